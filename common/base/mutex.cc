@@ -1,0 +1,62 @@
+#include "common/base/mutex.h"
+
+#include <chrono>
+
+#include "absl/time/clock.h"
+
+namespace mu {
+
+#if MU_TSAN
+void CondVar::Wait(Mutex* mutex) {
+  std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+  cv_.wait(lock);
+  lock.release();
+}
+bool CondVar::WaitFor(Mutex* mutex, absl::Duration timeout) {
+  std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
+  // A wait until a time of the system clock is the one that TSan of GCC 12 intercepts.
+  const auto until = std::chrono::system_clock::now() +
+                     std::chrono::microseconds(absl::ToInt64Microseconds(timeout));
+  const bool expired = cv_.wait_until(lock, until) == std::cv_status::timeout;
+  lock.release();
+  return expired;
+}
+void CondVar::Signal() { cv_.notify_one(); }
+void CondVar::SignalAll() { cv_.notify_all(); }
+#else
+void CondVar::Wait(Mutex* mutex) { cv_.Wait(&mutex->mutex_); }
+bool CondVar::WaitFor(Mutex* mutex, absl::Duration timeout) {
+  return cv_.WaitWithTimeout(&mutex->mutex_, timeout);
+}
+void CondVar::Signal() { cv_.Signal(); }
+void CondVar::SignalAll() { cv_.SignalAll(); }
+#endif
+
+void Notification::Notify() {
+  MutexLock lock(&mutex_);
+  notified_ = true;
+  changed_.SignalAll();
+}
+
+bool Notification::HasBeenNotified() const {
+  MutexLock lock(&mutex_);
+  return notified_;
+}
+
+void Notification::Wait() const {
+  MutexLock lock(&mutex_);
+  while (!notified_) changed_.Wait(&mutex_);
+}
+
+bool Notification::WaitFor(absl::Duration timeout) const {
+  const absl::Time until = absl::Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (!notified_) {
+    const absl::Duration left = until - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    changed_.WaitFor(&mutex_, left);
+  }
+  return true;
+}
+
+}  // namespace mu

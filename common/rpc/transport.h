@@ -1,0 +1,109 @@
+// The transport: calls by name, bytes in and bytes out. Every service of Muster goes through it, so that gRPC stays in
+// one place, tests can run a cluster in memory (and under TSan), and faults can be injected by method name.
+//
+// Methods are full gRPC paths ("/muster.Worker/Run"); messages are protobuf or frames (common/rpc/frame.h), so the wire
+// is plain gRPC. Typed wrappers: common/rpc/typed.h.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/rpc/buffer.h"
+
+namespace mu {
+
+// A call under way, as its caller holds it. Thread safe.
+class ClientCall {
+ public:
+  virtual ~ClientCall() = default;
+  // The call ends soon, with CANCELLED unless it had ended already. Never calls back from within.
+  virtual void Cancel() = 0;
+};
+
+struct CallOptions {
+  absl::Duration timeout = absl::Seconds(30);  // InfiniteDuration: none
+};
+
+// A connection to one address; connects lazily and again after it was lost. Thread safe.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // `done` is called exactly once, from another thread or, never, from within. It must not block.
+  virtual std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
+                                            std::function<void(absl::Status, Buffer)> done) = 0;
+  // `message` is called for each message in order, then `done` once; one at a time. They must not block.
+  virtual std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                                   CallOptions options,
+                                                   std::function<void(Buffer)> message,
+                                                   std::function<void(absl::Status)> done) = 0;
+};
+
+// A call under way, as its handler holds it. Thread safe; Finish exactly once (a later one is ignored).
+class ServerCall {
+ public:
+  virtual ~ServerCall() = default;
+  virtual bool IsCancelled() const = 0;
+  // Called when the caller gave up or vanished, at once if it has already; at most one may be set.
+  virtual void OnCancel(std::function<void()> callback) = 0;
+  virtual void Send(Buffer message) = 0;  // streams only; queued, never blocks
+  virtual void Finish(absl::Status status, Buffer reply = {}) = 0;  // the reply of a unary call; empty for streams
+};
+
+using Handler = std::function<void(std::shared_ptr<ServerCall>, Buffer request)>;
+
+enum class RunOn {
+  kTransportThread,  // the handler never blocks for more than a short lock
+  kOwnThread,        // the handler may block: it runs on a pool that grows
+};
+
+// What a server answers to. Filled before Listen.
+class MethodTable {
+ public:
+  struct Method {
+    Handler handler;
+    RunOn run_on;
+    bool streams;
+  };
+  void AddUnary(std::string method, RunOn run_on, Handler handler) {
+    methods_[std::move(method)] = {std::move(handler), run_on, false};
+  }
+  void AddServerStream(std::string method, RunOn run_on, Handler handler) {
+    methods_[std::move(method)] = {std::move(handler), run_on, true};
+  }
+  const Method* Find(const std::string& method) const {
+    const auto it = methods_.find(method);
+    return it == methods_.end() ? nullptr : &it->second;
+  }
+
+ private:
+  absl::flat_hash_map<std::string, Method> methods_;
+};
+
+class RpcServer {
+ public:
+  virtual ~RpcServer() = default;  // Shutdown()
+  virtual std::string address() const = 0;  // "host:port" with the port that was bound
+  // Refuses new calls, cancels those under way, returns when no handler runs.
+  virtual void Shutdown() = 0;
+};
+
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // `address` is "host:port", port 0 for any. UNAVAILABLE if it is in use (the message says what to do).
+  virtual absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
+                                                            MethodTable methods) = 0;
+  virtual std::shared_ptr<Channel> Connect(const std::string& address) = 0;
+};
+
+// gRPC on TCP; declared here, defined in grpc_transport.cc (absent when MUSTER_WITH_GRPC is off).
+std::unique_ptr<Transport> NewGrpcTransport();
+
+// Everything in this process, on threads of its own; addresses are "memory:N". For tests.
+std::unique_ptr<Transport> NewMemoryTransport();
+
+}  // namespace mu
