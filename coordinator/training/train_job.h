@@ -1,0 +1,100 @@
+// Runs a job file's job from end to end: cluster, model, data, training, evaluation, checkpoint, report.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "proto/job.pb.h"
+
+namespace mu {
+
+class ModelRegistry;
+
+// A moment of a run, for the live line.
+struct Progress {
+  std::string phase;  // starting, training, evaluating, saving, predicting
+  uint64_t steps = 0;
+  uint64_t total_steps = 0;  // of the whole phase
+  uint64_t samples = 0;
+  double samples_per_second = 0;  // over the last seconds
+  double loss = 0;                // smoothed; NaN before the first step
+  double seconds = 0;             // since the phase began
+  double eta_seconds = 0;         // negative: not known
+  int workers_up = 0, workers = 0;
+  int ps_up = 0, ps = 0;
+  uint32_t epoch = 0, epochs = 0;  // epoch counts from 1
+};
+
+struct RunOptions {
+  std::string job_dir;     // logs, checkpoints; made if absent
+  std::string binary_dir;  // where `worker` and `psserver` are
+  bool local = true;       // real processes on this machine; else daemons register at `listen`
+  int workers = 2;
+  int ps = 2;
+  std::string listen;      // host:port; empty with local: any port of loopback
+  bool insecure = false;   // listen off loopback without TLS
+  absl::Duration start_timeout = absl::Seconds(60);  // for all daemons to register
+  std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict: the job_dir's newest)
+  std::string trace_file;  // Chrome trace of all processes
+  std::string predict_out;  // CSV of predictions
+  std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run
+  std::function<void(const Progress&)> progress;  // from a thread of its own, a few times a second
+};
+
+struct Failure {
+  std::string role;  // worker, psserver
+  uint32_t index = 0;
+  std::string kind;  // died, hung, left
+  double at_seconds = 0;
+  std::string message;
+};
+
+struct PartTime {
+  double seconds = 0;
+  uint64_t count = 0;
+};
+
+struct RunReport {
+  std::string job;
+  std::string status;  // done, stopped, failed
+  std::string error;
+  int workers = 0;
+  int ps = 0;
+  uint64_t samples = 0;
+  uint64_t steps = 0;
+  uint64_t functions = 0;
+  double train_seconds = 0;
+  double samples_per_second = 0;
+  double train_loss = 0;  // mean of the last epoch, weighted by samples
+  uint64_t parameters = 0;
+  uint64_t eval_examples = 0;
+  std::map<std::string, double> eval_metrics;  // auc, logloss, accuracy or rmse
+  std::vector<Failure> failures;
+  std::map<std::string, PartTime> time_by_part;  // sums over all processes
+  uint64_t bad_records = 0;
+  std::string first_bad_record;
+  std::string job_dir;
+  std::string checkpoint;
+  uint32_t steps_per_function = 0;  // the last that was chosen
+};
+
+// Each returns a report with status "failed" and the error in `*error` (so that a report can be written all the same).
+RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                   absl::Status* error);
+RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                  absl::Status* error);
+RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                     absl::Status* error);
+
+// What can be found out without training: files, first records, model, graph and shapes, job_dir, daemons' binaries,
+// the listen address. Each problem is a sentence of its own.
+std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
+                                  const RunOptions& options);
+
+}  // namespace mu
