@@ -1,0 +1,90 @@
+#include "coordinator/cluster/data_plan.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+
+namespace mu {
+namespace {
+
+constexpr uint64_t kMinBlockRecords = 256;
+constexpr uint64_t kMaxBlockRecords = 65536;
+// Without shuffling, leases are small enough to share work evenly and large enough to be worth a request.
+constexpr uint64_t kOrderedLeaseRecords = 16384;
+
+}  // namespace
+
+uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first, uint64_t count) {
+  const uint64_t modulo = selection.modulo();
+  if (modulo == 0) return count;
+  uint64_t selected = (count / modulo) * selection.keep_size();
+  for (uint64_t i = first + count / modulo * modulo; i < first + count; ++i) {
+    for (uint32_t keep : selection.keep()) selected += (i % modulo == keep) ? 1 : 0;
+  }
+  return selected;
+}
+
+uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset) {
+  const uint64_t batch = std::max<uint32_t>(1, dataset.batch_size());
+  const uint64_t modulo = std::max<uint32_t>(1, dataset.records().modulo());
+  const uint64_t block = batch * modulo * std::max<uint64_t>(1, kMinBlockRecords / (batch * modulo));
+  return static_cast<uint32_t>(std::min(block, std::max(kMaxBlockRecords, batch)));
+}
+
+absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
+                                          const std::vector<uint64_t>& file_records, uint64_t epoch) {
+  const uint64_t block_records = dataset.block_records();
+  std::vector<pb::BlockProto> blocks;
+  std::vector<uint64_t> selected;
+  for (size_t file = 0; file < file_records.size(); ++file) {
+    for (uint64_t first = 0; first < file_records[file]; first += block_records) {
+      const uint64_t count = std::min(block_records, file_records[file] - first);
+      const uint64_t kept = SelectedRecords(dataset.records(), first, count);
+      if (kept == 0) continue;
+      pb::BlockProto block;
+      block.set_file(static_cast<uint32_t>(file));
+      block.set_first(first);
+      block.set_count(static_cast<uint32_t>(count));
+      blocks.push_back(block);
+      selected.push_back(kept);
+    }
+  }
+  if (blocks.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset '", dataset.name(), "': no record is left of its ", file_records.size(),
+                     " files; look at `files` and `records`"));
+  }
+  std::vector<size_t> order(blocks.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  const bool shuffle = dataset.shuffle_records() > 0;
+  const uint64_t epoch_seed = HashCombine(HashCombine(dataset.seed(), 0x6c65617365), epoch);
+  if (shuffle) {
+    SplitMix random(epoch_seed);
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  }
+  const uint64_t lease_records = shuffle ? dataset.shuffle_records() : kOrderedLeaseRecords;
+  EpochPlan plan;
+  for (size_t i = 0; i < order.size();) {
+    PlannedLease planned;
+    planned.lease.set_dataset(dataset.id());
+    planned.lease.set_epoch(epoch);
+    planned.lease.set_index(plan.leases_.size());
+    // 0 means "no permutation", so the seed is made odd.
+    if (shuffle) planned.lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
+    while (i < order.size() && (planned.records == 0 || planned.records + selected[order[i]] <= lease_records)) {
+      *planned.lease.add_blocks() = blocks[order[i]];
+      planned.records += selected[order[i]];
+      ++i;
+    }
+    planned.batches =
+        static_cast<uint32_t>((planned.records + dataset.batch_size() - 1) / dataset.batch_size());
+    plan.batches_ += planned.batches;
+    plan.records_ += planned.records;
+    plan.leases_.push_back(std::move(planned));
+  }
+  return plan;
+}
+
+}  // namespace mu

@@ -1,0 +1,98 @@
+#include "coordinator/cluster/membership.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+
+absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRequest& request,
+                                                            absl::Time now) {
+  const pb::Role role = request.role();
+  if ((role != pb::ROLE_WORKER && role != pb::ROLE_PSSERVER) || request.address().empty() ||
+      request.incarnation() == 0) {
+    return absl::InvalidArgumentError("a registration needs a role, an address and an incarnation");
+  }
+  const Incarnation incarnation(request.incarnation());
+  Registered result;
+  for (auto& [key, member] : members_) {
+    if (member.role == role && member.incarnation == incarnation) {
+      member.last_heartbeat = now;
+      result.member = member;
+      result.known = true;
+      return result;
+    }
+  }
+  uint32_t index = 0;
+  if (role == pb::ROLE_WORKER) {
+    // An index that somebody wished for is kept through restarts; others are never used twice.
+    index = request.index() >= 0 ? static_cast<uint32_t>(request.index()) : next_worker_;
+    next_worker_ = std::max(next_worker_, index + 1);
+  } else if (request.index() >= 0) {
+    index = static_cast<uint32_t>(request.index());
+    if (index >= options_.expected_servers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a server asks for index ", index, " but the cluster has ",
+                       options_.expected_servers, " servers; start it with a smaller --index"));
+    }
+  } else {
+    while (index < options_.expected_servers && members_.contains({role, index})) ++index;
+    if (index == options_.expected_servers) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("all ", options_.expected_servers, " places of servers are taken"));
+    }
+  }
+  Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
+  if (const auto it = members_.find({role, index}); it != members_.end()) result.replaced = it->second;
+  members_[{role, index}] = member;
+  result.member = member;
+  return result;
+}
+
+absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Time now) {
+  const auto it = members_.find({request.role(), request.index()});
+  if (it == members_.end() || it->second.incarnation != Incarnation(request.incarnation())) {
+    return absl::NotFoundError("this daemon is not a member of the cluster (any more); it must register again");
+  }
+  it->second.last_heartbeat = now;
+  return absl::OkStatus();
+}
+
+std::optional<Member> Membership::Remove(pb::Role role, uint32_t index, Incarnation incarnation) {
+  const auto it = members_.find({role, index});
+  if (it == members_.end() || it->second.incarnation != incarnation) return std::nullopt;
+  Member member = it->second;
+  members_.erase(it);
+  return member;
+}
+
+std::vector<Member> Membership::Expire(absl::Time now) {
+  std::vector<Member> lost;
+  for (auto it = members_.begin(); it != members_.end();) {
+    if (now - it->second.last_heartbeat > options_.timeout) {
+      lost.push_back(it->second);
+      it = members_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return lost;
+}
+
+std::vector<Member> Membership::All() const {
+  std::vector<Member> all;
+  for (const auto& [key, member] : members_) all.push_back(member);
+  return all;
+}
+
+std::optional<Member> Membership::Find(pb::Role role, uint32_t index) const {
+  const auto it = members_.find({role, index});
+  if (it == members_.end()) return std::nullopt;
+  return it->second;
+}
+
+size_t Membership::Count(pb::Role role) const {
+  size_t count = 0;
+  for (const auto& [key, member] : members_) count += member.role == role ? 1 : 0;
+  return count;
+}
+
+}  // namespace mu

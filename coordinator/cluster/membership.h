@@ -1,0 +1,65 @@
+// Who belongs to the cluster: registration, heartbeats, loss. A pure state machine; time is handed in.
+//
+// A daemon that registers again under an index takes its place with a new incarnation; what was known of the older one is
+// over. Workers are numbered as they come; a server has a fixed index below `expected_servers`.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "proto/coordinator.pb.h"
+
+namespace mu {
+
+struct Member {
+  pb::Role role = pb::ROLE_UNSPECIFIED;
+  uint32_t index = 0;
+  Incarnation incarnation;
+  std::string address;
+  std::string host;
+  int64_t pid = 0;
+  absl::Time last_heartbeat;
+};
+
+class Membership {
+ public:
+  struct Options {
+    uint32_t expected_servers = 1;
+    absl::Duration heartbeat = absl::Milliseconds(250);
+    absl::Duration timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
+  };
+  explicit Membership(Options options) : options_(options) {}
+
+  struct Registered {
+    Member member;
+    std::optional<Member> replaced;  // another incarnation that had the index
+    bool known = false;              // the same incarnation asks again
+  };
+  // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for nonsense.
+  absl::StatusOr<Registered> Register(const pb::RegisterRequest& request, absl::Time now);
+  // NOT_FOUND if this incarnation is not a member (any more): it must register again.
+  absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);
+  // Removes a member; nothing if another incarnation has the place by now.
+  std::optional<Member> Remove(pb::Role role, uint32_t index, Incarnation incarnation);
+  // Removes and returns those whose heartbeats have stopped.
+  std::vector<Member> Expire(absl::Time now);
+
+  std::vector<Member> All() const;
+  std::optional<Member> Find(pb::Role role, uint32_t index) const;
+  size_t Count(pb::Role role) const;
+  const Options& options() const { return options_; }
+
+ private:
+  using Key = std::pair<pb::Role, uint32_t>;
+  const Options options_;
+  std::map<Key, Member> members_;
+  uint32_t next_worker_ = 0;
+};
+
+}  // namespace mu
