@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "common/base/status.h"
 #include "proto/dataset.pb.h"
 
 namespace mu {
