@@ -1,0 +1,160 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/graph/register_ops.h"
+#include "common/graph/shape_util.h"
+
+namespace mu {
+namespace {
+
+using Inputs = absl::Span<const TensorSpec>;
+
+SpecsOr InferReluGrad(Inputs in, const AttrReader&) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "dy"));
+  MU_RETURN_IF_ERROR(CheckFloat(in[1], "y"));
+  MU_ASSIGN_OR_RETURN(Shape shape, MergeShapes(in[0].shape, in[1].shape));
+  return std::vector<TensorSpec>{{kFloat32, shape}};
+}
+
+// `small` broadcasts to `large` without stretching `large`.
+absl::Status CheckBroadcastsTo(const Shape& small, const Shape& large) {
+  bool fits = small.rank() <= large.rank();
+  for (int i = 0; fits && i < small.rank(); ++i) {
+    fits = small[i] == 1 || MergeDims(small[i], large[large.rank() - small.rank() + i]).ok();
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("shape ", small.ToString(), " cannot be broadcast to ", large.ToString()));
+}
+
+// x with an axis of size 1 at each of `axes`, as many as `rank` axes in all.
+Shape Widen(const Shape& x, const std::vector<int>& axes, int rank) {
+  Shape widened;
+  int next = 0;
+  for (int i = 0; i < rank; ++i) {
+    widened.Append(std::binary_search(axes.begin(), axes.end(), i) ? 1 : x[next++]);
+  }
+  return widened;
+}
+
+SpecsOr InferBroadcastLike(Inputs in, const AttrReader& attrs) {
+  const auto listed = attrs.Ints("axes");
+  const Shape& like = in[1].shape;
+  if (listed.empty()) {
+    MU_RETURN_IF_ERROR(CheckBroadcastsTo(in[0].shape, like));
+    return std::vector<TensorSpec>{{in[0].dtype, like}};
+  }
+  MU_ASSIGN_OR_RETURN(const std::vector<int> axes, ResolveAxes(listed, like.rank()));
+  if (in[0].shape.rank() + static_cast<int>(axes.size()) != like.rank()) {
+    return absl::InvalidArgumentError(absl::StrCat(in[0].ToString(), " with ", axes.size(),
+                                                   " axes added has not the rank of ", like.ToString()));
+  }
+  MU_RETURN_IF_ERROR(CheckBroadcastsTo(Widen(in[0].shape, axes, like.rank()), like));
+  return std::vector<TensorSpec>{{in[0].dtype, like}};
+}
+
+SpecsOr InferReduceToLike(Inputs in, const AttrReader&) {
+  MU_RETURN_IF_ERROR(CheckNumeric(in[0], "x"));
+  MU_RETURN_IF_ERROR(CheckBroadcastsTo(in[1].shape, in[0].shape));
+  return std::vector<TensorSpec>{{in[0].dtype, in[1].shape}};
+}
+
+SpecsOr InferReshapeLike(Inputs in, const AttrReader&) {
+  const Shape& like = in[1].shape;
+  if (in[0].shape.IsFullyKnown() && like.IsFullyKnown() && in[0].shape.elements() != like.elements()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(in[0].ToString(), " cannot take the shape ", like.ToString()));
+  }
+  return std::vector<TensorSpec>{{in[0].dtype, like}};
+}
+
+SpecsOr InferSliceGrad(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "dy"));
+  const Shape& like = in[1].shape;
+  const auto begin = attrs.Ints("begin");
+  bool fits = in[0].shape.rank() == like.rank() && static_cast<int>(begin.size()) == like.rank();
+  for (int i = 0; fits && i < like.rank(); ++i) {
+    const int64_t size = std::max<int64_t>(in[0].shape[i], 0);
+    fits = begin[i] >= 0 && (like[i] == kUnknownDim || (begin[i] <= like[i] && size <= like[i] - begin[i]));
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dy of shape ", in[0].shape.ToString(), " is no such slice of ", like.ToString()));
+  }
+  return std::vector<TensorSpec>{{kFloat32, like}};
+}
+
+SpecsOr InferConcatPiece(Inputs in, const AttrReader& attrs) {
+  const int64_t axis = attrs.Int("axis");
+  const int64_t index = attrs.Int("index");
+  MU_RETURN_IF_ERROR(CheckAxis(axis, in[0].shape.rank()));
+  if (index < 0 || index + 1 >= static_cast<int64_t>(in.size())) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no input ", index, " among ", in.size() - 1));
+  }
+  int64_t known = 0;
+  for (size_t i = 1; i < in.size(); ++i) {
+    bool fits = in[i].shape.rank() == in[0].shape.rank();
+    for (int d = 0; fits && d < in[0].shape.rank(); ++d) {
+      fits = d == axis || MergeDims(in[0].shape[d], in[i].shape[d]).ok();
+    }
+    if (!fits) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "dy ", in[0].ToString(), " is no concatenation with ", in[i].ToString(), " along axis ", axis));
+    }
+    known += std::max<int64_t>(in[i].shape[static_cast<int>(axis)], 0);
+  }
+  const int64_t whole = in[0].shape[static_cast<int>(axis)];
+  if (whole != kUnknownDim && known > whole) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the pieces have ", known, " entries along axis ", axis, ", dy has ", whole));
+  }
+  return std::vector<TensorSpec>{{in[0].dtype, in[index + 1].shape}};
+}
+
+SpecsOr InferGatherGrad(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "dy"));
+  MU_RETURN_IF_ERROR(CheckIndices(in[1], "indices"));
+  const int64_t axis = attrs.Int("axis");
+  const Shape& like = in[2].shape;
+  MU_RETURN_IF_ERROR(CheckAxis(axis, like.rank()));
+  Shape expected;
+  for (int i = 0; i < like.rank(); ++i) {
+    if (i != axis) {
+      expected.Append(like[i]);
+    } else {
+      for (const int64_t dim : in[1].shape) expected.Append(dim);
+    }
+  }
+  if (!MergeShapes(expected, in[0].shape).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("dy of shape ", in[0].shape.ToString(),
+                                                   " should have gather's shape ", expected.ToString()));
+  }
+  return std::vector<TensorSpec>{{kFloat32, like}};
+}
+
+OpDef Gradient(std::string name, int min_inputs, int max_inputs, InferFunction infer,
+               std::vector<AttrDef> attrs = {}) {
+  OpDef def;
+  def.name = std::move(name);
+  def.min_inputs = min_inputs;
+  def.max_inputs = max_inputs;
+  def.attrs = std::move(attrs);
+  def.infer = std::move(infer);
+  return def;
+}
+
+}  // namespace
+
+void RegisterGradientOps(OpTable& table) {
+  table.Add(Gradient("relu_grad", 2, 2, InferReluGrad));
+  table.Add(Gradient("broadcast_like", 2, 2, InferBroadcastLike, {OptionalInts("axes")}));
+  table.Add(Gradient("reduce_to_like", 2, 2, InferReduceToLike));
+  table.Add(Gradient("reshape_like", 2, 2, InferReshapeLike));
+  table.Add(Gradient("slice_grad", 2, 2, InferSliceGrad, {Required("begin", AttrKind::kInts)}));
+  table.Add(Gradient("concat_piece", 2, OpDef::kAnyNumber, InferConcatPiece,
+                     {Required("axis", AttrKind::kInt), Required("index", AttrKind::kInt)}));
+  table.Add(Gradient("gather_grad", 3, 3, InferGatherGrad, {OptionalInt("axis", 0)}));
+}
+
+}  // namespace mu

@@ -1,0 +1,109 @@
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/graph/register_ops.h"
+#include "common/graph/shape_util.h"
+
+namespace mu {
+namespace {
+
+using Inputs = absl::Span<const TensorSpec>;
+
+// The last two axes of a and b as matrices: [m, k] and [k, n] after the transposes.
+absl::StatusOr<Shape> MatrixProduct(const Shape& a, const Shape& b, const AttrReader& attrs) {
+  const int last = a.rank() - 1;
+  const bool ta = attrs.Bool("transpose_a");
+  const bool tb = attrs.Bool("transpose_b");
+  const int64_t inner_a = ta ? a[last - 1] : a[last];
+  const int64_t inner_b = tb ? b[last] : b[last - 1];
+  if (!MergeDims(inner_a, inner_b).ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "inner sizes differ: ", a.ToString(), ta ? " (transposed)" : "", " times ", b.ToString(),
+        tb ? " (transposed)" : "", " has ", inner_a, " against ", inner_b));
+  }
+  return Shape({ta ? a[last] : a[last - 1], tb ? b[last - 1] : b[last]});
+}
+
+SpecsOr InferMatmul(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "a"));
+  MU_RETURN_IF_ERROR(CheckFloat(in[1], "b"));
+  MU_RETURN_IF_ERROR(CheckRank(in[0], 2, "a"));
+  MU_RETURN_IF_ERROR(CheckRank(in[1], 2, "b"));
+  MU_ASSIGN_OR_RETURN(Shape shape, MatrixProduct(in[0].shape, in[1].shape, attrs));
+  return std::vector<TensorSpec>{{kFloat32, shape}};
+}
+
+SpecsOr InferBatchMatmul(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "a"));
+  MU_RETURN_IF_ERROR(CheckFloat(in[1], "b"));
+  MU_RETURN_IF_ERROR(CheckRank(in[0], 3, "a"));
+  MU_RETURN_IF_ERROR(CheckRank(in[1], 3, "b"));
+  const absl::StatusOr<int64_t> batch = MergeDims(in[0].shape[0], in[1].shape[0]);
+  if (!batch.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat("a has ", in[0].shape[0], " matrices and b ",
+                                                   in[1].shape[0]));
+  }
+  MU_ASSIGN_OR_RETURN(Shape matrix, MatrixProduct(in[0].shape, in[1].shape, attrs));
+  return std::vector<TensorSpec>{{kFloat32, Shape({*batch, matrix[0], matrix[1]})}};
+}
+
+SpecsOr Reduce(const TensorSpec& in, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(std::vector<int> axes, ResolveAxes(attrs.Ints("axes"), in.shape.rank()));
+  Shape shape;
+  for (int i = 0; i < in.shape.rank(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), i)) {
+      shape.Append(in.shape[i]);
+    } else if (attrs.Bool("keep_dims")) {
+      shape.Append(1);
+    }
+  }
+  return std::vector<TensorSpec>{{in.dtype, shape}};
+}
+
+SpecsOr InferReduceSum(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckNumeric(in[0], "input 0"));
+  return Reduce(in[0], attrs);
+}
+
+SpecsOr InferReduceMean(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "input 0"));
+  return Reduce(in[0], attrs);
+}
+
+SpecsOr InferMeanSquaredError(Inputs in, const AttrReader&) {
+  MU_RETURN_IF_ERROR(CheckFloat(in[0], "predictions"));
+  MU_RETURN_IF_ERROR(CheckFloat(in[1], "targets"));
+  MU_RETURN_IF_ERROR(MergeShapes(in[0].shape, in[1].shape).status());
+  return std::vector<TensorSpec>{{kFloat32, Shape()}};
+}
+
+SpecsOr InferCount(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(ResolveAxes(attrs.Ints("axes"), in[0].shape.rank()).status());
+  return std::vector<TensorSpec>{{kFloat32, Shape()}};
+}
+
+OpDef Math(std::string name, int inputs, InferFunction infer, std::vector<AttrDef> attrs) {
+  OpDef def;
+  def.name = std::move(name);
+  def.min_inputs = def.max_inputs = inputs;
+  def.attrs = std::move(attrs);
+  def.infer = std::move(infer);
+  return def;
+}
+
+}  // namespace
+
+void RegisterMathOps(OpTable& table) {
+  const std::vector<AttrDef> transposes = {OptionalBool("transpose_a", false),
+                                           OptionalBool("transpose_b", false)};
+  const std::vector<AttrDef> reduction = {OptionalInts("axes"), OptionalBool("keep_dims", false)};
+  table.Add(Math("matmul", 2, InferMatmul, transposes));
+  table.Add(Math("batch_matmul", 2, InferBatchMatmul, transposes));
+  table.Add(Math("reduce_sum", 1, InferReduceSum, reduction));
+  table.Add(Math("reduce_mean", 1, InferReduceMean, reduction));
+  table.Add(Math("mean_squared_error", 2, InferMeanSquaredError, {}));
+  table.Add(Math("count", 1, InferCount, {OptionalInts("axes")}));
+}
+
+}  // namespace mu

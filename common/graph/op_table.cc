@@ -1,0 +1,49 @@
+#include "common/graph/op_table.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/graph/nearest_name.h"
+#include "common/graph/register_ops.h"
+
+namespace mu {
+
+void OpTable::Add(OpDef def) {
+  std::string name = def.name;
+  const bool added = ops_.emplace(std::move(name), std::move(def)).second;
+  MU_CHECK(added && "an op is in the table twice");
+}
+
+const OpDef* OpTable::Find(absl::string_view name) const {
+  const auto found = ops_.find(std::string(name));
+  return found == ops_.end() ? nullptr : &found->second;
+}
+
+absl::StatusOr<const OpDef*> OpTable::Get(absl::string_view name) const {
+  if (const OpDef* def = Find(name)) return def;
+  std::vector<std::string> names;
+  for (const auto& [known, def] : ops_) names.push_back(known);
+  return absl::InvalidArgumentError(
+      absl::StrCat("there is no op \"", name, "\"", DidYouMean(name, names)));
+}
+
+std::vector<const OpDef*> OpTable::All() const {
+  std::vector<const OpDef*> all;
+  for (const auto& [name, def] : ops_) all.push_back(&def);
+  return all;
+}
+
+const OpTable& AllOps() {
+  static const OpTable* const table = [] {
+    auto* made = new OpTable;
+    RegisterSourceOps(*made);
+    RegisterElementwiseOps(*made);
+    RegisterMathOps(*made);
+    RegisterArrayOps(*made);
+    RegisterGradientOps(*made);
+    RegisterParameterOps(*made);
+    return made;
+  }();
+  return *table;
+}
+
+}  // namespace mu

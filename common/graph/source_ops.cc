@@ -1,0 +1,66 @@
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/graph/register_ops.h"
+#include "common/graph/shape_util.h"
+#include "common/tensor/tensor.h"
+
+namespace mu {
+namespace {
+
+using Inputs = absl::Span<const TensorSpec>;
+
+SpecsOr InferConstant(Inputs, const AttrReader& attrs) {
+  const auto value = Tensor::FromProto(attrs.TensorValue("value"));
+  MU_RETURN_IF_ERROR(value.status());
+  return std::vector<TensorSpec>{{value->dtype(), value->shape()}};
+}
+
+SpecsOr InferArg(Inputs, const AttrReader& attrs) {
+  if (attrs.Int("index") < 0) return absl::InvalidArgumentError("attribute \"index\" is negative");
+  return std::vector<TensorSpec>{{attrs.Type("dtype"), Shape()}};
+}
+
+SpecsOr InferBatchColumn(Inputs, const AttrReader& attrs) {
+  if (attrs.String("column").empty()) return absl::InvalidArgumentError("attribute \"column\" is empty");
+  const Shape shape = attrs.GetShape("shape");
+  if (shape.rank() == 0) return absl::InvalidArgumentError("a column of a batch has at least one axis");
+  return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
+}
+
+SpecsOr InferVariableRead(Inputs, const AttrReader& attrs) {
+  const Shape shape = attrs.GetShape("shape");
+  if (!shape.IsFullyKnown()) {
+    return absl::InvalidArgumentError(absl::StrCat("variable \"", attrs.String("variable"),
+                                                   "\" has an unknown size: ", shape.ToString()));
+  }
+  return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
+}
+
+OpDef Source(std::string name, std::vector<AttrDef> attrs, InferFunction infer) {
+  OpDef def;
+  def.name = std::move(name);
+  def.attrs = std::move(attrs);
+  def.is_source = true;
+  def.infer = std::move(infer);
+  return def;
+}
+
+}  // namespace
+
+void RegisterSourceOps(OpTable& table) {
+  table.Add(Source("constant", {Required("value", AttrKind::kTensor)}, InferConstant));
+  table.Add(Source("arg", {Required("index", AttrKind::kInt), Required("dtype", AttrKind::kDType)}, InferArg));
+  table.Add(Source("worker_index", {}, [](Inputs, const AttrReader&) -> SpecsOr {
+    return std::vector<TensorSpec>{{kInt64, Shape()}};
+  }));
+  table.Add(Source("batch_column",
+                   {Required("column", AttrKind::kString), Required("dtype", AttrKind::kDType),
+                    Required("shape", AttrKind::kShape)},
+                   InferBatchColumn));
+  table.Add(Source("variable_read",
+                   {Required("variable", AttrKind::kString), Required("id", AttrKind::kInt),
+                    Required("dtype", AttrKind::kDType), Required("shape", AttrKind::kShape)},
+                   InferVariableRead));
+}
+
+}  // namespace mu
