@@ -1,0 +1,189 @@
+#include "common/obs/log.h"
+
+#include <fcntl.h>
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/basic_file_sink.h>
+#include <spdlog/sinks/stdout_color_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/mutex.h"
+
+namespace mu {
+namespace {
+
+constexpr size_t kLineBytes = 512;
+
+// The last lines, in static memory so that a signal handler can print them whatever state the heap is in.
+struct Ring {
+  Mutex mutex;
+  uint64_t written = 0;  // guarded by mutex, except in the signal handler
+  char lines[kLogRingLines][kLineBytes] = {};
+};
+
+Ring& GetRing() {
+  static Ring* ring = new Ring;
+  return *ring;
+}
+Ring* const g_ring = &GetRing();
+
+std::atomic<int> g_level{static_cast<int>(LogSeverity::INFO)};
+
+struct Sinks {
+  Mutex mutex;
+  std::shared_ptr<spdlog::logger> logger ABSL_GUARDED_BY(mutex);
+};
+Sinks& GetSinks() {
+  static Sinks* sinks = new Sinks;  // never destroyed: threads may log while the process exits
+  return *sinks;
+}
+
+spdlog::level::level_enum ToSpdlog(LogSeverity severity) {
+  switch (severity) {
+    case LogSeverity::DEBUG:
+      return spdlog::level::debug;
+    case LogSeverity::INFO:
+      return spdlog::level::info;
+    case LogSeverity::WARN:
+      return spdlog::level::warn;
+    case LogSeverity::ERROR:
+      return spdlog::level::err;
+    case LogSeverity::OFF:
+      break;
+  }
+  return spdlog::level::off;
+}
+
+std::shared_ptr<spdlog::logger> MakeLogger(const std::string& role, std::vector<spdlog::sink_ptr> sinks) {
+  auto logger = std::make_shared<spdlog::logger>(role, sinks.begin(), sinks.end());
+  logger->set_level(spdlog::level::trace);  // the level is ours
+  logger->set_pattern(role.empty() ? "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v"
+                                   : "%Y-%m-%d %H:%M:%S.%e %^%L%$ " + role + ": %v");
+  logger->flush_on(spdlog::level::info);
+  return logger;
+}
+
+std::shared_ptr<spdlog::logger> GetLogger() {
+  Sinks& sinks = GetSinks();
+  MutexLock lock(&sinks.mutex);
+  if (sinks.logger == nullptr) {
+    sinks.logger = MakeLogger("", {std::make_shared<spdlog::sinks::stderr_color_sink_mt>()});
+  }
+  return sinks.logger;
+}
+
+void Remember(absl::string_view line) {
+  Ring& ring = GetRing();
+  MutexLock lock(&ring.mutex);
+  char* slot = ring.lines[ring.written % kLogRingLines];
+  const size_t size = std::min(line.size(), kLineBytes - 1);
+  std::memcpy(slot, line.data(), size);
+  slot[size] = '\0';
+  ++ring.written;
+}
+
+// Only async-signal-safe calls.
+void WriteText(const char* text) {
+  [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
+}
+
+void OnFatalSignal(int signal) {
+  WriteText("\nfatal signal ");
+  WriteText(sigabbrev_np(signal) != nullptr ? sigabbrev_np(signal) : "?");
+  WriteText("; the last lines of the log:\n");
+  const uint64_t end = g_ring->written;
+  for (uint64_t i = end > kLogRingLines ? end - kLogRingLines : 0; i < end; ++i) {
+    WriteText("  ");
+    WriteText(g_ring->lines[i % kLogRingLines]);
+    WriteText("\n");
+  }
+  raise(signal);  // SA_RESETHAND: this time with the default action
+}
+
+void InstallCrashHandler() {
+  struct sigaction action = {};
+  action.sa_handler = OnFatalSignal;
+  action.sa_flags = SA_RESETHAND | SA_NODEFER;
+  sigemptyset(&action.sa_mask);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+}
+
+}  // namespace
+
+absl::Status InitLogging(const LogOptions& options) {
+  std::vector<spdlog::sink_ptr> outputs;
+  absl::Status result;
+  if (!options.file.empty()) {
+    // Tried first by hand: spdlog throws, and its text lacks what to do.
+    const int fd = open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    if (fd < 0) {
+      result = absl::ErrnoToStatus(errno, absl::StrCat("cannot write the log file ", options.file,
+                                                       "; name one in a folder that exists and can be written"));
+    } else {
+      close(fd);
+      try {
+        outputs.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
+      } catch (const spdlog::spdlog_ex& error) {
+        result = absl::UnavailableError(absl::StrCat("cannot write the log file ", options.file, ": ", error.what()));
+      }
+    }
+  }
+  if (options.to_stderr || !result.ok()) {
+    outputs.push_back(std::make_shared<spdlog::sinks::stderr_color_sink_mt>());
+  }
+  SetLogSeverity(options.level);
+  if (options.crash_handler) InstallCrashHandler();
+  Sinks& sinks = GetSinks();
+  MutexLock lock(&sinks.mutex);
+  sinks.logger = MakeLogger(options.role, std::move(outputs));
+  return result;
+}
+
+absl::StatusOr<LogSeverity> ParseLogSeverity(absl::string_view text) {
+  if (text == "debug") return LogSeverity::DEBUG;
+  if (text == "info") return LogSeverity::INFO;
+  if (text == "warn") return LogSeverity::WARN;
+  if (text == "error") return LogSeverity::ERROR;
+  if (text == "off") return LogSeverity::OFF;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log level '", text, "' is unknown; use debug, info, warn, error or off"));
+}
+
+void SetLogSeverity(LogSeverity level) { g_level.store(static_cast<int>(level), std::memory_order_relaxed); }
+
+bool LogEnabled(LogSeverity severity) {
+  return static_cast<int>(severity) >= g_level.load(std::memory_order_relaxed);
+}
+
+void LogLine(LogSeverity severity, const char* file, int line, const std::string& message) {
+  const char* slash = std::strrchr(file, '/');
+  const std::string text =
+      severity >= LogSeverity::WARN
+          ? absl::StrCat(message, " [", slash == nullptr ? file : slash + 1, ":", line, "]")
+          : message;
+  Remember(absl::StrCat(absl::FormatTime("%H:%M:%E3S ", absl::Now(), absl::LocalTimeZone()),
+                        std::string(1, "DIWE-"[static_cast<int>(severity)]), " ", text));
+  GetLogger()->log(ToSpdlog(severity), spdlog::string_view_t(text.data(), text.size()));
+}
+
+std::vector<std::string> LastLogLines(int count) {
+  Ring& ring = GetRing();
+  MutexLock lock(&ring.mutex);
+  const uint64_t wanted = static_cast<uint64_t>(std::max(0, std::min(count, kLogRingLines)));
+  const uint64_t begin = ring.written > wanted ? ring.written - wanted : 0;
+  std::vector<std::string> lines;
+  for (uint64_t i = begin; i < ring.written; ++i) lines.emplace_back(ring.lines[i % kLogRingLines]);
+  return lines;
+}
+
+void FlushLog() { GetLogger()->flush(); }
+
+}  // namespace mu

@@ -1,0 +1,131 @@
+#include "common/obs/telemetry.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+namespace mu {
+namespace {
+
+// Threads are numbered from 1 in the order of their first span or timer: short, and stable within the process.
+uint32_t ThreadNumber() {
+  static std::atomic<uint32_t> next{1};
+  thread_local const uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
+  return number;
+}
+
+template <typename Map, typename Make>
+auto* FindOrMake(Map& map, absl::string_view name, Make make) {
+  const auto it = map.find(name);
+  if (it != map.end()) return it->second.get();
+  return map.emplace(std::string(name), make()).first->second.get();
+}
+
+template <typename Map>
+auto SortedByName(const Map& map) {
+  std::vector<decltype(map.begin()->second.get())> all;
+  for (const auto& [name, value] : map) all.push_back(value.get());
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  return all;
+}
+
+}  // namespace
+
+uint64_t NowNs() {
+  return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                   std::chrono::steady_clock::now().time_since_epoch())
+                                   .count());
+}
+
+void Timer::Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+  count_.fetch_add(1, std::memory_order_relaxed);
+  total_ns_.fetch_add(end_ns > start_ns ? end_ns - start_ns : 0, std::memory_order_relaxed);
+  if (telemetry_->tracing()) telemetry_->AddSpan(name_, start_ns, end_ns, detail);
+}
+
+// Threads are spread over the shards, so that they seldom meet at a lock.
+struct Telemetry::SpanShard {
+  Mutex mutex;
+  std::vector<pb::SpanProto> spans ABSL_GUARDED_BY(mutex);
+  uint64_t dropped ABSL_GUARDED_BY(mutex) = 0;
+};
+
+Telemetry::Telemetry() : shards_(new SpanShard[kShards]) {}
+Telemetry::~Telemetry() = default;
+
+Telemetry& Telemetry::Process() {
+  static Telemetry* telemetry = new Telemetry;
+  return *telemetry;
+}
+
+Counter* Telemetry::counter(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  return FindOrMake(counters_, name, [&] { return std::make_unique<Counter>(std::string(name)); });
+}
+
+Timer* Telemetry::timer(absl::string_view name) {
+  MutexLock lock(&mutex_);
+  return FindOrMake(timers_, name, [&] { return std::make_unique<Timer>(this, std::string(name)); });
+}
+
+void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+                        absl::string_view detail) {
+  const uint32_t thread = ThreadNumber();
+  SpanShard& shard = shards_[thread % kShards];
+  MutexLock lock(&shard.mutex);
+  if (shard.spans.size() >= kSpansPerShard) {
+    ++shard.dropped;
+    return;
+  }
+  pb::SpanProto& span = shard.spans.emplace_back();
+  span.set_name(name.data(), name.size());
+  span.set_start_ns(start_ns);
+  span.set_duration_ns(end_ns > start_ns ? end_ns - start_ns : 0);
+  span.set_thread(thread);
+  if (!detail.empty()) span.set_detail(detail.data(), detail.size());
+}
+
+pb::TelemetryReply Telemetry::ToReply(const pb::TelemetryRequest& request) {
+  SetTracing(request.trace());
+  pb::TelemetryReply reply;
+  {
+    MutexLock lock(&mutex_);
+    for (const Counter* counter : SortedByName(counters_)) {
+      pb::CounterProto* proto = reply.add_counters();
+      proto->set_name(counter->name());
+      proto->set_value(counter->value());
+    }
+    for (const Timer* timer : SortedByName(timers_)) {
+      pb::TimerProto* proto = reply.add_timers();
+      proto->set_name(timer->name());
+      proto->set_count(timer->count());
+      proto->set_total_ns(timer->total_ns());
+    }
+  }
+  uint64_t dropped = 0;
+  for (int i = 0; i < kShards; ++i) {
+    MutexLock lock(&shards_[i].mutex);
+    dropped += shards_[i].dropped;
+    if (!request.drain_spans()) continue;
+    for (pb::SpanProto& span : shards_[i].spans) reply.add_spans()->Swap(&span);
+    shards_[i].spans.clear();
+  }
+  reply.set_dropped_spans(dropped);
+  reply.set_resident_bytes(ResidentBytes());
+  reply.set_now_ns(NowNs());
+  return reply;
+}
+
+uint64_t ResidentBytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long total = 0;
+  unsigned long long resident = 0;
+  const int fields = std::fscanf(file, "%llu %llu", &total, &resident);
+  std::fclose(file);
+  return fields == 2 ? resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) : 0;
+}
+
+}  // namespace mu

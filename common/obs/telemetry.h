@@ -1,0 +1,112 @@
+// Counters, timers and spans of one process (or, in tests and in-process clusters, of one role).
+//
+// Look a counter or timer up once by name and keep the pointer: it lives as long as the Telemetry. An update is a relaxed
+// atomic add. Spans are recorded only while tracing is on, into bounded memory; what does not fit is dropped and counted.
+// Everything here is thread safe.
+//
+//   Timer* const pull_timer = telemetry.timer("pull");
+//   { ScopedTimer timing(pull_timer); ... }
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "proto/telemetry.pb.h"
+
+namespace mu {
+
+// Nanoseconds of a steady clock; comparable between the processes of one machine until it restarts.
+uint64_t NowNs();
+
+class Telemetry;
+
+class Counter {
+ public:
+  explicit Counter(std::string name) : name_(std::move(name)) {}
+  void Add(int64_t amount = 1) { value_.fetch_add(amount, std::memory_order_relaxed); }
+  void Set(int64_t value) { value_.store(value, std::memory_order_relaxed); }
+  int64_t value() const { return value_.load(std::memory_order_relaxed); }
+  const std::string& name() const { return name_; }
+
+ private:
+  const std::string name_;
+  std::atomic<int64_t> value_{0};
+};
+
+class Timer {
+ public:
+  Timer(Telemetry* telemetry, std::string name) : telemetry_(telemetry), name_(std::move(name)) {}
+  // Adds one interval, and a span of this name if tracing is on.
+  void Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
+  uint64_t count() const { return count_.load(std::memory_order_relaxed); }
+  uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
+  const std::string& name() const { return name_; }
+
+ private:
+  Telemetry* const telemetry_;
+  const std::string name_;
+  std::atomic<uint64_t> count_{0};
+  std::atomic<uint64_t> total_ns_{0};
+};
+
+class Telemetry {
+ public:
+  Telemetry();
+  ~Telemetry();
+  Telemetry(const Telemetry&) = delete;
+  Telemetry& operator=(const Telemetry&) = delete;
+
+  // The process's own; never destroyed.
+  static Telemetry& Process();
+
+  Counter* counter(absl::string_view name);
+  Timer* timer(absl::string_view name);
+
+  void SetTracing(bool on) { tracing_.store(on, std::memory_order_relaxed); }
+  bool tracing() const { return tracing_.load(std::memory_order_relaxed); }
+  void AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
+
+  // Everything as a message, in order of names; `request` may turn tracing on or off and take the spans out.
+  pb::TelemetryReply ToReply(const pb::TelemetryRequest& request);
+
+ private:
+  struct SpanShard;
+  static constexpr int kShards = 8;
+  static constexpr size_t kSpansPerShard = 1 << 15;
+
+  std::atomic<bool> tracing_{false};
+  const std::unique_ptr<SpanShard[]> shards_;
+  Mutex mutex_;
+  absl::flat_hash_map<std::string, std::unique_ptr<Counter>> counters_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::unique_ptr<Timer>> timers_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Times a scope. `timer` may be null: then it does nothing.
+class ScopedTimer {
+ public:
+  explicit ScopedTimer(Timer* timer) : timer_(timer), start_ns_(timer == nullptr ? 0 : NowNs()) {}
+  ~ScopedTimer() { Stop(); }
+  ScopedTimer(const ScopedTimer&) = delete;
+  ScopedTimer& operator=(const ScopedTimer&) = delete;
+  // Ends the interval before the scope does.
+  void Stop() {
+    if (timer_ != nullptr) timer_->Record(start_ns_, NowNs());
+    timer_ = nullptr;
+  }
+
+ private:
+  Timer* timer_;
+  const uint64_t start_ns_;
+};
+
+// Memory that this process holds in RAM, of /proc/self/statm; 0 if that cannot be read.
+uint64_t ResidentBytes();
+
+}  // namespace mu
