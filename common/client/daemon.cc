@@ -1,0 +1,204 @@
+#include "common/client/daemon.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+
+namespace mu {
+namespace {
+
+struct HostPort {
+  std::string host;
+  int port = -1;
+};
+
+HostPort Split(const std::string& address) {
+  HostPort result;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos) return {address, -1};
+  result.host = address.substr(0, colon);
+  if (!absl::SimpleAtoi(address.substr(colon + 1), &result.port) || result.port < 0 ||
+      result.port > 65535) {
+    result.port = -1;
+  }
+  return result;
+}
+
+absl::Status CheckAddress(const char* flag, const std::string& address) {
+  const HostPort parts = Split(address);
+  if (!parts.host.empty() && parts.port >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
+}
+
+}  // namespace
+
+void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
+  app->add_option("--coordinator", flags->coordinator, "Address of the coordinator, HOST:PORT")->required();
+  app->add_option("--listen", flags->listen, "Address to listen on; port 0 takes a free one")
+      ->capture_default_str();
+  app->add_option("--advertise", flags->advertise,
+                  "HOST or HOST:PORT by which others reach this daemon (default: what --listen bound)");
+  app->add_option("--index", flags->index, "Index wished for in the cluster; -1 takes any")
+      ->capture_default_str();
+  app->add_option("--parent_pipe_fd", flags->parent_pipe_fd,
+                  "Ends when this pipe's other end closes (for launchers)");
+  app->add_option("--ready_fd", flags->ready_fd, "Writes its address here when ready (for launchers)");
+  app->add_flag("--die_with_parent", flags->die_with_parent, "Ends when the parent process ends");
+  app->add_option("--log_file", flags->log_file, "Log to this file instead of standard error");
+  app->add_flag("--insecure", flags->insecure, "Allows to listen off loopback without TLS");
+  app->add_option("--orphan_timeout", flags->orphan_timeout_seconds,
+                  "Seconds without the coordinator after which this daemon ends")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+}
+
+bool IsLoopback(const std::string& address) {
+  const std::string host = Split(address).host;
+  return host == "localhost" || host == "[::1]" || host == "::1" || host == "memory" ||
+         absl::StartsWith(host, "127.");
+}
+
+absl::Status CheckDaemonFlags(const DaemonFlags& flags) {
+  if (absl::Status status = CheckAddress("--coordinator", flags.coordinator); !status.ok()) return status;
+  if (absl::Status status = CheckAddress("--listen", flags.listen); !status.ok()) return status;
+  if (flags.insecure || IsLoopback(flags.listen)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--listen=", flags.listen,
+                   " is reachable from other machines and calls are neither encrypted nor authenticated; listen on "
+                   "127.0.0.1 or, in a network you trust, add --insecure"));
+}
+
+std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound) {
+  const HostPort at = Split(bound);
+  if (!flags.advertise.empty()) {
+    return Split(flags.advertise).port > 0 ? flags.advertise : absl::StrCat(flags.advertise, ":", at.port);
+  }
+  if (at.host != "0.0.0.0" && at.host != "[::]" && at.host != "::") return bound;
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0) return bound;
+  return absl::StrCat(name, ":", at.port);
+}
+
+DaemonProcess::DaemonProcess(const DaemonFlags& flags)
+    : parent_pipe_fd_(flags.parent_pipe_fd), ready_fd_(flags.ready_fd) {}
+
+absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const DaemonFlags& flags) {
+  auto process = std::unique_ptr<DaemonProcess>(new DaemonProcess(flags));
+  signal(SIGPIPE, SIG_IGN);
+  if (flags.die_with_parent) {
+    const pid_t parent = getppid();
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    // The parent may have ended before the kernel knew of our wish.
+    if (getppid() != parent) _exit(kExitInfrastructure);
+  }
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  if (flags.parent_pipe_fd >= 0) {
+    signal(SIGINT, SIG_IGN);
+  } else {
+    sigaddset(&signals, SIGINT);
+  }
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  process->signal_fd_.Reset(signalfd(-1, &signals, SFD_CLOEXEC));
+  process->wake_fd_.Reset(eventfd(0, EFD_CLOEXEC));
+  if (!process->signal_fd_.valid() || !process->wake_fd_.valid()) {
+    return ErrnoToStatus(errno, "create", "a signal or event descriptor");
+  }
+  process->watcher_ = std::thread([p = process.get()] { p->Watch(); });
+  return process;
+}
+
+DaemonProcess::~DaemonProcess() {
+  const uint64_t one = 1;
+  if (wake_fd_.valid()) (void)!write(wake_fd_.get(), &one, sizeof(one));
+  if (watcher_.joinable()) watcher_.join();
+}
+
+void DaemonProcess::Watch() {
+  pollfd fds[3] = {{wake_fd_.get(), POLLIN, 0}, {signal_fd_.get(), POLLIN, 0}, {parent_pipe_fd_, POLLIN, 0}};
+  const nfds_t count = parent_pipe_fd_ >= 0 ? 3 : 2;
+  bool signalled = false;
+  while (true) {
+    if (poll(fds, count, -1) < 0) {
+      if (errno == EINTR) continue;
+      return;
+    }
+    if (fds[0].revents != 0) return;
+    if (count == 3 && fds[2].revents != 0) {
+      char byte;
+      const ssize_t got = read(parent_pipe_fd_, &byte, 1);
+      // Whoever could want what we hold is gone.
+      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) _exit(kExitInfrastructure);
+    }
+    if (fds[1].revents != 0) {
+      signalfd_siginfo info;
+      if (read(signal_fd_.get(), &info, sizeof(info)) != sizeof(info)) continue;
+      if (signalled) _exit(128 + static_cast<int>(info.ssi_signo));
+      signalled = true;
+      RequestStop(absl::OkStatus());
+    }
+  }
+}
+
+absl::Status DaemonProcess::AnnounceReady(const std::string& address) {
+  if (!ready_fd_.valid()) return absl::OkStatus();
+  const std::string line = address + "\n";
+  size_t done = 0;
+  while (done < line.size()) {
+    const ssize_t n = write(ready_fd_.get(), line.data() + done, line.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, "write the address to", "--ready_fd");
+    done += static_cast<size_t>(n);
+  }
+  ready_fd_.Reset();
+  return absl::OkStatus();
+}
+
+void DaemonProcess::OnStop(std::function<void()> callback) {
+  {
+    MutexLock lock(&mutex_);
+    if (!requested_) {
+      on_stop_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void DaemonProcess::RequestStop(absl::Status status) {
+  std::function<void()> callback;
+  {
+    MutexLock lock(&mutex_);
+    if (requested_) return;
+    requested_ = true;
+    status_ = std::move(status);
+    callback = std::move(on_stop_);
+    on_stop_ = nullptr;
+  }
+  if (callback) callback();
+  stop_.Notify();
+}
+
+absl::Status DaemonProcess::WaitForStop() {
+  stop_.Wait();
+  MutexLock lock(&mutex_);
+  return status_;
+}
+
+}  // namespace mu

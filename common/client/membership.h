@@ -1,0 +1,97 @@
+// A daemon's side of the cluster's membership: it registers with the coordinator, heartbeats on a thread of its own and
+// leaves. Workers and parameter servers share it. See DESIGN section 5.
+//
+// Thread safe. Callbacks run one at a time, on the heartbeat thread or, for the first registration, on the caller's of
+// Register; they must not block for long and must not call Stop, Leave or the destructor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/env/clock.h"
+#include "common/rpc/transport.h"
+#include "proto/coordinator.pb.h"
+
+namespace mu {
+
+struct MembershipOptions {
+  muster::Role role = muster::ROLE_UNSPECIFIED;
+  std::string address;  // where this daemon is called
+  int32_t index = -1;   // the wish; -1: any
+  // How long the coordinator may be out of reach before the daemon gives up.
+  absl::Duration orphan_timeout = absl::Seconds(60);
+  Incarnation incarnation;  // 0: a random one
+  Clock* clock = Clock::Real();
+
+  // After each registration: the first one, and again when the coordinator has forgotten this daemon or a new one took
+  // over (job and index stay or the daemon is lost). `sent_ns` is the clock's time when the request was sent: leases
+  // count from then.
+  std::function<void(const muster::RegisterReply&, int64_t sent_ns)> on_registered;
+  std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
+  // The coordinator has been out of reach for orphan_timeout (UNAVAILABLE) or refuses this daemon. Called at most once;
+  // there are no heartbeats after it. The daemon should end.
+  std::function<void(absl::Status)> on_lost;
+};
+
+class MembershipClient {
+ public:
+  MembershipClient(std::shared_ptr<Channel> coordinator, MembershipOptions options);
+  ~MembershipClient();  // Stop()
+  MembershipClient(const MembershipClient&) = delete;
+  MembershipClient& operator=(const MembershipClient&) = delete;
+
+  // Registers, trying again with back-off while the coordinator cannot be reached, for orphan_timeout at most, and
+  // starts the heartbeats. Once. UNAVAILABLE if the coordinator stayed out of reach, CANCELLED after Stop, else the
+  // coordinator's refusal.
+  absl::Status Register();
+
+  // Tells the coordinator that this daemon goes, after stopping the heartbeats. Tries for `timeout`.
+  absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
+
+  // Makes a Register under way return; waits only for the heartbeat thread.
+  void Stop();
+  // The same without waiting: may be called from anywhere.
+  void RequestStop();
+
+  muster::RegisterReply registration() const;  // of the last one
+  Incarnation incarnation() const { return incarnation_; }
+
+ private:
+  struct PendingCall;
+
+  absl::StatusOr<muster::RegisterReply> RegisterOnce(absl::Duration timeout, int64_t* sent_ns);
+  void HeartbeatLoop();
+  // Returns what ended the membership, or OK to go on.
+  absl::Status Beat();
+  void Registered(const muster::RegisterReply& reply, int64_t sent_ns);
+  template <typename Reply, typename Request>
+  absl::StatusOr<Reply> CallUntilStopped(const char* method, const Request& request, absl::Duration timeout);
+  bool stopping() const;
+  // False once Stop was called.
+  bool SleepFor(absl::Duration time);
+
+  const std::shared_ptr<Channel> coordinator_;
+  const MembershipOptions options_;
+  const Incarnation incarnation_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  muster::RegisterReply registration_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<ClientCall> call_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_contact_ns_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread thread_ ABSL_GUARDED_BY(mutex_);
+};
+
+// A random number that no other process has: for incarnations and the like.
+uint64_t RandomIdentity();
+
+}  // namespace mu

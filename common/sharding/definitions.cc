@@ -1,0 +1,97 @@
+// The checks of variables' and tables' definitions, which clients and servers share.
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/sharding/initializer.h"
+#include "common/sharding/routing.h"
+#include "common/tensor/dtype.h"
+
+namespace mu {
+namespace {
+
+// Far above what a server can hold, far below where products overflow.
+constexpr double kMostElements = 1e15;
+constexpr uint32_t kMostPartitions = 1 << 20;
+constexpr uint32_t kMostDim = 1 << 16;
+
+absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
+  switch (optimizer.kind_case()) {
+    case pb::OptimizerProto::kSgd:
+      if (!std::isfinite(optimizer.sgd().learning_rate())) break;
+      return absl::OkStatus();
+    case pb::OptimizerProto::kAdagrad:
+      if (!std::isfinite(optimizer.adagrad().learning_rate()) ||
+          !std::isfinite(optimizer.adagrad().initial_accumulator()) ||
+          !std::isfinite(optimizer.adagrad().epsilon())) {
+        break;
+      }
+      if (optimizer.adagrad().initial_accumulator() < 0 || optimizer.adagrad().epsilon() < 0) {
+        return absl::InvalidArgumentError("Adagrad's initial_accumulator and epsilon must not be negative");
+      }
+      return absl::OkStatus();
+    default:
+      return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError("the optimizer's numbers must be finite");
+}
+
+absl::Status CheckVariableParts(const pb::VariableProto& variable) {
+  if (variable.dtype() != kFloat32 && variable.dtype() != kInt32 && variable.dtype() != kInt64) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its type is ", DTypeName(variable.dtype()), "; a variable is float32, int32 or int64"));
+  }
+  double elements = 1;
+  for (int64_t dim : variable.shape().dims()) {
+    if (dim < 0) return absl::InvalidArgumentError("its shape has an axis of unknown or negative size");
+    elements *= static_cast<double>(dim);
+  }
+  if (elements > kMostElements) return absl::InvalidArgumentError("it has too many elements");
+  if (variable.dtype() != kFloat32 && variable.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET) {
+    return absl::InvalidArgumentError("only float32 variables have an optimizer");
+  }
+  if (variable.partition_starts().empty() || variable.partition_starts(0) != 0) {
+    return absl::InvalidArgumentError("its partition_starts do not begin with 0");
+  }
+  const int64_t rows = LayoutOf(variable).rows;
+  for (int p = 1; p < variable.partition_starts_size(); ++p) {
+    if (variable.partition_starts(p) <= variable.partition_starts(p - 1) || variable.partition_starts(p) >= rows) {
+      return absl::InvalidArgumentError("its partition_starts do not ascend within its rows");
+    }
+  }
+  MU_RETURN_IF_ERROR(CheckInitializer(variable.initializer(), variable.dtype()));
+  return CheckOptimizer(variable.optimizer());
+}
+
+absl::Status CheckTableParts(const pb::TableProto& table) {
+  if (table.rows() == 0 || table.dim() == 0) return absl::InvalidArgumentError("it needs at least one row and column");
+  if (table.dim() > kMostDim) return absl::InvalidArgumentError(absl::StrCat("dim is more than ", kMostDim));
+  if (table.rows() >= (uint64_t{1} << 62)) return absl::InvalidArgumentError("it has too many rows");
+  if (table.partitions() == 0 || table.partitions() > kMostPartitions) {
+    return absl::InvalidArgumentError(absl::StrCat("it has ", table.partitions(), " partitions; 1 to ",
+                                                   kMostPartitions, " are possible"));
+  }
+  MU_RETURN_IF_ERROR(CheckInitializer(table.initializer(), kFloat32));
+  return CheckOptimizer(table.optimizer());
+}
+
+absl::Status CheckName(const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("it has no name");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status CheckVariable(const pb::VariableProto& variable) {
+  absl::Status status = CheckName(variable.name());
+  if (status.ok()) status = CheckVariableParts(variable);
+  return Annotate(status, absl::StrCat("variable '", variable.name(), "' (id ", variable.id(), ")"));
+}
+
+absl::Status CheckTable(const pb::TableProto& table) {
+  absl::Status status = CheckName(table.name());
+  if (status.ok()) status = CheckTableParts(table);
+  return Annotate(status, absl::StrCat("table '", table.name(), "' (id ", table.id(), ")"));
+}
+
+}  // namespace mu
