@@ -1,0 +1,80 @@
+#include "coordinator/cluster/catalog.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+namespace {
+
+absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string& name) {
+  if (name.empty()) return absl::InvalidArgumentError("a variable or table needs a name");
+  for (const auto& variable : routing.variables()) {
+    if (variable.name() == name) {
+      return absl::AlreadyExistsError(absl::StrCat("there is a variable '", name, "' already; choose another name"));
+    }
+  }
+  for (const auto& table : routing.tables()) {
+    if (table.name() == name) {
+      return absl::AlreadyExistsError(absl::StrCat("there is a table '", name, "' already; choose another name"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<pb::VariableProto> Catalog::AddVariable(pb::VariableProto variable) {
+  MU_RETURN_IF_ERROR(CheckNameIsFree(routing_, variable.name()));
+  variable.set_id(static_cast<uint32_t>(routing_.variables_size()));
+  *routing_.add_variables() = variable;
+  return variable;
+}
+
+absl::StatusOr<pb::TableProto> Catalog::AddTable(pb::TableProto table) {
+  MU_RETURN_IF_ERROR(CheckNameIsFree(routing_, table.name()));
+  table.set_id(static_cast<uint32_t>(routing_.tables_size()));
+  *routing_.add_tables() = table;
+  return table;
+}
+
+void Catalog::SetRouting(pb::RoutingProto routing) {
+  routing_ = std::move(routing);
+  routing_version_ = ++version_;
+  routing_.set_version(routing_version_);
+}
+
+pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {
+  dataset.set_id(datasets_.size() + 1);
+  datasets_[dataset.id()] = {dataset, UINT64_MAX};  // installed once its files are known
+  return dataset;
+}
+
+void Catalog::UpdateDataset(const pb::DatasetProto& dataset) { datasets_[dataset.id()] = {dataset, ++version_}; }
+
+const InstalledFunction& Catalog::AddFunction(Fingerprint fingerprint, pb::FunctionProto function) {
+  auto [it, added] = functions_.try_emplace(fingerprint);
+  if (added) it->second = {fingerprint, std::move(function), ++version_};
+  return it->second;
+}
+
+const InstalledFunction* Catalog::FindFunction(Fingerprint fingerprint) const {
+  const auto it = functions_.find(fingerprint);
+  return it == functions_.end() ? nullptr : &it->second;
+}
+
+Catalog::Delta Catalog::Since(uint64_t version) const {
+  Delta delta;
+  delta.version = version_;
+  if (routing_version_ > version) {
+    delta.has_routing = true;
+    delta.routing = routing_;
+  }
+  for (const auto& [id, dataset] : datasets_) {
+    if (dataset.version > version && dataset.version <= version_) delta.datasets.push_back(dataset.proto);
+  }
+  for (const auto& [fingerprint, function] : functions_) {
+    if (function.version > version) delta.functions.push_back(function);
+  }
+  return delta;
+}
+
+}  // namespace mu

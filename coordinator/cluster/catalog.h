@@ -1,0 +1,62 @@
+// What has been created for a job: variables, tables, servers, datasets, functions. Versioned, so that a worker can be
+// sent just what it lacks. Not synchronised; the runtime guards it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "proto/dataset.pb.h"
+#include "proto/graph.pb.h"
+#include "proto/table.pb.h"
+
+namespace mu {
+
+struct InstalledFunction {
+  Fingerprint fingerprint;
+  pb::FunctionProto proto;
+  uint64_t version = 0;  // of the catalog when it was added
+};
+
+class Catalog {
+ public:
+  uint64_t version() const { return version_; }
+  const pb::RoutingProto& routing() const { return routing_; }
+
+  // ALREADY_EXISTS for a name that is taken. The id is set in the returned proto.
+  absl::StatusOr<pb::VariableProto> AddVariable(pb::VariableProto variable);
+  absl::StatusOr<pb::TableProto> AddTable(pb::TableProto table);
+  // Replaces the routing (placements made, servers known) and makes it current for workers.
+  void SetRouting(pb::RoutingProto routing);
+  pb::DatasetProto AddDataset(pb::DatasetProto dataset);
+  // A dataset whose files are known now; workers get it again.
+  void UpdateDataset(const pb::DatasetProto& dataset);
+  const InstalledFunction& AddFunction(Fingerprint fingerprint, pb::FunctionProto function);
+  const InstalledFunction* FindFunction(Fingerprint fingerprint) const;
+
+  // What was added or changed after `version`.
+  struct Delta {
+    uint64_t version = 0;  // up to which this brings a worker
+    bool has_routing = false;
+    pb::RoutingProto routing;
+    std::vector<pb::DatasetProto> datasets;
+    std::vector<InstalledFunction> functions;
+  };
+  Delta Since(uint64_t version) const;
+
+ private:
+  struct VersionedDataset {
+    pb::DatasetProto proto;
+    uint64_t version;
+  };
+  uint64_t version_ = 0;
+  uint64_t routing_version_ = 0;  // the catalog's version of the last SetRouting
+  pb::RoutingProto routing_;
+  std::map<uint64_t, VersionedDataset> datasets_;
+  std::map<Fingerprint, InstalledFunction> functions_;
+};
+
+}  // namespace mu

@@ -1,0 +1,151 @@
+// The user's side of Muster: create variables, tables, datasets and functions; schedule and join. See DESIGN section 3.
+//
+//   MU_ASSIGN_OR_RETURN(auto c, mu::Local({.workers = 2, .ps = 2}));
+//   MU_ASSIGN_OR_RETURN(mu::EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16}));
+//   ...
+//   c->Schedule(step, {.steps = 10});
+//   MU_RETURN_IF_ERROR(c->Join());
+//
+// Thread safe: any thread may call anything but the destructor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/client/ps_admin.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/cluster/runtime.h"
+#include "coordinator/frontend/builder.h"
+#include "coordinator/frontend/handles.h"
+#include "coordinator/frontend/specs.h"
+#include "coordinator/frontend/variable_factory.h"
+
+namespace mu {
+
+// A function that is installed on the workers. Copies are the same function.
+class Function {
+ public:
+  Function() = default;
+  const std::string& name() const { return proto_->name(); }
+  Fingerprint fingerprint() const { return fingerprint_; }
+  const pb::FunctionProto& proto() const { return *proto_; }
+
+ private:
+  friend class Coordinator;
+  std::shared_ptr<const pb::FunctionProto> proto_;
+  Fingerprint fingerprint_;
+  const void* owner_ = nullptr;  // the coordinator that defined it
+};
+
+// A scalar for a function's argument. A RemoteValue is refused: fetch it first.
+class ArgValue {
+ public:
+  ArgValue(double value) : value_(value) {}                        // NOLINT(google-explicit-constructor)
+  ArgValue(float value) : value_(value) {}                         // NOLINT
+  ArgValue(int value) : value_(int64_t{value}) {}                  // NOLINT
+  ArgValue(int64_t value) : value_(value) {}                       // NOLINT
+  ArgValue(bool value) : value_(int64_t{value}) {}                 // NOLINT
+  ArgValue(const RemoteValue&) : remote_(true) {}                  // NOLINT
+  // INVALID_ARGUMENT if the value does not fit the type (a fraction for an integer), or is a RemoteValue.
+  absl::StatusOr<pb::TensorProto> ToProto(const pb::ArgProto& arg) const;
+
+ private:
+  std::variant<int64_t, double> value_ = int64_t{0};
+  bool remote_ = false;
+};
+
+struct ScheduleOptions {
+  uint32_t steps = 1;
+  std::vector<std::pair<std::string, ArgValue>> args = {};
+};
+
+class Coordinator : public VariableFactory {
+ public:
+  struct Options {
+    Runtime::Options runtime;
+    std::string job_dir;  // epochs are claimed in it; empty: epoch 1
+    uint64_t seed = 1;    // of initial values and of the order of data
+    std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
+    absl::Duration start_timeout = absl::Seconds(60);
+  };
+  // Listens; daemons register at address(). UNAVAILABLE if the address is in use.
+  static absl::StatusOr<std::unique_ptr<Coordinator>> Create(Options options,
+                                                             std::unique_ptr<Transport> transport);
+  ~Coordinator() override;
+
+  // Waits for all servers and `workers` workers.
+  absl::Status WaitForCluster(int workers);
+
+  // ALREADY_EXISTS for a taken name, INVALID_ARGUMENT for what makes no sense.
+  absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
+  absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
+  // Files are looked at when a function first needs them; what is wrong with them is that function's error.
+  absl::StatusOr<Dataset> CreateDataset(const DatasetSpec& spec);
+  // Traces `build` once. Errors carry the file:line of the op at fault. What it creates inside (variables) is refused.
+  absl::StatusOr<Function> DefineFunction(const std::string& name,
+                                          const std::function<void(FunctionBuilder&)>& build);
+
+  // Returns at once, unless the queue is full. An earlier function's error, if nobody has seen it yet, is in the value.
+  RemoteValue Schedule(const Function& function, ScheduleOptions options = {});
+  // Waits for everything that was scheduled. The first error of a function, once.
+  absl::Status Join() { return runtime_->Join(); }
+  absl::StatusOr<bool> Done() { return runtime_->Done(); }
+  absl::StatusOr<FunctionResult> Fetch(const RemoteValue& value) const { return value.Fetch(); }
+  // Cancels what is queued and running; when it returns, nothing runs and no update comes.
+  void Cancel() { runtime_->CancelEverything(); }
+
+  // The value of a variable as the servers have it now. Join first for one that no function is changing.
+  absl::StatusOr<Tensor> Read(const Variable& variable);
+  absl::Status Assign(const Variable& variable, const Tensor& value);
+  // Rows of a table, [ids.size(), dim]; creates none.
+  absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
+
+  // Batches that an epoch of the dataset has. Looks at the files if need be.
+  absl::StatusOr<uint64_t> BatchesInEpoch(const Dataset& dataset, uint64_t epoch = 0);
+  // Begins the dataset again at the start of `epoch`. Join first.
+  absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch);
+
+  // Writes all variables and tables into `directory` (made; FAILED_PRECONDITION while functions run) with a manifest.
+  absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory, pb::CheckpointProto manifest = {});
+  // Loads a checkpoint's values into what has been created; on any number of servers. INVALID_ARGUMENT naming what
+  // differs, DATA_LOSS naming a file that fails its checksum.
+  absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
+
+  std::string address() const { return runtime_->address(); }
+  uint64_t seed() const { return options_.seed; }
+  uint64_t parameters() const;  // values of trainable variables and tables
+  RuntimeStats Stats() const { return runtime_->Stats(); }
+  Runtime& runtime() { return *runtime_; }
+  // Kept until after the last call is made, then released (local daemons, say).
+  void OwnEnvironment(std::shared_ptr<void> environment) { environment_ = std::move(environment); }
+
+ private:
+  Coordinator(Options options, std::unique_ptr<Transport> transport)
+      : options_(std::move(options)), transport_(std::move(transport)) {}
+  // Brings the servers up to date with what was created.
+  absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Resolves a dataset's files and counts their records, once.
+  absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const Options options_;
+  const std::unique_ptr<Transport> transport_;
+  std::unique_ptr<Runtime> runtime_;
+  std::shared_ptr<void> environment_;
+
+  // Serialises creation, never held while functions run. Before the runtime's own mutex.
+  mutable Mutex mutex_;
+  std::unique_ptr<PsAdmin> admin_ ABSL_GUARDED_BY(mutex_);
+  bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
+  bool tracing_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
+  std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mu

@@ -1,0 +1,95 @@
+// Values of scheduled functions: futures that outlive the worker that computed them. Thread safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "common/tensor/tensor.h"
+#include "proto/worker.pb.h"
+
+namespace mu {
+
+// What the steps of a function returned. Copies share the tensors.
+class FunctionResult {
+ public:
+  struct Step {
+    uint32_t samples = 0;
+    std::vector<Tensor> returns;  // empty if the step had no records
+  };
+  FunctionResult(std::vector<std::string> names, uint32_t requested_steps)
+      : names_(std::move(names)), requested_steps_(requested_steps) {}
+
+  size_t steps() const { return steps_.size(); }
+  uint32_t samples(size_t step) const { return steps_[step].samples; }
+  uint64_t samples() const;
+  uint64_t bad_records() const { return bad_records_; }
+  const std::string& first_bad_record() const { return first_bad_record_; }
+  // The data ended before all steps could run.
+  bool end_of_data() const { return steps_.size() < requested_steps_; }
+
+  // What step `step` returned as `name`. NOT_FOUND for another name (the message lists them), OUT_OF_RANGE for a step
+  // that did not run or had no records.
+  absl::StatusOr<Tensor> Get(size_t step, const std::string& name) const;
+  // Mean of a float scalar over the steps, weighted by samples (by steps if the function reads no data).
+  absl::StatusOr<double> Mean(const std::string& name) const;
+
+ private:
+  friend class FunctionState;
+  std::vector<std::string> names_;
+  uint32_t requested_steps_;
+  std::vector<Step> steps_;
+  uint64_t bad_records_ = 0;
+  std::string first_bad_record_;
+};
+
+// An error that one of Schedule, Join, Done or a Fetch of a refused call tells the user, once.
+struct PendingError {
+  absl::Status status;
+  Mutex mutex;
+  bool reported ABSL_GUARDED_BY(mutex) = false;
+};
+
+// The shared state of a call. The runtime writes, RemoteValues read.
+class FunctionState {
+ public:
+  FunctionState(std::vector<std::string> names, uint32_t requested_steps)
+      : result_(std::move(names), requested_steps) {}
+  // INTERNAL if the worker's tensors do not parse.
+  absl::Status AddStep(const pb::StepResult& step);
+  void Finish(absl::Status status);
+  bool Done() const;
+  absl::StatusOr<FunctionResult> Wait() const;
+
+ private:
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool done_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  FunctionResult result_ ABSL_GUARDED_BY(mutex_);
+};
+
+class RemoteValue {
+ public:
+  RemoteValue() = default;
+  explicit RemoteValue(FunctionId id, std::shared_ptr<FunctionState> state)
+      : id_(id), state_(std::move(state)) {}
+  // A call that was refused because of an earlier error, which the first look at this value reports.
+  explicit RemoteValue(std::shared_ptr<PendingError> error) : error_(std::move(error)) {}
+
+  FunctionId id() const { return id_; }
+  bool Done() const { return state_ == nullptr || state_->Done(); }
+  // Waits. The function's error, or CANCELLED if another one's error ended it.
+  absl::StatusOr<FunctionResult> Fetch() const;
+
+ private:
+  FunctionId id_;
+  std::shared_ptr<FunctionState> state_;
+  std::shared_ptr<PendingError> error_;
+};
+
+}  // namespace mu

@@ -1,0 +1,336 @@
+// Scheduling, results and errors; membership and installation are in runtime_members.cc.
+#include "coordinator/cluster/runtime.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/obs/log.h"
+#include "common/rpc/typed.h"
+
+namespace mu {
+
+Runtime::Runtime(Options options)
+    : options_(std::move(options)),
+      started_(absl::Now()),
+      membership_({options_.servers, options_.heartbeat, options_.timeout}),
+      queue_(options_.in_flight, [this](uint64_t dataset, WorkerId worker, uint32_t steps)
+                                     ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
+        const auto it = leases_.find(dataset);
+        return it == leases_.end() ? std::vector<pb::BatchRangeProto>() : it->second->Take(worker, steps);
+      }) {}
+
+absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
+  std::unique_ptr<Runtime> runtime(new Runtime(std::move(options)));
+  MU_ASSIGN_OR_RETURN(runtime->server_,
+                      runtime->options_.transport->Listen(runtime->options_.listen, runtime->Methods()));
+  runtime->monitor_ = std::thread([r = runtime.get()] { r->Monitor(); });
+  return runtime;
+}
+
+Runtime::~Runtime() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    for (FunctionId id : queue_.CancelAll()) {
+      FinishFunction(id, absl::CancelledError("the coordinator is being destroyed"));
+    }
+    for (auto& [id, link] : links_) {
+      link->gone = true;
+      for (auto& [run, call] : link->runs) call->Cancel();
+      if (link->install_call != nullptr) link->install_call->Cancel();
+      old_links_.push_back(link);
+    }
+    links_.clear();
+    changed_.SignalAll();
+  }
+  if (monitor_.joinable()) monitor_.join();
+  if (server_ != nullptr) server_->Shutdown();
+  std::vector<std::shared_ptr<WorkerLink>> links;
+  {
+    MutexLock lock(&mutex_);
+    links.swap(old_links_);
+    while (streams_ > 0) changed_.Wait(&mutex_);
+  }
+  for (auto& link : links) {
+    if (link->installer.joinable()) link->installer.join();
+  }
+}
+
+double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(absl::Now() - started_); }
+
+pb::RequestContext Runtime::ContextLocked() const {
+  pb::RequestContext context;
+  context.set_job(options_.job.value());
+  context.set_epoch(options_.epoch.value());
+  context.set_generation(catalog_.routing().generation());
+  context.set_low_water(queue_.low_water().value());
+  return context;
+}
+
+pb::RequestContext Runtime::Context() const {
+  MutexLock lock(&mutex_);
+  return ContextLocked();
+}
+
+std::shared_ptr<PendingError> Runtime::UnseenError() {
+  while (cancelling_ && !stopping_) changed_.Wait(&mutex_);
+  if (error_ == nullptr) return nullptr;
+  MutexLock lock(&error_->mutex);
+  return error_->reported ? nullptr : error_;
+}
+
+RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
+                              std::vector<pb::TensorProto> args) {
+  MutexLock lock(&mutex_);
+  while (true) {
+    if (auto error = UnseenError()) return RemoteValue(error);
+    if (!fatal_.ok() || stopping_) {
+      auto error = std::make_shared<PendingError>();
+      error->status = stopping_ ? absl::CancelledError("the coordinator is being destroyed") : fatal_;
+      return RemoteValue(error);
+    }
+    if (queue_.queued() < options_.queue_bound) break;
+    changed_.Wait(&mutex_);
+  }
+  auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps);
+  const FunctionId id = queue_.Schedule(work);
+  states_[id] = state;
+  if (!args.empty()) args_[id] = std::move(args);
+  Dispatch();
+  return RemoteValue(id, std::move(state));
+}
+
+absl::Status Runtime::Join() {
+  MutexLock lock(&mutex_);
+  while (!stopping_) {
+    if (auto error = UnseenError()) {
+      MutexLock error_lock(&error->mutex);
+      error->reported = true;
+      return error->status;
+    }
+    if (!fatal_.ok()) return fatal_;
+    if (queue_.unfinished() == 0) return absl::OkStatus();
+    changed_.Wait(&mutex_);
+  }
+  return absl::CancelledError("the coordinator is being destroyed");
+}
+
+absl::StatusOr<bool> Runtime::Done() {
+  MutexLock lock(&mutex_);
+  if (cancelling_) return false;
+  if (auto error = UnseenError()) {
+    MutexLock error_lock(&error->mutex);
+    error->reported = true;
+    return error->status;
+  }
+  if (!fatal_.ok()) return fatal_;
+  return queue_.unfinished() == 0;
+}
+
+RemoteValue Runtime::Refuse(absl::Status error) {
+  MutexLock lock(&mutex_);
+  if (auto earlier = UnseenError()) return RemoteValue(earlier);
+  error_ = std::make_shared<PendingError>();
+  error_->status = std::move(error);
+  return RemoteValue(error_);
+}
+
+void Runtime::CancelEverything() {
+  MutexLock lock(&mutex_);
+  BeginCancel(absl::OkStatus());
+  while (cancelling_ && !stopping_) changed_.Wait(&mutex_);
+}
+
+void Runtime::Fail(absl::Status error) {
+  MutexLock lock(&mutex_);
+  if (!fatal_.ok()) return;
+  MU_LOG(ERROR, "{}", error);
+  fatal_ = error;
+  for (FunctionId id : queue_.CancelAll()) FinishFunction(id, error);
+  changed_.SignalAll();
+}
+
+void Runtime::FinishFunction(FunctionId id, absl::Status status) {
+  const auto it = states_.find(id);
+  if (it == states_.end()) return;
+  if (status.ok()) ++stats_.functions;
+  it->second->Finish(std::move(status));
+  states_.erase(it);
+  args_.erase(id);
+  changed_.SignalAll();
+}
+
+void Runtime::Dispatch() {
+  if (stopping_ || cancelling_ || !fatal_.ok()) return;
+  std::vector<FunctionId> completed;
+  for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
+  for (FunctionId id : completed) FinishFunction(id, absl::OkStatus());
+  changed_.SignalAll();  // places in the queue may be free
+}
+
+void Runtime::StartOn(const StartRun& start) {
+  WorkerLink& link = *links_.at(start.worker);
+  const FunctionQueue::Function& function = *queue_.Find(start.function);
+  pb::RunRequest request;
+  *request.mutable_context() = ContextLocked();
+  request.set_function(start.function.value());
+  request.set_fingerprint(function.work.fingerprint.value());
+  request.set_first_step(start.first_step);
+  request.set_steps(start.steps);
+  for (const auto& range : function.batches) *request.add_batches() = range;
+  if (const auto args = args_.find(start.function); args != args_.end()) {
+    for (const auto& arg : args->second) *request.add_args() = arg;
+  }
+  if (const auto leases = leases_.find(function.work.dataset); leases != leases_.end()) {
+    for (const auto& lease : leases->second->Upcoming(start.worker)) *request.add_upcoming() = lease;
+  }
+  ++streams_;
+  link.runs[start.run] = link.channel->ServerStream(
+      "/muster.Worker/Run", Buffer(request.SerializeAsString()), {.timeout = absl::InfiniteDuration()},
+      [this, start](Buffer message) { OnRunReply(start, message); },
+      [this, start](absl::Status status) { OnRunEnded(start, status); });
+}
+
+void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
+  pb::RunReply reply;
+  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
+    MU_LOG(ERROR, "worker {}: a reply of Run does not parse", start.worker);
+    return;  // the missing results make the function run again
+  }
+  MutexLock lock(&mutex_);
+  for (const pb::StepResult& step : reply.steps()) {
+    if (!queue_.StepDone(start.function, start.run, step.step())) continue;
+    const auto state = states_.find(start.function);
+    if (state == states_.end()) continue;
+    if (const absl::Status added = state->second->AddStep(step); !added.ok()) {
+      BeginCancel(added);
+      return;
+    }
+    stats_.steps += 1;
+    stats_.samples += step.samples();
+    stats_.bad_records += step.bad_records();
+    if (stats_.first_bad_record.empty()) stats_.first_bad_record = step.bad_record_message();
+    if (const auto link = links_.find(start.worker); link != links_.end()) ++link->second->steps_done;
+  }
+}
+
+void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  --streams_;
+  std::shared_ptr<WorkerLink> link;
+  if (const auto it = links_.find(start.worker); it != links_.end()) {
+    // Forget the call only if this is the link that made it: an index may have a new incarnation by now.
+    if (it->second->runs.erase(start.run) > 0) link = it->second;
+  }
+  changed_.SignalAll();
+  const FunctionQueue::Function* function = queue_.Find(start.function);
+  if (stopping_ || function == nullptr || function->run != start.run) return;
+  if (status.ok()) {
+    if (queue_.RunEnded(start.function, start.run) == FunctionQueue::Ended::kCompleted) {
+      if (link != nullptr) ++link->functions_done;
+      FinishFunction(start.function, absl::OkStatus());
+    }
+    return Dispatch();
+  }
+  const auto detail = DetailOf(status);
+  switch (KindOf(status)) {
+    case pb::ERROR_USER:
+      queue_.Remove(start.function, start.run);
+      MU_LOG(ERROR, "function {}: {}", start.function, status);
+      FinishFunction(start.function, status);
+      return BeginCancel(status);
+    case pb::ERROR_NOT_INSTALLED:
+      // The worker does not know the function (it started anew): install everything again.
+      MU_LOG(WARN, "worker {}: {}; installing again", start.worker, status);
+      queue_.RunEnded(start.function, start.run);
+      if (link != nullptr) link->installed_version = 0;
+      queue_.WorkerReady(start.worker, 0);
+      return;
+    default:
+      break;
+  }
+  if (detail && detail->role() == pb::ROLE_PSSERVER) {
+    // The worker is well, a server is not; its heartbeats decide whether it is lost.
+    MU_LOG(WARN, "worker {}: server {} cannot be reached: {}", start.worker, detail->index(), status);
+    queue_.RunEnded(start.function, start.run);
+    return Dispatch();
+  }
+  if (link != nullptr && !link->gone) {
+    // Its connection broke: whatever the process is doing, it must register again.
+    if (auto lost = membership_.Remove(pb::ROLE_WORKER, start.worker.value(), link->member.incarnation)) {
+      MemberLost(*lost, "unreachable", std::string(status.message()));
+    }
+  } else {
+    queue_.RunEnded(start.function, start.run);
+  }
+  Dispatch();
+}
+
+void Runtime::BeginCancel(absl::Status error) {
+  for (FunctionId id : queue_.CancelAll()) {
+    FinishFunction(id, absl::CancelledError("cancelled: another function failed"));
+  }
+  if (cancelling_) {
+    if (cancel_error_.ok()) cancel_error_ = std::move(error);
+    return;
+  }
+  cancelling_ = true;
+  cancel_error_ = std::move(error);
+  changed_.SignalAll();
+}
+
+void Runtime::FinishCancel() {
+  pb::CancelRunsRequest request;
+  FunctionId below;
+  std::vector<std::shared_ptr<WorkerLink>> links;
+  std::function<absl::Status(FunctionId)> fence;
+  {
+    MutexLock lock(&mutex_);
+    below = queue_.next_id();
+    *request.mutable_context() = ContextLocked();
+    request.set_below(below.value());
+    for (auto& [id, link] : links_) links.push_back(link);
+    fence = fence_;
+  }
+  for (auto& link : links) {
+    const auto reply =
+        Call<pb::CancelRunsReply>(*link->channel, "/muster.Worker/CancelRuns", request, {.timeout = options_.timeout});
+    if (reply.ok()) continue;
+    // It does not answer: its functions are over here, and the fence keeps its updates out there.
+    MU_LOG(WARN, "worker {} does not confirm that its functions have ended: {}", link->id, reply.status());
+    MutexLock lock(&mutex_);
+    if (auto lost = membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
+      MemberLost(*lost, "unreachable", std::string(reply.status().message()));
+    }
+  }
+  if (fence != nullptr) {
+    if (const absl::Status fenced = fence(below); !fenced.ok()) MU_LOG(WARN, "fence: {}", fenced);
+  }
+  MutexLock lock(&mutex_);
+  if (!cancel_error_.ok()) {
+    error_ = std::make_shared<PendingError>();
+    error_->status = cancel_error_;
+  }
+  cancelling_ = false;
+  changed_.SignalAll();
+}
+
+void Runtime::SetFence(std::function<absl::Status(FunctionId)> fence) {
+  MutexLock lock(&mutex_);
+  fence_ = std::move(fence);
+}
+
+void Runtime::AddLeases(std::unique_ptr<DataLeases> leases) {
+  MutexLock lock(&mutex_);
+  const uint64_t id = leases->dataset().id();
+  leases_[id] = std::move(leases);
+}
+
+bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look) {
+  MutexLock lock(&mutex_);
+  const auto it = leases_.find(dataset);
+  if (it == leases_.end()) return false;
+  look(*it->second);
+  return true;
+}
+
+}  // namespace mu

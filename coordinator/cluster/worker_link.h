@@ -1,0 +1,31 @@
+// What the coordinator holds for one incarnation of a worker. Guarded by the runtime's mutex, except the channel.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "absl/time/time.h"
+#include "common/rpc/transport.h"
+#include "coordinator/cluster/function_queue.h"
+#include "coordinator/cluster/membership.h"
+
+namespace mu {
+
+struct WorkerLink {
+  WorkerId id;
+  Member member;
+  std::shared_ptr<Channel> channel;
+
+  bool gone = false;               // lost or replaced: nothing is started on it any more
+  uint64_t installed_version = 0;  // of the catalog
+  std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
+  std::map<RunId, std::shared_ptr<ClientCall>> runs;
+  std::thread installer;
+  bool installer_ended = false;
+
+  uint64_t functions_done = 0;
+  uint64_t steps_done = 0;
+};
+
+}  // namespace mu

@@ -1,0 +1,172 @@
+#include "coordinator/launch/local_daemons.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status.h"
+#include "common/obs/log.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kGrace = absl::Seconds(5);
+constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
+// A daemon that ran this long was well: the next one starts at once.
+constexpr absl::Duration kHealthy = absl::Seconds(10);
+
+}  // namespace
+
+std::string LastLinesOf(const std::string& path, int lines) {
+  std::ifstream in(path, std::ios::binary | std::ios::ate);
+  if (!in) return "";
+  const std::streamoff size = in.tellg();
+  const std::streamoff tail = std::min<std::streamoff>(size, 8192);
+  in.seekg(size - tail);
+  std::string text(static_cast<size_t>(tail), '\0');
+  in.read(text.data(), tail);
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  size_t begin = text.size();
+  for (int i = 0; i < lines && begin != std::string::npos && begin > 0; ++i) begin = text.rfind('\n', begin - 1);
+  return begin == std::string::npos ? text : text.substr(begin + (begin < text.size() && text[begin] == '\n'));
+}
+
+absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOptions options) {
+  std::unique_ptr<LocalDaemons> daemons(new LocalDaemons(std::move(options)));
+  const LocalDaemonsOptions& o = daemons->options_;
+  for (const char* binary : {"worker", "psserver"}) {
+    const std::string path = absl::StrCat(o.binary_dir, "/", binary);
+    if (access(path.c_str(), X_OK) != 0) {
+      return absl::NotFoundError(absl::StrCat("there is no program ", path,
+                                              "; build it, or name the folder of the daemons' programs with --bin_dir"));
+    }
+  }
+  {
+    MutexLock lock(&daemons->mutex_);
+    for (int i = 0; i < o.ps + o.workers; ++i) {
+      auto daemon = std::make_unique<Daemon>();
+      daemon->is_worker = i >= o.ps;
+      daemon->index = daemon->is_worker ? i - o.ps : i;
+      daemon->binary = absl::StrCat(o.binary_dir, daemon->is_worker ? "/worker" : "/psserver");
+      daemon->name = absl::StrCat(daemon->is_worker ? "worker-" : "psserver-", daemon->index);
+      daemon->log_file = absl::StrCat(o.log_dir, "/", daemon->name, ".log");
+      daemons->daemons_.push_back(std::move(daemon));
+      MU_RETURN_IF_ERROR(daemons->StartDaemon(*daemons->daemons_.back()));
+    }
+  }
+  daemons->supervisor_ = std::thread([d = daemons.get()] { d->Supervise(); });
+  return daemons;
+}
+
+absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
+  SubprocessOptions options;
+  options.path = daemon.binary;
+  options.args = {absl::StrCat("--coordinator=", options_.coordinator), absl::StrCat("--index=", daemon.index)};
+  if (daemon.is_worker) options.args.push_back(absl::StrCat("--cache_dir=", options_.cache_dir, "/", daemon.name));
+  options.output_file = daemon.log_file;
+  options.ready_pipe = true;
+  options.parent_pipe = true;
+  options.on_exit = [this, d = &daemon](pid_t, const ExitStatus& status) {
+    MutexLock lock(&mutex_);
+    d->exited = true;
+    d->exit_text = status.ToString();
+    changed_.SignalAll();
+  };
+  daemon.exited = false;
+  daemon.started = absl::Now();
+  daemon.restart_at = absl::InfiniteFuture();
+  MU_ASSIGN_OR_RETURN(daemon.process, Subprocess::Start(options));
+  return absl::OkStatus();
+}
+
+void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>* calls) {
+  const pid_t pid = daemon.process->pid();
+  const std::string how = daemon.exit_text;
+  const std::string tail = LastLinesOf(daemon.log_file, 5);
+  const std::string message = absl::StrCat(daemon.name, " (pid ", pid, ") ended: ", how, "; its last lines in ",
+                                           daemon.log_file, ":\n", tail.empty() ? "(none)" : tail);
+  // The ready line is there, or its absence is known, since the process has ended.
+  const bool served = daemon.process->ReadReadyLine(absl::Seconds(1)).ok();
+  daemon.exited = false;
+  // Keep the ended process object until the next start: it is destroyed on this thread, never on its own.
+  if (!served) {
+    calls->push_back([this, message] { options_.cannot_start(absl::UnavailableError("a daemon could not start: " + message)); });
+    return;
+  }
+  calls->push_back([this, pid, message] { options_.died(pid, message); });
+  if (!daemon.is_worker || !options_.restart_workers) return;
+  const absl::Time now = absl::Now();
+  if (now - daemon.started > kHealthy) daemon.backoff = absl::ZeroDuration();
+  daemon.restart_at = now + daemon.backoff;
+  daemon.backoff = std::min(kMaxBackoff, std::max(absl::Milliseconds(100), daemon.backoff * 2));
+}
+
+void LocalDaemons::Supervise() {
+  while (true) {
+    std::vector<std::function<void()>> calls;
+    std::vector<std::unique_ptr<Subprocess>> ended;
+    {
+      MutexLock lock(&mutex_);
+      if (stopping_) return;
+      absl::Time wake = absl::InfiniteFuture();
+      bool exited = false;
+      for (auto& daemon : daemons_) {
+        wake = std::min(wake, daemon->restart_at);
+        exited |= daemon->exited;
+      }
+      if (!exited && absl::Now() < wake) changed_.WaitFor(&mutex_, std::min(wake - absl::Now(), absl::Seconds(60)));
+      if (stopping_) return;
+      for (auto& daemon : daemons_) {
+        if (daemon->exited) HandleExit(*daemon, &calls);
+        if (absl::Now() < daemon->restart_at) continue;
+        ended.push_back(std::move(daemon->process));
+        if (const absl::Status started = StartDaemon(*daemon); !started.ok()) {
+          MU_LOG(ERROR, "{} could not be started again: {}", daemon->name, started);
+        } else {
+          MU_LOG(INFO, "{} started again (pid {})", daemon->name, daemon->process->pid());
+        }
+      }
+    }
+    for (auto& call : calls) call();
+  }
+}
+
+std::vector<LocalDaemons::Process> LocalDaemons::Processes() const {
+  MutexLock lock(&mutex_);
+  std::vector<Process> processes;
+  for (const auto& daemon : daemons_) {
+    if (daemon->process != nullptr) processes.push_back({daemon->name, daemon->process->pid()});
+  }
+  return processes;
+}
+
+LocalDaemons::~LocalDaemons() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  if (supervisor_.joinable()) supervisor_.join();
+  std::vector<std::unique_ptr<Daemon>> daemons;
+  {
+    MutexLock lock(&mutex_);
+    daemons.swap(daemons_);
+  }
+  for (auto& daemon : daemons) {
+    if (daemon->process != nullptr) daemon->process->Kill(SIGTERM).IgnoreError();
+  }
+  const absl::Time until = absl::Now() + kGrace;
+  for (auto& daemon : daemons) {
+    if (daemon->process == nullptr) continue;
+    if (!daemon->process->WaitFor(std::max(absl::ZeroDuration(), until - absl::Now()))) {
+      MU_LOG(WARN, "{} does not end after SIGTERM; killing it", daemon->name);
+    }
+    daemon->process.reset();  // kills what is left, waits
+  }
+}
+
+}  // namespace mu

@@ -1,0 +1,74 @@
+// Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would: a worker that ends is
+// started again with growing delay. Thread safe. No daemon outlives this process, however it ends (parent pipe).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "common/env/subprocess.h"
+
+namespace mu {
+
+struct LocalDaemonsOptions {
+  std::string binary_dir;  // where `worker` and `psserver` are
+  int workers = 1;
+  int ps = 1;
+  std::string coordinator;  // address
+  std::string log_dir;
+  std::string cache_dir;
+  bool restart_workers = true;
+  // A daemon's process has ended; `message` says how, with its last lines. On a thread of the supervisor.
+  std::function<void(int64_t pid, const std::string& message)> died;
+  // A daemon ended before it served: the cluster will not come up.
+  std::function<void(absl::Status)> cannot_start;
+};
+
+class LocalDaemons {
+ public:
+  // NOT_FOUND if a binary is missing.
+  static absl::StatusOr<std::unique_ptr<LocalDaemons>> Start(LocalDaemonsOptions options);
+  ~LocalDaemons();  // SIGTERM, then SIGKILL for who does not end within five seconds
+
+  struct Process {
+    std::string name;  // "worker-0", "psserver-1"
+    pid_t pid;
+  };
+  std::vector<Process> Processes() const;
+
+ private:
+  struct Daemon {
+    std::string name;
+    std::string binary;
+    std::string log_file;
+    int index = 0;
+    bool is_worker = false;
+    std::unique_ptr<Subprocess> process;
+    absl::Time started;
+    absl::Time restart_at = absl::InfiniteFuture();
+    absl::Duration backoff = absl::ZeroDuration();
+    bool exited = false;
+    std::string exit_text;
+  };
+  explicit LocalDaemons(LocalDaemonsOptions options) : options_(std::move(options)) {}
+  absl::Status StartDaemon(Daemon& daemon) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Supervise();
+  void HandleExit(Daemon& daemon, std::vector<std::function<void()>>* calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const LocalDaemonsOptions options_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::unique_ptr<Daemon>> daemons_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread supervisor_;
+};
+
+// The last `lines` lines of a file; empty if it cannot be read.
+std::string LastLinesOf(const std::string& path, int lines);
+
+}  // namespace mu

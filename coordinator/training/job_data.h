@@ -1,0 +1,18 @@
+// From a job file's `data` section to datasets. Pure.
+#pragma once
+
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/status.h"
+#include "proto/dataset.pb.h"
+#include "proto/job.pb.h"
+
+namespace mu {
+
+enum class DataPurpose { kTrain, kEval, kPredict };
+
+// The dataset of a purpose; its files may still be patterns. NOT_FOUND if the job has none (the message says which key).
+absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose purpose);
+
+}  // namespace mu
