@@ -1,0 +1,67 @@
+#include "worker/admission.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace mu {
+
+absl::Status WorkerRefusal(pb::ErrorKind kind, const std::string& message) {
+  pb::ErrorDetail detail;
+  detail.set_kind(kind);
+  detail.set_role(pb::ROLE_WORKER);
+  return WithDetail(absl::FailedPreconditionError(message), detail);
+}
+
+absl::StatusOr<Admission::Verdict> Admission::Admit(const pb::RequestContext& context,
+                                                    bool configures) {
+  MutexLock lock(&mutex_);
+  if (!job_.has_value()) {
+    if (!configures) {
+      return WorkerRefusal(pb::ERROR_NOT_INSTALLED,
+                           "this worker is not configured yet: call Configure first");
+    }
+    job_ = context.job();
+    epoch_ = context.epoch();
+    low_water_ = context.low_water();
+    return Verdict::kSameEpoch;
+  }
+  if (context.job() != *job_) {
+    return WorkerRefusal(
+        pb::ERROR_OTHER_JOB,
+        absl::StrFormat("this worker serves job %016x, not job %016x: a cluster serves one job; start "
+                        "workers of its own for another",
+                        *job_, context.job()));
+  }
+  if (context.epoch() < epoch_) {
+    return WorkerRefusal(pb::ERROR_STALE,
+                         absl::StrCat("the request is of the coordinator's epoch ", context.epoch(),
+                                      ", but epoch ", epoch_, " has taken over"));
+  }
+  if (context.epoch() > epoch_) {
+    epoch_ = context.epoch();
+    low_water_ = context.low_water();
+    return Verdict::kNewEpoch;
+  }
+  low_water_ = std::max(low_water_, context.low_water());
+  return Verdict::kSameEpoch;
+}
+
+uint64_t Admission::low_water() const {
+  MutexLock lock(&mutex_);
+  return low_water_;
+}
+
+uint64_t Admission::job() const {
+  MutexLock lock(&mutex_);
+  return job_.value_or(0);
+}
+
+uint64_t Admission::epoch() const {
+  MutexLock lock(&mutex_);
+  return epoch_;
+}
+
+}  // namespace mu

@@ -1,0 +1,59 @@
+#include "worker/function_cache.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "common/graph/fingerprint.h"
+#include "worker/admission.h"
+
+namespace mu {
+
+absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
+                                    const muster::RoutingProto& routing) {
+  uint64_t clears;
+  {
+    MutexLock lock(&mutex_);
+    if (functions_.contains(fingerprint)) return absl::OkStatus();
+    clears = clears_;
+  }
+  if (const Fingerprint own = FingerprintOf(graph); own != fingerprint) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "function '%s' has fingerprint %016x, but the request says %016x: coordinator and worker are "
+        "not of the same version",
+        graph.name(), own.value(), fingerprint.value()));
+  }
+  MU_ASSIGN_OR_RETURN(auto compiled, Compile(graph, routing));  // slow: not under the lock
+  auto installed = std::make_shared<InstalledFunction>(graph, std::move(compiled));
+  MutexLock lock(&mutex_);
+  if (clears != clears_) {
+    return absl::AbortedError("a newer coordinator took over while the function was compiled");
+  }
+  functions_.try_emplace(fingerprint, std::move(installed));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::shared_ptr<InstalledFunction>> FunctionCache::Find(Fingerprint fingerprint) const {
+  MutexLock lock(&mutex_);
+  const auto it = functions_.find(fingerprint);
+  if (it == functions_.end()) {
+    return WorkerRefusal(pb::ERROR_NOT_INSTALLED,
+                         absl::StrFormat("function %016x is not installed on this worker: call "
+                                         "InstallFunction first",
+                                         fingerprint.value()));
+  }
+  return it->second;
+}
+
+void FunctionCache::Clear() {
+  MutexLock lock(&mutex_);
+  ++clears_;
+  functions_.clear();
+}
+
+size_t FunctionCache::size() const {
+  MutexLock lock(&mutex_);
+  return functions_.size();
+}
+
+}  // namespace mu

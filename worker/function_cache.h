@@ -1,0 +1,47 @@
+// The functions that are installed on this worker, by fingerprint.
+//
+// Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/base/mutex.h"
+#include "common/exec/executor.h"
+#include "proto/graph.pb.h"
+#include "proto/table.pb.h"
+
+namespace mu {
+
+struct InstalledFunction {
+  InstalledFunction(muster::FunctionProto graph, std::shared_ptr<const CompiledFunction> compiled)
+      : graph(std::move(graph)), executor(std::move(compiled)) {}
+  const muster::FunctionProto graph;
+  Executor executor;  // for the thread that executes runs
+};
+
+class FunctionCache {
+ public:
+  // Compiles and keeps the function; nothing is done if it is there. INVALID_ARGUMENT, with op and file:line, for a
+  // graph that does not verify, or if `fingerprint` is not that of `graph`; ABORTED if Clear came in between.
+  absl::Status Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
+                       const muster::RoutingProto& routing);
+
+  // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) if it is not there.
+  absl::StatusOr<std::shared_ptr<InstalledFunction>> Find(Fingerprint fingerprint) const;
+
+  // Of another epoch: its variables may have other ids. Runs under way keep what they have.
+  void Clear();
+  size_t size() const;
+
+ private:
+  mutable Mutex mutex_;
+  uint64_t clears_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::flat_hash_map<Fingerprint, std::shared_ptr<InstalledFunction>> functions_
+      ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mu

@@ -1,0 +1,59 @@
+// One call of a function on this worker, from its arrival until its stream ends.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "common/base/mutex.h"
+#include "common/rpc/transport.h"
+#include "proto/worker.pb.h"
+
+namespace mu {
+
+// Thread safe: the queue's thread executes it while others may stop it.
+class FunctionRun {
+ public:
+  FunctionRun(muster::RunRequest request, std::shared_ptr<ServerCall> call)
+      : request_(std::move(request)), call_(std::move(call)) {}
+
+
+  const muster::RunRequest& request() const { return request_; }
+  uint64_t id() const { return request_.function(); }
+  const std::shared_ptr<ServerCall>& call() const { return call_; }
+
+  // It ends before its next step, with `why` (the first one counts). What waits for data of servers is aborted; a push
+  // under way is not.
+  void Stop(const absl::Status& why) {
+    MutexLock lock(&mutex_);
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    why_ = why;
+    stopped_.store(true, std::memory_order_release);
+    if (abort_) abort_();
+  }
+  bool stopped() const { return stopped_.load(std::memory_order_acquire); }
+  absl::Status why() const {
+    MutexLock lock(&mutex_);
+    return why_;
+  }
+
+  // Names what Stop calls, at once if it was called before; empty: nothing. It must not block nor call back.
+  void SetAbort(std::function<void()> abort) {
+    MutexLock lock(&mutex_);
+    abort_ = std::move(abort);
+    if (abort_ && stopped_.load(std::memory_order_relaxed)) abort_();
+  }
+
+ private:
+  const muster::RunRequest request_;
+  const std::shared_ptr<ServerCall> call_;
+  mutable Mutex mutex_;
+  std::atomic<bool> stopped_{false};
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> abort_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mu

@@ -1,0 +1,151 @@
+#include "worker/run_queue.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+namespace {
+
+absl::Status Cancelled(uint64_t function) {
+  return absl::CancelledError(absl::StrCat("function ", function, " was cancelled"));
+}
+
+}  // namespace
+
+RunQueue::RunQueue(std::function<void(FunctionRun&)> execute)
+    : execute_(std::move(execute)), thread_([this] { Loop(); }) {}
+
+RunQueue::~RunQueue() { Shutdown(); }
+
+void RunQueue::Add(std::shared_ptr<FunctionRun> run) {
+  absl::Status refusal;
+  {
+    MutexLock lock(&mutex_);
+    if (!refusal_.ok()) {
+      refusal = refusal_;
+    } else if (run->id() < cancelled_below_) {
+      refusal = Cancelled(run->id());
+    } else {
+      queue_.push_back({next_arrival_++, run});
+      changed_.SignalAll();
+    }
+  }
+  if (!refusal.ok()) run->call()->Finish(refusal);
+}
+
+void RunQueue::CancelBelow(uint64_t below, std::function<void()> done) {
+  {
+    MutexLock lock(&mutex_);
+    cancelled_below_ = std::max(cancelled_below_, below);
+  }
+  StopIf([below](const FunctionRun& run) { return run.id() < below; },
+         absl::CancelledError("the function was cancelled"));
+  std::vector<std::function<void()>> ready;
+  {
+    MutexLock lock(&mutex_);
+    waiters_.push_back({below, next_arrival_, std::move(done)});
+    ready = TakeDone();
+  }
+  for (const auto& call : ready) call();
+}
+
+void RunQueue::Reset(const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    cancelled_below_ = 0;
+  }
+  StopIf([](const FunctionRun&) { return true; }, why);
+}
+
+void RunQueue::Drain(const absl::Status& why) {
+  {
+    MutexLock lock(&mutex_);
+    if (refusal_.ok()) refusal_ = why;
+  }
+  StopIf([](const FunctionRun&) { return true; }, why);
+  MutexLock lock(&mutex_);
+  while (running_.run != nullptr) changed_.Wait(&mutex_);
+}
+
+void RunQueue::Shutdown() {
+  Drain(absl::UnavailableError("the worker is shutting down"));
+  {
+    MutexLock lock(&mutex_);
+    shutdown_ = true;
+    changed_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+size_t RunQueue::active() const {
+  MutexLock lock(&mutex_);
+  return queue_.size() + (running_.run != nullptr ? 1 : 0);
+}
+
+void RunQueue::StopIf(const std::function<bool(const FunctionRun&)>& stop, const absl::Status& why) {
+  std::vector<std::shared_ptr<FunctionRun>> ended;
+  std::shared_ptr<FunctionRun> running;
+  {
+    MutexLock lock(&mutex_);
+    std::deque<Entry> left;
+    for (Entry& entry : queue_) {
+      if (stop(*entry.run)) {
+        ended.push_back(std::move(entry.run));
+      } else {
+        left.push_back(std::move(entry));
+      }
+    }
+    queue_.swap(left);
+    if (running_.run != nullptr && stop(*running_.run)) running = running_.run;
+  }
+  if (running != nullptr) running->Stop(why);
+  for (const auto& run : ended) {
+    run->Stop(why);
+    run->call()->Finish(why);
+  }
+}
+
+std::vector<std::function<void()>> RunQueue::TakeDone() {
+  // Only the run in execution can hold a waiter up: those that waited were taken out when it came.
+  std::vector<std::function<void()>> done;
+  auto keep = waiters_.begin();
+  for (Waiter& waiter : waiters_) {
+    const bool waits = running_.run != nullptr && running_.arrival < waiter.arrival &&
+                       running_.run->id() < waiter.below;
+    if (!waits) {
+      done.push_back(std::move(waiter.done));
+    } else {
+      if (&*keep != &waiter) *keep = std::move(waiter);
+      ++keep;
+    }
+  }
+  waiters_.erase(keep, waiters_.end());
+  return done;
+}
+
+void RunQueue::Loop() {
+  while (true) {
+    std::shared_ptr<FunctionRun> run;
+    {
+      MutexLock lock(&mutex_);
+      while (queue_.empty() && !shutdown_) changed_.Wait(&mutex_);
+      if (queue_.empty()) return;
+      running_ = std::move(queue_.front());
+      queue_.pop_front();
+      run = running_.run;
+    }
+    execute_(*run);
+    std::vector<std::function<void()>> done;
+    {
+      MutexLock lock(&mutex_);
+      running_ = {};
+      done = TakeDone();
+      changed_.SignalAll();
+    }
+    for (const auto& call : done) call();
+  }
+}
+
+}  // namespace mu

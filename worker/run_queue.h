@@ -1,0 +1,72 @@
+// The runs of a worker: executed one after the other, in the order of their arrival, on one thread.
+//
+// Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/mutex.h"
+#include "worker/function_run.h"
+
+namespace mu {
+
+class RunQueue {
+ public:
+  // `execute` runs on the queue's thread; it finishes the run's call, and ends early once the run is stopped.
+  explicit RunQueue(std::function<void(FunctionRun&)> execute);
+  ~RunQueue();  // Shutdown()
+
+  // A run of a function that was cancelled before it arrived, or that comes after Drain, is finished at once.
+  void Add(std::shared_ptr<FunctionRun> run);
+
+  // Ends every run with an id below `below`, also those that arrive later; `done` is called, from any thread, when
+  // none of them is in execution any more.
+  void CancelBelow(uint64_t below, std::function<void()> done);
+
+  // A new epoch: every run so far is ended with `why`, and ids start afresh.
+  void Reset(const absl::Status& why);
+
+  // The running step is the last; every run, also a later one, is finished with `why`. Returns when nothing runs.
+  void Drain(const absl::Status& why);
+  void Shutdown();
+
+  // Runs that wait or are in execution.
+  size_t active() const;
+
+ private:
+  struct Waiter {
+    uint64_t below;
+    uint64_t arrival;  // runs that arrived after the request do not matter
+    std::function<void()> done;
+  };
+  struct Entry {
+    uint64_t arrival;
+    std::shared_ptr<FunctionRun> run;
+  };
+
+  void Loop();
+  // Takes the queued runs that `stop` is true of, finishes them with `why`, stops the running one likewise.
+  void StopIf(const std::function<bool(const FunctionRun&)>& stop, const absl::Status& why);
+  std::vector<std::function<void()>> TakeDone() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::function<void(FunctionRun&)> execute_;
+
+  mutable Mutex mutex_;
+  CondVar changed_;
+  std::deque<Entry> queue_ ABSL_GUARDED_BY(mutex_);
+  Entry running_ ABSL_GUARDED_BY(mutex_);  // run null: none
+  std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
+  uint64_t next_arrival_ ABSL_GUARDED_BY(mutex_) = 1;
+  uint64_t cancelled_below_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // not OK: draining
+  bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace mu
