@@ -1,0 +1,141 @@
+#include "coordinator/cluster/function_queue.h"
+
+#include <map>
+#include <set>
+
+#include "common/base/hash.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+std::vector<pb::BatchRangeProto> NoData(uint64_t, WorkerId, uint32_t) { return {}; }
+
+std::vector<StartRun> Dispatch(FunctionQueue& queue) {
+  std::vector<FunctionId> completed;
+  auto starts = queue.Dispatch(&completed);
+  EXPECT_THAT(completed, IsEmpty());
+  return starts;
+}
+
+TEST(FunctionQueue, DispatchesInOrderToTheLeastLoadedWorker) {
+  FunctionQueue queue(2, NoData);
+  for (int i = 0; i < 5; ++i) queue.Schedule({.steps = 1});
+  EXPECT_THAT(Dispatch(queue), IsEmpty());
+  queue.WorkerReady(WorkerId(0), 1);
+  queue.WorkerReady(WorkerId(1), 1);
+  const auto starts = Dispatch(queue);
+  ASSERT_EQ(starts.size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(starts[i].function, FunctionId(i + 1));
+    EXPECT_EQ(starts[i].worker, WorkerId(i % 2));
+  }
+  EXPECT_EQ(queue.queued(), 1u);
+}
+
+TEST(FunctionQueue, WaitsForAWorkerThatHasWhatTheFunctionNeeds) {
+  FunctionQueue queue(2, NoData);
+  queue.Schedule({.steps = 1, .needs_version = 5});
+  queue.WorkerReady(WorkerId(0), 4);
+  EXPECT_THAT(Dispatch(queue), IsEmpty());
+  queue.WorkerReady(WorkerId(0), 5);
+  EXPECT_EQ(Dispatch(queue).size(), 1u);
+}
+
+TEST(FunctionQueue, ResumesElsewhereAtTheFirstStepWithoutAResult) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId id = queue.Schedule({.steps = 4});
+  queue.WorkerReady(WorkerId(0), 1);
+  const StartRun first = Dispatch(queue)[0];
+  EXPECT_TRUE(queue.StepDone(id, first.run, 0));
+  EXPECT_FALSE(queue.StepDone(id, first.run, 0)) << "a repeated result";
+  EXPECT_FALSE(queue.StepDone(id, first.run, 2)) << "a result out of order";
+  EXPECT_TRUE(queue.StepDone(id, first.run, 1));
+  queue.WorkerLost(WorkerId(0));
+  queue.WorkerReady(WorkerId(1), 1);
+  const StartRun second = Dispatch(queue)[0];
+  EXPECT_EQ(second.function, id);
+  EXPECT_EQ(second.first_step, 2u);
+  EXPECT_FALSE(queue.StepDone(id, first.run, 2)) << "of the lost worker, waking up late";
+  EXPECT_EQ(queue.RunEnded(id, first.run), FunctionQueue::Ended::kIgnored);
+  EXPECT_TRUE(queue.StepDone(id, second.run, 2));
+  EXPECT_EQ(queue.low_water(), id);
+  EXPECT_TRUE(queue.StepDone(id, second.run, 3));
+  EXPECT_EQ(queue.RunEnded(id, second.run), FunctionQueue::Ended::kCompleted);
+  EXPECT_EQ(queue.low_water(), queue.next_id());
+}
+
+TEST(FunctionQueue, AFunctionWithoutDataCompletesWithoutAWorker) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId id = queue.Schedule({.steps = 4, .dataset = 1});
+  queue.WorkerReady(WorkerId(0), 1);
+  std::vector<FunctionId> completed;
+  EXPECT_THAT(queue.Dispatch(&completed), IsEmpty());
+  EXPECT_THAT(completed, ElementsAre(id));
+  EXPECT_EQ(queue.unfinished(), 0u);
+}
+
+TEST(FunctionQueue, CancelAllForgetsRunsAndFreesWorkers) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId a = queue.Schedule({.steps = 1});
+  const FunctionId b = queue.Schedule({.steps = 1});
+  queue.WorkerReady(WorkerId(0), 1);
+  const StartRun run = Dispatch(queue)[0];
+  EXPECT_THAT(queue.CancelAll(), ElementsAre(a, b));
+  EXPECT_FALSE(queue.StepDone(a, run.run, 0));
+  EXPECT_EQ(queue.RunEnded(a, run.run), FunctionQueue::Ended::kIgnored);
+  queue.Schedule({.steps = 1});
+  EXPECT_EQ(Dispatch(queue).size(), 1u);
+}
+
+// Workers come and go, results are lost with them: every step's result is taken exactly once and everything finishes.
+TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SplitMix random(seed);
+    std::map<uint64_t, uint32_t> bound;
+    FunctionQueue queue(1 + static_cast<int>(random.Below(3)), [&](uint64_t, WorkerId, uint32_t steps) {
+      pb::BatchRangeProto range;
+      range.set_batches(steps);
+      return std::vector<pb::BatchRangeProto>{range};
+    });
+    struct Run {
+      StartRun start;
+      uint32_t next;
+    };
+    std::vector<Run> runs;
+    std::map<FunctionId, uint32_t> taken, wanted;
+    for (int i = 0; i < 30; ++i) {
+      const uint32_t steps = static_cast<uint32_t>(1 + random.Below(5));
+      wanted[queue.Schedule({.steps = steps, .dataset = random.Below(2)})] = steps;
+    }
+    for (int event = 0; event < 100000 && queue.unfinished() > 0; ++event) {
+      const WorkerId worker(static_cast<uint32_t>(random.Below(3)));
+      const uint64_t what = random.Below(20);
+      if (what == 0) {
+        queue.WorkerLost(worker);  // its runs may still report: they must be ignored
+      } else if (what < 4) {
+        queue.WorkerReady(worker, 1);
+      } else if (!runs.empty()) {
+        const size_t i = random.Below(runs.size());
+        Run& run = runs[i];
+        if (run.next < run.start.steps && random.Below(8) != 0) {
+          if (queue.StepDone(run.start.function, run.start.run, run.next)) ++taken[run.start.function];
+          ++run.next;
+        } else {
+          queue.RunEnded(run.start.function, run.start.run);
+          runs.erase(runs.begin() + static_cast<long>(i));
+        }
+      }
+      std::vector<FunctionId> completed;  // those whose last result came before their worker was lost
+      for (const StartRun& start : queue.Dispatch(&completed)) runs.push_back({start, start.first_step});
+    }
+    ASSERT_EQ(queue.unfinished(), 0u) << "seed " << seed;
+    ASSERT_EQ(taken, wanted) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,71 @@
+#include "coordinator/cluster/membership.h"
+
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::HasCode;
+
+pb::RegisterRequest Request(pb::Role role, uint64_t incarnation, int index = -1) {
+  pb::RegisterRequest request;
+  request.set_role(role);
+  request.set_incarnation(incarnation);
+  request.set_address("127.0.0.1:1");
+  request.set_index(index);
+  return request;
+}
+
+pb::HeartbeatRequest Beat(const Member& member) {
+  pb::HeartbeatRequest request;
+  request.set_role(member.role);
+  request.set_index(member.index);
+  request.set_incarnation(member.incarnation.value());
+  return request;
+}
+
+const absl::Time kStart = absl::UnixEpoch();
+
+TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
+  Membership members({.expected_servers = 2});
+  MU_ASSERT_OK_AND_ASSIGN(auto a, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  MU_ASSERT_OK_AND_ASSIGN(auto b, members.Register(Request(pb::ROLE_WORKER, 12), kStart));
+  EXPECT_EQ(a.member.index, 0u);
+  EXPECT_EQ(b.member.index, 1u);
+  MU_ASSERT_OK_AND_ASSIGN(auto again, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  EXPECT_TRUE(again.known);
+  EXPECT_EQ(again.member.index, 0u);
+  MU_ASSERT_OK_AND_ASSIGN(auto replacement, members.Register(Request(pb::ROLE_WORKER, 13, 0), kStart));
+  ASSERT_TRUE(replacement.replaced.has_value());
+  EXPECT_EQ(replacement.replaced->incarnation, Incarnation(11));
+  EXPECT_THAT(members.Heartbeat(Beat(a.member), kStart), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_FALSE(members.Remove(pb::ROLE_WORKER, 0, Incarnation(11)).has_value());
+  EXPECT_EQ(members.Count(pb::ROLE_WORKER), 2u);
+}
+
+TEST(Membership, ServersHaveFixedPlaces) {
+  Membership members({.expected_servers = 2});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 1), kStart));
+  MU_ASSERT_OK_AND_ASSIGN(auto second, members.Register(Request(pb::ROLE_PSSERVER, 2), kStart));
+  EXPECT_EQ(second.member.index, 1u);
+  EXPECT_THAT(members.Register(Request(pb::ROLE_PSSERVER, 3), kStart),
+              HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(members.Register(Request(pb::ROLE_PSSERVER, 3, 7), kStart),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(members.Register(Request(pb::ROLE_PSSERVER, 0), kStart),
+              HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(Membership, ExpiresThoseThatAreSilent) {
+  Membership members({.expected_servers = 1, .timeout = absl::Seconds(10)});
+  MU_ASSERT_OK_AND_ASSIGN(auto a, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 12), kStart));
+  MU_ASSERT_OK(members.Heartbeat(Beat(a.member), kStart + absl::Seconds(8)));
+  const auto lost = members.Expire(kStart + absl::Seconds(11));
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].incarnation, Incarnation(12));
+  EXPECT_TRUE(members.Expire(kStart + absl::Seconds(11)).empty());
+}
+
+}  // namespace
+}  // namespace mu

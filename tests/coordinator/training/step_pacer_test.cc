@@ -1,0 +1,36 @@
+#include "coordinator/training/step_pacer.h"
+
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+TEST(StepPacer, PacksUntilTheCallCostsLessThanAHundredth) {
+  StepPacer pacer(0, 0.0005);
+  EXPECT_EQ(pacer.Next(100000, 2), 1u) << "nothing is known yet";
+  pacer.Observe(1.0, 1000, 2);  // 2 ms a step on each of two workers
+  const uint32_t steps = pacer.Next(100000, 2);
+  EXPECT_GE(steps * 0.002 * StepPacer::kMaxOverhead, 0.0005);
+  EXPECT_LT((steps - 1) * 0.002 * StepPacer::kMaxOverhead, 0.0005);
+}
+
+TEST(StepPacer, SlowStepsAreNotPackedAndTheEndIsShared) {
+  StepPacer pacer(0, 0.0005);
+  pacer.Observe(10.0, 10, 1);
+  EXPECT_EQ(pacer.Next(1000, 1), 1u);
+  pacer.Observe(1.0, 100000, 1);
+  EXPECT_EQ(pacer.Next(100000, 1), StepPacer::kMaxSteps);
+  EXPECT_EQ(pacer.Next(80, 2), 10u);
+  EXPECT_EQ(pacer.Next(1, 2), 1u);
+  EXPECT_EQ(pacer.Next(0, 2), 0u);
+}
+
+TEST(StepPacer, AFixedNumberStays) {
+  StepPacer pacer(12, 0.0005);
+  pacer.Observe(1.0, 100000, 1);
+  EXPECT_EQ(pacer.Next(100, 2), 12u);
+  EXPECT_EQ(pacer.Next(5, 2), 5u);
+}
+
+}  // namespace
+}  // namespace mu
