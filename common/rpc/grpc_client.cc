@@ -1,0 +1,160 @@
+#include "common/rpc/grpc_client.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status.h"
+#include "common/rpc/grpc_bytes.h"
+#include "common/rpc/grpc_options.h"
+
+namespace mu {
+namespace {
+
+// What both kinds of call share: the context, and the place for error messages.
+struct CallBase : ClientCall {
+  CallBase(std::string address, std::string method, CallOptions options, std::shared_ptr<GrpcActiveCalls> active)
+      : address(std::move(address)), method(std::move(method)), timeout(options.timeout), active(std::move(active)) {
+    if (timeout != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  }
+  void Cancel() override { context.TryCancel(); }
+
+  absl::Status ToStatus(const grpc::Status& status) const {
+    absl::Status result = FromGrpcStatus(status);
+    if (result.ok() || !status.error_details().empty()) return result;
+    switch (result.code()) {
+      case absl::StatusCode::kDeadlineExceeded:
+        return absl::DeadlineExceededError(
+            absl::StrCat(method, " at ", address, " did not answer within ", absl::FormatDuration(timeout)));
+      case absl::StatusCode::kUnavailable:
+        return Annotate(result, address);
+      default:
+        return result;
+    }
+  }
+
+  const std::string address;
+  const std::string method;
+  const absl::Duration timeout;
+  const std::shared_ptr<GrpcActiveCalls> active;
+  grpc::ClientContext context;
+  grpc::ByteBuffer request;
+  grpc::ByteBuffer response;
+};
+
+struct UnaryCall final : CallBase {
+  using CallBase::CallBase;
+  void Done(const grpc::Status& status) {
+    {
+      // Gone, with all that it owns, before the transport hears that the call is over.
+      const auto callback = std::move(done);
+      done = nullptr;
+      callback(ToStatus(status), status.ok() ? FromByteBuffer(response) : Buffer());
+    }
+    response.Clear();
+    active->Remove(this);
+  }
+  std::function<void(absl::Status, Buffer)> done;
+};
+
+// Keeps itself alive until OnDone.
+struct StreamCall final : CallBase, grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+  using CallBase::CallBase;
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    message(FromByteBuffer(response));
+    response.Clear();
+    StartRead(&response);
+  }
+  void OnDone(const grpc::Status& status) override {
+    {
+      const auto callback = std::move(done);
+      done = nullptr;
+      message = nullptr;
+      callback(ToStatus(status));
+    }
+    const std::shared_ptr<StreamCall> last = std::move(self);
+    active->Remove(this);
+  }
+  std::function<void(Buffer)> message;
+  std::function<void(absl::Status)> done;
+  std::shared_ptr<StreamCall> self;
+};
+
+}  // namespace
+
+bool GrpcActiveCalls::Add(ClientCall* call, std::weak_ptr<ClientCall> weak, const Channel* channel) {
+  MutexLock lock(&mutex_);
+  calls_[call] = {std::move(weak), channel};
+  return !closed_;
+}
+
+void GrpcActiveCalls::Remove(ClientCall* call) {
+  MutexLock lock(&mutex_);
+  calls_.erase(call);
+  if (calls_.empty()) empty_.SignalAll();
+}
+
+void GrpcActiveCalls::CancelIf(const Channel* channel) {
+  std::vector<std::shared_ptr<ClientCall>> calls;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [key, entry] : calls_) {
+      if (channel != nullptr && entry.channel != channel) continue;
+      if (auto call = entry.call.lock()) calls.push_back(std::move(call));
+    }
+  }
+  for (const auto& call : calls) call->Cancel();
+}
+
+void GrpcActiveCalls::CancelCallsOf(const Channel* channel) { CancelIf(channel); }
+
+void GrpcActiveCalls::CloseAndWait() {
+  {
+    MutexLock lock(&mutex_);
+    closed_ = true;
+  }
+  CancelIf(nullptr);
+  MutexLock lock(&mutex_);
+  while (!calls_.empty()) empty_.Wait(&mutex_);
+}
+
+GrpcChannel::GrpcChannel(const std::string& address, const TransportOptions& options,
+                         std::shared_ptr<GrpcActiveCalls> active)
+    : address_(address),
+      active_(std::move(active)),
+      stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), ClientArguments(options))) {}
+
+std::shared_ptr<ClientCall> GrpcChannel::Unary(const std::string& method, Buffer request, CallOptions options,
+                                               std::function<void(absl::Status, Buffer)> done) {
+  auto call = std::make_shared<UnaryCall>(address_, method, options, active_);
+  call->request = ToByteBuffer(request);
+  call->done = std::move(done);
+  if (!active_->Add(call.get(), call, this)) call->Cancel();
+  stub_.UnaryCall(&call->context, call->method, grpc::StubOptions(), &call->request, &call->response,
+                  [call](grpc::Status status) { call->Done(status); });
+  return call;
+}
+
+std::shared_ptr<ClientCall> GrpcChannel::ServerStream(const std::string& method, Buffer request, CallOptions options,
+                                                      std::function<void(Buffer)> message,
+                                                      std::function<void(absl::Status)> done) {
+  auto call = std::make_shared<StreamCall>(address_, method, options, active_);
+  call->request = ToByteBuffer(request);
+  call->message = std::move(message);
+  call->done = std::move(done);
+  call->self = call;
+  if (!active_->Add(call.get(), call, this)) call->Cancel();
+  stub_.PrepareBidiStreamingCall(&call->context, call->method, grpc::StubOptions(), call.get());
+  call->StartWriteLast(&call->request, grpc::WriteOptions());
+  call->StartRead(&call->response);
+  call->StartCall();
+  return call;
+}
+
+}  // namespace mu

@@ -1,0 +1,154 @@
+#include "common/rpc/grpc_server.h"
+
+#include <grpcpp/security/server_credentials.h>
+#include <grpcpp/server_builder.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/env/unique_fd.h"
+#include "common/rpc/grpc_options.h"
+#include "common/rpc/grpc_server_call.h"
+
+namespace mu {
+namespace {
+
+// gRPC does not say why it could not listen, so try what it tried.
+std::string WhyNotBound(const std::string& host, int port) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  const int error = getaddrinfo(host.c_str(), absl::StrCat(port).c_str(), &hints, &found);
+  if (error != 0) return absl::StrCat(gai_strerror(error), "; give a host that this machine has");
+  std::string why = "the address could not be bound";
+  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
+    const UniqueFd fd(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
+    const int on = 1;
+    setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    if (fd.valid() && bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0) continue;
+    if (errno == EADDRINUSE) {
+      why = absl::StrCat("port ", port, " is in use; stop what listens there or choose another port (0: any)");
+    } else if (errno == EACCES) {
+      why = absl::StrCat("port ", port, " needs privileges; choose one from 1024 on (0: any)");
+    } else {
+      why = absl::StrCat(std::strerror(errno), "; give a host that this machine has");
+    }
+    break;
+  }
+  freeaddrinfo(found);
+  return why;
+}
+
+}  // namespace
+
+absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  int port = 0;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(absl::string_view(address.data() + colon + 1, address.size() - colon - 1), &port) ||
+      port < 0 || port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("address '", address, "' is not HOST:PORT with a port of 0 to 65535"));
+  }
+  std::string host = address.substr(0, colon);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  return std::make_pair(std::move(host), port);
+}
+
+absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string& address, MethodTable methods,
+                                                              const TransportOptions& options) {
+  auto split = SplitHostPort(address);
+  if (!split.ok()) return split.status();
+  std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(methods)));
+  grpc::ServerBuilder builder;
+  int port = 0;
+  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.RegisterCallbackGenericService(&server->service_);
+  SetServerOptions(&builder, options);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || port == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen on ", address, ": ", WhyNotBound(split->first, split->second)));
+  }
+  server->address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  return std::unique_ptr<RpcServer>(std::move(server));
+}
+
+grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(grpc::GenericCallbackServerContext* context) {
+  const MethodTable::Method* method = server_->methods_.Find(context->method());
+  auto call = std::make_shared<GrpcServerCall>(server_, method, context->method());
+  bool stopping;
+  {
+    MutexLock lock(&server_->mutex_);
+    server_->calls_.emplace(call.get(), call);
+    stopping = server_->stopping_;
+  }
+  if (stopping) {
+    call->Answer(absl::UnavailableError("the server is shutting down"));
+  } else if (method == nullptr) {
+    call->Answer(absl::UnimplementedError("there is no method " + context->method() + " at this address"));
+  } else {
+    call->Start();
+  }
+  return call.get();
+}
+
+void GrpcServer::Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request) {
+  {
+    MutexLock lock(&mutex_);
+    // Shutdown has answered, or is about to answer, every call.
+    if (stopping_) return;
+    ++running_;
+  }
+  if (call->method().run_on == RunOn::kTransportThread) return Run(std::move(call), std::move(request));
+  pool_.Post([this, call = std::move(call), request = std::move(request)]() mutable {
+    Run(std::move(call), std::move(request));
+  });
+}
+
+void GrpcServer::Run(std::shared_ptr<GrpcServerCall> call, Buffer request) {
+  {
+    const std::shared_ptr<GrpcServerCall> held = std::move(call);
+    held->method().handler(held->NewHandle(), std::move(request));
+  }
+  MutexLock lock(&mutex_);
+  --running_;
+  changed_.SignalAll();
+}
+
+void GrpcServer::Remove(GrpcServerCall* call) {
+  std::shared_ptr<GrpcServerCall> last;  // destroyed without the lock
+  MutexLock lock(&mutex_);
+  const auto it = calls_.find(call);
+  last = std::move(it->second);
+  calls_.erase(it);
+  changed_.SignalAll();
+}
+
+void GrpcServer::Shutdown() {
+  std::vector<std::shared_ptr<GrpcServerCall>> calls;
+  {
+    MutexLock lock(&mutex_);
+    if (stopping_ || server_ == nullptr) {
+      while (!stopped_ && server_ != nullptr) changed_.Wait(&mutex_);
+      return;
+    }
+    stopping_ = true;
+    for (const auto& [key, call] : calls_) calls.push_back(call);
+  }
+  for (const auto& call : calls) call->Abort();
+  calls.clear();
+  // The answers have a moment to leave; then whoever does not take them is cut off.
+  server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(500));
+  MutexLock lock(&mutex_);
+  while (running_ > 0 || !calls_.empty()) changed_.Wait(&mutex_);
+  stopped_ = true;
+  changed_.SignalAll();
+}
+
+}  // namespace mu

@@ -1,0 +1,67 @@
+// The server side of the gRPC transport: a generic callback service that answers by a MethodTable.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/rpc/thread_pool.h"
+#include "common/rpc/transport.h"
+
+namespace mu {
+
+class GrpcServerCall;
+
+class GrpcServer final : public RpcServer {
+ public:
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address, MethodTable methods,
+                                                           const TransportOptions& options);
+  ~GrpcServer() override { Shutdown(); }
+
+  std::string address() const override { return address_; }
+  void Shutdown() override;
+
+ private:
+  friend class GrpcServerCall;
+  class Service : public grpc::CallbackGenericService {
+   public:
+    explicit Service(GrpcServer* server) : server_(server) {}
+    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+
+   private:
+    GrpcServer* const server_;
+  };
+
+  explicit GrpcServer(MethodTable methods) : methods_(std::move(methods)), service_(this) {}
+
+  // Runs the handler, here or on the pool. Refuses if the server is shutting down.
+  void Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request);
+  void Run(std::shared_ptr<GrpcServerCall> call, Buffer request);
+  void Remove(GrpcServerCall* call);
+
+  // Constant after Listen.
+  const MethodTable methods_;
+  Service service_;
+  std::string address_;
+  std::unique_ptr<grpc::Server> server_;
+
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // handlers
+  // Calls that gRPC has not finished with.
+  absl::flat_hash_map<GrpcServerCall*, std::shared_ptr<GrpcServerCall>> calls_ ABSL_GUARDED_BY(mutex_);
+
+  ThreadPool pool_{4096};  // last: its threads use the above
+};
+
+// The default host part of what `address` names, split; INVALID_ARGUMENT without a port.
+absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& address);
+
+}  // namespace mu

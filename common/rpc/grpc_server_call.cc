@@ -1,0 +1,122 @@
+#include "common/rpc/grpc_server_call.h"
+
+#include <utility>
+
+#include "common/rpc/grpc_bytes.h"
+#include "common/rpc/grpc_server.h"
+
+namespace mu {
+namespace {
+
+class Handle final : public ServerCall {
+ public:
+  Handle(std::shared_ptr<GrpcServerCall> call, const std::string& name) : call_(std::move(call)), name_(name) {}
+  ~Handle() override { call_->Answer(absl::InternalError("the handler of " + name_ + " gave no answer")); }
+
+  bool IsCancelled() const override { return call_->IsCancelled(); }
+  void OnCancel(std::function<void()> callback) override { call_->SetOnCancel(std::move(callback)); }
+  void Send(Buffer message) override { call_->Send(std::move(message)); }
+  void Finish(absl::Status status, Buffer reply) override { call_->Answer(std::move(status), reply); }
+
+ private:
+  const std::shared_ptr<GrpcServerCall> call_;
+  const std::string name_;
+};
+
+}  // namespace
+
+std::shared_ptr<ServerCall> GrpcServerCall::NewHandle() {
+  return std::make_shared<Handle>(shared_from_this(), name_);
+}
+
+void GrpcServerCall::OnReadDone(bool ok) {
+  if (!ok) return Answer(absl::InvalidArgumentError("the call of " + name_ + " carries no request"));
+  Buffer request = FromByteBuffer(request_);
+  request_.Clear();
+  server_->Dispatch(shared_from_this(), std::move(request));
+}
+
+void GrpcServerCall::Send(Buffer message) {
+  MutexLock lock(&mutex_);
+  if (answered_ || cancelled_) return;
+  queue_.push_back(std::move(message));
+  if (!writing_) WriteNext();
+}
+
+// gRPC never calls back from within a Start or Finish, so they may be called with the lock held.
+void GrpcServerCall::WriteNext() {
+  outgoing_ = ToByteBuffer(queue_.front());
+  queue_.pop_front();
+  writing_ = true;
+  StartWrite(&outgoing_);
+}
+
+void GrpcServerCall::OnWriteDone(bool ok) {
+  MutexLock lock(&mutex_);
+  writing_ = false;
+  if (!ok) {
+    cancelled_ = true;
+    queue_.clear();
+  }
+  if (!queue_.empty()) {
+    WriteNext();
+  } else if (answered_) {
+    Finish(final_);
+  }
+}
+
+void GrpcServerCall::Answer(absl::Status status, const Buffer& reply) {
+  std::function<void()> dropped;  // destroyed without the lock: it may own anything
+  MutexLock lock(&mutex_);
+  if (answered_) return;
+  answered_ = true;
+  dropped.swap(on_cancel_);
+  final_ = ToGrpcStatus(status);
+  if (writing_) return;  // OnWriteDone finishes
+  if (status.ok() && method_ != nullptr && !method_->streams) {
+    outgoing_ = ToByteBuffer(reply);
+    StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), final_);
+  } else {
+    Finish(final_);
+  }
+}
+
+bool GrpcServerCall::IsCancelled() const {
+  MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void GrpcServerCall::SetOnCancel(std::function<void()> callback) {
+  {
+    MutexLock lock(&mutex_);
+    if (answered_) return;
+    if (!cancelled_) {
+      on_cancel_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void GrpcServerCall::OnCancel() {
+  std::function<void()> callback;
+  {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    callback.swap(on_cancel_);
+  }
+  if (callback) callback();
+}
+
+void GrpcServerCall::Abort() {
+  OnCancel();
+  {
+    MutexLock lock(&mutex_);
+    queue_.clear();
+  }
+  Answer(absl::UnavailableError("the server is shutting down"));
+}
+
+void GrpcServerCall::OnDone() { server_->Remove(this); }
+
+}  // namespace mu

@@ -1,0 +1,63 @@
+// One call on the server: gRPC's reactor, and the ServerCall that its handler holds.
+#pragma once
+
+#include <grpcpp/generic/async_generic_service.h>
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "common/base/mutex.h"
+#include "common/rpc/transport.h"
+
+namespace mu {
+
+class GrpcServer;
+
+// Lives until both gRPC (OnDone) and the handler have let it go; after it has finished the handler's requests are
+// ignored. Thread safe.
+class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
+                             public std::enable_shared_from_this<GrpcServerCall> {
+ public:
+  GrpcServerCall(GrpcServer* server, const MethodTable::Method* method, std::string name)
+      : server_(server), method_(method), name_(std::move(name)) {}
+
+  // Begins to read the request.
+  void Start() { StartRead(&request_); }
+  // What the handler gets. If it lets it go without Finish, the call ends with INTERNAL.
+  std::shared_ptr<ServerCall> NewHandle();
+
+  void Send(Buffer message);
+  void Answer(absl::Status status, const Buffer& reply = {});
+  bool IsCancelled() const;
+  void SetOnCancel(std::function<void()> callback);
+  // The server goes away: tells the handler and answers UNAVAILABLE in its place.
+  void Abort();
+
+  const MethodTable::Method& method() const { return *method_; }
+
+  void OnReadDone(bool ok) override;
+  void OnWriteDone(bool ok) override;
+  void OnCancel() override;
+  void OnDone() override;
+
+ private:
+  void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  GrpcServer* const server_;  // not after OnDone
+  const MethodTable::Method* const method_;
+  const std::string name_;
+  grpc::ByteBuffer request_;
+
+  mutable Mutex mutex_;
+  bool answered_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // what gRPC is writing
+  std::deque<Buffer> queue_ ABSL_GUARDED_BY(mutex_);
+  grpc::Status final_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> on_cancel_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mu

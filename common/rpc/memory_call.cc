@@ -1,0 +1,178 @@
+#include "common/rpc/memory_call.h"
+
+#include <utility>
+
+#include "common/rpc/memory_network.h"
+
+namespace mu {
+namespace {
+
+class Handle final : public ServerCall {
+ public:
+  explicit Handle(std::shared_ptr<MemoryCall> call) : call_(std::move(call)) {}
+  ~Handle() override {
+    call_->Answer(absl::InternalError("the handler of " + call_->method() + " gave no answer"));
+  }
+  bool IsCancelled() const override { return call_->IsCancelled(); }
+  void OnCancel(std::function<void()> callback) override { call_->SetOnCancel(std::move(callback)); }
+  void Send(Buffer message) override { call_->Send(std::move(message)); }
+  void Finish(absl::Status status, Buffer reply) override { call_->Answer(std::move(status), std::move(reply)); }
+
+ private:
+  const std::shared_ptr<MemoryCall> call_;
+};
+
+}  // namespace
+
+std::shared_ptr<ServerCall> NewMemoryHandle(std::shared_ptr<MemoryCall> call) {
+  return std::make_shared<Handle>(std::move(call));
+}
+
+MemoryCall::MemoryCall(std::shared_ptr<MemoryNetwork> network, Spec spec)
+    : network_(std::move(network)),
+      address_(std::move(spec.address)),
+      method_(std::move(spec.method)),
+      channel_(spec.channel),
+      message_(std::move(spec.message)),
+      done_(std::move(spec.done)) {}
+
+bool MemoryCall::Attach(std::shared_ptr<MemoryServerState> server) {
+  MutexLock lock(&mutex_);
+  if (ended_) return false;
+  server_ = std::move(server);
+  return true;
+}
+
+void MemoryCall::ScheduleDelivery() {
+  if (delivering_) return;
+  delivering_ = true;
+  network_->threads().Post([self = shared_from_this()] { self->Deliver(); });
+}
+
+void MemoryCall::Deliver() {
+  while (true) {
+    Buffer message;
+    absl::Status status;
+    Buffer reply;
+    bool last = false;
+    {
+      MutexLock lock(&mutex_);
+      if (!messages_.empty()) {
+        message = std::move(messages_.front());
+        messages_.pop_front();
+      } else if (ended_) {
+        last = true;  // delivering_ stays true: nothing comes after
+        status = std::move(status_);
+        reply = std::move(reply_);
+      } else {
+        delivering_ = false;
+        return;
+      }
+    }
+    if (!last) {
+      message_(std::move(message));
+      continue;
+    }
+    message_ = nullptr;
+    {
+      // Gone, with all that it owns, before the transport hears that the call is over.
+      const auto done = std::move(done_);
+      done_ = nullptr;
+      done(std::move(status), std::move(reply));
+    }
+    network_->Remove(this);
+    return;
+  }
+}
+
+void MemoryCall::EndForClient(absl::Status status, Buffer reply, bool drop_messages) {
+  MutexLock lock(&mutex_);
+  if (ended_) return;
+  ended_ = true;
+  status_ = std::move(status);
+  if (status_.ok()) reply_ = std::move(reply);
+  if (drop_messages) messages_.clear();
+  ScheduleDelivery();
+}
+
+void MemoryCall::EndFromClient(absl::Status status) {
+  {
+    MutexLock lock(&mutex_);
+    if (ended_) return;
+  }
+  EndForClient(std::move(status), {}, true);
+  network_->threads().Post([self = shared_from_this()] { self->TellHandler(); });
+}
+
+void MemoryCall::TellHandler() {
+  std::shared_ptr<MemoryServerState> server;
+  {
+    MutexLock lock(&mutex_);
+    server = server_;
+  }
+  // A server that is shutting down tells the handlers of its calls itself.
+  if (server == nullptr || !server->Enter()) return;
+  {
+    std::function<void()> callback;
+    {
+      MutexLock lock(&mutex_);
+      cancelled_ = true;
+      callback.swap(on_cancel_);
+    }
+    if (callback) callback();
+  }
+  server->Leave();
+}
+
+void MemoryCall::Send(Buffer message) {
+  MutexLock lock(&mutex_);
+  if (answered_ || ended_) return;
+  messages_.push_back(std::move(message));
+  ScheduleDelivery();
+}
+
+void MemoryCall::Answer(absl::Status status, Buffer reply) {
+  std::shared_ptr<MemoryServerState> server;
+  std::function<void()> dropped;
+  {
+    MutexLock lock(&mutex_);
+    if (answered_) return;
+    answered_ = true;
+    server.swap(server_);
+    dropped.swap(on_cancel_);
+  }
+  dropped = nullptr;
+  EndForClient(std::move(status), std::move(reply), false);
+  if (server != nullptr) server->Remove(this);
+}
+
+bool MemoryCall::IsCancelled() const {
+  MutexLock lock(&mutex_);
+  return cancelled_;
+}
+
+void MemoryCall::SetOnCancel(std::function<void()> callback) {
+  {
+    MutexLock lock(&mutex_);
+    if (answered_) return;
+    if (!cancelled_) {
+      on_cancel_ = std::move(callback);
+      return;
+    }
+  }
+  callback();
+}
+
+void MemoryCall::Abort() {
+  std::function<void()> callback;
+  {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    callback.swap(on_cancel_);
+    messages_.clear();
+  }
+  if (callback) callback();
+  Answer(absl::UnavailableError("the server at " + address_ + " is shutting down"));
+}
+
+}  // namespace mu
