@@ -1,0 +1,123 @@
+#include "coordinator/frontend/builder.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/dataset_schema.h"
+#include "common/graph/nearest_name.h"
+
+namespace mu {
+
+BatchRef::BatchRef(std::shared_ptr<TraceGraph> graph, const pb::DatasetProto& dataset)
+    : graph_(std::move(graph)), columns_(SchemaOf(dataset)) {}
+
+Sym BatchRef::operator[](const ColumnName& column) const {
+  if (graph_ == nullptr) return TraceGraph::NoGraph("batch_column", column.place());
+  std::vector<std::string> names;
+  for (const pb::ColumnSchema& schema : columns_) {
+    if (schema.name() == column.name()) return graph_->ReadColumn(schema, column.place());
+    names.push_back(schema.name());
+  }
+  return graph_->Fail("batch_column",
+                      absl::InvalidArgumentError(absl::StrCat("the dataset has no column \"", column.name(),
+                                                              "\"", DidYouMean(column.name(), names))),
+                      column.place());
+}
+
+bool BatchRef::Has(const std::string& column) const {
+  for (const pb::ColumnSchema& schema : columns_) {
+    if (schema.name() == column) return true;
+  }
+  return false;
+}
+
+BatchRef FunctionBuilder::NextBatch(const Dataset& dataset, const char* file, int line) {
+  const SourcePlace place{file, line};
+  if (!dataset.valid()) {
+    graph_->Fail("next_batch", absl::InvalidArgumentError("the mu::Dataset is empty; create it first"),
+                 place);
+    return BatchRef(graph_, {});
+  }
+  const uint64_t id = dataset.proto().id();
+  if (id == 0) {
+    graph_->Fail("next_batch", absl::InvalidArgumentError("the dataset was not created by a coordinator"),
+                 place);
+  } else if (dataset_.valid() && dataset_.proto().id() != id) {
+    graph_->Fail("next_batch",
+                 absl::InvalidArgumentError(absl::StrCat("the function reads dataset \"", dataset_.name(),
+                                                         "\" already; a step reads one batch of one dataset")),
+                 place);
+  } else {
+    dataset_ = dataset;
+    graph_->proto().set_dataset(id);
+  }
+  return BatchRef(graph_, dataset.proto());
+}
+
+Sym FunctionBuilder::Arg(const std::string& name, DType dtype, const char* file, int line) {
+  const SourcePlace place{file, line};
+  for (int i = 0; i < graph_->proto().args_size(); ++i) {
+    if (graph_->proto().args(i).name() == name) {
+      return graph_->Fail("arg",
+                          absl::InvalidArgumentError(absl::StrCat("there is an argument \"", name, "\" already")),
+                          place);
+    }
+  }
+  if (name.empty() || ElementSize(dtype) == 0) {
+    return graph_->Fail("arg", absl::InvalidArgumentError("an argument needs a name and a type"), place);
+  }
+  pb::ArgProto* arg = graph_->proto().add_args();
+  arg->set_name(name);
+  arg->set_dtype(dtype);
+  return graph_->Add("arg", {}, Attrs().Int("index", graph_->proto().args_size() - 1).Type("dtype", dtype),
+                     place);
+}
+
+Sym FunctionBuilder::WorkerIndex(const char* file, int line) {
+  return graph_->Add("worker_index", {}, {}, {file, line});
+}
+
+void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& options) {
+  const Sym bound = loss.Bind();
+  if (!bound.status().ok()) return;
+  absl::Status valid;
+  if (!bound.valid() || bound.graph() != graph_.get()) {
+    valid = absl::InvalidArgumentError("the loss is no value of this function");
+  } else if (bound.dtype() != kFloat32 || bound.shape().rank() != 0) {
+    valid = absl::InvalidArgumentError(absl::StrCat("the loss must be a float32 scalar, got ",
+                                                    bound.spec().ToString(), "; take its mean or sum"));
+  }
+  if (!valid.ok()) {
+    graph_->Fail("minimize", valid, loss.place());
+    return;
+  }
+  MinimizeRequest request;
+  request.loss = bound.reference();
+  request.options = options;
+  request.location.set_file(loss.place().file);
+  request.location.set_line(loss.place().line);
+  graph_->minimize_requests().push_back(std::move(request));
+}
+
+void FunctionBuilder::Return(const std::string& name, const Operand& value) {
+  const Sym bound = value.Bind();
+  if (!bound.status().ok()) return;
+  absl::Status valid;
+  if (!bound.valid() || bound.graph() != graph_.get()) {
+    valid = absl::InvalidArgumentError("what is returned is no value of this function");
+  } else if (name.empty()) {
+    valid = absl::InvalidArgumentError("a returned value needs a name");
+  }
+  for (const pb::ReturnProto& known : graph_->proto().returns()) {
+    if (known.name() == name) {
+      valid = absl::InvalidArgumentError(absl::StrCat("\"", name, "\" is returned already"));
+    }
+  }
+  if (!valid.ok()) {
+    graph_->Fail("return", valid, value.place());
+    return;
+  }
+  pb::ReturnProto* added = graph_->proto().add_returns();
+  added->set_name(name);
+  *added->mutable_value() = bound.reference();
+}
+
+}  // namespace mu

@@ -1,0 +1,21 @@
+// Shared by the front end's ops: binding operands and adding nodes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "coordinator/frontend/sym.h"
+
+namespace mu {
+
+// The graph an op belongs to: its first input's, else the thread's; null if there is none.
+TraceGraph* GraphOf(absl::Span<const Sym> inputs);
+
+// Adds the node at `place`.
+Sym AddOp(const std::string& op, const std::vector<Sym>& inputs, AttrMap attrs, SourcePlace place);
+
+// Negative axes made positive; those out of range stay, for the shape function to refuse.
+int64_t PositiveAxis(int64_t axis, int rank);
+std::vector<int64_t> PositiveAxes(std::vector<int64_t> axes, int rank);
+
+}  // namespace mu

@@ -1,0 +1,162 @@
+#include "coordinator/frontend/specs.h"
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+namespace {
+
+template <typename... Visitors>
+struct Overloaded : Visitors... {
+  using Visitors::operator()...;
+};
+template <typename... Visitors>
+Overloaded(Visitors...) -> Overloaded<Visitors...>;
+
+absl::Status CheckPositive(absl::string_view what, float value) {
+  if (std::isfinite(value) && value > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " must be above 0, got ", value));
+}
+
+absl::Status CheckFiniteAndNotNegative(absl::string_view what, float value) {
+  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(what, " must not be negative, got ", value));
+}
+
+absl::Status CheckPartitioner(const Partitioner& partitioner, pb::PartitionerProto* proto) {
+  const uint64_t given = std::visit(Overloaded{[](AutomaticPartitioner) -> uint64_t { return 1; },
+                                               [&](FixedShards p) -> uint64_t {
+                                                 proto->set_fixed_shards(p.shards);
+                                                 return p.shards;
+                                               },
+                                               [&](MinSize p) -> uint64_t {
+                                                 proto->set_min_size(p.bytes);
+                                                 return p.bytes;
+                                               },
+                                               [&](MaxSize p) -> uint64_t {
+                                                 proto->set_max_size(p.bytes);
+                                                 return p.bytes;
+                                               }},
+                                    partitioner);
+  if (given > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("the partitioner's number must be above 0");
+}
+
+absl::Status CheckShape(const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t dim : shape) {
+    if (dim <= 0 || elements > (int64_t{1} << 40) / dim) {
+      return absl::InvalidArgumentError(absl::StrCat("shape ", shape.ToString(),
+                                                     " needs known sizes above 0 (and below 2^40 values)"));
+    }
+    elements *= dim;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+Uniform GlorotUniform(int64_t fan_in, int64_t fan_out) {
+  const float limit = static_cast<float>(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out)));
+  return {-limit, limit};
+}
+
+absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer) {
+  pb::OptimizerProto proto;
+  if (const Sgd* sgd = std::get_if<Sgd>(&optimizer)) {
+    MU_RETURN_IF_ERROR(CheckPositive("sgd: learning_rate", sgd->learning_rate));
+    proto.mutable_sgd()->set_learning_rate(sgd->learning_rate);
+    return proto;
+  }
+  const Adagrad& adagrad = std::get<Adagrad>(optimizer);
+  MU_RETURN_IF_ERROR(CheckPositive("adagrad: learning_rate", adagrad.learning_rate));
+  MU_RETURN_IF_ERROR(CheckFiniteAndNotNegative("adagrad: initial_accumulator", adagrad.initial_accumulator));
+  MU_RETURN_IF_ERROR(CheckFiniteAndNotNegative("adagrad: epsilon", adagrad.epsilon));
+  proto.mutable_adagrad()->set_learning_rate(adagrad.learning_rate);
+  proto.mutable_adagrad()->set_initial_accumulator(adagrad.initial_accumulator);
+  proto.mutable_adagrad()->set_epsilon(adagrad.epsilon);
+  return proto;
+}
+
+absl::StatusOr<pb::InitializerProto> ToProto(const Initializer& initializer) {
+  pb::InitializerProto proto;
+  bool finite = true;
+  bool ordered = true;
+  std::visit(Overloaded{[](Zeros) {},
+                        [&](Constant c) {
+                          finite = std::isfinite(c.value);
+                          proto.mutable_constant()->set_value(c.value);
+                        },
+                        [&](Uniform u) {
+                          finite = std::isfinite(u.low) && std::isfinite(u.high);
+                          ordered = u.low <= u.high;
+                          proto.mutable_uniform()->set_low(u.low);
+                          proto.mutable_uniform()->set_high(u.high);
+                        },
+                        [&](Normal n) {
+                          finite = std::isfinite(n.mean) && std::isfinite(n.stddev);
+                          ordered = n.stddev >= 0;
+                          proto.mutable_normal()->set_mean(n.mean);
+                          proto.mutable_normal()->set_stddev(n.stddev);
+                        }},
+             initializer);
+  if (!finite) return absl::InvalidArgumentError("initializer: its numbers must be finite");
+  if (!ordered) {
+    return absl::InvalidArgumentError("initializer: low must not be above high, nor stddev negative");
+  }
+  return proto;
+}
+
+absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
+  const auto fill = [&]() -> absl::StatusOr<pb::VariableProto> {
+    pb::VariableProto proto;
+    if (name.empty()) return absl::InvalidArgumentError("name must not be empty");
+    proto.set_name(name);
+    if (dtype != kFloat32 && dtype != kInt32 && dtype != kInt64) {
+      const absl::string_view type = DTypeName(dtype);
+      return absl::InvalidArgumentError(absl::StrCat("dtype must be float32, int32 or int64, got ", type));
+    }
+    proto.set_dtype(dtype);
+    MU_RETURN_IF_ERROR(CheckShape(shape));
+    *proto.mutable_shape() = shape.ToProto();
+    MU_ASSIGN_OR_RETURN(*proto.mutable_initializer(), mu::ToProto(initializer));
+    if (optimizer.has_value()) {
+      if (dtype != kFloat32) return absl::InvalidArgumentError("an integer variable takes no optimizer");
+      MU_ASSIGN_OR_RETURN(*proto.mutable_optimizer(), mu::ToProto(*optimizer));
+    }
+    proto.set_trainable(trainable && dtype == kFloat32);
+    MU_RETURN_IF_ERROR(CheckPartitioner(partitioner, proto.mutable_partitioner()));
+    if (std::holds_alternative<AutomaticPartitioner>(partitioner)) proto.clear_partitioner();
+    return proto;
+  };
+  absl::StatusOr<pb::VariableProto> proto = fill();
+  if (!proto.ok()) return Annotate(proto.status(), absl::StrCat("variable \"", name, "\""));
+  return proto;
+}
+
+absl::StatusOr<pb::TableProto> EmbeddingTableSpec::ToProto() const {
+  const auto fill = [&]() -> absl::StatusOr<pb::TableProto> {
+    pb::TableProto proto;
+    if (name.empty()) return absl::InvalidArgumentError("name must not be empty");
+    proto.set_name(name);
+    if (rows <= 0) return absl::InvalidArgumentError(absl::StrCat("rows must be above 0, got ", rows));
+    proto.set_rows(static_cast<uint64_t>(rows));
+    if (dim <= 0 || dim > std::numeric_limits<int32_t>::max()) {
+      return absl::InvalidArgumentError(absl::StrCat("dim must be above 0, got ", dim));
+    }
+    proto.set_dim(static_cast<uint32_t>(dim));
+    MU_ASSIGN_OR_RETURN(*proto.mutable_initializer(), mu::ToProto(initializer));
+    if (optimizer.has_value()) {
+      MU_ASSIGN_OR_RETURN(*proto.mutable_optimizer(), mu::ToProto(*optimizer));
+    }
+    proto.set_partitions(partitions);
+    return proto;
+  };
+  absl::StatusOr<pb::TableProto> proto = fill();
+  if (!proto.ok()) return Annotate(proto.status(), absl::StrCat("embedding table \"", name, "\""));
+  return proto;
+}
+
+}  // namespace mu

@@ -1,0 +1,95 @@
+// What users write to describe variables, tables and their optimizers:
+//
+//   c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16, .optimizer = mu::Adagrad{.learning_rate = 0.05f}});
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "common/base/status.h"
+#include "common/tensor/dtype.h"
+#include "common/tensor/shape.h"
+#include "coordinator/frontend/dataset_spec.h"
+#include "proto/optimizer.pb.h"
+#include "proto/table.pb.h"
+
+namespace mu {
+
+// value -= learning_rate * gradient
+struct Sgd {
+  float learning_rate = 0.01f;
+};
+
+// Duchi, Hazan, Singer (2011): accumulator += g * g; value -= learning_rate * g / (sqrt(accumulator) + epsilon)
+struct Adagrad {
+  float learning_rate = 0.01f;
+  float initial_accumulator = 0.0f;
+  float epsilon = 1e-10f;
+};
+
+using Optimizer = std::variant<Sgd, Adagrad>;
+
+// Initial values are a pure function of the job's seed, the name and the row.
+struct Zeros {};
+struct Constant {
+  float value = 0.0f;
+};
+struct Uniform {
+  float low = -1.0f;
+  float high = 1.0f;
+};
+struct Normal {
+  float mean = 0.0f;
+  float stddev = 1.0f;
+};
+using Initializer = std::variant<Zeros, Constant, Uniform, Normal>;
+
+// Glorot and Bengio (2010): uniform within sqrt(6 / (fan_in + fan_out)).
+Uniform GlorotUniform(int64_t fan_in, int64_t fan_out);
+
+// How a variable is cut into partitions of whole rows.
+struct AutomaticPartitioner {};  // one partition below 256 KiB, else at least that
+struct FixedShards {
+  uint32_t shards = 1;
+};
+struct MinSize {
+  uint64_t bytes = 256 * 1024;
+};
+struct MaxSize {
+  uint64_t bytes = 4 * 1024 * 1024;
+};
+using Partitioner = std::variant<AutomaticPartitioner, FixedShards, MinSize, MaxSize>;
+
+struct VariableSpec {
+  std::string name;
+  Shape shape = {};
+  DType dtype = kFloat32;  // or int32, int64: those are not trainable
+  Initializer initializer = Zeros{};
+  std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
+  bool trainable = true;   // of float32 only
+  Partitioner partitioner = AutomaticPartitioner{};
+
+  // Without id, seed and placement. INVALID_ARGUMENT naming the variable and the field.
+  absl::StatusOr<pb::VariableProto> ToProto() const;
+};
+
+struct EmbeddingTableSpec {
+  std::string name;
+  int64_t rows = 0;  // ids are 0 .. rows-1
+  int64_t dim = 0;
+  Initializer initializer = Zeros{};
+  std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
+  uint32_t partitions = 0;                            // 0: the coordinator's choice
+
+  // Without id, seed and placement. INVALID_ARGUMENT naming the table and the field.
+  absl::StatusOr<pb::TableProto> ToProto() const;
+};
+
+// INVALID_ARGUMENT for a learning rate that is not positive and finite, and the like.
+absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer);
+absl::StatusOr<pb::InitializerProto> ToProto(const Initializer& initializer);
+
+}  // namespace mu

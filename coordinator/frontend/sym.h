@@ -1,0 +1,72 @@
+// Sym: a handle to a value of the graph that is being traced. (DESIGN calls it mu::Tensor; that name is the array's.
+// Programs write `auto` or mu::Sym.)
+//
+// Errors stick: an op on a Sym with an error gives a Sym with that error, and defining the function reports the first
+// one, with the op's file:line. Operators +, -, *, / and comparison with > broadcast as numpy does; numbers convert to
+// constants of the other side's type, variables to their values. Copies are cheap. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "coordinator/frontend/handles.h"
+#include "coordinator/frontend/trace_graph.h"
+
+namespace mu {
+
+class Sym {
+ public:
+  Sym() = default;  // of nothing: an error where it is used
+
+  bool valid() const { return graph_ != nullptr && status_.ok(); }
+  const absl::Status& status() const { return status_; }
+  DType dtype() const { return spec_.dtype; }
+  const Shape& shape() const { return spec_.shape; }  // -1 where a size is not known until run time
+  const TensorSpec& spec() const { return spec_; }
+
+  // For autodiff and passes.
+  TraceGraph* graph() const { return graph_.get(); }
+  const pb::NodeInput& reference() const { return reference_; }
+
+ private:
+  friend class TraceGraph;
+  std::shared_ptr<TraceGraph> graph_;
+  pb::NodeInput reference_;
+  TensorSpec spec_;
+  absl::Status status_;
+};
+
+// An argument of an op: a Sym, a variable or a number, and the line where it was written.
+class Operand {
+ public:
+  // NOLINTBEGIN(google-explicit-constructor): that it converts is what it is for
+  Operand(Sym sym, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : sym_(std::move(sym)), place_{file, line} {}
+  Operand(const Variable& variable, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : variable_(variable), is_variable_(true), place_{file, line} {}
+  Operand(double number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : number_(number), place_{file, line} {}
+  Operand(float number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : number_(number), place_{file, line} {}
+  Operand(int number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : number_(number), place_{file, line} {}
+  Operand(int64_t number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : number_(static_cast<double>(number)), place_{file, line} {}
+  // NOLINTEND(google-explicit-constructor)
+
+  SourcePlace place() const { return place_; }
+  bool is_number() const { return number_.has_value(); }
+  // The value in the current graph; a number becomes a scalar of type `like`.
+  Sym Bind(DType like = kFloat32) const;
+
+ private:
+  Sym sym_;
+  Variable variable_;
+  bool is_variable_ = false;
+  std::optional<double> number_;
+  SourcePlace place_;
+};
+
+}  // namespace mu

@@ -1,0 +1,134 @@
+// A graph while it is traced. Users see Sym, FunctionBuilder and the ops; autodiff and passes see this.
+//
+// One thread traces one graph at a time; Current() is that thread's. Not synchronised.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/graph/op_table.h"
+#include "common/graph/verifier.h"
+#include "coordinator/frontend/handles.h"
+#include "proto/graph.pb.h"
+
+namespace mu {
+
+class Sym;
+
+// A line of the user's program.
+struct SourcePlace {
+  const char* file = "";
+  int line = 0;
+};
+
+struct MinimizeOptions {
+  std::vector<std::string> only = {};  // variables and tables to train; empty: all that are trainable
+};
+
+// A wish to minimise a node's output; autodiff fulfils it when tracing ends.
+struct MinimizeRequest {
+  pb::NodeInput loss;
+  MinimizeOptions options;
+  pb::SourceLocation location;
+};
+
+class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
+ public:
+  explicit TraceGraph(std::string name);
+
+  // The graph that this thread traces; null if none.
+  static TraceGraph* Current();
+  // Makes a graph current while it lives.
+  class Scope {
+   public:
+    explicit Scope(TraceGraph* graph);
+    ~Scope();
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    TraceGraph* const before_;
+  };
+  // Nodes made while it lives get this location, whatever their call says: gradients take their forward op's.
+  class LocationScope {
+   public:
+    LocationScope(TraceGraph* graph, pb::SourceLocation location);
+    ~LocationScope();
+    LocationScope(const LocationScope&) = delete;
+    LocationScope& operator=(const LocationScope&) = delete;
+
+   private:
+    TraceGraph* const graph_;
+    const pb::SourceLocation* const before_;
+    const pb::SourceLocation location_;
+  };
+
+  // Adds a node, its types and shapes inferred. The result has an error if an input has one, or the op refuses them;
+  // the graph's first error is remembered.
+  Sym Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs, SourcePlace place);
+  // The same for ops that have no outputs.
+  absl::Status AddEffect(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs,
+                         SourcePlace place);
+  // A result with this error; remembered if it is the first.
+  Sym Fail(const std::string& op, const absl::Status& status, SourcePlace place);
+  // A result with the error that no function is being traced. FAILED_PRECONDITION.
+  static Sym NoGraph(const std::string& op, SourcePlace place);
+
+  // One read per variable and graph.
+  Sym ReadVariable(const Variable& variable, SourcePlace place);
+  Sym ReadColumn(const pb::ColumnSchema& column, SourcePlace place);
+  void NoteTable(const EmbeddingTable& table);
+
+  pb::FunctionProto& proto() { return proto_; }
+  const FunctionSpecs& specs() const { return specs_; }
+  // What the graph uses, by id.
+  const std::map<uint32_t, Variable>& variables() const { return variables_; }
+  const std::map<uint32_t, EmbeddingTable>& tables() const { return tables_; }
+  std::vector<MinimizeRequest>& minimize_requests() { return minimize_requests_; }
+  const absl::Status& status() const { return first_error_; }
+  // A handle to an output of a node that is there.
+  Sym OutputOf(int node, int output);
+
+ private:
+  pb::SourceLocation Locate(SourcePlace place) const;
+  // The node's index, or the error. Inputs are free of errors.
+  absl::StatusOr<int> AddNode(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs,
+                              SourcePlace place);
+
+  pb::FunctionProto proto_;
+  FunctionSpecs specs_;
+  std::map<uint32_t, Variable> variables_;
+  std::map<uint32_t, EmbeddingTable> tables_;
+  std::map<uint32_t, int> variable_nodes_;
+  std::map<std::string, int> column_nodes_;
+  std::vector<MinimizeRequest> minimize_requests_;
+  const pb::SourceLocation* location_ = nullptr;
+  absl::Status first_error_;
+};
+
+// Builds attributes: Attrs().Int("axis", 1).Bool("keep_dims", true).
+class Attrs {
+ public:
+  Attrs& Int(const std::string& name, int64_t value);
+  Attrs& Bool(const std::string& name, bool value);
+  Attrs& String(const std::string& name, std::string value);
+  Attrs& Ints(const std::string& name, absl::Span<const int64_t> values);
+  Attrs& Type(const std::string& name, DType value);
+  Attrs& Dims(const std::string& name, const Shape& value);
+  Attrs& Value(const std::string& name, pb::TensorProto value);
+  operator AttrMap() const { return map_; }  // NOLINT(google-explicit-constructor)
+
+ private:
+  AttrMap map_;
+};
+
+// The attributes that name a variable or a table in the graph.
+AttrMap VariableAttrs(const pb::VariableProto& variable);
+AttrMap TableAttrs(const pb::TableProto& table, const std::string& combiner);
+
+}  // namespace mu
