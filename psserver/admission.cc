@@ -1,0 +1,162 @@
+#include "psserver/admission.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status.h"
+
+namespace mu {
+
+absl::Status Admission::Refuse(absl::StatusCode code, pb::ErrorKind kind, const std::string& message) const {
+  pb::ErrorDetail detail;
+  detail.set_kind(kind);
+  detail.set_role(pb::ROLE_PSSERVER);
+  detail.set_index(index_);
+  return WithDetail(absl::Status(code, absl::StrCat("parameter server ", index_, ": ", message)), detail);
+}
+
+absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
+  if (context.job() == 0) {
+    return Refuse(absl::StatusCode::kInvalidArgument, pb::ERROR_USER, "the request names no job");
+  }
+  if (job_ != 0 && context.job() != job_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
+                  absl::StrFormat("it belongs to job %016x and refuses job %016x; start a cluster for each job", job_,
+                                  context.job()));
+  }
+  if (context.epoch() < epoch_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                  absl::StrCat("the request is of epoch ", context.epoch(), ", but a coordinator of epoch ", epoch_,
+                               " has taken over"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
+  MutexLock lock(&mutex_);
+  if (job_ != 0 && (job_ != job || (state_ != State::kFresh && index_ != index))) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
+                  "the coordinator has another job or another index for it");
+  }
+  job_ = job;
+  index_ = index;
+  epoch_ = std::max(epoch_, epoch);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(CheckIdentity(context));
+  if (state_ == State::kFresh) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "it has not been configured yet");
+  }
+  if (context.generation() < generation_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                  absl::StrCat("the request is of generation ", context.generation(),
+                               ", but the parameters are of generation ", generation_));
+  }
+  if (context.generation() > generation_) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  absl::StrCat("its parameters are still of generation ", generation_, ", not ",
+                               context.generation()));
+  }
+  if (state_ != State::kServing) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  state_ == State::kRestoring ? "it is being restored" : "its last restore failed");
+  }
+  if (!lease_.Holds(clock_->Now())) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "its lease from the coordinator has run out, so it does not serve");
+  }
+  ++working_;
+  return Ticket(this);
+}
+
+absl::Status Admission::AdmitControl(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(CheckIdentity(context));
+  epoch_ = std::max(epoch_, context.epoch());
+  return absl::OkStatus();
+}
+
+absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32_t index) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(CheckIdentity(context));
+  if (context.generation() < generation_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                  absl::StrCat("the request is of generation ", context.generation(), ", this server of ",
+                               generation_));
+  }
+  if (job_ != 0 && index != index_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                  absl::StrCat("it cannot become server ", index));
+  }
+  job_ = context.job();
+  index_ = index;
+  epoch_ = std::max(epoch_, context.epoch());
+  if (state_ == State::kFresh) {
+    state_ = State::kServing;
+    generation_ = context.generation();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Admission::CheckLease() const {
+  if (lease_.Holds(clock_->Now())) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                "its lease from the coordinator has run out, so it does not acknowledge");
+}
+
+absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, bool dirty) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(CheckIdentity(context));
+  if (state_ == State::kFresh) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "it has not been configured yet");
+  }
+  if (state_ == State::kRestoring) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "another restore is under way");
+  }
+  if (context.generation() < generation_) {
+    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                  absl::StrCat("generation ", context.generation(), " cannot follow generation ", generation_));
+  }
+  if (context.generation() == generation_) {
+    if (restored_) return false;
+    if (dirty && state_ == State::kServing) {
+      return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                    absl::StrCat("generation ", generation_, " has taken updates; restore into a newer one"));
+    }
+  }
+  epoch_ = std::max(epoch_, context.epoch());
+  generation_ = context.generation();
+  restored_ = false;
+  state_ = State::kRestoring;
+  while (working_ > 0) left_.Wait(&mutex_);
+  return true;
+}
+
+void Admission::EndRestore(bool ok) {
+  MutexLock lock(&mutex_);
+  restored_ = ok;
+  state_ = ok ? State::kServing : State::kBroken;
+}
+
+uint32_t Admission::index() const {
+  MutexLock lock(&mutex_);
+  return index_;
+}
+
+bool Admission::configured() const {
+  MutexLock lock(&mutex_);
+  return state_ != State::kFresh;
+}
+
+void Admission::Leave() {
+  MutexLock lock(&mutex_);
+  if (--working_ == 0) left_.SignalAll();
+}
+
+}  // namespace mu

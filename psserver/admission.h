@@ -1,0 +1,84 @@
+// Who may do what with a server, in one place: job, coordinator's epoch, generation of the state, lease, and the state's
+// being whole (DESIGN section 4).
+//
+// Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
+//   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
+//   FAILED_PRECONDITION, ERROR_STALE       an older epoch or generation
+//   UNAVAILABLE, ERROR_MACHINE             not configured or restored yet, or the lease ran out: try again
+#pragma once
+
+#include <cstdint>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/env/clock.h"
+#include "proto/coordinator.pb.h"
+#include "psserver/store/serving_lease.h"
+
+namespace mu {
+
+class Admission {
+ public:
+  // Held while a request works on the state; a restore waits until there is none.
+  class Ticket {
+   public:
+    explicit Ticket(Admission* admission) : admission_(admission) {}
+    Ticket(Ticket&& other) noexcept : admission_(std::exchange(other.admission_, nullptr)) {}
+    Ticket& operator=(Ticket&&) = delete;
+    ~Ticket() {
+      if (admission_ != nullptr) admission_->Leave();
+    }
+
+   private:
+    Admission* admission_;
+  };
+
+  // `leased`: serve only after RenewLease and while the lease lasts.
+  Admission(Clock* clock, bool leased) : clock_(clock), lease_(leased) {}
+
+  // The job that the coordinator gave at registration: another one cannot configure this server.
+  absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
+  void RenewLease(int64_t sent_ns, absl::Duration lease) { lease_.Renew(sent_ns, lease); }
+
+  // For requests that read or change the state.
+  absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
+  // For requests that do not depend on the state's generation.
+  absl::Status AdmitControl(const muster::RequestContext& context);
+  // The same; a server without a job takes this one, with its index and generation.
+  absl::Status AdmitConfigure(const muster::RequestContext& context, uint32_t index);
+  absl::Status CheckLease() const;
+
+  // Begins the change to context.generation: new requests are refused as UNAVAILABLE, those under way have ended when it
+  // returns. False: the state is already the restored one of that generation, a repeat. `dirty`: the state has taken
+  // updates, which only a newer generation may drop. UNAVAILABLE while another restore runs.
+  absl::StatusOr<bool> BeginRestore(const muster::RequestContext& context, bool dirty);
+  // After BeginRestore gave true. Not ok: the state stays unusable until another restore.
+  void EndRestore(bool ok);
+
+  uint32_t index() const;
+  bool configured() const;
+
+ private:
+  enum class State { kFresh, kServing, kRestoring, kBroken };
+
+  absl::Status CheckIdentity(const muster::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind, const std::string& message) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Leave();
+
+  Clock* const clock_;
+  ServingLease lease_;
+  mutable Mutex mutex_;
+  CondVar left_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kFresh;
+  uint64_t job_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint32_t index_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool restored_ ABSL_GUARDED_BY(mutex_) = false;  // in this generation
+  int working_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace mu

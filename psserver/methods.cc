@@ -1,0 +1,39 @@
+// Which handler answers which method, and on which thread: what blocks runs on a thread of its own.
+#include "common/rpc/typed.h"
+#include "psserver/server.h"
+
+namespace mu {
+
+void PsServer::RegisterMethods(MethodTable* methods) {
+  const auto add = [methods](const char* name, RunOn run_on, Handler handler) {
+    methods->AddUnary(std::string("/muster.PsServer/") + name, run_on, std::move(handler));
+  };
+  add("Pull", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
+    auto reply = Pull(request);
+    if (!reply.ok()) return call->Finish(reply.status());
+    call->Finish(absl::OkStatus(), *std::move(reply));
+  });
+  add("Push", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
+    Push(request, [call](absl::StatusOr<pb::PushReply> reply) {
+      if (!reply.ok()) return call->Finish(reply.status());
+      call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
+    });
+  });
+  add("Configure", RunOn::kOwnThread,
+      TypedHandler<pb::ConfigurePsRequest>([this](const auto& request) { return Configure(request); }));
+  add("Assign", RunOn::kTransportThread,
+      TypedHandler<pb::AssignRequest>([this](const auto& request) { return Assign(request); }));
+  add("Fence", RunOn::kOwnThread,
+      TypedHandler<pb::FenceRequest>([this](const auto& request) { return Fence(request); }));
+  add("Save", RunOn::kOwnThread, TypedHandler<pb::SaveRequest>([this](const auto& request) { return Save(request); }));
+  add("Restore", RunOn::kOwnThread,
+      TypedHandler<pb::RestoreRequest>([this](const auto& request) { return Restore(request); }));
+  add("GetStats", RunOn::kOwnThread,
+      TypedHandler<pb::PsStatsRequest>([this](const auto& request) { return GetStats(request); }));
+  add("GetTelemetry", RunOn::kTransportThread,
+      TypedHandler<pb::TelemetryRequest>([this](const auto& request) -> absl::StatusOr<pb::TelemetryReply> {
+        return options_.telemetry->ToReply(request);
+      }));
+}
+
+}  // namespace mu

@@ -1,0 +1,16 @@
+// Answers a pull: checks it whole, then gathers straight into the reply's buffer.
+#pragma once
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/rpc/buffer.h"
+#include "proto/psserver.pb.h"
+#include "psserver/store/store.h"
+
+namespace mu {
+
+// The reply's frame. INVALID_ARGUMENT for malformed requests, OUT_OF_RANGE for ids that a table does not have.
+absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const muster::PullRequest& request,
+                                   absl::Span<const char> payload);
+
+}  // namespace mu

@@ -1,0 +1,90 @@
+#include "psserver/push.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/tensor/dtype.h"
+
+namespace mu {
+namespace {
+
+absl::Status NotFinite(absl::string_view what, const std::string& name) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("an update of ", what, " '", name,
+                   "' holds NaN or infinity; nothing of this step was applied (lower the learning rate, or look for a "
+                   "division by zero or the logarithm of 0 in the loss)"));
+}
+
+}  // namespace
+
+absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory, const pb::PushRequest& request,
+                                         absl::Span<const char> payload) {
+  PushPlan plan(payload);
+  PayloadReader reader(plan.payload_->bytes());
+  MU_RETURN_IF_ERROR(ResolveTables(directory, request.tables(), &reader, &plan.segments_));
+  for (const pb::VariableUpdate& update : request.variables()) {
+    MU_RETURN_IF_ERROR(plan.AddVariable(directory, update, &reader));
+  }
+  MU_RETURN_IF_ERROR(plan.AddGradients(&reader));
+  MU_RETURN_IF_ERROR(reader.ExpectEnd());
+  return plan;
+}
+
+absl::Status PushPlan::AddVariable(const StoreDirectory& directory, const pb::VariableUpdate& update,
+                                   PayloadReader* reader) {
+  const StoredVariable* variable = directory.variable(update.variable());
+  if (variable == nullptr || update.partition() >= variable->partitions.size() ||
+      variable->partitions[update.partition()] == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("partition ", update.partition(), " of the variable with id ",
+                                                   update.variable(), " is not held here"));
+  }
+  const VariableDefinition& definition = *variable->definition;
+  const std::string& name = definition.proto.name();
+  if (update.kind() == pb::VariableUpdate::GRADIENT && !definition.optimizer.takes_gradients()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", name, "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
+  }
+  if (update.kind() != pb::VariableUpdate::GRADIENT && update.kind() != pb::VariableUpdate::ASSIGN_ADD) {
+    return absl::InvalidArgumentError(absl::StrCat("variable '", name, "': unknown kind of update ", update.kind()));
+  }
+  VariablePartition* partition = variable->partitions[update.partition()].get();
+  MU_ASSIGN_OR_RETURN(const char* bytes, reader->Take<char>(partition->value_bytes()));
+  reader->Align();
+  if (definition.proto.dtype() == kFloat32 &&
+      !AllFinite(reinterpret_cast<const float*>(bytes), partition->elements())) {
+    return NotFinite("variable", name);
+  }
+  variables_.push_back({partition, update.kind(), bytes});
+  return absl::OkStatus();
+}
+
+absl::Status PushPlan::AddGradients(PayloadReader* reader) {
+  gradients_.reserve(segments_.size());
+  for (const RowSegment& segment : segments_) {
+    const TableDefinition& table = *segment.table->definition;
+    if (!table.optimizer.takes_gradients()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("table '", table.proto.name(), "' has no optimizer, so it takes no gradients"));
+    }
+    const size_t floats = segment.ids.size() * table.dim;
+    MU_ASSIGN_OR_RETURN(const float* gradients, reader->Take<float>(floats));
+    if (!AllFinite(gradients, floats)) return NotFinite("table", table.proto.name());
+    gradients_.push_back(gradients);
+  }
+  return absl::OkStatus();
+}
+
+void PushPlan::Apply() {
+  for (const VariablePart& part : variables_) {
+    if (part.kind == pb::VariableUpdate::GRADIENT) {
+      part.partition->ApplyGradient(static_cast<const float*>(part.update));
+    } else {
+      part.partition->AssignAdd(part.update);
+    }
+  }
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    if (s + 1 < segments_.size()) segments_[s + 1].partition->Prefetch(segments_[s + 1].ids);
+    segments_[s].partition->Push(segments_[s].ids, gradients_[s]);
+  }
+}
+
+}  // namespace mu

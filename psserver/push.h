@@ -1,0 +1,44 @@
+// A push, checked whole before anything of it is applied. Not thread safe; applying locks partition after partition.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "proto/psserver.pb.h"
+#include "psserver/payload.h"
+#include "psserver/store/store.h"
+#include "psserver/table_keys.h"
+
+namespace mu {
+
+class PushPlan {
+ public:
+  // `directory` and `payload` outlive the plan. INVALID_ARGUMENT for malformed requests, updates of a kind that the
+  // variable or table does not take, and updates that are not finite (names the variable or table); OUT_OF_RANGE for
+  // ids that a table does not have.
+  static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory, const muster::PushRequest& request,
+                                        absl::Span<const char> payload);
+  // Cannot fail. Once.
+  void Apply();
+
+ private:
+  struct VariablePart {
+    VariablePartition* partition;
+    muster::VariableUpdate::Kind kind;
+    const void* update;
+  };
+
+  explicit PushPlan(absl::Span<const char> payload) : payload_(std::make_unique<AlignedPayload>(payload)) {}
+  absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
+                           PayloadReader* reader);
+  absl::Status AddGradients(PayloadReader* reader);
+
+  std::unique_ptr<AlignedPayload> payload_;
+  std::vector<VariablePart> variables_;
+  std::vector<RowSegment> segments_;
+  std::vector<const float*> gradients_;  // of each segment
+};
+
+}  // namespace mu

@@ -1,0 +1,71 @@
+// The memory of applied pushes: it makes a push happen once (DESIGN section 4).
+//
+// A push is (function, step, part). Functions below the low-water mark are finished: what was remembered of them is
+// forgotten and their pushes are refused. Steps mostly arrive in order, so a function costs a few words, not a word per
+// step. Pure: no lock, clock or thread; the caller guards it and keeps those who wait for a push in progress.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace mu {
+
+struct PushId {
+  uint64_t function = 0;
+  uint32_t step = 0;
+  uint32_t part = 0;
+  friend auto operator<=>(const PushId&, const PushId&) = default;
+};
+
+class Ledger {
+ public:
+  enum class Answer {
+    kFirst,       // apply it, then Finish
+    kRepeat,      // was applied: acknowledge
+    kInProgress,  // the first one is being applied: wait for its end
+    kStale,       // below the low-water mark: refuse
+    kFull,        // there is no room to remember it: refuse
+  };
+
+  // `most` bounds what is remembered, in entries (a function's steps in order are one).
+  explicit Ledger(size_t most = size_t{1} << 22) : most_(most) {}
+
+  Answer Begin(const PushId& push);
+  // Ends a kFirst. Remembered if it was applied; forgotten if it was refused, so that it may come again.
+  void Finish(const PushId& push, bool applied);
+
+  // Marks never go back: a lower one is ignored. Pushes in progress below it still end with Finish.
+  void RaiseLowWater(uint64_t function);
+  uint64_t low_water() const { return low_water_; }
+  // True while a push of a function below `function` is in progress.
+  bool InProgressBelow(uint64_t function) const;
+  bool idle() const { return in_progress_.empty(); }
+
+  uint64_t remembered_steps() const { return remembered_steps_; }
+  size_t entries() const { return entries_; }
+  // All but what is in progress.
+  void Clear();
+
+ private:
+  // Steps 0 .. below-1, and those in `above`.
+  struct Steps {
+    uint32_t below = 0;
+    std::set<uint32_t> above;
+    size_t size() const { return below + above.size(); }
+  };
+  using FunctionPart = std::pair<uint64_t, uint32_t>;
+
+  const size_t most_;
+  uint64_t low_water_ = 0;
+  size_t entries_ = 0;
+  uint64_t remembered_steps_ = 0;
+  std::map<FunctionPart, Steps> applied_;
+  std::set<PushId> in_progress_;
+};
+
+}  // namespace mu

@@ -1,0 +1,131 @@
+#include "psserver/store/store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/sharding/routing.h"
+
+namespace mu {
+namespace {
+
+absl::Status Contradiction(absl::string_view kind, const std::string& name, uint32_t id) {
+  return absl::FailedPreconditionError(absl::StrCat(kind, " '", name, "' (id ", id,
+                                                    ") is configured here already, with another definition or placement"));
+}
+
+absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableProto& proto, uint32_t index) {
+  MU_RETURN_IF_ERROR(CheckVariable(proto));
+  if (proto.placement_size() != proto.partition_starts_size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", proto.name(), "' does not have one server for each partition"));
+  }
+  auto variable = std::make_shared<StoredVariable>();
+  variable->definition = std::make_shared<const VariableDefinition>(proto);
+  variable->partitions.resize(proto.placement_size());
+  for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
+    if (proto.placement(static_cast<int>(p)) != index) continue;
+    MU_ASSIGN_OR_RETURN(variable->partitions[p], VariablePartition::Create(variable->definition, p));
+  }
+  return variable;
+}
+
+absl::StatusOr<std::shared_ptr<StoredTable>> MakeTable(const pb::TableProto& proto, uint32_t index) {
+  MU_RETURN_IF_ERROR(CheckTable(proto));
+  if (static_cast<uint32_t>(proto.placement_size()) != proto.partitions()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("table '", proto.name(), "' does not have one server for each partition"));
+  }
+  auto table = std::make_shared<StoredTable>();
+  table->definition = std::make_shared<const TableDefinition>(proto);
+  table->partitions.resize(proto.partitions());
+  for (uint32_t p = 0; p < table->partitions.size(); ++p) {
+    if (proto.placement(static_cast<int>(p)) != index) continue;
+    MU_ASSIGN_OR_RETURN(table->partitions[p], TablePartition::Create(table->definition, p));
+  }
+  return table;
+}
+
+template <typename Map>
+auto Sorted(const Map& map) {
+  std::vector<std::pair<uint32_t, decltype(map.begin()->second.get())>> items;
+  for (const auto& [id, item] : map) items.emplace_back(id, item.get());
+  std::sort(items.begin(), items.end());
+  std::vector<decltype(map.begin()->second.get())> result;
+  for (const auto& item : items) result.push_back(item.second);
+  return result;
+}
+
+}  // namespace
+
+std::vector<StoredVariable*> StoreDirectory::SortedVariables() const { return Sorted(variables); }
+std::vector<StoredTable*> StoreDirectory::SortedTables() const { return Sorted(tables); }
+
+std::shared_ptr<const StoreDirectory> Store::directory() const {
+  MutexLock lock(&mutex_);
+  return directory_;
+}
+
+absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index) {
+  MutexLock configuring(&configure_mutex_);
+  const auto before = directory();
+  if (!(before->variables.empty() && before->tables.empty()) && index != index_) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("this is server ", index_, " of its job and cannot become server ", index));
+  }
+  auto next = std::make_shared<StoreDirectory>(*before);
+  for (const pb::VariableProto& proto : routing.variables()) {
+    if (const StoredVariable* there = next->variable(proto.id()); there != nullptr) {
+      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
+      return Contradiction("variable", proto.name(), proto.id());
+    }
+    MU_ASSIGN_OR_RETURN(next->variables[proto.id()], MakeVariable(proto, index));
+  }
+  for (const pb::TableProto& proto : routing.tables()) {
+    if (const StoredTable* there = next->table(proto.id()); there != nullptr) {
+      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
+      return Contradiction("table", proto.name(), proto.id());
+    }
+    MU_ASSIGN_OR_RETURN(next->tables[proto.id()], MakeTable(proto, index));
+  }
+  index_ = index;
+  MutexLock lock(&mutex_);
+  directory_ = std::move(next);
+  return absl::OkStatus();
+}
+
+absl::Status Store::Reset() {
+  MutexLock configuring(&configure_mutex_);
+  const auto before = directory();
+  auto next = std::make_shared<StoreDirectory>();
+  for (const auto& [id, variable] : before->variables) {
+    MU_ASSIGN_OR_RETURN(next->variables[id], MakeVariable(variable->definition->proto, index_));
+  }
+  for (const auto& [id, table] : before->tables) {
+    MU_ASSIGN_OR_RETURN(next->tables[id], MakeTable(table->definition->proto, index_));
+  }
+  MutexLock lock(&mutex_);
+  directory_ = std::move(next);
+  return absl::OkStatus();
+}
+
+StoreUsage Store::Usage() const {
+  StoreUsage usage;
+  const auto directory = this->directory();
+  for (const auto& [id, variable] : directory->variables) {
+    for (const auto& partition : variable->partitions) {
+      if (partition != nullptr) usage.bytes += partition->bytes();
+    }
+  }
+  for (const auto& [id, table] : directory->tables) {
+    for (const auto& partition : table->partitions) {
+      if (partition == nullptr) continue;
+      usage.bytes += partition->bytes();
+      usage.rows += partition->rows();
+    }
+  }
+  return usage;
+}
+
+}  // namespace mu

@@ -1,0 +1,157 @@
+#include "psserver/store/table_partition.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/sharding/partition.h"
+
+namespace mu {
+namespace {
+
+// Rows asked for ahead of their use: covers the latency of memory at a few nanoseconds per row.
+constexpr size_t kPrefetchDistance = 12;
+constexpr size_t kPrefetchMost = 64;
+
+inline void CopyRow(float* out, const float* row, size_t dim) {
+  // The common sizes with a length that the compiler knows.
+  switch (dim) {
+    case 8:
+      std::memcpy(out, row, 8 * sizeof(float));
+      return;
+    case 16:
+      std::memcpy(out, row, 16 * sizeof(float));
+      return;
+    case 32:
+      std::memcpy(out, row, 32 * sizeof(float));
+      return;
+    default:
+      std::memcpy(out, row, dim * sizeof(float));
+  }
+}
+
+inline void PrefetchRow(const float* row, size_t floats) {
+  for (size_t i = 0; i < floats; i += 16) __builtin_prefetch(row + i);
+}
+
+int ShiftOf(uint32_t partitions) {
+  return (partitions & (partitions - 1)) == 0 ? __builtin_ctz(partitions) : -1;
+}
+
+}  // namespace
+
+TableDefinition::TableDefinition(const pb::TableProto& table)
+    : proto(table),
+      initializer(table.initializer(), table.name()),
+      optimizer(table.optimizer()),
+      dim(table.dim()),
+      stride(dim * (1 + optimizer.slots())),
+      shift_(ShiftOf(table.partitions())) {}
+
+absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
+    std::shared_ptr<const TableDefinition> definition, uint32_t partition) {
+  const pb::TableProto& proto = definition->proto;
+  auto result = std::unique_ptr<TablePartition>(new TablePartition(definition, partition));
+  result->capacity_ = TablePartitionRows(proto.rows(), proto.partitions(), partition);
+  const uint64_t row_bytes = definition->stride * sizeof(float);
+  if (result->capacity_ > (uint64_t{1} << 46) / row_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("table '", proto.name(), "' is too large: a partition of it has ", result->capacity_, " rows"));
+  }
+  MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(result->capacity_ * row_bytes));
+  MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate((result->capacity_ + 63) / 64 * 8));
+  result->rows_ = reinterpret_cast<float*>(result->memory_.data());
+  result->exists_ = reinterpret_cast<uint64_t*>(result->bitmap_.data());
+  return result;
+}
+
+void TablePartition::Prefetch(absl::Span<const int64_t> ids) const {
+  const size_t count = std::min(ids.size(), kPrefetchMost);
+  for (size_t i = 0; i < count; ++i) PrefetchRow(Row(ids[i]), definition_->dim);
+}
+
+bool TablePartition::Mark(uint64_t local) {
+  uint64_t& word = exists_[local / 64];
+  const uint64_t bit = uint64_t{1} << (local % 64);
+  if ((word & bit) != 0) return false;
+  word |= bit;
+  ++count_;
+  return true;
+}
+
+void TablePartition::CreateRow(int64_t id, uint64_t local) {
+  const TableDefinition& table = *definition_;
+  float* row = Row(id);
+  table.initializer.FillRow(static_cast<uint64_t>(id), row, table.dim);
+  for (uint32_t s = 0; s < table.optimizer.slots(); ++s) {
+    std::fill_n(row + (1 + s) * table.dim, table.dim, table.optimizer.slot_initial(s));
+  }
+  Mark(local);
+}
+
+void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* out) {
+  const TableDefinition& table = *definition_;
+  const size_t dim = table.dim;
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < ids.size(); ++i, out += dim) {
+    if (i + kPrefetchDistance < ids.size()) PrefetchRow(Row(ids[i + kPrefetchDistance]), dim);
+    const uint64_t local = table.LocalRow(ids[i]);
+    if (!Exists(local)) {
+      if (read_only) {
+        table.initializer.FillRow(static_cast<uint64_t>(ids[i]), out, dim);
+        continue;
+      }
+      CreateRow(ids[i], local);
+    }
+    CopyRow(out, rows_ + local * table.stride, dim);
+  }
+}
+
+void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients) {
+  const TableDefinition& table = *definition_;
+  MutexLock lock(&mutex_);
+  for (size_t i = 0; i < ids.size(); ++i, gradients += table.dim) {
+    if (i + kPrefetchDistance < ids.size()) PrefetchRow(Row(ids[i + kPrefetchDistance]), table.stride);
+    const uint64_t local = table.LocalRow(ids[i]);
+    if (!Exists(local)) CreateRow(ids[i], local);
+    table.optimizer.ApplyRow(rows_ + local * table.stride, gradients, table.dim);
+  }
+}
+
+uint64_t TablePartition::rows() const {
+  MutexLock lock(&mutex_);
+  return count_;
+}
+
+std::vector<int64_t> TablePartition::Ids() const {
+  std::vector<int64_t> ids;
+  MutexLock lock(&mutex_);
+  ids.reserve(count_);
+  for (uint64_t word = 0; word < (capacity_ + 63) / 64; ++word) {
+    for (uint64_t bits = exists_[word]; bits != 0; bits &= bits - 1) {
+      const uint64_t local = word * 64 + static_cast<uint64_t>(__builtin_ctzll(bits));
+      ids.push_back(static_cast<int64_t>(local * definition_->proto.partitions() + partition_));
+    }
+  }
+  return ids;
+}
+
+void TablePartition::CopyColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, float* out) const {
+  MutexLock lock(&mutex_);
+  for (const int64_t id : ids) {
+    std::memcpy(out, Row(id) + begin, count * sizeof(float));
+    out += count;
+  }
+}
+
+void TablePartition::SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in) {
+  MutexLock lock(&mutex_);
+  for (const int64_t id : ids) {
+    std::memcpy(Row(id) + begin, in, count * sizeof(float));
+    Mark(definition_->LocalRow(id));
+    in += count;
+  }
+}
+
+}  // namespace mu

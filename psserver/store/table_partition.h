@@ -1,0 +1,91 @@
+// One partition of an embedding table: a directly indexed array of rows [value | slots] and a bitmap of those that
+// exist. Memory is taken as rows are touched.
+//
+// Thread safe: one thread at a time works in a partition, under its mutex. Ids are global; the caller has checked that
+// they belong here (Holds).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/base/mutex.h"
+#include "common/sharding/initializer.h"
+#include "proto/table.pb.h"
+#include "psserver/optimizer/optimizer.h"
+#include "psserver/store/zero_memory.h"
+
+namespace mu {
+
+// What the partitions of a table share.
+struct TableDefinition {
+  explicit TableDefinition(const muster::TableProto& table);
+
+  const muster::TableProto proto;
+  const Initializer initializer;
+  const Optimizer optimizer;
+  const size_t dim;
+  const size_t stride;  // floats of a row with its slots
+
+  uint64_t LocalRow(uint64_t id) const { return shift_ >= 0 ? id >> shift_ : id / proto.partitions(); }
+  uint32_t PartitionOf(uint64_t id) const {
+    return static_cast<uint32_t>(shift_ >= 0 ? id & (proto.partitions() - 1) : id % proto.partitions());
+  }
+
+ private:
+  int shift_;  // log2 of the number of partitions; -1 if that is none
+};
+
+class TablePartition {
+ public:
+  static absl::StatusOr<std::unique_ptr<TablePartition>> Create(std::shared_ptr<const TableDefinition> definition,
+                                                                uint32_t partition);
+
+  bool Holds(int64_t id) const {
+    return static_cast<uint64_t>(id) < definition_->proto.rows() && definition_->PartitionOf(id) == partition_;
+  }
+  // Brings the rows of (a first part of) `ids` towards the processor.
+  void Prefetch(absl::Span<const int64_t> ids) const;
+
+  // Copies the values of `ids` to `out` [ids, dim]. A row that does not exist is created, or, if `read_only`, only
+  // computed.
+  void Pull(absl::Span<const int64_t> ids, bool read_only, float* out);
+  // Applies `gradients` [ids, dim] in order; creates missing rows first. The table has an optimizer.
+  void Push(absl::Span<const int64_t> ids, const float* gradients);
+
+  uint64_t rows() const;  // that exist
+  uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }
+
+  // The ids of the rows that exist, ascending.
+  std::vector<int64_t> Ids() const;
+  // Columns [begin, begin + count) of the rows [value | slots] of `ids`, which exist.
+  void CopyColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, float* out) const;
+  // Sets these columns of rows, creating rows that do not exist with zeros elsewhere.
+  void SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in);
+
+ private:
+  TablePartition(std::shared_ptr<const TableDefinition> definition, uint32_t partition)
+      : definition_(std::move(definition)), partition_(partition) {}
+
+  float* Row(int64_t id) const { return rows_ + definition_->LocalRow(id) * definition_->stride; }
+  bool Exists(uint64_t local) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return (exists_[local / 64] >> (local % 64)) & 1;
+  }
+  // Marks the row; true if it was not there before.
+  bool Mark(uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CreateRow(int64_t id, uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const std::shared_ptr<const TableDefinition> definition_;
+  const uint32_t partition_;
+  ZeroMemory memory_;
+  ZeroMemory bitmap_;
+  uint64_t capacity_ = 0;
+  float* rows_ = nullptr;  // contents guarded by mutex_
+  mutable Mutex mutex_;
+  uint64_t* exists_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
+  uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace mu

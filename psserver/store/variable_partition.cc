@@ -1,0 +1,105 @@
+#include "psserver/store/variable_partition.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/sharding/initializer.h"
+#include "common/tensor/dtype.h"
+
+namespace mu {
+namespace {
+
+// Slots begin at a multiple of 64 bytes.
+constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+template <typename T>
+void Add(char* to, const void* delta, size_t n) {
+  T* values = reinterpret_cast<T*>(to);
+  const T* deltas = static_cast<const T*>(delta);
+  for (size_t i = 0; i < n; ++i) values[i] += deltas[i];
+}
+
+}  // namespace
+
+VariableDefinition::VariableDefinition(const pb::VariableProto& variable)
+    : proto(variable), optimizer(variable.optimizer()), layout(LayoutOf(variable)) {}
+
+int64_t VariableDefinition::RowsOf(uint32_t partition) const {
+  const int p = static_cast<int>(partition);
+  const int64_t end = p + 1 < proto.partition_starts_size() ? proto.partition_starts(p + 1) : layout.rows;
+  return end - proto.partition_starts(p);
+}
+
+VariablePartition::VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition)
+    : definition_(std::move(definition)),
+      elements_(definition_->ElementsOf(partition)),
+      value_bytes_(definition_->BytesOf(partition)) {}
+
+absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
+    std::shared_ptr<const VariableDefinition> definition, uint32_t partition) {
+  auto result = std::unique_ptr<VariablePartition>(new VariablePartition(definition, partition));
+  const size_t value_bytes = Aligned(result->value_bytes_);
+  MU_ASSIGN_OR_RETURN(result->memory_,
+                      ZeroMemory::Allocate(value_bytes + definition->optimizer.slots() * result->value_bytes_));
+  char* data = result->memory_.data();
+  const Initializer initializer(definition->proto.initializer(), definition->proto.name());
+  if (definition->proto.dtype() == kFloat32) {
+    result->slots_ = reinterpret_cast<float*>(data + value_bytes);
+    for (uint32_t s = 0; s < definition->optimizer.slots(); ++s) {
+      std::fill_n(result->slots_ + s * result->elements_, result->elements_, definition->optimizer.slot_initial(s));
+    }
+    const int64_t begin = definition->proto.partition_starts(static_cast<int>(partition));
+    const size_t columns = static_cast<size_t>(definition->layout.elements_per_row);
+    for (int64_t r = 0; r < definition->RowsOf(partition); ++r) {
+      initializer.FillRow(static_cast<uint64_t>(begin + r), reinterpret_cast<float*>(data) + r * columns, columns);
+    }
+  } else if (definition->proto.dtype() == kInt64) {
+    std::fill_n(reinterpret_cast<int64_t*>(data), result->elements_, initializer.integer());
+  } else {
+    std::fill_n(reinterpret_cast<int32_t*>(data), result->elements_, static_cast<int32_t>(initializer.integer()));
+  }
+  return result;
+}
+
+void VariablePartition::Read(void* out) const {
+  MutexLock lock(&mutex_);
+  if (value_bytes_ > 0) std::memcpy(out, memory_.data(), value_bytes_);
+}
+
+void VariablePartition::Assign(const void* value) {
+  MutexLock lock(&mutex_);
+  if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
+}
+
+void VariablePartition::ApplyGradient(const float* gradient) {
+  MutexLock lock(&mutex_);
+  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient, elements_);
+}
+
+void VariablePartition::AssignAdd(const void* delta) {
+  MutexLock lock(&mutex_);
+  switch (definition_->proto.dtype()) {
+    case kFloat32:
+      Add<float>(memory_.data(), delta, elements_);
+      return;
+    case kInt64:  // wraps around, as unsigned numbers do
+      Add<uint64_t>(memory_.data(), delta, elements_);
+      return;
+    default:
+      Add<uint32_t>(memory_.data(), delta, elements_);
+  }
+}
+
+void VariablePartition::ReadSlot(uint32_t slot, float* out) const {
+  MutexLock lock(&mutex_);
+  if (value_bytes_ > 0) std::memcpy(out, slots_ + slot * elements_, value_bytes_);
+}
+
+void VariablePartition::SetSlot(uint32_t slot, const float* in) {
+  MutexLock lock(&mutex_);
+  if (value_bytes_ > 0) std::memcpy(slots_ + slot * elements_, in, value_bytes_);
+}
+
+}  // namespace mu

@@ -1,0 +1,61 @@
+// One partition of a variable: whole rows of it, with the optimizer's slots beside them.
+//
+// Thread safe: one thread at a time works in a partition. Sizes and types are the caller's to check.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/sharding/partition.h"
+#include "proto/table.pb.h"
+#include "psserver/optimizer/optimizer.h"
+#include "psserver/store/zero_memory.h"
+
+namespace mu {
+
+// What the partitions of a variable share.
+struct VariableDefinition {
+  explicit VariableDefinition(const muster::VariableProto& variable);
+
+  const muster::VariableProto proto;
+  const Optimizer optimizer;
+  const RowLayout layout;
+
+  int64_t RowsOf(uint32_t partition) const;
+  size_t ElementsOf(uint32_t partition) const { return RowsOf(partition) * layout.elements_per_row; }
+  size_t BytesOf(uint32_t partition) const { return RowsOf(partition) * layout.bytes_per_row; }
+};
+
+class VariablePartition {
+ public:
+  // With its initial values.
+  static absl::StatusOr<std::unique_ptr<VariablePartition>> Create(
+      std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
+
+  size_t elements() const { return elements_; }
+  size_t value_bytes() const { return value_bytes_; }
+  size_t bytes() const { return value_bytes_ * (1 + definition_->optimizer.slots()); }
+
+  void Read(void* out) const;
+  // The optimizer's slots keep what they hold.
+  void Assign(const void* value);
+  void ApplyGradient(const float* gradient);
+  void AssignAdd(const void* delta);
+
+  void ReadSlot(uint32_t slot, float* out) const;
+  void SetSlot(uint32_t slot, const float* in);
+
+ private:
+  VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
+
+  const std::shared_ptr<const VariableDefinition> definition_;
+  const size_t elements_;
+  const size_t value_bytes_;
+  ZeroMemory memory_;  // value, then slots; its contents are guarded by mutex_
+  float* slots_ = nullptr;
+  mutable Mutex mutex_;
+};
+
+}  // namespace mu
