@@ -1,0 +1,180 @@
+#include "coordinator/autodiff/gradients.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/nearest_name.h"
+#include "coordinator/autodiff/gradient_table.h"
+#include "coordinator/frontend/ops.h"
+
+namespace mu {
+namespace {
+
+// The gradients of one Minimize.
+class Backward {
+ public:
+  Backward(TraceGraph& graph, const MinimizeRequest& request)
+      : graph_(graph), request_(request), size_(request.loss.node() + 1) {}
+
+  absl::Status Run() {
+    MU_RETURN_IF_ERROR(CheckNames());
+    FindPaths();
+    if (!needed_[request_.loss.node()]) {
+      return Refuse("minimize", request_.location,
+                    "the loss depends on no trainable variable or table (which is trainable and has an "
+                    "optimizer, its own or the coordinator's default)");
+    }
+    contributions_.resize(size_);
+    {
+      TraceGraph::LocationScope location(&graph_, request_.location);
+      contributions_[request_.loss.node()].push_back(Operand(1.0f).Bind());
+    }
+    for (int node = size_ - 1; node >= 0; --node) {
+      if (needed_[node] && !contributions_[node].empty()) MU_RETURN_IF_ERROR(Visit(node));
+    }
+    return ApplyAll();
+  }
+
+ private:
+  absl::Status Refuse(const std::string& op, const pb::SourceLocation& location, absl::string_view why) {
+    TraceGraph::LocationScope scope(&graph_, location);
+    return graph_.Fail(op, absl::InvalidArgumentError(why), {}).status();
+  }
+
+  const pb::NodeProto& Node(int index) { return graph_.proto().nodes(index); }
+
+  absl::Status CheckNames() {
+    std::vector<std::string> names;
+    for (const auto& [id, variable] : graph_.variables()) names.push_back(variable.name());
+    for (const auto& [id, table] : graph_.tables()) names.push_back(table.name());
+    for (const std::string& wanted : request_.options.only) {
+      if (std::find(names.begin(), names.end(), wanted) == names.end()) {
+        return Refuse("minimize", request_.location,
+                      absl::StrCat("the function uses no variable or table \"", wanted, "\"",
+                                   DidYouMean(wanted, names)));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsSelected(const std::string& name) const {
+    const auto& only = request_.options.only;
+    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+  }
+
+  bool IsTrainable(const pb::NodeProto& node) {
+    if (node.op() == "variable_read") {
+      const pb::VariableProto& variable =
+          graph_.variables().at(static_cast<uint32_t>(node.attrs().at("id").i())).proto();
+      return variable.trainable() && variable.has_optimizer() && variable.dtype() == kFloat32 &&
+             IsSelected(variable.name());
+    }
+    if (node.op() == "embedding_lookup") {
+      const pb::TableProto& table =
+          graph_.tables().at(static_cast<uint32_t>(node.attrs().at("id").i())).proto();
+      return table.has_optimizer() && IsSelected(table.name());
+    }
+    return false;
+  }
+
+  // Which nodes' values lead from something trainable to a float: those before the loss whose gradients are needed.
+  void FindPaths() {
+    needed_.assign(size_, false);
+    for (int i = 0; i < size_; ++i) {
+      const pb::NodeProto& node = Node(i);
+      if (IsTrainable(node)) {
+        needed_[i] = true;
+        continue;
+      }
+      if (AllGradients().KindOf(node.op()) == GradientTable::Kind::kZero) continue;
+      if (graph_.specs()[i].empty() || graph_.specs()[i][0].dtype != kFloat32) continue;
+      for (const pb::NodeInput& input : node.inputs()) needed_[i] = needed_[i] || needed_[input.node()];
+    }
+  }
+
+  // Sums what has come to a node and passes it on to its inputs.
+  absl::Status Visit(int index) {
+    const pb::NodeProto& node = Node(index);
+    TraceGraph::LocationScope location(&graph_, node.location());
+    Sym dy = contributions_[index][0];
+    for (size_t i = 1; i < contributions_[index].size(); ++i) dy = Add(dy, contributions_[index][i]);
+    MU_RETURN_IF_ERROR(dy.status());
+    contributions_[index] = {dy};
+
+    std::vector<bool> wanted;
+    bool any = false;
+    for (const pb::NodeInput& input : node.inputs()) {
+      wanted.push_back(needed_[input.node()]);
+      any = any || wanted.back();
+    }
+    if (node.op() == "embedding_lookup") {
+      return any ? Refuse(node.op(), node.location(),
+                          "weights depend on something trainable, but weights of a bag get no gradient")
+                 : absl::OkStatus();
+    }
+    if (!any) return absl::OkStatus();
+    return Differentiate(index, dy, std::move(wanted));
+  }
+
+  absl::Status Differentiate(int index, const Sym& dy, std::vector<bool> wanted) {
+    const pb::NodeProto& node = Node(index);
+    const GradientTable& table = AllGradients();
+    if (table.KindOf(node.op()) == GradientTable::Kind::kNone) {
+      return Refuse(node.op(), node.location(), absl::StrCat("has no gradient: ", table.WhyNone(node.op())));
+    }
+    if (table.KindOf(node.op()) != GradientTable::Kind::kRule) {
+      return Refuse(node.op(), node.location(), "has no gradient");
+    }
+    ForwardOp op{AllOps().Find(node.op())->Read(node.attrs()), {}, graph_.OutputOf(index, 0), dy,
+                 std::move(wanted)};
+    for (const pb::NodeInput& input : node.inputs()) {
+      op.inputs.push_back(graph_.OutputOf(input.node(), input.output()));
+    }
+    const std::vector<Sym> gradients = table.Rule(node.op())(op);
+    for (size_t i = 0; i < op.inputs.size(); ++i) {
+      if (!op.wanted[i]) continue;
+      MU_RETURN_IF_ERROR(gradients[i].status());
+      contributions_[node.inputs(static_cast<int>(i)).node()].push_back(gradients[i]);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ApplyAll() {
+    for (int i = 0; i < size_; ++i) {
+      const pb::NodeProto& node = Node(i);
+      if (!IsTrainable(node) || contributions_[i].empty()) continue;
+      TraceGraph::LocationScope location(&graph_, node.location());
+      const Sym& gradient = contributions_[i][0];
+      if (node.op() == "variable_read") {
+        MU_RETURN_IF_ERROR(graph_.AddEffect("apply_gradient", {gradient}, node.attrs(), {}));
+      } else {
+        std::vector<Sym> inputs;
+        for (const pb::NodeInput& input : node.inputs()) {
+          inputs.push_back(graph_.OutputOf(input.node(), input.output()));
+        }
+        inputs.push_back(gradient);
+        MU_RETURN_IF_ERROR(graph_.AddEffect("embedding_gradient", inputs, node.attrs(), {}));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  TraceGraph& graph_;
+  const MinimizeRequest& request_;
+  const int size_;  // nodes up to the loss; gradients come after them
+  std::vector<bool> needed_;
+  std::vector<std::vector<Sym>> contributions_;  // gradients of a node's output, one per use, last use first
+};
+
+}  // namespace
+
+absl::Status AddGradients(TraceGraph& graph) {
+  TraceGraph::Scope scope(&graph);
+  for (const MinimizeRequest& request : graph.minimize_requests()) {
+    MU_RETURN_IF_ERROR(Backward(graph, request).Run());
+  }
+  graph.minimize_requests().clear();
+  return absl::OkStatus();
+}
+
+}  // namespace mu

@@ -1,0 +1,150 @@
+// Rules of elementwise ops, products, sums and losses.
+#include <algorithm>
+
+#include "coordinator/autodiff/gradient_table.h"
+#include "coordinator/frontend/ops.h"
+
+namespace mu {
+namespace {
+
+using Syms = std::vector<Sym>;
+
+// `gradient`, which has the shape that `like` was broadcast to, summed to like's own.
+Sym Unbroadcast(const Sym& gradient, const Sym& like) {
+  const bool same = like.shape().IsFullyKnown() && gradient.shape() == like.shape();
+  return same ? gradient : ReduceToLike(gradient, like);
+}
+
+Syms AddRule(const ForwardOp& op) {
+  return {op.Wants(0) ? Unbroadcast(op.dy, op.inputs[0]) : Sym(),
+          op.Wants(1) ? Unbroadcast(op.dy, op.inputs[1]) : Sym()};
+}
+
+Syms SubtractRule(const ForwardOp& op) {
+  return {op.Wants(0) ? Unbroadcast(op.dy, op.inputs[0]) : Sym(),
+          op.Wants(1) ? Unbroadcast(Negate(op.dy), op.inputs[1]) : Sym()};
+}
+
+Syms MultiplyRule(const ForwardOp& op) {
+  const Sym& a = op.inputs[0];
+  const Sym& b = op.inputs[1];
+  return {op.Wants(0) ? Unbroadcast(Multiply(op.dy, b), a) : Sym(),
+          op.Wants(1) ? Unbroadcast(Multiply(op.dy, a), b) : Sym()};
+}
+
+// d(a / b) = da / b - (a / b) db / b
+Syms DivideRule(const ForwardOp& op) {
+  const Sym& a = op.inputs[0];
+  const Sym& b = op.inputs[1];
+  return {op.Wants(0) ? Unbroadcast(Divide(op.dy, b), a) : Sym(),
+          op.Wants(1) ? Unbroadcast(Negate(Divide(Multiply(op.dy, op.output), b)), b) : Sym()};
+}
+
+// The gradient goes to the side that was taken; to the first where they are equal.
+Syms SelectRule(const ForwardOp& op, const Sym& second_taken) {
+  const Sym mask = Cast(second_taken, kFloat32);
+  return {op.Wants(0) ? Unbroadcast(Multiply(op.dy, Subtract(1.0f, mask)), op.inputs[0]) : Sym(),
+          op.Wants(1) ? Unbroadcast(Multiply(op.dy, mask), op.inputs[1]) : Sym()};
+}
+
+Syms MaximumRule(const ForwardOp& op) { return SelectRule(op, Greater(op.inputs[1], op.inputs[0])); }
+Syms MinimumRule(const ForwardOp& op) { return SelectRule(op, Greater(op.inputs[0], op.inputs[1])); }
+
+Syms NegateRule(const ForwardOp& op) { return {Negate(op.dy)}; }
+Syms ReluRule(const ForwardOp& op) { return {ReluGrad(op.dy, op.output)}; }
+Syms SigmoidRule(const ForwardOp& op) {
+  return {Multiply(op.dy, Multiply(op.output, Subtract(1.0f, op.output)))};
+}
+Syms TanhRule(const ForwardOp& op) { return {Multiply(op.dy, Subtract(1.0f, Square(op.output)))}; }
+Syms LogRule(const ForwardOp& op) { return {Divide(op.dy, op.inputs[0])}; }
+Syms ExpRule(const ForwardOp& op) { return {Multiply(op.dy, op.output)}; }
+Syms SqrtRule(const ForwardOp& op) { return {Divide(Multiply(op.dy, 0.5f), op.output)}; }
+Syms SquareRule(const ForwardOp& op) { return {Multiply(op.dy, Multiply(op.inputs[0], 2.0f))}; }
+
+// Wanted of floats only, so this is from float32 to float32.
+Syms CastRule(const ForwardOp& op) { return {op.dy}; }
+
+Syms ProductRule(const ForwardOp& op, Sym (*product)(const Operand&, const Operand&, MatMulOptions)) {
+  const bool ta = op.attrs.Bool("transpose_a");
+  const bool tb = op.attrs.Bool("transpose_b");
+  const Sym& a = op.inputs[0];
+  const Sym& b = op.inputs[1];
+  Syms gradients(2);
+  if (op.Wants(0)) {
+    gradients[0] = ta ? product(b, op.dy, {.transpose_a = tb, .transpose_b = true})
+                      : product(op.dy, b, {.transpose_b = !tb});
+  }
+  if (op.Wants(1)) {
+    gradients[1] = tb ? product(op.dy, a, {.transpose_a = true, .transpose_b = ta})
+                      : product(a, op.dy, {.transpose_a = !ta});
+  }
+  return gradients;
+}
+
+Syms MatMulRule(const ForwardOp& op) { return ProductRule(op, MatMul); }
+Syms BatchMatMulRule(const ForwardOp& op) { return ProductRule(op, BatchMatMul); }
+
+std::vector<int64_t> AxesOf(const ForwardOp& op) {
+  const auto axes = op.attrs.Ints("axes");
+  return {axes.begin(), axes.end()};
+}
+
+// The gradient of a reduction stretched over what was reduced.
+Sym Spread(const ForwardOp& op, const Sym& gradient) {
+  // Kept axes have size 1 and a reduction over everything is a scalar: both broadcast as they are.
+  const bool broadcasts = op.attrs.Bool("keep_dims") || op.attrs.Ints("axes").empty();
+  return BroadcastLike(gradient, op.inputs[0], broadcasts ? std::vector<int64_t>() : AxesOf(op));
+}
+
+Syms ReduceSumRule(const ForwardOp& op) { return {Spread(op, op.dy)}; }
+Syms ReduceMeanRule(const ForwardOp& op) {
+  return {Spread(op, Divide(op.dy, Count(op.inputs[0], AxesOf(op))))};
+}
+
+// d/dx = sigmoid(x) - z, d/dz = -x
+Syms SigmoidCrossEntropyRule(const ForwardOp& op) {
+  const Sym& logits = op.inputs[0];
+  const Sym& labels = op.inputs[1];
+  return {op.Wants(0) ? Multiply(op.dy, Subtract(Sigmoid(logits), labels)) : Sym(),
+          op.Wants(1) ? Negate(Multiply(op.dy, logits)) : Sym()};
+}
+
+Syms MeanSquaredErrorRule(const ForwardOp& op) {
+  const Sym& predictions = op.inputs[0];
+  const Sym scale = Divide(Multiply(op.dy, 2.0f), Count(predictions));
+  const Sym gradient = Multiply(Subtract(predictions, op.inputs[1]), scale);
+  return {op.Wants(0) ? gradient : Sym(), op.Wants(1) ? Negate(gradient) : Sym()};
+}
+
+Syms ReluGradRule(const ForwardOp& op) {
+  return {op.Wants(0) ? ReluGrad(op.dy, op.inputs[1]) : Sym(), Sym()};
+}
+
+}  // namespace
+
+void RegisterMathGradients(GradientTable& table) {
+  table.AddRule("add", AddRule);
+  table.AddRule("subtract", SubtractRule);
+  table.AddRule("multiply", MultiplyRule);
+  table.AddRule("divide", DivideRule);
+  table.AddRule("maximum", MaximumRule);
+  table.AddRule("minimum", MinimumRule);
+  table.AddRule("negate", NegateRule);
+  table.AddRule("relu", ReluRule);
+  table.AddRule("sigmoid", SigmoidRule);
+  table.AddRule("tanh", TanhRule);
+  table.AddRule("log", LogRule);
+  table.AddRule("exp", ExpRule);
+  table.AddRule("sqrt", SqrtRule);
+  table.AddRule("square", SquareRule);
+  table.AddRule("cast", CastRule);
+  table.AddRule("matmul", MatMulRule);
+  table.AddRule("batch_matmul", BatchMatMulRule);
+  table.AddRule("reduce_sum", ReduceSumRule);
+  table.AddRule("reduce_mean", ReduceMeanRule);
+  table.AddRule("sigmoid_cross_entropy", SigmoidCrossEntropyRule);
+  table.AddRule("mean_squared_error", MeanSquaredErrorRule);
+  table.AddRule("relu_grad", ReluGradRule);
+}
+
+}  // namespace mu

@@ -1,0 +1,100 @@
+// PruneDeadNodes, ShareCommonNodes, MergeUpdates, LowerFunction.
+#include <map>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/op_table.h"
+#include "coordinator/passes/passes.h"
+#include "coordinator/passes/rewriter.h"
+
+namespace mu {
+namespace {
+
+bool HasEffect(const pb::NodeProto& node) { return AllOps().Find(node.op())->has_effect; }
+
+// Equal for nodes that compute the same from the same inputs of the new graph.
+std::string KeyOf(const pb::NodeProto& node, const Rewriter& rewriter) {
+  std::string key = node.op();
+  for (const pb::NodeInput& input : node.inputs()) {
+    const pb::NodeInput mapped = rewriter.Map(input);
+    absl::StrAppend(&key, "|", mapped.node(), ":", mapped.output());
+  }
+  const std::map<std::string, pb::AttrValue> sorted(node.attrs().begin(), node.attrs().end());
+  for (const auto& [name, value] : sorted) {
+    const std::string bytes = value.SerializeAsString();
+    absl::StrAppend(&key, "|", name, "=", bytes.size(), ":", bytes);
+  }
+  return key;
+}
+
+}  // namespace
+
+pb::FunctionProto PruneDeadNodes(const pb::FunctionProto& function) {
+  std::vector<bool> live(function.nodes_size(), false);
+  for (const pb::ReturnProto& value : function.returns()) live[value.value().node()] = true;
+  for (int i = function.nodes_size() - 1; i >= 0; --i) {
+    if (HasEffect(function.nodes(i))) live[i] = true;
+    if (!live[i]) continue;
+    for (const pb::NodeInput& input : function.nodes(i).inputs()) live[input.node()] = true;
+  }
+  Rewriter rewriter(function);
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    if (live[i]) rewriter.Copy(i);
+  }
+  return rewriter.Finish();
+}
+
+pb::FunctionProto ShareCommonNodes(const pb::FunctionProto& function) {
+  Rewriter rewriter(function);
+  std::map<std::string, int> first;
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const pb::NodeProto& node = function.nodes(i);
+    if (!HasEffect(node)) {
+      const auto [known, added] = first.emplace(KeyOf(node, rewriter), i);
+      if (!added) {
+        pb::NodeInput earlier;
+        earlier.set_node(known->second);
+        rewriter.Replace(i, rewriter.Map(earlier));
+        continue;
+      }
+    }
+    rewriter.Copy(i);
+  }
+  return rewriter.Finish();
+}
+
+pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
+  Rewriter rewriter(function);
+  std::map<std::string, size_t> known;         // "op id" to its place in `updates`
+  std::vector<std::vector<int>> updates;       // nodes of one update, in order
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const pb::NodeProto& node = function.nodes(i);
+    if (node.op() != "apply_gradient" && node.op() != "assign_add") {
+      rewriter.Copy(i);
+      continue;
+    }
+    const std::string key = absl::StrCat(node.op(), " ", node.attrs().at("id").i());
+    const auto [place, added] = known.emplace(key, updates.size());
+    if (added) updates.emplace_back();
+    updates[place->second].push_back(i);
+  }
+  for (const std::vector<int>& nodes : updates) {
+    const pb::NodeProto& first = function.nodes(nodes[0]);
+    pb::NodeInput sum = rewriter.Map(first.inputs(0));
+    for (size_t i = 1; i < nodes.size(); ++i) {
+      const pb::NodeProto& next = function.nodes(nodes[i]);
+      sum = rewriter.Emit("add", {sum, rewriter.Map(next.inputs(0))}, {}, next.location());
+    }
+    rewriter.Emit(first.op(), {sum}, first.attrs(), first.location());
+  }
+  return rewriter.Finish();
+}
+
+absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function) {
+  // Sharing before lowering lets lookups of the same ids share positions.
+  const pb::FunctionProto cleaned = MergeUpdates(PruneDeadNodes(ShareCommonNodes(function)));
+  MU_ASSIGN_OR_RETURN(const pb::FunctionProto lowered, LowerEmbeddings(cleaned));
+  return PruneDeadNodes(ShareCommonNodes(lowered));
+}
+
+}  // namespace mu

@@ -1,0 +1,18 @@
+// From a user's lambda to a graph that workers run.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/frontend/builder.h"
+#include "proto/graph.pb.h"
+
+namespace mu {
+
+// Runs `build` once, adds the gradients of its Minimize calls, lowers parameters' ops, and verifies. The first error of
+// tracing comes out with the op's file:line, kind ERROR_USER: INVALID_ARGUMENT. Any thread; traces may be nested.
+absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
+                                        const std::function<void(FunctionBuilder&)>& build);
+
+}  // namespace mu
