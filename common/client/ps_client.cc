@@ -1,0 +1,36 @@
+#include "common/client/ps_client.h"
+
+#include <utility>
+
+#include "common/base/status.h"
+
+namespace mu {
+
+absl::Status PsClient::SetRouting(const pb::RoutingProto& proto) {
+  {
+    MutexLock lock(&mutex_);
+    if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return absl::OkStatus();
+  }
+  MU_ASSIGN_OR_RETURN(auto routing, Routing::Create(proto));
+  auto view = std::make_shared<View>();
+  view->routing = std::move(routing);
+  MutexLock lock(&mutex_);
+  if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return absl::OkStatus();
+  absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels;
+  for (const pb::ServerProto& server : view->routing->servers()) {
+    std::shared_ptr<Channel>& channel = channels[server.address()];
+    if (const auto it = channels_.find(server.address()); it != channels_.end()) channel = it->second;
+    if (channel == nullptr) channel = connect_(server.address());
+    view->channels.push_back(channel);
+  }
+  channels_ = std::move(channels);
+  view_ = std::move(view);
+  return absl::OkStatus();
+}
+
+std::shared_ptr<const PsClient::View> PsClient::view() const {
+  MutexLock lock(&mutex_);
+  return view_;
+}
+
+}  // namespace mu

@@ -1,0 +1,92 @@
+// The parameter servers as a worker sees them.
+//
+// PsClient holds what all steps of a process share: the routing and a channel to each server. Thread safe.
+// PsSession is one function's access (ParameterAccess), used by one thread at a time; only Cancel may come from another.
+//
+//   PsClient client([transport](const std::string& address) { return transport->Connect(address); });
+//   MU_RETURN_IF_ERROR(client.SetRouting(routing));
+//   PsSession session(&client, {.context = context, .function = 7});
+//   session.BeginStep(0);  ... executor: session.Pull(...), session.Push(...) ...
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "common/base/mutex.h"
+#include "common/client/ps_calls.h"
+#include "common/rpc/transport.h"
+#include "common/sharding/parameter_access.h"
+#include "common/sharding/routing.h"
+#include "proto/coordinator.pb.h"
+
+namespace mu {
+
+class PsClient {
+ public:
+  using Connect = std::function<std::shared_ptr<Channel>(const std::string& address)>;
+  explicit PsClient(Connect connect, RetryPolicy policy = {}) : connect_(std::move(connect)), policy_(policy) {}
+
+  // Takes the routing if its version is newer than what is here (or the first). INVALID_ARGUMENT if it is not sane.
+  absl::Status SetRouting(const muster::RoutingProto& routing);
+  // The routing and the channels of its servers, in the order of routing->servers().
+  struct View {
+    std::shared_ptr<const Routing> routing;
+    std::vector<std::shared_ptr<Channel>> channels;
+  };
+  std::shared_ptr<const View> view() const;  // nullptr before SetRouting
+  const RetryPolicy& policy() const { return policy_; }
+
+ private:
+  const Connect connect_;
+  const RetryPolicy policy_;
+  mutable Mutex mutex_;
+  std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_ ABSL_GUARDED_BY(mutex_);  // by address
+};
+
+struct PsSessionOptions {
+  muster::RequestContext context;
+  uint64_t function = 0;
+  bool read_only = false;  // pulls create no rows; pushes are refused
+};
+
+class PsSession final : public ParameterAccess {
+ public:
+  PsSession(PsClient* client, PsSessionOptions options);
+  ~PsSession() override;
+
+  // What follows belongs to this step. A session may be given new options between functions to keep its buffers.
+  void BeginStep(uint32_t step);
+  void BeginFunction(PsSessionOptions options);
+
+  // INVALID_ARGUMENT for unknown variables and tables, OUT_OF_RANGE (ERROR_USER) for ids that a table does not have,
+  // both before anything is sent; what the servers refuse; UNAVAILABLE with {ERROR_MACHINE, ROLE_PSSERVER, index} if a
+  // server stays out of reach; CANCELLED.
+  absl::Status Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) override;
+  absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
+
+  // Whether every server that the last push went to had applied it before. False if it went to none.
+  bool push_repeated() const { return push_repeated_; }
+
+  // A Pull or Push under way, and those to come until BeginFunction, return CANCELLED. Thread safe.
+  void Cancel();
+
+ private:
+  struct Grouping;
+  absl::Status NoRouting() const;
+
+  PsClient* const client_;
+  PsSessionOptions options_;
+  uint32_t step_ = 0;
+  bool push_repeated_ = false;
+  uint64_t calls_ = 0;
+  PsCallGroup group_;
+  std::unique_ptr<Grouping> grouping_;
+};
+
+}  // namespace mu
