@@ -8,7 +8,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
-#include "common/client/backoff.h"
+#include "common/base/backoff.h"
 #include "common/rpc/typed.h"
 
 namespace mu {

@@ -88,7 +88,7 @@ void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_
 }
 
 pb::TelemetryReply Telemetry::ToReply(const pb::TelemetryRequest& request) {
-  SetTracing(request.trace());
+  if (request.has_trace()) SetTracing(request.trace());
   pb::TelemetryReply reply;
   {
     MutexLock lock(&mutex_);
