@@ -1,0 +1,111 @@
+#include "coordinator/cli/job_file.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "coordinator/cli/config_override.h"
+#include "coordinator/cli/job_paths.h"
+
+namespace mu {
+namespace {
+
+constexpr uint64_t kMaxJobFileBytes = 1 << 20;
+
+// A user's model is a key under `model`, its map kept as JSON for the user's own code.
+MessageHook UserModels(const std::vector<std::string>& models, ProblemList* problems) {
+  MessageHook hook;
+  hook.message = pb::ModelProto::descriptor()->full_name();
+  hook.hidden = {"custom"};
+  for (const std::string& model : models) {
+    if (pb::ModelProto::descriptor()->FindFieldByName(model) == nullptr) hook.keys.push_back(model);
+  }
+  hook.read = [problems](const std::string& key, const ConfigNode& value,
+                         google::protobuf::Message* message) {
+    pb::CustomModelProto* custom = static_cast<pb::ModelProto*>(message)->mutable_custom();
+    custom->set_name(key);
+    custom->set_json("{}");
+    if (value.kind == ConfigNode::kMap) {
+      custom->set_json(ConfigToJson(value));
+    } else if (value.kind == ConfigNode::kList || value.kind == ConfigNode::kScalar) {
+      problems->Add(value.place,
+                    absl::StrCat("`model.", key, "` must be a map of keys, not ", value.Describe()),
+                    absl::StrCat("write ", key, ": {}"));
+    }
+  };
+  return hook;
+}
+
+void AddJobProblems(const std::vector<JobProblem>& found, const KeyPlaces& places,
+                    ProblemList* problems) {
+  for (const JobProblem& problem : found) {
+    if (places.IsBad(problem.key)) continue;
+    const bool missing = problem.required && !places.Has(problem.key);
+    problems->Add(places.Find(problem.key),
+                  missing
+                      ? absl::StrCat("the key `", problem.key, "` is missing: it ", problem.message)
+                      : absl::StrCat("`", problem.key, "` ", problem.message),
+                  problem.remedy);
+  }
+}
+
+}  // namespace
+
+JobFile ParseJob(const std::string& text, const std::string& source, const std::string& directory,
+                 const JobFileOptions& options, ProblemList* problems) {
+  JobFile file;
+  file.places = KeyPlaces(Place{source, 1, 1});
+  const size_t before = problems->size();
+  ConfigNode root = ParseConfig(text, source, /*whole=*/false, problems);
+  if (root.kind == ConfigNode::kNull && problems->size() > before) return file;  // not YAML at all
+  for (const std::string& assignment : options.overrides)
+    ApplyOverride(assignment, &root, problems);
+  ExpandEnvironment(options.environment, &root, problems);
+  MessageReader(UserModels(options.models, problems), &file.places, problems)
+      .Read(root, "", &file.job);
+  AddJobProblems(ValidateJob(file.job, options.use), file.places, problems);
+  FillJobDefaults(&file.job);
+
+  const auto used = SourcesFor(options.use, file.job.data());
+  pb::JobDataProto* data = file.job.mutable_data();
+  const auto resolve = [&](const std::string& key, pb::SourceProto* from) {
+    const bool must_exist =
+        std::any_of(used.begin(), used.end(), [&](const auto& each) { return each.first == key; });
+    ResolveFiles(key, directory, must_exist, file.places, from, problems);
+  };
+  if (data->has_train()) resolve("data.train", data->mutable_train());
+  if (data->has_eval()) resolve("data.eval", data->mutable_eval());
+  if (data->has_predict()) resolve("data.predict", data->mutable_predict());
+  if (!file.job.job_dir().empty()) file.job.set_job_dir(JoinPath(directory, file.job.job_dir()));
+  return file;
+}
+
+JobFile LoadJobFile(const std::string& path, const JobFileOptions& options, ProblemList* problems) {
+  const auto fail = [&](const absl::Status& status) {
+    problems->Add(Place{path}, status);
+    return JobFile();
+  };
+  const absl::StatusOr<uint64_t> size = FileSize(path);
+  if (absl::IsNotFound(size.status())) {
+    problems->Add(Place{path}, "there is no such job file",
+                  "check the path; deploy/jobs has examples");
+    return JobFile();
+  }
+  if (!size.ok()) return fail(size.status());
+  if (*size > kMaxJobFileBytes) {
+    problems->Add(Place{path},
+                  absl::StrCat("a job file of ", *size, " bytes is larger than the limit of ",
+                               kMaxJobFileBytes),
+                  "is it a data file?");
+    return JobFile();
+  }
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (!text.ok()) return fail(text.status());
+  const absl::StatusOr<std::string> absolute = AbsolutePath(path);
+  if (!absolute.ok()) return fail(absolute.status());
+  return ParseJob(*text, path, DirectoryOf(*absolute), options, problems);
+}
+
+}  // namespace mu

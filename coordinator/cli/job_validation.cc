@@ -1,0 +1,150 @@
+#include "coordinator/cli/job_validation.h"
+
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+
+namespace mu {
+namespace {
+
+constexpr uint32_t kMaxBatchSize = 1 << 20;
+constexpr uint32_t kMaxStepsPerFunction = 10'000;
+constexpr uint32_t kMaxInFlight = 64;
+
+bool IsJobName(const std::string& name) {
+  if (name.empty() || name.size() > 100 || !absl::ascii_isalnum(name[0])) return false;
+  for (const char c : name) {
+    if (!absl::ascii_isalnum(c) && c != '-' && c != '_' && c != '.') return false;
+  }
+  return true;
+}
+
+void ValidateOptimizer(const pb::OptimizerProto& optimizer, std::vector<JobProblem>* problems) {
+  const auto rate = [&](const std::string& kind, float value) {
+    if (!(value > 0)) {
+      problems->push_back({absl::StrCat("optimizer.", kind, ".learning_rate"), "must be above 0",
+                           "0.01 to 0.1 is usual", true});
+    }
+  };
+  switch (optimizer.kind_case()) {
+    case pb::OptimizerProto::kSgd:
+      rate("sgd", optimizer.sgd().learning_rate());
+      break;
+    case pb::OptimizerProto::kAdagrad:
+      rate("adagrad", optimizer.adagrad().learning_rate());
+      if (optimizer.adagrad().initial_accumulator() < 0) {
+        problems->push_back({"optimizer.adagrad.initial_accumulator", "must not be negative",
+                             "leave it out for 0"});
+      }
+      if (optimizer.adagrad().epsilon() < 0) {
+        problems->push_back(
+            {"optimizer.adagrad.epsilon", "must not be negative", "leave it out for 1e-10"});
+      }
+      break;
+    case pb::OptimizerProto::KIND_NOT_SET:
+      problems->push_back({"optimizer", "names no optimizer",
+                           "write optimizer: {adagrad: {learning_rate: 0.02}}, or sgd", true});
+  }
+}
+
+void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>* problems) {
+  const auto batch = [&](const std::string& key, bool written, uint32_t size) {
+    if (written && (size == 0 || size > kMaxBatchSize)) {
+      problems->push_back(
+          {key, absl::StrCat("must be from 1 to ", kMaxBatchSize, ", not ", size), ""});
+    }
+  };
+  if (training.has_epochs() && training.epochs() == 0) {
+    problems->push_back({"training.epochs", "must be at least 1", "leave it out for 1"});
+  }
+  batch("training.batch_size", training.has_batch_size(), training.batch_size());
+  const std::string& steps = training.steps_per_function();
+  uint32_t number = 0;
+  if (training.has_steps_per_function() && steps != "auto" &&
+      (!absl::SimpleAtoi(steps, &number) || number == 0 || number > kMaxStepsPerFunction)) {
+    problems->push_back(
+        {"training.steps_per_function",
+         absl::StrCat("must be auto or from 1 to ", kMaxStepsPerFunction, ", not `", steps, "`"),
+         ""});
+  }
+  batch("training.eval_batch_size", training.eval_batch_size() != 0, training.eval_batch_size());
+  if (training.functions_in_flight() > kMaxInFlight) {
+    problems->push_back({"training.functions_in_flight",
+                         absl::StrCat("must be from 1 to ", kMaxInFlight),
+                         "2 hides the round trip"});
+  }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, const pb::SourceProto*>> SourcesFor(
+    JobUse use, const pb::JobDataProto& data) {
+  std::vector<std::pair<std::string, const pb::SourceProto*>> sources;
+  const bool all = use == JobUse::kCheck;
+  if (data.has_train() && (all || use == JobUse::kTrain))
+    sources.emplace_back("data.train", &data.train());
+  // Without data of its own, `predict` takes the evaluation's.
+  if (data.has_eval() && (use != JobUse::kPredict || !data.has_predict())) {
+    sources.emplace_back("data.eval", &data.eval());
+  }
+  if (data.has_predict() && (all || use == JobUse::kPredict))
+    sources.emplace_back("data.predict", &data.predict());
+  return sources;
+}
+
+std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
+  std::vector<JobProblem> problems;
+  if (!IsJobName(job.name())) {
+    problems.push_back(
+        {"name",
+         "must be 1 to 100 letters, digits, `-`, `_` and `.`, beginning with a letter or digit",
+         "it names the run's directory", true});
+  }
+  const pb::JobDataProto& data = job.data();
+  const auto need = [&](bool there, const std::string& key, const std::string& command) {
+    if (!there) {
+      problems.push_back({key, absl::StrCat("names no data, which ", command, " needs"),
+                          "write format and files there", true});
+    }
+  };
+  if (use == JobUse::kTrain || use == JobUse::kCheck)
+    need(data.has_train(), "data.train", "`train`");
+  if (use == JobUse::kEval) need(data.has_eval(), "data.eval", "`eval`");
+  if (use == JobUse::kPredict)
+    need(data.has_predict() || data.has_eval(), "data.predict", "`predict`");
+  if (data.has_train()) ValidateSource(data.train(), "data.train", &problems);
+  if (data.has_eval()) ValidateSource(data.eval(), "data.eval", &problems);
+  if (data.has_predict()) ValidateSource(data.predict(), "data.predict", &problems);
+  ValidateModel(job, use, &problems);
+  ValidateOptimizer(job.optimizer(), &problems);
+  ValidateTraining(job.training(), &problems);
+  return problems;
+}
+
+void FillJobDefaults(pb::JobProto* job) {
+  pb::TrainingProto* training = job->mutable_training();
+  if (!training->has_epochs()) training->set_epochs(1);
+  if (!training->has_batch_size()) training->set_batch_size(512);
+  if (!training->has_steps_per_function()) training->set_steps_per_function("auto");
+  if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());
+  if (training->functions_in_flight() == 0) training->set_functions_in_flight(2);
+  pb::JobDataProto* data = job->mutable_data();
+  for (pb::SourceProto* source : {data->has_train() ? data->mutable_train() : nullptr,
+                                  data->has_eval() ? data->mutable_eval() : nullptr,
+                                  data->has_predict() ? data->mutable_predict() : nullptr}) {
+    if (source == nullptr) continue;
+    if (!source->has_on_bad_record()) source->set_on_bad_record("fail");
+    if (source->format() != "csv") continue;
+    if (!source->has_header()) source->set_header(true);
+    if (!source->has_delimiter()) source->set_delimiter(",");
+    if (!source->has_quote()) source->set_quote("\"");
+    for (pb::JobColumnProto& column : *source->mutable_columns()) {
+      if (!column.has_field() && !column.has_index()) column.set_field(column.name());
+    }
+  }
+}
+
+}  // namespace mu

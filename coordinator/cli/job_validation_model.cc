@@ -1,0 +1,155 @@
+// The rules of the models that Muster brings, and what they ask of the data.
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/graph/nearest_name.h"
+#include "coordinator/cli/job_validation.h"
+
+namespace mu {
+namespace {
+
+constexpr uint32_t kMaxWidth = 1 << 16;
+
+class ModelRules {
+ public:
+  ModelRules(const pb::JobProto& job, JobUse use, std::vector<JobProblem>* problems)
+      : job_(job), problems_(problems) {
+    for (const auto& [key, source] : SourcesFor(use, job.data()))
+      sources_.emplace_back(key, source);
+  }
+
+  void Check() {
+    switch (job_.model().kind_case()) {
+      case pb::ModelProto::kDlrm:
+        return CheckDlrm(job_.model().dlrm());
+      case pb::ModelProto::kMatrixFactorization:
+        return CheckMatrixFactorization(job_.model().matrix_factorization());
+      case pb::ModelProto::kCustom:
+        return;  // its own code knows
+      case pb::ModelProto::KIND_NOT_SET:
+        Add("model", "names no model",
+            "write for example model: {dlrm: {...}}; docs/job_file.md lists its keys", true);
+    }
+  }
+
+ private:
+  void Add(const std::string& key, std::string message, std::string remedy, bool required = false) {
+    problems_->push_back({key, std::move(message), std::move(remedy), required});
+  }
+
+  void Width(const std::string& key, int64_t value) {
+    if (value < 1 || value > kMaxWidth)
+      Add(key, absl::StrCat("must be from 1 to ", kMaxWidth), "16 is usual", true);
+  }
+
+  void Layers(const std::string& key, const google::protobuf::RepeatedField<uint32_t>& layers) {
+    if (layers.empty())
+      Add(key, "names no layers", "write a list of widths such as [64, 16]", true);
+    for (int i = 0; i < layers.size(); ++i) {
+      if (layers[i] < 1 || layers[i] > kMaxWidth) {
+        Add(absl::StrCat(key, "[", i, "]"),
+            absl::StrCat("must be from 1 to ", kMaxWidth, ", not ", layers[i]), "");
+      }
+    }
+  }
+
+  void CheckDlrm(const pb::DlrmProto& dlrm) {
+    const std::string key = "model.dlrm";
+    Width(key + ".embedding_dim", dlrm.embedding_dim());
+    if (dlrm.hash_buckets() < 1)
+      Add(key + ".hash_buckets", "must be at least 1", "100000 is usual", true);
+    Layers(key + ".bottom_mlp", dlrm.bottom_mlp());
+    Layers(key + ".top_mlp", dlrm.top_mlp());
+    const auto last = [](const auto& list) { return *list.rbegin(); };
+    if (!dlrm.bottom_mlp().empty() && dlrm.embedding_dim() > 0 &&
+        last(dlrm.bottom_mlp()) != dlrm.embedding_dim()) {
+      Add(key + ".bottom_mlp",
+          absl::StrCat("ends in ", last(dlrm.bottom_mlp()), ", but embedding_dim is ",
+                       dlrm.embedding_dim()),
+          "make the two equal: dense features and embeddings are multiplied with each other");
+    }
+    if (!dlrm.top_mlp().empty() && last(dlrm.top_mlp()) != 1) {
+      Add(key + ".top_mlp", absl::StrCat("ends in ", last(dlrm.top_mlp())),
+          "end it in 1, the click's logit");
+    }
+    for (const auto& [source_key, source] : sources_) {
+      if (source->format() != "csv") continue;
+      Add(source_key + ".format", "is csv, but model dlrm reads criteo_tsv",
+          "write format: criteo_tsv");
+    }
+  }
+
+  void CheckMatrixFactorization(const pb::MatrixFactorizationProto& model) {
+    const std::string key = "model.matrix_factorization";
+    Width(key + ".dim", model.dim());
+    if (model.users() < 1) Add(key + ".users", "must be at least 1", "user ids are below it", true);
+    if (model.items() < 1) Add(key + ".items", "must be at least 1", "item ids are below it", true);
+    if (model.l2() < 0) Add(key + ".l2", "must not be negative", "leave it out for 0");
+    Column(key + ".user_column", model.user_column(), "id", model.users(), true);
+    Column(key + ".item_column", model.item_column(), "id", model.items(), true);
+    Column(key + ".rating_column", model.rating_column(), "number", 0, false);
+    for (const auto& [source_key, source] : sources_) {
+      if (source->format() != "criteo_tsv") continue;
+      Add(source_key + ".format", "is criteo_tsv, but model matrix_factorization reads csv",
+          "write format: csv");
+    }
+  }
+
+  // `name` must be a column of that kind in every source that is used; ids must stay below `bound`.
+  void Column(const std::string& key, const std::string& name, const std::string& kind,
+              int64_t bound, bool ids) {
+    if (name.empty()) return Add(key, "must name a column of the data", "", true);
+    for (const auto& [source_key, source] : sources_) {
+      if (source->format() != "csv" || source->columns().empty()) continue;
+      if (!ids && source_key == "data.predict")
+        continue;  // what is to be predicted need not be there
+      const pb::JobColumnProto* found = nullptr;
+      std::vector<std::string> names;
+      for (const pb::JobColumnProto& column : source->columns()) {
+        names.push_back(column.name());
+        if (column.name() == name) found = &column;
+      }
+      if (found == nullptr) {
+        Add(key, absl::StrCat("is `", name, "`, which is no column of ", source_key),
+            DidYouMean(name, names).empty()
+                ? absl::StrCat("add it to ", source_key, ".columns")
+                : absl::StrCat("did you mean `", NearestName(name, names), "`?"));
+        continue;
+      }
+      CheckKind(key, name, kind, source_key, *found, bound, ids);
+    }
+  }
+
+  void CheckKind(const std::string& key, const std::string& name, const std::string& kind,
+                 const std::string& source_key, const pb::JobColumnProto& column, int64_t bound,
+                 bool ids) {
+    const bool fits = column.kind() == kind || (ids && column.kind() == "hash");
+    if (!fits && column.kind() != "number" && column.kind() != "label" && column.kind() != "id" &&
+        column.kind() != "hash") {
+      return;  // not a kind at all, which is said where it stands
+    }
+    if (!fits) {
+      Add(key, absl::StrCat("is `", name, "`, which ", source_key, " reads as ", column.kind()),
+          absl::StrCat("give that column kind: ", kind));
+    } else if (column.has_separator()) {
+      Add(key, absl::StrCat("is `", name, "`, which ", source_key, " reads as a list"),
+          "remove that column's `separator`");
+    } else if (ids && bound > 0 && column.buckets() > bound) {
+      Add(key,
+          absl::StrCat("is `", name, "` with ids up to ", column.buckets() - 1, " in ", source_key,
+                       ", but the model's are below ", bound),
+          "make the two equal");
+    }
+  }
+
+  const pb::JobProto& job_;
+  std::vector<JobProblem>* const problems_;
+  std::vector<std::pair<std::string, const pb::SourceProto*>> sources_;
+};
+
+}  // namespace
+
+void ValidateModel(const pb::JobProto& job, JobUse use, std::vector<JobProblem>* problems) {
+  ModelRules(job, use, problems).Check();
+}
+
+}  // namespace mu

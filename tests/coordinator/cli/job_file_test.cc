@@ -1,0 +1,219 @@
+// What a right job file becomes: values, defaults, overrides, environment, paths, users' models.
+#include "coordinator/cli/job_file.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "common/env/file.h"
+#include "tests/coordinator/cli/job_text.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::GoodCsvJob;
+using testing::GoodJob;
+using testing::NoEnvironment;
+using testing::ProblemsOf;
+using testing::ProblemsWithSet;
+using testing::With;
+
+muster::JobProto Parse(const std::string& text,
+                       JobFileOptions options = {.environment = NoEnvironment()}) {
+  ProblemList problems;
+  JobFile file = ParseJob(text, "job.yaml", ".", options, &problems);
+  EXPECT_EQ(problems.ToString(), "");
+  return file.job;
+}
+
+TEST(JobFileTest, ReadsEveryKindOfValue) {
+  const muster::JobProto job = Parse(GoodJob());
+  EXPECT_EQ(job.name(), "criteo-dlrm");
+  EXPECT_EQ(job.seed(), 1u);
+  EXPECT_EQ(job.data().train().shuffle().records(), 1000u);
+  EXPECT_EQ(job.model().dlrm().hash_buckets(), 1000);
+  ASSERT_EQ(job.model().dlrm().bottom_mlp_size(), 2);
+  EXPECT_EQ(job.model().dlrm().bottom_mlp(1), 16u);
+  EXPECT_FLOAT_EQ(job.optimizer().adagrad().learning_rate(), 0.02f);
+  EXPECT_EQ(job.training().steps_per_function(), "auto");
+}
+
+TEST(JobFileTest, FillsInDefaults) {
+  const muster::JobProto job = Parse(GoodCsvJob());
+  EXPECT_EQ(job.training().epochs(), 1u);
+  EXPECT_EQ(job.training().batch_size(), 512u);
+  EXPECT_EQ(job.training().eval_batch_size(), 512u);
+  EXPECT_EQ(job.training().steps_per_function(), "auto");
+  EXPECT_EQ(job.training().functions_in_flight(), 2u);
+  EXPECT_EQ(job.data().train().on_bad_record(), "fail");
+  EXPECT_TRUE(job.data().train().header());
+  EXPECT_EQ(job.data().train().delimiter(), ",");
+  EXPECT_EQ(job.data().train().columns(2).field(), "rating");
+  EXPECT_EQ(job.data().train().columns(0).field(), "userId");
+}
+
+TEST(JobFileTest, OverridesReplaceAndAdd) {
+  const muster::JobProto job =
+      Parse(GoodJob(), {.overrides = {"training.batch_size=64", "model.dlrm.bottom_mlp=[8, 16]",
+                                      "training.max_steps=5",
+                                      "optimizer={sgd: {learning_rate: 0.5}}", "job_dir=/tmp/x"},
+                        .environment = NoEnvironment()});
+  EXPECT_EQ(job.training().batch_size(), 64u);
+  EXPECT_EQ(job.model().dlrm().bottom_mlp(0), 8u);
+  EXPECT_EQ(job.training().max_steps(), 5u);
+  EXPECT_FLOAT_EQ(job.optimizer().sgd().learning_rate(), 0.5f);
+  EXPECT_EQ(job.job_dir(), "/tmp/x");
+}
+
+TEST(JobFileTest, OverridesHaveTheirOwnPlace) {
+  EXPECT_EQ(
+      ProblemsWithSet(GoodJob(), {"training.epoch=2"}),
+      "--set training.epoch: there is no key `epoch` under `training`; did you mean `epochs`?\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"training.epochs=0"}),
+            "--set training.epochs: `training.epochs` must be at least 1; leave it out for 1\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"seed=a"}),
+            "--set seed: `seed` must be a whole number, not `a`\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"seed"}),
+            "--set seed: there is no value; write --set key.key=value\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {".x=1"}),
+            "--set .x: there is an empty key in it; write --set key.key=value\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"seed.x=1"}),
+            "--set seed.x: `x` cannot be set inside of `1`; set the whole of it, for example --set "
+            "a.b=[1, 2]\n");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"data.train.files=[a"}).substr(0, 41),
+            "--set data.train.files: this is not YAML:");
+}
+
+TEST(JobFileTest, ExpandsTheEnvironment) {
+  const Environment environment = [](const std::string& name) -> std::optional<std::string> {
+    if (name == "SET") return "value";
+    if (name == "EMPTY") return "";
+    if (name == "NUMBER") return "7";
+    return std::nullopt;
+  };
+  const auto name = [&](const std::string& text) {
+    return Parse(With(GoodJob(), "criteo-dlrm", text), {.environment = environment}).name();
+  };
+  EXPECT_EQ(name("\"${SET}\""), "value");
+  EXPECT_EQ(name("\"a-${SET}-${UNSET:-b}${EMPTY:-c}\""), "a-value-bc");
+  EXPECT_EQ(name("a${EMPTY}"), "a");
+  const muster::JobProto job =
+      Parse(With(GoodJob(), "epochs: 1", "epochs: \"${NUMBER}\""), {.environment = environment});
+  EXPECT_EQ(job.training().epochs(), 7u);
+  EXPECT_EQ(*ExpandEnvironment("$${SET}", environment), "${SET}");
+  EXPECT_EQ(*ExpandEnvironment("$SET {} $", environment), "$SET {} $");
+}
+
+TEST(JobFileTest, PathsAreRelativeToTheFileAndPatternsExpand) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("job_file_test"));
+  MU_ASSERT_OK(MakeDirectories(JoinPath(directory.path(), "data")));
+  for (const char* name : {"data/b.tsv", "data/a.tsv", "data/c.txt"}) {
+    MU_ASSERT_OK(WriteFileAtomic(JoinPath(directory.path(), name), "x"));
+  }
+  const std::string path = JoinPath(directory.path(), "job.yaml");
+  MU_ASSERT_OK(WriteFileAtomic(path, With(GoodJob(), "[tests/coordinator/cli/CMakeLists.txt]",
+                                          "[\"data/*.tsv\", data/c.txt, data/a.tsv]")));
+  ProblemList problems;
+  const JobFile file =
+      LoadJobFile(path, {.overrides = {"job_dir=out"}, .environment = NoEnvironment()}, &problems);
+  EXPECT_EQ(problems.ToString(), "");
+  ASSERT_EQ(file.job.data().train().files_size(), 3);
+  EXPECT_EQ(file.job.data().train().files(0), JoinPath(directory.path(), "data/a.tsv"));
+  EXPECT_EQ(file.job.data().train().files(1), JoinPath(directory.path(), "data/b.tsv"));
+  EXPECT_EQ(file.job.data().train().files(2), JoinPath(directory.path(), "data/c.txt"));
+  EXPECT_EQ(file.job.job_dir(), JoinPath(directory.path(), "out"));
+}
+
+TEST(JobFileTest, FilesThatCannotBeAJob) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("job_file_test"));
+  ProblemList problems;
+  LoadJobFile(JoinPath(directory.path(), "no.yaml"), {}, &problems);
+  EXPECT_EQ(problems.ToString(),
+            directory.path() +
+                "/no.yaml: there is no such job file; check the path; deploy/jobs has "
+                "examples\n");
+  const std::string large = JoinPath(directory.path(), "large.yaml");
+  MU_ASSERT_OK(WriteFileAtomic(large, std::string(2 << 20, 'x')));
+  ProblemList more;
+  LoadJobFile(large, {}, &more);
+  EXPECT_NE(more.ToString().find("is it a data file?"), std::string::npos);
+  ProblemList folder;
+  LoadJobFile(directory.path(), {}, &folder);
+  EXPECT_EQ(folder.size(), 1u);
+}
+
+TEST(JobFileTest, DataOfOtherCommandsNeedNotExist) {
+  const std::string text =
+      With(GoodJob(), "model:", "  eval: {format: criteo_tsv, files: [nowhere.tsv]}\nmodel:");
+  EXPECT_NE(ProblemsOf(text), "");  // train evaluates at its end
+  ProblemList problems;
+  ParseJob(With(text, "CMakeLists.txt", "missing.txt"), "job.yaml", ".",
+           {.use = JobUse::kEval, .environment = NoEnvironment()}, &problems);
+  EXPECT_EQ(problems.size(), 1u);
+  EXPECT_NE(problems.ToString().find("nowhere.tsv"), std::string::npos);
+  ProblemList predict;
+  ParseJob(GoodJob(), "job.yaml", ".", {.use = JobUse::kPredict, .environment = NoEnvironment()},
+           &predict);
+  EXPECT_NE(predict.ToString().find("`data.predict` is missing"), std::string::npos);
+}
+
+TEST(JobFileTest, UsersModelsKeepTheirMapAsJson) {
+  std::string text = GoodJob();
+  const size_t from = text.find("  dlrm:"), to = text.find("optimizer:");
+  text.replace(from, to - from,
+               "  two_tower: {dim: 8, rate: 0.5, on: true, name: \"7\", list: [a, 1], none: ~}\n");
+  JobFileOptions options = {.models = {"dlrm", "two_tower"}, .environment = NoEnvironment()};
+  const muster::JobProto job = Parse(text, options);
+  EXPECT_EQ(job.model().custom().name(), "two_tower");
+  EXPECT_EQ(job.model().custom().json(),
+            R"({"dim":8,"list":["a",1],"name":"7","none":null,"on":true,"rate":0.5})");
+  EXPECT_EQ(
+      ProblemsOf(With(text, "two_tower", "two_towers"), options),
+      "job.yaml:9:3: there is no key `two_towers` under `model`; did you mean `two_tower`?\n");
+  EXPECT_EQ(ProblemsOf(With(text, "two_tower", "custom"), options).substr(0, 46),
+            "job.yaml:9:3: there is no key `custom` under `");
+  options.overrides = {"model.two_tower.dim=9"};
+  EXPECT_NE(Parse(text, options).model().custom().json().find("\"dim\":9"), std::string::npos);
+}
+
+// Whatever stands in the file: problems or a job, never a crash.
+TEST(JobFileTest, MutatedFilesNeverCrash) {
+  const std::string pieces[] = {
+      "{",   "}",         "[",  "]",      ": ",    "- ",    "\n",
+      "  ",  "&a ",       "*a", "!!str ", "\"",    "'",     "|\n",
+      ">\n", "#",         "? ", "<<: ",   "---\n", "...\n", "${",
+      "}",   "%YAML 9\n", "\t", "\xff",   "~",     "010",   std::string(1, '\0')};
+  for (uint32_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::string text = seed % 2 ? GoodJob() : GoodCsvJob();
+    const uint32_t changes = 1 + random() % 6;
+    for (uint32_t i = 0; i < changes; ++i) {
+      const size_t at = random() % (text.size() + 1);
+      switch (random() % 4) {
+        case 0:
+          text.insert(at, pieces[random() % std::size(pieces)]);
+          break;
+        case 1:
+          text.erase(at, random() % 12);
+          break;
+        case 2:
+          if (at < text.size()) text[at] = static_cast<char>(random());
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 30));
+      }
+    }
+    ProblemList problems;
+    ParseJob(text, "job.yaml", ".", {.models = {"mine"}, .environment = NoEnvironment()},
+             &problems);
+    for (const Problem& problem : problems.problems()) {
+      ASSERT_FALSE(problem.message.empty());
+      ASSERT_FALSE(problem.place.source.empty());
+    }
+  }
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,295 @@
+// Every kind of mistake in a job file, with its exact place and remedy.
+#include <gtest/gtest.h>
+
+#include "coordinator/cli/job_file.h"
+#include "tests/coordinator/cli/job_text.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::GoodCsvJob;
+using testing::GoodJob;
+using testing::ProblemsOf;
+using testing::With;
+
+struct Mistake {
+  std::string name;
+  std::string from, to;  // in GoodJob
+  std::string problems;  // all that is said
+
+  friend void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+};
+
+class JobMistakeTest : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(JobMistakeTest, IsNamedWithPlaceAndRemedy) {
+  EXPECT_EQ(ProblemsOf(With(GoodJob(), GetParam().from, GetParam().to)), GetParam().problems);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Yaml, JobMistakeTest,
+    ::testing::Values(
+        Mistake{
+            "unknown_key", "epochs", "epoch",
+            "job.yaml:16:12: there is no key `epoch` under `training`; did you mean `epochs`?\n"},
+        Mistake{"unknown_required_key", "learning_rate", "learnin_rate",
+                "job.yaml:15:13: there is no key `learnin_rate` under `optimizer.adagrad`; did you "
+                "mean "
+                "`learning_rate`?\n"},
+        Mistake{
+            "key_of_another_map", "seed: 1", "batch_size: 1",
+            "job.yaml:2:1: there is no key `batch_size` in a job; it belongs under `training`\n"},
+        Mistake{"far_key", "seed: 1", "zzzzzzzzz: 1",
+                "job.yaml:2:1: there is no key `zzzzzzzzz` in a job; it may be one of: name, seed, "
+                "data, model, "
+                "optimizer, training, job_dir\n"},
+        Mistake{"unknown_model", "dlrm:", "dlmr:",
+                "job.yaml:9:3: there is no key `dlmr` under `model`; did you mean `dlrm`?\n"},
+        Mistake{"text_for_number", "512,", "many,",
+                "job.yaml:16:35: `training.batch_size` must be a whole number, not `many`\n"},
+        Mistake{"quoted_number", "512,", "\"512\",",
+                "job.yaml:16:35: `training.batch_size` must be a whole number, not the text "
+                "\"512\"; write it without "
+                "quotes\n"},
+        Mistake{"map_for_number", "512,", "{a: 1},",
+                "job.yaml:16:35: `training.batch_size` must be a whole number, not a map\n"},
+        Mistake{"list_for_map", "{records: 1000}", "[1]",
+                "job.yaml:7:14: `data.train.shuffle` must be a map of keys, not a list; its keys "
+                "are: records\n"},
+        Mistake{"scalar_for_list", "[32, 16]", "16",
+                "job.yaml:12:17: `model.dlrm.bottom_mlp` must be a list, not `16`; write [16]\n"},
+        Mistake{"duplicate_key", "seed: 1", "name: again",
+                "job.yaml:2:1: the key `name` stands here a second time, the first was at "
+                "job.yaml:1:1; remove one of "
+                "the two\n"},
+        Mistake{"octal", "512,", "010,",
+                "job.yaml:16:35: `training.batch_size` must be a whole number, not `010` (YAML "
+                "reads a leading zero as "
+                "octal: write it without)\n"},
+        Mistake{"exponent", "512,", "1e3,",
+                "job.yaml:16:35: `training.batch_size` must be a whole number, not `1e3` (write it "
+                "out in digits)\n"},
+        Mistake{"negative", "512,", "-5,",
+                "job.yaml:16:35: `training.batch_size` must be from 0 to 4294967295, not -5\n"},
+        Mistake{
+            "overflow_32", "512,", "4294967296,",
+            "job.yaml:16:35: `training.batch_size` must be from 0 to 4294967295, not 4294967296\n"},
+        Mistake{"overflow_64", "seed: 1", "seed: 18446744073709551616",
+                "job.yaml:2:7: `seed` must be within 64 bits, not `18446744073709551616`\n"},
+        Mistake{"nan", "0.02", ".nan",
+                "job.yaml:15:28: `optimizer.adagrad.learning_rate` must be a finite number, not "
+                "`.nan`\n"},
+        Mistake{"infinite", "0.02", "-.inf",
+                "job.yaml:15:28: `optimizer.adagrad.learning_rate` must be a finite number, not "
+                "`-.inf`\n"},
+        Mistake{"float_overflow", "0.02", "1e39",
+                "job.yaml:15:28: `optimizer.adagrad.learning_rate` must be within a float's range "
+                "(up to 3.4e38), not "
+                "`1e39`\n"},
+        Mistake{"float_underflow", "0.02", "1e-60",
+                "job.yaml:15:28: `optimizer.adagrad.learning_rate` must be within a float's range "
+                "(from 1e-45), not "
+                "`1e-60`\n"},
+        Mistake{"no_value", "seed: 1", "seed:",
+                "job.yaml:2:1: `seed` has no value; write a whole number or remove the key\n"},
+        Mistake{"two_choices", "  adagrad", "  sgd: {learning_rate: 1}\n  adagrad",
+                "job.yaml:16:3: `optimizer.adagrad` stands beside another choice under "
+                "`optimizer`; keep one of: sgd, "
+                "adagrad\n"},
+        Mistake{"merge_key", "seed: 1", "<<: {seed: 1}",
+                "job.yaml:2:1: merge keys (`<<`) are not supported; write the keys out\n"},
+        Mistake{"tag", "seed: 1", "seed: !!int 1",
+                "job.yaml:2:7: the tag `tag:yaml.org,2002:int` is not understood; remove it: a "
+                "key's type follows from "
+                "its name\n"},
+        Mistake{"second_document", "training:", "---\ntraining:",
+                "job.yaml:17:1: a second document begins here (after `---`); put each job into a "
+                "file of its own\n"},
+        Mistake{"unset_variable", "criteo-dlrm", "\"${NOBODY_SET_THIS}\"",
+                "job.yaml:1:7: the environment variable NOBODY_SET_THIS is not set; set it, or "
+                "give a default as in "
+                "${NOBODY_SET_THIS:-default}\n"},
+        Mistake{"open_brace", "criteo-dlrm", "\"a${X\"",
+                "job.yaml:1:7: `${` has no `}`; close it, or write `$${` for the characters "
+                "themselves\n"},
+        Mistake{"bad_variable", "criteo-dlrm", "\"${1X}\"",
+                "job.yaml:1:7: `${1X}` does not name an environment variable; write ${NAME} or "
+                "${NAME:-default}\n"}),
+    [](const auto& info) { return info.param.name; });
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, JobMistakeTest,
+    ::testing::Values(
+        Mistake{"missing_name", "name: criteo-dlrm\n", "",
+                "job.yaml:1:1: the key `name` is missing: it must be 1 to 100 letters, digits, "
+                "`-`, `_` and `.`, "
+                "beginning with a letter or digit; it names the run's directory\n"},
+        Mistake{"bad_name", "criteo-dlrm", "../up",
+                "job.yaml:1:7: `name` must be 1 to 100 letters, digits, `-`, `_` and `.`, "
+                "beginning with a letter or "
+                "digit; it names the run's directory\n"},
+        Mistake{"missing_rate", "{learning_rate: 0.02}", "{epsilon: 1}",
+                "job.yaml:15:3: the key `optimizer.adagrad.learning_rate` is missing: it must be "
+                "above 0; 0.01 to 0.1 is "
+                "usual\n"},
+        Mistake{"zero_rate", "0.02", "0",
+                "job.yaml:15:28: `optimizer.adagrad.learning_rate` must be above 0; 0.01 to 0.1 is "
+                "usual\n"},
+        Mistake{"missing_model_key", "    embedding_dim: 16\n", "",
+                "job.yaml:9:3: the key `model.dlrm.embedding_dim` is missing: it must be from 1 to "
+                "65536; 16 is usual\n"},
+        Mistake{"dim_differs", "[32, 16]", "[32, 8]",
+                "job.yaml:12:5: `model.dlrm.bottom_mlp` ends in 8, but embedding_dim is 16; make "
+                "the two equal: dense "
+                "features and embeddings are multiplied with each other\n"},
+        Mistake{"top_end", "[32, 1]", "[32]",
+                "job.yaml:13:5: `model.dlrm.top_mlp` ends in 32; end it in 1, the click's logit\n"},
+        Mistake{"zero_layer", "[32, 1]", "[0, 1]",
+                "job.yaml:13:15: `model.dlrm.top_mlp[0]` must be from 1 to 65536, not 0\n"},
+        Mistake{"format", "criteo_tsv", "tsv",
+                "job.yaml:5:13: `data.train.format` must be criteo_tsv or csv, not `tsv`; write "
+                "format: csv or format: "
+                "criteo_tsv\n"},
+        Mistake{
+            "csv_key", "    format", "    trim: true\n    format",
+            "job.yaml:5:11: `data.train.trim` is for format csv, not for criteo_tsv; remove it\n"},
+        Mistake{
+            "missing_file", "CMakeLists.txt", "CMakeList.txt",
+            "job.yaml:6:13: there is no file ./tests/coordinator/cli/CMakeList.txt; did you mean "
+            "`CMakeLists.txt`?\n"},
+        Mistake{"missing_folder", "tests/coordinator/cli/CMakeLists.txt", "nowhere/x/y.tsv",
+                "job.yaml:6:13: there is no file ./nowhere/x/y.tsv; the path exists only up to .; "
+                "paths are relative to "
+                "the job file\n"},
+        Mistake{"glob_without_match", "CMakeLists.txt", "zzz*qqq*",
+                "job.yaml:6:13: no file matches ./tests/coordinator/cli/zzz*qqq*; the folder "
+                "./tests/coordinator/cli is "
+                "there: check the name\n"},
+        Mistake{"folder", "/CMakeLists.txt", "",
+                "job.yaml:6:13: ./tests/coordinator/cli is a folder; write "
+                "./tests/coordinator/cli/*\n"},
+        Mistake{
+            "no_files", "[tests/coordinator/cli/CMakeLists.txt]", "[]",
+            "job.yaml:6:5: `data.train.files` names no files; write a list of paths or globs\n"},
+        Mistake{"zero_epochs", "epochs: 1", "epochs: 0",
+                "job.yaml:16:20: `training.epochs` must be at least 1; leave it out for 1\n"},
+        Mistake{"steps", "auto", "some",
+                "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
+                "not `some`\n"},
+        Mistake{
+            "no_model",
+            "dlrm:\n    embedding_dim: 16\n    hash_buckets: 1000\n    bottom_mlp: [32, 16]\n    "
+            "top_mlp: [32, 1]\n",
+            "{}\n",
+            "job.yaml:8:1: `model` names no model; write for example model: {dlrm: {...}}; "
+            "docs/job_file.md lists its "
+            "keys\n"}),
+    [](const auto& info) { return info.param.name; });
+
+class CsvMistakeTest : public ::testing::TestWithParam<Mistake> {};
+
+TEST_P(CsvMistakeTest, IsNamedWithPlaceAndRemedy) {
+  EXPECT_EQ(ProblemsOf(With(GoodCsvJob(), GetParam().from, GetParam().to)), GetParam().problems);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Values, CsvMistakeTest,
+    ::testing::Values(
+        Mistake{"keep_too_large", "[0, 1]", "[0, 10]",
+                "job.yaml:6:37: `data.train.records.keep[1]` is 10, but remainders of 10 are 0 to "
+                "9; raise `modulo` or "
+                "lower it\n"},
+        Mistake{"keep_twice", "[0, 1]", "[1, 1]",
+                "job.yaml:6:37: `data.train.records.keep[1]` is 1 a second time; remove it\n"},
+        Mistake{"zero_modulo", "modulo: 10", "modulo: 0",
+                "job.yaml:6:23: `data.train.records.modulo` must be at least 1; write {modulo: 10, "
+                "keep: [9]}\n"},
+        Mistake{"kind", "kind: number", "kind: real",
+                "job.yaml:10:30: `data.train.columns[2].kind` must be number, id, hash or label, "
+                "not `real`\n"},
+        Mistake{"column_twice", "{name: rating", "{name: item",
+                "job.yaml:10:16: `data.train.columns[2].name` is `item`, as is an earlier "
+                "column's; give each column a "
+                "name of its own\n"
+                "job.yaml:13:68: `model.matrix_factorization.item_column` is `item`, which "
+                "data.train reads as number; give "
+                "that column kind: id\n"
+                "job.yaml:13:89: `model.matrix_factorization.rating_column` is `rating`, which is "
+                "no column of data.train; "
+                "add it to data.train.columns\n"},
+        Mistake{"unknown_column", "user_column: user", "user_column: usr",
+                "job.yaml:13:49: `model.matrix_factorization.user_column` is `usr`, which is no "
+                "column of data.train; did "
+                "you mean `user`?\n"},
+        Mistake{"ids_out_of_range", "users: 10", "users: 5",
+                "job.yaml:13:48: `model.matrix_factorization.user_column` is `user` with ids up to "
+                "9 in data.train, but the "
+                "model's are below 5; make the two equal\n"},
+        Mistake{"label_without_positive", "kind: number}",
+                "kind: number}\n      - {name: y, kind: label}",
+                "job.yaml:11:9: the key `data.train.columns[3].positive` is missing: it must name "
+                "the texts that mean 1; "
+                "write for example [\"1\"]\n"},
+        Mistake{"no_header", "    columns", "    header: false\n    columns",
+                "job.yaml:9:9: the key `data.train.columns[0].index` is missing: it must be given "
+                "where there is no "
+                "header; fields count from 0\n"
+                "job.yaml:10:9: the key `data.train.columns[1].index` is missing: it must be given "
+                "where there is no "
+                "header; fields count from 0\n"
+                "job.yaml:11:9: the key `data.train.columns[2].index` is missing: it must be given "
+                "where there is no "
+                "header; fields count from 0\n"},
+        Mistake{"delimiter", "    columns", "    delimiter: \",,\"\n    columns",
+                "job.yaml:7:16: `data.train.delimiter` must be one character; write for example "
+                "\",\" or \"\\t\"\n"},
+        Mistake{"format_of_model", "format: csv", "format: criteo_tsv",
+                "job.yaml:4:13: `data.train.format` is criteo_tsv, but model matrix_factorization "
+                "reads csv; write format: "
+                "csv\n"
+                "job.yaml:7:5: `data.train.columns` is for format csv, not for criteo_tsv; remove "
+                "it\n"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(JobProblemsTest, GoodJobsHaveNone) {
+  EXPECT_EQ(ProblemsOf(GoodJob()), "");
+  EXPECT_EQ(ProblemsOf(GoodCsvJob()), "");
+}
+
+TEST(JobProblemsTest, AllAreListedAtOnceInOrder) {
+  std::string text =
+      With(With(With(GoodJob(), "seed: 1", "sead: 1"), "[32, 16]", "x"), "epochs: 1", "epochs: a");
+  EXPECT_EQ(ProblemsOf(text),
+            "job.yaml:2:1: there is no key `sead` in a job; did you mean `seed`?\n"
+            "job.yaml:12:17: `model.dlrm.bottom_mlp` must be a list, not `x`; write [x]\n"
+            "job.yaml:16:20: `training.epochs` must be a whole number, not `a`\n");
+}
+
+TEST(JobProblemsTest, WhatIsNotYaml) {
+  EXPECT_EQ(ProblemsOf("name: [1, 2\n"),
+            "job.yaml:2:1: this is not YAML: end of sequence flow not found; check quotes and "
+            "indentation\n");
+  EXPECT_EQ(ProblemsOf("files: [${X}/a]\n").substr(0, 36), "job.yaml:1:10: this is not YAML: end");
+  EXPECT_EQ(ProblemsOf("- a\n"),
+            "job.yaml:1:1: a job must be a map of keys, not a list; its keys are: name, seed, "
+            "data, model, optimizer, "
+            "training, job_dir\n");
+  EXPECT_EQ(ProblemsOf("").substr(0, 57),
+            "job.yaml:1:1: a job must be a map of keys, not nothing; i");
+}
+
+TEST(JobProblemsTest, AliasesThatGrowOrTurnBackAreRefused) {
+  std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+  for (int i = 1; i < 9; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + last;
+    for (int j = 1; j < 10; ++j) bomb += ", " + last;
+    bomb += "]\n";
+  }
+  EXPECT_NE(ProblemsOf(bomb).find("more than 100000 values"), std::string::npos);
+  EXPECT_NE(ProblemsOf("name: &a [*a]\n").find("nested more than 32 deep"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace mu
