@@ -1,0 +1,172 @@
+"""The tree's rules, checked over its text: which folder may include which, where gRPC and Eigen may appear, what stands
+at the top level, how long a file may be, no registration by static initialisers, no sleeps in tests.
+
+Run: python3 tests/structure/structure_test.py [-v]
+"""
+import os
+import re
+import subprocess
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+TOP_LEVEL = {
+    "CMakeLists.txt", "CMakePresets.json", "README.md", ".clang-format", ".clang-tidy", ".gitignore", ".ci", "proto",
+    "common", "coordinator", "worker", "psserver", "deploy", "tests", "bench", "examples", "docs",
+}
+ROLES = {"coordinator", "worker", "psserver"}
+# A folder of common may include itself and those of lower levels.
+COMMON_LEVEL = {
+    "base": 0, "env": 1, "tensor": 2, "obs": 2, "rpc": 3, "graph": 3, "sharding": 3, "metrics": 3, "exec": 4,
+    "client": 4,
+}
+# It puts a whole cluster into one process, so it needs all roles.
+MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")
+MAY_USE_GRPC = re.compile(r"common/(rpc|client)/|.*_service\.(h|cc)$|.*/main\.cc$|(tests|bench|examples)/")
+MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|psserver/optimizer|tests|bench)/")
+SOURCE = re.compile(r".*\.(h|cc|py|sh|proto)$")
+MAX_LINES = 450
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+STATIC_REGISTRATION = re.compile(
+    r"^(static\s+|const\s+|inline\s+|\[\[maybe_unused\]\]\s*)*(bool|int|auto|Registrar\w*|\w*Registration)\s+\w+\s*"
+    r"(=\s*(\w+::)*Register\w*\(|=\s*\[|[({].*Register)|^\s*REGISTER_\w+\(|__attribute__\s*\(\(constructor")
+SLEEP = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|time\.sleep)\b|(?<![\w.\"])sleep\s*\(")
+
+
+def include_problem(path, target):
+    """Why the file at `path` may not include `target` (both relative to the root), or None."""
+    own, other = path.split("/"), target.split("/")
+    if own[0] in ("tests", "bench", "examples"):
+        return None
+    if other[0] in ("tests", "bench", "examples"):
+        return "product code includes test, bench or example code"
+    if own[0] == "common":
+        if other[0] in ROLES:
+            return "common includes a role"
+        if other[0] == "common" and own[1] != other[1]:
+            if own[1] not in COMMON_LEVEL or other[1] not in COMMON_LEVEL:
+                return "unknown folder of common: give it a level in DESIGN section 2 and here"
+            if COMMON_LEVEL[other[1]] >= COMMON_LEVEL[own[1]]:
+                return f"common/{own[1]} includes common/{other[1]}, which is not below it"
+    if own[0] in ROLES and other[0] in ROLES and own[0] != other[0] and not MAY_INCLUDE_ROLES.match(path):
+        return f"{own[0]} includes {other[0]}"
+    return None
+
+
+def problems_of_file(path, text):
+    """All that is wrong with one file, as 'path:line: what'."""
+    found = []
+    lines = text.split("\n")
+    if len(lines) - 1 > MAX_LINES:
+        found.append(f"{path}:{MAX_LINES}: {len(lines) - 1} lines; split it by subject (limit {MAX_LINES})")
+    code = re.match(r".*\.(h|cc)$", path)
+    in_tests = path.startswith("tests/")
+    for number, line in enumerate(lines, 1):
+        where = f"{path}:{number}: "
+        include = INCLUDE.match(line) if code else None
+        if include:
+            quote, target = include.groups()
+            if quote == '"' and "/" in target:
+                why = include_problem(path, target)
+                if why:
+                    found.append(where + why)
+            if re.match(r"grpc|.*\.grpc\.pb\.h$", target) and not MAY_USE_GRPC.match(path):
+                found.append(where + "gRPC headers belong into common/rpc, common/client, *_service.* and main.cc")
+            if re.match(r"Eigen/|unsupported/Eigen", target) and not MAY_USE_EIGEN.match(path):
+                found.append(where + "Eigen belongs into common/tensor, common/exec and psserver/optimizer")
+        if code and STATIC_REGISTRATION.search(line):
+            found.append(where + "registration by a static initialiser; call an explicit Register function")
+        # Within a loop it is the pause of a poll, which ends when the condition holds.
+        polls = any(re.search(r"\b(while|for)\b", before) for before in lines[max(0, number - 4):number - 1])
+        if in_tests and re.match(r".*\.(h|cc|py)$", path) and SLEEP.search(line) and not polls:
+            found.append(where + "a sleep in a test; wait for the condition")
+    return found
+
+
+def problems_of_tree(files):
+    """`files`: path relative to the root -> text."""
+    found = []
+    for path in sorted(files):
+        top = path.split("/")[0]
+        if top not in TOP_LEVEL:
+            found.append(f"{path}:1: `{top}` does not belong at the top level")
+        if SOURCE.match(path) and not path.startswith("tests/structure/"):
+            found.extend(problems_of_file(path, files[path]))
+    return found
+
+
+def tracked_files():
+    """What git tracks or would; without git, every file that is not in a build folder."""
+    git = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
+                         capture_output=True, text=True, check=False)
+    if git.returncode == 0 and git.stdout:
+        return [path for path in git.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
+    paths = []
+    for folder, folders, names in os.walk(ROOT):
+        relative = os.path.relpath(folder, ROOT)
+        if relative == ".":
+            folders[:] = [f for f in folders if not f.startswith("build") and f not in (".git", "runs", "data")]
+        folders[:] = [f for f in folders if f != "__pycache__"]
+        paths.extend(os.path.normpath(os.path.join(relative, name)) for name in names)
+    return paths
+
+
+class StructureTest(unittest.TestCase):
+    def test_tree_keeps_the_rules(self):
+        files = {}
+        for path in tracked_files():
+            with open(os.path.join(ROOT, path), encoding="utf-8", errors="replace") as file:
+                files[path] = file.read()
+        self.assertGreater(len(files), 100, "the tree was not found")
+        self.assertEqual([], problems_of_tree(files))
+
+
+class RulesTest(unittest.TestCase):
+    """The rules find what they are for: each planted breach is reported, each right file is not."""
+
+    def assert_breach(self, path, line, word):
+        found = problems_of_tree({path: line + "\n"})
+        self.assertEqual(1, len(found), found)
+        self.assertIn(word, found[0])
+        self.assertTrue(found[0].startswith(path + ":1: "), found)
+
+    def assert_fine(self, path, line):
+        self.assertEqual([], problems_of_tree({path: line + "\n"}))
+
+    def test_layers(self):
+        self.assert_breach("common/base/a.h", '#include "common/env/file.h"', "not below it")
+        self.assert_breach("common/rpc/a.cc", '#include "common/graph/op_def.h"', "not below it")
+        self.assert_breach("common/exec/a.cc", '#include "worker/run.h"', "includes a role")
+        self.assert_breach("worker/a.cc", '#include "psserver/store/store.h"', "worker includes psserver")
+        self.assert_breach("coordinator/launch/local.cc", '#include "worker/run.h"', "coordinator includes worker")
+        self.assert_breach("common/new/a.cc", '#include "common/base/status.h"', "unknown folder")
+        self.assert_breach("worker/a.cc", '#include "tests/testing/matchers.h"', "test")
+        self.assert_fine("common/exec/a.cc", '#include "common/graph/op_def.h"')
+        self.assert_fine("coordinator/launch/in_process.cc", '#include "worker/run.h"')
+        self.assert_fine("tests/worker/a_test.cc", '#include "psserver/store/store.h"')
+
+    def test_libraries(self):
+        self.assert_breach("worker/a.cc", "#include <grpcpp/grpcpp.h>", "gRPC")
+        self.assert_breach("worker/a.h", '#include "proto/worker.grpc.pb.h"', "gRPC")
+        self.assert_fine("worker/worker_service.cc", "#include <grpcpp/grpcpp.h>")
+        self.assert_fine("common/rpc/grpc_transport.cc", "#include <grpcpp/grpcpp.h>")
+        self.assert_breach("common/graph/a.cc", "#include <Eigen/Core>", "Eigen")
+        self.assert_fine("common/exec/a.cc", "#include <Eigen/Core>")
+
+    def test_habits(self):
+        self.assert_breach("notes.txt", "x", "top level")
+        self.assert_breach("common/exec/a.cc", "static bool registered = RegisterKernel(1);", "static initialiser")
+        self.assert_breach("common/exec/a.cc", "REGISTER_OP(Add);", "static initialiser")
+        self.assert_fine("common/exec/a.cc", "  const bool added = RegisterKernel(1);")
+        self.assert_breach("tests/a_test.cc", "std::this_thread::sleep_for(1s);", "sleep")
+        self.assert_breach("tests/a_test.cc", "absl::SleepFor(delay);", "sleep")
+        self.assert_breach("tests/a.py", "time.sleep(1)", "sleep")
+        self.assert_fine("tests/a_test.cc", "// it does not sleep")
+        self.assert_fine("tests/a_test.cc", "while (!Ready()) {\n  absl::SleepFor(kPause);\n}")
+        found = problems_of_tree({"worker/a.cc": "\n" * (MAX_LINES + 1)})
+        self.assertIn("split it by subject", found[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
