@@ -1,0 +1,62 @@
+// Layers: variables and the ops that use them. Created once, outside of functions; called inside any number of them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/frontend/ops.h"
+#include "coordinator/frontend/variable_factory.h"
+
+namespace mu {
+
+enum class Activation { kNone, kRelu, kSigmoid, kTanh };
+
+Sym Activate(const Operand& x, Activation activation);
+
+struct DenseOptions {
+  Activation activation = Activation::kNone;
+  std::optional<Initializer> kernel = std::nullopt;  // none: GlorotUniform
+  Initializer bias = Zeros{};
+  std::optional<Optimizer> optimizer = std::nullopt;
+};
+
+// x [batch, inputs] -> activation(x kernel + bias) [batch, outputs]. Variables NAME/kernel and NAME/bias.
+class Dense {
+ public:
+  static absl::StatusOr<Dense> Create(VariableFactory& factory, const std::string& name, int64_t inputs,
+                                      int64_t outputs, const DenseOptions& options = {});
+  Sym operator()(const Operand& x) const;
+
+  const Variable& kernel() const { return kernel_; }
+  const Variable& bias() const { return bias_; }
+
+ private:
+  Variable kernel_;
+  Variable bias_;
+  Activation activation_ = Activation::kNone;
+};
+
+struct MlpOptions {
+  Activation activation = Activation::kRelu;       // between layers
+  Activation last_activation = Activation::kNone;  // after the last
+  // As the DLRM reference: kernels Normal(0, sqrt(2 / (inputs + outputs))), biases Normal(0, sqrt(1 / outputs)).
+  bool normal_initializers = false;
+  std::optional<Optimizer> optimizer = std::nullopt;
+};
+
+// Dense layers NAME_0, NAME_1, ... of the given widths.
+class Mlp {
+ public:
+  static absl::StatusOr<Mlp> Create(VariableFactory& factory, const std::string& name, int64_t inputs,
+                                    const std::vector<int64_t>& widths, const MlpOptions& options = {});
+  Sym operator()(const Operand& x) const;
+
+  const std::vector<Dense>& layers() const { return layers_; }
+
+ private:
+  std::vector<Dense> layers_;
+};
+
+}  // namespace mu
