@@ -1,8 +1,8 @@
 // Runs the steps of a compiled function.
 //
-//   auto compiled = CompiledFunction::Compile(function, routing);   // once per install; immutable, shared
-//   Executor executor(compiled);                                    // buffers; one thread at a time
-//   executor.RunStep(inputs, access, &returns);
+//   auto compiled = CompiledFunction::Compile(function, routing);   // once per install; immutable,
+//   shared Executor executor(compiled);                                    // buffers; one thread
+//   at a time executor.RunStep(inputs, access, &returns);
 //
 // A step: compute the ids it needs; one Pull; the rest of the graph; one Push.
 #pragma once
@@ -20,27 +20,33 @@
 namespace mu {
 
 class CompiledFunction;  // common/exec/compiled_function.h
+class Telemetry;         // common/obs/telemetry.h
 
-// Verifies the graph against the op table and the routing (names, shapes, dims), plans it, fuses what can be fused.
-// INVALID_ARGUMENT with op and file:line for a graph that does not verify.
-absl::StatusOr<std::shared_ptr<const CompiledFunction>> Compile(const muster::FunctionProto& function,
-                                                                const muster::RoutingProto& routing);
+// Verifies the graph against the op table and the routing (names, shapes, dims), plans it, fuses
+// what can be fused. INVALID_ARGUMENT with op and file:line for a graph that does not verify.
+absl::StatusOr<std::shared_ptr<const CompiledFunction>> Compile(
+    const muster::FunctionProto& function, const muster::RoutingProto& routing);
 
 struct StepInputs {
-  const Batch* batch = nullptr;      // null if the function reads no dataset
-  absl::Span<const Tensor> args;     // scalars, in the order of FunctionProto.args
+  const Batch* batch = nullptr;   // null if the function reads no dataset
+  absl::Span<const Tensor> args;  // scalars, in the order of FunctionProto.args
   int64_t worker_index = 0;
 };
 
 class Executor {
  public:
-  explicit Executor(std::shared_ptr<const CompiledFunction> function);
+  // `telemetry`, which may be null, gets the timers "step.ids", "step.pull", "step.compute" and
+  // "step.push".
+  explicit Executor(std::shared_ptr<const CompiledFunction> function,
+                    Telemetry* telemetry = nullptr);
   ~Executor();
 
-  // `returns` get the values of FunctionProto.returns; they own their memory. Errors carry an ErrorDetail with op and
-  // file:line where an op is at fault (kind ERROR_USER); errors of `access` pass through as they are. Nothing is pushed
-  // unless everything was computed, nor if a gradient or a returned float is NaN or infinite ("NaN in ...": op named).
-  absl::Status RunStep(const StepInputs& inputs, ParameterAccess& access, std::vector<Tensor>* returns);
+  // `returns` get the values of FunctionProto.returns; they own their memory. Errors carry an
+  // ErrorDetail with op and file:line where an op is at fault (kind ERROR_USER); errors of `access`
+  // pass through as they are. Nothing is pushed unless everything was computed, nor if a gradient
+  // or a returned float is NaN or infinite ("NaN in ...": op named).
+  absl::Status RunStep(const StepInputs& inputs, ParameterAccess& access,
+                       std::vector<Tensor>* returns);
 
  private:
   struct State;

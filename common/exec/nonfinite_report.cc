@@ -1,0 +1,119 @@
+#include "common/exec/nonfinite_report.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/exec/finite.h"
+
+namespace mu {
+namespace {
+
+// A value that leaves the step, and what to call it.
+struct Result {
+  int value;
+  int node;  // that returns or pushes it
+  std::string what;
+};
+
+std::vector<Result> ResultsOf(const Plan& plan) {
+  std::vector<Result> results;
+  const auto attr = [&plan](int node, const char* name) {
+    return plan.function.nodes(node).attrs().at(name).s();
+  };
+  for (size_t i = 0; i < plan.returns.size(); ++i) {
+    results.push_back({plan.returns[i], plan.node_of[plan.returns[i]],
+                       absl::StrCat("the returned value \"",
+                                    plan.function.returns(static_cast<int>(i)).name(), "\"")});
+  }
+  for (const PlannedVariableUpdate& update : plan.variable_updates) {
+    const char* kind =
+        update.kind == VariableWrite::kGradient ? "the gradient of" : "what is added to";
+    results.push_back({update.value, update.node,
+                       absl::StrCat(kind, " variable \"", attr(update.node, "variable"), "\"")});
+  }
+  for (const PlannedRowsUpdate& update : plan.row_updates) {
+    results.push_back({update.gradients, update.node,
+                       absl::StrCat("the gradient of table \"", attr(update.node, "table"), "\"")});
+  }
+  return results;
+}
+
+std::string DescribeSource(const pb::NodeProto& node) {
+  if (node.op() == "variable_read")
+    return absl::StrCat("variable \"", node.attrs().at("variable").s(), "\" holds ");
+  if (node.op() == "pull_rows")
+    return absl::StrCat("table \"", node.attrs().at("table").s(), "\" holds ");
+  if (node.op() == "batch_column") {
+    return absl::StrCat("column \"", node.attrs().at("column").s(), "\" of the batch holds ");
+  }
+  if (node.inputs_size() == 0) return "its value is ";
+  return "makes ";
+}
+
+// The nodes that `node` depends on, itself included.
+std::vector<bool> Ancestors(const pb::FunctionProto& function, int node) {
+  std::vector<bool> found(function.nodes_size(), false);
+  found[node] = true;
+  for (int i = node; i >= 0; --i) {
+    if (!found[i]) continue;
+    for (const pb::NodeInput& input : function.nodes(i).inputs()) found[input.node()] = true;
+  }
+  return found;
+}
+
+// Computes the step again without fusion and with a buffer for every value; returns the first value
+// that is not finite and that the `bad` one depends on, or -1, and its view's name in `kind`.
+absl::StatusOr<int> FirstNonFinite(const Plan& plan, const Run& run, const StepInputs& inputs,
+                                   int bad, std::string* kind) {
+  MU_ASSIGN_OR_RETURN(const Plan slow,
+                      MakePlan(plan.function, {.fuse = false, .reuse = false, .fold = false}));
+  Run again(slow);
+  MU_RETURN_IF_ERROR(again.Begin(inputs));
+  again.PreparePull();
+  for (size_t i = 0; i < again.variables.size(); ++i) {
+    std::memcpy(again.variables[i].out, run.variables[i].out, plan.variables[i].bytes);
+  }
+  for (size_t i = 0; i < again.rows.size(); ++i) {
+    const size_t bytes = again.rows[i].ids.size() * plan.rows[i].dim * sizeof(float);
+    if (bytes > 0) std::memcpy(again.rows[i].out, run.rows[i].out, bytes);
+  }
+  MU_RETURN_IF_ERROR(again.Compute());
+  const std::vector<bool> relevant = Ancestors(plan.function, plan.node_of[bad]);
+  for (int value = 0; value <= bad; ++value) {
+    const View& view = again.value(value);
+    if (!relevant[slow.node_of[value]] || view.data == nullptr || AllFinite(view)) continue;
+    *kind = NameOfNonFinite(view);
+    return value;
+  }
+  return -1;
+}
+
+}  // namespace
+
+absl::Status CheckStepIsFinite(const Plan& plan, const Run& run, const StepInputs& inputs) {
+  bool finite = true;
+  for (const int value : plan.returns) finite = finite && AllFinite(run.value(value));
+  for (const PlannedVariableUpdate& update : plan.variable_updates) {
+    finite = finite && AllFinite(run.value(update.value));
+  }
+  for (const PlannedRowsUpdate& update : plan.row_updates)
+    finite = finite && AllFinite(run.value(update.gradients));
+  if (finite) return absl::OkStatus();
+
+  for (const Result& result : ResultsOf(plan)) {
+    const View& view = run.value(result.value);
+    if (AllFinite(view)) continue;
+    std::string kind = NameOfNonFinite(view);
+    const absl::StatusOr<int> first = FirstNonFinite(plan, run, inputs, result.value, &kind);
+    const int node = first.ok() && *first >= 0 ? plan.node_of[*first] : result.node;
+    return NodeError(
+        plan.function, node,
+        absl::InvalidArgumentError(absl::StrCat(DescribeSource(plan.function.nodes(node)), kind,
+                                                ", which reaches ", result.what,
+                                                "; nothing of this step was applied. A lower "
+                                                "learning rate or smaller inputs may help")));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu

@@ -1,0 +1,242 @@
+#include "common/exec/plan.h"
+
+#include <map>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/exec/buffer_plan.h"
+#include "common/exec/draft.h"
+#include "common/exec/kernel_table.h"
+#include "common/graph/op_table.h"
+
+namespace mu {
+
+absl::Status MakeKernel(const Draft& draft, DraftNode* node) {
+  const pb::NodeProto& proto = draft.function->nodes(node->attrs_of);
+  NodeSpec spec{proto, AllOps().Find(proto.op())->Read(proto.attrs()), {}, {}};
+  for (const int value : node->inputs) spec.inputs.push_back(draft.specs[value]);
+  for (int i = 0; i < node->outputs; ++i)
+    spec.outputs.push_back(draft.specs[node->first_output + i]);
+  const KernelFactory factory = AllKernels().Find(node->op);
+  absl::StatusOr<KernelPtr> kernel = factory == nullptr ? NoKernel(spec) : factory(spec);
+  if (!kernel.ok()) return NodeError(*draft.function, node->node, kernel.status());
+  node->kernel = *std::move(kernel);
+  return absl::OkStatus();
+}
+
+namespace {
+
+class Planner {
+ public:
+  Planner(const pb::FunctionProto& function, const PlanOptions& options) : options_(options) {
+    plan_.function = function;
+    draft_.function = &function;
+  }
+
+  absl::StatusOr<Plan> Make() {
+    MU_RETURN_IF_ERROR(VerifyFunction(function(), GraphStage::kLowered));
+    MU_ASSIGN_OR_RETURN(const FunctionSpecs specs, InferSpecs(function()));
+    NumberValues(specs);
+    FindNeeded();
+    MU_RETURN_IF_ERROR(AddNodes());
+    if (options_.fold) MU_RETURN_IF_ERROR(FoldConstants(&draft_));
+    if (options_.fuse) MU_RETURN_IF_ERROR(FuseMatmuls(&draft_));
+    MU_RETURN_IF_ERROR(OrderNodes());
+    KeepUsedConstants();
+    AssignBuffers(options_.reuse, &plan_);
+    return std::move(plan_);
+  }
+
+ private:
+  const pb::FunctionProto& function() const { return *draft_.function; }
+  int Value(const pb::NodeInput& input) const {
+    return first_value_[input.node()] + input.output();
+  }
+  int Input(const pb::NodeProto& node, int i) const { return Value(node.inputs(i)); }
+
+  void NumberValues(const FunctionSpecs& specs) {
+    for (size_t node = 0; node < specs.size(); ++node) {
+      first_value_.push_back(static_cast<int>(plan_.specs.size()));
+      for (const TensorSpec& spec : specs[node]) {
+        plan_.specs.push_back(spec);
+        plan_.node_of.push_back(static_cast<int>(node));
+      }
+    }
+    draft_.specs = plan_.specs;
+    draft_.constants.resize(plan_.specs.size());
+    draft_.wanted.resize(plan_.specs.size(), false);
+  }
+
+  // Nodes that returns or effects depend on; the rest is left out.
+  void FindNeeded() {
+    needed_.resize(function().nodes_size(), false);
+    for (const pb::ReturnProto& value : function().returns()) needed_[value.value().node()] = true;
+    for (int i = function().nodes_size() - 1; i >= 0; --i) {
+      const pb::NodeProto& node = function().nodes(i);
+      if (AllOps().Find(node.op())->has_effect) needed_[i] = true;
+      if (!needed_[i]) continue;
+      for (const pb::NodeInput& input : node.inputs()) needed_[input.node()] = true;
+    }
+  }
+
+  absl::Status AddNodes() {
+    for (int i = 0; i < function().nodes_size(); ++i) {
+      if (!needed_[i]) continue;
+      const pb::NodeProto& node = function().nodes(i);
+      MU_ASSIGN_OR_RETURN(const bool bound, AddBinding(i, node));
+      if (bound) continue;
+      DraftNode draft;
+      draft.op = node.op();
+      draft.node = draft.attrs_of = i;
+      for (const pb::NodeInput& input : node.inputs()) draft.inputs.push_back(Value(input));
+      draft.first_output = first_value_[i];
+      const int next = i + 1 < function().nodes_size() ? first_value_[i + 1]
+                                                       : static_cast<int>(plan_.specs.size());
+      draft.outputs = next - draft.first_output;
+      MU_RETURN_IF_ERROR(MakeKernel(draft_, &draft));
+      draft_.nodes.push_back(std::move(draft));
+    }
+    for (const pb::ReturnProto& value : function().returns()) {
+      plan_.returns.push_back(Value(value.value()));
+      draft_.wanted[plan_.returns.back()] = true;
+    }
+    return absl::OkStatus();
+  }
+
+  // True if the node is one that the executor itself carries out.
+  absl::StatusOr<bool> AddBinding(int i, const pb::NodeProto& node) {
+    const AttrReader attrs = AllOps().Find(node.op())->Read(node.attrs());
+    const int value = first_value_[i];
+    if (node.op() == "constant") {
+      absl::StatusOr<Tensor> tensor = Tensor::FromProto(attrs.TensorValue("value"));
+      if (!tensor.ok()) return NodeError(function(), i, tensor.status());
+      draft_.constants[value] = *std::move(tensor);
+    } else if (node.op() == "arg") {
+      plan_.args.push_back({i, value, static_cast<int>(attrs.Int("index")), attrs.Type("dtype")});
+    } else if (node.op() == "worker_index") {
+      plan_.worker_indices.push_back(value);
+    } else if (node.op() == "batch_column") {
+      plan_.columns.push_back({i, value, attrs.String("column"), plan_.specs[value]});
+    } else if (node.op() == "variable_read") {
+      AddVariable(i, static_cast<uint32_t>(attrs.Int("id")), value);
+    } else if (node.op() == "pull_rows") {
+      plan_.rows.push_back({i, static_cast<uint32_t>(attrs.Int("id")), attrs.Int("dim"),
+                            Input(node, 0), value, plan_.buffers++});
+      draft_.wanted[Input(node, 0)] = true;
+    } else if (node.op() == "push_rows") {
+      plan_.row_updates.push_back({i, static_cast<uint32_t>(attrs.Int("id")), attrs.Int("dim"),
+                                   Input(node, 0), Input(node, 1)});
+      draft_.wanted[Input(node, 0)] = draft_.wanted[Input(node, 1)] = true;
+    } else if (node.op() == "apply_gradient" || node.op() == "assign_add") {
+      const auto kind =
+          node.op() == "assign_add" ? VariableWrite::kAssignAdd : VariableWrite::kGradient;
+      const uint32_t id = static_cast<uint32_t>(attrs.Int("id"));
+      if (!updated_.emplace(id).second) {
+        return NodeError(
+            function(), i,
+            absl::InvalidArgumentError(absl::StrCat(
+                "variable \"", attrs.String("variable"),
+                "\" gets both a gradient and an addition in one step; use one of them")));
+      }
+      plan_.variable_updates.push_back({i, id, kind, Input(node, 0), attrs.GetShape("shape")});
+      draft_.wanted[Input(node, 0)] = true;
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  void AddVariable(int node, uint32_t id, int value) {
+    const auto [found, added] = variable_index_.emplace(id, plan_.variables.size());
+    if (added) {
+      const TensorSpec& spec = plan_.specs[value];
+      plan_.variables.push_back({id,
+                                 plan_.buffers++,
+                                 spec.shape.elements() * ElementSize(spec.dtype),
+                                 spec.shape,
+                                 {},
+                                 node});
+    }
+    plan_.variables[found->second].values.push_back(value);
+  }
+
+  // First what the ids to pull need, then the rest, each in the order of the graph.
+  absl::Status OrderNodes() {
+    std::vector<int> maker(plan_.specs.size(), -1);  // by value: index in draft_.nodes
+    for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+      const DraftNode& node = draft_.nodes[i];
+      for (int k = 0; k < node.outputs; ++k) maker[node.first_output + k] = static_cast<int>(i);
+    }
+    std::vector<bool> early_value(plan_.specs.size(), false);
+    std::vector<bool> early(draft_.nodes.size(), false);
+    for (const PlannedRows& rows : plan_.rows) early_value[rows.ids] = true;
+    for (int i = static_cast<int>(draft_.nodes.size()) - 1; i >= 0; --i) {
+      const DraftNode& node = draft_.nodes[i];
+      for (int k = 0; k < node.outputs; ++k)
+        early[i] = early[i] || early_value[node.first_output + k];
+      if (!early[i]) continue;
+      for (const int input : node.inputs) early_value[input] = true;
+    }
+    for (const PlannedVariable& variable : plan_.variables) {
+      for (const int value : variable.values)
+        MU_RETURN_IF_ERROR(CheckNotEarly(early_value, value, variable.node));
+    }
+    for (const PlannedRows& rows : plan_.rows) {
+      MU_RETURN_IF_ERROR(CheckNotEarly(early_value, rows.value, rows.node));
+    }
+    for (const bool first : {true, false}) {
+      for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+        if (!draft_.nodes[i].removed && early[i] == first) Append(&draft_.nodes[i]);
+      }
+      if (first) plan_.id_nodes = static_cast<int>(plan_.nodes.size());
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status CheckNotEarly(const std::vector<bool>& early_value, int value, int node) const {
+    if (!early_value[value]) return absl::OkStatus();
+    return NodeError(
+        function(), node,
+        absl::InvalidArgumentError(
+            "the ids of a lookup depend on this, but a step pulls only once; ids may depend on "
+            "the batch, arguments and constants"));
+  }
+
+  void Append(DraftNode* node) {
+    PlannedNode planned;
+    planned.node = node->node;
+    planned.kernel = std::move(node->kernel);
+    planned.inputs = node->inputs;
+    planned.first_output = node->first_output;
+    planned.places.resize(node->outputs);
+    plan_.nodes.push_back(std::move(planned));
+  }
+
+  void KeepUsedConstants() {
+    std::vector<bool> used = draft_.wanted;
+    for (const PlannedNode& node : plan_.nodes) {
+      for (const int input : node.inputs) used[input] = true;
+    }
+    for (size_t v = 0; v < used.size(); ++v) {
+      if (used[v] && draft_.IsConstant(static_cast<int>(v))) {
+        plan_.constants.emplace_back(static_cast<int>(v), std::move(draft_.constants[v]));
+      }
+    }
+  }
+
+  const PlanOptions options_;
+  Plan plan_;
+  Draft draft_;
+  std::vector<int> first_value_;  // by node
+  std::vector<bool> needed_;      // by node
+  std::set<uint32_t> updated_;
+  std::map<uint32_t, size_t> variable_index_;
+};
+
+}  // namespace
+
+absl::StatusOr<Plan> MakePlan(const pb::FunctionProto& function, const PlanOptions& options) {
+  return Planner(function, options).Make();
+}
+
+}  // namespace mu

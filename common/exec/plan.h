@@ -1,0 +1,110 @@
+// A plan: what a step does, decided once per compile. Immutable; safe from all threads.
+//
+// A value is one output of one node of the graph; values are numbered through, those of a node next
+// to each other.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/exec/kernel.h"
+#include "common/graph/verifier.h"
+#include "common/sharding/parameter_access.h"
+#include "common/tensor/tensor.h"
+#include "proto/graph.pb.h"
+
+namespace mu {
+
+struct PlanOptions {
+  bool fuse = true;  // matmul with bias, relu and relu_grad
+  bool reuse =
+      true;  // buffers shared by values that live at different times, results over dying inputs
+  bool fold = true;  // what depends on constants only is computed at compile time
+};
+
+// Where an output goes: indices of buffers, see OutputPlace.
+struct PlannedPlace {
+  int buffer = -1;
+  int spare = -1;
+  int in_place_input = -1;
+};
+
+struct PlannedNode {
+  int node = 0;  // of the graph: the last of those fused
+  KernelPtr kernel;
+  std::vector<int> inputs;  // values
+  int first_output = 0;     // value
+  std::vector<PlannedPlace> places;
+};
+
+struct PlannedColumn {
+  int node;
+  int value;
+  std::string name;
+  TensorSpec spec;
+};
+struct PlannedArg {
+  int node;
+  int value;
+  int index;
+  DType dtype;
+};
+struct PlannedVariable {
+  uint32_t id;
+  int buffer;
+  size_t bytes;
+  Shape shape;
+  std::vector<int> values;  // one per variable_read of it
+  int node;
+};
+struct PlannedRows {
+  int node;
+  uint32_t table;
+  int64_t dim;
+  int ids;    // value
+  int value;  // the rows
+  int buffer;
+};
+struct PlannedVariableUpdate {
+  int node;
+  uint32_t id;
+  VariableWrite::Kind kind;
+  int value;
+  Shape shape;  // of the variable
+};
+struct PlannedRowsUpdate {
+  int node;
+  uint32_t table;
+  int64_t dim;
+  int ids;
+  int gradients;
+};
+
+struct Plan {
+  pb::FunctionProto function;
+  std::vector<TensorSpec> specs;  // by value
+  std::vector<int> node_of;       // by value: node of the graph
+  int buffers = 0;
+
+  std::vector<std::pair<int, Tensor>> constants;  // value, including what was folded
+  std::vector<PlannedColumn> columns;
+  std::vector<PlannedArg> args;
+  std::vector<int> worker_indices;  // values
+  std::vector<PlannedNode> nodes;   // in the order they run
+  int id_nodes = 0;                 // the first of them, which the ids to pull need
+  std::vector<PlannedVariable> variables;
+  std::vector<PlannedRows> rows;
+  std::vector<PlannedVariableUpdate> variable_updates;
+  std::vector<PlannedRowsUpdate> row_updates;
+  std::vector<int> returns;  // values
+};
+
+// Verifies and plans a lowered graph. INVALID_ARGUMENT, with op and file:line, if it does not
+// verify, if ids to pull depend on pulled values, or if a variable gets both gradients and
+// additions.
+absl::StatusOr<Plan> MakePlan(const pb::FunctionProto& function, const PlanOptions& options);
+
+}  // namespace mu

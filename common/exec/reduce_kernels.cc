@@ -1,0 +1,232 @@
+// Sums over axes. A reduction is broadcasting read backwards: the output takes part with stride 0
+// along reduced axes.
+#include <algorithm>
+#include <type_traits>
+
+#include "common/exec/broadcast.h"
+#include "common/exec/kernel_table.h"
+#include "common/exec/simd.h"
+
+namespace mu {
+namespace {
+
+template <typename T>
+T SumRow(const T* x, int64_t n) {
+  std::make_unsigned_t<T> sum = 0;  // integers wrap
+  for (int64_t i = 0; i < n; ++i) sum += static_cast<std::make_unsigned_t<T>>(x[i]);
+  return static_cast<T>(sum);
+}
+template <>
+float SumRow<float>(const float* x, int64_t n) {
+  return Sum(x, n);
+}
+
+template <typename T>
+T Plus(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    using U = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<U>(a) + static_cast<U>(b));
+  } else {
+    return a + b;
+  }
+}
+
+template <typename T>
+void AddRow(T* y, const T* x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = Plus(y[i], x[i]);
+}
+
+// out[n] = sum of rows; four rows at a time, added in order, to spare loads and stores of the sums.
+template <typename T>
+void SumColumns(const T* x, int64_t rows, int64_t n, T* __restrict out) {
+  std::fill(out, out + n, T(0));
+  int64_t row = 0;
+  for (; row + 4 <= rows; row += 4) {
+    const T* const r = x + row * n;
+    for (int64_t i = 0; i < n; ++i) {
+      out[i] = Plus(Plus(Plus(Plus(out[i], r[i]), r[n + i]), r[2 * n + i]), r[3 * n + i]);
+    }
+  }
+  for (; row < rows; ++row) AddRow(out, x + row * n, n);
+}
+
+// Sums `x` of shape `from` down to `to`, which broadcasts to it.
+template <typename T>
+absl::Status SumTo(const T* x, const Shape& from, const Shape& to, T* out) {
+  MU_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(from, to));
+  if (plan.out != from) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("shape ", to.ToString(), " cannot be broadcast to ", from.ToString()));
+  }
+  const int inner = plan.rank - 1;
+  const int64_t n = plan.size[inner];
+  if (plan.rank == 2 && plan.stride_b[0] == 0 && plan.stride_b[1] != 0 && plan.size[0] > 0) {
+    SumColumns(x, plan.size[0], n, out);
+    return absl::OkStatus();
+  }
+  std::fill(out, out + to.elements(), T(0));
+  ForEachInnerRow(plan, [&](int64_t, int64_t a, int64_t b) {
+    if (plan.stride_b[inner] == 0) {
+      out[b] = Plus(out[b], SumRow(x + a, n));
+    } else {
+      AddRow(out + b, x + a, n);
+    }
+  });
+  return absl::OkStatus();
+}
+
+template <typename T>
+class ReduceKernel : public Kernel {
+ public:
+  ReduceKernel(absl::Span<const int64_t> axes, int rank, bool keep_dims, bool mean)
+      : reduced_(rank, axes.empty()), keep_dims_(keep_dims), mean_(mean) {
+    for (const int64_t axis : axes) reduced_[axis] = true;
+  }
+
+  absl::Status Run(KernelContext& context) const override {
+    const View& x = context.input(0);
+    Shape kept;   // with axes of size 1, to broadcast
+    Shape shape;  // as the output has it
+    int64_t count = 1;
+    for (int i = 0; i < x.shape.rank(); ++i) {
+      kept.Append(reduced_[i] ? 1 : x.shape[i]);
+      if (reduced_[i]) count *= x.shape[i];
+      if (!reduced_[i] || keep_dims_) shape.Append(reduced_[i] ? 1 : x.shape[i]);
+    }
+    T* const out = context.Output<T>(0, shape);
+    const int64_t n = shape.elements();
+    if (x.elements() == 0) {  // broadcasting a size of 1 to 0 reads nothing; sums of nothing are 0
+      std::fill(out, out + n, T(0));
+      return absl::OkStatus();
+    }
+    MU_RETURN_IF_ERROR(SumTo(x.as<T>(), x.shape, kept, out));
+    if constexpr (std::is_same_v<T, float>) {
+      if (mean_) {
+        const float divisor = static_cast<float>(count);
+        for (int64_t i = 0; i < n; ++i) out[i] /= divisor;
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  std::vector<bool> reduced_;
+  const bool keep_dims_;
+  const bool mean_;
+};
+
+template <typename T>
+class ReduceToLikeKernel : public Kernel {
+ public:
+  explicit ReduceToLikeKernel(bool may_be_same) : may_be_same_(may_be_same) {}
+
+  absl::Status Run(KernelContext& context) const override {
+    const View& x = context.input(0);
+    const Shape& like = context.input(1).shape;
+    if (may_be_same_ && x.shape == like) {
+      context.Alias(0, 0, like);
+      return absl::OkStatus();
+    }
+    T* const out = context.Output<T>(0, like);
+    if (x.elements() == 0) {
+      std::fill(out, out + like.elements(), T(0));
+      return absl::OkStatus();
+    }
+    return SumTo(x.as<T>(), x.shape, like, out);
+  }
+  bool MayAlias() const override { return may_be_same_; }
+  bool ReadsElements(int input) const override { return input == 0; }
+
+ private:
+  const bool may_be_same_;
+};
+
+class MeanSquaredErrorKernel : public Kernel {
+ public:
+  absl::Status Run(KernelContext& context) const override {
+    const View& x = context.input(0);
+    const View& y = context.input(1);
+    if (x.shape != y.shape) {
+      return absl::InvalidArgumentError(absl::StrCat("predictions of shape ", x.shape.ToString(),
+                                                     " but targets of shape ", y.shape.ToString()));
+    }
+    const float* const a = x.as<float>();
+    const float* const b = y.as<float>();
+    const int64_t n = x.elements();
+    const float sum = SumOf(n, [a, b](int64_t i, __m256i mask) {
+      const __m256 d =
+          _mm256_sub_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask));
+      return _mm256_mul_ps(d, d);
+    });
+    *context.Output<float>(0, Shape()) = n == 0 ? 0.0f : sum / static_cast<float>(n);
+    return absl::OkStatus();
+  }
+};
+
+class CountKernel : public Kernel {
+ public:
+  explicit CountKernel(absl::Span<const int64_t> axes) : axes_(axes.begin(), axes.end()) {}
+  absl::Status Run(KernelContext& context) const override {
+    const Shape& shape = context.input(0).shape;
+    int64_t count = 1;
+    if (axes_.empty()) count = shape.elements();
+    for (const int64_t axis : axes_) count *= shape[axis];
+    *context.Output<float>(0, Shape()) = static_cast<float>(std::max<int64_t>(count, 1));
+    return absl::OkStatus();
+  }
+  bool ReadsElements(int) const override { return false; }
+
+ private:
+  const std::vector<int64_t> axes_;
+};
+
+template <bool mean>
+absl::StatusOr<KernelPtr> MakeReduce(const NodeSpec& spec) {
+  const auto axes = spec.attrs.Ints("axes");
+  const int rank = spec.inputs[0].shape.rank();
+  const bool keep_dims = spec.attrs.Bool("keep_dims");
+  switch (spec.inputs[0].dtype) {
+    case kFloat32:
+      return KernelPtr(new ReduceKernel<float>(axes, rank, keep_dims, mean));
+    case kInt32:
+      return KernelPtr(new ReduceKernel<int32_t>(axes, rank, keep_dims, mean));
+    case kInt64:
+      return KernelPtr(new ReduceKernel<int64_t>(axes, rank, keep_dims, mean));
+    default:
+      return NoKernel(spec);
+  }
+}
+
+absl::StatusOr<KernelPtr> MakeReduceToLike(const NodeSpec& spec) {
+  const bool may_be_same = spec.inputs[0].shape == spec.inputs[1].shape;
+  switch (spec.inputs[0].dtype) {
+    case kFloat32:
+      return KernelPtr(new ReduceToLikeKernel<float>(may_be_same));
+    case kInt32:
+      return KernelPtr(new ReduceToLikeKernel<int32_t>(may_be_same));
+    case kInt64:
+      return KernelPtr(new ReduceToLikeKernel<int64_t>(may_be_same));
+    default:
+      return NoKernel(spec);
+  }
+}
+
+absl::StatusOr<KernelPtr> MakeMeanSquaredError(const NodeSpec&) {
+  return KernelPtr(new MeanSquaredErrorKernel());
+}
+
+absl::StatusOr<KernelPtr> MakeCount(const NodeSpec& spec) {
+  return KernelPtr(new CountKernel(spec.attrs.Ints("axes")));
+}
+
+}  // namespace
+
+void RegisterReduceKernels(KernelTable& table) {
+  table.Add("reduce_sum", MakeReduce<false>);
+  table.Add("reduce_mean", MakeReduce<true>);
+  table.Add("reduce_to_like", MakeReduceToLike);
+  table.Add("mean_squared_error", MakeMeanSquaredError);
+  table.Add("count", MakeCount);
+}
+
+}  // namespace mu

@@ -1,0 +1,129 @@
+// Elementwise kernels of one input that need no special functions, and cast.
+#include <cmath>
+#include <limits>
+#include <type_traits>
+
+#include "common/exec/kernel_table.h"
+#include "common/exec/simd.h"
+
+namespace mu {
+namespace {
+
+struct Negate {
+  static float Apply(float x) { return -x; }
+  static int32_t Apply(int32_t x) { return static_cast<int32_t>(-static_cast<uint32_t>(x)); }
+  static int64_t Apply(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
+};
+struct Relu {
+  static float Apply(float x) { return x < 0 ? 0.0f : x; }  // NaN stays NaN
+};
+struct Square {
+  static float Apply(float x) { return x * x; }
+};
+struct Sqrt {
+  static float Apply(float x) { return std::sqrt(x); }
+};
+
+// Float to integer: towards zero, saturating, NaN is 0. Integer to integer: wraps. To bool: != 0.
+template <typename To, typename From>
+To Convert(From x) {
+  if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // Both bounds are exact in double, the upper one being one above the largest value.
+    constexpr double kLow = static_cast<double>(std::numeric_limits<To>::min());
+    constexpr double kHigh = 2.0 * static_cast<double>(std::numeric_limits<To>::max() / 2 + 1);
+    const double wide = static_cast<double>(x);
+    if (wide != wide) return To(0);
+    if (wide <= kLow) return std::numeric_limits<To>::min();
+    if (wide >= kHigh) return std::numeric_limits<To>::max();
+    return static_cast<To>(wide);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <typename To>
+struct Cast {
+  template <typename From>
+  static To Apply(From x) {
+    return Convert<To>(x);
+  }
+};
+
+template <typename Op, typename T, typename R>
+class UnaryKernel : public Kernel {
+ public:
+  absl::Status Run(KernelContext& context) const override {
+    const View& x = context.input(0);
+    const int64_t n = x.elements();
+    const T* const in = x.as<T>();
+    R* const out = context.Output<R>(0, x.shape);
+    if constexpr (sizeof(T) == sizeof(R)) {
+      // The output may be the input's memory. Without this hint the compiler would have to assume
+      // any overlap.
+      MU_INDEPENDENT
+      for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(in[i]);
+    } else {
+      for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(in[i]);
+    }
+    return absl::OkStatus();
+  }
+  bool MayOverwrite(int) const override { return std::is_same_v<T, R>; }
+};
+
+// A cast to the type that the input has.
+class IdentityKernel : public Kernel {
+ public:
+  absl::Status Run(KernelContext& context) const override {
+    context.Alias(0, 0, context.input(0).shape);
+    return absl::OkStatus();
+  }
+  bool MayAlias() const override { return true; }
+};
+
+template <typename Op>
+absl::StatusOr<KernelPtr> MakeFloat(const NodeSpec& spec) {
+  if (spec.inputs[0].dtype != kFloat32) return NoKernel(spec);
+  return KernelPtr(new UnaryKernel<Op, float, float>());
+}
+
+absl::StatusOr<KernelPtr> MakeNegate(const NodeSpec& spec) {
+  switch (spec.inputs[0].dtype) {
+    case kFloat32:
+      return KernelPtr(new UnaryKernel<Negate, float, float>());
+    case kInt32:
+      return KernelPtr(new UnaryKernel<Negate, int32_t, int32_t>());
+    case kInt64:
+      return KernelPtr(new UnaryKernel<Negate, int64_t, int64_t>());
+    default:
+      return NoKernel(spec);
+  }
+}
+
+absl::StatusOr<KernelPtr> MakeCast(const NodeSpec& spec) {
+  const DType to = spec.outputs[0].dtype;
+  if (to == spec.inputs[0].dtype) return KernelPtr(new IdentityKernel());
+  KernelPtr kernel;
+  const bool known = WithType(spec.inputs[0].dtype, [&](auto from_zero) {
+    WithType(to, [&](auto to_zero) {
+      using From = decltype(from_zero);
+      using To = decltype(to_zero);
+      kernel.reset(new UnaryKernel<Cast<To>, From, To>());
+    });
+  });
+  if (!known || kernel == nullptr) return NoKernel(spec);
+  return kernel;
+}
+
+}  // namespace
+
+void RegisterUnaryKernels(KernelTable& table) {
+  table.Add("negate", MakeNegate);
+  table.Add("relu", MakeFloat<Relu>);
+  table.Add("square", MakeFloat<Square>);
+  table.Add("sqrt", MakeFloat<Sqrt>);
+  table.Add("cast", MakeCast);
+}
+
+}  // namespace mu
