@@ -1,0 +1,146 @@
+#include "worker/data/criteo_parser.h"
+
+#include <immintrin.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/dataset_schema.h"
+
+namespace mu {
+namespace {
+
+constexpr int kLabelColumn = 0, kDenseColumn = 1, kIdsColumn = 2;  // as SchemaOf lists them
+constexpr int kMaxDigits = 18;
+constexpr size_t kShownText = 40;  // of a bad field, in messages
+
+// log(1 + x), which most integers of click logs are small enough to look up.
+class LogTable {
+ public:
+  LogTable() {
+    for (size_t i = 0; i < table_.size(); ++i) table_[i] = Compute(i);
+  }
+  float operator()(uint64_t x) const { return x < table_.size() ? table_[x] : Compute(x); }
+
+ private:
+  static float Compute(uint64_t x) { return static_cast<float>(std::log1p(static_cast<double>(x))); }
+  std::array<float, 4096> table_;
+};
+
+float Log1p(uint64_t x) {
+  static const LogTable table;
+  return table(x);
+}
+
+// Eight characters at `p` as a hexadecimal number; false if one is no digit.
+inline bool ParseHex8(const char* p, uint64_t* value) {
+  uint64_t text;
+  std::memcpy(&text, p, 8);
+  const __m128i x = _mm_cvtsi64_si128(static_cast<int64_t>(text));
+  const __m128i digit = _mm_sub_epi8(x, _mm_set1_epi8('0'));
+  const __m128i is_digit = _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8(9)), digit);
+  const __m128i letter = _mm_sub_epi8(_mm_or_si128(x, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+  const __m128i is_letter = _mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(5)), letter);
+  if ((_mm_movemask_epi8(_mm_or_si128(is_digit, is_letter)) & 0xFF) != 0xFF) return false;
+  // A digit's low four bits are its value; a letter has bit 6 set and is 9 more than its low bits.
+  constexpr uint64_t kOnes = 0x0101010101010101ull;
+  const uint64_t nibbles = (text & (kOnes * 0x0F)) + 9 * ((text >> 6) & kOnes);
+  *value = _pext_u64(__builtin_bswap64(nibbles), kOnes * 0x0F);
+  return true;
+}
+
+std::string FieldName(int field) {
+  if (field == 0) return "label";
+  return field <= kCriteoDense ? absl::StrCat("integer ", field)
+                               : absl::StrCat("categorical ", field - kCriteoDense);
+}
+
+absl::string_view FieldAt(const char* p, const char* end) {
+  const void* tab = std::memchr(p, '\t', static_cast<size_t>(end - p));
+  const char* stop = tab == nullptr ? end : static_cast<const char*>(tab);
+  return absl::string_view(p, static_cast<size_t>(stop - p));
+}
+
+bool WrongField(int field, const char* p, const char* end, absl::string_view problem, std::string* error) {
+  *error = absl::StrCat("column ", FieldName(field), ": \"", FieldAt(p, end).substr(0, kShownText), "\" ", problem);
+  return false;
+}
+
+bool TooFew(int field, std::string* error) {
+  constexpr int kFields = 1 + kCriteoDense + kCriteoCategorical;
+  *error = absl::StrCat("column ", FieldName(field), ": is not there; the line has ", field, " of ", kFields,
+                        " tab separated fields");
+  return false;
+}
+
+}  // namespace
+
+CriteoParser::CriteoParser(int64_t hash_buckets) {
+  for (int field = 0; field < kCriteoCategorical; ++field) {
+    hashes_.emplace_back(static_cast<uint64_t>(field), static_cast<uint64_t>(hash_buckets));
+    missing_.push_back(hashes_.back().OfMissing());
+  }
+}
+
+bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::string* error) const {
+  const char* p = record.data();
+  const char* const end = p + record.size();
+  // Every field but the last must be followed by a tab. Bytes behind `end` may be looked at (kRecordPadding), so a
+  // position is compared with `end` before what stands there is believed.
+  if (end - p < 1 || (*p != '0' && *p != '1') || (p + 1 < end && p[1] != '\t')) {
+    return WrongField(0, p, end, "is not 0 or 1", error);
+  }
+  if (p + 1 == end) return TooFew(1, error);
+  *columns->Floats(kLabelColumn) = static_cast<float>(*p - '0');
+  p += 2;
+
+  float* dense = columns->Floats(kDenseColumn);
+  for (int field = 0; field < kCriteoDense; ++field) {
+    const char* const begin = p;
+    const bool negative = p < end && *p == '-';
+    p += negative;
+    const char* const digits = p;
+    uint64_t value = 0;
+    unsigned digit;
+    while (p < end && (digit = static_cast<unsigned char>(*p) - unsigned{'0'}) <= 9) {
+      value = value * 10 + digit;
+      ++p;
+      if (p - digits > kMaxDigits) return WrongField(1 + field, begin, end, "is too large", error);
+    }
+    if (p < end ? *p != '\t' : false) return WrongField(1 + field, begin, end, "is not an integer", error);
+    if (negative && p == digits) return WrongField(1 + field, begin, end, "is not an integer", error);
+    if (p == end) return TooFew(2 + field, error);
+    dense[field] = negative ? 0.0f : Log1p(value);
+    ++p;
+  }
+
+  int64_t* ids = columns->Ints(kIdsColumn);
+  for (int field = 0; field < kCriteoCategorical; ++field) {
+    const bool is_last = field == kCriteoCategorical - 1;
+    uint64_t value;
+    const char* stop;
+    if (end - p >= 8 && (end - p == 8 || p[8] == '\t') && ParseHex8(p, &value)) {
+      ids[field] = hashes_[field].OfValue(value);
+      stop = p + 8;
+    } else if (p == end || *p == '\t') {
+      ids[field] = missing_[field];
+      stop = p;
+    } else {
+      const absl::string_view text = FieldAt(p, end);
+      ids[field] = hashes_[field].OfText(text);
+      stop = p + text.size();
+    }
+    if (!is_last && stop == end) return TooFew(2 + kCriteoDense + field, error);
+    if (is_last && stop != end) {
+      *error = absl::StrCat("column ", FieldName(kCriteoDense + kCriteoCategorical),
+                            ": is followed by more fields; is this a Criteo click log?");
+      return false;
+    }
+    p = stop + 1;
+  }
+  return true;
+}
+
+}  // namespace mu

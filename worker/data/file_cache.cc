@@ -1,0 +1,187 @@
+#include "worker/data/file_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+#include "common/base/status.h"
+#include "common/env/compression.h"
+#include "worker/data/file_index.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::string_view kCopyEnding = ".unpacked";
+constexpr absl::string_view kLockEnding = ".unpacked.lock";  // holds the length of the copy
+constexpr absl::string_view kTemporary = ".unpacked.tmp.";
+constexpr absl::string_view kDirectoryLock = ".users.unpacked.lock";
+constexpr size_t kChunkBytes = size_t{1} << 20;
+constexpr uint64_t kRoomStep = uint64_t{16} << 20;  // the directory is looked at once per so many bytes
+
+bool IsOurs(absl::string_view name) {
+  return absl::EndsWith(name, kCopyEnding) || absl::EndsWith(name, kLockEnding) ||
+         absl::StrContains(name, kTemporary);
+}
+
+absl::StatusOr<UniqueFd> OpenLock(const std::string& path, int operation) {
+  UniqueFd fd(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd.valid()) return ErrnoToStatus(errno, "open", path);
+  while (flock(fd.get(), operation) != 0) {
+    if (errno != EINTR) return ErrnoToStatus(errno, "lock", path);
+  }
+  return fd;
+}
+
+// The copy, if it is there and as long as it was when it was made (a crash of the machine may have cut it).
+UniqueFd OpenCopy(const std::string& copy, const std::string& lock) {
+  UniqueFd fd(open(copy.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return fd;
+  struct stat info;
+  uint64_t length = 0;
+  const absl::StatusOr<std::string> text = ReadFile(lock);
+  if (fstat(fd.get(), &info) != 0 || !text.ok() || !absl::SimpleAtoi(*text, &length) ||
+      length != static_cast<uint64_t>(info.st_size)) {
+    return UniqueFd();
+  }
+  futimens(fd.get(), nullptr);  // its time of change is that of its last use
+  return fd;
+}
+
+absl::Status WriteAll(int fd, absl::string_view data, const std::string& path) {
+  while (!data.empty()) {
+    const ssize_t n = write(fd, data.data(), data.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, "write", path);
+    data.remove_prefix(static_cast<size_t>(n));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+FileCache::FileCache(std::string directory, uint64_t capacity_bytes)
+    : directory_(std::move(directory)), capacity_bytes_(capacity_bytes) {}
+
+FileCache::~FileCache() {
+  MutexLock lock(&mutex_);
+  // Whoever gets the lock for itself alone is the last user.
+  if (!lock_.valid() || flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) return;
+  const absl::StatusOr<std::vector<std::string>> names = ListDirectory(directory_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (IsOurs(name)) RemoveFile(JoinPath(directory_, name)).IgnoreError();
+  }
+  rmdir(directory_.c_str());  // fails if it holds anything else
+}
+
+absl::Status FileCache::Prepare() {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(MakeDirectories(directory_));  // again, if somebody removed it
+  if (lock_.valid()) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(lock_, OpenLock(JoinPath(directory_, kDirectoryLock), LOCK_SH));
+  return absl::OkStatus();
+}
+
+std::string FileCache::CopyOf(const std::string& path, const FileInfo& source) const {
+  const absl::StatusOr<std::string> absolute = AbsolutePath(path);
+  const uint64_t key =
+      HashCombine(HashCombine(HashString(absolute.ok() ? *absolute : path), source.size),
+                  static_cast<uint64_t>(source.modified_ns));
+  constexpr size_t kShownName = 64;
+  return JoinPath(directory_, absl::StrCat(BaseName(path).substr(0, kShownName), ".",
+                                           absl::Hex(key, absl::kZeroPad16)));
+}
+
+absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo& source,
+                                         ChunkSink* sink, bool* fed) {
+  if (fed != nullptr) *fed = false;
+  const std::string stem = CopyOf(path, source);
+  const std::string copy = absl::StrCat(stem, kCopyEnding);
+  const std::string lock_path = absl::StrCat(stem, kLockEnding);
+  if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
+  MU_RETURN_IF_ERROR(Prepare());
+  MU_ASSIGN_OR_RETURN(UniqueFd lock, OpenLock(lock_path, LOCK_EX));
+  // Another thread or process may have made it while this one waited for the lock.
+  if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
+
+  static std::atomic<uint64_t> counter{0};
+  const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
+  UniqueFd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  if (!fd.valid()) return ErrnoToStatus(errno, "create", temporary);
+  absl::StatusOr<uint64_t> length = Unpack(path, temporary, fd.get(), sink);
+  absl::Status status = length.status();
+  if (status.ok() && ftruncate(lock.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
+  if (status.ok()) status = WriteAll(lock.get(), absl::StrCat(*length), lock_path);
+  if (status.ok()) status = RenameFile(temporary, copy);
+  if (!status.ok()) {
+    unlink(temporary.c_str());
+    return status;
+  }
+  if (fed != nullptr) *fed = sink != nullptr;
+  MU_RETURN_IF_ERROR(MakeRoom(*length, BaseName(copy), path));
+  return fd;
+}
+
+absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::string& temporary,
+                                           int fd, ChunkSink* sink) {
+  MU_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, OpenUnpacked(path));
+  const std::unique_ptr<char[]> buffer(new char[kChunkBytes]);
+  uint64_t length = 0, room = 0;
+  while (true) {
+    MU_ASSIGN_OR_RETURN(const size_t n, stream->Read(buffer.get(), kChunkBytes));
+    if (n == 0) return length;
+    length += n;
+    if (length > capacity_bytes_ || length > room) {
+      room = std::min(length + kRoomStep, std::max(capacity_bytes_, length));
+      MU_RETURN_IF_ERROR(MakeRoom(room, BaseName(temporary), path));
+    }
+    MU_RETURN_IF_ERROR(WriteAll(fd, absl::string_view(buffer.get(), n), temporary));
+    if (sink != nullptr) MU_RETURN_IF_ERROR(sink->Write(absl::string_view(buffer.get(), n)));
+  }
+}
+
+absl::Status FileCache::MakeRoom(uint64_t bytes, absl::string_view keep, absl::string_view path) {
+  if (bytes > capacity_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the unpacked copy of ", path, " takes more than the ", capacity_bytes_, " bytes that the cache ",
+        directory_, " may hold; give the cache more, or split the file"));
+  }
+  struct Copy {
+    int64_t used_ns;
+    uint64_t size;
+    std::string path;
+  };
+  std::vector<Copy> copies;
+  uint64_t total = bytes;
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(directory_));
+  for (const std::string& name : names) {
+    if (name == keep || !absl::EndsWith(name, kCopyEnding)) continue;
+    const std::string copy = JoinPath(directory_, name);
+    const absl::StatusOr<FileInfo> info = GetFileInfo(copy);
+    if (!info.ok()) continue;  // somebody else made room
+    total += info->size;
+    copies.push_back({info->modified_ns, info->size, copy});
+  }
+  std::sort(copies.begin(), copies.end(),
+            [](const Copy& a, const Copy& b) { return a.used_ns < b.used_ns; });
+  for (const Copy& copy : copies) {
+    if (total <= capacity_bytes_) break;
+    RemoveFile(copy.path).IgnoreError();
+    total -= copy.size;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu

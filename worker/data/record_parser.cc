@@ -1,0 +1,34 @@
+#include "worker/data/record_parser.h"
+
+#include "absl/strings/str_cat.h"
+#include "worker/data/criteo_parser.h"
+#include "worker/data/csv_parser.h"
+
+namespace mu {
+
+absl::Status CheckFormat(const pb::DatasetProto& dataset) {
+  switch (dataset.format_case()) {
+    case pb::DatasetProto::kCriteoTsv:
+      if (dataset.criteo_tsv().hash_buckets() <= 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("criteo_tsv: hash_buckets is ", dataset.criteo_tsv().hash_buckets(), ", but must be above 0"));
+      }
+      return absl::OkStatus();
+    case pb::DatasetProto::kCsv:
+      return CheckCsv(dataset.csv());
+    default:
+      return absl::InvalidArgumentError("the dataset has no format; give criteo_tsv or csv");
+  }
+}
+
+RecordSyntax SyntaxOf(const pb::DatasetProto& dataset) {
+  return dataset.has_csv() ? CsvSyntax(dataset.csv()) : RecordSyntax();
+}
+
+absl::StatusOr<std::unique_ptr<RecordParser>> MakeRecordParser(const pb::DatasetProto& dataset,
+                                                               absl::string_view header) {
+  if (dataset.has_csv()) return CsvParser::Create(dataset.csv(), header);
+  return std::make_unique<CriteoParser>(dataset.criteo_tsv().hash_buckets());
+}
+
+}  // namespace mu

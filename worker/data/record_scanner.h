@@ -1,0 +1,53 @@
+// Tells records apart in a stream of bytes, without parsing them. Blank lines are no records.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+
+namespace mu {
+
+// A line is a record, except that a quoted field may hold line ends.
+struct RecordSyntax {
+  char delimiter = '\t';
+  char quote = 0;      // 0: fields are never quoted
+  bool trim = false;   // spaces may stand before a quote
+  bool header = false;  // the first record names the columns
+};
+
+// A quote that is not closed within this many bytes of its record's begin is taken for an ordinary character.
+inline constexpr size_t kMaxQuotedRecord = size_t{1} << 20;
+// Longer lines are refused: what has them is no text.
+inline constexpr size_t kMaxLine = size_t{16} << 20;
+
+struct FoundRecord {
+  absl::string_view text;  // without "\n" or "\r\n"
+  const char* next;        // where to go on
+  uint64_t line;           // of the record's begin, as counted by the caller's `line`
+  uint64_t next_line;      // line at `next`
+};
+
+enum class FindResult {
+  kFound,
+  kMore,  // bytes are missing; what lies before found->next (blank lines) need not be seen again
+  kEnd,   // only blank lines are left, and nothing follows
+};
+
+// Looks for the first record in [begin, end). `last` says that nothing follows `end`; `line` is begin's line number.
+FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char* end, bool last,
+                      uint64_t line, FoundRecord* found);
+
+// One field of a record, as a quoting syntax sees it.
+struct FieldBounds {
+  absl::string_view text;    // between the quotes where it has them; trimmed if the syntax says so
+  bool quoted = false;
+  bool escaped = false;      // doubled quotes in `text` stand for one each
+  bool malformed = false;    // text follows the closing quote, or there is none
+  const char* next;          // after the delimiter; null if this was the last field
+};
+
+// The field of [begin, end) that starts at `begin`.
+FieldBounds FindField(const RecordSyntax& syntax, const char* begin, const char* end);
+
+}  // namespace mu
