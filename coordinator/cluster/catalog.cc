@@ -39,7 +39,6 @@ absl::StatusOr<pb::TableProto> Catalog::AddTable(pb::TableProto table) {
 void Catalog::SetRouting(pb::RoutingProto routing) {
   routing_ = std::move(routing);
   routing_version_ = ++version_;
-  routing_.set_version(routing_version_);
 }
 
 pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {

@@ -16,10 +16,12 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/client/ps_admin.h"
+#include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/runtime.h"
 #include "coordinator/frontend/builder.h"
@@ -88,6 +90,7 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
   // Files are looked at when a function first needs them; what is wrong with them is that function's error.
   absl::StatusOr<Dataset> CreateDataset(const DatasetSpec& spec);
+  absl::StatusOr<Dataset> CreateDataset(pb::DatasetProto proto);
   // Traces `build` once. Errors carry the file:line of the op at fault. What it creates inside (variables) is refused.
   absl::StatusOr<Function> DefineFunction(const std::string& name,
                                           const std::function<void(FunctionBuilder&)>& build);
@@ -109,6 +112,8 @@ class Coordinator : public VariableFactory {
 
   // Batches that an epoch of the dataset has. Looks at the files if need be.
   absl::StatusOr<uint64_t> BatchesInEpoch(const Dataset& dataset, uint64_t epoch = 0);
+  // Batches of each lease of the dataset's current epoch, by the lease's index.
+  absl::StatusOr<std::map<uint64_t, uint32_t>> BatchesByLease(const Dataset& dataset);
   // Begins the dataset again at the start of `epoch`. Join first.
   absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch);
 
@@ -120,17 +125,17 @@ class Coordinator : public VariableFactory {
 
   std::string address() const { return runtime_->address(); }
   uint64_t seed() const { return options_.seed; }
-  uint64_t parameters() const;  // values of trainable variables and tables
+  uint64_t parameters();  // values of trainable variables and tables
   RuntimeStats Stats() const { return runtime_->Stats(); }
   Runtime& runtime() { return *runtime_; }
   // Kept until after the last call is made, then released (local daemons, say).
   void OwnEnvironment(std::shared_ptr<void> environment) { environment_ = std::move(environment); }
 
  private:
-  Coordinator(Options options, std::unique_ptr<Transport> transport)
-      : options_(std::move(options)), transport_(std::move(transport)) {}
+  Coordinator(Options options, std::unique_ptr<Transport> transport);
   // Brings the servers up to date with what was created.
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resolves a dataset's files and counts their records, once.
   absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -141,9 +146,10 @@ class Coordinator : public VariableFactory {
 
   // Serialises creation, never held while functions run. Before the runtime's own mutex.
   mutable Mutex mutex_;
-  std::unique_ptr<PsAdmin> admin_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<PsClient> client_;  // thread safe, as is admin_
+  std::unique_ptr<PsAdmin> admin_;
+  uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
-  bool tracing_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
 };

@@ -36,6 +36,7 @@ class DataLeases {
   // Sets the position to the start of an epoch and forgets who read what.
   void StartEpoch(uint64_t epoch);
 
+  const EpochPlan& plan() const { return plan_; }
   const absl::Status& status() const { return status_; }
 
  private:

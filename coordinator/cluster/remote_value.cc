@@ -61,6 +61,11 @@ absl::Status FunctionState::AddStep(const pb::StepResult& step) {
   return absl::OkStatus();
 }
 
+void FunctionState::SetBatches(std::vector<pb::BatchRangeProto> batches) {
+  MutexLock lock(&mutex_);
+  result_.batches_ = std::move(batches);
+}
+
 void FunctionState::Finish(absl::Status status) {
   MutexLock lock(&mutex_);
   if (done_) return;

@@ -29,6 +29,8 @@ class FunctionResult {
   uint64_t samples() const;
   uint64_t bad_records() const { return bad_records_; }
   const std::string& first_bad_record() const { return first_bad_record_; }
+  // The records that the steps used, in order; empty if the function reads no data.
+  const std::vector<pb::BatchRangeProto>& batches() const { return batches_; }
   // The data ended before all steps could run.
   bool end_of_data() const { return steps_.size() < requested_steps_; }
 
@@ -43,6 +45,7 @@ class FunctionResult {
   std::vector<std::string> names_;
   uint32_t requested_steps_;
   std::vector<Step> steps_;
+  std::vector<pb::BatchRangeProto> batches_;
   uint64_t bad_records_ = 0;
   std::string first_bad_record_;
 };
@@ -61,6 +64,7 @@ class FunctionState {
       : result_(std::move(names), requested_steps) {}
   // INTERNAL if the worker's tensors do not parse.
   absl::Status AddStep(const pb::StepResult& step);
+  void SetBatches(std::vector<pb::BatchRangeProto> batches);
   void Finish(absl::Status status);
   bool Done() const;
   absl::StatusOr<FunctionResult> Wait() const;

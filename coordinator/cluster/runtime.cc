@@ -26,22 +26,24 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   return runtime;
 }
 
-Runtime::~Runtime() {
-  {
-    MutexLock lock(&mutex_);
-    stopping_ = true;
-    for (FunctionId id : queue_.CancelAll()) {
-      FinishFunction(id, absl::CancelledError("the coordinator is being destroyed"));
-    }
-    for (auto& [id, link] : links_) {
-      link->gone = true;
-      for (auto& [run, call] : link->runs) call->Cancel();
-      if (link->install_call != nullptr) link->install_call->Cancel();
-      old_links_.push_back(link);
-    }
-    links_.clear();
-    changed_.SignalAll();
+void Runtime::Close() {
+  MutexLock lock(&mutex_);
+  stopping_ = true;
+  for (FunctionId id : queue_.CancelAll()) {
+    FinishFunction(id, absl::CancelledError("the coordinator is being destroyed"));
   }
+  for (auto& [id, link] : links_) {
+    link->gone = true;
+    for (auto& [run, call] : link->runs) call->Cancel();
+    if (link->install_call != nullptr) link->install_call->Cancel();
+    old_links_.push_back(link);
+  }
+  links_.clear();
+  changed_.SignalAll();
+}
+
+Runtime::~Runtime() {
+  Close();
   if (monitor_.joinable()) monitor_.join();
   if (server_ != nullptr) server_->Shutdown();
   std::vector<std::shared_ptr<WorkerLink>> links;
@@ -177,6 +179,7 @@ void Runtime::StartOn(const StartRun& start) {
   request.set_first_step(start.first_step);
   request.set_steps(start.steps);
   for (const auto& range : function.batches) *request.add_batches() = range;
+  states_.at(start.function)->SetBatches(function.batches);
   if (const auto args = args_.find(start.function); args != args_.end()) {
     for (const auto& arg : args->second) *request.add_args() = arg;
   }

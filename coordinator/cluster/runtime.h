@@ -64,7 +64,9 @@ class Runtime {
   };
   // UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Runtime>> Start(Options options);
-  ~Runtime();  // everything unfinished ends CANCELLED; all threads end
+  ~Runtime();  // Close(); all threads end
+  // Everything unfinished ends CANCELLED; nothing is started any more, daemons may still take their leave.
+  void Close();
 
   std::string address() const { return server_->address(); }
   const Options& options() const { return options_; }

@@ -1,0 +1,178 @@
+// Creation, functions, scheduling. Data sets are in coordinator_data.cc, parameters in coordinator_parameters.cc.
+#include "coordinator/cluster/coordinator.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/fingerprint.h"
+#include "common/obs/log.h"
+#include "common/client/membership.h"
+#include "common/sharding/partition.h"
+#include "coordinator/cluster/job_epoch.h"
+#include "coordinator/passes/trace.h"
+
+namespace mu {
+namespace {
+
+absl::Status NotWhileTracing(const char* what) {
+  if (TraceGraph::Current() == nullptr) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(what, " inside a function: a function is traced once and runs many times; create it outside, before "
+                         "DefineFunction"));
+}
+
+}  // namespace
+
+absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const {
+  if (remote_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument '", arg.name(), "' is a RemoteValue; Fetch it first and pass the value"));
+  }
+  const bool integer = std::holds_alternative<int64_t>(value_);
+  const int64_t i = integer ? std::get<int64_t>(value_) : static_cast<int64_t>(std::get<double>(value_));
+  const double f = integer ? static_cast<double>(std::get<int64_t>(value_)) : std::get<double>(value_);
+  const auto misfit = [&] {
+    return absl::InvalidArgumentError(absl::StrCat("argument '", arg.name(), "' is ", f, ", which is no ",
+                                                   std::string(DTypeName(arg.dtype()))));
+  };
+  if (arg.dtype() == kFloat32) return Tensor::Scalar<float>(static_cast<float>(f)).ToProto();
+  if (!integer && std::nearbyint(f) != f) return misfit();
+  switch (arg.dtype()) {
+    case kInt64:
+      return Tensor::Scalar<int64_t>(i).ToProto();
+    case kInt32:
+      if (i < std::numeric_limits<int32_t>::min() || i > std::numeric_limits<int32_t>::max()) return misfit();
+      return Tensor::Scalar<int32_t>(static_cast<int32_t>(i)).ToProto();
+    case kUInt8:
+      if (i < 0 || i > 255) return misfit();
+      return Tensor::Scalar<uint8_t>(static_cast<uint8_t>(i)).ToProto();
+    case kBool:
+      if (i < 0 || i > 1) return misfit();
+      return Tensor::Scalar<bool>(i != 0).ToProto();
+    default:
+      return misfit();
+  }
+}
+
+Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
+    : options_(std::move(options)), transport_(std::move(transport)) {
+  client_ = std::make_unique<PsClient>([this](const std::string& address) { return transport_->Connect(address); });
+  admin_ = std::make_unique<PsAdmin>(client_.get());
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(Options options,
+                                                                 std::unique_ptr<Transport> transport) {
+  options.runtime.transport = transport.get();
+  if (options.runtime.job.value() == 0) options.runtime.job = JobId(RandomIdentity());
+  if (options.runtime.epoch.value() == 0) {
+    options.runtime.epoch = CoordinatorEpoch(1);
+    if (!options.job_dir.empty()) {
+      MU_ASSIGN_OR_RETURN(options.runtime.epoch, ClaimEpoch(options.job_dir));
+    }
+  }
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
+  MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
+  coordinator->runtime_->SetFence([c = coordinator.get()](FunctionId below) { return c->Fence(below); });
+  MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
+         options.runtime.epoch.value(), coordinator->address());
+  return coordinator;
+}
+
+Coordinator::~Coordinator() {
+  if (runtime_ != nullptr) runtime_->Close();
+  environment_.reset();  // daemons end while there is still somebody to say goodbye to
+  runtime_.reset();
+}
+
+absl::Status Coordinator::WaitForCluster(int workers) {
+  MU_RETURN_IF_ERROR(runtime_->WaitForServers(options_.start_timeout));
+  return runtime_->WaitForWorkers(static_cast<size_t>(workers), options_.start_timeout);
+}
+
+absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
+  MU_RETURN_IF_ERROR(NotWhileTracing("a variable is created"));
+  VariableSpec full = spec;
+  if (!full.optimizer && full.trainable && full.dtype == kFloat32) full.optimizer = options_.default_optimizer;
+  MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
+  proto.mutable_initializer()->set_seed(options_.seed);
+  MutexLock lock(&mutex_);
+  absl::StatusOr<pb::VariableProto> added = proto;
+  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
+  MU_RETURN_IF_ERROR(added.status());
+  servers_current_ = false;
+  return Variable(*std::move(added));
+}
+
+absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
+  MU_RETURN_IF_ERROR(NotWhileTracing("an embedding table is created"));
+  EmbeddingTableSpec full = spec;
+  if (!full.optimizer) full.optimizer = options_.default_optimizer;
+  MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
+  proto.mutable_initializer()->set_seed(options_.seed);
+  if (proto.partitions() == 0) proto.set_partitions(DefaultTablePartitions(runtime_->options().servers));
+  MutexLock lock(&mutex_);
+  absl::StatusOr<pb::TableProto> added = proto;
+  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
+  MU_RETURN_IF_ERROR(added.status());
+  servers_current_ = false;
+  return EmbeddingTable(*std::move(added));
+}
+
+absl::StatusOr<Function> Coordinator::DefineFunction(const std::string& name,
+                                                     const std::function<void(FunctionBuilder&)>& build) {
+  MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
+  MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(ConfigureServers());
+  Function function;
+  function.fingerprint_ = FingerprintOf(proto);
+  function.owner_ = this;
+  function.proto_ = std::make_shared<const pb::FunctionProto>(std::move(proto));
+  runtime_->ChangeCatalog(
+      [&](Catalog& catalog) { catalog.AddFunction(function.fingerprint_, *function.proto_); });
+  return function;
+}
+
+RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
+  if (function.owner_ != this) {
+    return runtime_->Refuse(absl::InvalidArgumentError(
+        "this function was not defined by this coordinator; use what its DefineFunction returned"));
+  }
+  if (options.steps == 0) return runtime_->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
+  std::vector<pb::TensorProto> args;
+  for (const pb::ArgProto& arg : function.proto().args()) {
+    const auto given = std::find_if(options.args.begin(), options.args.end(),
+                                    [&](const auto& pair) { return pair.first == arg.name(); });
+    if (given == options.args.end()) {
+      return runtime_->Refuse(absl::InvalidArgumentError(
+          absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
+    }
+    auto value = given->second.ToProto(arg);
+    if (!value.ok()) return runtime_->Refuse(Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
+    args.push_back(*std::move(value));
+  }
+  for (const auto& [name, value] : options.args) {
+    const auto& known = function.proto().args();
+    if (std::none_of(known.begin(), known.end(), [&](const auto& arg) { return arg.name() == name; })) {
+      return runtime_->Refuse(absl::InvalidArgumentError(
+          absl::StrCat("function '", function.name(), "' has no argument '", name, "'")));
+    }
+  }
+  FunctionWork work;
+  work.fingerprint = function.fingerprint_;
+  work.steps = options.steps;
+  work.dataset = function.proto().dataset();
+  {
+    MutexLock lock(&mutex_);
+    absl::Status prepared = ConfigureServers();
+    if (prepared.ok() && work.dataset != 0) prepared = PrepareDataset(work.dataset);
+    if (!prepared.ok()) return runtime_->Refuse(prepared);
+  }
+  std::vector<std::string> names;
+  for (const auto& value : function.proto().returns()) names.push_back(value.name());
+  return runtime_->Schedule(work, std::move(names), std::move(args));
+}
+
+}  // namespace mu

@@ -1,0 +1,79 @@
+// Datasets of the coordinator: files, epochs, batches.
+#include "absl/strings/str_cat.h"
+#include "common/env/glob.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu {
+
+absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
+  MU_ASSIGN_OR_RETURN(pb::DatasetProto proto, spec.ToProto());
+  return CreateDataset(std::move(proto));
+}
+
+absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
+  if (proto.batch_size() == 0) return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
+  if (proto.seed() == 0) proto.set_seed(options_.seed);
+  if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
+  MutexLock lock(&mutex_);
+  runtime_->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
+  if (proto.name().empty()) proto.set_name(absl::StrCat("dataset ", proto.id()));
+  datasets_[proto.id()] = proto;
+  return Dataset(proto);
+}
+
+absl::Status Coordinator::PrepareDataset(uint64_t id) {
+  if (prepared_[id]) return absl::OkStatus();
+  const auto it = datasets_.find(id);
+  if (it == datasets_.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("there is no dataset ", id, " in this coordinator"));
+  }
+  pb::DatasetProto dataset = it->second;
+  const std::string context = absl::StrCat("dataset '", dataset.name(), "'");
+  std::vector<std::string> files;
+  for (const auto& pattern : dataset.files()) {
+    auto matches = ExpandGlob(pattern);
+    if (!matches.ok()) return Annotate(matches.status(), context);
+    files.insert(files.end(), matches->begin(), matches->end());
+  }
+  dataset.clear_files();
+  for (auto& file : files) dataset.add_files(std::move(file));
+  auto records = runtime_->ScanFiles(dataset);
+  if (!records.ok()) return Annotate(records.status(), context);
+  auto leases = std::make_unique<DataLeases>(dataset, *std::move(records));
+  if (!leases->status().ok()) return leases->status();
+  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
+  runtime_->AddLeases(std::move(leases));
+  it->second = dataset;
+  prepared_[id] = true;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  uint64_t batches = 0;
+  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
+  return batches;
+}
+
+absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  std::map<uint64_t, uint32_t> batches;
+  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
+    for (const auto& planned : leases.plan().leases()) batches[planned.lease.index()] = planned.batches;
+  });
+  return batches;
+}
+
+absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  if (runtime_->Stats().unfinished > 0) {
+    return absl::FailedPreconditionError("functions are queued or running; Join before StartEpoch");
+  }
+  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) { leases.StartEpoch(epoch); });
+  return absl::OkStatus();
+}
+
+}  // namespace mu

@@ -1,0 +1,100 @@
+#include "coordinator/cluster/catalog.h"
+
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/job_epoch.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::HasCode;
+using testing::StatusIs;
+
+pb::VariableProto Variable(const std::string& name, std::vector<int64_t> dims = {2}) {
+  pb::VariableProto proto;
+  proto.set_name(name);
+  proto.set_dtype(pb::FLOAT32);
+  for (int64_t d : dims) proto.mutable_shape()->add_dims(d);
+  return proto;
+}
+
+TEST(Catalog, NamesAreUniqueAcrossVariablesAndTables) {
+  Catalog catalog;
+  MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
+  pb::TableProto table;
+  table.set_name("a");
+  EXPECT_THAT(catalog.AddTable(table), HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(catalog.AddVariable(Variable("")), HasCode(absl::StatusCode::kInvalidArgument));
+  MU_ASSERT_OK_AND_ASSIGN(const auto b, catalog.AddVariable(Variable("b")));
+  EXPECT_EQ(b.id(), 1u);
+}
+
+TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
+  Catalog catalog;
+  MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
+  EXPECT_EQ(catalog.version(), 0u) << "nothing to install before it is placed";
+  catalog.SetRouting(catalog.routing());
+  const uint64_t routed = catalog.version();
+  const pb::DatasetProto dataset = catalog.AddDataset({});
+  EXPECT_TRUE(catalog.Since(0).datasets.empty()) << "its files are not known yet";
+  catalog.UpdateDataset(dataset);
+  catalog.AddFunction(Fingerprint(5), {});
+  catalog.AddFunction(Fingerprint(5), {});
+  const auto all = catalog.Since(0);
+  EXPECT_TRUE(all.has_routing);
+  EXPECT_EQ(all.datasets.size(), 1u);
+  EXPECT_EQ(all.functions.size(), 1u);
+  EXPECT_EQ(all.version, catalog.version());
+  EXPECT_FALSE(catalog.Since(routed).has_routing);
+  const auto none = catalog.Since(all.version);
+  EXPECT_TRUE(!none.has_routing && none.datasets.empty() && none.functions.empty());
+}
+
+TEST(CheckpointManifest, NamesEveryDifference) {
+  pb::RoutingProto routing;
+  *routing.add_variables() = Variable("kept");
+  *routing.add_variables() = Variable("reshaped", {2, 3});
+  *routing.add_variables() = Variable("new");
+  pb::CheckpointProto manifest;
+  *manifest.add_variables() = Variable("kept");
+  *manifest.add_variables() = Variable("reshaped", {2, 4});
+  *manifest.add_variables() = Variable("old");
+  EXPECT_THAT(CheckFits(manifest, routing),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("3 differences"), HasSubstr("'new' is not in the checkpoint"),
+                             HasSubstr("'old' of the checkpoint is not in the job"), HasSubstr("[2, 4]"))));
+  *manifest.mutable_variables() = routing.variables();
+  MU_EXPECT_OK(CheckFits(manifest, routing));
+}
+
+TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("manifest"));
+  EXPECT_THAT(ReadManifest(directory.path()), HasCode(absl::StatusCode::kNotFound));
+  pb::CheckpointProto manifest;
+  manifest.set_format_version(kCheckpointFormat);
+  manifest.set_steps(12);
+  *manifest.add_variables() = Variable("a");
+  MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
+  MU_ASSERT_OK_AND_ASSIGN(const auto read, ReadManifest(directory.path()));
+  EXPECT_EQ(read.SerializeAsString(), manifest.SerializeAsString());
+  const std::string path = directory.path() + "/manifest.json";
+  MU_ASSERT_OK_AND_ASSIGN(const std::string json, ReadFile(path));
+  MU_ASSERT_OK(WriteFileAtomic(path, json.substr(0, json.size() / 2)));
+  EXPECT_THAT(ReadManifest(directory.path()), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
+  MU_ASSERT_OK(WriteFileAtomic(path, "{\"format_version\": 99}"));
+  EXPECT_THAT(ReadManifest(directory.path()), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("99")));
+}
+
+TEST(JobEpoch, GrowsWithEveryClaim) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("epochs"));
+  MU_ASSERT_OK_AND_ASSIGN(const CoordinatorEpoch first, ClaimEpoch(directory.path()));
+  MU_ASSERT_OK_AND_ASSIGN(const CoordinatorEpoch second, ClaimEpoch(directory.path()));
+  EXPECT_EQ(first.value(), 1u);
+  EXPECT_EQ(second.value(), 2u);
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,241 @@
+// The runtime against workers that are played by the test, over the transport in memory.
+#include "coordinator/cluster/runtime.h"
+
+#include <atomic>
+#include <deque>
+#include <thread>
+
+#include "common/rpc/typed.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::HasCode;
+using testing::StatusIs;
+
+// A worker whose runs the test answers by hand.
+class PlayedWorker {
+ public:
+  PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation, int index)
+      : coordinator_(transport->Connect(coordinator)) {
+    MethodTable methods;
+    methods.AddUnary("/muster.Worker/InstallFunction", RunOn::kTransportThread,
+                     TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest&) {
+                       ++installed;
+                       return absl::StatusOr<pb::InstallFunctionReply>(install_answer());
+                     }));
+    methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
+                     TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
+                       cancelled_below = r.below();
+                       return absl::StatusOr<pb::CancelRunsReply>(pb::CancelRunsReply());
+                     }));
+    methods.AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
+                            [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
+                              pb::RunRequest request;
+                              request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+                              MutexLock lock(&mutex);
+                              runs.push_back({std::move(call), request});
+                              changed.SignalAll();
+                            });
+    server_ = *transport->Listen("", std::move(methods));
+    request_.set_role(pb::ROLE_WORKER);
+    request_.set_address(server_->address());
+    request_.set_incarnation(incarnation);
+    request_.set_index(index);
+    Register();
+  }
+  ~PlayedWorker() { server_->Shutdown(); }
+
+  void Register() { MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_)); }
+  absl::StatusOr<pb::InstallFunctionReply> install_answer() { return pb::InstallFunctionReply(); }
+
+  struct Run {
+    std::shared_ptr<ServerCall> call;
+    pb::RunRequest request;
+  };
+  Run NextRun() {
+    MutexLock lock(&mutex);
+    while (runs.empty()) changed.Wait(&mutex);
+    Run run = std::move(runs.front());
+    runs.pop_front();
+    return run;
+  }
+  static void Step(const Run& run, uint32_t step, float value) {
+    pb::RunReply reply;
+    pb::StepResult& result = *reply.add_steps();
+    result.set_step(step);
+    result.set_samples(1);
+    *result.add_returns() = Tensor::Scalar(value).ToProto();
+    run.call->Send(Buffer(reply.SerializeAsString()));
+  }
+  static void Finish(const Run& run) {
+    for (uint32_t s = run.request.first_step(); s < run.request.steps(); ++s) Step(run, s, static_cast<float>(s));
+    run.call->Finish(absl::OkStatus());
+  }
+  void Die() { server_->Shutdown(); }
+
+  std::atomic<int> installed{0};
+  std::atomic<uint64_t> cancelled_below{0};
+  Mutex mutex;
+  CondVar changed;
+  std::deque<Run> runs ABSL_GUARDED_BY(mutex);
+
+ private:
+  const std::shared_ptr<Channel> coordinator_;
+  std::unique_ptr<RpcServer> server_;
+  pb::RegisterRequest request_;
+};
+
+class RuntimeTest : public ::testing::Test {
+ protected:
+  void Start(int in_flight = 2, size_t bound = 1000) {
+    Runtime::Options options;
+    options.transport = transport_.get();
+    options.listen = "";
+    options.job = JobId(9);
+    options.epoch = CoordinatorEpoch(1);
+    options.in_flight = in_flight;
+    options.queue_bound = bound;
+    MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
+    runtime_->SetFence([this](FunctionId below) {
+      fenced_below_ = below.value();
+      return absl::OkStatus();
+    });
+    runtime_->ChangeCatalog([](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), {}); });
+  }
+  std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1) {
+    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index);
+  }
+  RemoteValue Schedule(uint32_t steps) {
+    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"}, {});
+  }
+
+  const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
+  std::unique_ptr<Runtime> runtime_;
+  std::atomic<uint64_t> fenced_below_{0};
+};
+
+TEST_F(RuntimeTest, InstallsThenRunsAndJoins) {
+  Start();
+  auto worker = Worker(11);
+  const RemoteValue value = Schedule(3);
+  const auto run = worker->NextRun();
+  EXPECT_EQ(worker->installed, 1);
+  EXPECT_EQ(run.request.steps(), 3u);
+  EXPECT_EQ(run.request.context().job(), 9u);
+  MU_ASSERT_OK_AND_ASSIGN(const bool done, runtime_->Done());
+  EXPECT_FALSE(done);
+  PlayedWorker::Finish(run);
+  MU_ASSERT_OK(runtime_->Join());
+  MU_ASSERT_OK(runtime_->Join());
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
+  EXPECT_EQ(result.steps(), 3u);
+  MU_ASSERT_OK_AND_ASSIGN(const double mean, result.Mean("x"));
+  EXPECT_EQ(mean, 1.0);
+  EXPECT_THAT(result.Get(0, "y"), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST_F(RuntimeTest, ALostWorkersFunctionResumesOnAnother) {
+  Start(1);
+  auto first = Worker(11);
+  const RemoteValue value = Schedule(4);
+  const auto run = first->NextRun();
+  PlayedWorker::Step(run, 0, 7.0f);
+  PlayedWorker::Step(run, 1, 7.0f);
+  // Only what has arrived counts: wait for it.
+  while (runtime_->Stats().steps < 2) std::this_thread::yield();
+  first->Die();
+  auto second = Worker(12);
+  const auto resumed = second->NextRun();
+  EXPECT_EQ(resumed.request.function(), run.request.function());
+  EXPECT_EQ(resumed.request.first_step(), 2u);
+  PlayedWorker::Finish(resumed);
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
+  EXPECT_EQ(result.steps(), 4u);
+  ASSERT_EQ(runtime_->Stats().failures.size(), 1u);
+  EXPECT_EQ(runtime_->Stats().failures[0].index, 0u);
+}
+
+TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
+  Start();
+  auto worker = Worker(11);
+  const RemoteValue bad = Schedule(1);
+  const RemoteValue running = Schedule(1);
+  const RemoteValue queued = Schedule(1);
+  const auto run = worker->NextRun();
+  run.call->Finish(absl::InvalidArgumentError("op 'log' at model.cc:12: no"));
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model.cc:12")));
+  EXPECT_EQ(worker->cancelled_below, 4u);
+  EXPECT_EQ(fenced_below_, 4u);
+  EXPECT_THAT(bad.Fetch(), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(running.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(queued.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  MU_EXPECT_OK(runtime_->Join());
+  const RemoteValue again = Schedule(1);
+  worker->NextRun().call->Finish(absl::CancelledError("of the second that was running"));
+  PlayedWorker::Finish(worker->NextRun());
+  MU_EXPECT_OK(again.Fetch());
+}
+
+TEST_F(RuntimeTest, AnErrorThatNobodyLookedAtStaysForJoin) {
+  Start(1);
+  auto worker = Worker(11);
+  Schedule(1);
+  worker->NextRun().call->Finish(absl::InvalidArgumentError("bad"));
+  while (runtime_->Stats().unfinished > 0) std::this_thread::yield();
+  { const RemoteValue refused = Schedule(1); }
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "bad"));
+  MU_EXPECT_OK(runtime_->Join());
+}
+
+TEST_F(RuntimeTest, AFullQueueBlocksScheduleUntilThereIsRoom) {
+  Start(1, 2);
+  auto worker = Worker(11);
+  Schedule(1);
+  const auto first = worker->NextRun();
+  Schedule(1);
+  Schedule(1);  // two wait now: the queue is full
+  std::atomic<bool> returned{false};
+  std::thread blocked([&] {
+    Schedule(1);
+    returned = true;
+  });
+  EXPECT_FALSE(returned);
+  PlayedWorker::Finish(first);
+  blocked.join();
+  for (int i = 0; i < 3; ++i) PlayedWorker::Finish(worker->NextRun());
+  MU_ASSERT_OK(runtime_->Join());
+  EXPECT_EQ(runtime_->Stats().functions, 4u);
+}
+
+TEST_F(RuntimeTest, EndsWithCallsUnderWay) {
+  Start();
+  auto worker = Worker(11);
+  const RemoteValue value = Schedule(1);
+  worker->NextRun();
+  runtime_.reset();
+  EXPECT_THAT(value.Fetch(), HasCode(absl::StatusCode::kCancelled));
+}
+
+TEST_F(RuntimeTest, ALostServerEndsTheJobWithAMachineError) {
+  Start();
+  auto worker = Worker(11);
+  auto channel = transport_->Connect(runtime_->address());
+  pb::RegisterRequest request;
+  request.set_role(pb::ROLE_PSSERVER);
+  request.set_address("memory:none");
+  request.set_incarnation(5);
+  request.set_pid(4242);
+  MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
+  Schedule(1);
+  runtime_->DaemonDied(4242, "killed by SIGKILL; last lines: ...");
+  const absl::Status status = runtime_->Join();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("killed by SIGKILL")));
+  EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE);
+  EXPECT_EQ(DetailOf(status)->role(), pb::ROLE_PSSERVER);
+}
+
+}  // namespace
+}  // namespace mu
