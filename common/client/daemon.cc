@@ -171,9 +171,10 @@ absl::Status DaemonProcess::AnnounceReady(const std::string& address) {
 }
 
 void DaemonProcess::OnStop(std::function<void()> callback) {
+  MutexLock calling(&callback_mutex_);
   {
     MutexLock lock(&mutex_);
-    if (!requested_) {
+    if (!requested_ || callback == nullptr) {
       on_stop_ = std::move(callback);
       return;
     }
@@ -182,6 +183,7 @@ void DaemonProcess::OnStop(std::function<void()> callback) {
 }
 
 void DaemonProcess::RequestStop(absl::Status status) {
+  MutexLock calling(&callback_mutex_);
   std::function<void()> callback;
   {
     MutexLock lock(&mutex_);

@@ -70,7 +70,8 @@ class DaemonProcess {
   // Tells the launcher (if it gave a ready_fd) where we listen.
   absl::Status AnnounceReady(const std::string& address);
 
-  // `callback` runs on the watching thread when a stop is asked for, at once (on this thread) if it was already. One.
+  // `callback` runs on the watching thread when a stop is asked for, at once (on this thread) if it was already. One; a
+  // nullptr takes it back, after which it does not run (any more). It must not call OnStop.
   void OnStop(std::function<void()> callback);
   // Asks for a stop: with `status` OK as a signal does, otherwise because of an error that main() reports.
   void RequestStop(absl::Status status);
@@ -87,7 +88,8 @@ class DaemonProcess {
   UniqueFd signal_fd_;
   UniqueFd wake_fd_;
   Notification stop_;
-  Mutex mutex_;
+  Mutex callback_mutex_;  // held while the callback runs
+  Mutex mutex_ ABSL_ACQUIRED_AFTER(callback_mutex_);
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> on_stop_ ABSL_GUARDED_BY(mutex_);

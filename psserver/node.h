@@ -1,0 +1,63 @@
+// A parameter server as a member of a cluster: it listens, registers with the coordinator and serves while its lease
+// lasts. main() runs one per process; an in-process cluster runs several.
+//
+// Thread safe after Listen.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/client/membership.h"
+#include "common/obs/telemetry.h"
+#include "common/rpc/transport.h"
+#include "psserver/server.h"
+
+namespace mu {
+
+struct PsNodeOptions {
+  std::string coordinator;  // its address
+  std::string listen = "127.0.0.1:0";
+  // How others reach what was bound; none: as it was bound.
+  std::function<std::string(const std::string& bound)> advertise;
+  int32_t index = -1;  // the wish
+  absl::Duration orphan_timeout = absl::Seconds(60);
+  Telemetry* telemetry = &Telemetry::Process();
+  // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread, at most once.
+  std::function<void(absl::Status)> on_lost;
+};
+
+class PsNode {
+ public:
+  // Takes calls from now on (and refuses them until it is registered). UNAVAILABLE if the address is in use.
+  static absl::StatusOr<std::unique_ptr<PsNode>> Listen(Transport* transport, PsNodeOptions options);
+  ~PsNode();  // without leaving
+
+  const std::string& address() const { return address_; }  // as advertised
+  PsServer& server() { return server_; }
+
+  // Blocks until registered; errors as MembershipClient::Register.
+  absl::Status Register() { return membership_->Register(); }
+  // Makes a Register under way return CANCELLED.
+  void RequestStop() { membership_->RequestStop(); }
+  // Says good-bye to the coordinator and stops serving.
+  absl::Status Leave(const std::string& reason);
+  uint32_t index() const { return membership_->registration().index(); }
+
+ private:
+  explicit PsNode(const PsNodeOptions& options);
+  void OnRegistered(const muster::RegisterReply& reply, int64_t sent_ns);
+
+  const PsNodeOptions options_;
+  PsServer server_;
+  std::string address_;
+  // In this order they end: first no more heartbeats, then no more calls.
+  std::unique_ptr<RpcServer> rpc_server_;
+  std::unique_ptr<MembershipClient> membership_;
+};
+
+}  // namespace mu
