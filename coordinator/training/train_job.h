@@ -97,4 +97,7 @@ RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, c
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
                                   const RunOptions& options);
 
+// The part of it that needs no job: job_dir, number and programs of the daemons, listen address.
+std::vector<std::string> CheckEnvironment(const RunOptions& options);
+
 }  // namespace mu
