@@ -1,21 +1,35 @@
 #include "worker/function_cache.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_format.h"
 #include "common/graph/fingerprint.h"
-#include "worker/admission.h"
+#include "common/graph/op_table.h"
+#include "worker/request_gate.h"
 
 namespace mu {
+namespace {
+
+bool ReadOnly(const muster::FunctionProto& graph) {
+  return std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const muster::NodeProto& node) {
+    const OpDef* op = AllOps().Find(node.op());
+    return op == nullptr || op->has_effect;
+  });
+}
+
+}  // namespace
+
+WorkerFunction::WorkerFunction(muster::FunctionProto graph,
+                               std::shared_ptr<const CompiledFunction> compiled)
+    : graph(std::move(graph)), read_only(ReadOnly(this->graph)), executor(std::move(compiled)) {}
 
 absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
-                                    const muster::RoutingProto& routing) {
-  uint64_t clears;
+                                    const muster::RoutingProto& routing, uint64_t clears) {
   {
     MutexLock lock(&mutex_);
-    if (functions_.contains(fingerprint)) return absl::OkStatus();
-    clears = clears_;
+    if (clears == clears_ && functions_.contains(fingerprint)) return absl::OkStatus();
   }
   if (const Fingerprint own = FingerprintOf(graph); own != fingerprint) {
     return absl::InvalidArgumentError(absl::StrFormat(
@@ -24,7 +38,7 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
         graph.name(), own.value(), fingerprint.value()));
   }
   MU_ASSIGN_OR_RETURN(auto compiled, Compile(graph, routing));  // slow: not under the lock
-  auto installed = std::make_shared<InstalledFunction>(graph, std::move(compiled));
+  auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled));
   MutexLock lock(&mutex_);
   if (clears != clears_) {
     return absl::AbortedError("a newer coordinator took over while the function was compiled");
@@ -33,7 +47,7 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<InstalledFunction>> FunctionCache::Find(Fingerprint fingerprint) const {
+absl::StatusOr<std::shared_ptr<WorkerFunction>> FunctionCache::Find(Fingerprint fingerprint) const {
   MutexLock lock(&mutex_);
   const auto it = functions_.find(fingerprint);
   if (it == functions_.end()) {
@@ -51,9 +65,9 @@ void FunctionCache::Clear() {
   functions_.clear();
 }
 
-size_t FunctionCache::size() const {
+uint64_t FunctionCache::clears() const {
   MutexLock lock(&mutex_);
-  return functions_.size();
+  return clears_;
 }
 
 }  // namespace mu

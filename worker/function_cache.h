@@ -16,31 +16,31 @@
 
 namespace mu {
 
-struct InstalledFunction {
-  InstalledFunction(muster::FunctionProto graph, std::shared_ptr<const CompiledFunction> compiled)
-      : graph(std::move(graph)), executor(std::move(compiled)) {}
+struct WorkerFunction {
+  WorkerFunction(muster::FunctionProto graph, std::shared_ptr<const CompiledFunction> compiled);
   const muster::FunctionProto graph;
+  const bool read_only;  // changes no variable or table, so it creates no rows either
   Executor executor;  // for the thread that executes runs
 };
 
 class FunctionCache {
  public:
   // Compiles and keeps the function; nothing is done if it is there. INVALID_ARGUMENT, with op and file:line, for a
-  // graph that does not verify, or if `fingerprint` is not that of `graph`; ABORTED if Clear came in between.
+  // graph that does not verify, or if `fingerprint` is not that of `graph`; ABORTED if there was a Clear since `clears`.
   absl::Status Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
-                       const muster::RoutingProto& routing);
+                       const muster::RoutingProto& routing, uint64_t clears);
 
   // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) if it is not there.
-  absl::StatusOr<std::shared_ptr<InstalledFunction>> Find(Fingerprint fingerprint) const;
+  absl::StatusOr<std::shared_ptr<WorkerFunction>> Find(Fingerprint fingerprint) const;
 
   // Of another epoch: its variables may have other ids. Runs under way keep what they have.
   void Clear();
-  size_t size() const;
+  uint64_t clears() const;  // how many there were
 
  private:
   mutable Mutex mutex_;
   uint64_t clears_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::flat_hash_map<Fingerprint, std::shared_ptr<InstalledFunction>> functions_
+  absl::flat_hash_map<Fingerprint, std::shared_ptr<WorkerFunction>> functions_
       ABSL_GUARDED_BY(mutex_);
 };
 

@@ -6,24 +6,37 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/mutex.h"
 #include "common/rpc/transport.h"
+#include "common/tensor/tensor.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
 
+class DatasetReader;
+struct WorkerFunction;
+
+// What a run needs beside its request; set before it is queued.
+struct RunInputs {
+  std::shared_ptr<WorkerFunction> function;
+  std::shared_ptr<DatasetReader> dataset;  // null if the function reads none
+  std::vector<Tensor> args;
+};
+
 // Thread safe: the queue's thread executes it while others may stop it.
 class FunctionRun {
  public:
-  FunctionRun(muster::RunRequest request, std::shared_ptr<ServerCall> call)
-      : request_(std::move(request)), call_(std::move(call)) {}
+  FunctionRun(muster::RunRequest request, std::shared_ptr<ServerCall> call, RunInputs inputs = {})
+      : request_(std::move(request)), call_(std::move(call)), inputs_(std::move(inputs)) {}
 
 
   const muster::RunRequest& request() const { return request_; }
   uint64_t id() const { return request_.function(); }
   const std::shared_ptr<ServerCall>& call() const { return call_; }
+  const RunInputs& inputs() const { return inputs_; }
 
   // It ends before its next step, with `why` (the first one counts). What waits for data of servers is aborted; a push
   // under way is not.
@@ -50,6 +63,7 @@ class FunctionRun {
  private:
   const muster::RunRequest request_;
   const std::shared_ptr<ServerCall> call_;
+  const RunInputs inputs_;
   mutable Mutex mutex_;
   std::atomic<bool> stopped_{false};
   absl::Status why_ ABSL_GUARDED_BY(mutex_);

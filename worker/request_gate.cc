@@ -1,4 +1,4 @@
-#include "worker/admission.h"
+#include "worker/request_gate.h"
 
 #include <algorithm>
 #include <string>
@@ -15,14 +15,9 @@ absl::Status WorkerRefusal(pb::ErrorKind kind, const std::string& message) {
   return WithDetail(absl::FailedPreconditionError(message), detail);
 }
 
-absl::StatusOr<Admission::Verdict> Admission::Admit(const pb::RequestContext& context,
-                                                    bool configures) {
+absl::StatusOr<RequestGate::Verdict> RequestGate::Admit(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
   if (!job_.has_value()) {
-    if (!configures) {
-      return WorkerRefusal(pb::ERROR_NOT_INSTALLED,
-                           "this worker is not configured yet: call Configure first");
-    }
     job_ = context.job();
     epoch_ = context.epoch();
     low_water_ = context.low_water();
@@ -49,17 +44,12 @@ absl::StatusOr<Admission::Verdict> Admission::Admit(const pb::RequestContext& co
   return Verdict::kSameEpoch;
 }
 
-uint64_t Admission::low_water() const {
+uint64_t RequestGate::low_water() const {
   MutexLock lock(&mutex_);
   return low_water_;
 }
 
-uint64_t Admission::job() const {
-  MutexLock lock(&mutex_);
-  return job_.value_or(0);
-}
-
-uint64_t Admission::epoch() const {
+uint64_t RequestGate::epoch() const {
   MutexLock lock(&mutex_);
   return epoch_;
 }

@@ -13,21 +13,19 @@
 
 namespace mu {
 
-class Admission {
+class RequestGate {
  public:
   enum class Verdict {
     kSameEpoch,
     kNewEpoch,  // the first request of a newer coordinator: what the older one installed is no longer valid
   };
 
-  // The first request of a Configure fixes the job; until then every other request is refused. Errors, all
-  // FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an older epoch (ERROR_STALE), not configured yet
-  // (ERROR_NOT_INSTALLED).
-  absl::StatusOr<Verdict> Admit(const pb::RequestContext& context, bool configures);
+  // The first context, that of the registration, fixes the job. FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an
+  // older epoch (ERROR_STALE).
+  absl::StatusOr<Verdict> Admit(const pb::RequestContext& context);
 
   // The highest low-water mark of all requests of this epoch.
   uint64_t low_water() const;
-  uint64_t job() const;
   uint64_t epoch() const;
 
  private:

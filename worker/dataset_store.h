@@ -1,0 +1,51 @@
+// The datasets that are installed on this worker, and their leases read ahead.
+//
+// Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "proto/dataset.pb.h"
+#include "worker/data/dataset_reader.h"
+#include "worker/data/file_cache.h"
+#include "worker/data/lease_cache.h"
+
+namespace mu {
+
+class DatasetStore {
+ public:
+  struct Options {
+    std::string cache_dir;       // unpacked copies of compressed files
+    uint64_t cache_bytes = 0;    // of them
+    size_t lease_bytes = 0;      // parsed leases held in memory
+    int threads = 1;             // that read ahead
+  };
+  explicit DatasetStore(const Options& options)
+      : files_(std::make_shared<FileCache>(options.cache_dir, options.cache_bytes)),
+        leases_(options.threads, options.lease_bytes) {}
+
+  // The same again changes nothing; another dataset of the same id replaces the first for later runs. INVALID_ARGUMENT
+  // if it makes no sense.
+  absl::Status Install(const muster::DatasetProto& dataset);
+
+  // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) if there is none of this id.
+  absl::StatusOr<std::shared_ptr<DatasetReader>> Find(uint64_t id) const;
+
+  // Of another epoch. Runs under way keep what they have.
+  void Clear();
+
+  LeaseCache& leases() { return leases_; }
+
+ private:
+  const std::shared_ptr<FileCache> files_;
+  LeaseCache leases_;
+  mutable Mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<DatasetReader>> readers_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace mu

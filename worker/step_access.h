@@ -1,0 +1,45 @@
+// A step's access to the parameter servers: stops with its run, and follows servers to new places.
+//
+// Of one thread. A pull is given up when the run is stopped; a push that has begun is not, so that none is on its way
+// when a run has ended. When a server moves, the call under way is made again at the new place: that is harmless, since
+// servers remember what they applied.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "common/client/ps_client.h"
+#include "common/sharding/parameter_access.h"
+#include "worker/function_run.h"
+#include "worker/parameter_route.h"
+
+namespace mu {
+
+class StepAccess final : public ParameterAccess {
+ public:
+  explicit StepAccess(ParameterRoute* route) : route_(route) {}
+
+  // What follows is of this step. `run` must outlive it.
+  void Begin(FunctionRun* run, uint32_t step, bool read_only);
+
+  absl::Status Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) override;
+  absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
+
+  // Whether the servers had the step's push already.
+  bool repeated() const { return session_ != nullptr && session_->push_repeated(); }
+
+ private:
+  absl::Status Try(bool stop_with_run, const std::function<absl::Status()>& attempt);
+
+  ParameterRoute* const route_;
+  std::shared_ptr<PsClient> client_;    // of session_
+  std::unique_ptr<PsSession> session_;  // kept from step to step for its buffers
+  FunctionRun* run_ = nullptr;
+  uint32_t step_ = 0;
+  bool read_only_ = false;
+  uint64_t generation_ = 0;  // of the state that the step read
+};
+
+}  // namespace mu

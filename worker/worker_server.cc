@@ -1,0 +1,219 @@
+#include "worker/worker_server.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/obs/log.h"
+#include "common/rpc/typed.h"
+#include "worker/step_plan.h"
+
+namespace mu {
+namespace {
+
+absl::Status DoesNotParse(const char* what) {
+  return absl::InvalidArgumentError(absl::StrCat("the request does not parse as ", what));
+}
+
+// For runs that end because of what happens to their worker or coordinator, not because of themselves.
+absl::Status HandedBack(absl::Status status, pb::ErrorKind kind) {
+  pb::ErrorDetail detail;
+  detail.set_kind(kind);
+  detail.set_role(pb::ROLE_WORKER);
+  return WithDetail(std::move(status), detail);
+}
+
+}  // namespace
+
+WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
+    : telemetry_(options.telemetry),
+      datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes, options.threads}),
+      route_(transport),
+      runner_(&datasets_.leases(), &route_, options.telemetry),
+      queue_([this](FunctionRun& run) { runner_.Execute(run); }) {
+  runner_.SetIndex(options.index);
+}
+
+WorkerServer::~WorkerServer() { queue_.Shutdown(); }
+
+void WorkerServer::AddMethods(MethodTable* methods) {
+  const auto own = RunOn::kOwnThread;
+  const auto transport = RunOn::kTransportThread;
+  methods->AddUnary("/muster.Worker/Configure", own,
+                    TypedHandler<pb::ConfigureWorkerRequest>([this](const auto& r) { return Configure(r); }));
+  methods->AddUnary(
+      "/muster.Worker/InstallDataset", own,
+      TypedHandler<pb::InstallDatasetRequest>([this](const auto& r) { return InstallDataset(r); }));
+  methods->AddUnary("/muster.Worker/ScanFile", own,
+                    TypedHandler<pb::ScanFileRequest>([this](const auto& r) { return ScanFile(r); }));
+  methods->AddUnary(
+      "/muster.Worker/InstallFunction", own,
+      TypedHandler<pb::InstallFunctionRequest>([this](const auto& r) { return InstallFunction(r); }));
+  // On the transport's thread, so that runs are queued in the order in which they arrive.
+  methods->AddServerStream("/muster.Worker/Run", transport,
+                           [this](Call call, Buffer bytes) { StartRun(std::move(call), bytes); });
+  methods->AddUnary("/muster.Worker/CancelRuns", transport,
+                    [this](Call call, Buffer bytes) { CancelRuns(std::move(call), bytes); });
+  methods->AddUnary("/muster.Worker/GetTelemetry", own,
+                    TypedHandler<pb::TelemetryRequest>([this](const auto& r) -> absl::StatusOr<pb::TelemetryReply> {
+                      return telemetry_->ToReply(r);
+                    }));
+}
+
+absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t index) {
+  pb::RequestContext context;
+  context.set_job(job);
+  context.set_epoch(epoch);
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(Admit(context));
+  runner_.SetIndex(index);
+  return absl::OkStatus();
+}
+
+void WorkerServer::Drain() {
+  queue_.Drain(HandedBack(absl::UnavailableError("the worker is leaving"), pb::ERROR_MACHINE));
+}
+
+absl::Status WorkerServer::Admit(const pb::RequestContext& context) {
+  MU_ASSIGN_OR_RETURN(const RequestGate::Verdict verdict, gate_.Admit(context));
+  if (verdict == RequestGate::Verdict::kNewEpoch) {
+    MU_LOG(INFO, "epoch {} of the coordinator takes over", context.epoch());
+    queue_.Reset(HandedBack(
+        absl::CancelledError(absl::StrCat("epoch ", context.epoch(), " of the coordinator took over")),
+        pb::ERROR_STALE));
+    functions_.Clear();
+    datasets_.Clear();
+    route_.Clear();
+  }
+  route_.SetLowWater(gate_.low_water());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<pb::ConfigureWorkerReply> WorkerServer::Configure(
+    const pb::ConfigureWorkerRequest& request) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(Admit(request.context()));
+  MU_RETURN_IF_ERROR(route_.Update(request.routing()));
+  return pb::ConfigureWorkerReply();
+}
+
+absl::StatusOr<pb::InstallDatasetReply> WorkerServer::InstallDataset(
+    const pb::InstallDatasetRequest& request) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(Admit(request.context()));
+  MU_RETURN_IF_ERROR(datasets_.Install(request.dataset()));
+  return pb::InstallDatasetReply();
+}
+
+absl::StatusOr<pb::ScanFileReply> WorkerServer::ScanFile(const pb::ScanFileRequest& request) {
+  std::shared_ptr<DatasetReader> reader;
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(Admit(request.context()));
+    MU_ASSIGN_OR_RETURN(reader, datasets_.Find(request.dataset()));
+  }
+  MU_ASSIGN_OR_RETURN(const uint64_t records, reader->CountRecords(request.file()));
+  pb::ScanFileReply reply;
+  reply.set_records(records);
+  return reply;
+}
+
+absl::StatusOr<pb::InstallFunctionReply> WorkerServer::InstallFunction(
+    const pb::InstallFunctionRequest& request) {
+  std::shared_ptr<const pb::RoutingProto> routing;
+  uint64_t clears;
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(Admit(request.context()));
+    routing = route_.routing();
+    clears = functions_.clears();
+  }
+  MU_RETURN_IF_ERROR(functions_.Install(request.function(), Fingerprint(request.fingerprint()),
+                                        *routing, clears));
+  return pb::InstallFunctionReply();
+}
+
+void WorkerServer::StartRun(Call call, const Buffer& bytes) {
+  pb::RunRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return call->Finish(DoesNotParse("a RunRequest"));
+  }
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    auto inputs = ResolveRun(request);
+    status = inputs.status();
+    if (status.ok()) {
+      ReadAhead(request, *inputs);
+      auto run = std::make_shared<FunctionRun>(std::move(request), call, *std::move(inputs));
+      call->OnCancel([weak = std::weak_ptr<FunctionRun>(run)] {
+        if (auto run = weak.lock()) run->Stop(absl::CancelledError("the caller of Run is gone"));
+      });
+      queue_.Add(std::move(run));
+    }
+  }
+  if (!status.ok()) call->Finish(status);
+}
+
+absl::StatusOr<RunInputs> WorkerServer::ResolveRun(const pb::RunRequest& request) {
+  MU_RETURN_IF_ERROR(Admit(request.context()));
+  MU_RETURN_IF_ERROR(route_.CheckGeneration(request.context().generation()));
+  RunInputs inputs;
+  MU_ASSIGN_OR_RETURN(inputs.function, functions_.Find(Fingerprint(request.fingerprint())));
+  const pb::FunctionProto& graph = inputs.function->graph;
+  if (request.args_size() != graph.args_size()) {
+    return absl::InvalidArgumentError(absl::StrCat("function '", graph.name(), "' takes ",
+                                                   graph.args_size(), " arguments, not ",
+                                                   request.args_size()));
+  }
+  for (int i = 0; i < request.args_size(); ++i) {
+    MU_ASSIGN_OR_RETURN(Tensor arg, Tensor::FromProto(request.args(i)));
+    if (arg.dtype() != graph.args(i).dtype() || arg.shape().rank() != 0) {
+      return absl::InvalidArgumentError(absl::StrCat("argument '", graph.args(i).name(), "' of function '",
+                                                     graph.name(), "' is a scalar of type ",
+                                                     pb::DType_Name(graph.args(i).dtype())));
+    }
+    inputs.args.push_back(std::move(arg));
+  }
+  for (const auto& range : request.batches()) {
+    if (range.lease().dataset() != graph.dataset()) {
+      return absl::InvalidArgumentError(absl::StrCat("function '", graph.name(), "' reads dataset ",
+                                                     graph.dataset(), ", not dataset ",
+                                                     range.lease().dataset()));
+    }
+  }
+  if (graph.dataset() != 0) {
+    MU_ASSIGN_OR_RETURN(inputs.dataset, datasets_.Find(graph.dataset()));
+  }
+  return inputs;
+}
+
+void WorkerServer::ReadAhead(const pb::RunRequest& request, const RunInputs& inputs) {
+  if (inputs.dataset != nullptr) {
+    for (const auto* lease : StepPlan(request.batches()).LeasesFrom(request.first_step())) {
+      datasets_.leases().Prefetch(inputs.dataset, *lease);
+    }
+  }
+  for (const auto& lease : request.upcoming()) {
+    if (auto reader = datasets_.Find(lease.dataset()); reader.ok()) {
+      datasets_.leases().Prefetch(*std::move(reader), lease);
+    }
+  }
+}
+
+void WorkerServer::CancelRuns(Call call, const Buffer& bytes) {
+  pb::CancelRunsRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return call->Finish(DoesNotParse("a CancelRunsRequest"));
+  }
+  {
+    MutexLock lock(&mutex_);
+    if (absl::Status status = Admit(request.context()); !status.ok()) return call->Finish(status);
+  }
+  queue_.CancelBelow(request.below(), [call] {
+    call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));
+  });
+}
+
+}  // namespace mu

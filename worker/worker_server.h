@@ -1,0 +1,79 @@
+// A worker, free of its transport: it answers the methods of muster.Worker. See DESIGN sections 1 and 3 to 5.
+//
+//   WorkerServer worker(options, transport);
+//   MethodTable methods;
+//   worker.AddMethods(&methods);
+//   auto rpc = transport->Listen(address, std::move(methods));    // shut down before the worker is destroyed
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "common/base/mutex.h"
+#include "common/obs/telemetry.h"
+#include "common/rpc/transport.h"
+#include "proto/worker.pb.h"
+#include "worker/request_gate.h"
+#include "worker/dataset_store.h"
+#include "worker/function_cache.h"
+#include "worker/parameter_route.h"
+#include "worker/run_queue.h"
+#include "worker/step_runner.h"
+
+namespace mu {
+
+struct WorkerOptions {
+  uint32_t index = 0;
+  std::string cache_dir;                      // for unpacked copies of compressed files
+  uint64_t cache_bytes = uint64_t{64} << 30;  // of them
+  size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
+  int threads = 1;                            // that read ahead
+  Telemetry* telemetry = &Telemetry::Process();
+};
+
+// Thread safe.
+class WorkerServer {
+ public:
+  WorkerServer(const WorkerOptions& options, Transport* transport);
+  ~WorkerServer();
+
+  void AddMethods(MethodTable* methods);
+
+  // The coordinator has taken this worker: its job, its epoch and the worker's index.
+  absl::Status Registered(uint64_t job, uint64_t epoch, uint32_t index);
+
+  // The running step is the last; what is left of all functions is handed back (UNAVAILABLE, ERROR_MACHINE) and new
+  // ones are refused. Returns when nothing runs.
+  void Drain();
+
+ private:
+  using Call = std::shared_ptr<ServerCall>;
+
+  absl::Status Admit(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<pb::ConfigureWorkerReply> Configure(const pb::ConfigureWorkerRequest& request);
+  absl::StatusOr<pb::InstallDatasetReply> InstallDataset(const pb::InstallDatasetRequest& request);
+  absl::StatusOr<pb::ScanFileReply> ScanFile(const pb::ScanFileRequest& request);
+  absl::StatusOr<pb::InstallFunctionReply> InstallFunction(const pb::InstallFunctionRequest& request);
+  void StartRun(Call call, const Buffer& bytes);
+  absl::StatusOr<RunInputs> ResolveRun(const pb::RunRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Prefetches what the run reads and what will probably come next.
+  void ReadAhead(const pb::RunRequest& request, const RunInputs& inputs);
+  void CancelRuns(Call call, const Buffer& bytes);
+
+  Telemetry* const telemetry_;
+  // Held while a request is admitted and takes effect, so that nothing of an older epoch outlives the change; never
+  // while something is compiled, read or run.
+  Mutex mutex_;
+  RequestGate gate_;
+  DatasetStore datasets_;
+  FunctionCache functions_;
+  ParameterRoute route_;
+  StepRunner runner_;
+  RunQueue queue_;  // last: its thread uses the others
+};
+
+}  // namespace mu
