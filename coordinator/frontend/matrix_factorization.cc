@@ -11,7 +11,7 @@ absl::Status KeyError(absl::string_view key, absl::string_view what) {
   return absl::InvalidArgumentError(absl::StrCat("model.matrix_factorization.", key, ": ", what));
 }
 
-constexpr float kInitialStddev = 0.01f;
+constexpr float kInitialStddev = 0.05f;
 
 }  // namespace
 

@@ -1,0 +1,104 @@
+#include "tests/common/graph/op_cases.h"
+
+namespace mu {
+namespace {
+
+void AddSourceCases(OpCases& cases) {
+  pb::TensorProto torn = Tensor::Scalar<float>(1).ToProto();
+  torn.set_data("abc");
+  NamedAttr torn_value{"value", {}};
+  *torn_value.second.mutable_tensor() = torn;
+  const Tensor three = Tensor::Of<int32_t>({3}, {1, 2, 3});
+  cases["constant"] = {Accepts({}, {Value(three)}, {I32({3})}), Refuses({}, {}, "lacks attribute \"value\""),
+                       Refuses({}, {torn_value}, "3 bytes"),
+                       Refuses({F32({})}, {Value(three)}, "takes 0 inputs")};
+  cases["arg"] = {Accepts({}, {Int("index", 0), Type(kInt64)}, {I64({})}),
+                  Refuses({}, {Int("index", -1), Type(kInt64)}, "negative"),
+                  Refuses({}, {Int("index", 0)}, "lacks attribute \"dtype\"")};
+  cases["worker_index"] = {Accepts({}, {}, {I64({})}), Refuses({I64({})}, {}, "takes 0 inputs")};
+  cases["batch_column"] = {
+      Accepts({}, {Text("column", "x"), Type(kFloat32), Dims({-1, 13})}, {F32({-1, 13})}),
+      Refuses({}, {Text("column", ""), Type(kFloat32), Dims({-1})}, "is empty"),
+      Refuses({}, {Text("column", "x"), Type(kFloat32), Dims({})}, "at least one axis"),
+      Refuses({}, {Text("column", "x"), Type(kFloat32), Dims({-2})}, "cannot be")};
+  cases["variable_read"] = {
+      Accepts({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({2, 3})}, {F32({2, 3})}),
+      Refuses({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({-1})}, "unknown size"),
+      Refuses({}, {Text("variable", "w"), Type(kFloat32), Dims({1})}, "lacks attribute \"id\"")};
+}
+
+void AddUpdateCases(OpCases& cases) {
+  const NamedAttr name = Text("variable", "w");
+  const NamedAttr id = Int("id", 3);
+  cases["assign_add"] = {Accepts({I64({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, {}),
+                         Accepts({F32({-1, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
+                         Refuses({F32({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, "but variable \"w\" is"),
+                         Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is"),
+                         Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({-1})}, "unknown size"),
+                         Refuses({Bool({3})}, {name, id, Type(kBool), Dims({3})}, "delta must be float32")};
+  cases["apply_gradient"] = {
+      Accepts({F32({2, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
+      Refuses({I64({2})}, {name, id, Type(kInt64), Dims({2})}, "the gradient must be float32"),
+      Refuses({F32({2, 4})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is")};
+}
+
+void AddTableCases(OpCases& cases) {
+  const NamedAttr name = Text("table", "t");
+  const NamedAttr id = Int("id", 1);
+  const NamedAttr rows = Int("rows", 100);
+  const NamedAttr dim = Int("dim", 8);
+  const NamedAttr sum = Text("combiner", "sum");
+  const NamedAttr mean = Text("combiner", "mean");
+  cases["embedding_lookup"] = {
+      Accepts({I64({-1})}, {name, id, rows, dim}, {F32({-1, 8})}),
+      Accepts({I32({-1, 1})}, {name, id, rows, dim}, {F32({-1, 1, 8})}),
+      Accepts({I64({-1}), I32({-1})}, {name, id, rows, dim, sum}, {F32({-1, 8})}),
+      Accepts({I64({-1}), I32({5}), F32({-1})}, {name, id, rows, dim, mean}, {F32({4, 8})}),
+      Refuses({F32({-1})}, {name, id, rows, dim}, "ids must be int32 or int64"),
+      Refuses({I64({-1}), I32({-1})}, {name, id, rows, dim}, "takes ids only"),
+      Refuses({I64({-1})}, {name, id, rows, dim, sum}, "values, splits"),
+      Refuses({I64({-1, 2}), I32({-1})}, {name, id, rows, dim, sum}, "values must have 1 axis"),
+      Refuses({I64({-1}), I64({-1})}, {name, id, rows, dim, sum}, "splits must be int32"),
+      Refuses({I64({-1}), I32({0})}, {name, id, rows, dim, sum}, "batch + 1"),
+      Refuses({I64({3}), I32({2}), F32({4})}, {name, id, rows, dim, sum}, "shape of values"),
+      Refuses({I64({-1})}, {name, id, rows, dim, Text("combiner", "max")}, "none, sum or mean"),
+      Refuses({I64({-1})}, {name, id, rows, Int("dim", 0)}, "cannot have 100 rows of 0")};
+  cases["embedding_gradient"] = {
+      Accepts({I64({-1}), F32({-1, 8})}, {name, id, rows, dim}, {}),
+      Accepts({I64({-1}), I32({5}), F32({-1}), F32({4, 8})}, {name, id, rows, dim, mean}, {}),
+      Refuses({I64({-1}), F32({-1, 7})}, {name, id, rows, dim}, "differ"),
+      Refuses({I64({-1}), I64({-1, 8})}, {name, id, rows, dim}, "the gradient must be float32"),
+      Refuses({I64({-1})}, {name, id, rows, dim}, "takes 2 to 4 inputs")};
+  cases["unique"] = {Accepts({I64({-1, 2}), I32({7})}, {}, {I64({-1}), I32({-1, 2}), I32({7})}),
+                     Refuses({}, {}, "at least 1"), Refuses({F32({3})}, {}, "ids must be int32")};
+  cases["pull_rows"] = {Accepts({I64({-1})}, {name, id, rows, dim}, {F32({-1, 8})}),
+                        Refuses({I32({-1})}, {name, id, rows, dim}, "ids must be int64"),
+                        Refuses({I64({-1, 1})}, {name, id, rows, dim}, "1 axis"),
+                        Refuses({I64({-1})}, {name, id, Int("rows", 0), dim}, "cannot have")};
+  cases["push_rows"] = {Accepts({I64({-1}), F32({-1, 8})}, {name, id, rows, dim}, {}),
+                        Refuses({I64({-1}), F32({-1, 9})}, {name, id, rows, dim}, "differ"),
+                        Refuses({I64({-1}), I64({-1, 8})}, {name, id, rows, dim}, "must be float32")};
+  cases["segment_combine"] = {
+      Accepts({F32({-1, 8}), I32({-1}), I32({-1})}, {sum}, {F32({-1, 8})}),
+      Accepts({F32({-1, 8}), I32({9}), I32({4}), F32({9})}, {mean}, {F32({3, 8})}),
+      Refuses({F32({-1, 8}), I64({-1}), I32({-1})}, {sum}, "positions must be int32"),
+      Refuses({F32({8}), I32({-1}), I32({-1})}, {sum}, "rows must have 2 axes"),
+      Refuses({F32({-1, 8}), I32({-1}), I32({-1})}, {Text("combiner", "none")}, "sum or mean"),
+      Refuses({F32({-1, 8}), I32({-1}), I32({-1})}, {}, "lacks attribute \"combiner\"")};
+  cases["segment_combine_grad"] = {
+      Accepts({F32({-1, 8}), I32({-1}), I32({-1}), F32({-1, 8})}, {sum}, {F32({-1, 8})}),
+      Accepts({F32({3, 8}), I32({9}), I32({4}), F32({5, 8}), F32({9})}, {mean}, {F32({5, 8})}),
+      Refuses({F32({3, 7}), I32({9}), I32({4}), F32({5, 8})}, {mean}, "differ"),
+      Refuses({F32({2, 8}), I32({9}), I32({4}), F32({5, 8})}, {mean}, "differ"),
+      Refuses({I32({3, 8}), I32({9}), I32({4}), F32({5, 8})}, {mean}, "dy must be float32")};
+}
+
+}  // namespace
+
+void AddParameterCases(OpCases& cases) {
+  AddSourceCases(cases);
+  AddUpdateCases(cases);
+  AddTableCases(cases);
+}
+
+}  // namespace mu
