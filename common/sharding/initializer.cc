@@ -60,7 +60,7 @@ absl::Status CheckInitializer(const pb::InitializerProto& initializer, DType dty
       absl::StrCat("a random initializer needs type float32, not ", DTypeName(dtype), "; use a constant"));
 }
 
-Initializer::Initializer(const pb::InitializerProto& proto, const std::string& name)
+RowInitializer::RowInitializer(const pb::InitializerProto& proto, const std::string& name)
     : key_(HashCombine(proto.seed(), HashString(name))) {
   switch (proto.kind_case()) {
     case pb::InitializerProto::kConstant:
@@ -82,7 +82,7 @@ Initializer::Initializer(const pb::InitializerProto& proto, const std::string& n
   }
 }
 
-void Initializer::FillRow(uint64_t row, float* out, size_t columns) const {
+void RowInitializer::FillRow(uint64_t row, float* out, size_t columns) const {
   const uint64_t row_key = HashCombine(key_, row);
   switch (kind_) {
     case Kind::kConstant:

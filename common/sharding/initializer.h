@@ -17,11 +17,11 @@ namespace mu {
 // INVALID_ARGUMENT if the initializer does not fit the type (random integers) or its numbers are not finite.
 absl::Status CheckInitializer(const muster::InitializerProto& initializer, muster::DType dtype);
 
-class Initializer {
+class RowInitializer {
  public:
-  Initializer() = default;  // zeros
+  RowInitializer() = default;  // zeros
   // `name` is the variable's or the table's.
-  Initializer(const muster::InitializerProto& proto, const std::string& name);
+  RowInitializer(const muster::InitializerProto& proto, const std::string& name);
 
   // Columns 0 .. columns-1 of a row. A variable's row is its index on axis 0, its columns are the rest, flat.
   void FillRow(uint64_t row, float* out, size_t columns) const;

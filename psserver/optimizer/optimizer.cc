@@ -43,7 +43,7 @@ void Adagrad(float* value, float* accumulator, const float* gradient, size_t n, 
 
 }  // namespace
 
-Optimizer::Optimizer(const muster::OptimizerProto& proto) {
+RowOptimizer::RowOptimizer(const muster::OptimizerProto& proto) {
   switch (proto.kind_case()) {
     case muster::OptimizerProto::kSgd:
       kind_ = Kind::kSgd;
@@ -60,7 +60,7 @@ Optimizer::Optimizer(const muster::OptimizerProto& proto) {
   }
 }
 
-void Optimizer::Apply(float* value, float* slots, const float* gradient, size_t n) const {
+void RowOptimizer::Apply(float* value, float* slots, const float* gradient, size_t n) const {
   switch (kind_) {
     case Kind::kSgd:
       Sgd(value, gradient, n, learning_rate_);

@@ -12,10 +12,10 @@
 
 namespace mu {
 
-class Optimizer {
+class RowOptimizer {
  public:
-  Optimizer() = default;  // takes no gradients
-  explicit Optimizer(const muster::OptimizerProto& proto);
+  RowOptimizer() = default;  // takes no gradients
+  explicit RowOptimizer(const muster::OptimizerProto& proto);
 
   bool takes_gradients() const { return kind_ != Kind::kNone; }
   uint32_t slots() const { return kind_ == Kind::kAdagrad ? 1 : 0; }

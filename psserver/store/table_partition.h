@@ -24,8 +24,8 @@ struct TableDefinition {
   explicit TableDefinition(const muster::TableProto& table);
 
   const muster::TableProto proto;
-  const Initializer initializer;
-  const Optimizer optimizer;
+  const RowInitializer initializer;
+  const RowOptimizer optimizer;
   const size_t dim;
   const size_t stride;  // floats of a row with its slots
 

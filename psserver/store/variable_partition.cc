@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
   MU_ASSIGN_OR_RETURN(result->memory_,
                       ZeroMemory::Allocate(value_bytes + definition->optimizer.slots() * result->value_bytes_));
   char* data = result->memory_.data();
-  const Initializer initializer(definition->proto.initializer(), definition->proto.name());
+  const RowInitializer initializer(definition->proto.initializer(), definition->proto.name());
   if (definition->proto.dtype() == kFloat32) {
     result->slots_ = reinterpret_cast<float*>(data + value_bytes);
     for (uint32_t s = 0; s < definition->optimizer.slots(); ++s) {

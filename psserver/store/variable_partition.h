@@ -20,7 +20,7 @@ struct VariableDefinition {
   explicit VariableDefinition(const muster::VariableProto& variable);
 
   const muster::VariableProto proto;
-  const Optimizer optimizer;
+  const RowOptimizer optimizer;
   const RowLayout layout;
 
   int64_t RowsOf(uint32_t partition) const;

@@ -1,0 +1,32 @@
+// What the three ways of launching share.
+#pragma once
+
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/launch/launch.h"
+
+namespace mu {
+
+inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(const ClusterOptions& options,
+                                                                      std::unique_ptr<Transport> transport) {
+  if (options.workers < 1 || options.ps < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ",
+                                                   options.workers, " and ", options.ps));
+  }
+  Coordinator::Options full;
+  full.runtime.listen = options.listen;
+  full.runtime.job_name = options.name;
+  full.runtime.servers = static_cast<uint32_t>(options.ps);
+  full.runtime.in_flight = options.functions_in_flight;
+  full.runtime.queue_bound = options.queue_bound;
+  full.runtime.heartbeat = options.heartbeat;
+  full.runtime.timeout = options.member_timeout;
+  full.job_dir = options.job_dir;
+  full.seed = options.seed;
+  full.default_optimizer = options.default_optimizer;
+  full.start_timeout = options.start_timeout;
+  return Coordinator::Create(std::move(full), std::move(transport));
+}
+
+}  // namespace mu

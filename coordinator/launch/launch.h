@@ -1,0 +1,46 @@
+// Brings up a cluster and hands out its coordinator; the same program runs on any of them.
+//
+//   MU_ASSIGN_OR_RETURN(auto c, mu::Local({.workers = 2, .ps = 2}));
+//
+// Destroying the coordinator ends what was started for it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu {
+
+struct ClusterOptions {
+  int workers = 1;
+  int ps = 1;
+  std::string name = "job";
+  std::string job_dir = "";  // logs, checkpoints, epochs; Local: default ./runs/NAME-TIME
+  uint64_t seed = 1;
+  std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
+  int functions_in_flight = 2;                                // per worker
+  size_t queue_bound = 1000;                                  // functions that may wait
+  std::string listen = "";      // Connect: host:port at which daemons register; Local: default any port of loopback
+  bool insecure = false;        // Connect: listen off loopback without TLS
+  std::string binary_dir = "";  // Local: where `worker` and `psserver` are; default: beside this program
+  bool restart_workers = true;  // Local: a worker that ends is started again
+  absl::Duration start_timeout = absl::Seconds(60);
+  absl::Duration heartbeat = absl::Milliseconds(250);
+  absl::Duration member_timeout = absl::Seconds(10);  // silence after which a daemon counts as lost
+};
+
+// The whole cluster in this process, over real gRPC on loopback. For tests and first steps.
+absl::StatusOr<std::unique_ptr<Coordinator>> InProcess(ClusterOptions options);
+
+// Real processes on this machine, supervised. NOT_FOUND if the daemons' programs are missing; UNAVAILABLE with its last
+// lines if one cannot start.
+absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options);
+
+// Waits for `workers` and `ps` daemons that were started with --coordinator=`listen`.
+absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options);
+
+}  // namespace mu

@@ -1,0 +1,72 @@
+#include <unistd.h>
+
+#include <climits>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/client/daemon.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "coordinator/launch/cluster_options.h"
+#include "coordinator/launch/launch.h"
+#include "coordinator/launch/local_daemons.h"
+
+namespace mu {
+namespace {
+
+std::string FolderOfThisProgram() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length <= 0) return ".";
+  const std::string program(path, static_cast<size_t>(length));
+  return program.substr(0, program.rfind('/'));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
+  if (options.job_dir.empty()) {
+    options.job_dir = absl::StrCat(
+        "runs/", options.name, "-", absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()), "-", getpid());
+  }
+  MU_ASSIGN_OR_RETURN(options.job_dir, AbsolutePath(options.job_dir));
+  MU_RETURN_IF_ERROR(MakeDirectories(options.job_dir + "/logs"));
+  if (options.binary_dir.empty()) options.binary_dir = FolderOfThisProgram();
+  if (options.listen.empty()) options.listen = "127.0.0.1:0";
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, CreateCoordinator(options, NewGrpcTransport()));
+  LocalDaemonsOptions daemons;
+  daemons.binary_dir = options.binary_dir;
+  daemons.workers = options.workers;
+  daemons.ps = options.ps;
+  daemons.coordinator = coordinator->address();
+  daemons.log_dir = options.job_dir + "/logs";
+  daemons.cache_dir = options.job_dir + "/cache";
+  daemons.restart_workers = options.restart_workers;
+  Runtime* const runtime = &coordinator->runtime();
+  daemons.died = [runtime](int64_t pid, const std::string& message) { runtime->DaemonDied(pid, message); };
+  daemons.cannot_start = [runtime](absl::Status error) {
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_MACHINE);
+    runtime->Fail(WithDetail(std::move(error), detail));
+  };
+  MU_ASSIGN_OR_RETURN(std::shared_ptr<LocalDaemons> processes, LocalDaemons::Start(std::move(daemons)));
+  for (const auto& process : processes->Processes()) MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
+  coordinator->OwnEnvironment(std::move(processes));
+  MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
+  return coordinator;
+}
+
+absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options) {
+  if (options.listen.empty()) {
+    return absl::InvalidArgumentError("a cluster's coordinator needs an address for its daemons to register at (listen)");
+  }
+  if (!IsLoopback(options.listen) && !options.insecure) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.listen, " is not loopback and calls are not encrypted yet; say --insecure if the network is trusted"));
+  }
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, CreateCoordinator(options, NewGrpcTransport()));
+  MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
+  return coordinator;
+}
+
+}  // namespace mu
