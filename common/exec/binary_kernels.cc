@@ -115,9 +115,22 @@ class BinaryKernel : public Kernel {
   bool MayOverwrite(int) const override { return sizeof(T) == sizeof(R); }
 };
 
+// Its inputs have one shape: a gradient is never broadcast.
+class ReluGradKernel : public BinaryKernel<ReluGrad, float, float> {
+ public:
+  absl::Status Run(KernelContext& context) const override {
+    const Shape& dy = context.input(0).shape;
+    const Shape& y = context.input(1).shape;
+    if (dy != y) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("dy of shape ", dy.ToString(), " but y of shape ", y.ToString()));
+    }
+    return BinaryKernel::Run(context);
+  }
+};
+
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeArithmetic(const NodeSpec& spec) {
-  KernelPtr kernel;
   switch (spec.inputs[0].dtype) {
     case kFloat32:
       return KernelPtr(new BinaryKernel<Op, float, float>());
@@ -135,6 +148,8 @@ absl::StatusOr<KernelPtr> MakeFloat(const NodeSpec& spec) {
   if (spec.inputs[0].dtype != kFloat32) return NoKernel(spec);
   return KernelPtr(new BinaryKernel<Op, float, float>());
 }
+
+absl::StatusOr<KernelPtr> MakeReluGrad(const NodeSpec&) { return KernelPtr(new ReluGradKernel()); }
 
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeComparison(const NodeSpec& spec) {
@@ -157,7 +172,7 @@ void RegisterBinaryKernels(KernelTable& table) {
   table.Add("minimum", MakeArithmetic<Minimum>);
   table.Add("greater", MakeComparison<Greater>);
   table.Add("equal", MakeComparison<Equal>);
-  table.Add("relu_grad", MakeFloat<ReluGrad>);
+  table.Add("relu_grad", MakeReluGrad);
 }
 
 }  // namespace mu

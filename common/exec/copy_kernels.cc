@@ -19,6 +19,9 @@ void CopyRuns(char* to, int64_t to_stride, const char* from, int64_t from_stride
   } else if (width == 64) {
     for (int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride)
       std::memcpy(to, from, 64);
+  } else if (width == 8) {
+    for (int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride)
+      std::memcpy(to, from, 8);
   } else if (width == 4) {
     for (int64_t i = 0; i < rows; ++i, to += to_stride, from += from_stride)
       std::memcpy(to, from, 4);

@@ -1,0 +1,261 @@
+// Every kernel against a plain loop, and what kernels refuse.
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "common/base/hash.h"
+#include "common/exec/kernel_table.h"
+#include "tests/common/exec/op_cases.h"
+#include "tests/common/exec/op_reference.h"
+#include "tests/common/exec/run_op.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::CaseMakers;
+using ::mu::testing::Dense;
+using ::mu::testing::IntAttr;
+using ::mu::testing::IntsAttr;
+using ::mu::testing::OpCase;
+using ::mu::testing::References;
+using ::mu::testing::RunOp;
+using ::mu::testing::StatusIs;
+using ::mu::testing::StringAttr;
+using ::mu::testing::TypeAttr;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// Ops that the executor itself carries out; executor_test.cc runs each of them.
+const std::set<std::string>& OpsOfTheExecutor() {
+  static const auto* const ops = new std::set<std::string>{
+      "constant",  "arg",       "worker_index",   "batch_column", "variable_read",
+      "pull_rows", "push_rows", "apply_gradient", "assign_add",
+  };
+  return *ops;
+}
+
+TEST(KernelTableTest, EveryOpThatCanBeRunHasAKernelAPlainLoopAndCases) {
+  for (const OpDef* def : AllOps().All()) {
+    const bool runs = !def->traced_only && OpsOfTheExecutor().count(def->name) == 0;
+    EXPECT_EQ(AllKernels().Find(def->name) != nullptr, runs) << "kernel of " << def->name;
+    EXPECT_EQ(References().count(def->name) > 0, runs) << "plain loop of " << def->name;
+    EXPECT_EQ(CaseMakers().count(def->name) > 0, runs) << "cases of " << def->name;
+  }
+}
+
+std::string Describe(const OpCase& c) {
+  std::string text;
+  for (const Dense& input : c.inputs) {
+    text += " " + TensorSpec{input.dtype, Shape(input.shape)}.ToString();
+  }
+  for (const auto& [name, value] : c.attrs) text += " " + name + "=" + value.ShortDebugString();
+  return text;
+}
+
+// The inputs' shapes with some sizes unknown, as they are in graphs that read batches.
+std::vector<Shape> HideSizes(SplitMix& random, const OpCase& c) {
+  std::vector<Shape> shapes;
+  for (const Dense& input : c.inputs) {
+    Shape shape(input.shape);
+    for (int i = 0; i < shape.rank(); ++i) {
+      if (random.Below(3) == 0) shape[i] = kUnknownDim;
+    }
+    shapes.push_back(shape);
+  }
+  return shapes;
+}
+
+void ExpectClose(const Tensor& tensor, const Dense& expected) {
+  const Dense actual = testing::ToDense(tensor);
+  ASSERT_EQ(actual.dtype, expected.dtype);
+  ASSERT_EQ(actual.shape, expected.shape);
+  for (size_t i = 0; i < actual.values.size(); ++i) {
+    const double wanted = expected.values[i];
+    const double tolerance = actual.dtype == kFloat32 ? 2e-5 * (1 + std::abs(wanted)) : 0;
+    ASSERT_NEAR(actual.values[i], wanted, tolerance)
+        << "element " << i << " of " << actual.values.size();
+  }
+}
+
+class KernelTest : public ::testing::TestWithParam<std::string> {};
+
+TEST_P(KernelTest, DoesWhatThePlainLoopDoes) {
+  const std::string& op = GetParam();
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    SplitMix random(seed);
+    const OpCase c = CaseMakers().at(op)(random);
+    SCOPED_TRACE(op + Describe(c) + " seed " + std::to_string(seed));
+    std::vector<Tensor> inputs;
+    for (const Dense& input : c.inputs) inputs.push_back(testing::ToTensor(input));
+    const bool hide = random.Below(2) == 0;
+    const auto results =
+        RunOp(op, inputs, c.attrs, hide ? HideSizes(random, c) : std::vector<Shape>());
+    MU_ASSERT_OK(results.status());
+    muster::NodeProto node;
+    for (const auto& [name, value] : c.attrs) (*node.mutable_attrs())[name] = value;
+    const std::vector<Dense> expected =
+        References().at(op)(c.inputs, AllOps().Find(op)->Read(node.attrs()));
+    ASSERT_EQ(results->size(), expected.size());
+    for (size_t i = 0; i < expected.size(); ++i) {
+      ExpectClose((*results)[i], expected[i]);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
+std::vector<std::string> OpsWithCases() {
+  std::vector<std::string> ops;
+  for (const auto& [op, maker] : CaseMakers()) ops.push_back(op);
+  return ops;
+}
+INSTANTIATE_TEST_SUITE_P(All, KernelTest, ::testing::ValuesIn(OpsWithCases()),
+                         [](const auto& info) { return info.param; });
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInf = std::numeric_limits<float>::infinity();
+
+TEST(KernelEdgeTest, NansAreNotLost) {
+  const Tensor x = Tensor::Of<float>({2}, {kNan, 1});
+  const Tensor y = Tensor::Of<float>({2}, {2, kNan});
+  for (const char* op : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt", "square", "negate"}) {
+    const auto result = RunOp(op, {x});
+    MU_ASSERT_OK(result.status());
+    EXPECT_TRUE(std::isnan((*result)[0].data<float>()[0])) << op;
+    EXPECT_FALSE(std::isnan((*result)[0].data<float>()[1])) << op;
+  }
+  for (const char* op :
+       {"add", "subtract", "multiply", "divide", "maximum", "minimum", "sigmoid_cross_entropy"}) {
+    const auto result = RunOp(op, {x, y});
+    MU_ASSERT_OK(result.status());
+    EXPECT_TRUE(std::isnan((*result)[0].data<float>()[0])) << op;
+    EXPECT_TRUE(std::isnan((*result)[0].data<float>()[1])) << op;
+  }
+}
+
+TEST(KernelEdgeTest, FarTailsAreExactOrInfinite) {
+  const Tensor x = Tensor::Of<float>({6}, {-200, -88, 89, 200, -kInf, kInf});
+  auto result = RunOp("exp", {x});
+  MU_ASSERT_OK(result.status());
+  const float* const e = (*result)[0].data<float>();
+  EXPECT_EQ(e[0], 0);
+  EXPECT_NEAR(e[1] / std::exp(-88.0), 1, 1e-5);
+  EXPECT_EQ(e[2], kInf);
+  EXPECT_EQ(e[3], kInf);
+  EXPECT_EQ(e[4], 0);
+  EXPECT_EQ(e[5], kInf);
+  result = RunOp("sigmoid", {x});
+  MU_ASSERT_OK(result.status());
+  EXPECT_THAT((*result)[0].flat<float>().subspan(2), ElementsAre(1, 1, 0, 1));
+  result = RunOp("tanh", {x});
+  MU_ASSERT_OK(result.status());
+  EXPECT_THAT((*result)[0].flat<float>(), ElementsAre(-1, -1, 1, 1, -1, 1));
+  result = RunOp("log", {Tensor::Of<float>({3}, {0, -1, kInf})});
+  MU_ASSERT_OK(result.status());
+  EXPECT_EQ((*result)[0].data<float>()[0], -kInf);
+  EXPECT_TRUE(std::isnan((*result)[0].data<float>()[1]));
+  EXPECT_EQ((*result)[0].data<float>()[2], kInf);
+}
+
+TEST(KernelEdgeTest, AValueDoesNotDependOnItsPlace) {
+  // The last elements of a tensor take another path through the loops; the bits must be the same.
+  SplitMix random(5);
+  Tensor x(kFloat32, {64});
+  for (float& value : absl::MakeSpan(x.data<float>(), 64))
+    value = static_cast<float>(8 * random.Unit() - 4);
+  for (const char* op : {"exp", "tanh", "sigmoid", "square", "relu"}) {
+    const auto whole = RunOp(op, {x});
+    MU_ASSERT_OK(whole.status());
+    for (int64_t n = 1; n < 20; ++n) {
+      for (int64_t begin = 0; begin < 5; ++begin) {
+        Tensor part = Tensor::Of<float>({n}, x.flat<float>().subspan(begin, n));
+        const auto result = RunOp(op, {part});
+        MU_ASSERT_OK(result.status());
+        EXPECT_EQ((*result)[0].flat<float>(), (*whole)[0].flat<float>().subspan(begin, n)) << op;
+      }
+    }
+  }
+}
+
+TEST(KernelEdgeTest, CastsSaturateFloatsAndWrapIntegers) {
+  auto cast = [](const Tensor& x, DType to) {
+    return (*RunOp("cast", {x}, {{"dtype", TypeAttr(to)}}))[0];
+  };
+  const Tensor floats = Tensor::Of<float>({5}, {3e9f, -3e9f, kNan, -1.75f, kInf});
+  EXPECT_THAT(cast(floats, kInt32).flat<int32_t>(),
+              ElementsAre(INT32_MAX, INT32_MIN, 0, -1, INT32_MAX));
+  EXPECT_THAT(cast(floats, kInt64).flat<int64_t>(),
+              ElementsAre(3000000000, -3000000000, 0, -1, std::numeric_limits<int64_t>::max()));
+  EXPECT_THAT(cast(floats, kUInt8).flat<uint8_t>(), ElementsAre(255, 0, 0, 0, 255));
+  EXPECT_THAT(cast(floats, kBool).flat<bool>(), ElementsAre(true, true, true, true, true));
+  const Tensor integers = Tensor::Of<int64_t>({3}, {257, -1, (int64_t{1} << 32) + 5});
+  EXPECT_THAT(cast(integers, kUInt8).flat<uint8_t>(), ElementsAre(1, 255, 5));
+  EXPECT_THAT(cast(integers, kInt32).flat<int32_t>(), ElementsAre(257, -1, 5));
+}
+
+TEST(KernelEdgeTest, IntegersWrapAround) {
+  const Tensor big = Tensor::Of<int32_t>({1}, {INT32_MAX}), one = Tensor::Of<int32_t>({1}, {1});
+  EXPECT_EQ(*(*RunOp("add", {big, one}))[0].data<int32_t>(), INT32_MIN);
+  EXPECT_EQ(*(*RunOp("multiply", {big, big}))[0].data<int32_t>(), 1);
+  EXPECT_EQ(*(*RunOp("negate", {Tensor::Of<int32_t>({1}, {INT32_MIN})}))[0].data<int32_t>(),
+            INT32_MIN);
+  EXPECT_EQ(*(*RunOp("reduce_sum", {Tensor::Of<int32_t>({2}, {INT32_MAX, 1})}))[0].data<int32_t>(),
+            INT32_MIN);
+}
+
+TEST(KernelRefusalTest, SizesAreCheckedAgainAtRunTime) {
+  const Shape unknown({kUnknownDim, kUnknownDim});
+  const Tensor a(kFloat32, {2, 3}), b(kFloat32, {4, 5});
+  for (const char* op : {"add", "matmul", "sigmoid_cross_entropy", "mean_squared_error",
+                         "relu_grad", "reduce_to_like", "broadcast_like", "reshape_like"}) {
+    const auto result = RunOp(op, {a, b}, {}, {unknown, unknown});
+    EXPECT_THAT(result, testing::HasCode(absl::StatusCode::kInvalidArgument)) << op;
+  }
+  EXPECT_THAT(RunOp("concat", {a, b}, {{"axis", IntAttr(1)}}, {unknown, unknown}),
+              testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(
+      RunOp("slice", {a}, {{"begin", IntsAttr({0, 2})}, {"size", IntsAttr({2, 2})}}, {unknown}),
+      testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(RunOp("slice_grad", {a, b}, {{"begin", IntsAttr({3, 0})}}, {unknown, unknown}),
+              testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(RunOp("concat_piece", {b, a, a}, {{"axis", IntAttr(1)}, {"index", IntAttr(0)}},
+                    {unknown, unknown, unknown}),
+              testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(RunOp("reshape", {a}, {{"shape", testing::ShapeAttr({5, -1})}}, {unknown}),
+              testing::HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(KernelRefusalTest, IndicesOutsideAreNamed) {
+  const Tensor x(kFloat32, {3, 2});
+  for (const int64_t index : {-1, 3}) {
+    const Tensor indices = Tensor::Of<int64_t>({2}, {1, index});
+    EXPECT_THAT(
+        RunOp("gather", {x, indices}),
+        StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("index " + std::to_string(index))));
+    EXPECT_THAT(
+        RunOp("gather_grad", {Tensor(kFloat32, {2, 2}), indices, x}),
+        StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("index " + std::to_string(index))));
+  }
+}
+
+TEST(KernelRefusalTest, BadBagsAreRefused) {
+  const Tensor rows(kFloat32, {3, 2});
+  const Tensor positions = Tensor::Of<int32_t>({2}, {0, 2});
+  const testing::GraphMaker::Attrs attrs = {{"combiner", StringAttr("sum")}};
+  for (const std::vector<int32_t>& splits :
+       {std::vector<int32_t>{1, 2}, {0, 1}, {0, 3, 2}, {0, 2, 1, 2}, {0, -1, 2}, {0, 5}}) {
+    const Tensor tensor = Tensor::Of<int32_t>({static_cast<int64_t>(splits.size())}, splits);
+    EXPECT_THAT(RunOp("segment_combine", {rows, positions, tensor}, attrs),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("splits")));
+  }
+  const Tensor splits = Tensor::Of<int32_t>({2}, {0, 2});
+  EXPECT_THAT(RunOp("segment_combine", {rows, Tensor::Of<int32_t>({2}, {0, 3}), splits}, attrs),
+              testing::HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(
+      RunOp("segment_combine_grad",
+            {Tensor(kFloat32, {1, 2}), Tensor::Of<int32_t>({2}, {-1, 0}), splits, rows}, attrs),
+      testing::HasCode(absl::StatusCode::kOutOfRange));
+}
+
+}  // namespace
+}  // namespace mu
