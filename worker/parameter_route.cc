@@ -21,11 +21,12 @@ bool SameServers(const muster::RoutingProto& a, const muster::RoutingProto& b) {
 
 }  // namespace
 
-ParameterRoute::ParameterRoute(Transport* transport)
+ParameterRoute::ParameterRoute(Transport* transport, RetryPolicy policy)
     : connect_([transport](const std::string& address) { return transport->Connect(address); }),
+      policy_(policy),
       routing_(std::make_shared<muster::RoutingProto>()) {
   MutexLock lock(&mutex_);
-  current_.client = std::make_shared<PsClient>(connect_);
+  current_.client = std::make_shared<PsClient>(connect_, policy_);
 }
 
 absl::Status ParameterRoute::Update(const muster::RoutingProto& routing) {
@@ -49,7 +50,7 @@ void ParameterRoute::Clear() {
   const uint64_t version = current_.servers_version + 1;
   current_ = {};
   current_.servers_version = version;
-  current_.client = std::make_shared<PsClient>(connect_);
+  current_.client = std::make_shared<PsClient>(connect_, policy_);
 }
 
 void ParameterRoute::SetLowWater(uint64_t low_water) {

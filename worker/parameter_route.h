@@ -17,7 +17,7 @@ namespace mu {
 
 class ParameterRoute {
  public:
-  explicit ParameterRoute(Transport* transport);
+  ParameterRoute(Transport* transport, RetryPolicy policy);
 
   // Takes the routing; an older one than the one here is ignored. INVALID_ARGUMENT if it is not sane.
   absl::Status Update(const muster::RoutingProto& routing);
@@ -45,6 +45,7 @@ class ParameterRoute {
 
  private:
   const PsClient::Connect connect_;
+  const RetryPolicy policy_;
   mutable Mutex mutex_;
   Snapshot current_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const muster::RoutingProto> routing_ ABSL_GUARDED_BY(mutex_);

@@ -29,7 +29,7 @@ absl::Status HandedBack(absl::Status status, pb::ErrorKind kind) {
 WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
     : telemetry_(options.telemetry),
       datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes, options.threads}),
-      route_(transport),
+      route_(transport, options.servers),
       runner_(&datasets_.leases(), &route_, options.telemetry),
       queue_([this](FunctionRun& run) { runner_.Execute(run); }) {
   runner_.SetIndex(options.index);

@@ -31,6 +31,7 @@ struct WorkerOptions {
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   int threads = 1;                            // that read ahead
+  RetryPolicy servers = {};                   // of calls to the parameter servers
   Telemetry* telemetry = &Telemetry::Process();
 };
 
