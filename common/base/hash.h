@@ -22,7 +22,8 @@ constexpr uint64_t HashCombine(uint64_t a, uint64_t b) {
 
 // Uniform in (0, 1) from the top 53 bits.
 constexpr double UnitDouble(uint64_t x) {
-  return (static_cast<double>(x >> 11) + 0.5) / 9007199254740992.0;
+  const double unit = (static_cast<double>(x >> 11) + 0.5) / 9007199254740992.0;
+  return unit < 1.0 ? unit : 1.0 - 1.0 / 9007199254740992.0;  // the largest would round to 1
 }
 
 // A 64-bit hash of bytes: stable over time, used for hashing text to buckets and for fingerprints. Not for security.

@@ -1,0 +1,127 @@
+#include "common/obs/log.h"
+
+#include <gmock/gmock.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string Contents(const std::string& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+struct Log : ::testing::Test {
+  ~Log() override {
+    std::remove(path.c_str());
+    MU_EXPECT_OK(InitLogging({.crash_handler = false}));
+  }
+  const std::string path =
+      absl::StrCat(::testing::TempDir(), "log_test_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
+  MU_ASSERT_OK(InitLogging({.role = "worker 3", .file = path, .to_stderr = false, .crash_handler = false}));
+  MU_LOG(INFO, "pulled {} rows in {}", 12, absl::Milliseconds(5));
+  MU_LOG(WARN, "{} and {}", absl::string_view("text"), absl::NotFoundError("no file"));
+  MU_LOG(ERROR, "of {}", WorkerId(4));
+  MU_LOG(DEBUG, "not this");
+  const std::string text = Contents(path);
+  EXPECT_THAT(text, HasSubstr(" I worker 3: pulled 12 rows in 5ms\n"));
+  EXPECT_THAT(text, HasSubstr(" W worker 3: text and NOT_FOUND: no file [log_test.cc:"));
+  EXPECT_THAT(text, HasSubstr(" E worker 3: of 4 [log_test.cc:"));
+  EXPECT_THAT(text, Not(HasSubstr("not this")));
+}
+
+TEST_F(Log, SecondInitAppendsAndLevelsHold) {
+  for (const LogSeverity level : {LogSeverity::DEBUG, LogSeverity::ERROR}) {
+    MU_ASSERT_OK(InitLogging({.file = path, .level = level, .to_stderr = false, .crash_handler = false}));
+    MU_LOG(DEBUG, "fine {}", 1);
+    MU_LOG(WARN, "warned {}", 2);
+    MU_LOG(ERROR, "failed {}", 3);
+  }
+  FlushLog();
+  const std::vector<std::string> lines = absl::StrSplit(Contents(path), '\n');
+  EXPECT_EQ(lines.size(), 3u + 1u + 1u);
+}
+
+TEST_F(Log, ArgumentsOfSilentLinesAreNotEvaluated) {
+  MU_ASSERT_OK(InitLogging({.level = LogSeverity::OFF, .crash_handler = false}));
+  int evaluated = 0;
+  MU_LOG(ERROR, "{}", ++evaluated);
+  EXPECT_EQ(evaluated, 0);
+}
+
+TEST_F(Log, FileThatCannotBeWrittenIsSaid) {
+  EXPECT_THAT(InitLogging({.file = "/no/such/folder/x.log", .to_stderr = false, .crash_handler = false}),
+              testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder/x.log")));
+}
+
+TEST_F(Log, LastLinesAreKept) {
+  MU_ASSERT_OK(InitLogging({.file = path, .to_stderr = false, .crash_handler = false}));
+  for (int i = 0; i < 2 * kLogRingLines; ++i) MU_LOG(INFO, "line {}", i);
+  const std::vector<std::string> lines = LastLogLines(3);
+  ASSERT_EQ(lines.size(), 3u);
+  EXPECT_THAT(lines[2], HasSubstr(absl::StrCat("I line ", 2 * kLogRingLines - 1)));
+  EXPECT_THAT(lines[0], HasSubstr(absl::StrCat("I line ", 2 * kLogRingLines - 3)));
+  EXPECT_EQ(LastLogLines().size(), static_cast<size_t>(kLogRingLines));
+  EXPECT_EQ(LastLogLines(100000).size(), static_cast<size_t>(kLogRingLines));
+  EXPECT_TRUE(LastLogLines(0).empty());
+  MU_LOG(INFO, "{}", std::string(5000, 'x'));  // longer than the ring's slots: cut there, whole in the file
+  EXPECT_LT(LastLogLines(1)[0].size(), 600u);
+  EXPECT_THAT(Contents(path), HasSubstr(std::string(5000, 'x')));
+}
+
+TEST_F(Log, ManyThreads) {
+  MU_ASSERT_OK(InitLogging({.file = path, .to_stderr = false, .crash_handler = false}));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([] {
+      for (int i = 0; i < 100; ++i) MU_LOG(INFO, "whole line");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  int lines = 0;
+  const std::string text = Contents(path);
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    EXPECT_THAT(std::string(line), ::testing::EndsWith("I whole line"));
+    ++lines;
+  }
+  EXPECT_EQ(lines, 400);
+}
+
+TEST_F(Log, CrashPrintsTheLastLines) {
+  EXPECT_EXIT(
+      {
+        InitLogging({.role = "psserver 1"}).IgnoreError();
+        SetLogSeverity(LogSeverity::OFF);
+        LogLine(LogSeverity::INFO, __FILE__, __LINE__, "the last words");
+        raise(SIGSEGV);
+      },
+      ::testing::KilledBySignal(SIGSEGV), "fatal signal SEGV; the last lines of the log:\n(.|\n)*  .* I the last words");
+}
+
+TEST(LogSeverityTest, Names) {
+  EXPECT_EQ(ParseLogSeverity("warn").value(), LogSeverity::WARN);
+  EXPECT_EQ(ParseLogSeverity("off").value(), LogSeverity::OFF);
+  EXPECT_THAT(ParseLogSeverity("loud"), testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use debug, info")));
+}
+
+}  // namespace
+}  // namespace mu
