@@ -1,0 +1,144 @@
+// What can be found out about a job without starting anything.
+#include <unistd.h>
+
+#include <memory>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/client/daemon.h"
+#include "common/env/file.h"
+#include "common/env/glob.h"
+#include "common/rpc/transport.h"
+#include "coordinator/frontend/model.h"
+#include "coordinator/frontend/model_registry.h"
+#include "coordinator/passes/trace.h"
+#include "coordinator/training/job_data.h"
+#include "coordinator/training/train_job.h"
+
+namespace mu {
+namespace {
+
+// Hands out ids as the coordinator would, without a cluster.
+class PaperFactory : public VariableFactory {
+ public:
+  absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override {
+    VariableSpec full = spec;
+    if (!full.optimizer && full.trainable) full.optimizer = Sgd{.learning_rate = 1.0f};
+    MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
+    MU_RETURN_IF_ERROR(Claim(proto.name()));
+    proto.set_id(next_variable_++);
+    return Variable(std::move(proto));
+  }
+  absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override {
+    EmbeddingTableSpec full = spec;
+    if (!full.optimizer) full.optimizer = Sgd{.learning_rate = 1.0f};
+    MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
+    MU_RETURN_IF_ERROR(Claim(proto.name()));
+    proto.set_id(next_table_++);
+    return EmbeddingTable(std::move(proto));
+  }
+
+ private:
+  absl::Status Claim(const std::string& name) {
+    if (names_.insert(name).second) return absl::OkStatus();
+    return absl::AlreadyExistsError(absl::StrCat("two variables or tables are called '", name, "'"));
+  }
+  std::set<std::string> names_;
+  uint32_t next_variable_ = 0;
+  uint32_t next_table_ = 0;
+};
+
+void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, std::vector<std::string>* problems) {
+  const auto source = DatasetOf(job, purpose);
+  if (!source.ok()) {
+    problems->emplace_back(source.status().message());
+    return;
+  }
+  pb::DatasetProto dataset = *source;
+  for (const std::string& pattern : source->files()) {
+    const auto files = ExpandGlob(pattern);
+    if (!files.ok()) {
+      problems->push_back(absl::StrCat(dataset.name(), ".files: ", std::string(files.status().message())));
+      continue;
+    }
+    for (const std::string& file : *files) {
+      if (access(file.c_str(), R_OK) != 0) {
+        problems->push_back(absl::StrCat(dataset.name(), ".files: ", file, " cannot be read; look at its permissions"));
+      }
+    }
+  }
+  if (model == nullptr) return;
+  if (const absl::Status columns = CheckColumns(*model, dataset, purpose != DataPurpose::kPredict); !columns.ok()) {
+    problems->push_back(absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));
+    return;
+  }
+  dataset.set_id(1);
+  const bool train = purpose == DataPurpose::kTrain;
+  const auto function = Trace(train ? "train_step" : "eval_step", [&](FunctionBuilder& f) {
+    const ModelOutput output = model->Build(f, f.NextBatch(Dataset(dataset)));
+    if (train) f.Minimize(output.loss);
+    f.Return("loss", output.loss);
+  });
+  if (!function.ok()) {
+    problems->push_back(absl::StrCat("model on ", dataset.name(), ": ", std::string(function.status().message())));
+  }
+}
+
+void CheckDirectory(const std::string& directory, std::vector<std::string>* problems) {
+  if (directory.empty()) return;
+  if (const absl::Status made = MakeDirectories(directory); !made.ok()) {
+    problems->push_back(absl::StrCat("job_dir: ", std::string(made.message())));
+  } else if (access(directory.c_str(), W_OK) != 0) {
+    problems->push_back(absl::StrCat("job_dir: ", directory, " is not writable; choose another with --job_dir"));
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> CheckEnvironment(const RunOptions& options) {
+  std::vector<std::string> problems;
+  CheckDirectory(options.job_dir, &problems);
+  if (options.workers < 1 || options.ps < 1) {
+    problems.push_back(absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ", options.workers,
+                                    " and ", options.ps, "; see --workers and --ps"));
+  }
+  if (options.local && !options.binary_dir.empty()) {
+    for (const char* binary : {"/worker", "/psserver"}) {
+      if (access((options.binary_dir + binary).c_str(), X_OK) != 0) {
+        problems.push_back(absl::StrCat("there is no program ", options.binary_dir, binary, "; build it"));
+      }
+    }
+  }
+  if (!options.listen.empty()) {
+    if (!IsLoopback(options.listen) && !options.insecure) {
+      problems.push_back(absl::StrCat("--listen: ", options.listen,
+                                      " is not loopback and calls are not encrypted yet; say --insecure if the network "
+                                      "is trusted"));
+    } else if (const auto server = NewGrpcTransport()->Listen(options.listen, MethodTable()); !server.ok()) {
+      problems.push_back(absl::StrCat("--listen: ", std::string(server.status().message())));
+    }
+  }
+  return problems;
+}
+
+std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
+                                  const RunOptions& options) {
+  std::vector<std::string> problems;
+  std::unique_ptr<Model> model;
+  if (auto created = models.Create(job.model()); created.ok()) {
+    model = *std::move(created);
+    PaperFactory factory;
+    if (const absl::Status status = model->Create(factory); !status.ok()) {
+      problems.push_back(absl::StrCat("model: ", std::string(status.message())));
+      model = nullptr;
+    }
+  } else {
+    problems.push_back(absl::StrCat("model: ", std::string(created.status().message())));
+  }
+  if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), &problems);
+  if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), &problems);
+  for (std::string& problem : CheckEnvironment(options)) problems.push_back(std::move(problem));
+  return problems;
+}
+
+}  // namespace mu

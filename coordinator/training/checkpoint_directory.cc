@@ -1,0 +1,60 @@
+#include "coordinator/training/checkpoint_directory.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+
+namespace mu {
+namespace {
+
+constexpr char kPrefix[] = "ckpt-";
+
+absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& parent) {
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(parent));
+  std::vector<uint64_t> numbers;
+  for (const std::string& name : names) {
+    absl::string_view digits = name;
+    uint64_t number = 0;
+    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &number)) numbers.push_back(number);
+  }
+  std::sort(numbers.begin(), numbers.end());
+  return numbers;
+}
+
+std::string Path(const std::string& parent, uint64_t number) {
+  return absl::StrCat(parent, "/", kPrefix, absl::StrFormat("%08d", number));
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> NextCheckpointDirectory(const std::string& parent) {
+  MU_RETURN_IF_ERROR(MakeDirectories(parent));
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  return Path(parent, numbers.empty() ? 1 : numbers.back() + 1);
+}
+
+absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent) {
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  std::vector<std::string> complete;
+  for (const uint64_t number : numbers) {
+    const std::string path = Path(parent, number);
+    if (GetFileInfo(path + "/" + kManifestName).ok()) complete.push_back(path);
+  }
+  return complete;
+}
+
+absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent) {
+  const auto complete = ListCheckpoints(parent);
+  if (!complete.ok() || complete->empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", parent, "; train first, or name one"));
+  }
+  return complete->back();
+}
+
+}  // namespace mu

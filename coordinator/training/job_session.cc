@@ -1,0 +1,216 @@
+#include "coordinator/training/job_session.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "common/metrics/binary_metrics.h"
+#include "common/metrics/regression_metrics.h"
+#include "common/obs/log.h"
+#include "coordinator/launch/launch.h"
+#include "coordinator/training/checkpoint_directory.h"
+#include "coordinator/training/evaluator.h"
+#include "coordinator/training/trainer.h"
+
+namespace mu {
+
+namespace {
+
+absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job, const RunOptions& options) {
+  ClusterOptions cluster;
+  cluster.workers = options.workers;
+  cluster.ps = options.ps;
+  cluster.name = job.name();
+  cluster.job_dir = options.job_dir;
+  cluster.seed = job.seed();
+  if (job.optimizer().has_sgd()) {
+    cluster.default_optimizer = Sgd{.learning_rate = job.optimizer().sgd().learning_rate()};
+  } else if (job.optimizer().has_adagrad()) {
+    const auto& adagrad = job.optimizer().adagrad();
+    Adagrad optimizer{.learning_rate = adagrad.learning_rate(), .initial_accumulator = adagrad.initial_accumulator()};
+    if (adagrad.epsilon() > 0) optimizer.epsilon = adagrad.epsilon();
+    cluster.default_optimizer = optimizer;
+  }
+  if (job.training().functions_in_flight() > 0) {
+    cluster.functions_in_flight = static_cast<int>(job.training().functions_in_flight());
+  }
+  cluster.listen = options.listen;
+  cluster.insecure = options.insecure;
+  cluster.binary_dir = options.binary_dir;
+  cluster.start_timeout = options.start_timeout;
+  return options.local ? Local(std::move(cluster)) : Connect(std::move(cluster));
+}
+
+}  // namespace
+
+absl::Status JobSession::Start() {
+  MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_));
+  telemetry_ = std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
+  progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps, options_.progress);
+  MU_ASSIGN_OR_RETURN(model_, models_.Create(job_.model()));
+  return model_->Create(*coordinator_);
+}
+
+absl::Status JobSession::Train(RunReport* report) {
+  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kTrain));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  MU_ASSIGN_OR_RETURN(const Function step,
+                      coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
+                        const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
+                        f.Minimize(output.loss);
+                        f.Return("loss", output.loss);
+                      }));
+  TrainOptions options;
+  options.epochs = std::max<uint32_t>(1, job_.training().epochs());
+  options.max_steps = job_.training().max_steps();
+  options.stop = options_.stop;
+  if (const std::string& steps = job_.training().steps_per_function(); !steps.empty() && steps != "auto") {
+    if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("training.steps_per_function is '", steps, "'; use auto or a number from 1"));
+    }
+  }
+  progress_->Begin("training", 0, options.epochs);
+  bool begun = false;
+  const absl::StatusOr<TrainResult> result =
+      mu::Train(*coordinator_, step, dataset, options, [&](const TrainEvent& event) {
+        if (!begun) progress_->Begin("training", event.total_steps, options.epochs);
+        begun = true;
+        progress_->Update(event.epoch, event.steps, event.samples, event.loss);
+      });
+  const RuntimeStats stats = coordinator_->Stats();
+  report->bad_records += stats.bad_records;
+  if (report->first_bad_record.empty()) report->first_bad_record = stats.first_bad_record;
+  MU_RETURN_IF_ERROR(result.status());
+  report->steps = steps_ = result->steps;
+  report->samples = samples_ = result->samples;
+  report->functions = result->functions;
+  report->train_seconds = result->seconds;
+  report->samples_per_second = static_cast<double>(result->samples) / std::max(1e-9, result->seconds);
+  report->train_loss = result->last_epoch_loss;
+  report->steps_per_function = result->steps_per_function;
+  if (result->stopped) report->status = "stopped";
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label, Task* task) {
+  return coordinator_->DefineFunction(with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
+    const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
+    *task = output.task;
+    f.Return("prediction", output.prediction);
+    if (with_label) f.Return("label", output.label);
+  });
+}
+
+absl::Status JobSession::Evaluate(RunReport* report) {
+  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kEval));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  Task task = Task::kRegression;
+  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
+  progress_->Begin("evaluating", 0);
+  BinaryMetrics binary;
+  RegressionMetrics regression;
+  EvalOptions options;
+  options.stop = options_.stop;
+  uint64_t seen = 0;
+  MU_ASSIGN_OR_RETURN(
+      const uint64_t examples,
+      ForEachPrediction(
+          *coordinator_, forward, dataset, options,
+          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
+            seen += predictions.size();
+            return task == Task::kBinaryClassification ? binary.Add(predictions, labels)
+                                                       : regression.Add(predictions, labels);
+          },
+          [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, seen, 0); }));
+  report->eval_examples = examples;
+  report->eval_metrics = task == Task::kBinaryClassification ? binary.Values() : regression.Values();
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Predict(RunReport* report) {
+  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kPredict));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  Task task = Task::kRegression;
+  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
+  progress_->Begin("predicting", 0);
+  const std::string path = options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
+  const std::string temporary = path + ".part";
+  std::ofstream out(temporary, std::ios::trunc);
+  out << "prediction\n";
+  EvalOptions options;
+  options.stop = options_.stop;
+  options.label = "";
+  options.in_order = true;
+  uint64_t written = 0;
+  const auto examples = ForEachPrediction(
+      *coordinator_, forward, dataset, options,
+      [&](absl::Span<const float> predictions, absl::Span<const float>) {
+        char line[32];
+        for (const float value : predictions) {
+          out.write(line, std::snprintf(line, sizeof(line), "%.9g\n", value));
+        }
+        written += predictions.size();
+        return out.good() ? absl::OkStatus() : absl::ResourceExhaustedError("cannot write " + temporary);
+      },
+      [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, written, 0); });
+  out.close();
+  MU_RETURN_IF_ERROR(examples.status());
+  if (!out.good()) return absl::ResourceExhaustedError("cannot write " + temporary);
+  MU_RETURN_IF_ERROR(RenameFile(temporary, path));
+  MU_LOG(INFO, "{} predictions are in {}", written, path);
+  report->samples = *examples;
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Save(RunReport* report) {
+  progress_->Begin("saving", 0);
+  MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(options_.job_dir + "/checkpoints"));
+  pb::CheckpointProto manifest;
+  manifest.set_steps(steps_);
+  manifest.set_samples(samples_);
+  MU_RETURN_IF_ERROR(coordinator_->Save(directory, manifest).status());
+  report->checkpoint = directory;
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Restore(const std::string& checkpoint) {
+  std::string directory = checkpoint;
+  if (directory.empty()) {
+    MU_ASSIGN_OR_RETURN(directory, NewestCheckpoint(options_.job_dir + "/checkpoints"));
+  } else {
+    // A job's directory or its `checkpoints` folder will do as well: the newest of it.
+    for (const char* below : {"/checkpoints", ""}) {
+      if (const auto newest = NewestCheckpoint(directory + below); newest.ok()) {
+        directory = *newest;
+        break;
+      }
+    }
+  }
+  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, coordinator_->Restore(directory));
+  MU_LOG(INFO, "restored {} ({} steps)", directory, manifest.steps());
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Finish(RunReport* report) {
+  if (coordinator_ == nullptr) return absl::OkStatus();
+  progress_.reset();
+  telemetry_->Stop();
+  report->time_by_part = telemetry_->TimeByPart();
+  report->parameters = coordinator_->parameters();
+  for (const MemberFailure& failure : coordinator_->Stats().failures) {
+    report->failures.push_back({failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
+                                failure.at_seconds, failure.message});
+  }
+  absl::Status written;
+  if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);
+  telemetry_.reset();
+  model_.reset();
+  coordinator_.reset();
+  return written;
+}
+
+}  // namespace mu

@@ -1,0 +1,53 @@
+// A job brought up: cluster, model, functions. Used by train, eval, predict and check. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/cluster/coordinator.h"
+#include "coordinator/frontend/model.h"
+#include "coordinator/frontend/model_registry.h"
+#include "coordinator/training/job_data.h"
+#include "coordinator/training/progress_reporter.h"
+#include "coordinator/training/telemetry_collector.h"
+#include "coordinator/training/train_job.h"
+
+namespace mu {
+
+class JobSession {
+ public:
+  JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
+      : job_(job), models_(models), options_(options) {}
+
+  // Launches the cluster and creates the model's variables.
+  absl::Status Start();
+
+  absl::Status Train(RunReport* report);
+  // The whole evaluation set, each record once.
+  absl::Status Evaluate(RunReport* report);
+  absl::Status Predict(RunReport* report);
+  absl::Status Save(RunReport* report);
+  // `checkpoint` or, if it is empty, the newest one of the job's directory.
+  absl::Status Restore(const std::string& checkpoint);
+
+  // What the report says of the cluster, and the trace; call last.
+  absl::Status Finish(RunReport* report);
+
+  Coordinator& coordinator() { return *coordinator_; }
+
+ private:
+  absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
+
+  const muster::JobProto& job_;
+  const ModelRegistry& models_;
+  const RunOptions& options_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<TelemetryCollector> telemetry_;
+  std::unique_ptr<ProgressReporter> progress_;
+  std::unique_ptr<Model> model_;
+  uint64_t steps_ = 0;
+  uint64_t samples_ = 0;
+};
+
+}  // namespace mu

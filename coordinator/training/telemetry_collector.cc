@@ -1,0 +1,118 @@
+#include "coordinator/training/telemetry_collector.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/obs/log.h"
+#include "common/obs/telemetry.h"
+#include "common/rpc/typed.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kPollInterval = absl::Seconds(1);
+constexpr absl::Duration kTimeout = absl::Seconds(2);
+
+}  // namespace
+
+TelemetryCollector::TelemetryCollector(Coordinator* coordinator, bool trace)
+    : coordinator_(coordinator), trace_(trace) {
+  if (trace_) {
+    Telemetry::Process().SetTracing(true);
+    thread_ = std::thread([this] {
+      while (true) {
+        Poll();
+        MutexLock lock(&mutex_);
+        if (!stopping_) changed_.WaitFor(&mutex_, kPollInterval);
+        if (stopping_) return;
+      }
+    });
+  }
+}
+
+TelemetryCollector::~TelemetryCollector() { EndThread(); }
+
+void TelemetryCollector::EndThread() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void TelemetryCollector::Stop() {
+  EndThread();
+  Poll();
+}
+
+void TelemetryCollector::Store(const std::string& key, const std::string& name, pb::TelemetryReply reply,
+                               uint64_t asked_ns, uint64_t answered_ns) {
+  const int64_t offset = ClockOffsetNs(asked_ns, answered_ns, reply.now_ns());
+  MutexLock lock(&mutex_);
+  Process& process = processes_[key];
+  process.spans.name = name;
+  process.spans.dropped_spans = reply.dropped_spans();
+  for (const auto& timer : reply.timers()) {
+    process.timers[timer.name()] = {static_cast<double>(timer.total_ns()) * 1e-9, timer.count()};
+  }
+  for (auto& span : *reply.mutable_spans()) {
+    span.set_start_ns(static_cast<uint64_t>(static_cast<int64_t>(span.start_ns()) + offset));
+    process.spans.spans.push_back(std::move(span));
+  }
+}
+
+void TelemetryCollector::Poll() {
+  pb::TelemetryRequest request;
+  request.set_trace(trace_);
+  request.set_drain_spans(trace_);
+  struct Target {
+    std::string key, name, method;
+    std::shared_ptr<Channel> channel;
+  };
+  std::vector<Target> targets;
+  for (const auto& worker : coordinator_->runtime().Workers()) {
+    targets.push_back({absl::StrCat("worker/", worker->member.incarnation.value()),
+                       absl::StrCat("worker ", worker->id.value()), "/muster.Worker/GetTelemetry", worker->channel});
+  }
+  for (const Member& server : coordinator_->runtime().Servers()) {
+    targets.push_back({absl::StrCat("psserver/", server.incarnation.value()),
+                       absl::StrCat("psserver ", server.index), "/muster.PsServer/GetTelemetry",
+                       coordinator_->runtime().ChannelTo(server.address)});
+  }
+  for (const Target& target : targets) {
+    const uint64_t asked = NowNs();
+    auto reply = Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
+    if (reply.ok()) {
+      Store(target.key, target.name, *std::move(reply), asked, NowNs());
+    } else {
+      MU_LOG(DEBUG, "telemetry of {}: {}", target.name, reply.status());
+    }
+  }
+  const uint64_t now = NowNs();
+  Store("coordinator", "coordinator", Telemetry::Process().ToReply(request), now, now);
+}
+
+std::map<std::string, PartTime> TelemetryCollector::TimeByPart() const {
+  MutexLock lock(&mutex_);
+  std::map<std::string, PartTime> sums;
+  for (const auto& [key, process] : processes_) {
+    for (const auto& [name, time] : process.timers) {
+      sums[name].seconds += time.seconds;
+      sums[name].count += time.count;
+    }
+  }
+  return sums;
+}
+
+absl::Status TelemetryCollector::WriteTrace(const std::string& path) const {
+  std::vector<ProcessSpans> spans;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [key, process] : processes_) spans.push_back(process.spans);
+  }
+  return WriteChromeTrace(path, spans);
+}
+
+}  // namespace mu

@@ -1,0 +1,49 @@
+// Gathers counters, timers and spans of all processes of a run. Thread safe.
+#pragma once
+
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/base/mutex.h"
+#include "common/obs/chrome_trace.h"
+#include "coordinator/cluster/coordinator.h"
+#include "coordinator/training/train_job.h"
+
+namespace mu {
+
+// With `trace` it switches tracing on everywhere and takes the spans every second (the processes hold a bounded number);
+// what was lost is said in the trace. Daemons that join later are included.
+class TelemetryCollector {
+ public:
+  TelemetryCollector(Coordinator* coordinator, bool trace);
+  ~TelemetryCollector();
+
+  // Asks everybody once more and ends the thread. Call while the daemons live.
+  void Stop();
+  // Sums over all processes by name; for processes that are gone, what they said last.
+  std::map<std::string, PartTime> TimeByPart() const;
+  absl::Status WriteTrace(const std::string& path) const;
+
+ private:
+  struct Process {
+    std::map<std::string, PartTime> timers;
+    ProcessSpans spans;  // on the coordinator's clock
+  };
+  void Poll();
+  void EndThread();
+  void Store(const std::string& key, const std::string& name, pb::TelemetryReply reply, uint64_t asked_ns,
+             uint64_t answered_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  Coordinator* const coordinator_;
+  const bool trace_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Process> processes_ ABSL_GUARDED_BY(mutex_);
+  std::thread thread_;
+};
+
+}  // namespace mu

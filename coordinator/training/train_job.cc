@@ -1,0 +1,63 @@
+#include "coordinator/training/train_job.h"
+
+#include <functional>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/training/job_session.h"
+
+namespace mu {
+namespace {
+
+// Runs `body` in a session and fills in what every report has, whatever happens.
+RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                       absl::Status* error,
+                       const std::function<absl::Status(JobSession&, RunReport*)>& body) {
+  RunReport report;
+  report.job = job.name();
+  report.status = "done";
+  report.workers = options.workers;
+  report.ps = options.ps;
+  report.job_dir = options.job_dir;
+  JobSession session(job, models, options);
+  *error = session.Start();
+  if (error->ok()) *error = body(session, &report);
+  const absl::Status finished = session.Finish(&report);
+  if (error->ok()) *error = finished;
+  if (!error->ok()) {
+    report.status = "failed";
+    report.error = std::string(error->message());
+  }
+  return report;
+}
+
+}  // namespace
+
+RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                   absl::Status* error) {
+  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
+    if (!options.checkpoint.empty()) MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+    MU_RETURN_IF_ERROR(session.Train(report));
+    MU_RETURN_IF_ERROR(session.Save(report));
+    // What was asked to stop is saved, not measured.
+    if (job.data().has_eval() && report->status == "done") MU_RETURN_IF_ERROR(session.Evaluate(report));
+    return absl::OkStatus();
+  });
+}
+
+RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                  absl::Status* error) {
+  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
+    MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+    return session.Evaluate(report);
+  });
+}
+
+RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
+                     absl::Status* error) {
+  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
+    MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+    return session.Predict(report);
+  });
+}
+
+}  // namespace mu

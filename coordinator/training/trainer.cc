@@ -1,0 +1,115 @@
+#include "coordinator/training/trainer.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "common/rpc/typed.h"
+#include "coordinator/training/step_pacer.h"
+
+namespace mu {
+namespace {
+
+constexpr double kDefaultCallSeconds = 0.0005;
+
+// What an empty call to a worker takes: the fixed cost that packing steps has to hide.
+double MeasureCallSeconds(Coordinator& coordinator) {
+  const auto workers = coordinator.runtime().Workers();
+  if (workers.empty()) return kDefaultCallSeconds;
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const absl::Time begin = absl::Now();
+    const auto reply = Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
+                                                pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
+    if (!reply.ok()) return kDefaultCallSeconds;
+    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+struct Scheduled {
+  uint32_t epoch;
+  RemoteValue value;
+};
+
+}  // namespace
+
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
+                                  const TrainOptions& options,
+                                  const std::function<void(const TrainEvent&)>& on_event) {
+  const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
+  std::vector<uint64_t> epoch_steps;
+  uint64_t total = 0;
+  for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
+    MU_ASSIGN_OR_RETURN(uint64_t batches, coordinator.BatchesInEpoch(dataset, epoch));
+    if (options.max_steps > 0) batches = std::min(batches, options.max_steps - total);
+    epoch_steps.push_back(batches);
+    total += batches;
+    if (batches == 0) break;
+  }
+  StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator));
+  TrainResult result;
+  const absl::Time begin = absl::Now();
+  uint64_t scheduled_left = total;
+  double loss_sum = 0, loss_weight = 0;
+  std::deque<Scheduled> pending;
+
+  // Takes the oldest function's result.
+  const auto finish_oldest = [&]() -> absl::Status {
+    Scheduled oldest = std::move(pending.front());
+    pending.pop_front();
+    auto values = oldest.value.Fetch();
+    if (!values.ok()) {
+      // Cancelled because of another function, whose error Join knows.
+      const absl::Status first = coordinator.Join();
+      return first.ok() ? values.status() : first;
+    }
+    if (oldest.epoch != result.epochs_begun) {
+      result.epochs_begun = oldest.epoch;
+      loss_sum = loss_weight = 0;
+    }
+    ++result.functions;
+    for (size_t i = 0; i < values->steps(); ++i) result.steps += values->samples(i) > 0 ? 1 : 0;
+    result.samples += values->samples();
+    double loss = 0;
+    if (auto mean = values->Mean(options.loss); mean.ok()) {
+      loss = *mean;
+      loss_sum += loss * static_cast<double>(values->samples());
+      loss_weight += static_cast<double>(values->samples());
+      result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
+    } else if (values->samples() > 0) {
+      return mean.status();
+    }
+    pacer.Observe(absl::ToDoubleSeconds(absl::Now() - begin), result.steps,
+                  std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
+    if (on_event) on_event({oldest.epoch, result.steps, total, result.samples, loss});
+    return absl::OkStatus();
+  };
+
+  for (uint32_t epoch = 1; epoch <= epoch_steps.size() && !stopping(); ++epoch) {
+    uint64_t left = epoch_steps[epoch - 1];
+    while (left > 0 && !stopping()) {
+      const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
+      const uint32_t steps = std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
+      pending.push_back({epoch, coordinator.Schedule(function, {.steps = steps})});
+      if (result.steps < total / 2) result.steps_per_function = steps;
+      left -= steps;
+      scheduled_left -= steps;
+      // Enough for every worker to have its next functions at hand, few enough to stop and to adapt soon.
+      const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
+      while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||
+             (!pending.empty() && pending.front().value.Done())) {
+        MU_RETURN_IF_ERROR(finish_oldest());
+      }
+    }
+  }
+  while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
+  MU_RETURN_IF_ERROR(coordinator.Join());
+  result.seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  result.stopped = stopping() && scheduled_left > 0;
+  return result;
+}
+
+}  // namespace mu

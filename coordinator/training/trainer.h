@@ -1,0 +1,48 @@
+// The training loop: schedules epochs of a function over a dataset, packs steps, keeps the mean loss. See also
+// evaluator.h. Both are for users' own programs as well as for the CLI.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu {
+
+struct TrainOptions {
+  uint32_t epochs = 1;              // at most those of the dataset
+  uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
+  uint64_t max_steps = 0;           // 0: no bound
+  std::string loss = "loss";        // the function's returned scalar
+  const std::atomic<int>* stop = nullptr;  // > 0: schedules nothing more, finishes what runs
+};
+
+struct TrainResult {
+  uint64_t steps = 0;    // with records
+  uint64_t samples = 0;
+  uint64_t functions = 0;
+  double seconds = 0;
+  double last_epoch_loss = 0;  // mean over the last epoch that was begun, weighted by samples
+  uint32_t epochs_begun = 0;
+  uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
+  bool stopped = false;
+};
+
+// What the loop tells while it runs; on the thread of Train.
+struct TrainEvent {
+  uint32_t epoch = 1;
+  uint64_t steps = 0;
+  uint64_t total_steps = 0;
+  uint64_t samples = 0;
+  double loss = 0;  // of the newest function
+};
+
+// The function must read the dataset. The first error of a function ends it (what runs is cancelled by then).
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
+                                  const TrainOptions& options,
+                                  const std::function<void(const TrainEvent&)>& on_event = nullptr);
+
+}  // namespace mu
