@@ -38,10 +38,10 @@ absl::Status MakeDirectories(const std::string& path) {
   const std::string parent = DirectoryOf(path);
   if (parent != path && parent != ".") MU_RETURN_IF_ERROR(MakeDirectories(parent));
   // Somebody else may have made it in between.
-  if (mkdir(path.c_str(), 0755) != 0 && !(errno == EEXIST && DirectoryExists(path))) {
-    return ErrnoToStatus(errno, "make directory", path);
-  }
-  return absl::OkStatus();
+  if (mkdir(path.c_str(), 0755) == 0) return absl::OkStatus();
+  const int error = errno;
+  if (error == EEXIST && DirectoryExists(path)) return absl::OkStatus();
+  return ErrnoToStatus(error == EEXIST ? ENOTDIR : error, "make directory", path);
 }
 
 absl::Status SyncDirectory(const std::string& path) {
@@ -95,7 +95,8 @@ std::string DirectoryOf(absl::string_view path) {
 std::string BaseName(absl::string_view path) {
   while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
   const size_t slash = path.rfind('/');
-  return std::string(slash == absl::string_view::npos ? path : path.substr(slash + 1));
+  if (slash == absl::string_view::npos || path == "/") return std::string(path);
+  return std::string(path.substr(slash + 1));
 }
 
 absl::StatusOr<std::string> AbsolutePath(const std::string& path) {

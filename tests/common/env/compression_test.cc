@@ -1,0 +1,148 @@
+#include "common/env/compression.h"
+
+#include <string>
+#include <tuple>
+
+#include "common/base/hash.h"
+#include "common/env/file.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::mu::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+std::string RandomText(uint64_t seed, size_t size) {
+  SplitMix random(seed);
+  std::string text(size, 0);
+  for (char& c : text) c = static_cast<char>('a' + random.Below(8));
+  return text;
+}
+
+absl::StatusOr<std::string> ReadAll(const std::string& path, size_t step) {
+  absl::StatusOr<std::unique_ptr<ByteStream>> stream = OpenUnpacked(path);
+  if (!stream.ok()) return stream.status();
+  std::string all, buffer(step, 0);
+  while (true) {
+    const absl::StatusOr<size_t> n = (*stream)->Read(buffer.data(), buffer.size());
+    if (!n.ok()) return n.status();
+    if (*n == 0) break;
+    all.append(buffer, 0, *n);
+  }
+  return all;
+}
+
+class NamedFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { MU_ASSERT_OK_AND_ASSIGN(root_, MakeTempDirectory("compression_test")); }
+  void TearDown() override { MU_ASSERT_OK(RemoveTree(root_)); }
+  std::string Write(const std::string& name, const std::string& contents) {
+    const std::string path = JoinPath(root_, name);
+    RemoveFile(path).IgnoreError();
+    EXPECT_THAT(AppendToFile(path, contents), testing::IsOk());  // unlike an atomic write, without waiting for the disk
+    return path;
+  }
+  std::string root_;
+};
+
+class CompressionTest : public NamedFileTest, public ::testing::WithParamInterface<Compression> {
+ protected:
+  std::string Packed(const std::string& data) { return Compress(GetParam(), data).value(); }
+};
+
+// Formats that know their end and their checksum.
+class PackedTest : public CompressionTest {};
+
+INSTANTIATE_TEST_SUITE_P(All, PackedTest, ::testing::Values(Compression::kGzip, Compression::kZstd));
+INSTANTIATE_TEST_SUITE_P(All, CompressionTest,
+                         ::testing::Values(Compression::kNone, Compression::kGzip, Compression::kZstd));
+
+TEST_P(CompressionTest, UnpacksWhateverTheName) {
+  const std::string data = RandomText(1, 700'001);
+  const std::string path = Write("data.tsv", Packed(data));
+  MU_ASSERT_OK_AND_ASSIGN(const Compression compression, DetectCompression(path));
+  EXPECT_EQ(compression, GetParam());
+  for (size_t step : {size_t{1} << 20, size_t{999}}) {
+    MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(path, step));
+    EXPECT_TRUE(read == data);
+  }
+}
+
+TEST_P(CompressionTest, ReadsMembersInARow) {
+  const std::string a = RandomText(2, 300'000), b = RandomText(3, 5), c = RandomText(4, 100'000);
+  const std::string path = Write("data", Packed(a) + Packed(b) + Packed("") + Packed(c));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(path, 4096));
+  EXPECT_TRUE(read == a + b + c);
+}
+
+TEST_P(CompressionTest, ReadsWhatUnpacksToNothing) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::string read, ReadAll(Write("data", Packed("")), 100));
+  EXPECT_EQ(read, "");
+}
+
+TEST_P(PackedTest, EveryTruncationIsDataLoss) {
+  const std::string packed = Packed(RandomText(5, 2000));
+  // Below four bytes the format cannot be told; those are told by the name, see below.
+  for (size_t size = 4; size < packed.size(); size += 7) {
+    const std::string path = Write("data", packed.substr(0, size));
+    EXPECT_THAT(ReadAll(path, 512), StatusIs(absl::StatusCode::kDataLoss,
+                                             AllOf(HasSubstr(path), HasSubstr("truncated"))))
+        << size;
+  }
+}
+
+TEST_P(PackedTest, ATruncatedSecondMemberIsDataLoss) {
+  const std::string packed = Packed(RandomText(6, 2000));
+  const std::string path = Write("data", packed + packed.substr(0, packed.size() - 1));
+  EXPECT_THAT(ReadAll(path, 1 << 20), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_P(PackedTest, FlippedBitsAreDataLoss) {
+  const std::string data = RandomText(7, 3000);
+  const std::string packed = Packed(data);
+  int lost = 0, same = 0;
+  for (size_t i = 10; i < packed.size(); i += 11) {  // behind the header's free bytes
+    std::string broken = packed;
+    broken[i] = static_cast<char>(broken[i] ^ 0x10);
+    const absl::StatusOr<std::string> read = ReadAll(Write("data", broken), 4096);
+    if (read.ok()) {
+      same += *read == data;
+      EXPECT_TRUE(*read == data) << "a corrupt file was read as other data, byte " << i;
+    } else {
+      EXPECT_THAT(read, HasCode(absl::StatusCode::kDataLoss));
+      ++lost;
+    }
+  }
+  EXPECT_GT(lost, 50);
+  EXPECT_EQ(same, 0);
+}
+
+TEST_F(NamedFileTest, TheNameMustNotLie) {
+  for (const char* name : {"data.gz", "data.zst"}) {
+    for (const char* contents : {"", "x", "plain text"}) {
+      const std::string path = Write(name, contents);
+      EXPECT_THAT(OpenUnpacked(path).status(),
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
+    }
+  }
+}
+
+TEST_F(NamedFileTest, ZerosAfterGzipArePadding) {
+  const std::string packed = Compress(Compression::kGzip, "data").value();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string read,
+                          ReadAll(Write("data.gz", packed + std::string(512, '\0')), 100));
+  EXPECT_EQ(read, "data");
+  EXPECT_THAT(ReadAll(Write("data.gz", packed + std::string(512, '\0') + "x"), 100),
+              HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ReadAll(Write("data.gz", packed + "garbage"), 100), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(NamedFileTest, MissingFilesAreNotFound) {
+  EXPECT_THAT(OpenUnpacked(JoinPath(root_, "none.gz")).status(), HasCode(absl::StatusCode::kNotFound));
+}
+
+}  // namespace
+}  // namespace mu
