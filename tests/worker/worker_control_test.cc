@@ -27,8 +27,8 @@ class WorkerControlTest : public ::testing::Test {
 
 TEST_F(WorkerControlTest, CancelledRunsEndAndNothingArrivesLater) {
   auto running = cluster_.Start(cluster_.MakeRun(1, function_, kForever));
-  auto waiting = cluster_.Start(cluster_.MakeRun(2, function_, 1));
   running->WaitForResults(3);
+  auto waiting = cluster_.Start(cluster_.MakeRun(2, function_, 1));
   MU_ASSERT_OK(cluster_.CancelRuns(3));
   const int64_t steps = Steps(cluster_);
   EXPECT_THAT(running->Wait(), HasCode(absl::StatusCode::kCancelled));
@@ -158,8 +158,8 @@ TEST_F(WorkerControlTest, TheGenerationMustBeTheRoutings) {
 
 TEST_F(WorkerControlTest, DrainHandsBackWhatIsLeft) {
   auto running = cluster_.Start(cluster_.MakeRun(1, function_, kForever));
-  auto waiting = cluster_.Start(cluster_.MakeRun(2, function_, 1));
   running->WaitForResults(2);
+  auto waiting = cluster_.Start(cluster_.MakeRun(2, function_, 1));
   cluster_.worker().Drain();
   for (auto& run : {running, waiting, cluster_.Start(cluster_.MakeRun(3, function_, 1))}) {
     EXPECT_THAT(run->Wait(), HasCode(absl::StatusCode::kUnavailable));
