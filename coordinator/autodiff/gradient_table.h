@@ -25,7 +25,7 @@ struct ForwardOp {
   bool Wants(size_t input) const { return wanted[input]; }
 };
 
-// Gradients of the inputs, in order; an empty Sym where none is wanted.
+// Gradients of the inputs, in order; an empty Sym where none is wanted or it is zero.
 using GradientRule = std::function<std::vector<Sym>(const ForwardOp& op)>;
 
 class GradientTable {

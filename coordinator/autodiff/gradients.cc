@@ -132,8 +132,9 @@ class Backward {
     }
     const std::vector<Sym> gradients = table.Rule(node.op())(op);
     for (size_t i = 0; i < op.inputs.size(); ++i) {
-      if (!op.wanted[i]) continue;
       MU_RETURN_IF_ERROR(gradients[i].status());
+      // Nothing where only the input's shape matters.
+      if (!op.wanted[i] || gradients[i].graph() == nullptr) continue;
       contributions_[node.inputs(static_cast<int>(i)).node()].push_back(gradients[i]);
     }
     return absl::OkStatus();
