@@ -96,11 +96,14 @@ absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32
   job_ = context.job();
   index_ = index;
   epoch_ = std::max(epoch_, context.epoch());
-  if (state_ == State::kFresh) {
-    state_ = State::kServing;
-    generation_ = context.generation();
-  }
   return absl::OkStatus();
+}
+
+void Admission::Configured(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  if (state_ != State::kFresh) return;
+  state_ = State::kServing;
+  generation_ = context.generation();
 }
 
 absl::Status Admission::CheckLease() const {

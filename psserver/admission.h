@@ -46,8 +46,10 @@ class Admission {
   absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
   // For requests that do not depend on the state's generation.
   absl::Status AdmitControl(const muster::RequestContext& context);
-  // The same; a server without a job takes this one, with its index and generation.
+  // The same; a server without a job takes this one, with its index. It serves, in the context's generation, once
+  // Configured says that the store is ready.
   absl::Status AdmitConfigure(const muster::RequestContext& context, uint32_t index);
+  void Configured(const muster::RequestContext& context);
   absl::Status CheckLease() const;
 
   // Begins the change to context.generation: new requests are refused as UNAVAILABLE, those under way have ended when it

@@ -37,6 +37,7 @@ absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
 absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRequest& request) {
   MU_RETURN_IF_ERROR(admission_.AdmitConfigure(request.context(), request.index()));
   MU_RETURN_IF_ERROR(Detailed(store_.Configure(request.routing(), request.index())));
+  admission_.Configured(request.context());
   return pb::ConfigurePsReply();
 }
 

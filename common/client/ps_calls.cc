@@ -17,6 +17,18 @@ struct Try {
   int64_t retry_at_ns = -1;  // when to try again; -1: nothing to do
 };
 
+// A full disk or a damaged file is the machine's fault as well, but no other try will find it different.
+bool WorthRetrying(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kCancelled:
+      return KindOf(status) == pb::ERROR_MACHINE;
+    default:
+      return false;
+  }
+}
+
 absl::Status GaveUp(const PsCall& call, const RetryPolicy& policy, const absl::Status& last) {
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_MACHINE);
@@ -122,8 +134,7 @@ absl::Status PsCallGroup::Run(std::vector<PsCall> calls, const RetryPolicy& poli
       if (end.status.ok()) {
         --open;
         result = on_reply(end.call, end.reply);
-      } else if (KindOf(end.status) != pb::ERROR_MACHINE ||
-                 end.status.code() == absl::StatusCode::kResourceExhausted) {
+      } else if (!WorthRetrying(end.status)) {
         result = end.status;
       } else if (clock->Now() >= give_up_ns) {
         result = GaveUp(calls[end.call], policy, end.status);

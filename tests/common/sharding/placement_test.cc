@@ -1,0 +1,131 @@
+#include "common/sharding/placement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "common/base/status.h"
+#include "common/sharding/partition.h"
+#include "common/sharding/routing.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+
+pb::RoutingProto Model(int servers) {
+  pb::RoutingProto routing;
+  for (int s = 0; s < servers; ++s) routing.add_servers()->set_index(s);
+  for (uint32_t v = 0; v < 6; ++v) {
+    auto* variable = routing.add_variables();
+    variable->set_id(v);
+    variable->set_name("v" + std::to_string(v));
+    variable->set_dtype(muster::FLOAT32);
+    variable->mutable_shape()->add_dims(100 * (v + 1) * (v + 1));
+    variable->mutable_shape()->add_dims(64);
+  }
+  for (uint32_t t = 0; t < 5; ++t) {
+    auto* table = routing.add_tables();
+    table->set_id(t);
+    table->set_name("t" + std::to_string(t));
+    table->set_rows(10 + 1000 * t);
+    table->set_dim(8);
+  }
+  return routing;
+}
+
+TEST(PlacementTest, EveryPartitionHasAServerAndBytesAreBalanced) {
+  for (int servers : {1, 2, 3, 7}) {
+    pb::RoutingProto routing = Model(servers);
+    MU_ASSERT_OK(PlaceAll(&routing));
+    MU_ASSERT_OK_AND_ASSIGN(const auto checked, Routing::Create(routing));
+    std::map<uint32_t, double> bytes;
+    for (const auto& variable : routing.variables()) {
+      const VariableRoute* route = checked->variable(variable.id());
+      ASSERT_NE(route, nullptr);
+      for (size_t p = 0; p < route->servers.size(); ++p) bytes[route->servers[p]] += route->sizes[p];
+    }
+    for (const auto& table : routing.tables()) {
+      for (uint32_t p = 0; p < table.partitions(); ++p) {
+        bytes[table.placement(p)] += TablePartitionRows(table.rows(), table.partitions(), p) * 32.0;
+      }
+    }
+    double total = 0, most = 0;
+    for (const auto& [server, load] : bytes) {
+      total += load;
+      most = std::max(most, load);
+    }
+    EXPECT_LT(most, 1.5 * total / servers) << servers << " servers";
+  }
+}
+
+TEST(PlacementTest, SameRoutingSamePlacement) {
+  pb::RoutingProto a = Model(3), b = Model(3);
+  MU_ASSERT_OK(PlaceAll(&a));
+  MU_ASSERT_OK(PlaceAll(&b));
+  EXPECT_EQ(a.SerializeAsString(), b.SerializeAsString());
+}
+
+TEST(PlacementTest, WhatIsPlacedStays) {
+  pb::RoutingProto routing = Model(3);
+  MU_ASSERT_OK(PlaceAll(&routing));
+  pb::RoutingProto more = routing;
+  auto* table = more.add_tables();
+  table->set_id(77);
+  table->set_name("late");
+  table->set_rows(1000);
+  table->set_dim(4);
+  MU_ASSERT_OK(PlaceAll(&more));
+  EXPECT_EQ(more.tables(5).placement_size(), 64);
+  more.mutable_tables()->RemoveLast();
+  EXPECT_EQ(more.SerializeAsString(), routing.SerializeAsString());
+}
+
+TEST(PlacementTest, PartitionsDoNotDependOnServers) {
+  pb::RoutingProto one = Model(1), three = Model(3);
+  MU_ASSERT_OK(PlaceAll(&one));
+  MU_ASSERT_OK(PlaceAll(&three));
+  for (int v = 0; v < one.variables_size(); ++v) {
+    EXPECT_THAT(one.variables(v).partition_starts(), ::testing::ElementsAreArray(three.variables(v).partition_starts()));
+  }
+}
+
+TEST(PlacementTest, NoServersOrHalfAPlacementIsRefused) {
+  pb::RoutingProto routing = Model(0);
+  EXPECT_THAT(PlaceAll(&routing), HasCode(absl::StatusCode::kFailedPrecondition));
+  routing = Model(2);
+  routing.mutable_tables(0)->add_placement(0);
+  EXPECT_THAT(PlaceAll(&routing), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(RoutingTest, RefusesWhatContradictsItself) {
+  pb::RoutingProto good = Model(2);
+  MU_ASSERT_OK(PlaceAll(&good));
+  MU_EXPECT_OK(Routing::Create(good));
+  const auto refused = [&](auto change) {
+    pb::RoutingProto bad = good;
+    change(&bad);
+    EXPECT_THAT(Routing::Create(bad), HasCode(absl::StatusCode::kInvalidArgument));
+  };
+  refused([](auto* r) { r->mutable_variables(0)->set_placement(0, 9); });
+  refused([](auto* r) { r->mutable_variables(0)->clear_placement(); });
+  refused([](auto* r) { r->mutable_variables(1)->set_id(0); });
+  refused([](auto* r) { r->mutable_variables(1)->set_name("v0"); });
+  refused([](auto* r) { r->mutable_variables(0)->set_name(""); });
+  refused([](auto* r) { r->mutable_variables(0)->set_dtype(muster::UINT8); });
+  refused([](auto* r) { r->mutable_variables(0)->set_partition_starts(0, 1); });
+  refused([](auto* r) { r->mutable_variables(0)->mutable_shape()->set_dims(0, -1); });
+  refused([](auto* r) { r->mutable_tables(0)->set_rows(0); });
+  refused([](auto* r) { r->mutable_tables(0)->set_dim(1 << 30); });
+  refused([](auto* r) { r->mutable_tables(0)->set_partitions(63); });
+  refused([](auto* r) { r->mutable_tables(1)->set_id(0); });
+  refused([](auto* r) { r->mutable_servers(1)->set_index(0); });
+  refused([](auto* r) {
+    r->mutable_tables(0)->mutable_optimizer()->mutable_sgd()->set_learning_rate(1.0f / 0.0f);
+  });
+}
+
+}  // namespace
+}  // namespace mu

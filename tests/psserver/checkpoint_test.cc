@@ -1,0 +1,270 @@
+// Saving and restoring through the client: other numbers of servers, repeats, damaged files.
+#include "psserver/checkpoint/checkpoint.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "common/env/file.h"
+#include "psserver/checkpoint/safetensors.h"
+#include "tests/psserver/cluster.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::mu::testing::PsCluster;
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+using Files = std::vector<pb::CheckpointFileProto>;
+
+constexpr const char* kVariables[] = {"weights", "bias", "steps", "seen", "average", "dense/kernel"};
+
+// One step that touches everything; `ids` below 500. A further step depends on the slots, so it shows them.
+void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids) {
+  PsSession session = cluster->Session(function);
+  session.BeginStep(0);
+  SplitMix random(function);
+  const auto numbers = [&](size_t n) {
+    std::vector<float> values(n);
+    for (float& v : values) v = static_cast<float>(random.Unit() - 0.5);
+    return values;
+  };
+  const auto weights = numbers(30), kernel = numbers(300 * 700), items = numbers(ids.size() * 16),
+             users = numbers(ids.size() * 4), bias = numbers(1), average = numbers(3);
+  const int64_t one = 1;
+  const int32_t seen[4] = {1, 2, 3, 4};
+  const VariableWrite writes[] = {
+      {0, VariableWrite::kGradient, weights.data()}, {5, VariableWrite::kGradient, kernel.data()},
+      {1, VariableWrite::kGradient, bias.data()},    {2, VariableWrite::kAssignAdd, &one},
+      {3, VariableWrite::kAssignAdd, seen},          {4, VariableWrite::kAssignAdd, average.data()}};
+  const RowsWrite rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
+  MU_ASSERT_OK(session.Push(writes, rows));
+}
+
+std::string StateOf(PsCluster* cluster) {
+  std::string state;
+  for (const char* name : kVariables) {
+    auto value = cluster->admin().ReadVariable(cluster->context(), name);
+    EXPECT_THAT(value, testing::IsOk());
+    if (value.ok()) state.append(static_cast<const char*>(value->raw()), value->bytes());
+  }
+  std::vector<int64_t> ids(500);
+  std::iota(ids.begin(), ids.end(), 0);
+  std::vector<float> items(500 * 16), users(500 * 4);
+  const RowsRead rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
+  PsSession session = cluster->Session(0, /*read_only=*/true);
+  EXPECT_THAT(session.Pull({}, rows), testing::IsOk());
+  state.append(reinterpret_cast<const char*>(items.data()), items.size() * 4);
+  state.append(reinterpret_cast<const char*>(users.data()), users.size() * 4);
+  return state;
+}
+
+uint64_t RowsOf(PsCluster* cluster) {
+  uint64_t rows = 0;
+  auto stats = cluster->admin().Stats(cluster->context());
+  EXPECT_THAT(stats, testing::IsOk());
+  for (const auto& s : *stats) rows += s.rows();
+  return rows;
+}
+
+class CheckpointTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = MakeTempDirectory("muster_checkpoint_test");
+    MU_ASSERT_OK(directory);
+    directory_ = *directory;
+  }
+  void TearDown() override { MU_EXPECT_OK(RemoveTree(directory_)); }
+  std::string directory_;
+};
+
+TEST_F(CheckpointTest, RestoresOntoAnyNumberOfServers) {
+  const std::vector<int64_t> ids = {0, 1, 2, 63, 64, 65, 130, 499, 300};
+  for (const auto& [from, to] : std::vector<std::pair<uint32_t, uint32_t>>{{2, 3}, {3, 2}, {4, 1}, {1, 1}}) {
+    SCOPED_TRACE(::testing::Message() << from << " to " << to);
+    PsCluster saved(from);
+    MU_ASSERT_OK(saved.Configure());
+    Step(&saved, 1, ids);
+    Step(&saved, 2, {1, 64, 200});
+    const std::string state = StateOf(&saved);
+    const std::string directory = JoinPath(directory_, std::to_string(from) + std::to_string(to));
+    MU_ASSERT_OK_AND_ASSIGN(const Files files, saved.admin().Save(saved.context(), directory));
+    ASSERT_EQ(files.size(), from);
+
+    PsCluster restored(to);
+    MU_ASSERT_OK(restored.Configure());
+    MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows, restored.admin().Restore(restored.context(), directory, files));
+    EXPECT_EQ(rows, 2 * (ids.size() + 1));
+    EXPECT_EQ(RowsOf(&restored), rows) << "rows that were never touched are not there";
+    EXPECT_TRUE(StateOf(&restored) == state);
+    Step(&saved, 3, {1, 5, 499});
+    Step(&restored, 3, {1, 5, 499});
+    EXPECT_TRUE(StateOf(&restored) == StateOf(&saved)) << "slots went along";
+  }
+}
+
+TEST_F(CheckpointTest, RestoreRollsBackIntoANewGenerationOnce) {
+  PsCluster cluster(2);
+  MU_ASSERT_OK(cluster.Configure());
+  Step(&cluster, 1, {1, 2, 3});
+  const std::string state = StateOf(&cluster);
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
+  Step(&cluster, 2, {3, 4});
+  EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, files),
+              HasCode(absl::StatusCode::kFailedPrecondition))
+      << "updates of a generation are not dropped within it";
+  cluster.context().set_generation(2);
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
+  EXPECT_TRUE(StateOf(&cluster) == state);
+  Step(&cluster, 2, {3, 4});  // of the new generation: applied although the old one had it
+  const std::string after = StateOf(&cluster);
+  EXPECT_FALSE(after == state);
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files)) << "a repeat that comes late";
+  EXPECT_TRUE(StateOf(&cluster) == after) << "does nothing";
+  cluster.context().set_generation(3);
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, {}));
+  EXPECT_EQ(RowsOf(&cluster), 0u) << "no files: the initial values";
+}
+
+TEST_F(CheckpointTest, DamagedFilesAreRefusedByNameAndChangeNothing) {
+  PsCluster cluster(2);
+  MU_ASSERT_OK(cluster.Configure());
+  Step(&cluster, 1, {1, 2, 3});
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
+  const std::string state = StateOf(&cluster);
+  const std::string path = JoinPath(directory_, files[1].name());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path));
+  cluster.context().set_generation(2);
+  const auto expect_refused = [&](absl::StatusCode code) {
+    EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, files), StatusIs(code, HasSubstr(files[1].name())));
+    cluster.context().set_generation(1);
+    EXPECT_TRUE(StateOf(&cluster) == state);
+    cluster.context().set_generation(2);
+  };
+  for (const size_t at : {size_t{0}, size_t{40}, good.size() / 2, good.size() - 1}) {
+    std::string bad = good;
+    bad[at] ^= 1;
+    MU_ASSERT_OK(WriteFileAtomic(path, bad));
+    expect_refused(absl::StatusCode::kDataLoss);
+  }
+  MU_ASSERT_OK(WriteFileAtomic(path, good.substr(0, good.size() - 1)));
+  expect_refused(absl::StatusCode::kDataLoss);
+  MU_ASSERT_OK(RemoveFile(path));
+  expect_refused(absl::StatusCode::kNotFound);
+  MU_ASSERT_OK(WriteFileAtomic(path, good));
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
+}
+
+TEST_F(CheckpointTest, AFileTooFewOrAnotherModelIsNoticed) {
+  PsCluster cluster(2);
+  MU_ASSERT_OK(cluster.Configure());
+  MU_ASSERT_OK_AND_ASSIGN(Files files, cluster.admin().Save(cluster.context(), directory_));
+  RetryPolicy policy;
+  policy.total_timeout = absl::Milliseconds(50);
+  PsCluster other(1, testing::SmallModel(1), policy);
+  MU_ASSERT_OK(other.Configure());
+  EXPECT_THAT(other.admin().Restore(other.context(), directory_, {files[0]}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no file of the checkpoint has")));
+  EXPECT_THAT(other.admin().ReadVariable(other.context(), "bias"), HasCode(absl::StatusCode::kUnavailable))
+      << "half a state is not served";
+}
+
+TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
+  RetryPolicy policy;
+  policy.total_timeout = absl::Milliseconds(100);
+  PsCluster cluster(1, testing::SmallModel(1), policy);
+  MU_ASSERT_OK(cluster.Configure());
+  Step(&cluster, 1, {1, 2});
+  const std::string state = StateOf(&cluster);
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
+  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(JoinPath(directory_, "empty"), {}, {}));
+  MU_ASSERT_OK(writer.Finish());
+  pb::CheckpointFileProto empty;
+  empty.set_name("empty");
+  empty.set_bytes(writer.bytes());
+  empty.set_crc32c(writer.crc32c());
+  cluster.context().set_generation(2);
+  EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, {empty}), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "bias"), HasCode(absl::StatusCode::kUnavailable));
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
+  EXPECT_TRUE(StateOf(&cluster) == state);
+}
+
+TEST_F(CheckpointTest, SavesIntoImpossiblePlacesFailAloud) {
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  const std::string file = JoinPath(directory_, "file");
+  MU_ASSERT_OK(WriteFileAtomic(file, "x"));
+  EXPECT_FALSE(cluster.admin().Save(cluster.context(), JoinPath(file, "below")).ok());
+  EXPECT_THAT(cluster.admin().Save(cluster.context(), directory_, "../escape"),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  MU_EXPECT_OK(cluster.admin().ReadVariable(cluster.context(), "bias"));
+}
+
+TEST_F(CheckpointTest, SafetensorsReadsBackAndLeavesNothingHalf) {
+  const std::string path = JoinPath(directory_, "x.safetensors");
+  const std::vector<int64_t> ids = {4, 5};
+  const std::vector<float> values = {1, 2, 3};
+  const std::vector<TensorEntry> entries = {{"a \"quoted\"/name", kInt64, {2}}, {"b", kFloat32, {3, 1}}, {"c", kUInt8, {0}}};
+  {
+    MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
+    MU_ASSERT_OK(writer.Append(ids.data(), 16));
+    EXPECT_THAT(writer.Finish(), HasCode(absl::StatusCode::kFailedPrecondition));
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto left, ListDirectory(directory_));
+  EXPECT_TRUE(left.empty());
+  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
+  MU_ASSERT_OK(writer.Append(ids.data(), 16));
+  MU_ASSERT_OK(writer.Append(values.data(), 12));
+  MU_ASSERT_OK(writer.Finish());
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t size, FileSize(path));
+  EXPECT_EQ(size, writer.bytes());
+  MU_ASSERT_OK_AND_ASSIGN(const SafetensorsReader reader, SafetensorsReader::Open(path));
+  ASSERT_EQ(reader.entries().size(), 3u);
+  std::vector<float> read(2);
+  const TensorEntry* b = reader.Find("b");
+  ASSERT_NE(b, nullptr);
+  EXPECT_EQ(b->shape, (std::vector<int64_t>{3, 1}));
+  MU_ASSERT_OK(reader.Read(*b, 4, read.data(), 8));
+  EXPECT_EQ(read, (std::vector<float>{2, 3}));
+  EXPECT_THAT(reader.Read(*b, 8, read.data(), 8), HasCode(absl::StatusCode::kDataLoss));
+}
+
+TEST_F(CheckpointTest, MalformedSafetensorsAreRefused) {
+  const std::string path = JoinPath(directory_, "x.safetensors");
+  const auto with_header = [&](const std::string& json, size_t data) {
+    const uint64_t size = json.size();
+    EXPECT_THAT(WriteFileAtomic(path, std::string(reinterpret_cast<const char*>(&size), 8) + json + std::string(data, 'x')),
+                testing::IsOk());
+    return SafetensorsReader::Open(path).status();
+  };
+  MU_EXPECT_OK(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8));
+  for (const char* json : {
+           "", "[]", "{", "nonsense", R"({"a":1})",
+           R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})",
+           R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})",
+           R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})",
+           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})",
+           R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0]}})",
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})",
+           R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})",
+           R"({"a":{"dtype":"F32","shape":[4],"data_offsets":[0,16]}})",
+           R"({"a":{"dtype":"F32","shape":[4611686018427387904,4],"data_offsets":[0,0]}})",
+           R"({"a":{"dtype":"F32","shape":[2.5],"data_offsets":[0,8]}})",
+       }) {
+    EXPECT_THAT(with_header(json, 8), HasCode(absl::StatusCode::kDataLoss)) << json;
+  }
+  MU_ASSERT_OK(WriteFileAtomic(path, "short"));
+  EXPECT_THAT(SafetensorsReader::Open(path), HasCode(absl::StatusCode::kDataLoss));
+  MU_ASSERT_OK(WriteFileAtomic(path, std::string(100, '\xFF')));
+  EXPECT_THAT(SafetensorsReader::Open(path), HasCode(absl::StatusCode::kDataLoss));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,305 @@
+// The server's handlers without a transport: who is admitted, what is refused, and that everything may come twice.
+#include "psserver/server.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <thread>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "common/env/file.h"
+#include "tests/psserver/frames.h"
+#include "tests/psserver/model.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::Bytes;
+using ::mu::testing::CountingPush;
+using ::mu::testing::Frame;
+using ::mu::testing::HasCode;
+using ::mu::testing::PushAndWait;
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+
+class PsServerTest : public ::testing::Test {
+ protected:
+  PsServerTest() : server_({.clock = &clock_, .telemetry = &telemetry_}) {
+    context_.set_job(1);
+    context_.set_epoch(1);
+    context_.set_generation(1);
+  }
+
+  absl::Status Configure() {
+    pb::ConfigurePsRequest request;
+    *request.mutable_context() = context_;
+    *request.mutable_routing() = testing::SmallModel(1);
+    return server_.Configure(request).status();
+  }
+  absl::StatusOr<Buffer> PullSteps() {
+    pb::PullRequest request;
+    *request.mutable_context() = context_;
+    request.add_variables()->set_variable(2);
+    return server_.Pull(Frame(request, ""));
+  }
+  int64_t Steps() {
+    const auto reply = PullSteps();
+    EXPECT_THAT(reply, testing::IsOk());
+    pb::PullReply header;
+    const auto payload = ParseFrame(*reply, &header);
+    int64_t steps = -1;
+    if (payload.ok() && payload->size() == 8) std::memcpy(&steps, payload->data(), 8);
+    return steps;
+  }
+  // A push of one row's gradient to table `table`.
+  Buffer RowPush(uint32_t table, uint32_t partition, std::vector<int64_t> ids, std::vector<float> gradients) {
+    pb::PushRequest request;
+    *request.mutable_context() = context_;
+    request.set_function(++next_function_);
+    auto* keys = request.add_tables();
+    keys->set_table(table);
+    keys->add_partitions(partition);
+    keys->add_counts(ids.size());
+    return Frame(request, Bytes(ids) + Bytes(gradients));
+  }
+
+  ManualClock clock_{1000000};
+  Telemetry telemetry_;
+  PsServer server_;
+  pb::RequestContext context_;
+  uint64_t next_function_ = 100;
+};
+
+TEST_F(PsServerTest, NothingIsServedBeforeConfigure) {
+  EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(PushAndWait(&server_, CountingPush(context_, 1, 0)), HasCode(absl::StatusCode::kUnavailable));
+  MU_ASSERT_OK(Configure());
+  MU_ASSERT_OK(Configure());
+  EXPECT_EQ(Steps(), 0);
+}
+
+TEST_F(PsServerTest, AnotherJobIsRefused) {
+  MU_ASSERT_OK(Configure());
+  context_.set_job(2);
+  for (const absl::Status& status : {Configure(), PullSteps().status(),
+                                     PushAndWait(&server_, CountingPush(context_, 1, 0)).status()}) {
+    EXPECT_THAT(status, HasCode(absl::StatusCode::kFailedPrecondition));
+    EXPECT_EQ(KindOf(status), pb::ERROR_OTHER_JOB);
+  }
+  context_.set_job(0);
+  EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(PsServerTest, TheRegisteredJobIsTheOnlyOneThatMayConfigure) {
+  MU_ASSERT_OK(server_.SetIdentity(/*job=*/9, /*epoch=*/4, /*index=*/0));
+  EXPECT_EQ(KindOf(Configure()), pb::ERROR_OTHER_JOB);
+  context_.set_job(9);
+  EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE) << "epoch 1 is older than the one registered with";
+  context_.set_epoch(4);
+  MU_EXPECT_OK(Configure());
+}
+
+TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
+  context_.set_epoch(5);
+  context_.set_generation(3);
+  MU_ASSERT_OK(Configure());
+  context_.set_epoch(4);
+  EXPECT_EQ(KindOf(PullSteps().status()), pb::ERROR_STALE);
+  EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE);
+  context_.set_epoch(5);
+  context_.set_generation(2);
+  EXPECT_EQ(KindOf(PullSteps().status()), pb::ERROR_STALE);
+  context_.set_generation(4);
+  EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kUnavailable)) << "not restored to that generation yet";
+  context_.set_generation(3);
+  EXPECT_EQ(Steps(), 0);
+}
+
+TEST_F(PsServerTest, EveryPushIsAppliedOnce) {
+  MU_ASSERT_OK(Configure());
+  for (uint32_t step : {0u, 2u, 1u}) {
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      MU_ASSERT_OK_AND_ASSIGN(const auto reply, PushAndWait(&server_, CountingPush(context_, 5, step)));
+      EXPECT_EQ(reply.repeated(), repeat == 1);
+    }
+  }
+  EXPECT_EQ(Steps(), 3);
+}
+
+TEST_F(PsServerTest, RepeatsThatComeDuringTheFirstWaitForIt) {
+  MU_ASSERT_OK(Configure());
+  for (uint32_t step = 0; step < 200; ++step) {
+    std::vector<std::thread> threads;
+    std::atomic<int> first{0}, repeated{0};
+    for (int t = 0; t < 3; ++t) {
+      threads.emplace_back([&] {
+        const auto reply = PushAndWait(&server_, CountingPush(context_, 5, step));
+        if (reply.ok()) ++(reply->repeated() ? repeated : first);
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    ASSERT_EQ(first, 1);
+    ASSERT_EQ(repeated, 2);
+  }
+  EXPECT_EQ(Steps(), 200);
+}
+
+TEST_F(PsServerTest, FinishedFunctionsPushNoMore) {
+  MU_ASSERT_OK(Configure());
+  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 5, 0)));
+  pb::FenceRequest fence;
+  *fence.mutable_context() = context_;
+  fence.mutable_context()->set_low_water(6);
+  MU_ASSERT_OK(server_.Fence(fence));
+  MU_ASSERT_OK(server_.Fence(fence));
+  const auto late = PushAndWait(&server_, CountingPush(context_, 5, 1));
+  EXPECT_THAT(late, HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(KindOf(late.status()), pb::ERROR_STALE);
+  EXPECT_EQ(Steps(), 1);
+  context_.set_low_water(8);
+  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 8, 0))) << "the mark travels with requests";
+  context_.set_low_water(0);
+  EXPECT_EQ(KindOf(PushAndWait(&server_, CountingPush(context_, 7, 0)).status()), pb::ERROR_STALE);
+}
+
+TEST_F(PsServerTest, AFaultyPushChangesNothingAndNamesWhatIsWrong) {
+  MU_ASSERT_OK(Configure());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  pb::PushRequest request;
+  *request.mutable_context() = context_;
+  request.set_function(1);
+  auto* update = request.add_variables();
+  update->set_variable(2);
+  update->set_kind(pb::VariableUpdate::ASSIGN_ADD);
+  update = request.add_variables();
+  update->set_variable(1);
+  const auto bad = PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({nan, 0})));
+  EXPECT_THAT(bad, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("variable 'bias'")));
+  EXPECT_EQ(KindOf(bad.status()), pb::ERROR_USER);
+  EXPECT_EQ(Steps(), 0) << "the good half was not applied";
+  MU_EXPECT_OK(PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({0.5f, 0})))) << "it may come again";
+  EXPECT_EQ(Steps(), 1);
+
+  std::vector<float> row(4, 1.0f);
+  row[3] = -std::numeric_limits<float>::infinity();
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("table 'users'")));
+  row[3] = 1;
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {500 + 5 + 7}, row)),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("table 'users'")));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {-59}, row)), HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {6}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 64, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(7, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  row.pop_back();
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  row.resize(5);
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  pb::PsStatsRequest stats;
+  MU_ASSERT_OK_AND_ASSIGN(const auto reply, server_.GetStats(stats));
+  EXPECT_EQ(reply.rows(), 0u);
+  EXPECT_EQ(reply.pushes(), 1u);
+}
+
+TEST_F(PsServerTest, VariablesTakeOnlyTheirKindOfUpdate) {
+  MU_ASSERT_OK(Configure());
+  const auto push = [&](uint32_t variable, pb::VariableUpdate::Kind kind, size_t bytes) {
+    pb::PushRequest request;
+    *request.mutable_context() = context_;
+    request.set_function(++next_function_);
+    auto* update = request.add_variables();
+    update->set_variable(variable);
+    update->set_kind(kind);
+    return PushAndWait(&server_, Frame(request, std::string(bytes, '\0'))).status();
+  };
+  EXPECT_THAT(push(2, pb::VariableUpdate::GRADIENT, 8), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps")));
+  EXPECT_THAT(push(4, pb::VariableUpdate::GRADIENT, 16), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(push(1, static_cast<pb::VariableUpdate::Kind>(9), 8), HasCode(absl::StatusCode::kInvalidArgument));
+  MU_EXPECT_OK(push(4, pb::VariableUpdate::ASSIGN_ADD, 16));
+  MU_EXPECT_OK(push(1, pb::VariableUpdate::ASSIGN_ADD, 8));
+  MU_EXPECT_OK(push(3, pb::VariableUpdate::ASSIGN_ADD, 16));
+}
+
+TEST_F(PsServerTest, GarbageNeverCrashes) {
+  MU_ASSERT_OK(Configure());
+  // Good requests, damaged: random bytes alone would stop at the first check.
+  pb::PullRequest pull;
+  *pull.mutable_context() = context_;
+  pull.add_variables()->set_variable(5);
+  pull.mutable_variables(0)->set_partition(1);
+  pull.add_variables()->set_variable(2);
+  auto* keys = pull.add_tables();
+  keys->set_table(100);
+  keys->add_partitions(3);
+  keys->add_partitions(4);
+  keys->add_counts(2);
+  keys->add_counts(1);
+  const Buffer good_pull = Frame(pull, Bytes<int64_t>({3, 67, 4}));
+  MU_ASSERT_OK(server_.Pull(good_pull));
+  const Buffer good_pushes[] = {CountingPush(context_, 7, 0), RowPush(101, 5, {5}, {1, 2, 3, 4})};
+  for (uint64_t seed = 0; seed < 3000; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    SplitMix random(seed);
+    const auto damage = [&](const Buffer& good) {
+      std::string bytes(good.data(), good.size());
+      if (random.Below(4) == 0) bytes.resize(random.Below(bytes.size() + 1));
+      if (random.Below(8) == 0) bytes.append(random.Below(64), static_cast<char>(random.Next()));
+      for (uint64_t n = random.Below(5); n > 0 && !bytes.empty(); --n) {
+        bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
+      }
+      return Buffer(std::move(bytes));
+    };
+    (void)server_.Pull(damage(good_pull));
+    (void)PushAndWait(&server_, damage(good_pushes[seed % 2]));
+    std::string noise(random.Below(100), '\0');
+    for (char& c : noise) c = static_cast<char>(random.Next());
+    (void)server_.Pull(Buffer(noise));
+    (void)PushAndWait(&server_, Buffer(noise));
+  }
+  MU_EXPECT_OK(server_.Pull(good_pull));
+}
+
+TEST_F(PsServerTest, AssignChecksSizes) {
+  MU_ASSERT_OK(Configure());
+  pb::AssignRequest request;
+  *request.mutable_context() = context_;
+  request.set_variable(2);
+  request.set_value(Bytes<int64_t>({41}));
+  MU_ASSERT_OK(server_.Assign(request));
+  MU_ASSERT_OK(server_.Assign(request));
+  EXPECT_EQ(Steps(), 41);
+  request.set_value("short");
+  EXPECT_THAT(server_.Assign(request), HasCode(absl::StatusCode::kInvalidArgument));
+  request.set_partition(1);
+  EXPECT_THAT(server_.Assign(request), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(PsServerLeaseTest, ServesOnlyWhileItsLeaseLasts) {
+  ManualClock clock(0);
+  Telemetry telemetry;
+  PsServer server({.clock = &clock, .leased = true, .telemetry = &telemetry});
+  pb::ConfigurePsRequest configure;
+  pb::RequestContext& context = *configure.mutable_context();
+  context.set_job(1);
+  *configure.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server.Configure(configure));
+  const auto push = [&](uint32_t step) { return PushAndWait(&server, CountingPush(context, 1, step)).status(); };
+  EXPECT_THAT(push(0), HasCode(absl::StatusCode::kUnavailable)) << "no lease yet";
+  server.RenewLease(/*sent_ns=*/0, absl::Seconds(2));
+  MU_EXPECT_OK(push(0));
+  clock.Advance(absl::Seconds(2));
+  const absl::Status expired = push(1);
+  EXPECT_THAT(expired, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lease")));
+  EXPECT_EQ(KindOf(expired), pb::ERROR_MACHINE);
+  EXPECT_EQ(DetailOf(expired)->role(), pb::ROLE_PSSERVER);
+  server.RenewLease(absl::ToInt64Nanoseconds(absl::Seconds(1)), absl::Seconds(2));
+  MU_EXPECT_OK(push(1));
+  server.RenewLease(0, absl::Seconds(1));
+  MU_EXPECT_OK(push(2)) << "an old reply that comes late takes nothing away";
+}
+
+}  // namespace
+}  // namespace mu
