@@ -49,13 +49,14 @@ std::vector<std::string> HeaderNames(const RecordSyntax& syntax, absl::string_vi
 
 absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, const std::vector<std::string>& names) {
   if (column.index() >= 0) return static_cast<size_t>(column.index());
-  const auto found = std::find(names.begin(), names.end(), column.name());
+  const std::string& wanted = column.field().empty() ? column.name() : column.field();
+  const auto found = std::find(names.begin(), names.end(), wanted);
   if (found == names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("1: the header has no column \"", column.name(), "\"",
-                                                   DidYouMean(column.name(), names)));
+    return absl::InvalidArgumentError(absl::StrCat("1: the header has no column \"", wanted, "\"",
+                                                   DidYouMean(wanted, names)));
   }
-  if (std::find(found + 1, names.end(), column.name()) != names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("1: the header has several columns \"", column.name(),
+  if (std::find(found + 1, names.end(), wanted) != names.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("1: the header has several columns \"", wanted,
                                                    "\"; name the column by its index"));
   }
   return static_cast<size_t>(found - names.begin());
