@@ -1,0 +1,15 @@
+// The commands. Each prints what it has to say and returns the exit code.
+#pragma once
+
+#include "coordinator/cli/options.h"
+
+namespace mu {
+
+class ModelRegistry;
+
+int RunJobCommand(const CliOptions& options, const ModelRegistry& models);  // train, eval, predict
+int RunCheckCommand(const CliOptions& options, const ModelRegistry& models);
+int RunStatusCommand(const CliOptions& options);
+int RunMakeDataCommand(const CliOptions& options);
+
+}  // namespace mu

@@ -1,0 +1,127 @@
+// train, eval, predict and check.
+#include <cstdio>
+
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/progress_line.h"
+#include "coordinator/cli/report.h"
+#include "coordinator/cli/run_setup.h"
+#include "coordinator/cli/stop_signals.h"
+
+namespace mu {
+namespace {
+
+JobUse UseOf(CliOptions::Command command) {
+  switch (command) {
+    case CliOptions::kEval:
+      return JobUse::kEval;
+    case CliOptions::kPredict:
+      return JobUse::kPredict;
+    case CliOptions::kCheck:
+      return JobUse::kCheck;
+    default:
+      return JobUse::kTrain;
+  }
+}
+
+void PrintProblems(const ProblemList& problems) {
+  absl::FPrintF(stderr, "%d problem%s; nothing was started:\n%s", problems.size(),
+                problems.size() == 1 ? "" : "s", problems.ToString());
+}
+
+RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const ModelRegistry& models,
+                 absl::Status* error) {
+  switch (command) {
+    case CliOptions::kEval:
+      return EvalJob(setup.job, models, setup.options, error);
+    case CliOptions::kPredict:
+      return PredictJob(setup.job, models, setup.options, error);
+    default:
+      return TrainJob(setup.job, models, setup.options, error);
+  }
+}
+
+// To the run's directory always, and where --report says. An error of these is told but does not
+// undo the run.
+void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked) {
+  for (const std::string& path : {job_dir.empty() ? "" : JoinPath(job_dir, "report.json"), asked}) {
+    if (path.empty()) continue;
+    if (const absl::Status status = WriteReport(report, path); !status.ok()) {
+      absl::FPrintF(stderr, "the report was not written: %s\n", std::string(status.message()));
+    } else if (path == asked || asked.empty()) {
+      absl::PrintF("report: %s\n", path);
+    }
+  }
+}
+
+}  // namespace
+
+int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
+  ProblemList problems;
+  const RunSetup setup = SetUpRun(options, JobUse::kCheck, models, &problems);
+  if (!problems.empty()) {
+    PrintProblems(problems);
+    return kExitBadJob;
+  }
+  absl::PrintF("%s: no problem found in job %s\n", options.job_file, setup.job.name());
+  return kExitDone;
+}
+
+int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
+  ProblemList problems;
+  RunSetup setup = SetUpRun(cli, UseOf(cli.command), models, &problems);
+  if (!problems.empty()) {
+    PrintProblems(problems);
+    RunReport report;
+    report.job = setup.job.name();
+    report.status = "failed";
+    report.error = problems.ToString();
+    report.workers = cli.workers;
+    report.ps = cli.ps;
+    if (!cli.report.empty()) WriteReports(report, "", cli.report);
+    return kExitBadJob;
+  }
+
+  LogOptions log;
+  log.role = "coordinator";
+  log.file = JoinPath(setup.options.job_dir, "logs/coordinator.log");
+  log.to_stderr = cli.verbose;
+  absl::Status logging = MakeDirectories(DirectoryOf(log.file));
+  logging.Update(InitLogging(log));
+  if (!logging.ok()) absl::FPrintF(stderr, "no log is kept: %s\n", std::string(logging.message()));
+  absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
+               setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
+  if (!setup.options.checkpoint.empty()) absl::PrintF("begins with %s\n", setup.options.checkpoint);
+  std::fflush(stdout);
+
+  StopSignals signals;
+  ProgressPrinter printer(ProgressPrinter::ForStdout());
+  setup.options.stop = signals.count();
+  setup.options.progress = [&printer](const Progress& progress) {
+    printer.Show(progress, absl::Now());
+  };
+  absl::Status error;
+  const RunReport report = RunJob(cli.command, setup, models, &error);
+  printer.Finish();
+
+  absl::PrintF("%s", SummaryOf(report));
+  if (error.ok() && cli.command == CliOptions::kPredict)
+    absl::PrintF("predictions: %s\n", setup.options.predict_out);
+  if (error.ok() && !cli.trace.empty()) absl::PrintF("trace: %s\n", cli.trace);
+  WriteReports(report, setup.options.job_dir, cli.report);
+  std::fflush(stdout);
+  if (!error.ok()) {
+    absl::FPrintF(stderr, "error: %s\n", std::string(error.message()));
+    return ExitCodeOf(error);
+  }
+  if (report.status == "stopped" && signals.signal() != 0)
+    return ExitCodeOfSignal(signals.signal());
+  return kExitDone;
+}
+
+}  // namespace mu

@@ -1,0 +1,127 @@
+#include "coordinator/cli/options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/nearest_name.h"
+#include "coordinator/cli/exit_code.h"
+
+namespace mu {
+namespace {
+
+void AddJobOptions(CLI::App* command, CliOptions* options) {
+  command->add_option("job", options->job_file, "the job file (docs/job_file.md)")
+      ->required()
+      ->type_name("JOB.yaml");
+  command->add_flag("--local", options->local,
+                    "start the daemons on this machine (the default without --listen)");
+  command->add_option("--workers", options->workers, "workers to start or to wait for")
+      ->capture_default_str();
+  command->add_option("--ps", options->ps, "parameter servers to start or to wait for")
+      ->capture_default_str();
+  command
+      ->add_option("--set", options->overrides,
+                   "replaces a value of the job file; may stand several times")
+      ->type_name("KEY.KEY=VALUE")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--job_dir,--job-dir", options->job_dir,
+                   "logs, checkpoints, report (default ./runs/NAME-TIME)")
+      ->type_name("DIR");
+  command
+      ->add_option("--listen", options->listen,
+                   "wait here for the daemons of a cluster instead of starting some")
+      ->type_name("HOST:PORT");
+  command->add_flag("--insecure", options->insecure,
+                    "listen off loopback although calls are not encrypted");
+  command
+      ->add_option("--start_timeout,--start-timeout", options->start_timeout_seconds,
+                   "seconds until all daemons must be there")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--binary_dir,--binary-dir", options->binary_dir,
+                   "where `worker` and `psserver` are (default: beside this program)")
+      ->type_name("DIR");
+  command->add_flag("-v,--verbose", options->verbose,
+                    "the coordinator's log goes to standard error too");
+}
+
+void AddRunOptions(CLI::App* command, CliOptions* options) {
+  command->add_option("--report", options->report, "write the run's facts here (docs/report.md)")
+      ->type_name("FILE.json");
+  command->add_option("--trace", options->trace, "write a Chrome trace of all processes here")
+      ->type_name("FILE.json");
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "begin with this checkpoint, or the newest of this run")
+      ->type_name("DIR");
+}
+
+// What to say of a first word that is no command; CLI11 would only say that one is needed.
+std::string WrongCommand(const CLI::App& app, int argc, const char* const* argv) {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands(nullptr)) names.push_back(command->get_name());
+  if (std::find(names.begin(), names.end(), argv[1]) != names.end()) return "";
+  return absl::StrCat("There is no command `", argv[1], "`", DidYouMean(argv[1], names),
+                      " Run with --help for all of them.");
+}
+
+}  // namespace
+
+std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* exit_code) {
+  CliOptions options;
+  CLI::App app(
+      "Muster: trains models on workers and parameter servers that may vanish at any moment",
+      "coordinator");
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 2 the job or its input is wrong, 3 the user's function failed, 4 "
+      "machines failed.");
+
+  CLI::App* train = app.add_subcommand("train", "trains a job, evaluates and saves the model");
+  CLI::App* eval =
+      app.add_subcommand("eval", "evaluates a saved model on the job's evaluation data");
+  CLI::App* predict = app.add_subcommand("predict", "writes a saved model's predictions");
+  CLI::App* check =
+      app.add_subcommand("check", "lists all that is wrong with a job, and runs nothing");
+  for (CLI::App* command : {train, eval, predict, check}) AddJobOptions(command, &options);
+  for (CLI::App* command : {train, eval, predict}) AddRunOptions(command, &options);
+  predict
+      ->add_option("--out", options.out,
+                   "the predictions (default: predictions.csv in the run's directory)")
+      ->type_name("FILE.csv");
+
+  CLI::App* status = app.add_subcommand("status", "shows a running coordinator's cluster");
+  status->add_option("address", options.address, "where it listens")
+      ->required()
+      ->type_name("HOST:PORT");
+
+  if (const std::string wrong = WrongCommand(app, argc, argv); !wrong.empty()) {
+    std::cerr << wrong << "\n";
+    *exit_code = kExitBadJob;
+    return std::nullopt;
+  }
+  // The edge to CLI11, which throws.
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error, std::cout, std::cerr);
+    *exit_code = code == 0 ? kExitDone : kExitBadJob;
+    return std::nullopt;
+  }
+  const std::pair<CLI::App*, CliOptions::Command> commands[] = {{train, CliOptions::kTrain},
+                                                                {eval, CliOptions::kEval},
+                                                                {predict, CliOptions::kPredict},
+                                                                {check, CliOptions::kCheck},
+                                                                {status, CliOptions::kStatus}};
+  for (const auto& [command, value] : commands) {
+    if (command->parsed()) options.command = value;
+  }
+  return options;
+}
+
+}  // namespace mu

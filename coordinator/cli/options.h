@@ -1,0 +1,45 @@
+// The command line, parsed. See `coordinator --help`.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace mu {
+
+struct CliOptions {
+  enum Command { kTrain, kEval, kPredict, kCheck, kMakeData, kStatus };
+  Command command = kTrain;
+
+  // train, eval, predict, check
+  std::string job_file;
+  bool local = false;
+  int workers = 2;
+  int ps = 2;
+  std::vector<std::string> overrides;  // of --set
+  std::string report;
+  std::string trace;
+  std::string job_dir;
+  std::string listen;
+  bool insecure = false;
+  double start_timeout_seconds = 60;
+  std::string binary_dir;
+  std::string checkpoint;
+  std::string out;  // predict: the CSV; make-data: the folder
+  bool verbose = false;
+
+  // make-data
+  std::string data_kind;
+  uint64_t rows = 0;
+  uint64_t seed = 1;
+  uint64_t start = 0;
+
+  std::string address;  // status
+};
+
+// Nothing, with the exit code in `*exit_code`, if there is nothing to run: help was asked for
+// (printed to standard output) or the line is wrong (what and how is printed to standard error).
+std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* exit_code);
+
+}  // namespace mu

@@ -1,0 +1,103 @@
+#include "coordinator/cli/report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+
+namespace mu {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json EvalOf(const RunReport& report) {
+  if (report.eval_examples == 0 && report.eval_metrics.empty()) return nullptr;
+  Json eval = {{"examples", report.eval_examples}};
+  for (const auto& [name, value] : report.eval_metrics) eval[name] = Number(value);
+  return eval;
+}
+
+}  // namespace
+
+std::string ReportToJson(const RunReport& report) {
+  Json json;
+  json["job"] = report.job;
+  json["status"] = report.status;
+  json["error"] = report.error;
+  json["workers"] = report.workers;
+  json["ps"] = report.ps;
+  json["samples"] = report.samples;
+  json["steps"] = report.steps;
+  json["functions"] = report.functions;
+  json["steps_per_function"] = report.steps_per_function;
+  json["train_seconds"] = Number(report.train_seconds);
+  json["samples_per_second"] = Number(report.samples_per_second);
+  json["train_loss"] = Number(report.train_loss);
+  json["parameters"] = report.parameters;
+  json["eval"] = EvalOf(report);
+  json["failures"] = Json::array();
+  for (const Failure& failure : report.failures) {
+    json["failures"].push_back({{"role", failure.role},
+                                {"index", failure.index},
+                                {"kind", failure.kind},
+                                {"at_seconds", Number(failure.at_seconds)},
+                                {"message", failure.message}});
+  }
+  json["time_by_part"] = Json::object();
+  for (const auto& [part, time] : report.time_by_part) {
+    json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};
+  }
+  json["bad_records"] = {{"count", report.bad_records}, {"first", report.first_bad_record}};
+  json["job_dir"] = report.job_dir;
+  json["checkpoint"] = report.checkpoint;
+  // Messages may quote bytes of a user's file.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string WithCommas(double number) {
+  std::string digits = absl::StrFormat("%.0f", std::abs(number));
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(at, 1, ',');
+  return absl::StrCat(number <= -0.5 ? "-" : "", digits);
+}
+
+std::string SummaryOf(const RunReport& report) {
+  std::string text = absl::StrCat(report.job, ": ", report.status);
+  if (report.steps > 0) {
+    absl::StrAppend(&text, ", ", WithCommas(static_cast<double>(report.samples)), " samples in ",
+                    WithCommas(static_cast<double>(report.steps)), " steps, ",
+                    absl::StrFormat("%.1f s, ", report.train_seconds),
+                    WithCommas(report.samples_per_second), " samples/s");
+    if (std::isfinite(report.train_loss))
+      absl::StrAppendFormat(&text, ", loss %.4f", report.train_loss);
+  }
+  absl::StrAppend(&text, "\n");
+  if (report.eval_examples > 0) {
+    absl::StrAppend(&text, "evaluated: ", WithCommas(static_cast<double>(report.eval_examples)),
+                    " examples");
+    for (const auto& [name, value] : report.eval_metrics)
+      absl::StrAppendFormat(&text, ", %s %.4f", name, value);
+    absl::StrAppend(&text, "\n");
+  }
+  if (report.bad_records > 0) {
+    absl::StrAppend(&text, "bad records: ", report.bad_records,
+                    " skipped, the first: ", report.first_bad_record, "\n");
+  }
+  for (const Failure& failure : report.failures) {
+    absl::StrAppendFormat(&text, "%s %d %s after %.1f s: %s\n", failure.role, failure.index,
+                          failure.kind, failure.at_seconds, failure.message);
+  }
+  if (!report.checkpoint.empty()) absl::StrAppend(&text, "checkpoint: ", report.checkpoint, "\n");
+  return text;
+}
+
+absl::Status WriteReport(const RunReport& report, const std::string& path) {
+  MU_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
+  return WriteFileAtomic(path, ReportToJson(report));
+}
+
+}  // namespace mu

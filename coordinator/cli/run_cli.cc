@@ -1,0 +1,27 @@
+#include "coordinator/cli/run_cli.h"
+
+#include "coordinator/cli/commands.h"
+#include "coordinator/cli/options.h"
+
+namespace mu {
+
+int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
+  int exit_code = 0;
+  const std::optional<CliOptions> options = ParseOptions(argc, argv, &exit_code);
+  if (!options.has_value()) return exit_code;
+  switch (options->command) {
+    case CliOptions::kTrain:
+    case CliOptions::kEval:
+    case CliOptions::kPredict:
+      return RunJobCommand(*options, models);
+    case CliOptions::kCheck:
+      return RunCheckCommand(*options, models);
+    case CliOptions::kStatus:
+      return RunStatusCommand(*options);
+    case CliOptions::kMakeData:
+      break;
+  }
+  return exit_code;
+}
+
+}  // namespace mu

@@ -1,0 +1,133 @@
+#include "coordinator/cli/run_setup.h"
+
+#include <unistd.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "coordinator/cli/job_file.h"
+#include "coordinator/frontend/model_registry.h"
+#include "coordinator/training/checkpoint_directory.h"
+
+namespace mu {
+namespace {
+
+constexpr char kRuns[] = "runs";
+
+std::string FolderOfThisProgram() {
+  char path[4096];
+  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 ? DirectoryOf(absl::string_view(path, static_cast<size_t>(length))) : ".";
+}
+
+// ./runs/NAME-TIME; several that begin in one second differ by their process.
+std::string NewRunDirectory(const std::string& name) {
+  const std::string time = absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone());
+  std::string path = absl::StrCat(kRuns, "/", name, "-", time);
+  if (FileExists(path)) absl::StrAppend(&path, "-", ::getpid());
+  return path;
+}
+
+std::string Absolute(const std::string& path) {
+  const absl::StatusOr<std::string> absolute = AbsolutePath(path);
+  return absolute.ok() ? *absolute : path;
+}
+
+void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto& job,
+                      RunOptions* options, ProblemList* problems) {
+  if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
+  const bool named = !cli.checkpoint.empty();
+  const bool in_directory = !cli.job_dir.empty() || !job.job_dir().empty();
+  absl::StatusOr<std::string> found = named          ? FindCheckpoint(cli.checkpoint)
+                                      : in_directory ? FindCheckpoint(options->job_dir)
+                                                     : NewestCheckpointOfJob(kRuns, job.name());
+  if (found.ok()) {
+    options->checkpoint = Absolute(*found);
+  } else {
+    problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
+                  named ? "name a checkpoint, or the folder of a run that has one"
+                        : "train first, or name a checkpoint");
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
+  if (FileExists(JoinPath(path, kManifestName))) return path;
+  for (const std::string& folder : {path, JoinPath(path, "checkpoints")}) {
+    if (!DirectoryExists(folder)) continue;
+    if (absl::StatusOr<std::string> newest = NewestCheckpoint(folder); newest.ok()) return newest;
+  }
+  return absl::NotFoundError(
+      absl::StrCat(path, FileExists(path) ? " holds no complete checkpoint" : " does not exist"));
+}
+
+absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
+                                                  const std::string& name) {
+  std::string newest;
+  int64_t newest_time = 0;
+  if (const auto folders = ListDirectory(runs); folders.ok()) {
+    for (const std::string& folder : *folders) {
+      if (!absl::StartsWith(folder, name + "-")) continue;
+      const absl::StatusOr<std::string> checkpoint = FindCheckpoint(JoinPath(runs, folder));
+      if (!checkpoint.ok()) continue;
+      const absl::StatusOr<FileInfo> info = GetFileInfo(JoinPath(*checkpoint, kManifestName));
+      if (info.ok() && info->modified_ns > newest_time) {
+        newest = *checkpoint;
+        newest_time = info->modified_ns;
+      }
+    }
+  }
+  if (!newest.empty()) return newest;
+  return absl::NotFoundError(
+      absl::StrCat("no run of ", name, " below ./", runs, " has a checkpoint"));
+}
+
+RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models,
+                  ProblemList* problems) {
+  RunSetup setup;
+  setup.job =
+      LoadJobFile(cli.job_file, {.use = use, .overrides = cli.overrides, .models = models.Names()},
+                  problems)
+          .job;
+  RunOptions& options = setup.options;
+  options.local = cli.local || cli.listen.empty();
+  options.workers = cli.workers;
+  options.ps = cli.ps;
+  options.listen = cli.listen;
+  options.insecure = cli.insecure;
+  options.start_timeout = absl::Seconds(cli.start_timeout_seconds);
+  options.binary_dir = cli.binary_dir.empty() ? FolderOfThisProgram() : cli.binary_dir;
+  options.job_dir = Absolute(!cli.job_dir.empty()           ? cli.job_dir
+                             : !setup.job.job_dir().empty() ? setup.job.job_dir()
+                                                            : NewRunDirectory(setup.job.name()));
+  options.trace_file = cli.trace;
+  const bool new_directory = !FileExists(options.job_dir);
+  SettleCheckpoint(cli, use, setup.job, &options, problems);
+  if (use == JobUse::kPredict) {
+    options.predict_out =
+        cli.out.empty() ? JoinPath(options.job_dir, "predictions.csv") : Absolute(cli.out);
+  }
+  for (const auto& [flag, path] :
+       {std::pair("--report", cli.report), std::pair("--trace", cli.trace),
+        std::pair("--out", options.predict_out)}) {
+    if (path.empty()) continue;
+    if (DirectoryExists(path))
+      problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
+  }
+  // A model can be checked only once its keys are right, and only against data that this run reads.
+  muster::JobProto relevant = setup.job;
+  if (use == JobUse::kEval || use == JobUse::kPredict) relevant.mutable_data()->clear_train();
+  const std::vector<std::string> found =
+      problems->empty() ? CheckJob(relevant, models, options) : CheckEnvironment(options);
+  for (const std::string& problem : found) problems->Add(Place{cli.job_file}, problem);
+  // To find out whether the directory can be made, it was made.
+  if (new_directory && (use == JobUse::kCheck || !problems->empty())) {
+    if (::rmdir(options.job_dir.c_str()) == 0) ::rmdir(DirectoryOf(options.job_dir).c_str());
+  }
+  return setup;
+}
+
+}  // namespace mu

@@ -1,0 +1,33 @@
+// From a command line to a job and the options of its run, or all that is wrong with them.
+#pragma once
+
+#include <string>
+
+#include "coordinator/cli/job_validation.h"
+#include "coordinator/cli/options.h"
+#include "coordinator/cli/problem_list.h"
+#include "coordinator/training/train_job.h"
+
+namespace mu {
+
+class ModelRegistry;
+
+struct RunSetup {
+  muster::JobProto job;
+  RunOptions options;
+};
+
+// Reads and checks the job file, settles the run's directory and checkpoint and, if all that is
+// right, checks the job's model against its data and this machine. Starts nothing; the only thing
+// it makes is the run's directory.
+RunSetup SetUpRun(const CliOptions& options, JobUse use, const ModelRegistry& models,
+                  ProblemList* problems);
+
+// A checkpoint from what a user may name: itself, a folder of checkpoints, or the folder of a run.
+// NOT_FOUND if none of these is there.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
+
+// The newest checkpoint of the runs of job `name` below `runs`. NOT_FOUND if there is none.
+absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs, const std::string& name);
+
+}  // namespace mu

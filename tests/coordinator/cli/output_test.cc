@@ -1,0 +1,226 @@
+// What the command line shows and returns: report, progress, status, exit codes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/progress_line.h"
+#include "coordinator/cli/report.h"
+#include "coordinator/cli/status_table.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+RunReport SomeReport() {
+  RunReport report;
+  report.job = "criteo";
+  report.status = "done";
+  report.workers = 2;
+  report.ps = 3;
+  report.samples = 300000;
+  report.steps = 586;
+  report.functions = 20;
+  report.train_seconds = 12.5;
+  report.samples_per_second = 24000;
+  report.train_loss = 0.47;
+  report.parameters = 12345678901;
+  report.eval_examples = 50000;
+  report.eval_metrics = {{"auc", 0.784}, {"logloss", NAN}};
+  report.failures = {{"worker", 1, "died", 3.5, "killed by SIGKILL"}};
+  report.time_by_part = {{"worker.pull", {1.5, 586}}};
+  report.bad_records = 2;
+  report.first_bad_record = "a.tsv:7: \xff is no number";
+  report.job_dir = "/runs/x";
+  report.checkpoint = "/runs/x/checkpoints/ckpt-1";
+  return report;
+}
+
+TEST(ReportTest, HasEveryKey) {
+  const auto json = nlohmann::json::parse(ReportToJson(SomeReport()));
+  for (const char* key :
+       {"job", "status", "error", "workers", "ps", "samples", "steps", "functions",
+        "steps_per_function", "train_seconds", "samples_per_second", "train_loss", "parameters",
+        "eval", "failures", "time_by_part", "bad_records", "job_dir", "checkpoint"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["parameters"], 12345678901);
+  EXPECT_EQ(json["eval"]["examples"], 50000);
+  EXPECT_DOUBLE_EQ(json["eval"]["auc"], 0.784);
+  EXPECT_TRUE(json["eval"]["logloss"].is_null());
+  EXPECT_EQ(json["failures"][0]["role"], "worker");
+  EXPECT_EQ(json["failures"][0]["kind"], "died");
+  EXPECT_EQ(json["time_by_part"]["worker.pull"]["count"], 586);
+  EXPECT_EQ(json["bad_records"]["count"], 2);
+}
+
+TEST(ReportTest, WithoutEvaluationEvalIsNull) {
+  RunReport report;
+  report.status = "failed";
+  report.train_loss = INFINITY;
+  const auto json = nlohmann::json::parse(ReportToJson(report));
+  EXPECT_TRUE(json["eval"].is_null());
+  EXPECT_TRUE(json["train_loss"].is_null());
+  EXPECT_EQ(json["failures"], nlohmann::json::array());
+}
+
+TEST(ReportTest, IsWrittenIntoAFolderThatIsMade) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("report_test"));
+  const std::string path = JoinPath(directory.path(), "a/b/report.json");
+  MU_ASSERT_OK(WriteReport(SomeReport(), path));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string text, ReadFile(path));
+  EXPECT_EQ(text, ReportToJson(SomeReport()));
+}
+
+TEST(ReportTest, SummarySaysWhatCameOut) {
+  const std::string text = SummaryOf(SomeReport());
+  EXPECT_THAT(
+      text,
+      HasSubstr(
+          "criteo: done, 300,000 samples in 586 steps, 12.5 s, 24,000 samples/s, loss 0.4700\n"));
+  EXPECT_THAT(text, HasSubstr("evaluated: 50,000 examples, auc 0.7840"));
+  EXPECT_THAT(text, HasSubstr("bad records: 2 skipped, the first: a.tsv:7"));
+  EXPECT_THAT(text, HasSubstr("worker 1 died after 3.5 s: killed by SIGKILL\n"));
+  EXPECT_THAT(SummaryOf(RunReport()), Not(HasSubstr("samples")));
+}
+
+TEST(ReportTest, Commas) {
+  EXPECT_EQ(WithCommas(0), "0");
+  EXPECT_EQ(WithCommas(999), "999");
+  EXPECT_EQ(WithCommas(1000), "1,000");
+  EXPECT_EQ(WithCommas(1234567.6), "1,234,568");
+  EXPECT_EQ(WithCommas(-1234), "-1,234");
+}
+
+Progress SomeProgress() {
+  Progress progress;
+  progress.phase = "training";
+  progress.steps = 293;
+  progress.total_steps = 586;
+  progress.samples_per_second = 25310.4;
+  progress.loss = 0.4812;
+  progress.seconds = 6;
+  progress.eta_seconds = 72;
+  progress.workers_up = 1;
+  progress.workers = 2;
+  progress.ps_up = progress.ps = 2;
+  progress.epoch = 1;
+  progress.epochs = 3;
+  return progress;
+}
+
+TEST(ProgressLineTest, ShowsEveryPart) {
+  EXPECT_EQ(FormatProgress(SomeProgress(), 200),
+            "training  epoch 1/3  [==========          ]  50%  293/586 steps  25,310 samples/s  "
+            "loss 0.4812  "
+            "workers 1/2  ETA 1:12");
+}
+
+TEST(ProgressLineTest, KeepsToTheWidth) {
+  for (int width = 0; width < 130; ++width)
+    EXPECT_LE(FormatProgress(SomeProgress(), width).size(), width);
+  EXPECT_EQ(FormatProgress(SomeProgress(), 20), "training  epoch 1/3");
+}
+
+TEST(ProgressLineTest, BeforeTheFirstStep) {
+  Progress progress;
+  progress.phase = "starting";
+  progress.loss = NAN;
+  progress.workers = progress.ps = 2;
+  progress.ps_up = 1;
+  progress.seconds = 1.2;
+  EXPECT_EQ(FormatProgress(progress, 200), "starting  workers 0/2  servers 1/2  1s");
+}
+
+TEST(ProgressLineTest, Seconds) {
+  EXPECT_EQ(FormatSeconds(-1), "0s");
+  EXPECT_EQ(FormatSeconds(59.4), "59s");
+  EXPECT_EQ(FormatSeconds(187), "3:07");
+  EXPECT_EQ(FormatSeconds(3723), "1:02:03");
+}
+
+std::string Printed(bool terminal, const std::function<void(ProgressPrinter&)>& use) {
+  std::FILE* file = std::tmpfile();
+  {
+    ProgressPrinter printer({.out = file, .terminal = terminal, .interval = absl::Seconds(5)});
+    use(printer);
+  }
+  std::rewind(file);
+  std::string text;
+  for (int c = std::fgetc(file); c != EOF; c = std::fgetc(file))
+    text.push_back(static_cast<char>(c));
+  std::fclose(file);
+  return text;
+}
+
+TEST(ProgressPrinterTest, PlainLinesComeEveryFewSecondsAndAtANewPhase) {
+  const absl::Time start = absl::UnixEpoch();
+  const std::string text = Printed(false, [&](ProgressPrinter& printer) {
+    Progress progress = SomeProgress();
+    for (int i = 0; i < 60; ++i) printer.Show(progress, start + absl::Milliseconds(200) * i);
+    progress.phase = "evaluating";
+    printer.Show(progress, start + absl::Seconds(12.1));
+    printer.Finish();
+  });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4) << text;  // at 0, 5, 10 and 12.1 seconds
+  EXPECT_THAT(text, Not(HasSubstr("\r")));
+}
+
+TEST(ProgressPrinterTest, ATerminalHasOneLineThatEnds) {
+  const std::string text = Printed(true, [&](ProgressPrinter& printer) {
+    for (int i = 0; i < 3; ++i) printer.Show(SomeProgress(), absl::UnixEpoch());
+    printer.Finish();
+    printer.Finish();
+  });
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\r'), 3);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1);
+  EXPECT_EQ(text.back(), '\n');
+}
+
+TEST(StatusTableTest, NamesEveryMember) {
+  muster::GetStatusReply status;
+  status.set_job_name("criteo");
+  status.set_epoch(2);
+  status.set_phase("training");
+  status.set_steps(1200);
+  status.set_samples_per_second(25000);
+  auto* worker = status.add_members();
+  worker->set_role(muster::ROLE_WORKER);
+  worker->set_index(1);
+  worker->set_state("up");
+  worker->set_address("127.0.0.1:5001");
+  worker->set_steps(600);
+  status.add_members()->set_role(muster::ROLE_PSSERVER);
+  const std::string text = StatusTable(status);
+  EXPECT_THAT(text, HasSubstr("job criteo, epoch 2, training"));
+  EXPECT_THAT(text, HasSubstr("steps: 1,200"));
+  EXPECT_THAT(text, HasSubstr("worker 1     up         127.0.0.1:5001"));
+  EXPECT_THAT(text, HasSubstr("psserver 0"));
+}
+
+TEST(ExitCodeTest, FollowsKindAndDetailNotText) {
+  EXPECT_EQ(ExitCodeOf(absl::OkStatus()), 0);
+  EXPECT_EQ(ExitCodeOf(absl::InvalidArgumentError("x")), 2);
+  EXPECT_EQ(ExitCodeOf(absl::NotFoundError("x")), 2);
+  EXPECT_EQ(ExitCodeOf(absl::UnavailableError("x")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::DeadlineExceededError("x")), 4);
+  EXPECT_EQ(ExitCodeOf(absl::ResourceExhaustedError("disk full")), 4);
+  muster::ErrorDetail detail;
+  detail.set_kind(muster::ERROR_USER);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 2);
+  detail.set_function("train_step");
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 3);
+  detail.set_kind(muster::ERROR_MACHINE);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 4);
+  EXPECT_EQ(ExitCodeOfSignal(2), 130);
+}
+
+}  // namespace
+}  // namespace mu
