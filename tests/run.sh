@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--no-install]
+#   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
+#   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
+#   --label REGEX     only tests with such a label: unit, cluster (real processes), long (minutes)
+# MUSTER_DATA names the folder of the real data sets (default ../shared/data, if it is there); without it the tests
+# that need them are skipped and say so.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=release
+label=
+install=yes
+while (($#)); do
+  case $1 in
+    --asan | --tsan | --threadsafety | --debug) preset=${1#--} ;;
+    --label) label=${2:?--label needs a regular expression}; shift ;;
+    --no-install) install=no ;;
+    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    *) echo "run.sh: unknown option $1; see --help" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+if [[ $install == yes ]]; then deploy/install_packages.sh; fi
+if [[ -z ${MUSTER_DATA:-} && -d ../shared/data ]]; then MUSTER_DATA=$(cd ../shared/data && pwd); fi
+export MUSTER_DATA=${MUSTER_DATA:-}
+
+folder=build
+[[ $preset == release ]] || folder=build-$preset
+cores=$(nproc)
+# Variants of one file in several folders share ccache's entries only if paths are taken relative to the project.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
+cmake --preset "$preset" >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
+rm -f "$folder.configure.log"
+cmake --build "$folder" -j "$cores"
+if [[ $preset == threadsafety ]]; then
+  echo "thread-safety analysis: clean"
+  exit 0
+fi
+# Tests of real processes are marked to run alone; the rest runs in parallel.
+ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" ${label:+-L "$label"}
