@@ -1,0 +1,276 @@
+#include "common/client/membership.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "common/base/status.h"
+#include "common/rpc/typed.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+
+// A coordinator that answers as it is told.
+class FakeCoordinator {
+ public:
+  explicit FakeCoordinator(Transport* transport) : transport_(transport) { Start("memory:0"); }
+  ~FakeCoordinator() { Stop(); }
+
+  void Start(const std::string& address) {
+    MethodTable methods;
+    methods.AddUnary("/muster.Coordinator/Register", RunOn::kTransportThread,
+                     TypedHandler<pb::RegisterRequest>([this](const pb::RegisterRequest& request) { return Register(request); }));
+    methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
+                     TypedHandler<pb::HeartbeatRequest>([this](const pb::HeartbeatRequest& request) { return Beat(request); }));
+    methods.AddUnary("/muster.Coordinator/Leave", RunOn::kTransportThread,
+                     TypedHandler<pb::LeaveRequest>([this](const pb::LeaveRequest& request) { return Leave(request); }));
+    auto server = transport_->Listen(address, std::move(methods));
+    ASSERT_THAT(server, testing::IsOk());
+    server_ = *std::move(server);
+    address_ = server_->address();
+  }
+  void Stop() { server_.reset(); }
+  const std::string& address() const { return address_; }
+
+  void FailRegister(absl::Status status) {
+    MutexLock lock(&mutex_);
+    register_status_ = std::move(status);
+  }
+  void FailBeats(absl::Status status) {
+    MutexLock lock(&mutex_);
+    beat_status_ = std::move(status);
+  }
+  void SetReply(uint64_t job, uint32_t index) {
+    MutexLock lock(&mutex_);
+    job_ = job;
+    index_ = index;
+  }
+  int registrations() {
+    MutexLock lock(&mutex_);
+    return static_cast<int>(registered_.size());
+  }
+  std::vector<pb::RegisterRequest> registered() {
+    MutexLock lock(&mutex_);
+    return registered_;
+  }
+  pb::HeartbeatRequest last_beat() {
+    MutexLock lock(&mutex_);
+    return last_beat_;
+  }
+  std::vector<pb::LeaveRequest> left() {
+    MutexLock lock(&mutex_);
+    return left_;
+  }
+
+ private:
+  absl::StatusOr<pb::RegisterReply> Register(const pb::RegisterRequest& request) {
+    MutexLock lock(&mutex_);
+    registered_.push_back(request);
+    if (!register_status_.ok()) return register_status_;
+    pb::RegisterReply reply;
+    reply.set_job(job_);
+    reply.set_epoch(3);
+    reply.set_index(index_);
+    reply.set_heartbeat_ms(1);
+    reply.set_lease_ms(500);
+    return reply;
+  }
+  absl::StatusOr<pb::HeartbeatReply> Beat(const pb::HeartbeatRequest& request) {
+    MutexLock lock(&mutex_);
+    last_beat_ = request;
+    if (!beat_status_.ok()) return beat_status_;
+    pb::HeartbeatReply reply;
+    reply.set_low_water(12);
+    reply.set_lease_ms(700);
+    return reply;
+  }
+  absl::StatusOr<pb::LeaveReply> Leave(const pb::LeaveRequest& request) {
+    MutexLock lock(&mutex_);
+    left_.push_back(request);
+    return pb::LeaveReply();
+  }
+
+  Transport* const transport_;
+  std::unique_ptr<RpcServer> server_;
+  std::string address_;
+  Mutex mutex_;
+  absl::Status register_status_ ABSL_GUARDED_BY(mutex_);
+  absl::Status beat_status_ ABSL_GUARDED_BY(mutex_);
+  uint64_t job_ ABSL_GUARDED_BY(mutex_) = 9;
+  uint32_t index_ ABSL_GUARDED_BY(mutex_) = 2;
+  std::vector<pb::RegisterRequest> registered_ ABSL_GUARDED_BY(mutex_);
+  pb::HeartbeatRequest last_beat_ ABSL_GUARDED_BY(mutex_);
+  std::vector<pb::LeaveRequest> left_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Counts what happens and lets the test wait for it.
+class Events {
+ public:
+  void Add(int* counter) {
+    MutexLock lock(&mutex_);
+    ++*counter;
+    changed_.SignalAll();
+  }
+  void Lost(absl::Status status) {
+    MutexLock lock(&mutex_);
+    lost_status_ = std::move(status);
+    ++lost;
+    changed_.SignalAll();
+  }
+  void WaitFor(const int* counter, int value) {
+    MutexLock lock(&mutex_);
+    while (*counter < value) changed_.Wait(&mutex_);
+  }
+  int Get(const int* counter) {
+    MutexLock lock(&mutex_);
+    return *counter;
+  }
+  absl::Status lost_status() {
+    MutexLock lock(&mutex_);
+    return lost_status_;
+  }
+  int registered = 0, beats = 0, lost = 0;  // read with Get
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  absl::Status lost_status_ ABSL_GUARDED_BY(mutex_);
+};
+
+class MembershipTest : public ::testing::Test {
+ protected:
+  MembershipTest() : transport_(NewMemoryTransport()), coordinator_(transport_.get()) {}
+
+  MembershipOptions Options() {
+    MembershipOptions options;
+    options.role = pb::ROLE_WORKER;
+    options.address = "here:1";
+    options.index = -1;
+    options.on_registered = [this](const pb::RegisterReply& reply, int64_t sent_ns) {
+      EXPECT_EQ(reply.lease_ms(), 500u);
+      EXPECT_LE(sent_ns, Clock::Real()->Now());
+      events_.Add(&events_.registered);
+    };
+    options.on_heartbeat = [this](const pb::HeartbeatReply& reply, int64_t) {
+      EXPECT_EQ(reply.low_water(), 12u);
+      events_.Add(&events_.beats);
+    };
+    options.on_lost = [this](absl::Status status) { events_.Lost(std::move(status)); };
+    return options;
+  }
+  std::unique_ptr<MembershipClient> Client(MembershipOptions options) {
+    return std::make_unique<MembershipClient>(transport_->Connect(coordinator_.address()), std::move(options));
+  }
+
+  const std::unique_ptr<Transport> transport_;
+  FakeCoordinator coordinator_;
+  Events events_;
+};
+
+TEST_F(MembershipTest, RegistersBeatsAndLeaves) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  EXPECT_EQ(client->registration().index(), 2u);
+  events_.WaitFor(&events_.beats, 3);
+  const pb::HeartbeatRequest beat = coordinator_.last_beat();
+  EXPECT_EQ(beat.job(), 9u);
+  EXPECT_EQ(beat.epoch(), 3u);
+  EXPECT_EQ(beat.index(), 2u);
+  EXPECT_EQ(beat.incarnation(), client->incarnation().value());
+  MU_EXPECT_OK(client->Leave("done"));
+  ASSERT_EQ(coordinator_.left().size(), 1u);
+  EXPECT_EQ(coordinator_.left()[0].reason(), "done");
+  EXPECT_EQ(events_.Get(&events_.registered), 1);
+}
+
+TEST_F(MembershipTest, WaitsForACoordinatorThatIsNotThereYet) {
+  coordinator_.Stop();
+  auto client = Client(Options());
+  std::thread late([&] { coordinator_.Start(coordinator_.address()); });
+  MU_EXPECT_OK(client->Register());
+  late.join();
+}
+
+TEST_F(MembershipTest, GivesUpAfterTheOrphanTimeout) {
+  coordinator_.Stop();
+  MembershipOptions options = Options();
+  options.orphan_timeout = absl::Milliseconds(30);
+  EXPECT_THAT(Client(options)->Register(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("--coordinator")));
+}
+
+TEST_F(MembershipTest, ARefusalEndsItAtOnce) {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_OTHER_JOB);
+  coordinator_.FailRegister(WithDetail(absl::FailedPreconditionError("full"), detail));
+  const absl::Status status = Client(Options())->Register();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("full")));
+  EXPECT_EQ(KindOf(status), pb::ERROR_OTHER_JOB);
+  EXPECT_EQ(coordinator_.registrations(), 1);
+}
+
+TEST_F(MembershipTest, StopEndsARegistration) {
+  coordinator_.Stop();
+  auto client = Client(Options());
+  absl::Status status;
+  std::thread waiting([&] { status = client->Register(); });
+  client->RequestStop();
+  waiting.join();
+  EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
+}
+
+TEST_F(MembershipTest, RegistersAgainWhereItIsForgotten) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  events_.WaitFor(&events_.registered, 3);
+  coordinator_.FailBeats(absl::OkStatus());
+  events_.WaitFor(&events_.beats, events_.Get(&events_.beats) + 2);
+  const auto registered = coordinator_.registered();
+  EXPECT_EQ(registered[0].index(), -1);
+  EXPECT_EQ(registered[1].index(), 2) << "it asks for the place that it had";
+  EXPECT_EQ(registered[1].incarnation(), registered[0].incarnation());
+  client->Stop();
+  EXPECT_EQ(events_.Get(&events_.lost), 0);
+}
+
+TEST_F(MembershipTest, AnotherJobOrPlaceMeansLost) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  coordinator_.SetReply(/*job=*/10, /*index=*/2);
+  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  events_.WaitFor(&events_.lost, 1);
+  EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(MembershipTest, AVanishedCoordinatorMeansLostAfterTheOrphanTimeout) {
+  MembershipOptions options = Options();
+  options.orphan_timeout = absl::Milliseconds(50);
+  auto client = Client(options);
+  MU_ASSERT_OK(client->Register());
+  events_.WaitFor(&events_.beats, 1);
+  coordinator_.Stop();
+  events_.WaitFor(&events_.lost, 1);
+  EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(MembershipTest, AShortAbsenceIsBridged) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  events_.WaitFor(&events_.beats, 1);
+  coordinator_.FailBeats(absl::UnavailableError("busy"));
+  coordinator_.FailBeats(absl::OkStatus());
+  events_.WaitFor(&events_.beats, 3);
+  client->Stop();
+  EXPECT_EQ(events_.Get(&events_.lost), 0);
+}
+
+}  // namespace
+}  // namespace mu
