@@ -28,7 +28,6 @@ constexpr absl::string_view kLockEnding = ".unpacked.lock";  // holds the length
 constexpr absl::string_view kTemporary = ".unpacked.tmp.";
 constexpr absl::string_view kDirectoryLock = ".users.unpacked.lock";
 constexpr size_t kChunkBytes = size_t{1} << 20;
-constexpr uint64_t kRoomStep = uint64_t{16} << 20;  // the directory is looked at once per so many bytes
 
 bool IsOurs(absl::string_view name) {
   return absl::EndsWith(name, kCopyEnding) || absl::EndsWith(name, kLockEnding) ||
@@ -88,8 +87,8 @@ FileCache::~FileCache() {
 
 absl::Status FileCache::Prepare() {
   MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(MakeDirectories(directory_));  // again, if somebody removed it
   if (lock_.valid()) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(MakeDirectories(directory_));
   MU_ASSIGN_OR_RETURN(lock_, OpenLock(JoinPath(directory_, kDirectoryLock), LOCK_SH));
   return absl::OkStatus();
 }
@@ -110,8 +109,9 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   const std::string stem = CopyOf(path, source);
   const std::string copy = absl::StrCat(stem, kCopyEnding);
   const std::string lock_path = absl::StrCat(stem, kLockEnding);
-  if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
   MU_RETURN_IF_ERROR(Prepare());
+  if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
+  MU_RETURN_IF_ERROR(MakeDirectories(directory_));  // somebody may have removed it
   MU_ASSIGN_OR_RETURN(UniqueFd lock, OpenLock(lock_path, LOCK_EX));
   // Another thread or process may have made it while this one waited for the lock.
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
@@ -138,15 +138,12 @@ absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::s
                                            int fd, ChunkSink* sink) {
   MU_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream, OpenUnpacked(path));
   const std::unique_ptr<char[]> buffer(new char[kChunkBytes]);
-  uint64_t length = 0, room = 0;
+  uint64_t length = 0;
   while (true) {
     MU_ASSIGN_OR_RETURN(const size_t n, stream->Read(buffer.get(), kChunkBytes));
     if (n == 0) return length;
     length += n;
-    if (length > capacity_bytes_ || length > room) {
-      room = std::min(length + kRoomStep, std::max(capacity_bytes_, length));
-      MU_RETURN_IF_ERROR(MakeRoom(room, BaseName(temporary), path));
-    }
+    MU_RETURN_IF_ERROR(MakeRoom(length, BaseName(temporary), path));
     MU_RETURN_IF_ERROR(WriteAll(fd, absl::string_view(buffer.get(), n), temporary));
     if (sink != nullptr) MU_RETURN_IF_ERROR(sink->Write(absl::string_view(buffer.get(), n)));
   }

@@ -1,0 +1,190 @@
+#include "worker/data/file_cache.h"
+
+#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>
+
+#include "absl/strings/match.h"
+#include "tests/worker/data/data_test_util.h"
+#include "worker/data/file_index.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::mu::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class Counter final : public ChunkSink {
+ public:
+  absl::Status Write(absl::string_view chunk) override {
+    bytes += chunk.size();
+    return absl::OkStatus();
+  }
+  size_t bytes = 0;
+};
+
+class FileCacheTest : public DataTest {
+ protected:
+  static std::string ReadFd(int fd) {
+    std::string text(200'000, 0);
+    const ssize_t n = pread(fd, text.data(), text.size(), 0);
+    text.resize(n < 0 ? 0 : static_cast<size_t>(n));
+    return text;
+  }
+  // Whether it had to be unpacked.
+  static bool Use(FileCache* cache, const std::string& path, const std::string& contents) {
+    Counter counter;
+    bool fed = false;
+    const absl::StatusOr<UniqueFd> fd = cache->Open(path, GetFileInfo(path).value(), &counter, &fed);
+    EXPECT_THAT(fd, testing::IsOk());
+    if (!fd.ok()) return false;
+    EXPECT_TRUE(ReadFd(fd->get()) == contents);
+    EXPECT_EQ(counter.bytes, fed ? contents.size() : 0);
+    return fed;
+  }
+  std::vector<std::string> Names() const { return ListDirectory(Path("cache")).value_or(std::vector<std::string>()); }
+  uint64_t CopiedBytes() const {
+    uint64_t bytes = 0;
+    for (const std::string& name : Names()) {
+      if (!absl::EndsWith(name, ".lock")) bytes += FileSize(JoinPath(Path("cache"), name)).value();
+    }
+    return bytes;
+  }
+};
+
+TEST_F(FileCacheTest, UnpacksOnce) {
+  const std::string text(100'000, 'x');
+  const std::string path = Write("f.gz", text);
+  EXPECT_TRUE(Use(cache_.get(), path, text));
+  EXPECT_FALSE(Use(cache_.get(), path, text));
+}
+
+TEST_F(FileCacheTest, IsSharedByTwo) {
+  const std::string path = Write("f.gz", "text");
+  auto other = std::make_shared<FileCache>(Path("cache"), 1 << 20);
+  EXPECT_TRUE(Use(cache_.get(), path, "text"));
+  EXPECT_FALSE(Use(other.get(), path, "text"));
+  EXPECT_TRUE(Use(other.get(), Write("g.gz", "more"), "more"));
+  cache_.reset();  // the first user leaves, the other's copies stay
+  EXPECT_FALSE(Use(other.get(), path, "text"));
+  other.reset();
+  EXPECT_FALSE(FileExists(Path("cache")));
+}
+
+TEST_F(FileCacheTest, IsSharedByTwoReaders) {
+  pb::DatasetProto dataset;
+  AddColumn(&dataset, "id", pb::CsvColumnProto::ID, 0);
+  dataset.set_batch_size(10);
+  dataset.add_files(Write("f.csv.gz", "1\n2\n3\n"));
+  auto other = std::make_shared<FileCache>(Path("cache"), 1 << 20);
+  const auto first = Reader(dataset);
+  const auto second = *DatasetReader::Create(dataset, other);
+  for (const auto& reader : {first, second}) {
+    MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(reader.get()));
+    EXPECT_EQ(Values<int64_t>(data->MakeBatch(0), "id"), (std::vector<int64_t>{1, 2, 3}));
+  }
+}
+
+TEST_F(FileCacheTest, KnowsFilesBySizeAndTime) {
+  const std::string path = Write("f.gz", "old");
+  EXPECT_TRUE(Use(cache_.get(), path, "old"));
+  Write("f.gz", "new!");
+  EXPECT_TRUE(Use(cache_.get(), path, "new!"));
+}
+
+TEST_F(FileCacheTest, MakesRoomByLastUse) {
+  FileCache small(Path("cache"), 250'000);
+  const std::string text(100'000, 'x');
+  const std::string a = Write("a.gz", text), b = Write("b.gz", text), c = Write("c.gz", text);
+  const auto age = [&](absl::string_view name, int seconds) {  // as if it had last been used so long ago
+    for (const std::string& copy : Names()) {
+      if (!absl::StartsWith(copy, name)) continue;
+      timespec times[2] = {};
+      clock_gettime(CLOCK_REALTIME, &times[0]);
+      times[0].tv_sec -= seconds;
+      times[1] = times[0];
+      ASSERT_EQ(utimensat(AT_FDCWD, JoinPath(Path("cache"), copy).c_str(), times, 0), 0);
+    }
+  };
+  EXPECT_TRUE(Use(&small, a, text));
+  EXPECT_TRUE(Use(&small, b, text));
+  age("a", 100);
+  age("b", 50);
+  EXPECT_FALSE(Use(&small, a, text));  // now b is the least recently used
+  EXPECT_TRUE(Use(&small, c, text));
+  EXPECT_LE(CopiedBytes(), 250'000u);
+  EXPECT_FALSE(Use(&small, a, text));
+  EXPECT_TRUE(Use(&small, b, text));
+  EXPECT_LE(CopiedBytes(), 250'000u);
+}
+
+TEST_F(FileCacheTest, AnOpenCopyStaysReadable) {
+  const std::string text(100'000, 'x');
+  const std::string path = Write("f.gz", text);
+  MU_ASSERT_OK_AND_ASSIGN(const UniqueFd fd, cache_->Open(path, GetFileInfo(path).value(), nullptr, nullptr));
+  MU_ASSERT_OK(RemoveTree(Path("cache")));
+  EXPECT_TRUE(ReadFd(fd.get()) == text);
+  EXPECT_TRUE(Use(cache_.get(), path, text));  // and is made again for others
+}
+
+TEST_F(FileCacheTest, RefusesWhatDoesNotFit) {
+  const std::string path = Write("f.gz", std::string(100'000, 'x'));
+  FileCache small(Path("cache"), 99'999);
+  EXPECT_THAT(small.Open(path, GetFileInfo(path).value(), nullptr, nullptr).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted, AllOf(HasSubstr(path), HasSubstr("99999"))));
+  EXPECT_EQ(CopiedBytes(), 0u);
+  FileCache enough(Path("cache"), 100'000);
+  EXPECT_TRUE(Use(&enough, path, std::string(100'000, 'x')));
+}
+
+TEST_F(FileCacheTest, MakesATornCopyAgain) {
+  const std::string path = Write("f.gz", "some text");
+  EXPECT_TRUE(Use(cache_.get(), path, "some text"));
+  for (const std::string& name : Names()) {
+    if (absl::EndsWith(name, ".unpacked")) {
+      ASSERT_EQ(truncate(JoinPath(Path("cache"), name).c_str(), 4), 0);
+    }
+  }
+  EXPECT_TRUE(Use(cache_.get(), path, "some text"));
+}
+
+TEST_F(FileCacheTest, LeavesNothingOfADamagedFile) {
+  const std::string path = Write("f.gz", std::string(1000, 'x'));
+  MU_ASSERT_OK_AND_ASSIGN(std::string packed, ReadFile(path));
+  packed.resize(packed.size() - 1);
+  MU_ASSERT_OK(RemoveFile(path));
+  MU_ASSERT_OK(AppendToFile(path, packed));
+  EXPECT_THAT(cache_->Open(path, GetFileInfo(path).value(), nullptr, nullptr).status(),
+              HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(CopiedBytes(), 0u);
+}
+
+TEST_F(FileCacheTest, TouchesNoFilesOfOthers) {
+  MU_ASSERT_OK(MakeDirectories(Path("cache")));
+  MU_ASSERT_OK(AppendToFile(Path("cache/precious"), "x"));
+  EXPECT_TRUE(Use(cache_.get(), Write("f.gz", "text"), "text"));
+  cache_.reset();
+  MU_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(Path("cache")));
+  EXPECT_THAT(names, ::testing::ElementsAre("precious"));
+}
+
+TEST_F(FileCacheTest, ThreadsAndCachesUnpackAFileOnce) {
+  const std::string text(150'000, 'x');
+  const std::string path = Write("f.gz", text);
+  auto other = std::make_shared<FileCache>(Path("cache"), 1 << 20);
+  std::atomic<int> unpacked{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 6; ++t) {
+    threads.emplace_back([&, t] { unpacked += Use(t % 2 == 0 ? cache_.get() : other.get(), path, text); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(unpacked, 1);
+}
+
+}  // namespace
+}  // namespace mu
