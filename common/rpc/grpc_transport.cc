@@ -1,9 +1,17 @@
 // The transport on gRPC (callback API, generic services), see common/rpc/transport.h.
 #include <grpc/support/log.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/security/credentials.h>
 
+#include <cstring>
 #include <mutex>
+#include <string>
 
+#include "common/base/mutex.h"
 #include "common/obs/log.h"
+#include "common/rpc/grpc_bytes.h"
 #include "common/rpc/grpc_client.h"
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/transport.h"
@@ -11,18 +19,42 @@
 namespace mu {
 namespace {
 
-// gRPC's own log is for its developers; what matters comes back as a status. Its errors are at hand at DEBUG.
+// gRPC's own log is for its developers; what matters comes back as a status. Its errors are at hand at DEBUG, and its
+// last words always: an assertion says what failed and aborts.
 void LogOfGrpc(gpr_log_func_args* args) {
-  if (args->severity == GPR_LOG_SEVERITY_ERROR && LogEnabled(LogSeverity::DEBUG)) {
-    LogLine(LogSeverity::DEBUG, args->file, args->line, std::string("gRPC: ") + args->message);
-  }
+  if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
+  const bool fatal = std::strncmp(args->message, "assertion failed", 16) == 0;
+  const LogSeverity severity = fatal ? LogSeverity::ERROR : LogSeverity::DEBUG;
+  if (LogEnabled(severity)) LogLine(severity, args->file, args->line, std::string("gRPC: ") + args->message);
+}
+
+// gRPC 1.51 serves all callbacks of a process from one queue that it ends with the last channel or server and begins
+// anew with the next one; ending it races with its threads ("assertion failed: prior > 0"). A channel that has made one
+// call and is never destroyed keeps the queue for as long as the process lives. The call is cancelled before it leaves.
+void KeepCallbackQueue() {
+  auto* const stub = new grpc::GenericStub(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  static const grpc::GenericStub* const kept = stub;  // reachable: no leak
+  (void)kept;
+  struct Call {
+    grpc::ClientContext context;
+    grpc::ByteBuffer request = ToByteBuffer(Buffer());
+    grpc::ByteBuffer response;
+    Notification done;
+  } call;
+  call.context.TryCancel();
+  stub->UnaryCall(&call.context, "/muster.None/None", grpc::StubOptions(), &call.request, &call.response,
+                  [&call](grpc::Status) { call.done.Notify(); });
+  call.done.Wait();
 }
 
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(const TransportOptions& options) : options_(options) {
     static std::once_flag once;
-    std::call_once(once, [] { gpr_set_log_function(LogOfGrpc); });
+    std::call_once(once, [] {
+      gpr_set_log_function(LogOfGrpc);
+      KeepCallbackQueue();
+    });
   }
   ~GrpcTransport() override { active_->CloseAndWait(); }
 
