@@ -19,7 +19,11 @@ namespace mu::testing {
 class RecordingParameters : public FakeParameterAccess {
  public:
   absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override {
-    if (apply) MU_RETURN_IF_ERROR(FakeParameterAccess::Push(variables, rows));
+    if (apply) {
+      MU_RETURN_IF_ERROR(FakeParameterAccess::Push(variables, rows));
+    } else {
+      ++pushes;
+    }
     gradients.clear();
     for (const VariableWrite& write : variables) {
       if (write.kind != VariableWrite::kGradient) continue;

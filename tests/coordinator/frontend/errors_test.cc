@@ -1,0 +1,144 @@
+// What users do wrong, and that each error has the line where they did it.
+#include "coordinator/frontend/op_support.h"
+#include "tests/coordinator/frontend/trace_helper.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(TraceErrors, ShapeOfAFreeFunction) {
+  const Variable w = MakeVariable("w", {3, 2});
+  const auto build = [&](FunctionBuilder& f) {
+    const Sym x = f.NextBatch(Criteo())["dense"];
+    f.Return("y", MatMul(x, w));
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("matmul: inner sizes differ"));
+}
+
+TEST(TraceErrors, ShapeOfAnOperator) {
+  const auto build = [](FunctionBuilder& f) {
+    const Sym dense = f.NextBatch(Criteo())["dense"];
+    const Sym two = ConstantTensor(Tensor::Of<float>({2}, {1, 2}));
+    f.Return("y", dense + two);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("add: shapes [?, 13] and [2] cannot be broadcast"));
+}
+
+TEST(TraceErrors, UnknownColumnNamesTheNearest) {
+  const auto build = [](FunctionBuilder& f) {
+    const BatchRef batch = f.NextBatch(Criteo());
+    f.Return("y", batch["lable"]);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("no column \"lable\"; did you mean \"label\"?"));
+}
+
+TEST(TraceErrors, TheFirstOneIsReportedThoughOthersFollow) {
+  const auto build = [](FunctionBuilder& f) {
+    const BatchRef batch = f.NextBatch(Criteo());
+    const Sym bad = Relu(batch["ids"]);
+    const Sym worse = Sigmoid(bad) + batch["dense"];
+    EXPECT_FALSE(worse.valid());
+    EXPECT_EQ(worse.status(), bad.status());
+    f.Minimize(worse);
+    f.Return("y", worse);
+    f.Return("z", Reshape(batch["dense"], {7, 7, 7, -1, -1}));
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 8, build), HasSubstr("relu: input 0 must be float32, got int64[?, 26]"));
+}
+
+TEST(TraceErrors, AnErrorThatNothingUsesIsReportedAsWell) {
+  const auto build = [](FunctionBuilder& f) {
+    const BatchRef batch = f.NextBatch(Criteo());
+    Relu(batch["ids"]);
+    f.Return("y", batch["dense"]);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 3, build), HasSubstr("relu"));
+}
+
+TEST(TraceErrors, VariableOfAnotherType) {
+  const Variable counter = MakeVariable("counter", {}, kInt64);
+  const auto build = [&](FunctionBuilder& f) {
+    f.Return("y", f.NextBatch(Criteo())["dense"] * counter);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("one type, got float32[?, 13] and int64[]"));
+}
+
+TEST(TraceErrors, AssignAddOfAnotherTypeOrShape) {
+  const Variable counter = MakeVariable("counter", {}, kInt64);
+  const auto wrong_type = [&](FunctionBuilder& f) {
+    AssignAdd(counter, ReduceSum(f.NextBatch(Criteo())["dense"]));
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, wrong_type), HasSubstr("delta is float32[] but variable \"counter\" is int64[]"));
+  const auto fraction = [&](FunctionBuilder&) {
+    AssignAdd(counter, 0.5);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, fraction), HasSubstr("the number 0.5 is no int64"));
+}
+
+TEST(TraceErrors, EmptyHandles) {
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.NextBatch(Dataset()); }), HasSubstr("Dataset is empty"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Variable())); }),
+              HasSubstr("Variable is empty"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Sym())); }), HasSubstr("empty mu::Sym"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder&) { EmbeddingLookup(EmbeddingTable(), 1); }),
+              HasSubstr("EmbeddingTable is empty"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Sym()); }), HasSubstr("no value of this"));
+}
+
+TEST(TraceErrors, ArgumentsReturnsAndDatasets) {
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Arg("a"), f.Arg("a", kInt64); }),
+              HasSubstr("argument \"a\" already"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Return("a", 1.0f), f.Return("a", 2.0f); }),
+              HasSubstr("\"a\" is returned already"));
+  EXPECT_THAT(TraceError(__LINE__, [](FunctionBuilder& f) { f.Return("", 1.0f); }), HasSubstr("needs a name"));
+  const Dataset other = MakeDataset(CriteoTsv({"y"}).Batch(1), 2);
+  EXPECT_THAT(TraceError(__LINE__, [&](FunctionBuilder& f) { f.NextBatch(Criteo()), f.NextBatch(other); }),
+              HasSubstr("already; a step reads one batch of one dataset"));
+  const Dataset uncreated = MakeDataset(CriteoTsv({"y"}).Batch(1), 0);
+  EXPECT_THAT(TraceError(__LINE__, [&](FunctionBuilder& f) { f.NextBatch(uncreated); }), HasSubstr("not created"));
+}
+
+TEST(TraceErrors, LossMustBeAScalar) {
+  const Variable w = MakeVariable("w", {13});
+  const auto build = [&](FunctionBuilder& f) {
+    f.Minimize(f.NextBatch(Criteo())["dense"] * w);
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("must be a float32 scalar, got float32[?, 13]"));
+}
+
+TEST(TraceErrors, ValuesDoNotPassBetweenFunctions) {
+  Sym leaked;
+  MU_ASSERT_OK(Trace("first", [&](FunctionBuilder& f) { f.Return("y", leaked = ConstantTensor(Tensor::Scalar(1.0f))); }));
+  const auto build = [&](FunctionBuilder& f) {
+    const Sym mine = f.Arg("x");
+    f.Return("y", Add(mine, leaked));
+  };
+  EXPECT_THAT(TraceError(__LINE__ - 2, build), HasSubstr("belongs to another function"));
+}
+
+TEST(TraceErrors, OutsideOfAnyFunction) {
+  const Variable w = MakeVariable("w", {3});
+  const Sym x = Relu(w);
+  EXPECT_FALSE(x.valid());
+  EXPECT_THAT(x.status(), testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no function is being traced")));
+  EXPECT_FALSE((x + 1.0f).valid());
+  EXPECT_FALSE(Add(1.0f, 2.0f).valid());
+  AssignAdd(w, 1.0f);
+  EXPECT_FALSE(BatchRef()["label"].valid());
+}
+
+TEST(TraceErrors, IdsMayNotDependOnWhatIsPulled) {
+  const EmbeddingTable table(EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
+  const Variable w = MakeVariable("w", {3});
+  const auto build = [&](FunctionBuilder& f) {
+    const Sym ids = Cast(w, kInt64);
+    f.Return("y", EmbeddingLookup(table, ids));
+  };
+  const auto traced = Trace("f", build);
+  EXPECT_THAT(traced, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ids depend on a variable")));
+  EXPECT_THAT(std::string(traced.status().message()), HasSubstr("errors_test.cc:"));
+}
+
+}  // namespace
+}  // namespace mu

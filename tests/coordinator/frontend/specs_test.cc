@@ -1,0 +1,138 @@
+#include "coordinator/frontend/specs.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
+
+TEST(VariableSpec, ToProto) {
+  const VariableSpec spec{.name = "w",
+                          .shape = {3, 2},
+                          .initializer = Uniform{-0.5f, 0.5f},
+                          .optimizer = Adagrad{.learning_rate = 0.05f, .initial_accumulator = 0.1f},
+                          .partitioner = FixedShards{2}};
+  MU_ASSERT_OK_AND_ASSIGN(const pb::VariableProto proto, spec.ToProto());
+  EXPECT_EQ(proto.name(), "w");
+  EXPECT_EQ(Shape(proto.shape()), Shape({3, 2}));
+  EXPECT_TRUE(proto.trainable());
+  EXPECT_FLOAT_EQ(proto.initializer().uniform().high(), 0.5f);
+  EXPECT_FLOAT_EQ(proto.optimizer().adagrad().learning_rate(), 0.05f);
+  EXPECT_EQ(proto.partitioner().fixed_shards(), 2u);
+}
+
+TEST(VariableSpec, Defaults) {
+  MU_ASSERT_OK_AND_ASSIGN(const pb::VariableProto proto, (VariableSpec{.name = "step", .dtype = kInt64}.ToProto()));
+  EXPECT_FALSE(proto.trainable());  // an integer
+  EXPECT_FALSE(proto.has_optimizer());
+  EXPECT_FALSE(proto.has_partitioner());
+  EXPECT_EQ(proto.initializer().kind_case(), pb::InitializerProto::KIND_NOT_SET);
+  EXPECT_EQ(proto.shape().dims_size(), 0);
+}
+
+TEST(VariableSpec, Refusals) {
+  EXPECT_THAT(VariableSpec{}.ToProto(), StatusIs(kInvalid, HasSubstr("name must not be empty")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {-1}}.ToProto()), StatusIs(kInvalid, HasSubstr("\"w\": shape [?]")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {0}}.ToProto()), StatusIs(kInvalid, HasSubstr("above 0")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {1 << 30, 1 << 30}}.ToProto()), StatusIs(kInvalid, HasSubstr("2^40")));
+  EXPECT_THAT((VariableSpec{.name = "w", .dtype = kBool}.ToProto()), StatusIs(kInvalid, HasSubstr("got bool")));
+  EXPECT_THAT((VariableSpec{.name = "w", .dtype = kInt32, .optimizer = Sgd{}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("takes no optimizer")));
+  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Sgd{.learning_rate = -1}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("learning_rate must be above 0, got -1")));
+  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Sgd{std::numeric_limits<float>::quiet_NaN()}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("learning_rate")));
+  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Adagrad{.initial_accumulator = -1}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("initial_accumulator")));
+  EXPECT_THAT((VariableSpec{.name = "w", .initializer = Uniform{1, 0}}.ToProto()), StatusIs(kInvalid, HasSubstr("low")));
+  EXPECT_THAT((VariableSpec{.name = "w", .initializer = Constant{INFINITY}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("finite")));
+  EXPECT_THAT((VariableSpec{.name = "w", .partitioner = FixedShards{0}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("partitioner")));
+}
+
+TEST(EmbeddingTableSpec, ToProtoAndRefusals) {
+  MU_ASSERT_OK_AND_ASSIGN(const pb::TableProto proto,
+                          (EmbeddingTableSpec{.name = "t", .rows = 10'000'000, .dim = 16, .optimizer = Sgd{0.5f}}.ToProto()));
+  EXPECT_EQ(proto.rows(), 10'000'000u);
+  EXPECT_EQ(proto.dim(), 16u);
+  EXPECT_FLOAT_EQ(proto.optimizer().sgd().learning_rate(), 0.5f);
+  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .dim = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("rows must be above 0")));
+  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .rows = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("dim must be above 0")));
+  EXPECT_THAT((EmbeddingTableSpec{.rows = 1, .dim = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("name")));
+}
+
+TEST(Initializers, Glorot) {
+  const Uniform limits = GlorotUniform(10, 14);
+  EXPECT_FLOAT_EQ(limits.high, 0.5f);
+  EXPECT_FLOAT_EQ(limits.low, -0.5f);
+}
+
+TEST(DatasetSpec, Criteo) {
+  MU_ASSERT_OK_AND_ASSIGN(const pb::DatasetProto proto, CriteoTsv({"a", "b"}, 50)
+                                                            .Name("train")
+                                                            .Batch(512)
+                                                            .Shuffle(1000)
+                                                            .Records(10, {0, 1})
+                                                            .Epochs(2)
+                                                            .Seed(7)
+                                                            .SkipBadRecords()
+                                                            .ToProto());
+  EXPECT_EQ(proto.name(), "train");
+  EXPECT_EQ(proto.criteo_tsv().hash_buckets(), 50);
+  EXPECT_EQ(proto.files_size(), 2);
+  EXPECT_EQ(proto.batch_size(), 512u);
+  EXPECT_EQ(proto.shuffle_records(), 1000u);
+  EXPECT_EQ(proto.records().keep_size(), 2);
+  EXPECT_EQ(proto.epochs(), 2u);
+  EXPECT_EQ(proto.seed(), 7u);
+  EXPECT_EQ(proto.on_bad_record(), pb::ON_BAD_RECORD_SKIP);
+  EXPECT_GT(proto.block_records(), 0u);
+}
+
+TEST(DatasetSpec, CsvColumns) {
+  MU_ASSERT_OK_AND_ASSIGN(const pb::DatasetProto proto, Csv({"a"})
+                                                            .Header()
+                                                            .Delimiter(";")
+                                                            .Missing({"?"})
+                                                            .Trim()
+                                                            .Number("age")
+                                                            .Id("user", 611)
+                                                            .Hash("job", 100, 4)
+                                                            .Label("income", {">50K"})
+                                                            .Batch(4)
+                                                            .ToProto());
+  ASSERT_EQ(proto.csv().columns_size(), 4);
+  EXPECT_EQ(proto.csv().columns(1).buckets(), 611);
+  EXPECT_EQ(proto.csv().columns(2).index(), 4);
+  EXPECT_EQ(proto.csv().columns(3).kind(), pb::CsvColumnProto::LABEL);
+  EXPECT_TRUE(proto.csv().header());
+}
+
+TEST(DatasetSpec, Refusals) {
+  EXPECT_THAT(CriteoTsv({"a"}).ToProto(), StatusIs(kInvalid, HasSubstr("add .Batch(n)")));
+  EXPECT_THAT(CriteoTsv({}).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("no files")));
+  EXPECT_THAT(CriteoTsv({"a"}, 0).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("hash_buckets")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Header().ToProto(), StatusIs(kInvalid, HasSubstr("Header is a setting of csv only")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {}).ToProto(), StatusIs(kInvalid, HasSubstr("keeps nothing")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {10}).ToProto(), StatusIs(kInvalid, HasSubstr("10 modulo 10")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("no column")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x").ToProto(), StatusIs(kInvalid, HasSubstr("there is no header")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x", 0).Id("x", 0, 1).ToProto(), StatusIs(kInvalid, HasSubstr("two columns")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Hash("x", 0, 0).ToProto(), StatusIs(kInvalid, HasSubstr("buckets above 0")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Label("x", {}, 0).ToProto(), StatusIs(kInvalid, HasSubstr("positive")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Delimiter("::").Number("x", 0).ToProto(), StatusIs(kInvalid, HasSubstr("one character")));
+}
+
+}  // namespace
+}  // namespace mu
