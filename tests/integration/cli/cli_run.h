@@ -1,0 +1,154 @@
+// Runs the real `coordinator` program in a folder of its own and looks at what it leaves behind.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cerrno>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "common/env/file.h"
+#include "common/env/subprocess.h"
+#include "tests/testing/matchers.h"
+
+namespace mu::testing {
+
+constexpr absl::Duration kPatience = absl::Seconds(60);
+
+// Waits for the condition, which nothing announces; false after kPatience.
+template <typename Condition>
+bool Eventually(const Condition& condition) {
+  const absl::Time end = absl::Now() + kPatience;
+  while (!condition()) {
+    if (absl::Now() > end) return false;
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  return true;
+}
+
+inline bool ProcessRuns(pid_t pid) {
+  if (::kill(pid, 0) != 0) return errno != ESRCH;
+  // One that has ended but that nobody has waited for does not run.
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  if (!stat.ok()) return false;
+  const size_t name_end = stat->rfind(')');
+  return name_end != std::string::npos && stat->compare(name_end, 3, ") Z") != 0;
+}
+
+class CliTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto directory = TempDirectory::Create("cli_test");
+    ASSERT_THAT(directory, IsOk());
+    directory_ = std::make_unique<TempDirectory>(*std::move(directory));
+    std::string data = "user,item,rating\n";
+    for (int i = 0; i < 2000; ++i)
+      absl::StrAppend(&data, i % 10, ",", i * 7 % 20, ",", i % 5, ".5\n");
+    WriteText("data.csv", data);
+  }
+
+  std::string Path(const std::string& name) const { return JoinPath(directory_->path(), name); }
+  void WriteText(const std::string& name, const std::string& text) {
+    MU_ASSERT_OK(WriteFileAtomic(Path(name), text));
+  }
+
+  // A small job that is right; `changes` are replaced in its text.
+  std::string Job(const std::vector<std::pair<std::string, std::string>>& changes = {}) {
+    std::string text =
+        "name: small\n"                           // 1
+        "data:\n"                                 // 2
+        "  train:\n"                              // 3
+        "    format: csv\n"                       // 4
+        "    files: [data.csv]\n"                 // 5
+        "    columns:\n"                          // 6
+        "      - {name: user, kind: id}\n"        // 7
+        "      - {name: item, kind: id}\n"        // 8
+        "      - {name: rating, kind: number}\n"  // 9
+        "model:\n"                                // 10
+        "  matrix_factorization:\n"               // 11
+        "    {dim: 4, users: 10, items: 20, user_column: user, item_column: item, rating_column: "
+        "rating}\n"
+        "optimizer: {sgd: {learning_rate: 0.1}}\n"  // 13
+        "training: {epochs: 1, batch_size: 32}\n";  // 14
+    for (const auto& [from, to] : changes) {
+      EXPECT_NE(text.find(from), std::string::npos) << from;
+      text = absl::StrReplaceAll(text, {{from, to}});
+    }
+    WriteText("job.yaml", text);
+    return Path("job.yaml");
+  }
+  // Trains for as long as a test may want to look at it.
+  std::string EndlessJob() { return Job({{"epochs: 1", "epochs: 1000000"}}); }
+
+  std::unique_ptr<Subprocess> Start(std::vector<std::string> args) {
+    SubprocessOptions options;
+    options.path = std::string(MUSTER_BINARY_DIR) + "/coordinator";
+    options.args = std::move(args);
+    output_file_ = Path(absl::StrCat("output-", ++runs_));
+    options.output_file = output_file_;
+    auto process = Subprocess::Start(options);
+    EXPECT_THAT(process, IsOk());
+    return process.ok() ? *std::move(process) : nullptr;
+  }
+  // Starts `train` of an endless job and returns when it trains.
+  std::unique_ptr<Subprocess> StartTraining(std::vector<std::string> more = {}) {
+    std::vector<std::string> args = {"train", EndlessJob(), "--job_dir=" + Path("run")};
+    args.insert(args.end(), more.begin(), more.end());
+    auto process = Start(std::move(args));
+    EXPECT_TRUE(Eventually(
+        [&] { return Output().find("\ntraining ") != std::string::npos || process->TryWait(); }));
+    EXPECT_EQ(process->TryWait(), std::nullopt) << Output();
+    return process;
+  }
+  // The exit code; minus the signal if one ended it.
+  int Run(std::vector<std::string> args) { return ExitOf(Start(std::move(args)).get()); }
+  int ExitOf(Subprocess* process) {
+    const auto exit = process->WaitFor(kPatience);
+    EXPECT_TRUE(exit.has_value()) << "still runs\n" << Output();
+    if (!exit.has_value()) return -1000;
+    return exit->signal != 0 ? -exit->signal : exit->code;
+  }
+  // Of the last run, both streams.
+  std::string Output() const {
+    const auto text = ReadFile(output_file_);
+    return text.ok() ? *text : "";
+  }
+
+  // The daemons that a run started, from the coordinator's log.
+  std::vector<pid_t> Daemons(const std::string& job_dir) const {
+    std::vector<pid_t> pids;
+    const auto log = ReadFile(JoinPath(job_dir, "logs/coordinator.log"));
+    if (!log.ok()) return pids;
+    static const std::regex kStarted("started \\S+ \\(pid (\\d+)\\)");
+    for (std::sregex_iterator it(log->begin(), log->end(), kStarted), end; it != end; ++it) {
+      pids.push_back(std::stoi((*it)[1]));
+    }
+    return pids;
+  }
+  void ExpectNoDaemonLeft(const std::string& job_dir, size_t started) {
+    const std::vector<pid_t> pids = Daemons(job_dir);
+    EXPECT_EQ(pids.size(), started);
+    for (const pid_t pid : pids)
+      EXPECT_TRUE(Eventually([&] { return !ProcessRuns(pid); })) << pid << " still runs";
+  }
+  nlohmann::json Report(const std::string& path) const {
+    const auto text = ReadFile(path);
+    EXPECT_THAT(text, IsOk());
+    return text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
+  }
+
+ private:
+  std::unique_ptr<TempDirectory> directory_;
+  std::string output_file_;
+  int runs_ = 0;
+};
+
+}  // namespace mu::testing

@@ -1,0 +1,99 @@
+#include "tests/testing/cluster.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/launch/cluster_options.h"
+
+namespace mu::testing {
+
+static_assert(SIGKILL == 9 && SIGTERM == 15 && SIGSTOP == 19 && SIGCONT == 18);
+
+std::string BinaryDirectory() {
+  const char* directory = std::getenv("MUSTER_BIN_DIR");
+  return directory != nullptr ? directory : MUSTER_BIN_DIR;
+}
+
+TestCluster::TestCluster(TestClusterOptions options, TempDirectory directory)
+    : options_(std::move(options)), directory_(std::move(directory)) {}
+
+absl::StatusOr<std::unique_ptr<TestCluster>> TestCluster::Start(TestClusterOptions options) {
+  MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-test"));
+  std::unique_ptr<TestCluster> cluster(new TestCluster(options, std::move(directory)));
+  ClusterOptions full;
+  full.workers = std::max(options.workers, 1);
+  full.ps = options.ps;
+  full.name = "test";
+  full.job_dir = cluster->directory();
+  full.seed = options.seed;
+  full.default_optimizer = options.default_optimizer;
+  full.functions_in_flight = options.functions_in_flight;
+  full.queue_bound = options.queue_bound;
+  full.listen = "127.0.0.1:0";
+  full.member_timeout = options.member_timeout;
+  MU_ASSIGN_OR_RETURN(cluster->coordinator_, CreateCoordinator(full, NewGrpcTransport()));
+  for (int i = 0; i < options.ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
+  for (int i = 0; i < options.workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
+  MU_RETURN_IF_ERROR(cluster->coordinator().WaitForCluster(options.workers));
+  return cluster;
+}
+
+TestCluster::~TestCluster() {
+  coordinator_.reset();
+  for (auto& [name, process] : processes_) process->Kill(SIGKILL).IgnoreError();
+  if (::testing::Test::HasFailure()) {
+    for (const auto& [name, process] : processes_) {
+      std::fprintf(stderr, "---- log of %s %d\n%s", name.first.c_str(), name.second,
+                   LogOf(name.first, name.second).c_str());
+    }
+  }
+}
+
+absl::Status TestCluster::StartWorker(int index) {
+  std::vector<std::string> flags = options_.worker_flags;
+  flags.push_back(absl::StrCat("--cache_dir=", directory(), "/cache-", index));
+  return StartDaemon("worker", index, std::move(flags));
+}
+
+absl::Status TestCluster::StartServer(int index) { return StartDaemon("psserver", index, {}); }
+
+absl::Status TestCluster::StartDaemon(const std::string& role, int index, std::vector<std::string> flags) {
+  SubprocessOptions options;
+  options.path = absl::StrCat(BinaryDirectory(), "/", role);
+  options.args = std::move(flags);
+  options.args.push_back(absl::StrCat("--coordinator=", coordinator_->address()));
+  options.args.push_back(absl::StrCat("--index=", index));
+  options.output_file = absl::StrCat(directory(), "/", role, "-", index, ".log");
+  options.ready_pipe = true;
+  options.parent_pipe = true;
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process, Subprocess::Start(options));
+  MU_RETURN_IF_ERROR(process->ReadReadyLine(absl::Seconds(20)).status());
+  processes_[{role, index}] = std::move(process);
+  return absl::OkStatus();
+}
+
+ExitStatus TestCluster::End(const std::string& role, int index, int signal) {
+  Subprocess& ended = process(role, index);
+  ended.Kill(signal).IgnoreError();
+  return ended.Wait();
+}
+
+void TestCluster::Signal(const std::string& role, int index, int signal) {
+  process(role, index).Kill(signal).IgnoreError();
+}
+
+std::vector<pid_t> TestCluster::pids() const {
+  std::vector<pid_t> pids;
+  for (const auto& [name, process] : processes_) pids.push_back(process->pid());
+  return pids;
+}
+
+std::string TestCluster::LogOf(const std::string& role, int index) const {
+  return ReadFile(absl::StrCat(directory(), "/", role, "-", index, ".log")).value_or("(no log)\n");
+}
+
+}  // namespace mu::testing

@@ -1,0 +1,85 @@
+// A cluster of real processes: a coordinator in the test, `worker` and `psserver` daemons that the test starts, stops,
+// continues and kills.
+//
+//   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+//   cluster->coordinator().CreateVariable(...);
+//   cluster->KillWorker(0);
+//   MU_ASSERT_OK(cluster->StartWorker(0));
+//
+// The daemons are those of MUSTER_BIN_DIR: from the environment, else the build's. Their logs are below directory();
+// where a test has failed they are printed. No daemon outlives the test, however that ends. Not thread safe, but for
+// coordinator().
+#pragma once
+
+#include <sys/types.h>
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/env/file.h"
+#include "common/env/subprocess.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu::testing {
+
+// Where the daemons' programs are.
+std::string BinaryDirectory();
+
+struct TestClusterOptions {
+  int workers = 1;  // started at once; others by StartWorker
+  int ps = 1;
+  int functions_in_flight = 2;
+  size_t queue_bound = 1000;
+  uint64_t seed = 1;
+  std::optional<Optimizer> default_optimizer = Sgd{.learning_rate = 0.1f};
+  absl::Duration member_timeout = absl::Seconds(10);
+  std::vector<std::string> worker_flags = {};
+};
+
+class TestCluster {
+ public:
+  // Returns when all daemons have registered.
+  static absl::StatusOr<std::unique_ptr<TestCluster>> Start(TestClusterOptions options);
+  ~TestCluster();
+
+  Coordinator& coordinator() { return *coordinator_; }
+  void DestroyCoordinator() { coordinator_.reset(); }
+
+  // Returns when it listens. A worker's index may be used again after its process has ended.
+  absl::Status StartWorker(int index);
+  absl::Status StartServer(int index);
+
+  // SIGKILL, and waits for the end.
+  void KillWorker(int index) { End("worker", index, 9); }
+  void KillServer(int index) { End("psserver", index, 9); }
+  // SIGTERM, and waits for the end.
+  ExitStatus TerminateWorker(int index) { return End("worker", index, 15); }
+  void StopWorker(int index) { Signal("worker", index, 19); }
+  void ContinueWorker(int index) { Signal("worker", index, 18); }
+  void StopServer(int index) { Signal("psserver", index, 19); }
+  void ContinueServer(int index) { Signal("psserver", index, 18); }
+
+  Subprocess& process(const std::string& role, int index) { return *processes_.at({role, index}); }
+  std::vector<pid_t> pids() const;
+  const std::string& directory() const { return directory_.path(); }
+  std::string LogOf(const std::string& role, int index) const;
+
+ private:
+  TestCluster(TestClusterOptions options, TempDirectory directory);
+  absl::Status StartDaemon(const std::string& role, int index, std::vector<std::string> flags);
+  ExitStatus End(const std::string& role, int index, int signal);
+  void Signal(const std::string& role, int index, int signal);
+
+  const TestClusterOptions options_;
+  TempDirectory directory_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::map<std::pair<std::string, int>, std::unique_ptr<Subprocess>> processes_;
+};
+
+}  // namespace mu::testing

@@ -1,0 +1,47 @@
+#include "tests/testing/coordinator_run.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "common/env/subprocess.h"
+#include "tests/testing/cluster.h"
+
+namespace mu::testing {
+
+absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args, const std::string& directory,
+                                              bool with_report, absl::Duration timeout) {
+  CoordinatorRun run;
+  const std::string report = directory + "/report.json";
+  if (with_report) args.push_back("--report=" + report);
+  SubprocessOptions options;
+  options.path = BinaryDirectory() + "/coordinator";
+  options.args = std::move(args);
+  options.output_file = directory + "/output.txt";
+  RemoveFile(options.output_file).IgnoreError();
+  MU_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process, Subprocess::Start(options));
+  const auto status = process->WaitFor(timeout);
+  if (!status) process->Kill(SIGKILL).IgnoreError();
+  if (auto output = ReadFile(options.output_file); output.ok()) run.output = *std::move(output);
+  if (!status) {
+    return absl::DeadlineExceededError(
+        absl::StrCat("the coordinator still ran after ", absl::FormatDuration(timeout), ":\n", run.output));
+  }
+  run.exit_code = status->signal != 0 ? -status->signal : status->code;
+  if (with_report) {
+    if (const auto text = ReadFile(report); text.ok()) run.report = nlohmann::json::parse(*text, nullptr, false);
+  }
+  return run;
+}
+
+std::string DataDirectory() {
+  const char* named = std::getenv("MUSTER_DATA");
+  std::string path = named != nullptr ? named : "";
+  if (path.empty()) path = "../shared/data";  // tests run at the project's root
+  const auto absolute = AbsolutePath(path);
+  return absolute.ok() && GetFileInfo(*absolute).ok() ? *absolute : "";
+}
+
+}  // namespace mu::testing
