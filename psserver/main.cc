@@ -54,7 +54,12 @@ int Run(const mu::DaemonFlags& flags) {
   (*process)->OnStop([&node] { (*node)->RequestStop(); });
   const absl::Status registered = (*node)->Register();
   (*process)->OnStop(nullptr);
-  if (!registered.ok()) return (*process)->stopping() ? mu::kExitOk : Fail(CodeOf(registered), registered, logged);
+  if (!registered.ok()) {
+    if (!(*process)->stopping()) return Fail(CodeOf(registered), registered, logged);
+    // The coordinator may have registered us all the same.
+    (*node)->Leave("asked to stop", absl::Seconds(1)).IgnoreError();
+    return mu::kExitOk;
+  }
   const absl::Status end = (*process)->WaitForStop();
   if (!end.ok()) return Fail(mu::kExitInfrastructure, end, logged);
   const absl::Status left = (*node)->Leave("asked to stop");

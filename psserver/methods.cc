@@ -1,4 +1,5 @@
 // Which handler answers which method, and on which thread: what blocks runs on a thread of its own.
+#include "common/rpc/telemetry_service.h"
 #include "common/rpc/typed.h"
 #include "psserver/server.h"
 
@@ -30,10 +31,7 @@ void PsServer::RegisterMethods(MethodTable* methods) {
       TypedHandler<pb::RestoreRequest>([this](const auto& request) { return Restore(request); }));
   add("GetStats", RunOn::kOwnThread,
       TypedHandler<pb::PsStatsRequest>([this](const auto& request) { return GetStats(request); }));
-  add("GetTelemetry", RunOn::kTransportThread,
-      TypedHandler<pb::TelemetryRequest>([this](const auto& request) -> absl::StatusOr<pb::TelemetryReply> {
-        return options_.telemetry->ToReply(request);
-      }));
+  AddTelemetryMethod(*methods, "muster.PsServer", options_.telemetry);
 }
 
 }  // namespace mu

@@ -60,8 +60,8 @@ void PsNode::OnRegistered(const pb::RegisterReply& reply, int64_t sent_ns) {
   MU_LOG(INFO, "registered as parameter server {} in epoch {}", reply.index(), reply.epoch());
 }
 
-absl::Status PsNode::Leave(const std::string& reason) {
-  const absl::Status status = membership_->Leave(reason);
+absl::Status PsNode::Leave(const std::string& reason, absl::Duration timeout) {
+  const absl::Status status = membership_->Leave(reason, timeout);
   rpc_server_->Shutdown();
   return status;
 }

@@ -45,7 +45,7 @@ class PsNode {
   // Makes a Register under way return CANCELLED.
   void RequestStop() { membership_->RequestStop(); }
   // Says good-bye to the coordinator and stops serving.
-  absl::Status Leave(const std::string& reason);
+  absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
   uint32_t index() const { return membership_->registration().index(); }
 
  private:

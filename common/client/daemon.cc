@@ -9,14 +9,13 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/env/subprocess.h"
 
 namespace mu {
 namespace {
@@ -95,7 +94,7 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
 }
 
 DaemonProcess::DaemonProcess(const DaemonFlags& flags)
-    : parent_pipe_fd_(flags.parent_pipe_fd), ready_fd_(flags.ready_fd) {}
+    : ready_fd_(flags.ready_fd) {}
 
 absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const DaemonFlags& flags) {
   auto process = std::unique_ptr<DaemonProcess>(new DaemonProcess(flags));
@@ -120,6 +119,8 @@ absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const Daemon
   if (!process->signal_fd_.valid() || !process->wake_fd_.valid()) {
     return ErrnoToStatus(errno, "create", "a signal or event descriptor");
   }
+  // Whoever could want what we hold is gone then.
+  WatchParent(flags.parent_pipe_fd, [] { _exit(kExitInfrastructure); });
   process->watcher_ = std::thread([p = process.get()] { p->Watch(); });
   return process;
 }
@@ -131,21 +132,14 @@ DaemonProcess::~DaemonProcess() {
 }
 
 void DaemonProcess::Watch() {
-  pollfd fds[3] = {{wake_fd_.get(), POLLIN, 0}, {signal_fd_.get(), POLLIN, 0}, {parent_pipe_fd_, POLLIN, 0}};
-  const nfds_t count = parent_pipe_fd_ >= 0 ? 3 : 2;
+  pollfd fds[2] = {{wake_fd_.get(), POLLIN, 0}, {signal_fd_.get(), POLLIN, 0}};
   bool signalled = false;
   while (true) {
-    if (poll(fds, count, -1) < 0) {
+    if (poll(fds, 2, -1) < 0) {
       if (errno == EINTR) continue;
       return;
     }
     if (fds[0].revents != 0) return;
-    if (count == 3 && fds[2].revents != 0) {
-      char byte;
-      const ssize_t got = read(parent_pipe_fd_, &byte, 1);
-      // Whoever could want what we hold is gone.
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) _exit(kExitInfrastructure);
-    }
     if (fds[1].revents != 0) {
       signalfd_siginfo info;
       if (read(signal_fd_.get(), &info, sizeof(info)) != sizeof(info)) continue;
@@ -157,17 +151,7 @@ void DaemonProcess::Watch() {
 }
 
 absl::Status DaemonProcess::AnnounceReady(const std::string& address) {
-  if (!ready_fd_.valid()) return absl::OkStatus();
-  const std::string line = address + "\n";
-  size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t n = write(ready_fd_.get(), line.data() + done, line.size() - done);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "write the address to", "--ready_fd");
-    done += static_cast<size_t>(n);
-  }
-  ready_fd_.Reset();
-  return absl::OkStatus();
+  return mu::AnnounceReady(ready_fd_.Release(), address);
 }
 
 void DaemonProcess::OnStop(std::function<void()> callback) {

@@ -83,7 +83,6 @@ class DaemonProcess {
   explicit DaemonProcess(const DaemonFlags& flags);
   void Watch();
 
-  const int parent_pipe_fd_;
   UniqueFd ready_fd_;
   UniqueFd signal_fd_;
   UniqueFd wake_fd_;
