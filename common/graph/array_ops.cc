@@ -46,8 +46,8 @@ SpecsOr InferSlice(Inputs in, const AttrReader& attrs) {
   Shape shape = in[0].shape;
   for (int i = 0; i < rank; ++i) {
     const int64_t dim = shape[i];
-    const bool negative = begin[i] < 0 || size[i] < -1;
-    if (negative || (dim != kUnknownDim &&
+    const bool absurd = begin[i] < 0 || begin[i] > kLargestBegin || size[i] < -1;
+    if (absurd || (dim != kUnknownDim &&
                      (begin[i] > dim || (size[i] >= 0 && size[i] > dim - begin[i])))) {
       return absl::InvalidArgumentError(absl::StrCat("a slice from ", begin[i], " of size ", size[i],
                                                      " leaves axis ", i, " of ", in[0].ToString()));

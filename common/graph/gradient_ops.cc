@@ -76,7 +76,8 @@ SpecsOr InferSliceGrad(Inputs in, const AttrReader& attrs) {
   bool fits = in[0].shape.rank() == like.rank() && static_cast<int>(begin.size()) == like.rank();
   for (int i = 0; fits && i < like.rank(); ++i) {
     const int64_t size = std::max<int64_t>(in[0].shape[i], 0);
-    fits = begin[i] >= 0 && (like[i] == kUnknownDim || (begin[i] <= like[i] && size <= like[i] - begin[i]));
+    fits = begin[i] >= 0 && begin[i] <= kLargestBegin &&
+           (like[i] == kUnknownDim || (begin[i] <= like[i] && size <= like[i] - begin[i]));
   }
   if (!fits) {
     return absl::InvalidArgumentError(

@@ -9,6 +9,9 @@
 
 namespace mu {
 
+// No position along an axis may be beyond it, so that kernels can add sizes without overflow.
+inline constexpr int64_t kLargestBegin = int64_t{1} << 40;
+
 // Attribute definitions.
 AttrDef Required(std::string name, AttrKind kind);
 AttrDef OptionalInt(std::string name, int64_t value);

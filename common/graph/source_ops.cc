@@ -12,6 +12,11 @@ using Inputs = absl::Span<const TensorSpec>;
 SpecsOr InferConstant(Inputs, const AttrReader& attrs) {
   const auto value = Tensor::FromProto(attrs.TensorValue("value"));
   MU_RETURN_IF_ERROR(value.status());
+  if (value->dtype() == kBool) {
+    for (const char byte : attrs.TensorValue("value").data()) {
+      if (byte != 0 && byte != 1) return absl::InvalidArgumentError("a bool is neither 0 nor 1");
+    }
+  }
   return std::vector<TensorSpec>{{value->dtype(), value->shape()}};
 }
 

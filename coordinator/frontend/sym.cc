@@ -9,34 +9,44 @@
 namespace mu {
 namespace {
 
-// False if the number has no such value of an integer type.
+// Nothing if the number has no such value of an integer type.
 template <typename T>
-bool FitsInteger(double number) {
-  return number == std::floor(number) && number >= static_cast<double>(std::numeric_limits<T>::min()) &&
-         number < std::ldexp(1.0, std::numeric_limits<T>::digits);
+std::optional<Tensor> IntegerOf(const std::variant<double, int64_t>& number) {
+  if (const int64_t* integer = std::get_if<int64_t>(&number)) {
+    if (*integer < std::numeric_limits<T>::min() || *integer > std::numeric_limits<T>::max()) return std::nullopt;
+    return Tensor::Scalar<T>(static_cast<T>(*integer));
+  }
+  const double real = std::get<double>(number);
+  const bool fits = real == std::floor(real) && real >= static_cast<double>(std::numeric_limits<T>::min()) &&
+                    real < std::ldexp(1.0, std::numeric_limits<T>::digits);
+  if (!fits) return std::nullopt;
+  return Tensor::Scalar<T>(static_cast<T>(real));
 }
 
-absl::StatusOr<Tensor> NumberOf(double number, DType dtype) {
+absl::StatusOr<Tensor> NumberOf(const std::variant<double, int64_t>& number, DType dtype) {
+  const double real = std::visit([](auto value) { return static_cast<double>(value); }, number);
+  std::optional<Tensor> tensor;
   switch (dtype) {
     case kFloat32:
-      return Tensor::Scalar<float>(static_cast<float>(number));
+      return Tensor::Scalar<float>(static_cast<float>(real));
     case kInt32:
-      if (FitsInteger<int32_t>(number)) return Tensor::Scalar<int32_t>(static_cast<int32_t>(number));
+      tensor = IntegerOf<int32_t>(number);
       break;
     case kInt64:
-      if (FitsInteger<int64_t>(number)) return Tensor::Scalar<int64_t>(static_cast<int64_t>(number));
+      tensor = IntegerOf<int64_t>(number);
       break;
     case kUInt8:
-      if (FitsInteger<uint8_t>(number)) return Tensor::Scalar<uint8_t>(static_cast<uint8_t>(number));
+      tensor = IntegerOf<uint8_t>(number);
       break;
     case kBool:
-      if (number == 0 || number == 1) return Tensor::Scalar<bool>(number == 1);
+      if (real == 0 || real == 1) tensor = Tensor::Scalar<bool>(real == 1);
       break;
     default:
       break;
   }
+  if (tensor.has_value()) return *std::move(tensor);
   const absl::string_view name = DTypeName(dtype);
-  return absl::InvalidArgumentError(absl::StrCat("the number ", number, " is no ", name));
+  return absl::InvalidArgumentError(absl::StrCat("the number ", real, " is no ", name));
 }
 
 }  // namespace

@@ -6,9 +6,12 @@
 // constants of the other side's type, variables to their values. Copies are cheap. One thread at a time.
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "coordinator/frontend/handles.h"
@@ -46,14 +49,9 @@ class Operand {
       : sym_(std::move(sym)), place_{file, line} {}
   Operand(const Variable& variable, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : variable_(variable), is_variable_(true), place_{file, line} {}
-  Operand(double number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : number_(number), place_{file, line} {}
-  Operand(float number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : number_(number), place_{file, line} {}
-  Operand(int number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : number_(number), place_{file, line} {}
-  Operand(int64_t number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
-      : number_(static_cast<double>(number)), place_{file, line} {}
+  template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
+  Operand(Number number, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+      : number_(MakeNumber(number)), place_{file, line} {}
   // NOLINTEND(google-explicit-constructor)
 
   SourcePlace place() const { return place_; }
@@ -62,10 +60,23 @@ class Operand {
   Sym Bind(DType like = kFloat32) const;
 
  private:
+  using AnyNumber = std::variant<double, int64_t>;
+  template <typename Number>
+  static AnyNumber MakeNumber(Number number) {
+    if constexpr (std::is_integral_v<Number>) {
+      if constexpr (std::is_signed_v<Number> || sizeof(Number) < sizeof(int64_t)) {
+        return static_cast<int64_t>(number);
+      } else if (number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {
+        return static_cast<int64_t>(number);
+      }
+    }
+    return static_cast<double>(number);
+  }
+
   Sym sym_;
   Variable variable_;
   bool is_variable_ = false;
-  std::optional<double> number_;
+  std::optional<AnyNumber> number_;
   SourcePlace place_;
 };
 

@@ -22,6 +22,7 @@ void AddArrayCases(OpCases& cases) {
       Refuses({F32({5})}, {Ints("begin", {6}), Ints("size", {-1})}, "leaves axis 0"),
       Refuses({F32({5})}, {Ints("begin", {-1}), Ints("size", {1})}, "leaves axis 0"),
       Refuses({F32({5})}, {Ints("begin", {0}), Ints("size", {-2})}, "leaves axis 0"),
+      Refuses({F32({-1})}, {Ints("begin", {INT64_MAX}), Ints("size", {1})}, "leaves axis 0"),
       Refuses({F32({5})}, {Ints("begin", {0, 0}), Ints("size", {1, 1})}, "for each of the 1 axes"),
       Refuses({F32({5})}, {Ints("begin", {0})}, "lacks attribute \"size\"")};
   cases["reshape"] = {Accepts({F32({-1, 4})}, {Dims({-1, 2, 2})}, {F32({-1, 2, 2})}),
@@ -69,6 +70,7 @@ void AddGradientCases(OpCases& cases) {
   cases["slice_grad"] = {Accepts({F32({-1, 1}), F32({-1, 26})}, {Ints("begin", {0, 3})}, {F32({-1, 26})}),
                          Refuses({F32({2}), F32({3})}, {Ints("begin", {2})}, "no such slice"),
                          Refuses({F32({2}), F32({3})}, {Ints("begin", {-1})}, "no such slice"),
+                         Refuses({F32({2}), F32({-1})}, {Ints("begin", {INT64_MAX})}, "no such slice"),
                          Refuses({F32({2}), F32({3})}, {Ints("begin", {})}, "no such slice"),
                          Refuses({I64({2}), I64({3})}, {Ints("begin", {0})}, "dy must be float32")};
   cases["concat_piece"] = {

@@ -8,9 +8,14 @@ void AddSourceCases(OpCases& cases) {
   torn.set_data("abc");
   NamedAttr torn_value{"value", {}};
   *torn_value.second.mutable_tensor() = torn;
+  pb::TensorProto odd_bool = Tensor::Scalar<bool>(true).ToProto();
+  odd_bool.set_data("\x02");
+  NamedAttr odd_value{"value", {}};
+  *odd_value.second.mutable_tensor() = odd_bool;
   const Tensor three = Tensor::Of<int32_t>({3}, {1, 2, 3});
   cases["constant"] = {Accepts({}, {Value(three)}, {I32({3})}), Refuses({}, {}, "lacks attribute \"value\""),
                        Refuses({}, {torn_value}, "3 bytes"),
+                       Refuses({}, {odd_value}, "neither 0 nor 1"),
                        Refuses({F32({})}, {Value(three)}, "takes 0 inputs")};
   cases["arg"] = {Accepts({}, {Int("index", 0), Type(kInt64)}, {I64({})}),
                   Refuses({}, {Int("index", -1), Type(kInt64)}, "negative"),

@@ -38,6 +38,12 @@ TEST(Ops, OperatorsBroadcastAndNumbersConvert) {
 TEST(Ops, NumbersTakeTheOtherSidesType) {
   EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + 1); }),
               HasSubstr("{value=int64[]{1}}"));
+  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + 9007199254740993); }),
+              HasSubstr("{value=int64[]{9007199254740993}}"));
+  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["dense"] * uint32_t{3}); }),
+              HasSubstr("{value=float32[]{3}}"));
+  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + UINT64_MAX); }),
+              HasSubstr("is no int64"));
   const Variable counter = MakeVariable("counter", {}, kInt64);
   EXPECT_THAT(Text([&](FunctionBuilder&) { AssignAdd(counter, 1); }), HasSubstr("{value=int64[]{1}}"));
 }
