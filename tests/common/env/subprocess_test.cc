@@ -169,30 +169,30 @@ TEST(Subprocess, WatchParentHearsTheEnd) {
   gone.Wait();
 }
 
+// Not a test of its own: the parent process of the next one.
+TEST(SubprocessParent, DISABLED_StartsAChildAndStays) {
+  // The child stands for a daemon: it runs until its parent pipe says that nobody is there.
+  SubprocessOptions options = Shell("cat <&3 >/dev/null; exit 7");
+  options.parent_pipe = true;
+  MU_ASSERT_OK_AND_ASSIGN(auto child, Subprocess::Start(options));
+  MU_ASSERT_OK(AnnounceReady(3, std::to_string(child->pid())));
+  while (true) pause();
+}
+
 // A parent that is killed takes its children along, whatever it was doing.
 TEST(Subprocess, KilledParentLeavesNoChild) {
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // orphans come to this process, which sees them end
-  int fds[2];
-  ASSERT_EQ(pipe2(fds, O_CLOEXEC), 0);
-  const pid_t parent = fork();
-  ASSERT_GE(parent, 0);
-  if (parent == 0) {
-    // The child stands for a daemon: it runs until its parent pipe says that nobody is there.
-    SubprocessOptions options = Shell("cat <&4 >/dev/null; exit 7");
-    options.ready_pipe = options.parent_pipe = true;
-    auto child = Subprocess::Start(options);
-    const pid_t pid = child.ok() ? (*child)->pid() : -1;
-    if (write(fds[1], &pid, sizeof(pid)) != sizeof(pid)) _exit(1);
-    while (true) pause();
-  }
-  const UniqueFd from(fds[0]);
-  close(fds[1]);
-  pid_t child = -1;
-  ASSERT_EQ(read(from.get(), &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
+  SubprocessOptions options = {.path = "/proc/self/exe",
+                               .args = {"--gtest_filter=SubprocessParent.*", "--gtest_also_run_disabled_tests"},
+                               .output_file = "/dev/null",
+                               .ready_pipe = true};
+  MU_ASSERT_OK_AND_ASSIGN(auto parent, Subprocess::Start(options));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string line, parent->ReadReadyLine(absl::Seconds(20)));
+  const pid_t child = std::stoi(line);
   ASSERT_GT(child, 0);
   EXPECT_EQ(kill(child, 0), 0);
-  kill(parent, SIGKILL);
-  EXPECT_EQ(waitpid(parent, nullptr, 0), parent);
+  MU_ASSERT_OK(parent->Kill(SIGKILL));
+  EXPECT_EQ(parent->Wait().signal, SIGKILL);
   int status = 0;
   EXPECT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFEXITED(status));
