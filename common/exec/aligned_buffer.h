@@ -28,6 +28,12 @@ class AlignedBuffer {
   // At least `bytes` bytes, aligned to 64, and 64 more that may be read but mean nothing. Contents
   // are lost when it grows; new memory is zero.
   void* Reserve(size_t bytes) {
+    void* const memory = TryReserve(bytes);
+    MU_CHECK(memory != nullptr);
+    return memory;
+  }
+  // Null if there is not that much memory; the buffer is empty then.
+  void* TryReserve(size_t bytes) {
     if (data_ == nullptr || bytes > size_) Grow(bytes);
     return data_;
   }
@@ -39,8 +45,11 @@ class AlignedBuffer {
     // Room for a little more, since the count of unique ids differs from step to step.
     size_ = (bytes + bytes / 8 + kAlignment - 1) / kAlignment * kAlignment;
     data_ = std::aligned_alloc(kAlignment, size_ + kAlignment);
-    MU_CHECK(data_ != nullptr);
-    std::memset(data_, 0, size_ + kAlignment);
+    if (data_ == nullptr) {
+      size_ = 0;
+    } else {
+      std::memset(data_, 0, size_ + kAlignment);
+    }
   }
 
   void* data_ = nullptr;

@@ -25,7 +25,7 @@ class BatchMatmulKernel : public Kernel {
     }
     const float* x = context.in<float>(0);
     const float* y = context.in<float>(1);
-    float* out = context.Output<float>(0, Shape({count, m, n}));
+    MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, Shape({count, m, n})));
     if (IsSmallProduct(m, n, k)) {
       SmallGemm(transpose_a_, transpose_b_, count, m, n, k, x, y, out,
                 context.scratch().buffers[0]);

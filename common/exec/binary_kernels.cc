@@ -99,12 +99,12 @@ class BinaryKernel : public Kernel {
     if (a.shape == b.shape) {
       // Read before Output: the views stay as they are, but their memory may become the output.
       const int64_t n = a.elements();
-      R* const out = context.Output<R>(0, a.shape);
+      MU_ASSIGN_OR_RETURN(R* const out, context.Output<R>(0, a.shape));
       ApplyRow<Op>(a.as<T>(), 1, b.as<T>(), 1, out, n);
       return absl::OkStatus();
     }
     MU_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(a.shape, b.shape));
-    R* const out = context.Output<R>(0, plan.out);
+    MU_ASSIGN_OR_RETURN(R* const out, context.Output<R>(0, plan.out));
     const int inner = plan.rank - 1;
     ForEachInnerRow(plan, [&](int64_t to, int64_t from_a, int64_t from_b) {
       ApplyRow<Op>(a.as<T>() + from_a, plan.stride_a[inner], b.as<T>() + from_b,

@@ -59,7 +59,7 @@ class ConcatKernel : public Kernel {
     const int64_t outer = Product(shape, 0, axis_);
     const int64_t inner = Product(shape, axis_ + 1, shape.rank()) * element_;
     const int64_t stride = shape[axis_] * inner;
-    char* to = static_cast<char*>(context.Output(0, shape));
+    MU_ASSIGN_OR_RETURN(char* to, context.Output<char>(0, shape));
     for (int i = 0; i < context.num_inputs(); ++i) {
       const int64_t width = context.input(i).shape[axis_] * inner;
       CopyRuns(to, stride, context.in<char>(i), width, outer, width);
@@ -93,9 +93,9 @@ class ConcatPieceKernel : public Kernel {
     const Shape& shape = context.input(index_ + 1).shape;
     const int64_t inner = Product(shape, axis_ + 1, shape.rank()) * element_;
     const int64_t width = shape[axis_] * inner;
-    CopyRuns(static_cast<char*>(context.Output(0, shape)), width,
-             context.in<char>(0) + begin * inner, whole[axis_] * inner, Product(shape, 0, axis_),
-             width);
+    MU_ASSIGN_OR_RETURN(char* const out, context.Output<char>(0, shape));
+    CopyRuns(out, width, context.in<char>(0) + begin * inner, whole[axis_] * inner,
+             Product(shape, 0, axis_), width);
     return absl::OkStatus();
   }
   bool ReadsElements(int input) const override { return input == 0; }
@@ -161,7 +161,7 @@ class SliceKernel : public Kernel {
     Shape box = x.shape;
     for (int i = 0; i < box.rank(); ++i) box[i] = size_[i] >= 0 ? size_[i] : x.shape[i] - begin_[i];
     MU_RETURN_IF_ERROR(CheckBox(x.shape, begin_, box));
-    char* const out = static_cast<char*>(context.Output(0, box));
+    MU_ASSIGN_OR_RETURN(char* const out, context.Output<char>(0, box));
     CopyBox(x.shape, begin_, box, element_, x.as<char>(), out, /*into_whole=*/false);
     return absl::OkStatus();
   }
@@ -179,7 +179,7 @@ class SliceGradKernel : public Kernel {
     const View& dy = context.input(0);
     const Shape& like = context.input(1).shape;
     MU_RETURN_IF_ERROR(CheckBox(like, begin_, dy.shape));
-    char* const out = static_cast<char*>(context.Output(0, like));
+    MU_ASSIGN_OR_RETURN(char* const out, context.Output<char>(0, like));
     std::memset(out, 0, like.elements() * sizeof(float));
     CopyBox(like, begin_, dy.shape, sizeof(float), out, dy.as<char>(), /*into_whole=*/true);
     return absl::OkStatus();

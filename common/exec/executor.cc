@@ -34,7 +34,7 @@ struct Executor::State {
 
   absl::Status Pull(ParameterAccess& access) {
     const ScopedTimer timing(pull_timer);
-    run.PreparePull();
+    MU_RETURN_IF_ERROR(run.PreparePull());
     if (run.variables.empty() && run.rows.empty()) return absl::OkStatus();
     return access.Pull(run.variables, run.rows);
   }

@@ -80,7 +80,8 @@ class GatherKernel : public Kernel {
     const int64_t n = indices.elements();
     MU_RETURN_IF_ERROR(CheckIndices(index, n, split.size));
     const T* from = params.as<T>();
-    T* out = context.Output<T>(0, GatheredShape(params.shape, indices.shape, axis_));
+    MU_ASSIGN_OR_RETURN(T * out,
+                        context.Output<T>(0, GatheredShape(params.shape, indices.shape, axis_)));
     if (split.inner == 1 && split.outer > 1) {
       GatherElements(from, split, index, n, out);
       return absl::OkStatus();
@@ -114,7 +115,7 @@ class GatherGradKernel : public Kernel {
     }
     MU_RETURN_IF_ERROR(CheckIndices(index, n, split.size));
     const float* from = dy.as<float>();
-    float* out = context.Output<float>(0, like);
+    MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, like));
     if (split.inner == 1 && split.outer > 1 &&
         FindSources(index, n, split.size, context.scratch())) {
       const int32_t* const source = static_cast<int32_t*>(context.scratch().buffers[0].Reserve(0));

@@ -4,15 +4,31 @@
 
 namespace mu {
 
-void* KernelContext::Output(int i, const Shape& shape) {
+absl::Status NoMemory(const Shape& shape) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a tensor of shape ", shape.ToString(),
+                   " does not fit into memory; a smaller batch may help"));
+}
+
+void* ReserveFor(const Shape& shape, DType dtype, AlignedBuffer& buffer) {
+  constexpr int64_t kMaxBytes = int64_t{1} << 44;  // keeps the product of sizes from overflowing
+  int64_t bytes = static_cast<int64_t>(ElementSize(dtype));
+  for (const int64_t dim : shape) {
+    if (dim != 0 && bytes > kMaxBytes / dim) return nullptr;
+    bytes *= dim;
+  }
+  return buffer.TryReserve(static_cast<size_t>(bytes));
+}
+
+void* KernelContext::Allocate(int i, const Shape& shape) {
   View& view = outputs_[i];
   const OutputPlace& place = places_[i];
   view.shape = shape;
   if (place.in_place_input >= 0) {
     const View& input = *inputs_[place.in_place_input];
-    view.data = input.shape == shape ? input.data : place.spare->Reserve(view.bytes());
+    view.data = input.shape == shape ? input.data : ReserveFor(shape, view.dtype, *place.spare);
   } else {
-    view.data = place.buffer->Reserve(view.bytes());
+    view.data = ReserveFor(shape, view.dtype, *place.buffer);
   }
   return view.data;
 }

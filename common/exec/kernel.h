@@ -39,6 +39,12 @@ struct View {
   }
 };
 
+// "a tensor of shape ... does not fit into memory": RESOURCE_EXHAUSTED.
+absl::Status NoMemory(const Shape& shape);
+
+// Memory for a tensor; null if there is not that much.
+void* ReserveFor(const Shape& shape, DType dtype, AlignedBuffer& buffer);
+
 // What a kernel keeps between steps, one per executor and node: buffers and counters of its own,
 // zero at first.
 struct Scratch {
@@ -70,16 +76,20 @@ class KernelContext {
   // Gives output `i` its shape and 64-byte aligned memory with 64 readable bytes past its end.
   // Where the plan allows it the memory is that of an input, so a kernel that MayOverwrite an input
   // reads an element before it writes it.
-  void* Output(int i, const Shape& shape);
+  // RESOURCE_EXHAUSTED if there is no memory for it.
   template <typename T>
-  T* Output(int i, const Shape& shape) {
-    return static_cast<T*>(Output(i, shape));
+  absl::StatusOr<T*> Output(int i, const Shape& shape) {
+    void* const memory = Allocate(i, shape);
+    if (memory == nullptr) return NoMemory(shape);
+    return static_cast<T*>(memory);
   }
   // Output `i` is the memory of `input` under another shape.
   void Alias(int i, int input, const Shape& shape);
   Scratch& scratch() { return *scratch_; }
 
  private:
+  void* Allocate(int i, const Shape& shape);
+
   const absl::Span<const View* const> inputs_;
   const absl::Span<View> outputs_;
   const absl::Span<OutputPlace> places_;

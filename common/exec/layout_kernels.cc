@@ -85,7 +85,7 @@ class TransposeKernel : public Kernel {
         stride[count++] = s;
       }
     }
-    T* const out = context.Output<T>(0, shape);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, shape));
     if (shape.elements() > 0) CopyAxis(x.as<T>(), out, size, stride, count);
     return absl::OkStatus();
   }
@@ -153,7 +153,7 @@ class BroadcastLikeKernel : public Kernel {
           absl::StrCat("shape ", x.shape.ToString(), " cannot be broadcast to ", like.ToString()));
     }
     const T* const from = x.as<T>();
-    T* const out = context.Output<T>(0, like);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, like));
     const int inner = plan.rank - 1;
     const int64_t n = plan.size[inner];
     ForEachInnerRow(plan, [&](int64_t to, int64_t, int64_t b) {
@@ -179,7 +179,7 @@ class FillKernel : public Kernel {
   explicit FillKernel(T value) : value_(value) {}
   absl::Status Run(KernelContext& context) const override {
     const Shape& shape = context.input(0).shape;
-    T* const out = context.Output<T>(0, shape);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, shape));
     std::fill(out, out + shape.elements(), value_);
     return absl::OkStatus();
   }

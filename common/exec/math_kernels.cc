@@ -74,7 +74,7 @@ class MathKernel : public Kernel {
     const View& x = context.input(0);
     const int64_t n = x.elements();
     const float* const in = x.as<float>();
-    float* const out = context.Output<float>(0, x.shape);
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, x.shape));
     for (int64_t i = 0; i < n; i += 8) Store(out, i, n, Op::Apply(Load(in, i, n)));
     return absl::OkStatus();
   }
@@ -93,7 +93,7 @@ class SigmoidCrossEntropyKernel : public Kernel {
     const int64_t n = x.elements();
     const float* const logits = x.as<float>();
     const float* const labels = z.as<float>();
-    float* const out = context.Output<float>(0, x.shape);
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, x.shape));
     for (int64_t i = 0; i < n; i += 8) {
       Store(out, i, n, SigmoidCrossEntropy::Apply(Load(logits, i, n), Load(labels, i, n)));
     }

@@ -44,8 +44,9 @@ class MatmulKernel : public Kernel {
       }
       epilogue.positive = context.in<float>(2);
     }
-    Gemm(transpose_a_, transpose_b_, m, n, k, context.in<float>(0), context.in<float>(1),
-         context.Output<float>(0, Shape({m, n})), epilogue);
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape({m, n})));
+    Gemm(transpose_a_, transpose_b_, m, n, k, context.in<float>(0), context.in<float>(1), out,
+         epilogue);
     return absl::OkStatus();
   }
 

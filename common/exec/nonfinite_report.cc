@@ -69,7 +69,7 @@ absl::StatusOr<int> FirstNonFinite(const Plan& plan, const Run& run, const StepI
                       MakePlan(plan.function, {.fuse = false, .reuse = false, .fold = false}));
   Run again(slow);
   MU_RETURN_IF_ERROR(again.Begin(inputs));
-  again.PreparePull();
+  MU_RETURN_IF_ERROR(again.PreparePull());
   for (size_t i = 0; i < again.variables.size(); ++i) {
     std::memcpy(again.variables[i].out, run.variables[i].out, plan.variables[i].bytes);
   }

@@ -93,7 +93,7 @@ class ReduceKernel : public Kernel {
       if (reduced_[i]) count *= x.shape[i];
       if (!reduced_[i] || keep_dims_) shape.Append(reduced_[i] ? 1 : x.shape[i]);
     }
-    T* const out = context.Output<T>(0, shape);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, shape));
     const int64_t n = shape.elements();
     if (x.elements() == 0) {  // broadcasting a size of 1 to 0 reads nothing; sums of nothing are 0
       std::fill(out, out + n, T(0));
@@ -127,7 +127,7 @@ class ReduceToLikeKernel : public Kernel {
       context.Alias(0, 0, like);
       return absl::OkStatus();
     }
-    T* const out = context.Output<T>(0, like);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, like));
     if (x.elements() == 0) {
       std::fill(out, out + like.elements(), T(0));
       return absl::OkStatus();
@@ -158,7 +158,8 @@ class MeanSquaredErrorKernel : public Kernel {
           _mm256_sub_ps(_mm256_maskload_ps(a + i, mask), _mm256_maskload_ps(b + i, mask));
       return _mm256_mul_ps(d, d);
     });
-    *context.Output<float>(0, Shape()) = n == 0 ? 0.0f : sum / static_cast<float>(n);
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape()));
+    *out = n == 0 ? 0.0f : sum / static_cast<float>(n);
     return absl::OkStatus();
   }
 };
@@ -171,7 +172,8 @@ class CountKernel : public Kernel {
     int64_t count = 1;
     if (axes_.empty()) count = shape.elements();
     for (const int64_t axis : axes_) count *= shape[axis];
-    *context.Output<float>(0, Shape()) = static_cast<float>(std::max<int64_t>(count, 1));
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape()));
+    *out = static_cast<float>(std::max<int64_t>(count, 1));
     return absl::OkStatus();
   }
   bool ReadsElements(int) const override { return false; }

@@ -131,10 +131,12 @@ absl::Status Run::Begin(const StepInputs& inputs) {
   return RunNodes(0, plan_.id_nodes);
 }
 
-void Run::PreparePull() {
+absl::Status Run::PreparePull() {
   variables.clear();
   for (const PlannedVariable& variable : plan_.variables) {
-    void* const memory = buffers_[variable.buffer].Reserve(variable.bytes);
+    void* const memory = buffers_[variable.buffer].TryReserve(variable.bytes);
+    if (memory == nullptr)
+      return NodeError(plan_.function, variable.node, NoMemory(variable.shape));
     for (const int value : variable.values) {
       values_[value].shape = variable.shape;
       values_[value].data = memory;
@@ -146,10 +148,12 @@ void Run::PreparePull() {
     const View& ids = values_[planned.ids];
     View& view = values_[planned.value];
     view.shape = Shape({ids.elements(), planned.dim});
-    view.data = buffers_[planned.buffer].Reserve(view.bytes());
+    view.data = ReserveFor(view.shape, kFloat32, buffers_[planned.buffer]);
+    if (view.data == nullptr) return NodeError(plan_.function, planned.node, NoMemory(view.shape));
     rows.push_back(
         {planned.table, absl::MakeConstSpan(ids.as<int64_t>(), ids.elements()), view.as<float>()});
   }
+  return absl::OkStatus();
 }
 
 absl::Status Run::Compute() {

@@ -20,7 +20,7 @@ class Run {
   absl::Status Begin(const StepInputs& inputs);
   // Memory for what is pulled, once the ids are there; then `variables` and `rows` are what to
   // pull.
-  void PreparePull();
+  absl::Status PreparePull();
   // The rest of the nodes.
   absl::Status Compute();
   // Sets `variable_writes` and `row_writes`.

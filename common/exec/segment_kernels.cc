@@ -62,7 +62,7 @@ class SegmentCombineKernel : public Kernel {
                                  context.num_inputs() > 3 ? &context.input(3) : nullptr,
                                  rows.shape[0], &bags));
     const float* const from = rows.as<float>();
-    float* out = context.Output<float>(0, Shape({bags.bags, dim}));
+    MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, Shape({bags.bags, dim})));
     for (int64_t b = 0; b < bags.bags; ++b, out += dim) {
       std::fill(out, out + dim, 0.0f);
       for (int64_t i = bags.splits[b]; i < bags.splits[b + 1]; ++i) {
@@ -101,7 +101,7 @@ class SegmentCombineGradKernel : public Kernel {
       return absl::InvalidArgumentError(absl::StrCat("dy of shape ", dy.shape.ToString(), " for ",
                                                      bags.bags, " bags of rows of ", dim));
     }
-    float* const out = context.Output<float>(0, like);
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, like));
     std::memset(out, 0, like.elements() * sizeof(float));
     const float* from = dy.as<float>();
     for (int64_t b = 0; b < bags.bags; ++b, from += dim) {

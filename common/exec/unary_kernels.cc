@@ -58,7 +58,7 @@ class UnaryKernel : public Kernel {
     const View& x = context.input(0);
     const int64_t n = x.elements();
     const T* const in = x.as<T>();
-    R* const out = context.Output<R>(0, x.shape);
+    MU_ASSIGN_OR_RETURN(R* const out, context.Output<R>(0, x.shape));
     if constexpr (sizeof(T) == sizeof(R)) {
       // The output may be the input's memory. Without this hint the compiler would have to assume
       // any overlap.

@@ -42,18 +42,18 @@ class UniqueKernel : public Kernel {
       std::memset(buffer.Reserve(0), 0, buffer.size());
       table.stamp = static_cast<uint32_t>(++scratch.counters[0]);
     }
-    table.ids = context.Output<int64_t>(0, Shape({total}));
+    MU_ASSIGN_OR_RETURN(table.ids, context.Output<int64_t>(0, Shape({total})));
     for (int i = 0; i < context.num_inputs(); ++i) {
       const View& ids = context.input(i);
-      int32_t* const positions = context.Output<int32_t>(i + 1, ids.shape);
+      MU_ASSIGN_OR_RETURN(int32_t* const positions, context.Output<int32_t>(i + 1, ids.shape));
       if (wide_[i]) {
         Insert(table, ids.as<int64_t>(), ids.elements(), positions);
       } else {
         Insert(table, ids.as<int32_t>(), ids.elements(), positions);
       }
     }
-    context.Output<int64_t>(0, Shape({table.count}));  // the same memory, cut to what is there
-    return absl::OkStatus();
+    // The same memory, cut to what is there.
+    return context.Output<int64_t>(0, Shape({table.count})).status();
   }
 
  private:

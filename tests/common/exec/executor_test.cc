@@ -209,6 +209,26 @@ TEST(ExecutorTest, ArgumentsAreChecked) {
   EXPECT_EQ(access.pulls, 0);
 }
 
+TEST(ExecutorTest, BitsDoNotDependOnTheAlignmentOfTheBatch) {
+  std::vector<std::string> results;
+  for (const size_t shift : {0, 4, 12, 36}) {
+    LinearModel model;
+    MU_ASSERT_OK_AND_ASSIGN(auto compiled, Compile(model.graph.function(), model.access.routing()));
+    Executor executor(compiled);
+    Batch batch = LinearBatch(37, 5);
+    for (Tensor& column : batch.columns) {
+      auto memory = std::make_shared<std::vector<char>>(column.bytes() + 64);
+      std::memcpy(memory->data() + shift, column.raw(), column.bytes());
+      column = Tensor(column.dtype(), column.shape(), memory, memory->data() + shift);
+    }
+    std::vector<Tensor> returns;
+    MU_ASSERT_OK(executor.RunStep({.batch = &batch}, model.access, &returns));
+    results.push_back(returns[0].ToProto().data() +
+                      model.access.variable(model.w).ToProto().data());
+    EXPECT_EQ(results.back(), results.front()) << shift;
+  }
+}
+
 TEST(ExecutorTest, PartsOfAStepAreTimed) {
   LinearModel model;
   Telemetry telemetry;

@@ -225,6 +225,17 @@ TEST(KernelRefusalTest, SizesAreCheckedAgainAtRunTime) {
               testing::HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(KernelRefusalTest, ResultsThatDoNotFitIntoMemoryAreErrors) {
+  const int64_t n = int64_t{1} << 21;
+  const Tensor row(kUInt8, {1, n}), column(kUInt8, {n, 1});
+  EXPECT_THAT(RunOp("equal", {row, column}, {}, {{1, kUnknownDim}, {kUnknownDim, 1}}),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("[2097152, 2097152]")));
+  const Shape unknown({kUnknownDim, kUnknownDim, kUnknownDim});
+  const Tensor cube(kUInt8, {1, n, 1}), plane(kUInt8, {n, 1, 1});
+  EXPECT_THAT(RunOp("equal", {cube, plane}, {}, {unknown, unknown}),
+              testing::HasCode(absl::StatusCode::kResourceExhausted));
+}
+
 TEST(KernelRefusalTest, IndicesOutsideAreNamed) {
   const Tensor x(kFloat32, {3, 2});
   for (const int64_t index : {-1, 3}) {
