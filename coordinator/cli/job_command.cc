@@ -117,7 +117,9 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   std::fflush(stdout);
   if (!error.ok()) {
     absl::FPrintF(stderr, "error: %s\n", std::string(error.message()));
-    return ExitCodeOf(error);
+    const int code = ExitCodeOf(error);
+    // Where the model is Muster's own, what failed in it is the job's values or its data.
+    return code == kExitFunctionFailed && !setup.job.model().has_custom() ? kExitBadJob : code;
   }
   if (report.status == "stopped" && signals.signal() != 0)
     return ExitCodeOfSignal(signals.signal());

@@ -9,7 +9,7 @@
 #include "common/env/file.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/frontend/model_registry.h"
-#include "coordinator/training/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_directory.h"
 
 namespace mu {
 namespace {

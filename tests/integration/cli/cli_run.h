@@ -122,6 +122,20 @@ class CliTest : public ::testing::Test {
     return text.ok() ? *text : "";
   }
 
+  // Returns when the training that StartTraining started into "run" has made steps.
+  void WaitForSteps() {
+    const auto log = ReadFile(Path("run/logs/coordinator.log"));
+    ASSERT_THAT(log, IsOk());
+    std::smatch found;
+    ASSERT_TRUE(std::regex_search(*log, found, std::regex("listens at (\\S+)")));
+    const std::string address = found[1];
+    const std::string training_output = output_file_;
+    EXPECT_TRUE(Eventually([&] {
+      return Run({"status", address}) == 0 && Output().find("\nsteps: 0,") == std::string::npos;
+    })) << Output();
+    output_file_ = training_output;
+  }
+
   // The daemons that a run started, from the coordinator's log.
   std::vector<pid_t> Daemons(const std::string& job_dir) const {
     std::vector<pid_t> pids;

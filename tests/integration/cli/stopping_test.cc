@@ -12,6 +12,7 @@ using StoppingTest = testing::CliTest;
 
 TEST_F(StoppingTest, CtrlCStopsCleanlyAndSaves) {
   auto training = StartTraining();
+  WaitForSteps();
   MU_ASSERT_OK(training->Kill(SIGINT));
   EXPECT_EQ(ExitOf(training.get()), 130);
   EXPECT_THAT(Output(), HasSubstr("again to stop at once"));
