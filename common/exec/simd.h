@@ -17,6 +17,14 @@
 #define MU_INDEPENDENT _Pragma("GCC ivdep")
 #endif
 
+// Before a short loop of constant length over an array of vectors. Unrolled early enough, the array
+// becomes registers; GCC otherwise stores it to the stack in each round of the loop outside.
+#if defined(__clang__)
+#define MU_UNROLL _Pragma("unroll")
+#else
+#define MU_UNROLL _Pragma("GCC unroll 8")
+#endif
+
 namespace mu {
 
 inline float SumLanes(__m256 v) {
@@ -40,6 +48,7 @@ float SumOf(int64_t n, Load&& load) {
   const __m256i all = _mm256_set1_epi32(-1);
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
+    MU_UNROLL
     for (int k = 0; k < 4; ++k) sum[k] = _mm256_add_ps(sum[k], load(i + 8 * k, all));
   }
   for (; i + 8 <= n; i += 8) sum[0] = _mm256_add_ps(sum[0], load(i, all));

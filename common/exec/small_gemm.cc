@@ -15,19 +15,26 @@ template <int kRows, int kVectors>
 void Tile(int64_t k, const float* a, int64_t row_stride, int64_t k_stride, const float* b,
           int64_t b_stride, float* out, int64_t out_stride, __m256i mask, bool masked) {
   __m256 sum[kRows][kVectors];
+  MU_UNROLL
   for (int r = 0; r < kRows; ++r) {
+    MU_UNROLL
     for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm256_setzero_ps();
   }
   for (int64_t i = 0; i < k; ++i) {
     __m256 y[kVectors];
+    MU_UNROLL
     for (int v = 0; v < kVectors; ++v) y[v] = _mm256_loadu_ps(b + i * b_stride + 8 * v);
+    MU_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const __m256 x = _mm256_broadcast_ss(a + r * row_stride + i * k_stride);
+      MU_UNROLL
       for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm256_fmadd_ps(x, y[v], sum[r][v]);
     }
   }
+  MU_UNROLL
   for (int r = 0; r < kRows; ++r) {
     float* const to = out + r * out_stride;
+    MU_UNROLL
     for (int v = 0; v + 1 < kVectors; ++v) _mm256_storeu_ps(to + 8 * v, sum[r][v]);
     float* const last = to + 8 * (kVectors - 1);
     if (masked) {
