@@ -77,8 +77,8 @@ class PsSession final : public ParameterAccess {
   void Cancel();
 
  private:
-  struct Grouping;
-  absl::Status NoRouting() const;
+  struct Scratch;
+  RetryPolicy NextPolicy();
 
   PsClient* const client_;
   PsSessionOptions options_;
@@ -86,7 +86,7 @@ class PsSession final : public ParameterAccess {
   bool push_repeated_ = false;
   uint64_t calls_ = 0;
   PsCallGroup group_;
-  std::unique_ptr<Grouping> grouping_;
+  std::unique_ptr<Scratch> scratch_;
 };
 
 }  // namespace mu

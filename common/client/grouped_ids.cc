@@ -1,4 +1,4 @@
-#include "common/client/ps_grouping.h"
+#include "common/client/grouped_ids.h"
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
