@@ -44,9 +44,7 @@ absl::Status CheckColumn(const pb::CsvColumnProto& column, bool header) {
 absl::Status CheckCsv(const pb::CsvProto& csv) {
   if (csv.columns().empty()) return absl::InvalidArgumentError("csv: no columns are named");
   if (csv.delimiter().size() > 1) return absl::InvalidArgumentError("csv: delimiter must be one character");
-  if (csv.quote().size() > 1 && csv.quote() != "none") {
-    return absl::InvalidArgumentError("csv: quote must be one character, or \"none\"");
-  }
+  if (csv.quote().size() > 1) return absl::InvalidArgumentError("csv: quote must be one character, or empty");
   const RecordSyntax syntax = CsvSyntax(csv);
   for (char c : {'\n', '\r', '\0'}) {
     if (syntax.delimiter == c || (c != '\0' && syntax.quote == c)) {

@@ -65,9 +65,8 @@ absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, const std::vect
 }  // namespace
 
 RecordSyntax CsvSyntax(const pb::CsvProto& csv) {
-  // An absent quote cannot be told from an empty one in proto3: "none" turns quoting off.
   return {.delimiter = csv.delimiter().empty() ? ',' : csv.delimiter()[0],
-          .quote = csv.quote() == "none" ? '\0' : csv.quote().empty() ? '"' : csv.quote()[0],
+          .quote = !csv.has_quote() ? '"' : csv.quote().empty() ? '\0' : csv.quote()[0],
           .trim = csv.trim(),
           .header = csv.header()};
 }

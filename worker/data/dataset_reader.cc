@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/env/compression.h"
@@ -92,7 +93,11 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(const pb::D
   const auto check = [&]() -> absl::Status {
     if (dataset.batch_size() == 0) return absl::InvalidArgumentError("batch_size is 0, but must be above");
     if (dataset.files().empty()) return absl::InvalidArgumentError("the dataset has no files");
+    absl::flat_hash_set<uint32_t> kept;
     for (uint32_t keep : dataset.records().keep()) {
+      if (!kept.insert(keep).second) {
+        return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, " twice"));
+      }
       if (keep >= dataset.records().modulo()) {
         return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, ", which is not below modulo (",
                                                        dataset.records().modulo(), ")"));

@@ -233,6 +233,25 @@ TEST_F(CsvTest, AMissingHeaderColumnIsNamedWithTheNearest) {
                        AllOf(HasSubstr("f.csv:1: the header has no column \"movieid\""), HasSubstr("\"movieId\""))));
 }
 
+TEST_F(CsvTest, AColumnMayHaveAnotherNameInTheHeader) {
+  pb::DatasetProto dataset = Csv("userId,movieId\n1,2\n", true);
+  AddColumn(&dataset, "item", pb::CsvColumnProto::ID)->set_field("movieId");
+  MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
+  EXPECT_THAT(Values<int64_t>(data->MakeBatch(0), "item"), ElementsAre(2));
+}
+
+TEST_F(CsvTest, AnEmptyQuoteTurnsQuotesOff) {
+  pb::DatasetProto dataset = Csv("\"a;1\nb\";2\n", false);
+  dataset.mutable_csv()->set_quote("");
+  dataset.mutable_csv()->set_delimiter(";");
+  AddColumn(&dataset, "n", pb::CsvColumnProto::NUMBER, 1);
+  AddColumn(&dataset, "text", pb::CsvColumnProto::HASH, 0);
+  MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
+  const BucketHash text(HashString("text"), 1000);
+  EXPECT_THAT(Values<float>(data->MakeBatch(0), "n"), ElementsAre(1.0f, 2.0f));
+  EXPECT_THAT(Values<int64_t>(data->MakeBatch(0), "text"), ElementsAre(text.OfText("\"a"), text.OfText("b\"")));
+}
+
 TEST_F(CsvTest, RefusesWhatMakesNoSense) {
   const auto refused = [&](auto change, const std::string& message) {
     pb::DatasetProto dataset = Csv("1,2\n", false);
@@ -255,6 +274,12 @@ TEST_F(CsvTest, RefusesWhatMakesNoSense) {
   refused([](auto* d) { d->mutable_csv()->set_quote(","); }, "same character");
   refused([](auto* d) { d->mutable_csv()->set_delimiter("\n"); }, "line end");
   refused([](auto* d) { d->mutable_records()->add_keep(0); }, "modulo");
+  refused(
+      [](auto* d) {
+        d->mutable_records()->set_modulo(3);
+        for (int i = 0; i < 2; ++i) d->mutable_records()->add_keep(1);
+      },
+      "twice");
 }
 
 }  // namespace
