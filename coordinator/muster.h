@@ -1,0 +1,12 @@
+// Everything a user's program needs: #include "coordinator/muster.h". See README and examples/.
+#pragma once
+
+#include "common/base/status.h"
+#include "common/tensor/tensor.h"
+#include "coordinator/cluster/coordinator.h"
+#include "coordinator/frontend/builder.h"
+#include "coordinator/frontend/ops.h"
+#include "coordinator/frontend/specs.h"
+#include "coordinator/launch/launch.h"
+#include "coordinator/training/evaluator.h"
+#include "coordinator/training/trainer.h"
