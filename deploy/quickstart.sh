@@ -21,15 +21,14 @@ data=$PWD/data/criteo-like-$rows
 # Made once: the folder gets its name when everything is in it.
 if [[ ! -d $data ]]; then
   rm -rf "$data.part"
-  build/bin/coordinator make-data criteo --rows="$rows" --seed=1 --out="$data.part/train"
-  build/bin/coordinator make-data criteo --rows="$test_rows" --seed=1 --start=1000000000 --out="$data.part/test"
+  build/bin/coordinator make-data criteo --rows="$rows" --test_rows="$test_rows" --seed=1 --out="$data.part"
   mv "$data.part" "$data"
 fi
 
 report=$PWD/runs/$name/report.json
 mkdir -p "runs/$name"
 build/bin/coordinator train deploy/jobs/criteo_dlrm.yaml --local --workers=2 --ps=2 \
-  --set "data.train.files=[\"$data/train/*\"]" --set "data.eval.files=[\"$data/test/*\"]" \
+  --set "data.train.files=[\"$data/train-*.tsv.gz\"]" --set "data.eval.files=[\"$data/test.tsv.gz\"]" \
   --job_dir="runs/$name" --report="$report"
 
 python3 - "$report" <<'PYTHON'

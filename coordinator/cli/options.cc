@@ -95,6 +95,22 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
                    "the predictions (default: predictions.csv in the run's directory)")
       ->type_name("FILE.csv");
 
+  CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
+  make_data->add_option("kind", options.data_kind, "what to make")
+      ->required()
+      ->check(CLI::IsMember({"criteo"}));
+  make_data->add_option("--rows", options.rows, "how many")->required()->check(CLI::PositiveNumber);
+  make_data->add_option("--seed", options.seed, "of the rows and of the truth behind them")
+      ->capture_default_str();
+  make_data->add_option("--start", options.start, "index of the first row")->capture_default_str();
+  make_data
+      ->add_option("--test_rows,--test-rows", options.test_rows,
+                   "rows of test.tsv.gz, which no training row equals")
+      ->capture_default_str();
+  make_data->add_option("--files", options.files,
+                        "that the rows are split into (default: one for each 50,000)");
+  make_data->add_option("--out", options.out, "the folder")->required()->type_name("DIR");
+
   CLI::App* status = app.add_subcommand("status", "shows a running coordinator's cluster");
   status->add_option("address", options.address, "where it listens")
       ->required()
@@ -113,11 +129,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
     *exit_code = code == 0 ? kExitDone : kExitBadJob;
     return std::nullopt;
   }
-  const std::pair<CLI::App*, CliOptions::Command> commands[] = {{train, CliOptions::kTrain},
-                                                                {eval, CliOptions::kEval},
-                                                                {predict, CliOptions::kPredict},
-                                                                {check, CliOptions::kCheck},
-                                                                {status, CliOptions::kStatus}};
+  const std::pair<CLI::App*, CliOptions::Command> commands[] = {
+      {train, CliOptions::kTrain},        {eval, CliOptions::kEval},
+      {predict, CliOptions::kPredict},    {check, CliOptions::kCheck},
+      {make_data, CliOptions::kMakeData}, {status, CliOptions::kStatus}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;
   }

@@ -34,6 +34,8 @@ struct CliOptions {
   uint64_t rows = 0;
   uint64_t seed = 1;
   uint64_t start = 0;
+  uint64_t test_rows = 0;
+  uint32_t files = 0;  // 0: as many as suit the rows
 
   std::string address;  // status
 };

@@ -19,7 +19,7 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
     case CliOptions::kStatus:
       return RunStatusCommand(*options);
     case CliOptions::kMakeData:
-      break;
+      return RunMakeDataCommand(*options);
   }
   return exit_code;
 }
