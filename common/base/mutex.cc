@@ -8,7 +8,11 @@
 // Debian's Abseil counts the references of a Status where TSan does not see it: the thread that deletes it seems to race
 // with those that let it go before.
 extern "C" const char* __tsan_default_suppressions();
-extern "C" const char* __tsan_default_suppressions() { return "race:absl::debian3::Status::Unref\n"; }
+extern "C" const char* __tsan_default_suppressions() {
+  return "race:absl::debian3::Status::Unref\n"
+         "race:absl::debian3::status_internal::Payload\n"  // the same, where Unref is inlined
+         "race:absl::debian3::time_internal\n";            // the cache of time zones
+}
 #endif
 
 namespace mu {
