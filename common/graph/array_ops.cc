@@ -27,9 +27,9 @@ SpecsOr InferConcat(Inputs in, const AttrReader& attrs) {
       }
     }
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat("input ", i, " of shape ", in[i].shape.ToString(),
-                                                     " does not fit input 0 of shape ",
-                                                     in[0].shape.ToString(), " along axis ", axis));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input ", i, " of shape ", in[i].shape.ToString(), " does not fit input 0 of shape ",
+          in[0].shape.ToString(), " along axis ", axis));
     }
   }
   return std::vector<TensorSpec>{{in[0].dtype, shape}};
@@ -40,17 +40,19 @@ SpecsOr InferSlice(Inputs in, const AttrReader& attrs) {
   const auto size = attrs.Ints("size");
   const int rank = in[0].shape.rank();
   if (static_cast<int>(begin.size()) != rank || static_cast<int>(size.size()) != rank) {
-    return absl::InvalidArgumentError(absl::StrCat("\"begin\" and \"size\" need an entry for each of the ",
-                                                   rank, " axes of ", in[0].ToString()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("\"begin\" and \"size\" need an entry for each of the ", rank, " axes of ",
+                     in[0].ToString()));
   }
   Shape shape = in[0].shape;
   for (int i = 0; i < rank; ++i) {
     const int64_t dim = shape[i];
     const bool absurd = begin[i] < 0 || begin[i] > kLargestBegin || size[i] < -1;
-    if (absurd || (dim != kUnknownDim &&
-                     (begin[i] > dim || (size[i] >= 0 && size[i] > dim - begin[i])))) {
-      return absl::InvalidArgumentError(absl::StrCat("a slice from ", begin[i], " of size ", size[i],
-                                                     " leaves axis ", i, " of ", in[0].ToString()));
+    if (absurd ||
+        (dim != kUnknownDim && (begin[i] > dim || (size[i] >= 0 && size[i] > dim - begin[i])))) {
+      return absl::InvalidArgumentError(absl::StrCat("a slice from ", begin[i], " of size ",
+                                                     size[i], " leaves axis ", i, " of ",
+                                                     in[0].ToString()));
     }
     if (size[i] >= 0) {
       shape[i] = size[i];
@@ -75,7 +77,8 @@ SpecsOr InferReshape(Inputs in, const AttrReader& attrs) {
       }
       wildcard = i;
     } else if (shape[i] > 0 && known > (int64_t{1} << 40) / shape[i]) {
-      return absl::InvalidArgumentError(absl::StrCat("new shape ", shape.ToString(), " is too large"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("new shape ", shape.ToString(), " is too large"));
     } else {
       known *= shape[i];
     }
@@ -84,8 +87,8 @@ SpecsOr InferReshape(Inputs in, const AttrReader& attrs) {
     const int64_t elements = in[0].shape.elements();
     const bool fits = wildcard < 0 ? known == elements : known > 0 && elements % known == 0;
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat(in[0].ToString(), " has ", elements,
-                                                     " elements and cannot become ", shape.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          in[0].ToString(), " has ", elements, " elements and cannot become ", shape.ToString()));
     }
     if (wildcard >= 0) shape[wildcard] = elements / known;
   }
@@ -105,9 +108,8 @@ SpecsOr InferTranspose(Inputs in, const AttrReader& attrs) {
     shape.Append(in[0].shape[static_cast<int>(perm[i])]);
   }
   if (!valid) {
-    return absl::InvalidArgumentError(absl::StrCat("[", absl::StrJoin(perm, ", "),
-                                                   "] is no permutation of the axes of ",
-                                                   in[0].ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "[", absl::StrJoin(perm, ", "), "] is no permutation of the axes of ", in[0].ToString()));
   }
   return std::vector<TensorSpec>{{in[0].dtype, shape}};
 }

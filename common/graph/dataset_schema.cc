@@ -16,7 +16,8 @@ pb::ColumnSchema Column(const std::string& name, DType dtype, const Shape& shape
 }
 
 void AddCsvColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchema>* columns) {
-  const bool is_id = proto.kind() == pb::CsvColumnProto::ID || proto.kind() == pb::CsvColumnProto::HASH;
+  const bool is_id =
+      proto.kind() == pb::CsvColumnProto::ID || proto.kind() == pb::CsvColumnProto::HASH;
   if (is_id && !proto.separator().empty()) {
     columns->push_back(Column(proto.name() + ".values", kInt64, {kUnknownDim}));
     columns->push_back(Column(proto.name() + ".splits", kInt32, {kUnknownDim}));

@@ -1,4 +1,5 @@
-// The columns that a dataset's batches have. The front end types its batches by it, the readers fill them by it.
+// The columns that a dataset's batches have. The front end types its batches by it, the readers
+// fill them by it.
 #pragma once
 
 #include <string>
@@ -8,8 +9,8 @@
 
 namespace mu {
 
-// In the order of proto/dataset.proto (criteo_tsv: label, dense, ids; csv: as its columns are listed, a list column as
-// NAME.values and NAME.splits). Empty if no format is set.
+// In the order of proto/dataset.proto (criteo_tsv: label, dense, ids; csv: as its columns are
+// listed, a list column as NAME.values and NAME.splits). Empty if no format is set.
 std::vector<muster::ColumnSchema> SchemaOf(const muster::DatasetProto& dataset);
 
 inline constexpr int kCriteoDense = 13;

@@ -54,7 +54,8 @@ SpecsOr InferSigmoidCrossEntropy(Inputs in, const AttrReader&) {
   return std::vector<TensorSpec>{{kFloat32, shape}};
 }
 
-OpDef Elementwise(std::string name, int inputs, InferFunction infer, std::vector<AttrDef> attrs = {}) {
+OpDef Elementwise(std::string name, int inputs, InferFunction infer,
+                  std::vector<AttrDef> attrs = {}) {
   OpDef def;
   def.name = std::move(name);
   def.min_inputs = def.max_inputs = inputs;

@@ -6,8 +6,9 @@
 
 namespace mu {
 
-// A 64-bit hash of what the function computes: ops, attributes (in order of their names), edges, arguments, returns
-// and dataset; not its name nor the names and locations of nodes. The same on every machine and build.
+// A 64-bit hash of what the function computes: ops, attributes (in order of their names), edges,
+// arguments, returns and dataset; not its name nor the names and locations of nodes. The same on
+// every machine and build.
 Fingerprint FingerprintOf(const muster::FunctionProto& function);
 
 }  // namespace mu

@@ -48,7 +48,8 @@ SpecsOr InferBroadcastLike(Inputs in, const AttrReader& attrs) {
   MU_ASSIGN_OR_RETURN(const std::vector<int> axes, ResolveAxes(listed, like.rank()));
   if (in[0].shape.rank() + static_cast<int>(axes.size()) != like.rank()) {
     return absl::InvalidArgumentError(absl::StrCat(in[0].ToString(), " with ", axes.size(),
-                                                   " axes added has not the rank of ", like.ToString()));
+                                                   " axes added has not the rank of ",
+                                                   like.ToString()));
   }
   MU_RETURN_IF_ERROR(CheckBroadcastsTo(Widen(in[0].shape, axes, like.rank()), like));
   return std::vector<TensorSpec>{{in[0].dtype, like}};
@@ -62,7 +63,8 @@ SpecsOr InferReduceToLike(Inputs in, const AttrReader&) {
 
 SpecsOr InferReshapeLike(Inputs in, const AttrReader&) {
   const Shape& like = in[1].shape;
-  if (in[0].shape.IsFullyKnown() && like.IsFullyKnown() && in[0].shape.elements() != like.elements()) {
+  if (in[0].shape.IsFullyKnown() && like.IsFullyKnown() &&
+      in[0].shape.elements() != like.elements()) {
     return absl::InvalidArgumentError(
         absl::StrCat(in[0].ToString(), " cannot take the shape ", like.ToString()));
   }
@@ -80,8 +82,8 @@ SpecsOr InferSliceGrad(Inputs in, const AttrReader& attrs) {
            (like[i] == kUnknownDim || (begin[i] <= like[i] && size <= like[i] - begin[i]));
   }
   if (!fits) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dy of shape ", in[0].shape.ToString(), " is no such slice of ", like.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat("dy of shape ", in[0].shape.ToString(),
+                                                   " is no such slice of ", like.ToString()));
   }
   return std::vector<TensorSpec>{{kFloat32, like}};
 }
@@ -91,7 +93,8 @@ SpecsOr InferConcatPiece(Inputs in, const AttrReader& attrs) {
   const int64_t index = attrs.Int("index");
   MU_RETURN_IF_ERROR(CheckAxis(axis, in[0].shape.rank()));
   if (index < 0 || index + 1 >= static_cast<int64_t>(in.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no input ", index, " among ", in.size() - 1));
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no input ", index, " among ", in.size() - 1));
   }
   int64_t known = 0;
   for (size_t i = 1; i < in.size(); ++i) {
@@ -100,8 +103,9 @@ SpecsOr InferConcatPiece(Inputs in, const AttrReader& attrs) {
       fits = d == axis || MergeDims(in[0].shape[d], in[i].shape[d]).ok();
     }
     if (!fits) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "dy ", in[0].ToString(), " is no concatenation with ", in[i].ToString(), " along axis ", axis));
+      return absl::InvalidArgumentError(absl::StrCat("dy ", in[0].ToString(),
+                                                     " is no concatenation with ", in[i].ToString(),
+                                                     " along axis ", axis));
     }
     known += std::max<int64_t>(in[i].shape[static_cast<int>(axis)], 0);
   }
@@ -129,7 +133,8 @@ SpecsOr InferGatherGrad(Inputs in, const AttrReader& attrs) {
   }
   if (!MergeShapes(expected, in[0].shape).ok()) {
     return absl::InvalidArgumentError(absl::StrCat("dy of shape ", in[0].shape.ToString(),
-                                                   " should have gather's shape ", expected.ToString()));
+                                                   " should have gather's shape ",
+                                                   expected.ToString()));
   }
   return std::vector<TensorSpec>{{kFloat32, like}};
 }

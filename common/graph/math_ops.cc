@@ -41,8 +41,8 @@ SpecsOr InferBatchMatmul(Inputs in, const AttrReader& attrs) {
   MU_RETURN_IF_ERROR(CheckRank(in[1], 3, "b"));
   const absl::StatusOr<int64_t> batch = MergeDims(in[0].shape[0], in[1].shape[0]);
   if (!batch.ok()) {
-    return absl::InvalidArgumentError(absl::StrCat("a has ", in[0].shape[0], " matrices and b ",
-                                                   in[1].shape[0]));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a has ", in[0].shape[0], " matrices and b ", in[1].shape[0]));
   }
   MU_ASSIGN_OR_RETURN(Shape matrix, MatrixProduct(in[0].shape, in[1].shape, attrs));
   return std::vector<TensorSpec>{{kFloat32, Shape({*batch, matrix[0], matrix[1]})}};

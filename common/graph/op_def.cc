@@ -72,7 +72,8 @@ const pb::AttrValue& AttrReader::Find(absl::string_view name) const {
     const auto found = attrs_.find(def.name);
     return found == attrs_.end() ? def.default_value : found->second;
   }
-  MU_CHECK(false && "a shape function or kernel asked for an attribute that the op table does not list");
+  MU_CHECK(false &&
+           "a shape function or kernel asked for an attribute that the op table does not list");
   std::abort();
 }
 
@@ -90,8 +91,8 @@ absl::Status CheckValue(const AttrDef& def, const pb::AttrValue& value) {
   if (def.kind == AttrKind::kShape) {
     if (value.shape().dims_size() > kLargestRank) {
       return absl::InvalidArgumentError(absl::StrCat("attribute \"", def.name, "\" has ",
-                                                     value.shape().dims_size(),
-                                                     " axes, more than ", kLargestRank));
+                                                     value.shape().dims_size(), " axes, more than ",
+                                                     kLargestRank));
     }
     for (const int64_t dim : value.shape().dims()) {
       if (dim < kUnknownDim || dim > kLargestDim) {
@@ -119,8 +120,8 @@ absl::Status OpDef::CheckAttrs(const AttrMap& attributes) const {
     }
     AttrKind kind;
     if (!KindOfAttr(value, &kind) || kind != def->kind) {
-      return absl::InvalidArgumentError(absl::StrCat("attribute \"", key, "\" must be of kind ",
-                                                     AttrKindName(def->kind)));
+      return absl::InvalidArgumentError(
+          absl::StrCat("attribute \"", key, "\" must be of kind ", AttrKindName(def->kind)));
     }
     MU_RETURN_IF_ERROR(CheckValue(*def, value));
   }
@@ -135,9 +136,10 @@ absl::Status OpDef::CheckAttrs(const AttrMap& attributes) const {
 SpecsOr OpDef::Infer(absl::Span<const TensorSpec> inputs, const AttrMap& attributes) const {
   const int count = static_cast<int>(inputs.size());
   if (count < min_inputs || count > max_inputs) {
-    const std::string wanted = max_inputs == kAnyNumber   ? absl::StrCat("at least ", min_inputs)
-                               : min_inputs == max_inputs ? absl::StrCat(min_inputs)
-                                                          : absl::StrCat(min_inputs, " to ", max_inputs);
+    const std::string wanted = max_inputs == kAnyNumber ? absl::StrCat("at least ", min_inputs)
+                               : min_inputs == max_inputs
+                                   ? absl::StrCat(min_inputs)
+                                   : absl::StrCat(min_inputs, " to ", max_inputs);
     return absl::InvalidArgumentError(absl::StrCat("takes ", wanted, " inputs, got ", count));
   }
   MU_RETURN_IF_ERROR(CheckAttrs(attributes));
@@ -150,8 +152,8 @@ SpecsOr OpDef::Infer(absl::Span<const TensorSpec> inputs, const AttrMap& attribu
     int64_t elements = 1;
     for (const int64_t dim : spec.shape) {
       if (dim > kLargestDim || (dim > 0 && elements > kLargestDim / dim)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("makes a tensor of shape ", spec.shape.ToString(), ", which is too large"));
+        return absl::InvalidArgumentError(absl::StrCat(
+            "makes a tensor of shape ", spec.shape.ToString(), ", which is too large"));
       }
       if (dim > 0) elements *= dim;
     }

@@ -43,8 +43,8 @@ struct AttrDef {
   muster::AttrValue default_value;  // used where the attribute is absent and not required
 };
 
-// The attributes of one node, checked against its OpDef before a shape function sees them: a getter of a name that the
-// OpDef does not list, or of another kind, is a bug of ours (it aborts).
+// The attributes of one node, checked against its OpDef before a shape function sees them: a getter
+// of a name that the OpDef does not list, or of another kind, is a bug of ours (it aborts).
 class AttrReader {
  public:
   AttrReader(absl::Span<const AttrDef> defs, const AttrMap& attrs) : defs_(defs), attrs_(attrs) {}
@@ -59,7 +59,9 @@ class AttrReader {
   }
   DType Type(absl::string_view name) const { return Find(name).dtype(); }
   Shape GetShape(absl::string_view name) const { return Shape(Find(name).shape()); }
-  const muster::TensorProto& TensorValue(absl::string_view name) const { return Find(name).tensor(); }
+  const muster::TensorProto& TensorValue(absl::string_view name) const {
+    return Find(name).tensor();
+  }
 
  private:
   const muster::AttrValue& Find(absl::string_view name) const;
@@ -69,7 +71,8 @@ class AttrReader {
 };
 
 using SpecsOr = absl::StatusOr<std::vector<TensorSpec>>;
-using InferFunction = std::function<SpecsOr(absl::Span<const TensorSpec> inputs, const AttrReader& attrs)>;
+using InferFunction =
+    std::function<SpecsOr(absl::Span<const TensorSpec> inputs, const AttrReader& attrs)>;
 
 struct OpDef {
   static constexpr int kAnyNumber = std::numeric_limits<int>::max();
@@ -85,7 +88,8 @@ struct OpDef {
   bool traced_only = false;  // replaced by coordinator/passes; has no kernel
   InferFunction infer;       // called after arity and attributes were checked
 
-  // Checks number of inputs and attributes, then infers. INVALID_ARGUMENT with a sentence that does not name the node.
+  // Checks number of inputs and attributes, then infers. INVALID_ARGUMENT with a sentence that does
+  // not name the node.
   SpecsOr Infer(absl::Span<const TensorSpec> inputs, const AttrMap& attributes) const;
   // Only the attributes: unknown, missing, of another kind.
   absl::Status CheckAttrs(const AttrMap& attributes) const;

@@ -12,16 +12,17 @@ using Inputs = absl::Span<const TensorSpec>;
 
 SpecsOr NoOutputs() { return std::vector<TensorSpec>{}; }
 
-absl::Status CheckUpdate(const TensorSpec& update, const AttrReader& attrs, absl::string_view what) {
+absl::Status CheckUpdate(const TensorSpec& update, const AttrReader& attrs,
+                         absl::string_view what) {
   const TensorSpec variable{attrs.Type("dtype"), attrs.GetShape("shape")};
   if (!variable.shape.IsFullyKnown()) {
-    return absl::InvalidArgumentError(absl::StrCat("variable \"", attrs.String("variable"),
-                                                   "\" has an unknown size"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable \"", attrs.String("variable"), "\" has an unknown size"));
   }
   if (update.dtype != variable.dtype || !MergeShapes(update.shape, variable.shape).ok()) {
-    return absl::InvalidArgumentError(absl::StrCat(what, " is ", update.ToString(), " but variable \"",
-                                                   attrs.String("variable"), "\" is ",
-                                                   variable.ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(what, " is ", update.ToString(),
+                                                   " but variable \"", attrs.String("variable"),
+                                                   "\" is ", variable.ToString()));
   }
   return absl::OkStatus();
 }
@@ -41,8 +42,9 @@ SpecsOr InferApplyGradient(Inputs in, const AttrReader& attrs) {
 absl::Status CheckTable(const AttrReader& attrs) {
   if (attrs.Int("rows") <= 0 || attrs.Int("dim") <= 0 ||
       attrs.Int("dim") > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("table \"", attrs.String("table"), "\" cannot have ",
-                                                   attrs.Int("rows"), " rows of ", attrs.Int("dim")));
+    return absl::InvalidArgumentError(absl::StrCat("table \"", attrs.String("table"),
+                                                   "\" cannot have ", attrs.Int("rows"),
+                                                   " rows of ", attrs.Int("dim")));
   }
   return absl::OkStatus();
 }
@@ -56,11 +58,12 @@ absl::StatusOr<int64_t> CheckBags(const TensorSpec& values, const TensorSpec& sp
   if (weights != nullptr) {
     MU_RETURN_IF_ERROR(CheckFloat(*weights, "weights"));
     if (!MergeShapes(weights->shape, values.shape).ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("weights ", weights->ToString(),
-                                                     " must have the shape of values ", values.ToString()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "weights ", weights->ToString(), " must have the shape of values ", values.ToString()));
     }
   }
-  if (splits.shape[0] == 0) return absl::InvalidArgumentError("splits has batch + 1 entries, got 0");
+  if (splits.shape[0] == 0)
+    return absl::InvalidArgumentError("splits has batch + 1 entries, got 0");
   return splits.shape[0] == kUnknownDim ? kUnknownDim : splits.shape[0] - 1;
 }
 
@@ -86,7 +89,8 @@ absl::StatusOr<Shape> LookupShape(Inputs in, const AttrReader& attrs) {
   if (in.size() < 2 || in.size() > 3) {
     return absl::InvalidArgumentError("with a combiner takes values, splits and perhaps weights");
   }
-  MU_ASSIGN_OR_RETURN(const int64_t bags, CheckBags(in[0], in[1], in.size() == 3 ? &in[2] : nullptr));
+  MU_ASSIGN_OR_RETURN(const int64_t bags,
+                      CheckBags(in[0], in[1], in.size() == 3 ? &in[2] : nullptr));
   return Shape({bags, attrs.Int("dim")});
 }
 
@@ -198,7 +202,8 @@ void RegisterParameterOps(OpTable& table) {
   table.Add(Effect(Parameter("assign_add", 1, 1, InferAssignAdd, variable)));
   table.Add(Effect(Parameter("apply_gradient", 1, 1, InferApplyGradient, variable)));
   table.Add(TracedOnly(Parameter("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)));
-  table.Add(TracedOnly(Effect(Parameter("embedding_gradient", 2, 4, InferEmbeddingGradient, lookup))));
+  table.Add(
+      TracedOnly(Effect(Parameter("embedding_gradient", 2, 4, InferEmbeddingGradient, lookup))));
 
   OpDef unique = Parameter("unique", 1, OpDef::kAnyNumber, InferUnique, {});
   unique.outputs = -1;

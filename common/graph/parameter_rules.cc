@@ -10,13 +10,15 @@ namespace mu {
 namespace {
 
 std::string TypeAndShape(const pb::NodeProto& node) {
-  return TensorSpec{node.attrs().at("dtype").dtype(), Shape(node.attrs().at("shape").shape())}.ToString();
+  return TensorSpec{node.attrs().at("dtype").dtype(), Shape(node.attrs().at("shape").shape())}
+      .ToString();
 }
 
 absl::Status CheckId(const pb::NodeProto& node) {
   const int64_t id = node.attrs().at("id").i();
   if (id >= 0 && id <= std::numeric_limits<uint32_t>::max()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("attribute \"id\" is ", id, ", which no parameter has"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("attribute \"id\" is ", id, ", which no parameter has"));
 }
 
 }  // namespace
@@ -24,16 +26,18 @@ absl::Status CheckId(const pb::NodeProto& node) {
 absl::Status ParameterRules::Agree(const std::string& key, const std::string& said) {
   const auto [known, added] = said_.emplace(key, said);
   if (added || known->second == said) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("says that ", key, " is ", said, ", an earlier node that it is ", known->second));
+  return absl::InvalidArgumentError(absl::StrCat("says that ", key, " is ", said,
+                                                 ", an earlier node that it is ", known->second));
 }
 
-absl::Status ParameterRules::CheckLowered(const pb::FunctionProto& function, const pb::NodeProto& node) {
+absl::Status ParameterRules::CheckLowered(const pb::FunctionProto& function,
+                                          const pb::NodeProto& node) {
   const std::string& op = node.op();
   if (op == "pull_rows" || op == "push_rows") {
     const pb::NodeInput& ids = node.inputs(0);
     if (function.nodes(ids.node()).op() != "unique" || ids.output() != 0) {
-      return absl::InvalidArgumentError("needs the distinct ids that \"unique\" makes, its output 0");
+      return absl::InvalidArgumentError(
+          "needs the distinct ids that \"unique\" makes, its output 0");
     }
   }
   if (op == "pull_rows" || op == "push_rows" || op == "apply_gradient" || op == "assign_add") {
@@ -49,14 +53,17 @@ absl::Status ParameterRules::Check(const pb::FunctionProto& function, const pb::
   const std::string& op = node.op();
   const auto& attrs = node.attrs();
   if (op == "batch_column") {
-    MU_RETURN_IF_ERROR(Agree(absl::StrCat("column \"", attrs.at("column").s(), "\""), TypeAndShape(node)));
+    MU_RETURN_IF_ERROR(
+        Agree(absl::StrCat("column \"", attrs.at("column").s(), "\""), TypeAndShape(node)));
   }
   if (op == "variable_read" || op == "apply_gradient" || op == "assign_add") {
     MU_RETURN_IF_ERROR(CheckId(node));
-    MU_RETURN_IF_ERROR(Agree(absl::StrCat("variable ", attrs.at("id").i()),
-                             absl::StrCat("\"", attrs.at("variable").s(), "\", ", TypeAndShape(node))));
+    MU_RETURN_IF_ERROR(
+        Agree(absl::StrCat("variable ", attrs.at("id").i()),
+              absl::StrCat("\"", attrs.at("variable").s(), "\", ", TypeAndShape(node))));
   }
-  if (op == "embedding_lookup" || op == "embedding_gradient" || op == "pull_rows" || op == "push_rows") {
+  if (op == "embedding_lookup" || op == "embedding_gradient" || op == "pull_rows" ||
+      op == "push_rows") {
     MU_RETURN_IF_ERROR(CheckId(node));
     MU_RETURN_IF_ERROR(Agree(absl::StrCat("table ", attrs.at("id").i()),
                              absl::StrCat("\"", attrs.at("table").s(), "\", ", attrs.at("rows").i(),

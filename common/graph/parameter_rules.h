@@ -1,4 +1,5 @@
-// What the nodes of a function must agree on about variables, tables and columns. Used by the verifier.
+// What the nodes of a function must agree on about variables, tables and columns. Used by the
+// verifier.
 #pragma once
 
 #include <map>
@@ -15,7 +16,8 @@ class ParameterRules {
  public:
   explicit ParameterRules(GraphStage stage) : stage_(stage) {}
 
-  // The nodes of one function, in order, each after it passed its shape function. INVALID_ARGUMENT, without the place.
+  // The nodes of one function, in order, each after it passed its shape function. INVALID_ARGUMENT,
+  // without the place.
   absl::Status Check(const muster::FunctionProto& function, const muster::NodeProto& node);
 
  private:

@@ -126,7 +126,8 @@ std::string FunctionToText(const pb::FunctionProto& function) {
     absl::StrAppend(&text, "\n");
   }
   for (const pb::ReturnProto& value : function.returns()) {
-    absl::StrAppend(&text, "  return ", value.name(), " = ", InputToText(function, value.value()), "\n");
+    absl::StrAppend(&text, "  return ", value.name(), " = ", InputToText(function, value.value()),
+                    "\n");
   }
   return text;
 }
@@ -137,21 +138,23 @@ std::string FunctionToDot(const pb::FunctionProto& function) {
                                   "  node [shape=box, style=filled, fillcolor=white];\n");
   for (int i = 0; i < function.nodes_size(); ++i) {
     const pb::NodeProto& node = function.nodes(i);
-    const std::string label = absl::StrCat("%", i, " ", node.op(), node.attrs().empty() ? "" : "\n",
-                                           AttrsToText(node));
-    absl::StrAppend(&text, "  n", i, " [label=\"", absl::CEscape(label), "\", fillcolor=",
-                    ColourOf(node.op()), "];\n");
+    const std::string label =
+        absl::StrCat("%", i, " ", node.op(), node.attrs().empty() ? "" : "\n", AttrsToText(node));
+    absl::StrAppend(&text, "  n", i, " [label=\"", absl::CEscape(label),
+                    "\", fillcolor=", ColourOf(node.op()), "];\n");
     for (const pb::NodeInput& input : node.inputs()) {
       absl::StrAppend(&text, "  n", input.node(), " -> n", i);
       if (specs.ok()) {
-        absl::StrAppend(&text, " [label=\"", (*specs)[input.node()][input.output()].ToString(), "\"]");
+        absl::StrAppend(&text, " [label=\"", (*specs)[input.node()][input.output()].ToString(),
+                        "\"]");
       }
       absl::StrAppend(&text, ";\n");
     }
   }
   for (int i = 0; i < function.returns_size(); ++i) {
     absl::StrAppend(&text, "  r", i, " [label=\"", absl::CEscape(function.returns(i).name()),
-                    "\", shape=ellipse];\n  n", function.returns(i).value().node(), " -> r", i, ";\n");
+                    "\", shape=ellipse];\n  n", function.returns(i).value().node(), " -> r", i,
+                    ";\n");
   }
   return absl::StrCat(text, "}\n");
 }

@@ -34,12 +34,13 @@ AttrDef OptionalString(std::string name, std::string value) {
   return def;
 }
 
-absl::Status CheckType(const TensorSpec& spec, std::initializer_list<DType> types, absl::string_view what) {
+absl::Status CheckType(const TensorSpec& spec, std::initializer_list<DType> types,
+                       absl::string_view what) {
   if (std::find(types.begin(), types.end(), spec.dtype) != types.end()) return absl::OkStatus();
   std::vector<std::string> names;
   for (const DType type : types) names.emplace_back(DTypeName(type));
-  return absl::InvalidArgumentError(absl::StrCat(what, " must be ", absl::StrJoin(names, " or "), ", got ",
-                                                 spec.ToString()));
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " must be ", absl::StrJoin(names, " or "), ", got ", spec.ToString()));
 }
 
 absl::Status CheckNumeric(const TensorSpec& spec, absl::string_view what) {
@@ -58,8 +59,8 @@ absl::Status CheckSameType(absl::Span<const TensorSpec> inputs) {
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i].dtype != inputs[0].dtype) {
       return absl::InvalidArgumentError(absl::StrCat("takes inputs of one type, got ",
-                                                     inputs[0].ToString(), " and ", inputs[i].ToString(),
-                                                     " (cast one of them)"));
+                                                     inputs[0].ToString(), " and ",
+                                                     inputs[i].ToString(), " (cast one of them)"));
     }
   }
   return absl::OkStatus();
@@ -67,8 +68,8 @@ absl::Status CheckSameType(absl::Span<const TensorSpec> inputs) {
 
 absl::Status CheckRank(const TensorSpec& spec, int rank, absl::string_view what) {
   if (spec.shape.rank() == rank) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(what, " must have ", rank, rank == 1 ? " axis" : " axes", ", got ", spec.ToString()));
+  return absl::InvalidArgumentError(absl::StrCat(
+      what, " must have ", rank, rank == 1 ? " axis" : " axes", ", got ", spec.ToString()));
 }
 
 absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b) {
@@ -116,7 +117,8 @@ absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b) {
 
 absl::Status CheckAxis(int64_t axis, int rank) {
   if (axis >= 0 && axis < rank) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("axis ", axis, " is outside a tensor of ", rank, " axes"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("axis ", axis, " is outside a tensor of ", rank, " axes"));
 }
 
 absl::StatusOr<std::vector<int>> ResolveAxes(absl::Span<const int64_t> axes, int rank) {
@@ -131,7 +133,8 @@ absl::StatusOr<std::vector<int>> ResolveAxes(absl::Span<const int64_t> axes, int
   }
   std::sort(resolved.begin(), resolved.end());
   if (std::adjacent_find(resolved.begin(), resolved.end()) != resolved.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("axes ", absl::StrJoin(axes, ", "), " name one axis twice"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("axes ", absl::StrJoin(axes, ", "), " name one axis twice"));
   }
   return resolved;
 }

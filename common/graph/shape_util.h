@@ -20,7 +20,8 @@ AttrDef OptionalInts(std::string name);  // default: an empty list
 AttrDef OptionalString(std::string name, std::string value);
 
 // INVALID_ARGUMENT unless the input has one of the types; `what` names it ("input 0", "labels").
-absl::Status CheckType(const TensorSpec& spec, std::initializer_list<DType> types, absl::string_view what);
+absl::Status CheckType(const TensorSpec& spec, std::initializer_list<DType> types,
+                       absl::string_view what);
 absl::Status CheckNumeric(const TensorSpec& spec, absl::string_view what);  // float32, int32, int64
 absl::Status CheckFloat(const TensorSpec& spec, absl::string_view what);
 absl::Status CheckIndices(const TensorSpec& spec, absl::string_view what);  // int32, int64
@@ -33,7 +34,8 @@ absl::StatusOr<int64_t> MergeDims(int64_t a, int64_t b);
 // The same for shapes of one rank. "shapes [2, 3] and [2, 4] differ"
 absl::StatusOr<Shape> MergeShapes(const Shape& a, const Shape& b);
 
-// numpy's rule. An unknown size against a known one above 1 becomes the known one; the kernel checks the rest.
+// numpy's rule. An unknown size against a known one above 1 becomes the known one; the kernel
+// checks the rest.
 absl::StatusOr<Shape> BroadcastShapes(const Shape& a, const Shape& b);
 
 // Checks 0 <= axis < rank.

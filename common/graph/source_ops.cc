@@ -26,9 +26,11 @@ SpecsOr InferArg(Inputs, const AttrReader& attrs) {
 }
 
 SpecsOr InferBatchColumn(Inputs, const AttrReader& attrs) {
-  if (attrs.String("column").empty()) return absl::InvalidArgumentError("attribute \"column\" is empty");
+  if (attrs.String("column").empty())
+    return absl::InvalidArgumentError("attribute \"column\" is empty");
   const Shape shape = attrs.GetShape("shape");
-  if (shape.rank() == 0) return absl::InvalidArgumentError("a column of a batch has at least one axis");
+  if (shape.rank() == 0)
+    return absl::InvalidArgumentError("a column of a batch has at least one axis");
   return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
 }
 
@@ -54,7 +56,8 @@ OpDef Source(std::string name, std::vector<AttrDef> attrs, InferFunction infer) 
 
 void RegisterSourceOps(OpTable& table) {
   table.Add(Source("constant", {Required("value", AttrKind::kTensor)}, InferConstant));
-  table.Add(Source("arg", {Required("index", AttrKind::kInt), Required("dtype", AttrKind::kDType)}, InferArg));
+  table.Add(Source("arg", {Required("index", AttrKind::kInt), Required("dtype", AttrKind::kDType)},
+                   InferArg));
   table.Add(Source("worker_index", {}, [](Inputs, const AttrReader&) -> SpecsOr {
     return std::vector<TensorSpec>{{kInt64, Shape()}};
   }));

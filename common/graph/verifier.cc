@@ -23,13 +23,15 @@ absl::Status FunctionError(const pb::FunctionProto& function, absl::string_view 
   detail.set_kind(pb::ERROR_USER);
   detail.set_function(function.name());
   return WithDetail(
-      absl::InvalidArgumentError(absl::StrCat("function ", Quoted(function.name()), ": ", what)), detail);
+      absl::InvalidArgumentError(absl::StrCat("function ", Quoted(function.name()), ": ", what)),
+      detail);
 }
 
-absl::Status CheckReference(const pb::NodeInput& input, int nodes_before, const FunctionSpecs& specs) {
+absl::Status CheckReference(const pb::NodeInput& input, int nodes_before,
+                            const FunctionSpecs& specs) {
   if (input.node() < 0 || input.node() >= nodes_before) {
-    return absl::InvalidArgumentError(absl::StrCat("refers to node ", input.node(),
-                                                   ", which does not come before it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("refers to node ", input.node(), ", which does not come before it"));
   }
   const int outputs = static_cast<int>(specs[input.node()].size());
   if (input.output() < 0 || input.output() >= outputs) {
@@ -60,8 +62,8 @@ absl::Status CheckArg(const pb::FunctionProto& function, const pb::NodeProto& no
   const DType read = node.attrs().at("dtype").dtype();
   if (declared == read) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("reads an argument as ", absl::string_view(DTypeName(read)), " that is declared ",
-                   absl::string_view(DTypeName(declared))));
+      absl::StrCat("reads an argument as ", absl::string_view(DTypeName(read)),
+                   " that is declared ", absl::string_view(DTypeName(declared))));
 }
 
 absl::Status CheckSignature(const pb::FunctionProto& function, const FunctionSpecs& specs) {
@@ -83,7 +85,8 @@ absl::Status CheckSignature(const pb::FunctionProto& function, const FunctionSpe
     }
     const absl::Status valid = CheckReference(value.value(), function.nodes_size(), specs);
     if (!valid.ok()) {
-      return FunctionError(function, absl::StrCat("return ", Quoted(value.name()), " ", valid.message()));
+      return FunctionError(function,
+                           absl::StrCat("return ", Quoted(value.name()), " ", valid.message()));
     }
   }
   return absl::OkStatus();

@@ -1,4 +1,5 @@
-// Checks of graphs. What comes over the wire is distrusted: nothing else reads a graph that was not verified.
+// Checks of graphs. What comes over the wire is distrusted: nothing else reads a graph that was not
+// verified.
 #pragma once
 
 #include <vector>
@@ -10,19 +11,21 @@
 
 namespace mu {
 
-// kTraced: as the front end and autodiff make it. kLowered: as coordinator/passes leaves it and workers take it.
+// kTraced: as the front end and autodiff make it. kLowered: as coordinator/passes leaves it and
+// workers take it.
 enum class GraphStage { kTraced, kLowered };
 
 // Types and shapes of every node's outputs: specs[node][output].
 using FunctionSpecs = std::vector<std::vector<TensorSpec>>;
 
-// Checks every node against the op table (name, arity, attributes, types, shapes) and that its inputs are earlier nodes,
-// so that there are no cycles, in one pass. INVALID_ARGUMENT otherwise, naming function, op, node and file:line, with an
-// ErrorDetail of kind ERROR_USER.
+// Checks every node against the op table (name, arity, attributes, types, shapes) and that its
+// inputs are earlier nodes, so that there are no cycles, in one pass. INVALID_ARGUMENT otherwise,
+// naming function, op, node and file:line, with an ErrorDetail of kind ERROR_USER.
 absl::StatusOr<FunctionSpecs> InferSpecs(const muster::FunctionProto& function);
 
-// InferSpecs, and: arguments and returns exist; all nodes agree on what a variable, table or column is; no op is of the
-// other stage; lowered, a variable or table is updated once by each kind of update and pushed ids are unique's.
+// InferSpecs, and: arguments and returns exist; all nodes agree on what a variable, table or column
+// is; no op is of the other stage; lowered, a variable or table is updated once by each kind of
+// update and pushed ids are unique's.
 absl::Status VerifyFunction(const muster::FunctionProto& function, GraphStage stage);
 
 // `status` with "op at file:line: " before it and an ErrorDetail of kind ERROR_USER.

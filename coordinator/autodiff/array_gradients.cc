@@ -12,7 +12,8 @@ std::vector<int64_t> IntsOf(const ForwardOp& op, absl::string_view attr) {
   return {values.begin(), values.end()};
 }
 
-// Each part's piece of dy. Slices where the sizes are known, so that the parts need not be kept for their shapes.
+// Each part's piece of dy. Slices where the sizes are known, so that the parts need not be kept for
+// their shapes.
 Syms ConcatRule(const ForwardOp& op) {
   const int axis = static_cast<int>(op.attrs.Int("axis"));
   bool known = true;
@@ -31,7 +32,9 @@ Syms ConcatRule(const ForwardOp& op) {
   return gradients;
 }
 
-Syms SliceRule(const ForwardOp& op) { return {SliceGrad(op.dy, op.inputs[0], IntsOf(op, "begin"))}; }
+Syms SliceRule(const ForwardOp& op) {
+  return {SliceGrad(op.dy, op.inputs[0], IntsOf(op, "begin"))};
+}
 Syms ReshapeRule(const ForwardOp& op) { return {ReshapeLike(op.dy, op.inputs[0])}; }
 
 Syms TransposeRule(const ForwardOp& op) {

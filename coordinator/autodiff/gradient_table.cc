@@ -27,14 +27,19 @@ GradientTable::Kind GradientTable::KindOf(const std::string& op) const {
   return found == entries_.end() ? Kind::kUnknown : found->second.kind;
 }
 
-const GradientRule& GradientTable::Rule(const std::string& op) const { return entries_.at(op).rule; }
+const GradientRule& GradientTable::Rule(const std::string& op) const {
+  return entries_.at(op).rule;
+}
 
-const std::string& GradientTable::WhyNone(const std::string& op) const { return entries_.at(op).why; }
+const std::string& GradientTable::WhyNone(const std::string& op) const {
+  return entries_.at(op).why;
+}
 
 void RegisterNoGradients(GradientTable& table) {
   for (const char* op : {"greater", "equal", "zeros_like", "ones_like", "count"}) table.AddZero(op);
-  for (const char* op : {"constant", "arg", "worker_index", "batch_column", "variable_read",
-                         "embedding_lookup", "assign_add", "apply_gradient", "embedding_gradient"}) {
+  for (const char* op :
+       {"constant", "arg", "worker_index", "batch_column", "variable_read", "embedding_lookup",
+        "assign_add", "apply_gradient", "embedding_gradient"}) {
     table.AddEnd(op);
   }
   for (const char* op : {"slice_grad", "concat_piece"}) {

@@ -1,7 +1,8 @@
-// One rule per op: given the gradient of an op's output, those of its inputs, built with the ops that users have.
+// One rule per op: given the gradient of an op's output, those of its inputs, built with the ops
+// that users have.
 //
-// Immutable once built; safe from all threads. Every op of the op table is in exactly one list here (a test fails
-// otherwise): it has a rule, or its derivative is zero, or it has none.
+// Immutable once built; safe from all threads. Every op of the op table is in exactly one list here
+// (a test fails otherwise): it has a rule, or its derivative is zero, or it has none.
 #pragma once
 
 #include <functional>
@@ -34,7 +35,8 @@ class GradientTable {
   void AddRule(const std::string& op, GradientRule rule);
   // The output does not change, or only in jumps, when the inputs do.
   void AddZero(const std::string& op);
-  // A loss that reaches a parameter through it is refused. `why` ends the sentence "... has no gradient: ".
+  // A loss that reaches a parameter through it is refused. `why` ends the sentence "... has no
+  // gradient: ".
   void AddNone(const std::string& op, std::string why);
   // Sources and effects, which end a path: parameters' reads are gradients.cc's business.
   void AddEnd(const std::string& op);

@@ -20,9 +20,10 @@ class Backward {
     MU_RETURN_IF_ERROR(CheckNames());
     FindPaths();
     if (!needed_[request_.loss.node()]) {
-      return Refuse("minimize", request_.location,
-                    "the loss depends on no trainable variable or table (which is trainable and has an "
-                    "optimizer, its own or the coordinator's default)");
+      return Refuse(
+          "minimize", request_.location,
+          "the loss depends on no trainable variable or table (which is trainable and has an "
+          "optimizer, its own or the coordinator's default)");
     }
     contributions_.resize(size_);
     {
@@ -36,7 +37,8 @@ class Backward {
   }
 
  private:
-  absl::Status Refuse(const std::string& op, const pb::SourceLocation& location, absl::string_view why) {
+  absl::Status Refuse(const std::string& op, const pb::SourceLocation& location,
+                      absl::string_view why) {
     TraceGraph::LocationScope scope(&graph_, location);
     return graph_.Fail(op, absl::InvalidArgumentError(why), {}).status();
   }
@@ -77,7 +79,8 @@ class Backward {
     return false;
   }
 
-  // Which nodes' values lead from something trainable to a float: those before the loss whose gradients are needed.
+  // Which nodes' values lead from something trainable to a float: those before the loss whose
+  // gradients are needed.
   void FindPaths() {
     needed_.assign(size_, false);
     for (int i = 0; i < size_; ++i) {
@@ -88,7 +91,8 @@ class Backward {
       }
       if (AllGradients().KindOf(node.op()) == GradientTable::Kind::kZero) continue;
       if (graph_.specs()[i].empty() || graph_.specs()[i][0].dtype != kFloat32) continue;
-      for (const pb::NodeInput& input : node.inputs()) needed_[i] = needed_[i] || needed_[input.node()];
+      for (const pb::NodeInput& input : node.inputs())
+        needed_[i] = needed_[i] || needed_[input.node()];
     }
   }
 
@@ -97,7 +101,8 @@ class Backward {
     const pb::NodeProto& node = Node(index);
     TraceGraph::LocationScope location(&graph_, node.location());
     Sym dy = contributions_[index][0];
-    for (size_t i = 1; i < contributions_[index].size(); ++i) dy = Add(dy, contributions_[index][i]);
+    for (size_t i = 1; i < contributions_[index].size(); ++i)
+      dy = Add(dy, contributions_[index][i]);
     MU_RETURN_IF_ERROR(dy.status());
     contributions_[index] = {dy};
 
@@ -109,7 +114,8 @@ class Backward {
     }
     if (node.op() == "embedding_lookup") {
       return any ? Refuse(node.op(), node.location(),
-                          "weights depend on something trainable, but weights of a bag get no gradient")
+                          "weights depend on something trainable, but weights of a bag get no "
+                          "gradient")
                  : absl::OkStatus();
     }
     if (!any) return absl::OkStatus();
@@ -120,12 +126,16 @@ class Backward {
     const pb::NodeProto& node = Node(index);
     const GradientTable& table = AllGradients();
     if (table.KindOf(node.op()) == GradientTable::Kind::kNone) {
-      return Refuse(node.op(), node.location(), absl::StrCat("has no gradient: ", table.WhyNone(node.op())));
+      return Refuse(node.op(), node.location(),
+                    absl::StrCat("has no gradient: ", table.WhyNone(node.op())));
     }
     if (table.KindOf(node.op()) != GradientTable::Kind::kRule) {
       return Refuse(node.op(), node.location(), "has no gradient");
     }
-    ForwardOp op{AllOps().Find(node.op())->Read(node.attrs()), {}, graph_.OutputOf(index, 0), dy,
+    ForwardOp op{AllOps().Find(node.op())->Read(node.attrs()),
+                 {},
+                 graph_.OutputOf(index, 0),
+                 dy,
                  std::move(wanted)};
     for (const pb::NodeInput& input : node.inputs()) {
       op.inputs.push_back(graph_.OutputOf(input.node(), input.output()));
@@ -164,7 +174,8 @@ class Backward {
   const MinimizeRequest& request_;
   const int size_;  // nodes up to the loss; gradients come after them
   std::vector<bool> needed_;
-  std::vector<std::vector<Sym>> contributions_;  // gradients of a node's output, one per use, last use first
+  std::vector<std::vector<Sym>>
+      contributions_;  // gradients of a node's output, one per use, last use first
 };
 
 }  // namespace

@@ -47,8 +47,12 @@ Syms SelectRule(const ForwardOp& op, const Sym& second_taken) {
           op.Wants(1) ? Unbroadcast(Multiply(op.dy, mask), op.inputs[1]) : Sym()};
 }
 
-Syms MaximumRule(const ForwardOp& op) { return SelectRule(op, Greater(op.inputs[1], op.inputs[0])); }
-Syms MinimumRule(const ForwardOp& op) { return SelectRule(op, Greater(op.inputs[0], op.inputs[1])); }
+Syms MaximumRule(const ForwardOp& op) {
+  return SelectRule(op, Greater(op.inputs[1], op.inputs[0]));
+}
+Syms MinimumRule(const ForwardOp& op) {
+  return SelectRule(op, Greater(op.inputs[0], op.inputs[1]));
+}
 
 Syms NegateRule(const ForwardOp& op) { return {Negate(op.dy)}; }
 Syms ReluRule(const ForwardOp& op) { return {ReluGrad(op.dy, op.output)}; }
@@ -64,7 +68,8 @@ Syms SquareRule(const ForwardOp& op) { return {Multiply(op.dy, Multiply(op.input
 // Wanted of floats only, so this is from float32 to float32.
 Syms CastRule(const ForwardOp& op) { return {op.dy}; }
 
-Syms ProductRule(const ForwardOp& op, Sym (*product)(const Operand&, const Operand&, MatMulOptions)) {
+Syms ProductRule(const ForwardOp& op,
+                 Sym (*product)(const Operand&, const Operand&, MatMulOptions)) {
   const bool ta = op.attrs.Bool("transpose_a");
   const bool tb = op.attrs.Bool("transpose_b");
   const Sym& a = op.inputs[0];

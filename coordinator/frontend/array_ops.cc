@@ -53,8 +53,8 @@ Sym ConcatPiece(const Operand& dy, const std::vector<Sym>& parts, int64_t axis, 
 }
 
 Sym GatherGrad(const Operand& dy, const Operand& indices, const Operand& like, int64_t axis) {
-  return AddOp("gather_grad", {dy.Bind(), indices.Bind(kInt64), like.Bind()}, Attrs().Int("axis", axis),
-               dy.place());
+  return AddOp("gather_grad", {dy.Bind(), indices.Bind(kInt64), like.Bind()},
+               Attrs().Int("axis", axis), dy.place());
 }
 
 }  // namespace mu

@@ -16,10 +16,11 @@ Sym BatchRef::operator[](const ColumnName& column) const {
     if (schema.name() == column.name()) return graph_->ReadColumn(schema, column.place());
     names.push_back(schema.name());
   }
-  return graph_->Fail("batch_column",
-                      absl::InvalidArgumentError(absl::StrCat("the dataset has no column \"", column.name(),
-                                                              "\"", DidYouMean(column.name(), names))),
-                      column.place());
+  return graph_->Fail(
+      "batch_column",
+      absl::InvalidArgumentError(absl::StrCat("the dataset has no column \"", column.name(), "\"",
+                                              DidYouMean(column.name(), names))),
+      column.place());
 }
 
 bool BatchRef::Has(const std::string& column) const {
@@ -32,18 +33,19 @@ bool BatchRef::Has(const std::string& column) const {
 BatchRef FunctionBuilder::NextBatch(const Dataset& dataset, const char* file, int line) {
   const SourcePlace place{file, line};
   if (!dataset.valid()) {
-    graph_->Fail("next_batch", absl::InvalidArgumentError("the mu::Dataset is empty; create it first"),
-                 place);
+    graph_->Fail("next_batch",
+                 absl::InvalidArgumentError("the mu::Dataset is empty; create it first"), place);
     return BatchRef(graph_, {});
   }
   const uint64_t id = dataset.proto().id();
   if (id == 0) {
-    graph_->Fail("next_batch", absl::InvalidArgumentError("the dataset was not created by a coordinator"),
-                 place);
+    graph_->Fail("next_batch",
+                 absl::InvalidArgumentError("the dataset was not created by a coordinator"), place);
   } else if (dataset_.valid() && dataset_.proto().id() != id) {
     graph_->Fail("next_batch",
-                 absl::InvalidArgumentError(absl::StrCat("the function reads dataset \"", dataset_.name(),
-                                                         "\" already; a step reads one batch of one dataset")),
+                 absl::InvalidArgumentError(
+                     absl::StrCat("the function reads dataset \"", dataset_.name(),
+                                  "\" already; a step reads one batch of one dataset")),
                  place);
   } else {
     dataset_ = dataset;
@@ -56,19 +58,21 @@ Sym FunctionBuilder::Arg(const std::string& name, DType dtype, const char* file,
   const SourcePlace place{file, line};
   for (int i = 0; i < graph_->proto().args_size(); ++i) {
     if (graph_->proto().args(i).name() == name) {
-      return graph_->Fail("arg",
-                          absl::InvalidArgumentError(absl::StrCat("there is an argument \"", name, "\" already")),
-                          place);
+      return graph_->Fail(
+          "arg",
+          absl::InvalidArgumentError(absl::StrCat("there is an argument \"", name, "\" already")),
+          place);
     }
   }
   if (name.empty() || ElementSize(dtype) == 0) {
-    return graph_->Fail("arg", absl::InvalidArgumentError("an argument needs a name and a type"), place);
+    return graph_->Fail("arg", absl::InvalidArgumentError("an argument needs a name and a type"),
+                        place);
   }
   pb::ArgProto* arg = graph_->proto().add_args();
   arg->set_name(name);
   arg->set_dtype(dtype);
-  return graph_->Add("arg", {}, Attrs().Int("index", graph_->proto().args_size() - 1).Type("dtype", dtype),
-                     place);
+  return graph_->Add(
+      "arg", {}, Attrs().Int("index", graph_->proto().args_size() - 1).Type("dtype", dtype), place);
 }
 
 Sym FunctionBuilder::WorkerIndex(const char* file, int line) {
@@ -82,8 +86,9 @@ void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& optio
   if (!bound.valid() || bound.graph() != graph_.get()) {
     valid = absl::InvalidArgumentError("the loss is no value of this function");
   } else if (bound.dtype() != kFloat32 || bound.shape().rank() != 0) {
-    valid = absl::InvalidArgumentError(absl::StrCat("the loss must be a float32 scalar, got ",
-                                                    bound.spec().ToString(), "; take its mean or sum"));
+    valid =
+        absl::InvalidArgumentError(absl::StrCat("the loss must be a float32 scalar, got ",
+                                                bound.spec().ToString(), "; take its mean or sum"));
   }
   if (!valid.ok()) {
     graph_->Fail("minimize", valid, loss.place());

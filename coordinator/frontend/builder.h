@@ -2,9 +2,8 @@
 //
 //   c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
 //     mu::BatchRef batch = f.NextBatch(data);
-//     mu::Sym loss = mu::ReduceMean(mu::SigmoidCrossEntropy(Logits(batch["dense"]), batch["label"]));
-//     f.Minimize(loss);
-//     f.Return("loss", loss);
+//     mu::Sym loss = mu::ReduceMean(mu::SigmoidCrossEntropy(Logits(batch["dense"]),
+//     batch["label"])); f.Minimize(loss); f.Return("loss", loss);
 //   });
 //
 // The lambda runs once, while the function is defined. One thread at a time. Errors: see sym.h.
@@ -43,7 +42,8 @@ class BatchRef {
   BatchRef() = default;
   BatchRef(std::shared_ptr<TraceGraph> graph, const pb::DatasetProto& dataset);
 
-  // A column, as common/graph/dataset_schema.h has it. An unknown name is an error, with the nearest one.
+  // A column, as common/graph/dataset_schema.h has it. An unknown name is an error, with the
+  // nearest one.
   Sym operator[](const ColumnName& column) const;
   bool Has(const std::string& column) const;
   const std::vector<pb::ColumnSchema>& columns() const { return columns_; }
@@ -65,8 +65,8 @@ class FunctionBuilder {
           int line = __builtin_LINE());
   // Which worker runs the step: int64 scalar.
   Sym WorkerIndex(const char* file = __builtin_FILE(), int line = __builtin_LINE());
-  // Adds gradients of the loss, a float32 scalar, to every trainable variable and table it depends on; their optimizers
-  // apply them. Two calls: the gradients add up.
+  // Adds gradients of the loss, a float32 scalar, to every trainable variable and table it depends
+  // on; their optimizers apply them. Two calls: the gradients add up.
   void Minimize(const Operand& loss, const MinimizeOptions& options = {});
   // A value that each step returns.
   void Return(const std::string& name, const Operand& value);

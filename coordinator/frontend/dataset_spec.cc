@@ -101,9 +101,11 @@ DatasetSpec& DatasetSpec::BlockRecords(uint32_t records) {
   return *this;
 }
 
-// A setting of csv on another format is remembered as an error; the scratch message keeps the chain going.
+// A setting of csv on another format is remembered as an error; the scratch message keeps the chain
+// going.
 pb::CsvProto* DatasetSpec::MutableCsv(const char* setting) {
-  if (!proto_.has_csv() && error_.empty()) error_ = absl::StrCat(setting, " is a setting of csv only");
+  if (!proto_.has_csv() && error_.empty())
+    error_ = absl::StrCat(setting, " is a setting of csv only");
   static thread_local pb::CsvProto scratch;
   return proto_.has_csv() ? proto_.mutable_csv() : &scratch;
 }
@@ -154,7 +156,8 @@ DatasetSpec& DatasetSpec::Hash(std::string name, int64_t buckets, int index) {
   return Column(std::move(column));
 }
 
-DatasetSpec& DatasetSpec::Label(std::string name, const std::vector<std::string>& positive, int index) {
+DatasetSpec& DatasetSpec::Label(std::string name, const std::vector<std::string>& positive,
+                                int index) {
   pb::CsvColumnProto column = MakeColumn(std::move(name), pb::CsvColumnProto::LABEL, index);
   column.mutable_positive()->Assign(positive.begin(), positive.end());
   return Column(std::move(column));
@@ -168,15 +171,16 @@ absl::StatusOr<pb::DatasetProto> DatasetSpec::ToProto() const {
     valid = absl::InvalidArgumentError("no files are given");
   } else if (proto_.batch_size() == 0) {
     valid = absl::InvalidArgumentError("the batch size is missing: add .Batch(n)");
-  } else if (proto_.has_records() && proto_.records().modulo() > 0 && proto_.records().keep().empty()) {
+  } else if (proto_.has_records() && proto_.records().modulo() > 0 &&
+             proto_.records().keep().empty()) {
     valid = absl::InvalidArgumentError("Records: keeps nothing");
   } else {
     valid = CheckFormat(proto_);
   }
   for (const uint32_t keep : proto_.records().keep()) {
     if (valid.ok() && keep >= proto_.records().modulo()) {
-      valid = absl::InvalidArgumentError(absl::StrCat("Records: no index is ", keep, " modulo ",
-                                                      proto_.records().modulo()));
+      valid = absl::InvalidArgumentError(
+          absl::StrCat("Records: no index is ", keep, " modulo ", proto_.records().modulo()));
     }
   }
   if (!valid.ok()) return Annotate(valid, absl::StrCat("dataset \"", proto_.name(), "\""));

@@ -1,7 +1,8 @@
 // What users write to describe a dataset:
 //
 //   mu::CriteoTsv({"data/train-*.tsv.gz"}, 100000).Batch(512).Shuffle(100000).Epochs(1)
-//   mu::Csv({"adult.csv"}).Header().Number("age").Hash("job", 1000).Label("income", {">50K"}).Batch(256)
+//   mu::Csv({"adult.csv"}).Header().Number("age").Hash("job", 1000).Label("income",
+//   {">50K"}).Batch(256)
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ class DatasetSpec {
 
   DatasetSpec& Name(std::string name);
   DatasetSpec& Batch(uint32_t records);
-  // Blocks are scattered and the records of a lease permuted; `records` says over how many. 0: file order.
+  // Blocks are scattered and the records of a lease permuted; `records` says over how many. 0: file
+  // order.
   DatasetSpec& Shuffle(uint64_t records);
   // Keeps a record if its index in its file, modulo `modulo`, is one of `keep`.
   DatasetSpec& Records(uint32_t modulo, const std::vector<uint32_t>& keep);
@@ -38,9 +40,9 @@ class DatasetSpec {
   DatasetSpec& Trim(bool trim = true);
   DatasetSpec& Column(pb::CsvColumnProto column);  // anything the format can
   // `index` of the field from 0; -1: the field of that name in the header.
-  DatasetSpec& Number(std::string name, int index = -1);                   // float32 [batch]
-  DatasetSpec& Id(std::string name, int64_t bound = 0, int index = -1);    // int64 [batch]
-  DatasetSpec& Hash(std::string name, int64_t buckets, int index = -1);    // int64 [batch]
+  DatasetSpec& Number(std::string name, int index = -1);                 // float32 [batch]
+  DatasetSpec& Id(std::string name, int64_t bound = 0, int index = -1);  // int64 [batch]
+  DatasetSpec& Hash(std::string name, int64_t buckets, int index = -1);  // int64 [batch]
   DatasetSpec& Label(std::string name, const std::vector<std::string>& positive, int index = -1);
 
   // INVALID_ARGUMENT naming what is missing or does not fit. The files may be patterns still.

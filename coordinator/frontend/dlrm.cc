@@ -11,10 +11,12 @@ namespace {
 constexpr int64_t kVectors = kCriteoCategorical + 1;
 constexpr int64_t kPairs = kVectors * (kVectors - 1) / 2;
 
-absl::Status CheckWidths(const google::protobuf::RepeatedField<uint32_t>& widths, absl::string_view key) {
+absl::Status CheckWidths(const google::protobuf::RepeatedField<uint32_t>& widths,
+                         absl::string_view key) {
   if (widths.empty()) return absl::InvalidArgumentError(absl::StrCat(key, ": names no layers"));
   for (const uint32_t width : widths) {
-    if (width == 0) return absl::InvalidArgumentError(absl::StrCat(key, ": a layer needs a width above 0"));
+    if (width == 0)
+      return absl::InvalidArgumentError(absl::StrCat(key, ": a layer needs a width above 0"));
   }
   return absl::OkStatus();
 }
@@ -45,9 +47,9 @@ absl::StatusOr<std::unique_ptr<Dlrm>> Dlrm::FromConfig(const pb::DlrmProto& conf
   MU_RETURN_IF_ERROR(CheckWidths(config.top_mlp(), "model.dlrm.top_mlp"));
   const uint32_t last = config.bottom_mlp(config.bottom_mlp_size() - 1);
   if (last != config.embedding_dim()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.dlrm.bottom_mlp: ends in ", last, ", but embedding_dim is ",
-                     config.embedding_dim(), "; make the two equal, they are multiplied with each other"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.dlrm.bottom_mlp: ends in ", last, ", but embedding_dim is ", config.embedding_dim(),
+        "; make the two equal, they are multiplied with each other"));
   }
   if (config.top_mlp(config.top_mlp_size() - 1) != 1) {
     return absl::InvalidArgumentError(absl::StrCat("model.dlrm.top_mlp: ends in ",
@@ -67,7 +69,8 @@ absl::Status Dlrm::Create(VariableFactory& factory) {
   options.last_activation = Activation::kNone;
   MU_ASSIGN_OR_RETURN(
       top_, Mlp::Create(factory, "top_mlp", dim + kPairs, Widths(config_.top_mlp()), options));
-  const float limit = static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.hash_buckets())));
+  const float limit =
+      static_cast<float>(1.0 / std::sqrt(static_cast<double>(config_.hash_buckets())));
   for (int field = 0; field < kCriteoCategorical; ++field) {
     MU_ASSIGN_OR_RETURN(EmbeddingTable table,
                         factory.CreateEmbeddingTable({.name = absl::StrCat("embedding_", field),

@@ -1,5 +1,5 @@
-// DLRM: Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation Systems" (2019), with
-// the reference implementation's initial values. Reads criteo_tsv.
+// DLRM: Naumov et al., "Deep Learning Recommendation Model for Personalization and Recommendation
+// Systems" (2019), with the reference implementation's initial values. Reads criteo_tsv.
 #pragma once
 
 #include <memory>
@@ -12,8 +12,9 @@
 
 namespace mu {
 
-// dense [batch, 13] -> bottom MLP -> [batch, dim]; 26 tables embedding_0 .. embedding_25 of hash_buckets rows; products
-// of all pairs of these 27 vectors beside the bottom MLP's output -> top MLP -> logit.
+// dense [batch, 13] -> bottom MLP -> [batch, dim]; 26 tables embedding_0 .. embedding_25 of
+// hash_buckets rows; products of all pairs of these 27 vectors beside the bottom MLP's output ->
+// top MLP -> logit.
 class Dlrm : public Model {
  public:
   // INVALID_ARGUMENT naming the key.

@@ -1,5 +1,6 @@
-// Handles to what a job has on its servers: variables, embedding tables, datasets. Cheap to copy; immutable, so safe from
-// all threads. Made by a VariableFactory (the coordinator, in users' programs).
+// Handles to what a job has on its servers: variables, embedding tables, datasets. Cheap to copy;
+// immutable, so safe from all threads. Made by a VariableFactory (the coordinator, in users'
+// programs).
 #pragma once
 
 #include <memory>

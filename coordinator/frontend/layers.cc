@@ -20,21 +20,20 @@ Sym Activate(const Operand& x, Activation activation) {
   return x.Bind();
 }
 
-absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string& name, int64_t inputs,
-                                    int64_t outputs, const DenseOptions& options) {
+absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string& name,
+                                    int64_t inputs, int64_t outputs, const DenseOptions& options) {
   if (inputs <= 0 || outputs <= 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("layer \"", name, "\" cannot lead from ", inputs, " values to ", outputs));
   }
   Dense layer;
   layer.activation_ = options.activation;
-  MU_ASSIGN_OR_RETURN(
-      layer.kernel_,
-      factory.CreateVariable(
-          {.name = name + "/kernel",
-           .shape = {inputs, outputs},
-           .initializer = options.kernel.value_or(Initializer(GlorotUniform(inputs, outputs))),
-           .optimizer = options.optimizer}));
+  MU_ASSIGN_OR_RETURN(layer.kernel_,
+                      factory.CreateVariable({.name = name + "/kernel",
+                                              .shape = {inputs, outputs},
+                                              .initializer = options.kernel.value_or(
+                                                  Initializer(GlorotUniform(inputs, outputs))),
+                                              .optimizer = options.optimizer}));
   MU_ASSIGN_OR_RETURN(layer.bias_, factory.CreateVariable({.name = name + "/bias",
                                                            .shape = {outputs},
                                                            .initializer = options.bias,
@@ -51,7 +50,8 @@ Sym Dense::operator()(const Operand& x) const {
 
 absl::StatusOr<Mlp> Mlp::Create(VariableFactory& factory, const std::string& name, int64_t inputs,
                                 const std::vector<int64_t>& widths, const MlpOptions& options) {
-  if (widths.empty()) return absl::InvalidArgumentError(absl::StrCat("MLP \"", name, "\" has no layers"));
+  if (widths.empty())
+    return absl::InvalidArgumentError(absl::StrCat("MLP \"", name, "\" has no layers"));
   Mlp mlp;
   for (size_t i = 0; i < widths.size(); ++i) {
     DenseOptions dense;
@@ -59,11 +59,12 @@ absl::StatusOr<Mlp> Mlp::Create(VariableFactory& factory, const std::string& nam
     dense.optimizer = options.optimizer;
     if (options.normal_initializers && inputs > 0 && widths[i] > 0) {
       const double outputs = static_cast<double>(widths[i]);
-      dense.kernel = Normal{0.0f, static_cast<float>(std::sqrt(2.0 / (static_cast<double>(inputs) + outputs)))};
+      dense.kernel = Normal{
+          0.0f, static_cast<float>(std::sqrt(2.0 / (static_cast<double>(inputs) + outputs)))};
       dense.bias = Normal{0.0f, static_cast<float>(std::sqrt(1.0 / outputs))};
     }
-    MU_ASSIGN_OR_RETURN(Dense layer,
-                        Dense::Create(factory, absl::StrCat(name, "_", i), inputs, widths[i], dense));
+    MU_ASSIGN_OR_RETURN(
+        Dense layer, Dense::Create(factory, absl::StrCat(name, "_", i), inputs, widths[i], dense));
     mlp.layers_.push_back(std::move(layer));
     inputs = widths[i];
   }

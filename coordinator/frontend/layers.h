@@ -1,4 +1,5 @@
-// Layers: variables and the ops that use them. Created once, outside of functions; called inside any number of them.
+// Layers: variables and the ops that use them. Created once, outside of functions; called inside
+// any number of them.
 #pragma once
 
 #include <optional>
@@ -22,11 +23,13 @@ struct DenseOptions {
   std::optional<Optimizer> optimizer = std::nullopt;
 };
 
-// x [batch, inputs] -> activation(x kernel + bias) [batch, outputs]. Variables NAME/kernel and NAME/bias.
+// x [batch, inputs] -> activation(x kernel + bias) [batch, outputs]. Variables NAME/kernel and
+// NAME/bias.
 class Dense {
  public:
-  static absl::StatusOr<Dense> Create(VariableFactory& factory, const std::string& name, int64_t inputs,
-                                      int64_t outputs, const DenseOptions& options = {});
+  static absl::StatusOr<Dense> Create(VariableFactory& factory, const std::string& name,
+                                      int64_t inputs, int64_t outputs,
+                                      const DenseOptions& options = {});
   Sym operator()(const Operand& x) const;
 
   const Variable& kernel() const { return kernel_; }
@@ -41,7 +44,8 @@ class Dense {
 struct MlpOptions {
   Activation activation = Activation::kRelu;       // between layers
   Activation last_activation = Activation::kNone;  // after the last
-  // As the DLRM reference: kernels Normal(0, sqrt(2 / (inputs + outputs))), biases Normal(0, sqrt(1 / outputs)).
+  // As the DLRM reference: kernels Normal(0, sqrt(2 / (inputs + outputs))), biases Normal(0, sqrt(1
+  // / outputs)).
   bool normal_initializers = false;
   std::optional<Optimizer> optimizer = std::nullopt;
 };
@@ -49,8 +53,9 @@ struct MlpOptions {
 // Dense layers NAME_0, NAME_1, ... of the given widths.
 class Mlp {
  public:
-  static absl::StatusOr<Mlp> Create(VariableFactory& factory, const std::string& name, int64_t inputs,
-                                    const std::vector<int64_t>& widths, const MlpOptions& options = {});
+  static absl::StatusOr<Mlp> Create(VariableFactory& factory, const std::string& name,
+                                    int64_t inputs, const std::vector<int64_t>& widths,
+                                    const MlpOptions& options = {});
   Sym operator()(const Operand& x) const;
 
   const std::vector<Dense>& layers() const { return layers_; }

@@ -17,9 +17,10 @@ Sym Binary(const char* op, const Operand& a, const Operand& b) {
 Sym Unary(const char* op, const Operand& x) { return AddOp(op, {x.Bind()}, {}, x.place()); }
 
 Sym Product(const char* op, const Operand& a, const Operand& b, MatMulOptions options) {
-  return AddOp(op, {a.Bind(), b.Bind()},
-               Attrs().Bool("transpose_a", options.transpose_a).Bool("transpose_b", options.transpose_b),
-               a.place());
+  return AddOp(
+      op, {a.Bind(), b.Bind()},
+      Attrs().Bool("transpose_a", options.transpose_a).Bool("transpose_b", options.transpose_b),
+      a.place());
 }
 
 Sym Reduce(const char* op, const Operand& x, const std::vector<int64_t>& axes, bool keep_dims) {

@@ -20,9 +20,12 @@ absl::StatusOr<std::unique_ptr<MatrixFactorization>> MatrixFactorization::FromCo
   if (config.dim() == 0) return KeyError("dim", "must be above 0");
   if (config.users() <= 0) return KeyError("users", "must be above 0 and above every user id");
   if (config.items() <= 0) return KeyError("items", "must be above 0 and above every item id");
-  if (config.user_column().empty()) return KeyError("user_column", "must name a column of the data");
-  if (config.item_column().empty()) return KeyError("item_column", "must name a column of the data");
-  if (config.rating_column().empty()) return KeyError("rating_column", "must name a column of the data");
+  if (config.user_column().empty())
+    return KeyError("user_column", "must name a column of the data");
+  if (config.item_column().empty())
+    return KeyError("item_column", "must name a column of the data");
+  if (config.rating_column().empty())
+    return KeyError("rating_column", "must name a column of the data");
   if (!std::isfinite(config.global_mean())) return KeyError("global_mean", "must be finite");
   if (!std::isfinite(config.l2()) || config.l2() < 0) return KeyError("l2", "must not be negative");
   return std::unique_ptr<MatrixFactorization>(new MatrixFactorization(config));
@@ -30,14 +33,14 @@ absl::StatusOr<std::unique_ptr<MatrixFactorization>> MatrixFactorization::FromCo
 
 absl::Status MatrixFactorization::Create(VariableFactory& factory) {
   const Normal small{0.0f, kInitialStddev};
-  MU_ASSIGN_OR_RETURN(users_, factory.CreateEmbeddingTable({.name = "user",
-                                                            .rows = config_.users(),
-                                                            .dim = config_.dim(),
-                                                            .initializer = small}));
-  MU_ASSIGN_OR_RETURN(items_, factory.CreateEmbeddingTable({.name = "item",
-                                                            .rows = config_.items(),
-                                                            .dim = config_.dim(),
-                                                            .initializer = small}));
+  MU_ASSIGN_OR_RETURN(
+      users_,
+      factory.CreateEmbeddingTable(
+          {.name = "user", .rows = config_.users(), .dim = config_.dim(), .initializer = small}));
+  MU_ASSIGN_OR_RETURN(
+      items_,
+      factory.CreateEmbeddingTable(
+          {.name = "item", .rows = config_.items(), .dim = config_.dim(), .initializer = small}));
   MU_ASSIGN_OR_RETURN(user_bias_, factory.CreateEmbeddingTable(
                                       {.name = "user_bias", .rows = config_.users(), .dim = 1}));
   MU_ASSIGN_OR_RETURN(item_bias_, factory.CreateEmbeddingTable(

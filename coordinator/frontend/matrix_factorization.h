@@ -1,4 +1,5 @@
-// Biased matrix factorisation: Koren, Bell, Volinsky, "Matrix Factorization Techniques for Recommender Systems" (2009).
+// Biased matrix factorisation: Koren, Bell, Volinsky, "Matrix Factorization Techniques for
+// Recommender Systems" (2009).
 #pragma once
 
 #include <memory>
@@ -10,8 +11,9 @@
 
 namespace mu {
 
-// rating = global_mean + user's bias + item's bias + user's vector . item's vector. Loss: mean squared error, plus
-// l2 times the batch's mean of the squares of what it looked up. Tables user, item, user_bias, item_bias.
+// rating = global_mean + user's bias + item's bias + user's vector . item's vector. Loss: mean
+// squared error, plus l2 times the batch's mean of the squares of what it looked up. Tables user,
+// item, user_bias, item_bias.
 class MatrixFactorization : public Model {
  public:
   // INVALID_ARGUMENT naming the key.

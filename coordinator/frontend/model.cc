@@ -35,16 +35,16 @@ absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, b
       if (column.name() == need.name()) found = &column;
     }
     if (found == nullptr) {
-      problems.push_back(absl::StrCat("there is no column \"", need.name(), "\" of ", Describe(need),
-                                      DidYouMean(need.name(), names)));
+      problems.push_back(absl::StrCat("there is no column \"", need.name(), "\" of ",
+                                      Describe(need), DidYouMean(need.name(), names)));
     } else if (Describe(*found) != Describe(need)) {
-      problems.push_back(absl::StrCat("column \"", need.name(), "\" is ", Describe(*found), ", the model needs ",
-                                      Describe(need)));
+      problems.push_back(absl::StrCat("column \"", need.name(), "\" is ", Describe(*found),
+                                      ", the model needs ", Describe(need)));
     }
   }
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("dataset \"", dataset.name(), "\" does not fit the model: ", absl::StrJoin(problems, "; ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "dataset \"", dataset.name(), "\" does not fit the model: ", absl::StrJoin(problems, "; ")));
 }
 
 }  // namespace mu

@@ -1,4 +1,5 @@
-// What a model is to the trainer and the CLI. Users' binaries bring their own through a ModelRegistry.
+// What a model is to the trainer and the CLI. Users' binaries bring their own through a
+// ModelRegistry.
 #pragma once
 
 #include <vector>
@@ -24,15 +25,16 @@ class Model {
   virtual ~Model() = default;
   // Makes the variables and tables; called once, before Build.
   virtual absl::Status Create(VariableFactory& factory) = 0;
-  // Called while a function is traced, once per function (training, evaluation, prediction). Does not call Minimize.
+  // Called while a function is traced, once per function (training, evaluation, prediction). Does
+  // not call Minimize.
   virtual ModelOutput Build(FunctionBuilder& builder, const BatchRef& batch) = 0;
   virtual Task task() const = 0;
   // The columns that Build reads, the label last; the first size of each shape is -1.
   virtual std::vector<pb::ColumnSchema> Columns() const = 0;
 };
 
-// INVALID_ARGUMENT listing every column that the model needs and the dataset lacks, or has with another type or shape.
-// Without `with_label` the last of the model's columns may be missing.
+// INVALID_ARGUMENT listing every column that the model needs and the dataset lacks, or has with
+// another type or shape. Without `with_label` the last of the model's columns may be missing.
 absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, bool with_label);
 
 // A column of batches, for Columns().

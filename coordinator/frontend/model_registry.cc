@@ -40,7 +40,8 @@ ModelRegistry ModelRegistry::WithBuiltins() {
 absl::Status ModelRegistry::Register(const std::string& name, Factory factory) {
   if (name.empty()) return absl::InvalidArgumentError("a model needs a name");
   if (!factories_.emplace(name, std::move(factory)).second) {
-    return absl::AlreadyExistsError(absl::StrCat("there is a model \"", name, "\" already; choose another name"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a model \"", name, "\" already; choose another name"));
   }
   return absl::OkStatus();
 }

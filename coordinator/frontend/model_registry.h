@@ -16,9 +16,11 @@ namespace mu {
 // Filled before use; then safe from all threads.
 class ModelRegistry {
  public:
-  using Factory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const pb::ModelProto& config)>;
+  using Factory =
+      std::function<absl::StatusOr<std::unique_ptr<Model>>(const pb::ModelProto& config)>;
   // `json` is the map below the model's name in the job file.
-  using JsonFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const std::string& json)>;
+  using JsonFactory =
+      std::function<absl::StatusOr<std::unique_ptr<Model>>(const std::string& json)>;
 
   // With dlrm and matrix_factorization.
   static ModelRegistry WithBuiltins();

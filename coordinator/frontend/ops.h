@@ -1,7 +1,7 @@
 // The ops of users' programs; common/graph/op_table.h says precisely what each computes.
 //
-// Axes may be negative (from the end). A Sym's error sticks to what is made of it; see sym.h. Where no Operand carries
-// the caller's line, the last two parameters do: leave them alone.
+// Axes may be negative (from the end). A Sym's error sticks to what is made of it; see sym.h. Where
+// no Operand carries the caller's line, the last two parameters do: leave them alone.
 #pragma once
 
 #include <vector>
@@ -44,8 +44,9 @@ struct MatMulOptions {
   bool transpose_a = false;
   bool transpose_b = false;
 };
-Sym MatMul(const Operand& a, const Operand& b, MatMulOptions options = {});       // [m, k] x [k, n]
-Sym BatchMatMul(const Operand& a, const Operand& b, MatMulOptions options = {});  // [b, m, k] x [b, k, n]
+Sym MatMul(const Operand& a, const Operand& b, MatMulOptions options = {});  // [m, k] x [k, n]
+Sym BatchMatMul(const Operand& a, const Operand& b,
+                MatMulOptions options = {});  // [b, m, k] x [b, k, n]
 
 // Sums. No axes: all of them.
 Sym ReduceSum(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
@@ -54,8 +55,8 @@ Sym ReduceMean(const Operand& x, const std::vector<int64_t>& axes = {}, bool kee
 Sym Count(const Operand& x, const std::vector<int64_t>& axes = {});
 
 // Losses.
-Sym SigmoidCrossEntropy(const Operand& logits, const Operand& labels);        // elementwise, stable
-Sym MeanSquaredError(const Operand& predictions, const Operand& targets);    // scalar
+Sym SigmoidCrossEntropy(const Operand& logits, const Operand& labels);     // elementwise, stable
+Sym MeanSquaredError(const Operand& predictions, const Operand& targets);  // scalar
 
 // Moving data.
 Sym Concat(const std::vector<Sym>& parts, int64_t axis, const char* file = __builtin_FILE(),
@@ -67,7 +68,8 @@ Sym Transpose(const Operand& x, const std::vector<int64_t>& perm);
 Sym Gather(const Operand& params, const Operand& indices, int64_t axis = 0);
 Sym ZerosLike(const Operand& x);
 Sym OnesLike(const Operand& x);
-Sym ConstantTensor(const Tensor& value, const char* file = __builtin_FILE(), int line = __builtin_LINE());
+Sym ConstantTensor(const Tensor& value, const char* file = __builtin_FILE(),
+                   int line = __builtin_LINE());
 
 // What gradients are made of.
 Sym ReluGrad(const Operand& dy, const Operand& y);
@@ -79,17 +81,21 @@ Sym ConcatPiece(const Operand& dy, const std::vector<Sym>& parts, int64_t axis, 
 Sym GatherGrad(const Operand& dy, const Operand& indices, const Operand& like, int64_t axis);
 
 // Parameters.
-Sym Read(const Variable& variable, const char* file = __builtin_FILE(), int line = __builtin_LINE());
-// Adds delta, of the variable's type and shape (or a number, for a scalar), when the step's updates are pushed.
+Sym Read(const Variable& variable, const char* file = __builtin_FILE(),
+         int line = __builtin_LINE());
+// Adds delta, of the variable's type and shape (or a number, for a scalar), when the step's updates
+// are pushed.
 void AssignAdd(const Variable& variable, const Operand& delta);
 // ids of any shape: a row for each, dim last.
 Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids);
 
 enum class Combiner { kSum, kMean };
-// Bag b is the rows of values[splits[b] : splits[b + 1]], combined: [batch, dim]. An empty bag gives zeros.
+// Bag b is the rows of values[splits[b] : splits[b + 1]], combined: [batch, dim]. An empty bag
+// gives zeros.
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,
                  Combiner combiner = Combiner::kSum);
-// weights float32, one per value; they get no gradient. kMean divides by the sum of the bag's weights.
+// weights float32, one per value; they get no gradient. kMean divides by the sum of the bag's
+// weights.
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,
                  const Operand& weights, Combiner combiner);
 

@@ -10,9 +10,9 @@ Sym Lookup(const EmbeddingTable& table, const std::vector<Sym>& inputs, const st
   TraceGraph* graph = GraphOf(inputs);
   if (graph == nullptr) return TraceGraph::NoGraph("embedding_lookup", place);
   if (!table.valid()) {
-    return graph->Fail("embedding_lookup",
-                       absl::InvalidArgumentError("the mu::EmbeddingTable is empty; create it first"),
-                       place);
+    return graph->Fail(
+        "embedding_lookup",
+        absl::InvalidArgumentError("the mu::EmbeddingTable is empty; create it first"), place);
   }
   graph->NoteTable(table);
   const Sym found = AddOp("embedding_lookup", inputs, TableAttrs(table.proto(), combiner), place);
@@ -29,15 +29,18 @@ Sym Read(const Variable& variable, const char* file, int line) {
 
 void AssignAdd(const Variable& variable, const Operand& delta) {
   TraceGraph* graph = TraceGraph::Current();
-  if (graph == nullptr) return;  // there is no function that the update could belong to, nor one to report to
+  if (graph == nullptr)
+    return;  // there is no function that the update could belong to, nor one to report to
   if (!variable.valid()) {
-    graph->Fail("assign_add", absl::InvalidArgumentError("the mu::Variable is empty; create it first"),
+    graph->Fail("assign_add",
+                absl::InvalidArgumentError("the mu::Variable is empty; create it first"),
                 delta.place());
     return;
   }
   const Sym bound = delta.Bind(variable.proto().dtype());
   // An error is the graph's; a step has no value of it to stick to.
-  graph->AddEffect("assign_add", {bound}, VariableAttrs(variable.proto()), delta.place()).IgnoreError();
+  graph->AddEffect("assign_add", {bound}, VariableAttrs(variable.proto()), delta.place())
+      .IgnoreError();
 }
 
 Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids) {
@@ -46,7 +49,8 @@ Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids) {
 
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,
                  Combiner combiner) {
-  return Lookup(table, {values.Bind(kInt64), splits.Bind(kInt32)}, NameOf(combiner), values.place());
+  return Lookup(table, {values.Bind(kInt64), splits.Bind(kInt32)}, NameOf(combiner),
+                values.place());
 }
 
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,

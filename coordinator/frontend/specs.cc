@@ -48,8 +48,8 @@ absl::Status CheckShape(const Shape& shape) {
   int64_t elements = 1;
   for (const int64_t dim : shape) {
     if (dim <= 0 || elements > (int64_t{1} << 40) / dim) {
-      return absl::InvalidArgumentError(absl::StrCat("shape ", shape.ToString(),
-                                                     " needs known sizes above 0 (and below 2^40 values)"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "shape ", shape.ToString(), " needs known sizes above 0 (and below 2^40 values)"));
     }
     elements *= dim;
   }
@@ -72,7 +72,8 @@ absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer) {
   }
   const Adagrad& adagrad = std::get<Adagrad>(optimizer);
   MU_RETURN_IF_ERROR(CheckPositive("adagrad: learning_rate", adagrad.learning_rate));
-  MU_RETURN_IF_ERROR(CheckFiniteAndNotNegative("adagrad: initial_accumulator", adagrad.initial_accumulator));
+  MU_RETURN_IF_ERROR(
+      CheckFiniteAndNotNegative("adagrad: initial_accumulator", adagrad.initial_accumulator));
   MU_RETURN_IF_ERROR(CheckFiniteAndNotNegative("adagrad: epsilon", adagrad.epsilon));
   proto.mutable_adagrad()->set_learning_rate(adagrad.learning_rate);
   proto.mutable_adagrad()->set_initial_accumulator(adagrad.initial_accumulator);
@@ -104,7 +105,8 @@ absl::StatusOr<pb::InitializerProto> ToProto(const Initializer& initializer) {
              initializer);
   if (!finite) return absl::InvalidArgumentError("initializer: its numbers must be finite");
   if (!ordered) {
-    return absl::InvalidArgumentError("initializer: low must not be above high, nor stddev negative");
+    return absl::InvalidArgumentError(
+        "initializer: low must not be above high, nor stddev negative");
   }
   return proto;
 }
@@ -116,14 +118,16 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
     proto.set_name(name);
     if (dtype != kFloat32 && dtype != kInt32 && dtype != kInt64) {
       const absl::string_view type = DTypeName(dtype);
-      return absl::InvalidArgumentError(absl::StrCat("dtype must be float32, int32 or int64, got ", type));
+      return absl::InvalidArgumentError(
+          absl::StrCat("dtype must be float32, int32 or int64, got ", type));
     }
     proto.set_dtype(dtype);
     MU_RETURN_IF_ERROR(CheckShape(shape));
     *proto.mutable_shape() = shape.ToProto();
     MU_ASSIGN_OR_RETURN(*proto.mutable_initializer(), mu::ToProto(initializer));
     if (optimizer.has_value()) {
-      if (dtype != kFloat32) return absl::InvalidArgumentError("an integer variable takes no optimizer");
+      if (dtype != kFloat32)
+        return absl::InvalidArgumentError("an integer variable takes no optimizer");
       MU_ASSIGN_OR_RETURN(*proto.mutable_optimizer(), mu::ToProto(*optimizer));
     }
     proto.set_trainable(trainable && dtype == kFloat32);
@@ -141,7 +145,8 @@ absl::StatusOr<pb::TableProto> EmbeddingTableSpec::ToProto() const {
     pb::TableProto proto;
     if (name.empty()) return absl::InvalidArgumentError("name must not be empty");
     proto.set_name(name);
-    if (rows <= 0) return absl::InvalidArgumentError(absl::StrCat("rows must be above 0, got ", rows));
+    if (rows <= 0)
+      return absl::InvalidArgumentError(absl::StrCat("rows must be above 0, got ", rows));
     proto.set_rows(static_cast<uint64_t>(rows));
     if (dim <= 0 || dim > std::numeric_limits<int32_t>::max()) {
       return absl::InvalidArgumentError(absl::StrCat("dim must be above 0, got ", dim));

@@ -1,6 +1,7 @@
 // What users write to describe variables, tables and their optimizers:
 //
-//   c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16, .optimizer = mu::Adagrad{.learning_rate = 0.05f}});
+//   c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16, .optimizer =
+//   mu::Adagrad{.learning_rate = 0.05f}});
 #pragma once
 
 #include <cstdint>
@@ -23,7 +24,8 @@ struct Sgd {
   float learning_rate = 0.01f;
 };
 
-// Duchi, Hazan, Singer (2011): accumulator += g * g; value -= learning_rate * g / (sqrt(accumulator) + epsilon)
+// Duchi, Hazan, Singer (2011): accumulator += g * g; value -= learning_rate * g /
+// (sqrt(accumulator) + epsilon)
 struct Adagrad {
   float learning_rate = 0.01f;
   float initial_accumulator = 0.0f;
@@ -69,7 +71,7 @@ struct VariableSpec {
   DType dtype = kFloat32;  // or int32, int64: those are not trainable
   Initializer initializer = Zeros{};
   std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
-  bool trainable = true;   // of float32 only
+  bool trainable = true;                              // of float32 only
   Partitioner partitioner = AutomaticPartitioner{};
 
   // Without id, seed and placement. INVALID_ARGUMENT naming the variable and the field.

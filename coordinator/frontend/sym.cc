@@ -13,11 +13,13 @@ namespace {
 template <typename T>
 std::optional<Tensor> IntegerOf(const std::variant<double, int64_t>& number) {
   if (const int64_t* integer = std::get_if<int64_t>(&number)) {
-    if (*integer < std::numeric_limits<T>::min() || *integer > std::numeric_limits<T>::max()) return std::nullopt;
+    if (*integer < std::numeric_limits<T>::min() || *integer > std::numeric_limits<T>::max())
+      return std::nullopt;
     return Tensor::Scalar<T>(static_cast<T>(*integer));
   }
   const double real = std::get<double>(number);
-  const bool fits = real == std::floor(real) && real >= static_cast<double>(std::numeric_limits<T>::min()) &&
+  const bool fits = real == std::floor(real) &&
+                    real >= static_cast<double>(std::numeric_limits<T>::min()) &&
                     real < std::ldexp(1.0, std::numeric_limits<T>::digits);
   if (!fits) return std::nullopt;
   return Tensor::Scalar<T>(static_cast<T>(real));
@@ -54,7 +56,8 @@ absl::StatusOr<Tensor> NumberOf(const std::variant<double, int64_t>& number, DTy
 Sym Operand::Bind(DType like) const {
   if (!number_.has_value() && !is_variable_) return sym_;
   TraceGraph* graph = TraceGraph::Current();
-  if (graph == nullptr) return TraceGraph::NoGraph(is_variable_ ? "variable_read" : "constant", place_);
+  if (graph == nullptr)
+    return TraceGraph::NoGraph(is_variable_ ? "variable_read" : "constant", place_);
   if (is_variable_) return graph->ReadVariable(variable_, place_);
   const absl::StatusOr<Tensor> value = NumberOf(*number_, like);
   if (!value.ok()) return graph->Fail("constant", value.status(), place_);

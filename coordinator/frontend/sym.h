@@ -1,9 +1,10 @@
-// Sym: a handle to a value of the graph that is being traced. (DESIGN calls it mu::Tensor; that name is the array's.
-// Programs write `auto` or mu::Sym.)
+// Sym: a handle to a value of the graph that is being traced. (DESIGN calls it mu::Tensor; that
+// name is the array's. Programs write `auto` or mu::Sym.)
 //
-// Errors stick: an op on a Sym with an error gives a Sym with that error, and defining the function reports the first
-// one, with the op's file:line. Operators +, -, *, / and comparison with > broadcast as numpy does; numbers convert to
-// constants of the other side's type, variables to their values. Copies are cheap. One thread at a time.
+// Errors stick: an op on a Sym with an error gives a Sym with that error, and defining the function
+// reports the first one, with the op's file:line. Operators +, -, *, / and comparison with >
+// broadcast as numpy does; numbers convert to constants of the other side's type, variables to
+// their values. Copies are cheap. One thread at a time.
 #pragma once
 
 #include <limits>
@@ -47,7 +48,8 @@ class Operand {
   // NOLINTBEGIN(google-explicit-constructor): that it converts is what it is for
   Operand(Sym sym, const char* file = __builtin_FILE(), int line = __builtin_LINE())
       : sym_(std::move(sym)), place_{file, line} {}
-  Operand(const Variable& variable, const char* file = __builtin_FILE(), int line = __builtin_LINE())
+  Operand(const Variable& variable, const char* file = __builtin_FILE(),
+          int line = __builtin_LINE())
       : variable_(variable), is_variable_(true), place_{file, line} {}
   template <typename Number, std::enable_if_t<std::is_arithmetic_v<Number>, int> = 0>
   Operand(Number number, const char* file = __builtin_FILE(), int line = __builtin_LINE())

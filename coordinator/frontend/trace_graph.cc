@@ -49,9 +49,9 @@ Sym TraceGraph::Fail(const std::string& op, const absl::Status& status, SourcePl
 
 Sym TraceGraph::NoGraph(const std::string& op, SourcePlace place) {
   Sym sym;
-  sym.status_ = absl::FailedPreconditionError(
-      absl::StrCat(place.file, ":", place.line, ": ", op,
-                   ": no function is being traced; ops work on values inside of DefineFunction only"));
+  sym.status_ = absl::FailedPreconditionError(absl::StrCat(
+      place.file, ":", place.line, ": ", op,
+      ": no function is being traced; ops work on values inside of DefineFunction only"));
   return sym;
 }
 
@@ -85,7 +85,8 @@ Sym TraceGraph::OutputOf(int node, int output) {
   return sym;
 }
 
-Sym TraceGraph::Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs, SourcePlace place) {
+Sym TraceGraph::Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs,
+                    SourcePlace place) {
   for (const Sym& input : inputs) {
     if (!input.status().ok()) return input;
     if (input.graph() == nullptr) {
@@ -97,8 +98,8 @@ Sym TraceGraph::Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap
   return OutputOf(*node, 0);
 }
 
-absl::Status TraceGraph::AddEffect(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs,
-                                   SourcePlace place) {
+absl::Status TraceGraph::AddEffect(const std::string& op, absl::Span<const Sym> inputs,
+                                   AttrMap attrs, SourcePlace place) {
   for (const Sym& input : inputs) MU_RETURN_IF_ERROR(input.status());
   const absl::StatusOr<int> node = AddNode(op, inputs, std::move(attrs), place);
   return node.ok() ? absl::OkStatus() : Fail(op, node.status(), place).status();
@@ -106,8 +107,8 @@ absl::Status TraceGraph::AddEffect(const std::string& op, absl::Span<const Sym> 
 
 Sym TraceGraph::ReadVariable(const Variable& variable, SourcePlace place) {
   if (!variable.valid()) {
-    return Fail("variable_read", absl::InvalidArgumentError("the mu::Variable is empty; create it first"),
-                place);
+    return Fail("variable_read",
+                absl::InvalidArgumentError("the mu::Variable is empty; create it first"), place);
   }
   const uint32_t id = variable.proto().id();
   const auto known = variable_nodes_.find(id);
@@ -133,7 +134,9 @@ Sym TraceGraph::ReadColumn(const pb::ColumnSchema& column, SourcePlace place) {
   return read;
 }
 
-void TraceGraph::NoteTable(const EmbeddingTable& table) { tables_.emplace(table.proto().id(), table); }
+void TraceGraph::NoteTable(const EmbeddingTable& table) {
+  tables_.emplace(table.proto().id(), table);
+}
 
 Attrs& Attrs::Int(const std::string& name, int64_t value) {
   map_[name].set_i(value);

@@ -1,4 +1,5 @@
-// A graph while it is traced. Users see Sym, FunctionBuilder and the ops; autodiff and passes see this.
+// A graph while it is traced. Users see Sym, FunctionBuilder and the ops; autodiff and passes see
+// this.
 //
 // One thread traces one graph at a time; Current() is that thread's. Not synchronised.
 #pragma once
@@ -27,7 +28,8 @@ struct SourcePlace {
 };
 
 struct MinimizeOptions {
-  std::vector<std::string> only = {};  // variables and tables to train; empty: all that are trainable
+  std::vector<std::string> only =
+      {};  // variables and tables to train; empty: all that are trainable
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.
@@ -54,7 +56,8 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
    private:
     TraceGraph* const before_;
   };
-  // Nodes made while it lives get this location, whatever their call says: gradients take their forward op's.
+  // Nodes made while it lives get this location, whatever their call says: gradients take their
+  // forward op's.
   class LocationScope {
    public:
     LocationScope(TraceGraph* graph, pb::SourceLocation location);
@@ -68,8 +71,8 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
     const pb::SourceLocation location_;
   };
 
-  // Adds a node, its types and shapes inferred. The result has an error if an input has one, or the op refuses them;
-  // the graph's first error is remembered.
+  // Adds a node, its types and shapes inferred. The result has an error if an input has one, or the
+  // op refuses them; the graph's first error is remembered.
   Sym Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs, SourcePlace place);
   // The same for ops that have no outputs.
   absl::Status AddEffect(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs,

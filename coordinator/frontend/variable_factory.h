@@ -1,4 +1,5 @@
-// Who makes variables and tables: the coordinator in programs, a fake in tests. Layers and models ask it.
+// Who makes variables and tables: the coordinator in programs, a fake in tests. Layers and models
+// ask it.
 #pragma once
 
 #include "absl/status/statusor.h"

@@ -65,8 +65,8 @@ pb::FunctionProto ShareCommonNodes(const pb::FunctionProto& function) {
 
 pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   Rewriter rewriter(function);
-  std::map<std::string, size_t> known;         // "op id" to its place in `updates`
-  std::vector<std::vector<int>> updates;       // nodes of one update, in order
+  std::map<std::string, size_t> known;    // "op id" to its place in `updates`
+  std::vector<std::vector<int>> updates;  // nodes of one update, in order
   for (int i = 0; i < function.nodes_size(); ++i) {
     const pb::NodeProto& node = function.nodes(i);
     if (node.op() != "apply_gradient" && node.op() != "assign_add") {

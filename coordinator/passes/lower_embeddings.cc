@@ -18,9 +18,10 @@ bool IsGradient(const pb::NodeProto& node) { return node.op() == "embedding_grad
 // What the function does with one table.
 struct TableUse {
   const pb::NodeProto* first = nullptr;  // the lookup that names it first
-  std::map<Reference, int> positions;    // of each input with ids: which output of unique holds its positions
-  std::vector<pb::NodeInput> ids;        // old references, in the order of unique's inputs
-  pb::NodeInput unique;                  // of the new graph, from here on
+  std::map<Reference, int>
+      positions;  // of each input with ids: which output of unique holds its positions
+  std::vector<pb::NodeInput> ids;  // old references, in the order of unique's inputs
+  pb::NodeInput unique;            // of the new graph, from here on
   pb::NodeInput rows;
   pb::NodeInput gradient;
   bool has_gradient = false;
@@ -83,12 +84,14 @@ class Lowering {
     for (int i = 0; i < old_.nodes_size(); ++i) {
       const pb::NodeProto& node = old_.nodes(i);
       pulled[i] = IsLookup(node) || node.op() == "variable_read";
-      for (const pb::NodeInput& input : node.inputs()) pulled[i] = pulled[i] || pulled[input.node()];
+      for (const pb::NodeInput& input : node.inputs())
+        pulled[i] = pulled[i] || pulled[input.node()];
       if ((IsLookup(node) || IsGradient(node)) && pulled[node.inputs(0).node()]) {
-        return NodeError(old_, i,
-                         absl::InvalidArgumentError(
-                             "ids depend on a variable or on rows of a table; a step reads all of them at "
-                             "once, so ids must come from the batch, arguments and constants"));
+        return NodeError(
+            old_, i,
+            absl::InvalidArgumentError(
+                "ids depend on a variable or on rows of a table; a step reads all of them at "
+                "once, so ids must come from the batch, arguments and constants"));
       }
     }
     return absl::OkStatus();
@@ -118,7 +121,8 @@ class Lowering {
     std::vector<pb::NodeInput> ids;
     for (const pb::NodeInput& input : use.ids) ids.push_back(rewriter_.Map(input));
     use.unique = rewriter_.Emit("unique", ids, {}, use.first->location());
-    use.rows = rewriter_.Emit("pull_rows", {use.unique}, RowAttrs(*use.first), use.first->location());
+    use.rows =
+        rewriter_.Emit("pull_rows", {use.unique}, RowAttrs(*use.first), use.first->location());
   }
 
   pb::NodeInput PositionsOf(const TableUse& use, const pb::NodeProto& node) {
@@ -133,7 +137,8 @@ class Lowering {
       return rewriter_.Emit("gather", inputs, Attrs().Int("axis", 0), node.location());
     }
     for (int i = 1; i < node.inputs_size(); ++i) inputs.push_back(rewriter_.Map(node.inputs(i)));
-    return rewriter_.Emit("segment_combine", inputs, Attrs().String("combiner", combiner), node.location());
+    return rewriter_.Emit("segment_combine", inputs, Attrs().String("combiner", combiner),
+                          node.location());
   }
 
   void EmitGradient(const pb::NodeProto& node) {
@@ -145,11 +150,11 @@ class Lowering {
       gradient = rewriter_.Emit("gather_grad", {dy, PositionsOf(use, node), use.rows},
                                 Attrs().Int("axis", 0), node.location());
     } else {
-      std::vector<pb::NodeInput> inputs = {dy, PositionsOf(use, node), rewriter_.Map(node.inputs(1)),
-                                           use.rows};
+      std::vector<pb::NodeInput> inputs = {dy, PositionsOf(use, node),
+                                           rewriter_.Map(node.inputs(1)), use.rows};
       if (node.inputs_size() == 4) inputs.push_back(rewriter_.Map(node.inputs(2)));
-      gradient = rewriter_.Emit("segment_combine_grad", inputs, Attrs().String("combiner", combiner),
-                                node.location());
+      gradient = rewriter_.Emit("segment_combine_grad", inputs,
+                                Attrs().String("combiner", combiner), node.location());
     }
     use.gradient = use.has_gradient
                        ? rewriter_.Emit("add", {use.gradient, gradient}, {}, node.location())
@@ -160,7 +165,8 @@ class Lowering {
 
   void EmitPush(const TableUse& use) {
     if (!use.has_gradient) return;
-    rewriter_.Emit("push_rows", {use.unique, use.gradient}, RowAttrs(*use.first), use.gradient_location);
+    rewriter_.Emit("push_rows", {use.unique, use.gradient}, RowAttrs(*use.first),
+                   use.gradient_location);
   }
 
   const pb::FunctionProto& old_;

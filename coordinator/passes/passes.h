@@ -1,4 +1,5 @@
-// Passes: from a graph as it is traced to one that workers run. Each takes a graph that verifies and gives one that does.
+// Passes: from a graph as it is traced to one that workers run. Each takes a graph that verifies
+// and gives one that does.
 #pragma once
 
 #include "absl/status/statusor.h"
@@ -16,9 +17,10 @@ pb::FunctionProto ShareCommonNodes(const pb::FunctionProto& function);
 // One apply_gradient and one assign_add per variable: several are added up, in their order.
 pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 
-// Replaces embedding_lookup and embedding_gradient: all ids of a table, from all its lookups, go into one `unique`, whose
-// distinct rows are pulled once and pushed once; rows are handed out and gradients gathered by position. What ids depend
-// on comes first in the result. INVALID_ARGUMENT naming the lookup if its ids depend on values that the step pulls.
+// Replaces embedding_lookup and embedding_gradient: all ids of a table, from all its lookups, go
+// into one `unique`, whose distinct rows are pulled once and pushed once; rows are handed out and
+// gradients gathered by position. What ids depend on comes first in the result. INVALID_ARGUMENT
+// naming the lookup if its ids depend on values that the step pulls.
 absl::StatusOr<pb::FunctionProto> LowerEmbeddings(const pb::FunctionProto& function);
 
 // All of the above, in the right order.

@@ -10,8 +10,9 @@
 
 namespace mu {
 
-// Runs `build` once, adds the gradients of its Minimize calls, lowers parameters' ops, and verifies. The first error of
-// tracing comes out with the op's file:line, kind ERROR_USER: INVALID_ARGUMENT. Any thread; traces may be nested.
+// Runs `build` once, adds the gradients of its Minimize calls, lowers parameters' ops, and
+// verifies. The first error of tracing comes out with the op's file:line, kind ERROR_USER:
+// INVALID_ARGUMENT. Any thread; traces may be nested.
 absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
                                         const std::function<void(FunctionBuilder&)>& build);
 

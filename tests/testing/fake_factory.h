@@ -1,5 +1,5 @@
-// A VariableFactory over FakeParameterAccess: what models create, in memory, with values that do not vary. And parameters
-// that record the gradients they are pushed.
+// A VariableFactory over FakeParameterAccess: what models create, in memory, with values that do
+// not vary. And parameters that record the gradients they are pushed.
 #pragma once
 
 #include <cmath>
@@ -15,10 +15,12 @@
 
 namespace mu::testing {
 
-// Applies nothing; keeps what the last step pushed, by name: whole variables, and tables as [rows, dim].
+// Applies nothing; keeps what the last step pushed, by name: whole variables, and tables as [rows,
+// dim].
 class RecordingParameters : public FakeParameterAccess {
  public:
-  absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override {
+  absl::Status Push(absl::Span<const VariableWrite> variables,
+                    absl::Span<const RowsWrite> rows) override {
     if (apply) {
       MU_RETURN_IF_ERROR(FakeParameterAccess::Push(variables, rows));
     } else {
@@ -28,7 +30,8 @@ class RecordingParameters : public FakeParameterAccess {
     for (const VariableWrite& write : variables) {
       if (write.kind != VariableWrite::kGradient) continue;
       const float* values = static_cast<const float*>(write.value);
-      gradients[names[{false, write.variable}]].assign(values, values + variable(write.variable).elements());
+      gradients[names[{false, write.variable}]].assign(
+          values, values + variable(write.variable).elements());
     }
     for (const RowsWrite& write : rows) {
       Table& target = table(write.table);
@@ -85,8 +88,10 @@ class FakeFactory : public VariableFactory {
   RecordingParameters parameters;
 
  private:
-  // Seeded by the name. Normal ones as a sum of uniform ones of the same deviation: near enough for tests.
-  static std::vector<float> Values(const std::string& name, const Initializer& initializer, int64_t count) {
+  // Seeded by the name. Normal ones as a sum of uniform ones of the same deviation: near enough for
+  // tests.
+  static std::vector<float> Values(const std::string& name, const Initializer& initializer,
+                                   int64_t count) {
     SplitMix random(HashString(name));
     std::vector<float> values(static_cast<size_t>(count), 0.0f);
     for (float& value : values) {

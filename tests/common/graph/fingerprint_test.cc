@@ -48,10 +48,15 @@ TEST(Fingerprint, NamesAndLocationsAreNoPartOfIt) {
 TEST(Fingerprint, EverythingElseIs) {
   const std::vector<std::function<void(pb::FunctionProto&)>> changes = {
       [](pb::FunctionProto& f) { f.mutable_nodes(0)->set_op("ones_like"); },
-      [](pb::FunctionProto& f) { (*f.mutable_nodes(1)->mutable_attrs())["size"].mutable_ints()->set_value(0, 2); },
-      [](pb::FunctionProto& f) { (*f.mutable_nodes(1)->mutable_attrs())["begin"].mutable_ints()->add_value(0); },
       [](pb::FunctionProto& f) {
-        (*f.mutable_nodes(0)->mutable_attrs())["value"].mutable_tensor()->mutable_data()->at(0) ^= 1;
+        (*f.mutable_nodes(1)->mutable_attrs())["size"].mutable_ints()->set_value(0, 2);
+      },
+      [](pb::FunctionProto& f) {
+        (*f.mutable_nodes(1)->mutable_attrs())["begin"].mutable_ints()->add_value(0);
+      },
+      [](pb::FunctionProto& f) {
+        (*f.mutable_nodes(0)->mutable_attrs())["value"].mutable_tensor()->mutable_data()->at(0) ^=
+            1;
       },
       [](pb::FunctionProto& f) { (*f.mutable_nodes(0)->mutable_attrs())["x"].set_i(0); },
       [](pb::FunctionProto& f) { (*f.mutable_nodes(0)->mutable_attrs())["x"].set_b(false); },

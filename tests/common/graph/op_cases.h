@@ -1,4 +1,5 @@
-// What every op must infer and refuse: one table, used by op_table_test. An op without both kinds of cases fails it.
+// What every op must infer and refuse: one table, used by op_table_test. An op without both kinds
+// of cases fails it.
 #pragma once
 
 #include <map>

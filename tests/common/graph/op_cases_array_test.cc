@@ -3,16 +3,15 @@
 namespace mu {
 
 void AddArrayCases(OpCases& cases) {
-  cases["concat"] = {
-      Accepts({F32({-1, 2}), F32({-1, 3})}, {Int("axis", 1)}, {F32({-1, 5})}),
-      Accepts({F32({-1, 2}), F32({4, 2})}, {Int("axis", 0)}, {F32({-1, 2})}),
-      Accepts({F32({-1, 2}), F32({4, 3})}, {Int("axis", 1)}, {F32({4, 5})}),
-      Accepts({I64({3})}, {Int("axis", 0)}, {I64({3})}),
-      Refuses({F32({2, 2}), F32({3, 2})}, {Int("axis", 1)}, "does not fit input 0"),
-      Refuses({F32({2}), F32({2, 1})}, {Int("axis", 0)}, "does not fit input 0"),
-      Refuses({F32({2}), I64({2})}, {Int("axis", 0)}, "one type"),
-      Refuses({F32({2})}, {Int("axis", 1)}, "axis 1 is outside"),
-      Refuses({}, {Int("axis", 0)}, "at least 1 inputs")};
+  cases["concat"] = {Accepts({F32({-1, 2}), F32({-1, 3})}, {Int("axis", 1)}, {F32({-1, 5})}),
+                     Accepts({F32({-1, 2}), F32({4, 2})}, {Int("axis", 0)}, {F32({-1, 2})}),
+                     Accepts({F32({-1, 2}), F32({4, 3})}, {Int("axis", 1)}, {F32({4, 5})}),
+                     Accepts({I64({3})}, {Int("axis", 0)}, {I64({3})}),
+                     Refuses({F32({2, 2}), F32({3, 2})}, {Int("axis", 1)}, "does not fit input 0"),
+                     Refuses({F32({2}), F32({2, 1})}, {Int("axis", 0)}, "does not fit input 0"),
+                     Refuses({F32({2}), I64({2})}, {Int("axis", 0)}, "one type"),
+                     Refuses({F32({2})}, {Int("axis", 1)}, "axis 1 is outside"),
+                     Refuses({}, {Int("axis", 0)}, "at least 1 inputs")};
   cases["slice"] = {
       Accepts({I64({-1, 26})}, {Ints("begin", {0, 3}), Ints("size", {-1, 1})}, {I64({-1, 1})}),
       Accepts({F32({5})}, {Ints("begin", {2}), Ints("size", {-1})}, {F32({3})}),
@@ -44,7 +43,8 @@ void AddArrayCases(OpCases& cases) {
                      Refuses({F32({10}), I64({2})}, {Int("axis", 1)}, "axis 1 is outside"),
                      Refuses({F32({}), I64({2})}, {}, "axis 0 is outside")};
   for (const char* op : {"zeros_like", "ones_like"}) {
-    cases[op] = {Accepts({I64({-1, 3})}, {}, {I64({-1, 3})}), Refuses({Bool({3})}, {}, "must be float32")};
+    cases[op] = {Accepts({I64({-1, 3})}, {}, {I64({-1, 3})}),
+                 Refuses({Bool({3})}, {}, "must be float32")};
   }
 }
 
@@ -67,18 +67,21 @@ void AddGradientCases(OpCases& cases) {
                              Refuses({Bool({3}), F32({})}, {}, "must be float32")};
   cases["reshape_like"] = {Accepts({F32({-1, 4}), I64({-1, 2, 2})}, {}, {F32({-1, 2, 2})}),
                            Refuses({F32({6}), F32({2, 2})}, {}, "cannot take the shape")};
-  cases["slice_grad"] = {Accepts({F32({-1, 1}), F32({-1, 26})}, {Ints("begin", {0, 3})}, {F32({-1, 26})}),
-                         Refuses({F32({2}), F32({3})}, {Ints("begin", {2})}, "no such slice"),
-                         Refuses({F32({2}), F32({3})}, {Ints("begin", {-1})}, "no such slice"),
-                         Refuses({F32({2}), F32({-1})}, {Ints("begin", {INT64_MAX})}, "no such slice"),
-                         Refuses({F32({2}), F32({3})}, {Ints("begin", {})}, "no such slice"),
-                         Refuses({I64({2}), I64({3})}, {Ints("begin", {0})}, "dy must be float32")};
+  cases["slice_grad"] = {
+      Accepts({F32({-1, 1}), F32({-1, 26})}, {Ints("begin", {0, 3})}, {F32({-1, 26})}),
+      Refuses({F32({2}), F32({3})}, {Ints("begin", {2})}, "no such slice"),
+      Refuses({F32({2}), F32({3})}, {Ints("begin", {-1})}, "no such slice"),
+      Refuses({F32({2}), F32({-1})}, {Ints("begin", {INT64_MAX})}, "no such slice"),
+      Refuses({F32({2}), F32({3})}, {Ints("begin", {})}, "no such slice"),
+      Refuses({I64({2}), I64({3})}, {Ints("begin", {0})}, "dy must be float32")};
   cases["concat_piece"] = {
-      Accepts({F32({-1, 2}), F32({-1, 2}), F32({-1, 2})}, {Int("axis", 0), Int("index", 1)}, {F32({-1, 2})}),
+      Accepts({F32({-1, 2}), F32({-1, 2}), F32({-1, 2})}, {Int("axis", 0), Int("index", 1)},
+              {F32({-1, 2})}),
       Accepts({F32({5}), F32({2}), F32({3})}, {Int("axis", 0), Int("index", 1)}, {F32({3})}),
       Refuses({F32({5}), F32({2}), F32({3})}, {Int("axis", 0), Int("index", 2)}, "no input 2"),
       Refuses({F32({5}), F32({2}), F32({3})}, {Int("axis", 0), Int("index", -1)}, "no input -1"),
-      Refuses({F32({5}), F32({2}), F32({4})}, {Int("axis", 0), Int("index", 0)}, "the pieces have 6"),
+      Refuses({F32({5}), F32({2}), F32({4})}, {Int("axis", 0), Int("index", 0)},
+              "the pieces have 6"),
       Refuses({F32({5, 2}), F32({2, 3})}, {Int("axis", 0), Int("index", 0)}, "no concatenation"),
       Refuses({F32({5}), F32({2})}, {Int("axis", 1), Int("index", 0)}, "outside")};
   cases["gather_grad"] = {

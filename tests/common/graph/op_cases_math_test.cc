@@ -29,7 +29,8 @@ void AddElementwiseCases(OpCases& cases) {
   cases["equal"] = {Accepts({U8({2}), U8({})}, {}, {Bool({2})}),
                     Accepts({Bool({2}), Bool({2})}, {}, {Bool({2})}),
                     Refuses({F32({2}), F32({4})}, {}, "cannot be broadcast")};
-  cases["negate"] = {Accepts({I64({-1})}, {}, {I64({-1})}), Refuses({Bool({1})}, {}, "must be float32"),
+  cases["negate"] = {Accepts({I64({-1})}, {}, {I64({-1})}),
+                     Refuses({Bool({1})}, {}, "must be float32"),
                      Refuses({}, {}, "takes 1 inputs, got 0")};
   for (const char* op : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square"}) {
     cases[op] = {Accepts({F32({-1, 3})}, {}, {F32({-1, 3})}), Accepts({F32({})}, {}, {F32({})}),
@@ -59,16 +60,17 @@ void AddMathCases(OpCases& cases) {
       Refuses({F32({2, 3}), F32({3, 5})}, {Flag("transpose_b", true)}, "inner sizes differ"),
       Refuses({F32({3}), F32({3, 5})}, {}, "a must have 2 axes"),
       Refuses({I32({2, 3}), I32({3, 5})}, {}, "must be float32")};
-  cases["batch_matmul"] = {
-      Accepts({F32({-1, 2, 3}), F32({-1, 3, 4})}, {}, {F32({-1, 2, 4})}),
-      Accepts({F32({-1, 27, 16}), F32({6, 27, 16})}, {Flag("transpose_b", true)}, {F32({6, 27, 27})}),
-      Refuses({F32({2, 2, 3}), F32({3, 3, 4})}, {}, "matrices"),
-      Refuses({F32({2, 2, 3}), F32({2, 4, 4})}, {}, "inner sizes differ"),
-      Refuses({F32({2, 3}), F32({3, 4})}, {}, "must have 3 axes")};
+  cases["batch_matmul"] = {Accepts({F32({-1, 2, 3}), F32({-1, 3, 4})}, {}, {F32({-1, 2, 4})}),
+                           Accepts({F32({-1, 27, 16}), F32({6, 27, 16})},
+                                   {Flag("transpose_b", true)}, {F32({6, 27, 27})}),
+                           Refuses({F32({2, 2, 3}), F32({3, 3, 4})}, {}, "matrices"),
+                           Refuses({F32({2, 2, 3}), F32({2, 4, 4})}, {}, "inner sizes differ"),
+                           Refuses({F32({2, 3}), F32({3, 4})}, {}, "must have 3 axes")};
   for (const char* op : {"reduce_sum", "reduce_mean"}) {
     cases[op] = {Accepts({F32({-1, 3})}, {}, {F32({})}),
                  Accepts({F32({-1, 3, 4})}, {Ints("axes", {0, 2})}, {F32({3})}),
-                 Accepts({F32({-1, 3, 4})}, {Ints("axes", {2, 0}), Flag("keep_dims", true)}, {F32({1, 3, 1})}),
+                 Accepts({F32({-1, 3, 4})}, {Ints("axes", {2, 0}), Flag("keep_dims", true)},
+                         {F32({1, 3, 1})}),
                  Accepts({F32({})}, {}, {F32({})}),
                  Refuses({F32({2})}, {Ints("axes", {1})}, "axis 1 is outside"),
                  Refuses({F32({2})}, {Ints("axes", {-1})}, "axis -1 is outside"),

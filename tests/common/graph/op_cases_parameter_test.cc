@@ -13,10 +13,10 @@ void AddSourceCases(OpCases& cases) {
   NamedAttr odd_value{"value", {}};
   *odd_value.second.mutable_tensor() = odd_bool;
   const Tensor three = Tensor::Of<int32_t>({3}, {1, 2, 3});
-  cases["constant"] = {Accepts({}, {Value(three)}, {I32({3})}), Refuses({}, {}, "lacks attribute \"value\""),
-                       Refuses({}, {torn_value}, "3 bytes"),
-                       Refuses({}, {odd_value}, "neither 0 nor 1"),
-                       Refuses({F32({})}, {Value(three)}, "takes 0 inputs")};
+  cases["constant"] = {
+      Accepts({}, {Value(three)}, {I32({3})}), Refuses({}, {}, "lacks attribute \"value\""),
+      Refuses({}, {torn_value}, "3 bytes"), Refuses({}, {odd_value}, "neither 0 nor 1"),
+      Refuses({F32({})}, {Value(three)}, "takes 0 inputs")};
   cases["arg"] = {Accepts({}, {Int("index", 0), Type(kInt64)}, {I64({})}),
                   Refuses({}, {Int("index", -1), Type(kInt64)}, "negative"),
                   Refuses({}, {Int("index", 0)}, "lacks attribute \"dtype\"")};
@@ -27,20 +27,23 @@ void AddSourceCases(OpCases& cases) {
       Refuses({}, {Text("column", "x"), Type(kFloat32), Dims({})}, "at least one axis"),
       Refuses({}, {Text("column", "x"), Type(kFloat32), Dims({-2})}, "cannot be")};
   cases["variable_read"] = {
-      Accepts({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({2, 3})}, {F32({2, 3})}),
-      Refuses({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({-1})}, "unknown size"),
+      Accepts({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({2, 3})},
+              {F32({2, 3})}),
+      Refuses({}, {Text("variable", "w"), Int("id", 3), Type(kFloat32), Dims({-1})},
+              "unknown size"),
       Refuses({}, {Text("variable", "w"), Type(kFloat32), Dims({1})}, "lacks attribute \"id\"")};
 }
 
 void AddUpdateCases(OpCases& cases) {
   const NamedAttr name = Text("variable", "w");
   const NamedAttr id = Int("id", 3);
-  cases["assign_add"] = {Accepts({I64({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, {}),
-                         Accepts({F32({-1, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
-                         Refuses({F32({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, "but variable \"w\" is"),
-                         Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is"),
-                         Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({-1})}, "unknown size"),
-                         Refuses({Bool({3})}, {name, id, Type(kBool), Dims({3})}, "delta must be float32")};
+  cases["assign_add"] = {
+      Accepts({I64({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, {}),
+      Accepts({F32({-1, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
+      Refuses({F32({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, "but variable \"w\" is"),
+      Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is"),
+      Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({-1})}, "unknown size"),
+      Refuses({Bool({3})}, {name, id, Type(kBool), Dims({3})}, "delta must be float32")};
   cases["apply_gradient"] = {
       Accepts({F32({2, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
       Refuses({I64({2})}, {name, id, Type(kInt64), Dims({2})}, "the gradient must be float32"),
@@ -80,9 +83,10 @@ void AddTableCases(OpCases& cases) {
                         Refuses({I32({-1})}, {name, id, rows, dim}, "ids must be int64"),
                         Refuses({I64({-1, 1})}, {name, id, rows, dim}, "1 axis"),
                         Refuses({I64({-1})}, {name, id, Int("rows", 0), dim}, "cannot have")};
-  cases["push_rows"] = {Accepts({I64({-1}), F32({-1, 8})}, {name, id, rows, dim}, {}),
-                        Refuses({I64({-1}), F32({-1, 9})}, {name, id, rows, dim}, "differ"),
-                        Refuses({I64({-1}), I64({-1, 8})}, {name, id, rows, dim}, "must be float32")};
+  cases["push_rows"] = {
+      Accepts({I64({-1}), F32({-1, 8})}, {name, id, rows, dim}, {}),
+      Refuses({I64({-1}), F32({-1, 9})}, {name, id, rows, dim}, "differ"),
+      Refuses({I64({-1}), I64({-1, 8})}, {name, id, rows, dim}, "must be float32")};
   cases["segment_combine"] = {
       Accepts({F32({-1, 8}), I32({-1}), I32({-1})}, {sum}, {F32({-1, 8})}),
       Accepts({F32({-1, 8}), I32({9}), I32({4}), F32({9})}, {mean}, {F32({3, 8})}),

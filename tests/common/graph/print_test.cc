@@ -18,10 +18,12 @@ pb::FunctionProto Example() {
   f.set_dataset(2);
   f.add_args()->set_name("scale");
   f.mutable_args(0)->set_dtype(kFloat32);
-  const int ids = AddNode(f, "batch_column", {}, {Text("column", "ids"), Type(kInt64), Dims({-1})}, 5);
+  const int ids =
+      AddNode(f, "batch_column", {}, {Text("column", "ids"), Type(kInt64), Dims({-1})}, 5);
   const int scale = AddNode(f, "arg", {}, {Int("index", 0), Type(kFloat32)}, 6);
   const int unique = AddNode(f, "unique", {{ids, 0}});
-  const int numbers = AddNode(f, "constant", {}, {Value(Tensor::Of<float>({5}, {1, 2.5, 3, 4, 5}))}, 7);
+  const int numbers =
+      AddNode(f, "constant", {}, {Value(Tensor::Of<float>({5}, {1, 2.5, 3, 4, 5}))}, 7);
   const int product = AddNode(f, "multiply", {{numbers, 0}, {scale, 0}}, {}, 8);
   AddReturn(f, "y", product);
   AddReturn(f, "where", unique, 1);
@@ -29,15 +31,16 @@ pb::FunctionProto Example() {
 }
 
 TEST(Print, Text) {
-  EXPECT_EQ(FunctionToText(Example()),
-            "function step(scale: float32) dataset 2\n"
-            "  %0 = batch_column() {column=\"ids\", dtype=int64, shape=[?]} : int64[?]  # model.cc:5\n"
-            "  %1 = arg() {dtype=float32, index=0} : float32[]  # model.cc:6\n"
-            "  %2 = unique(%0) : (int64[?], int32[?])\n"
-            "  %3 = constant() {value=float32[5]{1, 2.5, 3, 4, ...}} : float32[5]  # model.cc:7\n"
-            "  %4 = multiply(%3, %1) : float32[5]  # model.cc:8\n"
-            "  return y = %4\n"
-            "  return where = %2:1\n");
+  EXPECT_EQ(
+      FunctionToText(Example()),
+      "function step(scale: float32) dataset 2\n"
+      "  %0 = batch_column() {column=\"ids\", dtype=int64, shape=[?]} : int64[?]  # model.cc:5\n"
+      "  %1 = arg() {dtype=float32, index=0} : float32[]  # model.cc:6\n"
+      "  %2 = unique(%0) : (int64[?], int32[?])\n"
+      "  %3 = constant() {value=float32[5]{1, 2.5, 3, 4, ...}} : float32[5]  # model.cc:7\n"
+      "  %4 = multiply(%3, %1) : float32[5]  # model.cc:8\n"
+      "  return y = %4\n"
+      "  return where = %2:1\n");
 }
 
 TEST(Print, TextOfWhatDoesNotVerifyHasNoTypes) {
@@ -82,10 +85,12 @@ TEST(DatasetSchema, CsvWithAList) {
   const auto columns = SchemaOf(dataset);
   std::vector<std::string> described;
   for (const auto& column : columns) {
-    described.push_back(column.name() + " " + TensorSpec{column.dtype(), Shape(column.shape())}.ToString());
+    described.push_back(column.name() + " " +
+                        TensorSpec{column.dtype(), Shape(column.shape())}.ToString());
   }
-  EXPECT_THAT(described, ::testing::ElementsAre("age float32[?]", "item int64[?]", "genres.values int64[?]",
-                                                "genres.splits int32[?]", "clicked float32[?]"));
+  EXPECT_THAT(described,
+              ::testing::ElementsAre("age float32[?]", "item int64[?]", "genres.values int64[?]",
+                                     "genres.splits int32[?]", "clicked float32[?]"));
 }
 
 TEST(DatasetSchema, NoFormatHasNoColumns) { EXPECT_TRUE(SchemaOf(pb::DatasetProto()).empty()); }

@@ -81,7 +81,8 @@ inline int AddNode(pb::FunctionProto& function, const std::string& op,
   return function.nodes_size() - 1;
 }
 
-inline void AddReturn(pb::FunctionProto& function, const std::string& name, int node, int output = 0) {
+inline void AddReturn(pb::FunctionProto& function, const std::string& name, int node,
+                      int output = 0) {
   pb::ReturnProto* value = function.add_returns();
   value->set_name(name);
   value->mutable_value()->set_node(node);

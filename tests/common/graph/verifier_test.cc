@@ -23,8 +23,10 @@ pb::FunctionProto Example() {
   pb::ArgProto* arg = f.add_args();
   arg->set_name("rate");
   arg->set_dtype(kFloat32);
-  const int x = AddNode(f, "batch_column", {}, {Text("column", "x"), Type(kFloat32), Dims({-1, 3})}, 10);
-  const int ids = AddNode(f, "batch_column", {}, {Text("column", "ids"), Type(kInt64), Dims({-1})}, 11);
+  const int x =
+      AddNode(f, "batch_column", {}, {Text("column", "x"), Type(kFloat32), Dims({-1, 3})}, 10);
+  const int ids =
+      AddNode(f, "batch_column", {}, {Text("column", "ids"), Type(kInt64), Dims({-1})}, 11);
   const int rate = AddNode(f, "arg", {}, {Int("index", 0), Type(kFloat32)}, 12);
   const int unique = AddNode(f, "unique", {{ids, 0}}, {}, 13);
   const auto table = {Text("table", "t"), Int("id", 4), Int("rows", 100), Int("dim", 2)};
@@ -124,7 +126,8 @@ TEST(Verifier, PushedIdsMustBeDistinct) {
 TEST(Verifier, StagesKeepTheirOpsApart) {
   EXPECT_THAT(Refusal(Example(), GraphStage::kTraced), HasSubstr("made by the passes only"));
   pb::FunctionProto f = Example();
-  AddNode(f, "embedding_lookup", {{1, 0}}, {Text("table", "t"), Int("id", 4), Int("rows", 100), Int("dim", 2)});
+  AddNode(f, "embedding_lookup", {{1, 0}},
+          {Text("table", "t"), Int("id", 4), Int("rows", 100), Int("dim", 2)});
   EXPECT_THAT(Refusal(f), HasSubstr("was not lowered"));
 }
 
@@ -152,10 +155,13 @@ TEST(Verifier, ArgumentsReturnsAndDataset) {
 // One random change to a random node.
 void Mutate(SplitMix& random, pb::FunctionProto* f) {
   static const std::vector<const OpDef*> ops = AllOps().All();
-  const auto below = [&](int64_t n) { return static_cast<int>(random.Below(static_cast<uint64_t>(n))); };
+  const auto below = [&](int64_t n) {
+    return static_cast<int>(random.Below(static_cast<uint64_t>(n)));
+  };
   pb::NodeProto* node = f->mutable_nodes(below(f->nodes_size()));
   const auto odd = [&]() -> int64_t {
-    static constexpr int64_t kOdd[] = {-2, -1, 0, 1, 2, 3, 16, INT32_MAX, INT64_MIN, INT64_MAX, int64_t{1} << 40};
+    static constexpr int64_t kOdd[] = {
+        -2, -1, 0, 1, 2, 3, 16, INT32_MAX, INT64_MIN, INT64_MAX, int64_t{1} << 40};
     return kOdd[below(11)];
   };
   switch (below(9)) {
@@ -163,10 +169,12 @@ void Mutate(SplitMix& random, pb::FunctionProto* f) {
       node->set_op(ops[below(static_cast<int64_t>(ops.size()))]->name);
       break;
     case 1:
-      if (node->inputs_size() > 0) node->mutable_inputs(below(node->inputs_size()))->set_node(static_cast<int>(odd()));
+      if (node->inputs_size() > 0)
+        node->mutable_inputs(below(node->inputs_size()))->set_node(static_cast<int>(odd()));
       break;
     case 2:
-      if (node->inputs_size() > 0) node->mutable_inputs(below(node->inputs_size()))->set_output(static_cast<int>(odd()));
+      if (node->inputs_size() > 0)
+        node->mutable_inputs(below(node->inputs_size()))->set_output(static_cast<int>(odd()));
       break;
     case 3:
       node->add_inputs()->set_node(below(f->nodes_size()));
@@ -181,12 +189,14 @@ void Mutate(SplitMix& random, pb::FunctionProto* f) {
       *node->mutable_attrs() = f->nodes(below(f->nodes_size())).attrs();
       break;
     case 7:
-      if (f->returns_size() > 0) f->mutable_returns(0)->mutable_value()->set_node(static_cast<int>(odd()));
+      if (f->returns_size() > 0)
+        f->mutable_returns(0)->mutable_value()->set_node(static_cast<int>(odd()));
       break;
     case 8: {
       const OpDef* def = AllOps().Find(node->op());
       if (def == nullptr || def->attrs.empty()) break;
-      pb::AttrValue& value = (*node->mutable_attrs())[def->attrs[below(static_cast<int64_t>(def->attrs.size()))].name];
+      pb::AttrValue& value =
+          (*node->mutable_attrs())[def->attrs[below(static_cast<int64_t>(def->attrs.size()))].name];
       switch (below(6)) {
         case 0:
           value.set_i(odd());
@@ -240,7 +250,8 @@ TEST(Verifier, RandomBytesNeverCrash) {
   const std::string valid = Example().SerializeAsString();
   for (int round = 0; round < 2000; ++round) {
     std::string bytes = valid;
-    for (int i = 0; i < 3; ++i) bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
+    for (int i = 0; i < 3; ++i)
+      bytes[random.Below(bytes.size())] = static_cast<char>(random.Next());
     pb::FunctionProto f;
     if (!f.ParseFromString(bytes)) continue;
     VerifyFunction(f, GraphStage::kLowered).IgnoreError();

@@ -29,24 +29,28 @@ inline Batch CriteoBatch(int64_t records, uint64_t seed = 5) {
   Batch batch;
   batch.records = static_cast<uint32_t>(records);
   batch.names = {"label", "dense", "ids"};
-  batch.columns = {Tensor(kFloat32, {records}), Tensor(kFloat32, {records, 13}), Tensor(kInt64, {records, 26})};
+  batch.columns = {Tensor(kFloat32, {records}), Tensor(kFloat32, {records, 13}),
+                   Tensor(kInt64, {records, 26})};
   for (float& value : batch.columns[0].flat<float>()) value = static_cast<float>(random.Below(2));
-  for (float& value : batch.columns[1].flat<float>()) value = static_cast<float>(random.Unit() * 2 - 1);
-  for (int64_t& value : batch.columns[2].flat<int64_t>()) value = static_cast<int64_t>(random.Below(7));
+  for (float& value : batch.columns[1].flat<float>())
+    value = static_cast<float>(random.Unit() * 2 - 1);
+  for (int64_t& value : batch.columns[2].flat<int64_t>())
+    value = static_cast<int64_t>(random.Below(7));
   return batch;
 }
 
 class GradientChecker {
  public:
-  GradientChecker(const pb::FunctionProto& function, testing::RecordingParameters& parameters, const Batch* batch)
+  GradientChecker(const pb::FunctionProto& function, testing::RecordingParameters& parameters,
+                  const Batch* batch)
       : parameters_(parameters), batch_(batch) {
     const auto compiled = Compile(function, parameters.routing());
     EXPECT_TRUE(compiled.ok()) << compiled.status();
     if (compiled.ok()) executor_ = std::make_unique<Executor>(*compiled);
   }
 
-  // `values` are the parameters called `name`; they are as before when it returns. What the step pushed for them must be
-  // the loss's derivative.
+  // `values` are the parameters called `name`; they are as before when it returns. What the step
+  // pushed for them must be the loss's derivative.
   void Check(const std::string& name, absl::Span<float> values) {
     if (executor_ == nullptr) return;
     Loss();

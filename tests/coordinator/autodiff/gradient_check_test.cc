@@ -54,9 +54,10 @@ TEST_P(GradientCheck, AgreesWithFiniteDifferences) {
   std::vector<Variable> variables;
   for (size_t i = 0; i < one.variables.size(); ++i) {
     const CheckInput& input = one.variables[i];
-    MU_ASSERT_OK_AND_ASSIGN(Variable variable, factory.CreateVariable({.name = "v" + std::to_string(i),
-                                                                       .shape = input.shape,
-                                                                       .initializer = Uniform{input.low, input.high}}));
+    MU_ASSERT_OK_AND_ASSIGN(
+        Variable variable, factory.CreateVariable({.name = "v" + std::to_string(i),
+                                                   .shape = input.shape,
+                                                   .initializer = Uniform{input.low, input.high}}));
     if (!input.values.empty()) {
       const auto values = factory.parameters.variable(variable.proto().id()).flat<float>();
       ASSERT_EQ(values.size(), input.values.size());
@@ -65,15 +66,17 @@ TEST_P(GradientCheck, AgreesWithFiniteDifferences) {
     variables.push_back(variable);
   }
   const Batch batch = CriteoBatch(3);
-  MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto function, Trace("check", [&](FunctionBuilder& f) {
-                            const Sym loss = LossOf(one.build(variables, f.NextBatch(CriteoDataset())));
-                            EXPECT_TRUE(Contains(f.graph().proto(), one.op)) << "the case is of another op";
-                            f.Minimize(loss);
-                            f.Return("loss", loss);
-                          }));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const pb::FunctionProto function, Trace("check", [&](FunctionBuilder& f) {
+        const Sym loss = LossOf(one.build(variables, f.NextBatch(CriteoDataset())));
+        EXPECT_TRUE(Contains(f.graph().proto(), one.op)) << "the case is of another op";
+        f.Minimize(loss);
+        f.Return("loss", loss);
+      }));
   GradientChecker checker(function, factory.parameters, &batch);
   for (const Variable& variable : variables) {
-    checker.Check(variable.name(), factory.parameters.variable(variable.proto().id()).flat<float>());
+    checker.Check(variable.name(),
+                  factory.parameters.variable(variable.proto().id()).flat<float>());
   }
 }
 
@@ -87,13 +90,15 @@ INSTANTIATE_TEST_SUITE_P(Ops, GradientCheck, ::testing::Range<size_t>(0, AllCase
 class EmbeddingGradientCheck : public ::testing::Test {
  protected:
   void SetUp() override {
-    MU_ASSERT_OK_AND_ASSIGN(table_, factory_.CreateEmbeddingTable(
-                                        {.name = "t", .rows = 7, .dim = 3, .initializer = Uniform{-1, 1}}));
+    MU_ASSERT_OK_AND_ASSIGN(table_,
+                            factory_.CreateEmbeddingTable(
+                                {.name = "t", .rows = 7, .dim = 3, .initializer = Uniform{-1, 1}}));
   }
 
   void Check(const std::function<Sym(const BatchRef&)>& build) {
     const Batch batch = CriteoBatch(3);
-    MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto function, Trace("check", [&](FunctionBuilder& f) {
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto function,
+                            Trace("check", [&](FunctionBuilder& f) {
                               const Sym loss = LossOf(build(f.NextBatch(CriteoDataset())));
                               f.Minimize(loss);
                               f.Return("loss", loss);
@@ -124,11 +129,15 @@ TEST_F(EmbeddingGradientCheck, MeanOfBags) {
 }
 
 TEST_F(EmbeddingGradientCheck, WeightedSumOfBags) {
-  Check([&](const BatchRef&) { return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kSum); });
+  Check([&](const BatchRef&) {
+    return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kSum);
+  });
 }
 
 TEST_F(EmbeddingGradientCheck, WeightedMeanOfBags) {
-  Check([&](const BatchRef&) { return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kMean); });
+  Check([&](const BatchRef&) {
+    return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kMean);
+  });
 }
 
 TEST_F(EmbeddingGradientCheck, SeveralLookupsOfOneTableAddUp) {

@@ -16,12 +16,14 @@ class AutodiffTest : public ::testing::Test {
  protected:
   Variable Var(const std::string& name, const Shape& shape, bool trainable = true) {
     return factory_
-        .CreateVariable({.name = name, .shape = shape, .initializer = Constant{0.5f}, .trainable = trainable})
+        .CreateVariable(
+            {.name = name, .shape = shape, .initializer = Constant{0.5f}, .trainable = trainable})
         .value();
   }
 
   // The traced graph with its gradients, not lowered.
-  absl::StatusOr<pb::FunctionProto> Differentiate(const std::function<void(FunctionBuilder&)>& build) {
+  absl::StatusOr<pb::FunctionProto> Differentiate(
+      const std::function<void(FunctionBuilder&)>& build) {
     const auto graph = std::make_shared<TraceGraph>("f");
     {
       TraceGraph::Scope scope(graph.get());
@@ -107,9 +109,8 @@ TEST_F(AutodiffTest, OnlyNamedOnes) {
 }
 
 TEST_F(AutodiffTest, RefusesALossWithoutParameters) {
-  const auto f = Differentiate([&](FunctionBuilder& b) {
-    b.Minimize(ReduceMean(b.NextBatch(CriteoDataset())["dense"]));
-  });
+  const auto f = Differentiate(
+      [&](FunctionBuilder& b) { b.Minimize(ReduceMean(b.NextBatch(CriteoDataset())["dense"])); });
   EXPECT_THAT(f, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no trainable")));
   EXPECT_THAT(std::string(f.status().message()), HasSubstr("structure_test.cc:"));
 }
@@ -128,18 +129,21 @@ TEST_F(AutodiffTest, RefusesWhatHasNoGradient) {
     const Sym one = Slice(w, {0}, {1});
     b.Minimize(ReduceSum(SliceGrad(one, w, {0})));
   });
-  EXPECT_THAT(f, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("slice_grad: has no gradient")));
+  EXPECT_THAT(f, testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("slice_grad: has no gradient")));
 }
 
 TEST_F(AutodiffTest, RefusesTrainableWeightsOfBags) {
   const Variable weights = Var("weights", {2});
-  const EmbeddingTable table = factory_.CreateEmbeddingTable({.name = "t", .rows = 5, .dim = 2}).value();
+  const EmbeddingTable table =
+      factory_.CreateEmbeddingTable({.name = "t", .rows = 5, .dim = 2}).value();
   const auto f = Differentiate([&](FunctionBuilder& b) {
     const Sym values = ConstantTensor(Tensor::Of<int64_t>({2}, {1, 2}));
     const Sym splits = ConstantTensor(Tensor::Of<int32_t>({2}, {0, 2}));
     b.Minimize(ReduceSum(EmbeddingBag(table, values, splits, weights, Combiner::kSum)));
   });
-  EXPECT_THAT(f, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weights of a bag get no gradient")));
+  EXPECT_THAT(f, testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                   HasSubstr("weights of a bag get no gradient")));
 }
 
 TEST_F(AutodiffTest, TwoLossesAddUp) {

@@ -12,6 +12,7 @@ void ExpectError(int line, const std::function<void(FunctionBuilder&)>& build, c
   EXPECT_THAT(TraceError(line, build), HasSubstr(message));
 }
 
+// clang-format off: the lines that the errors must name are counted here.
 TEST(TraceErrors, ShapeOfAFreeFunction) {
   const Variable w = MakeVariable("w", {3, 2});
   const auto build = [&](FunctionBuilder& f) {
@@ -139,6 +140,8 @@ TEST(TraceErrors, IdsMayNotDependOnWhatIsPulled) {
   EXPECT_THAT(traced, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ids depend on a variable")));
   EXPECT_THAT(std::string(traced.status().message()), HasSubstr("errors_test.cc:"));
 }
+
+// clang-format on
 
 }  // namespace
 }  // namespace mu

@@ -86,7 +86,8 @@ TEST(DlrmModel, GradientsAreRight) {
   for (const auto& [id, name] : factory.parameters.names) {
     if (name == "embedding_3") {
       checker.Check(name, absl::MakeSpan(factory.parameters.table(id.second).values));
-    } else if (name == "bottom_mlp_1/kernel" || name == "top_mlp_1/kernel" || name == "bottom_mlp_1/bias") {
+    } else if (name == "bottom_mlp_1/kernel" || name == "top_mlp_1/kernel" ||
+               name == "bottom_mlp_1/bias") {
       checker.Check(name, factory.parameters.variable(id.second).flat<float>());
     }
   }
@@ -119,12 +120,18 @@ TEST(DlrmModel, ConfigErrorsNameTheKey) {
     change(config.mutable_dlrm());
     return ModelRegistry::WithBuiltins().Create(config).status();
   };
-  EXPECT_THAT(refusal([](auto* c) { c->set_embedding_dim(0); }), StatusIs(kInvalid, HasSubstr("model.dlrm.embedding_dim")));
-  EXPECT_THAT(refusal([](auto* c) { c->set_hash_buckets(0); }), StatusIs(kInvalid, HasSubstr("model.dlrm.hash_buckets")));
-  EXPECT_THAT(refusal([](auto* c) { c->clear_bottom_mlp(); }), StatusIs(kInvalid, HasSubstr("model.dlrm.bottom_mlp")));
-  EXPECT_THAT(refusal([](auto* c) { c->add_bottom_mlp(5); }), StatusIs(kInvalid, HasSubstr("ends in 5, but embedding_dim is 4")));
-  EXPECT_THAT(refusal([](auto* c) { c->set_top_mlp(1, 2); }), StatusIs(kInvalid, HasSubstr("model.dlrm.top_mlp: ends in 2")));
-  EXPECT_THAT(refusal([](auto* c) { c->set_top_mlp(0, 0); }), StatusIs(kInvalid, HasSubstr("model.dlrm.top_mlp")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_embedding_dim(0); }),
+              StatusIs(kInvalid, HasSubstr("model.dlrm.embedding_dim")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_hash_buckets(0); }),
+              StatusIs(kInvalid, HasSubstr("model.dlrm.hash_buckets")));
+  EXPECT_THAT(refusal([](auto* c) { c->clear_bottom_mlp(); }),
+              StatusIs(kInvalid, HasSubstr("model.dlrm.bottom_mlp")));
+  EXPECT_THAT(refusal([](auto* c) { c->add_bottom_mlp(5); }),
+              StatusIs(kInvalid, HasSubstr("ends in 5, but embedding_dim is 4")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_top_mlp(1, 2); }),
+              StatusIs(kInvalid, HasSubstr("model.dlrm.top_mlp: ends in 2")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_top_mlp(0, 0); }),
+              StatusIs(kInvalid, HasSubstr("model.dlrm.top_mlp")));
 }
 
 TEST(MatrixFactorizationModel, GradientsAreRight) {
@@ -138,7 +145,8 @@ TEST(MatrixFactorizationModel, GradientsAreRight) {
     Batch batch;
     batch.records = 5;
     batch.names = {"user", "item", "rating"};
-    batch.columns = {Tensor::Of<int64_t>({5}, {1, 2, 1, 3, 19}), Tensor::Of<int64_t>({5}, {0, 29, 29, 4, 0}),
+    batch.columns = {Tensor::Of<int64_t>({5}, {1, 2, 1, 3, 19}),
+                     Tensor::Of<int64_t>({5}, {0, 29, 29, 4, 0}),
                      Tensor::Of<float>({5}, {1, 2, 3, 4, 5})};
     GradientChecker checker(f, factory.parameters, &batch);
     for (const auto& [id, name] : factory.parameters.names) {
@@ -167,11 +175,16 @@ TEST(MatrixFactorizationModel, ConfigErrorsNameTheKey) {
   };
   const std::string key = "model.matrix_factorization.";
   EXPECT_THAT(refusal([](auto* c) { c->set_dim(0); }), StatusIs(kInvalid, HasSubstr(key + "dim")));
-  EXPECT_THAT(refusal([](auto* c) { c->set_users(0); }), StatusIs(kInvalid, HasSubstr(key + "users")));
-  EXPECT_THAT(refusal([](auto* c) { c->set_items(-1); }), StatusIs(kInvalid, HasSubstr(key + "items")));
-  EXPECT_THAT(refusal([](auto* c) { c->clear_user_column(); }), StatusIs(kInvalid, HasSubstr(key + "user_column")));
-  EXPECT_THAT(refusal([](auto* c) { c->clear_item_column(); }), StatusIs(kInvalid, HasSubstr(key + "item_column")));
-  EXPECT_THAT(refusal([](auto* c) { c->clear_rating_column(); }), StatusIs(kInvalid, HasSubstr(key + "rating_column")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_users(0); }),
+              StatusIs(kInvalid, HasSubstr(key + "users")));
+  EXPECT_THAT(refusal([](auto* c) { c->set_items(-1); }),
+              StatusIs(kInvalid, HasSubstr(key + "items")));
+  EXPECT_THAT(refusal([](auto* c) { c->clear_user_column(); }),
+              StatusIs(kInvalid, HasSubstr(key + "user_column")));
+  EXPECT_THAT(refusal([](auto* c) { c->clear_item_column(); }),
+              StatusIs(kInvalid, HasSubstr(key + "item_column")));
+  EXPECT_THAT(refusal([](auto* c) { c->clear_rating_column(); }),
+              StatusIs(kInvalid, HasSubstr(key + "rating_column")));
   EXPECT_THAT(refusal([](auto* c) { c->set_l2(-1); }), StatusIs(kInvalid, HasSubstr(key + "l2")));
 }
 
@@ -179,17 +192,22 @@ TEST(CheckColumns, ListsEveryProblem) {
   MU_ASSERT_OK_AND_ASSIGN(auto model, ModelRegistry::WithBuiltins().Create(FactorizationConfig()));
   MU_EXPECT_OK(CheckColumns(*model, Ratings().proto(), true));
   MU_EXPECT_OK(CheckColumns(*model, Ratings(false).proto(), false));
-  const Dataset wrong = MakeDataset(Csv({"r"}).Header().Number("user").Id("itme").Number("rating").Batch(1));
+  const Dataset wrong =
+      MakeDataset(Csv({"r"}).Header().Number("user").Id("itme").Number("rating").Batch(1));
   const absl::Status status = CheckColumns(*model, wrong.proto(), true);
-  EXPECT_THAT(status, StatusIs(kInvalid, HasSubstr("\"user\" is float32[?], the model needs int64[?]")));
-  EXPECT_THAT(status, StatusIs(kInvalid, HasSubstr("no column \"item\" of int64[?]; did you mean \"itme\"?")));
+  EXPECT_THAT(status,
+              StatusIs(kInvalid, HasSubstr("\"user\" is float32[?], the model needs int64[?]")));
+  EXPECT_THAT(
+      status,
+      StatusIs(kInvalid, HasSubstr("no column \"item\" of int64[?]; did you mean \"itme\"?")));
 }
 
 // A model of a user's own.
 class Slope : public Model {
  public:
   absl::Status Create(VariableFactory& factory) override {
-    MU_ASSIGN_OR_RETURN(layer_, Dense::Create(factory, "slope", 13, 1, {.activation = Activation::kTanh}));
+    MU_ASSIGN_OR_RETURN(layer_,
+                        Dense::Create(factory, "slope", 13, 1, {.activation = Activation::kTanh}));
     return absl::OkStatus();
   }
   ModelOutput Build(FunctionBuilder&, const BatchRef& batch) override {
@@ -215,8 +233,10 @@ TEST(ModelRegistry, UsersModelsBesideOurs) {
     return std::unique_ptr<Model>(new Slope);
   };
   MU_ASSERT_OK(registry.RegisterJson("slope", make));
-  EXPECT_THAT(registry.RegisterJson("slope", make), testing::HasCode(absl::StatusCode::kAlreadyExists));
-  EXPECT_THAT(registry.RegisterJson("dlrm", make), testing::HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(registry.RegisterJson("slope", make),
+              testing::HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(registry.RegisterJson("dlrm", make),
+              testing::HasCode(absl::StatusCode::kAlreadyExists));
   EXPECT_THAT(registry.RegisterJson("", make), testing::HasCode(kInvalid));
   EXPECT_THAT(registry.Names(), ::testing::ElementsAre("dlrm", "matrix_factorization", "slope"));
 
@@ -236,11 +256,13 @@ TEST(ModelRegistry, UsersModelsBesideOurs) {
 
 TEST(Layers, Refusals) {
   testing::FakeFactory factory;
-  EXPECT_THAT(Dense::Create(factory, "d", 0, 3), StatusIs(kInvalid, HasSubstr("cannot lead from 0 values to 3")));
+  EXPECT_THAT(Dense::Create(factory, "d", 0, 3),
+              StatusIs(kInvalid, HasSubstr("cannot lead from 0 values to 3")));
   EXPECT_THAT(Mlp::Create(factory, "m", 3, {}), StatusIs(kInvalid, HasSubstr("no layers")));
   EXPECT_THAT(Mlp::Create(factory, "n", 3, {4, 0}), testing::HasCode(kInvalid));
   MU_ASSERT_OK(Dense::Create(factory, "e", 3, 3));
-  EXPECT_THAT(Dense::Create(factory, "e", 3, 3), testing::HasCode(absl::StatusCode::kAlreadyExists));
+  EXPECT_THAT(Dense::Create(factory, "e", 3, 3),
+              testing::HasCode(absl::StatusCode::kAlreadyExists));
 }
 
 }  // namespace

@@ -17,35 +17,41 @@ std::string Text(const std::function<void(FunctionBuilder&)>& build) {
 }
 
 TEST(Ops, OperatorsBroadcastAndNumbersConvert) {
-  EXPECT_EQ(Text([](FunctionBuilder& f) {
-              const Sym dense = f.NextBatch(Criteo())["dense"];
-              const Sym left = (2 * dense - 0.5) / 4.0f;
-              f.Return("y", left > -dense);
-            }),
-            "function f() dataset 1\n"
-            "  %0 = batch_column() {column=\"dense\", dtype=float32, shape=[?, 13]} : float32[?, 13]\n"
-            "  %1 = constant() {value=float32[]{2}} : float32[]\n"
-            "  %2 = multiply(%1, %0) : float32[?, 13]\n"
-            "  %3 = constant() {value=float32[]{0.5}} : float32[]\n"
-            "  %4 = subtract(%2, %3) : float32[?, 13]\n"
-            "  %5 = constant() {value=float32[]{4}} : float32[]\n"
-            "  %6 = divide(%4, %5) : float32[?, 13]\n"
-            "  %7 = negate(%0) : float32[?, 13]\n"
-            "  %8 = greater(%6, %7) : bool[?, 13]\n"
-            "  return y = %8\n");
+  EXPECT_EQ(
+      Text([](FunctionBuilder& f) {
+        const Sym dense = f.NextBatch(Criteo())["dense"];
+        const Sym left = (2 * dense - 0.5) / 4.0f;
+        f.Return("y", left > -dense);
+      }),
+      "function f() dataset 1\n"
+      "  %0 = batch_column() {column=\"dense\", dtype=float32, shape=[?, 13]} : float32[?, 13]\n"
+      "  %1 = constant() {value=float32[]{2}} : float32[]\n"
+      "  %2 = multiply(%1, %0) : float32[?, 13]\n"
+      "  %3 = constant() {value=float32[]{0.5}} : float32[]\n"
+      "  %4 = subtract(%2, %3) : float32[?, 13]\n"
+      "  %5 = constant() {value=float32[]{4}} : float32[]\n"
+      "  %6 = divide(%4, %5) : float32[?, 13]\n"
+      "  %7 = negate(%0) : float32[?, 13]\n"
+      "  %8 = greater(%6, %7) : bool[?, 13]\n"
+      "  return y = %8\n");
 }
 
 TEST(Ops, NumbersTakeTheOtherSidesType) {
   EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + 1); }),
               HasSubstr("{value=int64[]{1}}"));
-  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + 9007199254740993); }),
+  EXPECT_THAT(Text([](FunctionBuilder& f) {
+                f.Return("y", f.NextBatch(Criteo())["ids"] + 9007199254740993);
+              }),
               HasSubstr("{value=int64[]{9007199254740993}}"));
-  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["dense"] * uint32_t{3}); }),
-              HasSubstr("{value=float32[]{3}}"));
-  EXPECT_THAT(Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + UINT64_MAX); }),
-              HasSubstr("is no int64"));
+  EXPECT_THAT(
+      Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["dense"] * uint32_t{3}); }),
+      HasSubstr("{value=float32[]{3}}"));
+  EXPECT_THAT(
+      Text([](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["ids"] + UINT64_MAX); }),
+      HasSubstr("is no int64"));
   const Variable counter = MakeVariable("counter", {}, kInt64);
-  EXPECT_THAT(Text([&](FunctionBuilder&) { AssignAdd(counter, 1); }), HasSubstr("{value=int64[]{1}}"));
+  EXPECT_THAT(Text([&](FunctionBuilder&) { AssignAdd(counter, 1); }),
+              HasSubstr("{value=int64[]{1}}"));
 }
 
 TEST(Ops, NegativeAxesCountFromTheEnd) {
@@ -64,9 +70,8 @@ TEST(Ops, NegativeAxesCountFromTheEnd) {
 
 TEST(Ops, AVariableIsReadOnce) {
   const Variable w = MakeVariable("w", {13});
-  const std::string text = Text([&](FunctionBuilder& f) {
-    f.Return("y", f.NextBatch(Criteo())["dense"] * w + w + Read(w));
-  });
+  const std::string text = Text(
+      [&](FunctionBuilder& f) { f.Return("y", f.NextBatch(Criteo())["dense"] * w + w + Read(w)); });
   const size_t first = text.find("variable_read");
   EXPECT_NE(first, std::string::npos);
   EXPECT_EQ(text.find("variable_read", first + 1), std::string::npos) << text;
@@ -101,7 +106,8 @@ TEST(Ops, TracesNest) {
 // Each op of the table that users are meant to call can be called, and makes that op.
 TEST(Ops, EveryUserOpHasItsCall) {
   const Variable w = MakeVariable("w", {13});
-  const EmbeddingTable table(EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
+  const EmbeddingTable table(
+      EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
   std::set<std::string> made;
   MU_ASSERT_OK(Trace("f", [&](FunctionBuilder& f) {
     const BatchRef batch = f.NextBatch(Criteo());
@@ -110,15 +116,46 @@ TEST(Ops, EveryUserOpHasItsCall) {
     const Sym label = batch["label"];
     const Sym weights = Read(w);
     const Sym matrix = Reshape(weights, {13, 1});
-    for (const Sym& y :
-         {Add(x, w), Subtract(x, w), Multiply(x, w), Divide(x, w), Maximum(x, w), Minimum(x, w), Greater(x, w),
-          Equal(x, w), Negate(x), Relu(x), Sigmoid(x), Tanh(x), Log(x), Exp(x), Sqrt(x), Square(x), Cast(ids, kInt32),
-          MatMul(x, matrix), BatchMatMul(Reshape(x, {-1, 13, 1}), Reshape(x, {-1, 1, 13})), ReduceSum(x), ReduceMean(x),
-          Count(x), SigmoidCrossEntropy(label, label), MeanSquaredError(x, x), Concat({x, x}, 0),
-          Slice(x, {0, 0}, {-1, 1}), Transpose(x, {1, 0}), Gather(x, ids), ZerosLike(x), OnesLike(x),
-          ReluGrad(x, x), BroadcastLike(w, x), ReduceToLike(x, w), ReshapeLike(x, x),
-          SliceGrad(Slice(x, {0, 0}, {-1, 1}), x, {0, 0}), ConcatPiece(Concat({x, x}, 0), {x, x}, 0, 1),
-          GatherGrad(Gather(x, ids), ids, x, 0), EmbeddingLookup(table, ids), f.Arg("a"), f.WorkerIndex()}) {
+    for (const Sym& y : {Add(x, w),
+                         Subtract(x, w),
+                         Multiply(x, w),
+                         Divide(x, w),
+                         Maximum(x, w),
+                         Minimum(x, w),
+                         Greater(x, w),
+                         Equal(x, w),
+                         Negate(x),
+                         Relu(x),
+                         Sigmoid(x),
+                         Tanh(x),
+                         Log(x),
+                         Exp(x),
+                         Sqrt(x),
+                         Square(x),
+                         Cast(ids, kInt32),
+                         MatMul(x, matrix),
+                         BatchMatMul(Reshape(x, {-1, 13, 1}), Reshape(x, {-1, 1, 13})),
+                         ReduceSum(x),
+                         ReduceMean(x),
+                         Count(x),
+                         SigmoidCrossEntropy(label, label),
+                         MeanSquaredError(x, x),
+                         Concat({x, x}, 0),
+                         Slice(x, {0, 0}, {-1, 1}),
+                         Transpose(x, {1, 0}),
+                         Gather(x, ids),
+                         ZerosLike(x),
+                         OnesLike(x),
+                         ReluGrad(x, x),
+                         BroadcastLike(w, x),
+                         ReduceToLike(x, w),
+                         ReshapeLike(x, x),
+                         SliceGrad(Slice(x, {0, 0}, {-1, 1}), x, {0, 0}),
+                         ConcatPiece(Concat({x, x}, 0), {x, x}, 0, 1),
+                         GatherGrad(Gather(x, ids), ids, x, 0),
+                         EmbeddingLookup(table, ids),
+                         f.Arg("a"),
+                         f.WorkerIndex()}) {
       EXPECT_TRUE(y.valid()) << y.status();
     }
     AssignAdd(w, weights);

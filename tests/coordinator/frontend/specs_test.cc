@@ -32,7 +32,8 @@ TEST(VariableSpec, ToProto) {
 }
 
 TEST(VariableSpec, Defaults) {
-  MU_ASSERT_OK_AND_ASSIGN(const pb::VariableProto proto, (VariableSpec{.name = "step", .dtype = kInt64}.ToProto()));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::VariableProto proto,
+                          (VariableSpec{.name = "step", .dtype = kInt64}.ToProto()));
   EXPECT_FALSE(proto.trainable());  // an integer
   EXPECT_FALSE(proto.has_optimizer());
   EXPECT_FALSE(proto.has_partitioner());
@@ -42,19 +43,26 @@ TEST(VariableSpec, Defaults) {
 
 TEST(VariableSpec, Refusals) {
   EXPECT_THAT(VariableSpec{}.ToProto(), StatusIs(kInvalid, HasSubstr("name must not be empty")));
-  EXPECT_THAT((VariableSpec{.name = "w", .shape = {-1}}.ToProto()), StatusIs(kInvalid, HasSubstr("\"w\": shape [?]")));
-  EXPECT_THAT((VariableSpec{.name = "w", .shape = {0}}.ToProto()), StatusIs(kInvalid, HasSubstr("above 0")));
-  EXPECT_THAT((VariableSpec{.name = "w", .shape = {1 << 30, 1 << 30}}.ToProto()), StatusIs(kInvalid, HasSubstr("2^40")));
-  EXPECT_THAT((VariableSpec{.name = "w", .dtype = kBool}.ToProto()), StatusIs(kInvalid, HasSubstr("got bool")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {-1}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("\"w\": shape [?]")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {0}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("above 0")));
+  EXPECT_THAT((VariableSpec{.name = "w", .shape = {1 << 30, 1 << 30}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("2^40")));
+  EXPECT_THAT((VariableSpec{.name = "w", .dtype = kBool}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("got bool")));
   EXPECT_THAT((VariableSpec{.name = "w", .dtype = kInt32, .optimizer = Sgd{}}.ToProto()),
               StatusIs(kInvalid, HasSubstr("takes no optimizer")));
   EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Sgd{.learning_rate = -1}}.ToProto()),
               StatusIs(kInvalid, HasSubstr("learning_rate must be above 0, got -1")));
-  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Sgd{std::numeric_limits<float>::quiet_NaN()}}.ToProto()),
+  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Sgd{std::numeric_limits<float>::quiet_NaN()}}
+                   .ToProto()),
               StatusIs(kInvalid, HasSubstr("learning_rate")));
-  EXPECT_THAT((VariableSpec{.name = "w", .optimizer = Adagrad{.initial_accumulator = -1}}.ToProto()),
-              StatusIs(kInvalid, HasSubstr("initial_accumulator")));
-  EXPECT_THAT((VariableSpec{.name = "w", .initializer = Uniform{1, 0}}.ToProto()), StatusIs(kInvalid, HasSubstr("low")));
+  EXPECT_THAT(
+      (VariableSpec{.name = "w", .optimizer = Adagrad{.initial_accumulator = -1}}.ToProto()),
+      StatusIs(kInvalid, HasSubstr("initial_accumulator")));
+  EXPECT_THAT((VariableSpec{.name = "w", .initializer = Uniform{1, 0}}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("low")));
   EXPECT_THAT((VariableSpec{.name = "w", .initializer = Constant{INFINITY}}.ToProto()),
               StatusIs(kInvalid, HasSubstr("finite")));
   EXPECT_THAT((VariableSpec{.name = "w", .partitioner = FixedShards{0}}.ToProto()),
@@ -62,14 +70,19 @@ TEST(VariableSpec, Refusals) {
 }
 
 TEST(EmbeddingTableSpec, ToProtoAndRefusals) {
-  MU_ASSERT_OK_AND_ASSIGN(const pb::TableProto proto,
-                          (EmbeddingTableSpec{.name = "t", .rows = 10'000'000, .dim = 16, .optimizer = Sgd{0.5f}}.ToProto()));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const pb::TableProto proto,
+      (EmbeddingTableSpec{.name = "t", .rows = 10'000'000, .dim = 16, .optimizer = Sgd{0.5f}}
+           .ToProto()));
   EXPECT_EQ(proto.rows(), 10'000'000u);
   EXPECT_EQ(proto.dim(), 16u);
   EXPECT_FLOAT_EQ(proto.optimizer().sgd().learning_rate(), 0.5f);
-  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .dim = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("rows must be above 0")));
-  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .rows = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("dim must be above 0")));
-  EXPECT_THAT((EmbeddingTableSpec{.rows = 1, .dim = 1}.ToProto()), StatusIs(kInvalid, HasSubstr("name")));
+  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .dim = 1}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("rows must be above 0")));
+  EXPECT_THAT((EmbeddingTableSpec{.name = "t", .rows = 1}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("dim must be above 0")));
+  EXPECT_THAT((EmbeddingTableSpec{.rows = 1, .dim = 1}.ToProto()),
+              StatusIs(kInvalid, HasSubstr("name")));
 }
 
 TEST(Initializers, Glorot) {
@@ -122,16 +135,25 @@ TEST(DatasetSpec, CsvColumns) {
 TEST(DatasetSpec, Refusals) {
   EXPECT_THAT(CriteoTsv({"a"}).ToProto(), StatusIs(kInvalid, HasSubstr("add .Batch(n)")));
   EXPECT_THAT(CriteoTsv({}).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("no files")));
-  EXPECT_THAT(CriteoTsv({"a"}, 0).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("hash_buckets")));
-  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Header().ToProto(), StatusIs(kInvalid, HasSubstr("Header is a setting of csv only")));
-  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {}).ToProto(), StatusIs(kInvalid, HasSubstr("keeps nothing")));
-  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {10}).ToProto(), StatusIs(kInvalid, HasSubstr("10 modulo 10")));
+  EXPECT_THAT(CriteoTsv({"a"}, 0).Batch(1).ToProto(),
+              StatusIs(kInvalid, HasSubstr("hash_buckets")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Header().ToProto(),
+              StatusIs(kInvalid, HasSubstr("Header is a setting of csv only")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {}).ToProto(),
+              StatusIs(kInvalid, HasSubstr("keeps nothing")));
+  EXPECT_THAT(CriteoTsv({"a"}).Batch(1).Records(10, {10}).ToProto(),
+              StatusIs(kInvalid, HasSubstr("10 modulo 10")));
   EXPECT_THAT(Csv({"a"}).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("no column")));
-  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x").ToProto(), StatusIs(kInvalid, HasSubstr("there is no header")));
-  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x", 0).Id("x", 0, 1).ToProto(), StatusIs(kInvalid, HasSubstr("two columns")));
-  EXPECT_THAT(Csv({"a"}).Batch(1).Hash("x", 0, 0).ToProto(), StatusIs(kInvalid, HasSubstr("buckets above 0")));
-  EXPECT_THAT(Csv({"a"}).Batch(1).Label("x", {}, 0).ToProto(), StatusIs(kInvalid, HasSubstr("positive")));
-  EXPECT_THAT(Csv({"a"}).Batch(1).Delimiter("::").Number("x", 0).ToProto(), StatusIs(kInvalid, HasSubstr("one character")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x").ToProto(),
+              StatusIs(kInvalid, HasSubstr("there is no header")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Number("x", 0).Id("x", 0, 1).ToProto(),
+              StatusIs(kInvalid, HasSubstr("two columns")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Hash("x", 0, 0).ToProto(),
+              StatusIs(kInvalid, HasSubstr("buckets above 0")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Label("x", {}, 0).ToProto(),
+              StatusIs(kInvalid, HasSubstr("positive")));
+  EXPECT_THAT(Csv({"a"}).Batch(1).Delimiter("::").Number("x", 0).ToProto(),
+              StatusIs(kInvalid, HasSubstr("one character")));
 }
 
 }  // namespace

@@ -21,8 +21,10 @@ inline Dataset MakeDataset(const DatasetSpec& spec, uint64_t id = 1) {
 
 inline Dataset Criteo() { return MakeDataset(CriteoTsv({"x.tsv"}, 7).Batch(4)); }
 
-inline Variable MakeVariable(const std::string& name, const Shape& shape, DType dtype = kFloat32, uint32_t id = 1) {
-  pb::VariableProto proto = VariableSpec{.name = name, .shape = shape, .dtype = dtype}.ToProto().value();
+inline Variable MakeVariable(const std::string& name, const Shape& shape, DType dtype = kFloat32,
+                             uint32_t id = 1) {
+  pb::VariableProto proto =
+      VariableSpec{.name = name, .shape = shape, .dtype = dtype}.ToProto().value();
   proto.set_id(id);
   if (proto.trainable()) proto.mutable_optimizer()->mutable_sgd()->set_learning_rate(1);
   return Variable(std::move(proto));
@@ -44,7 +46,8 @@ inline std::string TraceError(int line, const std::function<void(FunctionBuilder
   }
   EXPECT_EQ(detail->location().line(), line) << traced.status();
   EXPECT_THAT(detail->location().file(), ::testing::HasSubstr("_test.cc"));
-  EXPECT_THAT(std::string(traced.status().message()), ::testing::HasSubstr("_test.cc:" + std::to_string(line)));
+  EXPECT_THAT(std::string(traced.status().message()),
+              ::testing::HasSubstr("_test.cc:" + std::to_string(line)));
   EXPECT_THAT(std::string(traced.status().message()), ::testing::HasSubstr("function \"f\""));
   return std::string(traced.status().message());
 }

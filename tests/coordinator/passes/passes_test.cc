@@ -17,7 +17,8 @@ namespace {
 class PassesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    MU_ASSERT_OK_AND_ASSIGN(w_, factory_.CreateVariable({.name = "w", .shape = {2}, .initializer = Constant{1}}));
+    MU_ASSERT_OK_AND_ASSIGN(
+        w_, factory_.CreateVariable({.name = "w", .shape = {2}, .initializer = Constant{1}}));
     MU_ASSERT_OK_AND_ASSIGN(t_, factory_.CreateEmbeddingTable({.name = "t", .rows = 9, .dim = 2}));
     MU_ASSERT_OK_AND_ASSIGN(u_, factory_.CreateEmbeddingTable({.name = "u", .rows = 5, .dim = 2}));
   }
@@ -86,7 +87,8 @@ TEST_F(PassesTest, AllLookupsOfATablePullAndPushOnce) {
                             const Sym second = EmbeddingLookup(t_, Ids({1, 7}));
                             const Sym third = EmbeddingLookup(t_, Ids({3, 1}));  // the first again
                             const Sym other = EmbeddingLookup(u_, Ids({3, 1}));
-                            const Sym loss = ReduceSum(first + second * 2.0f + third * 4.0f + other);
+                            const Sym loss =
+                                ReduceSum(first + second * 2.0f + third * 4.0f + other);
                             b.Minimize(loss);
                             b.Return("loss", loss);
                           }));
@@ -129,7 +131,8 @@ TEST_F(PassesTest, WhatIdsNeedComesFirst) {
 }
 
 TEST_F(PassesTest, UpdatesOfAVariableAreAddedUp) {
-  MU_ASSERT_OK_AND_ASSIGN(const Variable counter, factory_.CreateVariable({.name = "counter", .dtype = kInt64}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable counter,
+                          factory_.CreateVariable({.name = "counter", .dtype = kInt64}));
   MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, Trace("step", [&](FunctionBuilder& b) {
                             AssignAdd(counter, 2);
                             AssignAdd(counter, 5);
