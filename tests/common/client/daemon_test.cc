@@ -3,11 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "tests/testing/matchers.h"
 
@@ -67,89 +68,97 @@ TEST(DaemonFlagsTest, AdvertisesAnAddressThatOthersCanReach) {
   EXPECT_EQ(AdvertisedAddress(flags, "0.0.0.0:5"), "ps-3.svc:99");
 }
 
-// Runs `body` in a child process, of which DaemonProcess takes hold; gives its wait status to `wait`.
-template <typename Body, typename Parent>
-int InChild(Body body, Parent parent) {
-  int ready[2], life[2];
-  EXPECT_EQ(pipe(ready), 0);
-  EXPECT_EQ(pipe(life), 0);
-  const pid_t child = fork();
-  if (child == 0) {
-    close(ready[0]);
-    close(life[1]);
-    _exit(body(ready[1], life[0]));
+// Each body below runs in a process of its own (a "threadsafe" death test starts the binary again, so threads of other
+// tests do no harm) and ends it with a code that the test expects.
+class DaemonProcessTest : public ::testing::Test {
+ protected:
+  DaemonProcessTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+};
+
+// A daemon with a launcher's pipe and a place to announce itself.
+struct Daemon {
+  explicit Daemon(bool with_parent) {
+    if (pipe(ready) != 0 || pipe(life) != 0) _exit(90);
+    DaemonFlags flags;
+    flags.ready_fd = ready[1];
+    if (with_parent) flags.parent_pipe_fd = life[0];
+    auto started = DaemonProcess::Start(flags);
+    if (!started.ok()) _exit(91);
+    process = *std::move(started);
   }
-  close(ready[1]);
-  close(life[0]);
-  char line[64] = {};
-  EXPECT_GT(read(ready[0], line, sizeof(line) - 1), 0);
-  EXPECT_STREQ(line, "host:1\n");
-  parent(child, life[1]);
-  int status = 0;
-  EXPECT_EQ(waitpid(child, &status, 0), child);
-  close(ready[0]);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+  int WaitAndExit() { _exit(process->WaitForStop().ok() ? kExitOk : 92); }
+
+  int ready[2], life[2];
+  std::unique_ptr<DaemonProcess> process;
+};
+
+TEST_F(DaemonProcessTest, AnnouncesItsAddress) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(false);
+        char line[64] = {};
+        const bool ok = daemon.process->AnnounceReady("host:1").ok() && read(daemon.ready[0], line, 63) > 0;
+        _exit(ok && std::string(line) == "host:1\n" ? 17 : 18);
+      },
+      ::testing::ExitedWithCode(17), "");
 }
 
-int Daemon(int ready_fd, int parent_pipe_fd) {
-  DaemonFlags flags;
-  flags.ready_fd = ready_fd;
-  flags.parent_pipe_fd = parent_pipe_fd;
-  auto process = DaemonProcess::Start(flags);
-  if (!process.ok() || !(*process)->AnnounceReady("host:1").ok()) return 99;
-  return (*process)->WaitForStop().ok() ? kExitOk : kExitInfrastructure;
+TEST_F(DaemonProcessTest, SigtermAsksForAStop) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(false);
+        kill(getpid(), SIGTERM);
+        daemon.WaitAndExit();
+      },
+      ::testing::ExitedWithCode(kExitOk), "");
 }
 
-TEST(DaemonProcessTest, SigtermAsksForAStop) {
-  EXPECT_EQ(InChild([](int ready, int) { return Daemon(ready, -1); }, [](pid_t child, int) { kill(child, SIGTERM); }), 0);
+TEST_F(DaemonProcessTest, EndsWithItsLauncher) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(true);
+        close(daemon.life[1]);
+        daemon.WaitAndExit();
+      },
+      ::testing::ExitedWithCode(kExitInfrastructure), "");
 }
 
-TEST(DaemonProcessTest, EndsWithItsLauncher) {
-  EXPECT_EQ(InChild(Daemon, [](pid_t, int life) { close(life); }), kExitInfrastructure);
+TEST_F(DaemonProcessTest, OnCtrlCTheLauncherDecides) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(true);
+        kill(getpid(), SIGINT);  // would end the process, or count as a first signal
+        kill(getpid(), SIGTERM);
+        daemon.WaitAndExit();
+      },
+      ::testing::ExitedWithCode(kExitOk), "");
 }
 
-TEST(DaemonProcessTest, OnCtrlCTheLauncherDecides) {
-  EXPECT_EQ(InChild(Daemon,
-                    [](pid_t child, int) {
-                      kill(child, SIGINT);
-                      kill(child, SIGTERM);
-                    }),
-            0);
-}
-
-TEST(DaemonProcessTest, ASecondSignalEndsAStopThatHangs) {
-  const int code = InChild(
-      [](int ready, int) {
-        DaemonFlags flags;
-        flags.ready_fd = ready;
-        auto process = DaemonProcess::Start(flags);
-        (void)(*process)->AnnounceReady("host:1");
-        (void)(*process)->WaitForStop();
+TEST_F(DaemonProcessTest, ASecondSignalEndsAStopThatHangs) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(false);
+        kill(getpid(), SIGTERM);
+        (void)daemon.process->WaitForStop();
         kill(getpid(), SIGTERM);
         while (true) pause();
-        return 0;
       },
-      [](pid_t child, int) { kill(child, SIGTERM); });
-  EXPECT_EQ(code, 128 + SIGTERM);
+      ::testing::ExitedWithCode(128 + SIGTERM), "");
 }
 
-TEST(DaemonProcessTest, RequestStopCallsBackOnceAndKeepsTheFirstStatus) {
-  const int code = InChild(
-      [](int ready, int) {
-        DaemonFlags flags;
-        flags.ready_fd = ready;
-        auto process = DaemonProcess::Start(flags);
-        (void)(*process)->AnnounceReady("host:1");
+TEST_F(DaemonProcessTest, RequestStopCallsBackOnceAndKeepsTheFirstStatus) {
+  EXPECT_EXIT(
+      {
+        Daemon daemon(false);
         int calls = 0;
-        (*process)->OnStop([&] { ++calls; });
-        (*process)->RequestStop(absl::UnavailableError("lost"));
-        (*process)->RequestStop(absl::OkStatus());
-        const bool lost = (*process)->WaitForStop().code() == absl::StatusCode::kUnavailable;
-        (*process)->OnStop(nullptr);
-        return calls == 1 && lost && (*process)->stopping() ? 17 : 18;
+        daemon.process->OnStop([&] { ++calls; });
+        daemon.process->RequestStop(absl::UnavailableError("lost"));
+        daemon.process->RequestStop(absl::OkStatus());
+        const bool lost = daemon.process->WaitForStop().code() == absl::StatusCode::kUnavailable;
+        daemon.process->OnStop(nullptr);
+        _exit(calls == 1 && lost && daemon.process->stopping() ? 17 : 18);
       },
-      [](pid_t, int) {});
-  EXPECT_EQ(code, 17);
+      ::testing::ExitedWithCode(17), "");
 }
 
 }  // namespace
