@@ -78,7 +78,7 @@ def problems_of_file(path, text):
         if code and STATIC_REGISTRATION.search(line):
             found.append(where + "registration by a static initialiser; call an explicit Register function")
         # Within a loop it is the pause of a poll, which ends when the condition holds.
-        polls = any(re.search(r"\b(while|for)\b", before) for before in lines[max(0, number - 4):number - 1])
+        polls = any(re.search(r"\b(while|for)\b", before) for before in lines[max(0, number - 9):number - 1])
         if in_tests and re.match(r".*\.(h|cc|py)$", path) and SLEEP.search(line) and not polls:
             found.append(where + "a sleep in a test; wait for the condition")
     return found
