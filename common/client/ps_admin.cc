@@ -33,9 +33,10 @@ absl::StatusOr<std::vector<Reply>> CallAll(const PsClient::View& view, const Ret
   return replies;
 }
 
+// A file takes its time, but a server that is gone is not waited for.
 RetryPolicy WithTimeout(RetryPolicy policy, absl::Duration timeout) {
   policy.call_timeout = timeout;
-  policy.total_timeout = timeout;
+  policy.bound_tries = false;
   return policy;
 }
 

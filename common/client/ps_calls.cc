@@ -90,7 +90,9 @@ absl::Status PsCallGroup::Run(std::vector<PsCall> calls, const RetryPolicy& poli
     tries.push_back({Backoff(policy.first_backoff, policy.longest_backoff, policy.seed + i)});
   }
   const auto start = [&](size_t i) {
-    const absl::Duration left = absl::Nanoseconds(std::max<int64_t>(give_up_ns - clock->Now(), 1000000));
+    const absl::Duration left = policy.bound_tries
+                                    ? absl::Nanoseconds(std::max<int64_t>(give_up_ns - clock->Now(), 1000000))
+                                    : absl::InfiniteDuration();
     tries[i].retry_at_ns = -1;
     under_way[i] = calls[i].channel->Unary(calls[i].method, calls[i].request,
                                            CallOptions{.timeout = std::min(policy.call_timeout, left)},

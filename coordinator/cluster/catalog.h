@@ -24,6 +24,7 @@ struct InstalledFunction {
 class Catalog {
  public:
   uint64_t version() const { return version_; }
+  uint64_t routing_version() const { return routing_version_; }  // of the catalog when the routing was last set
   const pb::RoutingProto& routing() const { return routing_; }
 
   // ALREADY_EXISTS for a name that is taken. The id is set in the returned proto.

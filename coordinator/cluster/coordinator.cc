@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/fingerprint.h"
+#include "common/graph/op_table.h"
 #include "common/obs/log.h"
 #include "common/client/membership.h"
 #include "common/sharding/partition.h"
@@ -21,6 +22,13 @@ absl::Status NotWhileTracing(const char* what) {
   return absl::FailedPreconditionError(
       absl::StrCat(what, " inside a function: a function is traced once and runs many times; create it outside, before "
                          "DefineFunction"));
+}
+
+bool HasUpdates(const pb::FunctionProto& function) {
+  return std::any_of(function.nodes().begin(), function.nodes().end(), [](const pb::NodeProto& node) {
+    const OpDef* const op = AllOps().Find(node.op());
+    return op != nullptr && op->has_effect;
+  });
 }
 
 }  // namespace
@@ -58,7 +66,10 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
 
 Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
     : options_(std::move(options)), transport_(std::move(transport)) {
-  client_ = std::make_unique<PsClient>([this](const std::string& address) { return transport_->Connect(address); });
+  // A server that does not answer for this long is lost or about to be found so: its replacement has another address.
+  const RetryPolicy policy = {.total_timeout = absl::Seconds(3)};
+  client_ = std::make_unique<PsClient>([this](const std::string& address) { return transport_->Connect(address); },
+                                       policy);
   admin_ = std::make_unique<PsAdmin>(client_.get());
 }
 
@@ -153,7 +164,8 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     if (!value.ok()) return runtime_->Refuse(Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
     args.push_back(*std::move(value));
   }
-  for (const auto& [name, value] : options.args) {
+  for (const auto& given : options.args) {
+    const std::string& name = given.first;
     const auto& known = function.proto().args();
     if (std::none_of(known.begin(), known.end(), [&](const auto& arg) { return arg.name() == name; })) {
       return runtime_->Refuse(absl::InvalidArgumentError(
@@ -165,6 +177,11 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   work.steps = options.steps;
   work.dataset = function.proto().dataset();
   {
+    MutexLock lock(&checkpoint_mutex_);
+    // What a lost server takes with it must be remembered; without recovery there is no use in it.
+    work.updates = checkpoint_directory_ != nullptr && HasUpdates(function.proto());
+  }
+  {
     MutexLock lock(&mutex_);
     absl::Status prepared = ConfigureServers();
     if (prepared.ok() && work.dataset != 0) prepared = PrepareDataset(work.dataset);
@@ -172,7 +189,8 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());
-  return runtime_->Schedule(work, std::move(names), std::move(args));
+  if (!args.empty()) work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
+  return runtime_->Schedule(std::move(work), std::move(names));
 }
 
 }  // namespace mu

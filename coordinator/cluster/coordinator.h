@@ -117,8 +117,15 @@ class Coordinator : public VariableFactory {
   // Begins the dataset again at the start of `epoch`. Join first.
   absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch);
 
-  // Writes all variables and tables into `directory` (made; FAILED_PRECONDITION while functions run) with a manifest.
+  // Writes all variables and tables into `directory` (made) with a manifest. What runs ends first; what is queued waits.
+  // UNAVAILABLE if a server is lost meanwhile; the directory is then no checkpoint.
   absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory, pb::CheckpointProto manifest = {});
+  // From now on a lost server does not end the job: all servers go back to the last checkpoint (Checkpoint, Restore or
+  // Save), or to the initial values, and the functions since then are repeated. Take checkpoints now and then, so that
+  // there is little to repeat and to remember: see training/checkpointer.h.
+  void EnableRecovery(const std::string& checkpoint_directory);
+  // Save into the next numbered folder of that directory.
+  absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {});
   // Loads a checkpoint's values into what has been created; on any number of servers. INVALID_ARGUMENT naming what
   // differs, DATA_LOSS naming a file that fails its checksum.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
@@ -134,8 +141,14 @@ class Coordinator : public VariableFactory {
  private:
   Coordinator(Options options, std::unique_ptr<Transport> transport);
   // Brings the servers up to date with what was created.
+  absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RestoreServers(const std::string& directory, const std::vector<pb::CheckpointFileProto>& files)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes a call to the servers, again if they had to be recovered meanwhile.
+  absl::Status WithServers(const std::function<absl::Status()>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resolves a dataset's files and counts their records, once.
   absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -152,6 +165,13 @@ class Coordinator : public VariableFactory {
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
+
+  Mutex save_mutex_;  // one Save at a time; after mutex_, before checkpoint_mutex_
+  Mutex checkpoint_mutex_;
+  std::unique_ptr<std::string> checkpoint_directory_ ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
+  std::string last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_);
+  // Assigned since then, while no function ran.
+  std::vector<std::pair<std::string, Tensor>> assigned_ ABSL_GUARDED_BY(checkpoint_mutex_);
 };
 
 }  // namespace mu

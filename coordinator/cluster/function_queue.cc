@@ -1,5 +1,8 @@
 #include "coordinator/cluster/function_queue.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace mu {
 
 FunctionId FunctionQueue::Schedule(FunctionWork work) {
@@ -36,7 +39,7 @@ std::optional<WorkerId> FunctionQueue::PickWorker(uint64_t needs_version) const 
   std::optional<WorkerId> best;
   size_t best_in_flight = in_flight_;
   for (const auto& [id, worker] : workers_) {
-    if (worker.version >= needs_version && worker.in_flight < best_in_flight) {
+    if (worker.version >= std::max(needs_version, least_version_) && worker.in_flight < best_in_flight) {
       best = id;
       best_in_flight = worker.in_flight;
     }
@@ -44,11 +47,16 @@ std::optional<WorkerId> FunctionQueue::PickWorker(uint64_t needs_version) const 
   return best;
 }
 
-std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed) {
+bool FunctionQueue::Quiescent() const {
+  return std::none_of(functions_.begin(), functions_.end(),
+                      [](const auto& f) { return f.second.worker.has_value() || f.second.attempts > 0; });
+}
+
+std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, bool only_started) {
   std::vector<StartRun> starts;
   for (auto it = functions_.begin(); it != functions_.end() && queued_ > 0;) {
     Function& function = it->second;
-    if (function.worker.has_value()) {
+    if (function.worker.has_value() || (only_started && function.attempts == 0)) {
       ++it;
       continue;
     }
@@ -66,7 +74,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     if (function.next_step >= function.steps) {
       completed->push_back(it->first);
       --queued_;
-      it = functions_.erase(it);
+      Complete(it++);
       continue;
     }
     function.worker = *worker;
@@ -85,7 +93,18 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step) {
   const auto it = functions_.find(id);
   if (it == functions_.end() || it->second.run != run || it->second.next_step != step) return false;
   ++it->second.next_step;
+  if (step < it->second.delivered) return false;
+  it->second.delivered = step + 1;
   return true;
+}
+
+void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
+  if (it->second.work.updates && it->second.steps > 0) {
+    it->second.worker.reset();
+    it->second.run = RunId();
+    kept_.insert(std::move(*it));
+  }
+  functions_.erase(it);
 }
 
 FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
@@ -98,7 +117,7 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
     --worker->second.in_flight;
   }
-  functions_.erase(it);
+  Complete(it);
   return Ended::kCompleted;
 }
 
@@ -121,8 +140,58 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
   return removed;
 }
 
+FunctionQueue::Position FunctionQueue::CheckpointPosition() const {
+  Position position;
+  position.next_id = next_id_;
+  for (const auto& [id, function] : functions_) {
+    // What is not bound yet takes its records later, from the position of the data.
+    if (function.work.updates && function.bound) position.unfinished[id] = function;
+  }
+  return position;
+}
+
+void FunctionQueue::CheckpointCommitted(const Position& position) {
+  for (auto it = kept_.begin(); it != kept_.end() && it->first < position.next_id;) {
+    it = position.unfinished.contains(it->first) ? std::next(it) : kept_.erase(it);
+  }
+}
+
+FunctionQueue::RolledBack FunctionQueue::RollBack() {
+  RolledBack result;
+  for (auto& [id, function] : functions_) {
+    if (function.worker.has_value()) Requeue(function);
+    if (!function.work.updates) continue;
+    result.functions += function.next_step > 0 ? 1 : 0;
+    result.steps += function.next_step;
+    function.next_step = 0;
+  }
+  for (auto& [id, function] : kept_) {
+    ++result.functions;
+    result.steps += function.next_step;
+    function.next_step = 0;
+    ++queued_;
+    functions_.insert({id, std::move(function)});
+  }
+  kept_.clear();
+  return result;
+}
+
+void FunctionQueue::Resume(const Position& position) {
+  next_id_ = std::max(next_id_, position.next_id);
+  for (const auto& [id, function] : position.unfinished) {
+    Function& copy = functions_[id] = function;
+    copy.worker.reset();
+    copy.run = RunId();
+    copy.next_step = 0;
+    ++queued_;
+  }
+}
+
 FunctionId FunctionQueue::low_water() const {
-  return functions_.empty() ? next_id_ : functions_.begin()->first;
+  FunctionId mark = next_id_;
+  if (!functions_.empty()) mark = std::min(mark, functions_.begin()->first);
+  if (!kept_.empty()) mark = std::min(mark, kept_.begin()->first);
+  return mark;
 }
 
 const FunctionQueue::Function* FunctionQueue::Find(FunctionId id) const {

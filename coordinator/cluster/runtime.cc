@@ -80,8 +80,7 @@ std::shared_ptr<PendingError> Runtime::UnseenError() {
   return error_->reported ? nullptr : error_;
 }
 
-RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
-                              std::vector<pb::TensorProto> args) {
+RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names) {
   MutexLock lock(&mutex_);
   while (true) {
     if (auto error = UnseenError()) return RemoteValue(error);
@@ -94,9 +93,10 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
     changed_.Wait(&mutex_);
   }
   auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps);
-  const FunctionId id = queue_.Schedule(work);
+  // Whatever it uses was installed by now; a worker that has all of the catalog has that.
+  work.needs_version = catalog_.version();
+  const FunctionId id = queue_.Schedule(std::move(work));
   states_[id] = state;
-  if (!args.empty()) args_[id] = std::move(args);
   Dispatch();
   return RemoteValue(id, std::move(state));
 }
@@ -157,14 +157,13 @@ void Runtime::FinishFunction(FunctionId id, absl::Status status) {
   if (status.ok()) ++stats_.functions;
   it->second->Finish(std::move(status));
   states_.erase(it);
-  args_.erase(id);
   changed_.SignalAll();
 }
 
 void Runtime::Dispatch() {
-  if (stopping_ || cancelling_ || !fatal_.ok()) return;
+  if (stopping_ || cancelling_ || recovering_ || !fatal_.ok()) return;
   std::vector<FunctionId> completed;
-  for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
+  for (const StartRun& start : queue_.Dispatch(&completed, held_)) StartOn(start);
   for (FunctionId id : completed) FinishFunction(id, absl::OkStatus());
   changed_.SignalAll();  // places in the queue may be free
 }
@@ -179,9 +178,12 @@ void Runtime::StartOn(const StartRun& start) {
   request.set_first_step(start.first_step);
   request.set_steps(start.steps);
   for (const auto& range : function.batches) *request.add_batches() = range;
-  states_.at(start.function)->SetBatches(function.batches);
-  if (const auto args = args_.find(start.function); args != args_.end()) {
-    for (const auto& arg : args->second) *request.add_args() = arg;
+  // A repeat of a finished function has nobody who waits for it.
+  if (const auto state = states_.find(start.function); state != states_.end()) {
+    state->second->SetBatches(function.batches);
+  }
+  if (function.work.args != nullptr) {
+    for (const auto& arg : *function.work.args) *request.add_args() = arg;
   }
   if (const auto leases = leases_.find(function.work.dataset); leases != leases_.end()) {
     for (const auto& lease : leases->second->Upcoming(start.worker)) *request.add_upcoming() = lease;

@@ -34,6 +34,8 @@ struct MemberFailure {
   std::string kind;  // died, unreachable, silent, replaced, left
   double at_seconds;
   std::string message;
+  double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
+  uint64_t steps_repeated = 0;
 };
 
 struct RuntimeStats {
@@ -86,8 +88,7 @@ class Runtime {
   // Runs `look` with a dataset's leases under the lock; false if it has none.
   bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
 
-  RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
-                       std::vector<pb::TensorProto> args);
+  RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names);
   // A call that cannot be made: its error is reported like a function's, by the value or by the next Join or Done.
   RemoteValue Refuse(absl::Status error);
   absl::Status Join();
@@ -105,6 +106,23 @@ class Runtime {
   void SetPhase(std::string phase);
   std::vector<std::shared_ptr<WorkerLink>> Workers() const;
   std::shared_ptr<Channel> ChannelTo(const std::string& address) { return options_.transport->Connect(address); }
+
+  // With a recovery, a lost server does not end the job: when all servers are there again, `recover` is called on the
+  // monitor's thread to bring them to one state (OK: the state of the last committed checkpoint or the initial one), and
+  // everything that state does not cover runs again. UNAVAILABLE from it: a server was lost meanwhile, it is called again.
+  void SetRecovery(std::function<absl::Status()> recover);
+  // The position that a checkpoint begun now has to carry, and the news that it is complete.
+  FunctionQueue::Position CheckpointPosition();
+  void CheckpointCommitted(const FunctionQueue::Position& position);
+  // Lets what runs end and starts nothing new, until Continue. UNAVAILABLE if a server was lost meanwhile (then nothing is
+  // held up). `*token` says whether a server was lost between this call and a later one of HeldSince.
+  absl::Status HoldFunctions(uint64_t* token);
+  bool HeldSince(uint64_t token) const;
+  void Continue();
+  // Waits while servers are being recovered; the error if there is no recovery from it.
+  absl::Status WaitUntilServing();
+  // Finished functions that a lost server would make run again.
+  size_t uncovered_functions() const;
 
   // Called on the monitor's thread when an error ended everything: must make all servers refuse functions below the mark.
   void SetFence(std::function<absl::Status(FunctionId below)> fence);
@@ -132,6 +150,9 @@ class Runtime {
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancel();  // on the monitor's thread
   void Monitor();
+  void ServerLost(const Member& member, const std::string& kind, const std::string& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TryRecover();  // on the monitor's thread
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
   std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -147,7 +168,6 @@ class Runtime {
   std::map<uint64_t, std::unique_ptr<DataLeases>> leases_ ABSL_GUARDED_BY(mutex_);
   FunctionQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
-  std::map<FunctionId, std::vector<pb::TensorProto>> args_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<WorkerLink>> old_links_ ABSL_GUARDED_BY(mutex_);  // threads to join
   int streams_ ABSL_GUARDED_BY(mutex_) = 0;  // callbacks that will still come
@@ -157,6 +177,10 @@ class Runtime {
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(FunctionId)> fence_ ABSL_GUARDED_BY(mutex_);
+  std::function<absl::Status()> recover_ ABSL_GUARDED_BY(mutex_);
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;        // only functions that have begun are dispatched
+  bool recovering_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is dispatched
+  uint64_t servers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);
 

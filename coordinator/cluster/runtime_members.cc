@@ -103,18 +103,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
     changed_.SignalAll();
     return;
   }
-  if (stopping_ || !fatal_.ok()) return;
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  detail.set_role(pb::ROLE_PSSERVER);
-  detail.set_index(member.index);
-  fatal_ = WithDetail(
-      absl::UnavailableError(absl::StrCat("parameter server ", member.index, " (pid ", member.pid, ", ", member.address,
-                                          ") is lost (", kind, "): ", message)),
-      detail);
-  MU_LOG(ERROR, "{}", fatal_);
-  for (FunctionId id : queue_.CancelAll()) FinishFunction(id, fatal_);
-  changed_.SignalAll();
+  ServerLost(member, kind, message);
 }
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
@@ -216,7 +205,7 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
 
 void Runtime::Monitor() {
   while (true) {
-    bool cancel = false;
+    bool cancel = false, recover = false;
     std::vector<std::shared_ptr<WorkerLink>> ended;
     {
       MutexLock lock(&mutex_);
@@ -228,6 +217,7 @@ void Runtime::Monitor() {
       }
       Dispatch();
       cancel = cancelling_;
+      recover = recovering_ && !cancelling_ && membership_.Count(pb::ROLE_PSSERVER) == options_.servers;
       for (auto it = old_links_.begin(); it != old_links_.end();) {
         if ((*it)->installer_ended) {
           ended.push_back(*it);
@@ -239,6 +229,7 @@ void Runtime::Monitor() {
     }
     for (auto& link : ended) link->installer.join();
     if (cancel) FinishCancel();
+    if (recover) TryRecover();
   }
 }
 
@@ -290,6 +281,7 @@ std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
 void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   MutexLock lock(&mutex_);
   change(catalog_);
+  queue_.RequireVersion(catalog_.routing_version());
   changed_.SignalAll();
 }
 

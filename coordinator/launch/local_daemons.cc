@@ -98,7 +98,7 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
     return;
   }
   calls->push_back([this, pid, message] { options_.died(pid, message); });
-  if (!daemon.is_worker || !options_.restart_workers) return;
+  if (!(daemon.is_worker ? options_.restart_workers : options_.restart_servers)) return;
   const absl::Time now = absl::Now();
   if (now - daemon.started > kHealthy) daemon.backoff = absl::ZeroDuration();
   daemon.restart_at = now + daemon.backoff;

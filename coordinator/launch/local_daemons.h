@@ -1,5 +1,5 @@
-// Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would: a worker that ends is
-// started again with growing delay. Thread safe. No daemon outlives this process, however it ends (parent pipe).
+// Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would: one that ends is started
+// again, with growing delay. Thread safe. No daemon outlives this process, however it ends (parent pipe).
 #pragma once
 
 #include <functional>
@@ -23,6 +23,7 @@ struct LocalDaemonsOptions {
   std::string log_dir;
   std::string cache_dir;
   bool restart_workers = true;
+  bool restart_servers = true;
   // A daemon's process has ended; `message` says how, with its last lines. On a thread of the supervisor.
   std::function<void(int64_t pid, const std::string& message)> died;
   // A daemon ended before it served: the cluster will not come up.

@@ -11,7 +11,7 @@
 #include "common/metrics/regression_metrics.h"
 #include "common/obs/log.h"
 #include "coordinator/launch/launch.h"
-#include "coordinator/training/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/trainer.h"
 
@@ -73,20 +73,29 @@ absl::Status JobSession::Train(RunReport* report) {
           absl::StrCat("training.steps_per_function is '", steps, "'; use auto or a number from 1"));
     }
   }
+  // A server that is lost from now on is replaced, and goes back to the last checkpoint.
+  checkpointer_ = std::make_unique<Checkpointer>(
+      coordinator_.get(), CheckpointerOptions{.directory = options_.job_dir + "/checkpoints",
+                                              .describe = [this](pb::CheckpointProto* manifest) {
+                                                manifest->set_steps(steps_);
+                                                manifest->set_samples(samples_);
+                                              }});
   progress_->Begin("training", 0, options.epochs);
   bool begun = false;
   const absl::StatusOr<TrainResult> result =
       mu::Train(*coordinator_, step, dataset, options, [&](const TrainEvent& event) {
         if (!begun) progress_->Begin("training", event.total_steps, options.epochs);
         begun = true;
+        steps_ = event.steps;
+        samples_ = event.samples;
         progress_->Update(event.epoch, event.steps, event.samples, event.loss);
       });
   const RuntimeStats stats = coordinator_->Stats();
   report->bad_records += stats.bad_records;
   if (report->first_bad_record.empty()) report->first_bad_record = stats.first_bad_record;
   MU_RETURN_IF_ERROR(result.status());
-  report->steps = steps_ = result->steps;
-  report->samples = samples_ = result->samples;
+  steps_ = report->steps = result->steps;
+  samples_ = report->samples = result->samples;
   report->functions = result->functions;
   report->train_seconds = result->seconds;
   report->samples_per_second = static_cast<double>(result->samples) / std::max(1e-9, result->seconds);
@@ -168,12 +177,8 @@ absl::Status JobSession::Predict(RunReport* report) {
 
 absl::Status JobSession::Save(RunReport* report) {
   progress_->Begin("saving", 0);
-  MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(options_.job_dir + "/checkpoints"));
-  pb::CheckpointProto manifest;
-  manifest.set_steps(steps_);
-  manifest.set_samples(samples_);
-  MU_RETURN_IF_ERROR(coordinator_->Save(directory, manifest).status());
-  report->checkpoint = directory;
+  MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeNow());
+  checkpointer_.reset();
   return absl::OkStatus();
 }
 
@@ -197,6 +202,7 @@ absl::Status JobSession::Restore(const std::string& checkpoint) {
 
 absl::Status JobSession::Finish(RunReport* report) {
   if (coordinator_ == nullptr) return absl::OkStatus();
+  checkpointer_.reset();
   progress_.reset();
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();

@@ -1,6 +1,7 @@
 // A job brought up: cluster, model, functions. Used by train, eval, predict and check. One thread.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <string>
 
@@ -8,6 +9,7 @@
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/progress_reporter.h"
 #include "coordinator/training/telemetry_collector.h"
@@ -45,9 +47,10 @@ class JobSession {
   std::unique_ptr<Coordinator> coordinator_;
   std::unique_ptr<TelemetryCollector> telemetry_;
   std::unique_ptr<ProgressReporter> progress_;
+  std::unique_ptr<Checkpointer> checkpointer_;  // while training
   std::unique_ptr<Model> model_;
-  uint64_t steps_ = 0;
-  uint64_t samples_ = 0;
+  std::atomic<uint64_t> steps_{0};
+  std::atomic<uint64_t> samples_{0};
 };
 
 }  // namespace mu

@@ -91,6 +91,45 @@ TEST(FunctionQueue, CancelAllForgetsRunsAndFreesWorkers) {
   EXPECT_EQ(Dispatch(queue).size(), 1u);
 }
 
+TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
+  FunctionQueue queue(1, NoData);
+  queue.WorkerReady(WorkerId(0), 1);
+  const auto run = [&](FunctionId id, uint32_t steps) {
+    const StartRun start = Dispatch(queue)[0];
+    EXPECT_EQ(start.function, id);
+    for (uint32_t s = start.first_step; s < steps; ++s) queue.StepDone(id, start.run, s);
+    return queue.RunEnded(id, start.run);
+  };
+  const FunctionId covered = queue.Schedule({.steps = 2, .updates = true});
+  run(covered, 2);
+  EXPECT_EQ(queue.low_water(), covered) << "no checkpoint yet: it may have to run again";
+  const auto position = queue.CheckpointPosition();
+  const FunctionId after = queue.Schedule({.steps = 3, .updates = true});
+  const FunctionId reads = queue.Schedule({.steps = 1});
+  run(after, 3);
+  run(reads, 1);
+  queue.CheckpointCommitted(position);
+  EXPECT_EQ(queue.low_water(), after);
+  const FunctionId open = queue.Schedule({.steps = 4, .updates = true});
+  const StartRun start = Dispatch(queue)[0];
+  EXPECT_TRUE(queue.StepDone(open, start.run, 0));
+
+  const auto back = queue.RollBack();
+  EXPECT_EQ(back.functions, 2u);
+  EXPECT_EQ(back.steps, 4u);
+  EXPECT_FALSE(queue.StepDone(open, start.run, 1)) << "a run from before";
+  EXPECT_EQ(queue.unfinished(), 2u) << "one that only reads is not repeated";
+  const StartRun repeat = Dispatch(queue)[0];
+  EXPECT_EQ(repeat.function, after);
+  EXPECT_EQ(repeat.first_step, 0u);
+  for (uint32_t s = 0; s < 3; ++s) EXPECT_FALSE(queue.StepDone(after, repeat.run, s)) << "delivered before";
+  EXPECT_EQ(queue.RunEnded(after, repeat.run), FunctionQueue::Ended::kCompleted);
+  const StartRun again = Dispatch(queue)[0];
+  EXPECT_EQ(again.first_step, 0u);
+  EXPECT_FALSE(queue.StepDone(open, again.run, 0));
+  EXPECT_TRUE(queue.StepDone(open, again.run, 1)) << "the first new result";
+}
+
 // Workers come and go, results are lost with them: every step's result is taken exactly once and everything finishes.
 TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
   for (uint64_t seed = 0; seed < 300; ++seed) {

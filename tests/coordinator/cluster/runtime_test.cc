@@ -109,7 +109,7 @@ class RuntimeTest : public ::testing::Test {
     return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index);
   }
   RemoteValue Schedule(uint32_t steps) {
-    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"}, {});
+    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"});
   }
 
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();

@@ -1,4 +1,4 @@
-#include "coordinator/training/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_directory.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,0 +1,100 @@
+#include "coordinator/training/checkpointer.h"
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+
+}  // namespace
+
+Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options)
+    : coordinator_(coordinator), options_(std::move(options)) {
+  {
+    MutexLock lock(&mutex_);
+    last_time_ = absl::Now();
+    last_steps_ = coordinator_->Stats().steps;
+  }
+  coordinator_->EnableRecovery(options_.directory);
+  thread_ = std::thread([this] { Run(); });
+}
+
+Checkpointer::~Checkpointer() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+}
+
+bool Checkpointer::Due() {
+  if (absl::Now() - last_time_ >= options_.every) return true;
+  if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps) return true;
+  return coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
+}
+
+void Checkpointer::Run() {
+  while (true) {
+    {
+      MutexLock lock(&mutex_);
+      if (!stopping_) changed_.WaitFor(&mutex_, kLook);
+      if (stopping_) return;
+      if (!Due()) continue;
+    }
+    if (const auto taken = TakeNow(); !taken.ok() && !absl::IsCancelled(taken.status())) {
+      MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
+    }
+  }
+}
+
+absl::StatusOr<std::string> Checkpointer::TakeNow() {
+  MutexLock taking(&taking_);
+  pb::CheckpointProto manifest;
+  if (options_.describe) options_.describe(&manifest);
+  const absl::Time begin = absl::Now();
+  const uint64_t steps = coordinator_->Stats().steps;
+  absl::StatusOr<std::string> directory = NextCheckpointDirectory(options_.directory);
+  absl::Status status = directory.status();
+  if (status.ok()) status = coordinator_->Save(*directory, std::move(manifest)).status();
+  MutexLock lock(&mutex_);
+  // Also after a failure: a full disk is not asked again at once.
+  last_time_ = absl::Now();
+  last_steps_ = steps;
+  if (!status.ok()) {
+    ++failed_;
+    if (directory.ok()) RemoveTree(*directory).IgnoreError();
+    return status;
+  }
+  ++taken_;
+  MU_LOG(INFO, "checkpoint {} after {} steps, {}", *directory, steps, absl::Now() - begin);
+  if (const absl::Status pruned = Prune(); !pruned.ok()) MU_LOG(WARN, "old checkpoints: {}", pruned);
+  return directory;
+}
+
+absl::Status Checkpointer::Prune() {
+  if (options_.keep <= 0) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(options_.directory));
+  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < complete.size(); ++i) {
+    MU_RETURN_IF_ERROR(RemoveTree(complete[i]));
+  }
+  return absl::OkStatus();
+}
+
+uint64_t Checkpointer::taken() const {
+  MutexLock lock(&mutex_);
+  return taken_;
+}
+
+uint64_t Checkpointer::failed() const {
+  MutexLock lock(&mutex_);
+  return failed_;
+}
+
+}  // namespace mu

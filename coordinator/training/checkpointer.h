@@ -1,0 +1,63 @@
+// Takes checkpoints now and then while functions run, keeps the newest few, and makes a job survive the loss of servers.
+//
+//   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints", .every = absl::Minutes(5)});
+//   ... schedule, join ...
+//   MU_RETURN_IF_ERROR(checkpointer.TakeNow().status());
+//
+// A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier ones stay. Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu {
+
+struct CheckpointerOptions {
+  std::string directory;
+  absl::Duration every = absl::Minutes(5);  // InfiniteDuration: not by time
+  uint64_t every_steps = 0;                 // 0: not by steps
+  // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest after so many functions.
+  size_t most_uncovered = 20'000;
+  int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
+  // Fills in what the manifest says beside the values (steps, samples, the user's state).
+  std::function<void(pb::CheckpointProto*)> describe = nullptr;
+};
+
+class Checkpointer {
+ public:
+  // Enables the coordinator's recovery. The coordinator must outlive this.
+  Checkpointer(Coordinator* coordinator, CheckpointerOptions options);
+  ~Checkpointer();  // waits for a checkpoint under way; takes no other
+
+  // The directory of the new checkpoint.
+  absl::StatusOr<std::string> TakeNow();
+
+  uint64_t taken() const;
+  uint64_t failed() const;
+
+ private:
+  void Run();
+  bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Prune();
+
+  Coordinator* const coordinator_;
+  const CheckpointerOptions options_;
+  mutable Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
+  Mutex taking_;  // one checkpoint at a time; before mutex_
+  std::thread thread_;
+};
+
+}  // namespace mu
