@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/time/clock.h"
+#include "common/base/check.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "tests/testing/matchers.h"
@@ -96,7 +97,8 @@ class CliTest : public ::testing::Test {
     options.output_file = output_file_;
     auto process = Subprocess::Start(options);
     EXPECT_THAT(process, IsOk());
-    return process.ok() ? *std::move(process) : nullptr;
+    MU_CHECK(process.ok());
+    return *std::move(process);
   }
   // Starts `train` of an endless job and returns when it trains.
   std::unique_ptr<Subprocess> StartTraining(std::vector<std::string> more = {}) {
@@ -122,13 +124,16 @@ class CliTest : public ::testing::Test {
     return text.ok() ? *text : "";
   }
 
+  // Where the coordinator of StartTraining listens.
+  std::string ListenAddress() const {
+    const std::string log = ReadFile(Path("run/logs/coordinator.log")).value_or("");
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(log, found, std::regex("listens at (\\S+)"))) << log;
+    return found.empty() ? "" : found[1].str();
+  }
   // Returns when the training that StartTraining started into "run" has made steps.
   void WaitForSteps() {
-    const auto log = ReadFile(Path("run/logs/coordinator.log"));
-    ASSERT_THAT(log, IsOk());
-    std::smatch found;
-    ASSERT_TRUE(std::regex_search(*log, found, std::regex("listens at (\\S+)")));
-    const std::string address = found[1];
+    const std::string address = ListenAddress();
     const std::string training_output = output_file_;
     EXPECT_TRUE(Eventually([&] {
       return Run({"status", address}) == 0 && Output().find("\nsteps: 0,") == std::string::npos;

@@ -1,0 +1,88 @@
+// A cluster whose daemons somebody else starts, and the examples on all that they run on.
+#include <gmock/gmock.h>
+
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+
+class ClusterTest : public testing::CliTest {
+ protected:
+  std::unique_ptr<Subprocess> StartProgram(const std::string& name, std::vector<std::string> args) {
+    SubprocessOptions options;
+    options.path = std::string(MUSTER_BINARY_DIR) + "/" + name;
+    options.args = std::move(args);
+    options.output_file = Path(name + ".out");
+    auto process = Subprocess::Start(options);
+    EXPECT_THAT(process, testing::IsOk());
+    return process.ok() ? *std::move(process) : nullptr;
+  }
+  std::string OutputOf(const std::string& name) const {
+    return ReadFile(Path(name + ".out")).value_or("");
+  }
+  // The port is free when it is asked for; daemons try again until somebody listens there.
+  std::vector<std::unique_ptr<Subprocess>> StartDaemons(const std::string& address, int workers,
+                                                        int ps) {
+    std::vector<std::unique_ptr<Subprocess>> daemons;
+    for (int i = 0; i < ps; ++i)
+      daemons.push_back(StartProgram("psserver", {"--coordinator=" + address}));
+    for (int i = 0; i < workers; ++i) {
+      daemons.push_back(
+          StartProgram("worker", {"--coordinator=" + address, "--cache_dir=" + Path("cache")}));
+    }
+    return daemons;
+  }
+  std::string FreeAddress();
+};
+
+// Bound and released: nobody else on this machine is given it soon.
+std::string ClusterTest::FreeAddress() {
+  auto training = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});
+  const std::string address = ListenAddress();
+  EXPECT_THAT(training->Kill(SIGKILL), testing::IsOk());
+  ExitOf(training.get());
+  ExpectNoDaemonLeft(Path("run"), 2);
+  return address;
+}
+
+TEST_F(ClusterTest, TrainsOnDaemonsThatRegister) {
+  const std::string address = FreeAddress();
+  auto training = Start({"train", Job(), "--listen=" + address, "--workers=2", "--ps=2",
+                         "--job_dir=" + Path("cluster")});
+  const auto daemons = StartDaemons(address, 2, 2);
+  EXPECT_EQ(ExitOf(training.get()), 0) << Output();
+  const auto report = Report(Path("cluster/report.json"));
+  EXPECT_EQ(report["samples"], 2000);
+  EXPECT_EQ(report["failures"].size(), 0u);
+}
+
+TEST_F(ClusterTest, DaemonsThatDoNotComeAreToldByNumber) {
+  EXPECT_EQ(Run({"train", Job(), "--listen=127.0.0.1:0", "--start_timeout=0.3",
+                 "--job_dir=" + Path("cluster")}),
+            4);
+  EXPECT_THAT(Output(), HasSubstr("error: "));
+  EXPECT_THAT(Output(), HasSubstr("2 "));
+}
+
+TEST_F(ClusterTest, ExamplesRunInProcessAndLocally) {
+  ASSERT_EQ(Run({"make-data", "criteo", "--rows=60000", "--out=" + Path("criteo")}), 0) << Output();
+  for (const char* where : {"in_process", "local"}) {
+    auto first = StartProgram("first_program", {where, Path("criteo/train-*.tsv.gz")});
+    EXPECT_EQ(ExitOf(first.get()), 0) << OutputOf("first_program");
+    EXPECT_THAT(OutputOf("first_program"), HasSubstr("200 steps, the last ten's mean loss 0."));
+    auto all = StartProgram("all_calls", {where});
+    EXPECT_EQ(ExitOf(all.get()), 0) << OutputOf("all_calls");
+  }
+}
+
+TEST_F(ClusterTest, ExamplesRunOnACluster) {
+  const std::string address = FreeAddress();
+  auto all = StartProgram("all_calls", {address});
+  const auto daemons = StartDaemons(address, 2, 2);
+  EXPECT_EQ(ExitOf(all.get()), 0) << OutputOf("all_calls");
+}
+
+}  // namespace
+}  // namespace mu
