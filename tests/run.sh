@@ -40,4 +40,5 @@ if [[ $preset == threadsafety ]]; then
   exit 0
 fi
 # Tests of real processes are marked to run alone; the rest runs in parallel.
-ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" ${label:+-L "$label"}
+# Long tests (minutes) run only when asked for: --label long.
+ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" -L "${label:-unit|cluster}"
