@@ -1,5 +1,5 @@
 // The rows of the synthetic click log: Criteo's shape, with click probabilities that are known. Row i depends on (seed, i)
-// alone. What the rows are is fixed by a reference in another language; docs/decisions.md says where.
+// alone. They are those of a reference in another language, whose checksum tests/coordinator/make_data holds.
 #pragma once
 
 #include <cstdint>
