@@ -2,14 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/cli/job_file.h"
-#include "coordinator/frontend/model_registry.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/frontend/model_registry.h"
 
 namespace mu {
 namespace {
@@ -52,6 +54,23 @@ void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto&
   }
 }
 
+// A model can be checked only once its keys are right, and only against data that this run reads.
+// What was found out about the machine is known already.
+void CheckModel(const std::string& path, const JobFile& file, JobUse use,
+                const ModelRegistry& models, const RunOptions& options,
+                const std::vector<std::string>& known, ProblemList* problems) {
+  muster::JobProto relevant = file.job;
+  if (use == JobUse::kEval || use == JobUse::kPredict) relevant.mutable_data()->clear_train();
+  if (use == JobUse::kPredict && relevant.data().has_predict())
+    relevant.mutable_data()->clear_eval();
+  for (const std::string& problem : CheckJob(relevant, models, options)) {
+    if (std::find(known.begin(), known.end(), problem) != known.end()) continue;
+    // Most begin with the key that they are about.
+    const std::string key = problem.substr(0, problem.find_first_of(": "));
+    problems->Add(file.places.Has(key) ? file.places.Find(key) : Place{path}, problem);
+  }
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
@@ -88,10 +107,9 @@ absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
 RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                   ProblemList* problems) {
   RunSetup setup;
-  setup.job =
-      LoadJobFile(cli.job_file, {.use = use, .overrides = cli.overrides, .models = models.Names()},
-                  problems)
-          .job;
+  const JobFile file = LoadJobFile(
+      cli.job_file, {.use = use, .overrides = cli.overrides, .models = models.Names()}, problems);
+  setup.job = file.job;
   RunOptions& options = setup.options;
   options.local = cli.local || cli.listen.empty();
   options.workers = cli.workers;
@@ -117,15 +135,14 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
     if (DirectoryExists(path))
       problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
   }
-  // A model can be checked only once its keys are right, and only against data that this run reads.
-  muster::JobProto relevant = setup.job;
-  if (use == JobUse::kEval || use == JobUse::kPredict) relevant.mutable_data()->clear_train();
-  const std::vector<std::string> found =
-      problems->empty() ? CheckJob(relevant, models, options) : CheckEnvironment(options);
-  for (const std::string& problem : found) problems->Add(Place{cli.job_file}, problem);
+  const bool sound = problems->empty();
+  const std::vector<std::string> machine = CheckEnvironment(options);
+  for (const std::string& problem : machine) problems->Add(Place{"command line"}, problem);
+  if (sound) CheckModel(cli.job_file, file, use, models, options, machine, problems);
   // To find out whether the directory can be made, it was made.
   if (new_directory && (use == JobUse::kCheck || !problems->empty())) {
-    if (::rmdir(options.job_dir.c_str()) == 0) ::rmdir(DirectoryOf(options.job_dir).c_str());
+    ::rmdir(options.job_dir.c_str());
+    if (DirectoryOf(options.job_dir) == Absolute(kRuns)) ::rmdir(kRuns);
   }
   return setup;
 }

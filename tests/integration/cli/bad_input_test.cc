@@ -25,7 +25,7 @@ TEST_F(BadInputTest, AllProblemsOfAJobFileAtOnce) {
       Output(),
       HasSubstr(job +
                 ":14:12: there is no key `epoch` under `training`; did you mean `epochs`?\n"));
-  EXPECT_THAT(Output(), HasSubstr("at least 1 worker"));
+  EXPECT_THAT(Output(), HasSubstr("command line: a cluster needs at least 1 worker"));
   EXPECT_EQ(Report(Path("report.json"))["status"], "failed");
 }
 
