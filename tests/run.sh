@@ -2,7 +2,7 @@
 # Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--no-install]
 #   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
 #   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
-#   --label REGEX     only tests with such a label: unit, cluster (real processes), long (minutes)
+#   --label REGEX     tests with such a label: unit, cluster (real processes), long (minutes); default unit|cluster
 # MUSTER_DATA names the folder of the real data sets (default ../shared/data, if it is there); without it the tests
 # that need them are skipped and say so.
 set -euo pipefail
