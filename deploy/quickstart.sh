@@ -36,6 +36,6 @@ import json, sys
 report = json.load(open(sys.argv[1]))
 print(f"""
 Trained on {report['samples']:,} samples in {report['train_seconds']:.1f} s: {report['samples_per_second']:,.0f} samples per second
-AUC {report['eval']['auc']:.4f} on {report['eval']['examples']:,} held-out rows (the oracle, who knows every row's probability: 0.8404)
+AUC {report['eval']['auc']:.4f} on {report['eval']['examples']:,} held-out rows (an oracle who knows every row's probability: 0.8404 on 50,000 of them)
 Report: {sys.argv[1]}""")
 PYTHON

@@ -46,17 +46,21 @@ RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const Model
   }
 }
 
+void WriteOneReport(const RunReport& report, const std::string& path, bool tell) {
+  if (const absl::Status status = WriteReport(report, path); !status.ok()) {
+    absl::FPrintF(stderr, "the report was not written: %s\n", std::string(status.message()));
+  } else if (tell) {
+    absl::PrintF("report: %s\n", path);
+  }
+}
+
 // To the run's directory always, and where --report says. An error of these is told but does not
 // undo the run.
 void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked) {
-  for (const std::string& path : {job_dir.empty() ? "" : JoinPath(job_dir, "report.json"), asked}) {
-    if (path.empty()) continue;
-    if (const absl::Status status = WriteReport(report, path); !status.ok()) {
-      absl::FPrintF(stderr, "the report was not written: %s\n", std::string(status.message()));
-    } else if (path == asked || asked.empty()) {
-      absl::PrintF("report: %s\n", path);
-    }
-  }
+  const std::string own = JoinPath(job_dir, "report.json");
+  const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
+  WriteOneReport(report, own, other == own);
+  if (other != own) WriteOneReport(report, other, true);
 }
 
 }  // namespace
@@ -83,7 +87,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
     report.error = problems.ToString();
     report.workers = cli.workers;
     report.ps = cli.ps;
-    if (!cli.report.empty()) WriteReports(report, "", cli.report);
+    if (!cli.report.empty()) WriteOneReport(report, cli.report, true);
     return kExitBadJob;
   }
 
