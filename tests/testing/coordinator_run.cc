@@ -41,7 +41,9 @@ std::string DataDirectory() {
   std::string path = named != nullptr ? named : "";
   if (path.empty()) path = "../shared/data";  // tests run at the project's root
   const auto absolute = AbsolutePath(path);
-  return absolute.ok() && GetFileInfo(*absolute).ok() ? *absolute : "";
+  if (!absolute.ok() || !GetFileInfo(*absolute).ok()) return "";
+  setenv("MUSTER_DATA", absolute->c_str(), 1);  // the job files that the program under test reads name it
+  return *absolute;
 }
 
 }  // namespace mu::testing
