@@ -121,6 +121,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   ValidateModel(job, use, &problems);
   ValidateOptimizer(job.optimizer(), &problems);
   ValidateTraining(job.training(), &problems);
+  ValidateRecovery(job, &problems);
   return problems;
 }
 
@@ -131,6 +132,10 @@ void FillJobDefaults(pb::JobProto* job) {
   if (!training->has_steps_per_function()) training->set_steps_per_function("auto");
   if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());
   if (training->functions_in_flight() == 0) training->set_functions_in_flight(2);
+  pb::CheckpointOptionsProto* checkpoint = job->mutable_checkpoint();
+  if (!checkpoint->has_every()) checkpoint->set_every("5m");
+  if (!checkpoint->has_keep()) checkpoint->set_keep(3);
+  if (!job->has_recovery()) job->set_recovery("all");
   pb::JobDataProto* data = job->mutable_data();
   for (pb::SourceProto* source : {data->has_train() ? data->mutable_train() : nullptr,
                                   data->has_eval() ? data->mutable_eval() : nullptr,

@@ -34,5 +34,6 @@ void FillJobDefaults(muster::JobProto* job);
 void ValidateSource(const muster::SourceProto& source, const std::string& key,
                     std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
+void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
 
 }  // namespace mu

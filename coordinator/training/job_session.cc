@@ -74,8 +74,19 @@ absl::Status JobSession::Train(RunReport* report) {
     }
   }
   // A server that is lost from now on is replaced, and goes back to the last checkpoint.
+  const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();
+  absl::Duration every = absl::Minutes(5);
+  if (checkpoint.every() == "never") {
+    every = absl::InfiniteDuration();
+  } else if (checkpoint.has_every() && !absl::ParseDuration(checkpoint.every(), &every)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint.every is '", checkpoint.every(), "'; use 30s, 5m, 1h or never"));
+  }
   checkpointer_ = std::make_unique<Checkpointer>(
       coordinator_.get(), CheckpointerOptions{.directory = options_.job_dir + "/checkpoints",
+                                              .every = every,
+                                              .every_steps = checkpoint.every_steps(),
+                                              .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
                                               .describe = [this](pb::CheckpointProto* manifest) {
                                                 manifest->set_steps(steps_);
                                                 manifest->set_samples(samples_);

@@ -43,7 +43,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"far_key", "seed: 1", "zzzzzzzzz: 1",
                 "job.yaml:2:1: there is no key `zzzzzzzzz` in a job; it may be one of: name, seed, "
                 "data, model, "
-                "optimizer, training, job_dir\n"},
+                "optimizer, training, job_dir, checkpoint, recovery\n"},
+        Mistake{"unknown_recovery", "seed: 1", "recovery: some",
+                "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every server back to the last "
+                "checkpoint, shard only the lost one\n"},
+        Mistake{"checkpoint_every", "seed: 1", "checkpoint: {every: soon}",
+                "job.yaml:2:21: `checkpoint.every` must be a time of at least 1s or never, not `soon`; write 30s, 5m or "
+                "1h\n"},
         Mistake{"unknown_model", "dlrm:", "dlmr:",
                 "job.yaml:9:3: there is no key `dlmr` under `model`; did you mean `dlrm`?\n"},
         Mistake{"text_for_number", "512,", "many,",
@@ -274,7 +280,7 @@ TEST(JobProblemsTest, WhatIsNotYaml) {
   EXPECT_EQ(ProblemsOf("- a\n"),
             "job.yaml:1:1: a job must be a map of keys, not a list; its keys are: name, seed, "
             "data, model, optimizer, "
-            "training, job_dir\n");
+            "training, job_dir, checkpoint, recovery\n");
   EXPECT_EQ(ProblemsOf("").substr(0, 57),
             "job.yaml:1:1: a job must be a map of keys, not nothing; i");
 }
