@@ -144,15 +144,31 @@ FunctionQueue::Position FunctionQueue::CheckpointPosition() const {
   Position position;
   position.next_id = next_id_;
   for (const auto& [id, function] : functions_) {
-    // What is not bound yet takes its records later, from the position of the data.
-    if (function.work.updates && function.bound) position.unfinished[id] = function;
+    if (function.work.updates) position.unfinished[id] = function;
   }
   return position;
 }
 
-void FunctionQueue::CheckpointCommitted(const Position& position) {
-  for (auto it = kept_.begin(); it != kept_.end() && it->first < position.next_id;) {
-    it = position.unfinished.contains(it->first) ? std::next(it) : kept_.erase(it);
+FunctionQueue::Position FunctionQueue::AfterCuts(const Position& begun) const {
+  Position position;
+  position.next_id = next_id_;
+  const auto add = [&](FunctionId id, const Function& function) {
+    const auto before = begun.unfinished.find(id);
+    if (before == begun.unfinished.end() && id < begun.next_id) return;  // had finished: whole in every cut
+    Function& copy = position.unfinished[id] = function;
+    // Only the results that had arrived at the beginning are known to be in every cut.
+    copy.next_step = before == begun.unfinished.end() ? 0 : before->second.next_step;
+  };
+  for (const auto& [id, function] : functions_) {
+    if (function.work.updates && function.bound) add(id, function);
+  }
+  for (const auto& [id, function] : kept_) add(id, function);
+  return position;
+}
+
+void FunctionQueue::CheckpointCommitted(const Position& begun) {
+  for (auto it = kept_.begin(); it != kept_.end() && it->first < begun.next_id;) {
+    it = begun.unfinished.contains(it->first) ? std::next(it) : kept_.erase(it);
   }
 }
 

@@ -88,14 +88,21 @@ class FunctionQueue {
   // Removes everything; returns what was removed. Runs under way are no longer current.
   std::vector<FunctionId> CancelAll();
 
-  // What a checkpoint that is begun now has to say: functions that its cuts may contain in part or not at all.
+  // Functions that the cuts of a checkpoint may contain in part or not at all; those that had finished before are whole
+  // in every cut.
   struct Position {
     FunctionId next_id;
     std::map<FunctionId, Function> unfinished;  // those that change state
   };
+  // A checkpoint is begun: every server takes its cut after this.
   Position CheckpointPosition() const;
-  // A checkpoint whose position this was is complete: what had finished by then need never run again.
-  void CheckpointCommitted(const Position& position);
+  // Every server has taken its cut. What was bound to batches meanwhile may be in some cuts and not in others, so it runs
+  // again with the same id and batches, as what was unfinished at the beginning does: this is the position that a
+  // coordinator resumes from, together with the data's position of this moment. Functions that are not bound are left
+  // out, no cut knows them and they take their records from the position of the data.
+  Position AfterCuts(const Position& begun) const;
+  // A checkpoint that was begun at this position is complete: what had finished by then need never run again.
+  void CheckpointCommitted(const Position& begun);
   struct RolledBack {
     uint64_t functions = 0;
     uint64_t steps = 0;    // whose results had arrived and that run again

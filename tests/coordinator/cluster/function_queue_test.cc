@@ -130,6 +130,49 @@ TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
   EXPECT_TRUE(queue.StepDone(open, again.run, 1)) << "the first new result";
 }
 
+// Servers take their cuts while functions run: what is bound after the position was taken may be in one cut and not in
+// another, so neither a committed checkpoint nor the position that a new coordinator resumes from may lose it.
+TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
+  uint32_t batch = 0;
+  FunctionQueue queue(1, [&](uint64_t, WorkerId, uint32_t steps) {
+    pb::BatchRangeProto range;
+    range.set_first_batch(batch);
+    range.set_batches(steps);
+    batch += steps;
+    return std::vector<pb::BatchRangeProto>{range};
+  });
+  queue.WorkerReady(WorkerId(0), 1);
+  const auto finish = [&](FunctionId id) {
+    const StartRun start = Dispatch(queue)[0];
+    EXPECT_EQ(start.function, id);
+    for (uint32_t s = start.first_step; s < start.steps; ++s) queue.StepDone(id, start.run, s);
+    EXPECT_EQ(queue.RunEnded(id, start.run), FunctionQueue::Ended::kCompleted);
+  };
+  const FunctionWork work{.steps = 2, .dataset = 1, .updates = true};
+  const FunctionId before = queue.Schedule(work);
+  finish(before);
+  const FunctionId waits = queue.Schedule(work);  // not bound when the checkpoint begins
+  const auto begun = queue.CheckpointPosition();
+  finish(waits);
+  const FunctionId later = queue.Schedule(work);
+  Dispatch(queue);
+  queue.Schedule(work);  // not bound when the cuts have been taken
+  const auto position = queue.AfterCuts(begun);
+  queue.CheckpointCommitted(begun);
+  EXPECT_EQ(queue.kept(), 1u) << "a cut may have been taken before it ran";
+  EXPECT_EQ(queue.low_water(), waits);
+
+  ASSERT_EQ(position.unfinished.size(), 2u);
+  EXPECT_EQ(position.unfinished.at(waits).batches[0].first_batch(), 2u);
+  EXPECT_EQ(position.unfinished.at(waits).next_step, 0u) << "results of after the cut";
+  EXPECT_EQ(position.unfinished.at(later).batches[0].first_batch(), 4u);
+  FunctionQueue next(1, NoData);
+  next.Resume(position);
+  next.WorkerReady(WorkerId(0), 1);
+  EXPECT_EQ(next.next_id(), queue.next_id()) << "ids that a cut may know are not given again";
+  EXPECT_EQ(Dispatch(next)[0].function, waits);
+}
+
 // Workers come and go, results are lost with them: every step's result is taken exactly once and everything finishes.
 TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
