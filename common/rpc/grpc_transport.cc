@@ -33,7 +33,7 @@ void LogOfGrpc(gpr_log_func_args* args) {
 // call and is never destroyed keeps the queue for as long as the process lives. The call is cancelled before it leaves.
 void KeepCallbackQueue() {
   auto* const stub = new grpc::GenericStub(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
-  static const grpc::GenericStub* volatile kept;  // reachable, so no leak; volatile, or it is optimised away
+  [[maybe_unused]] static const grpc::GenericStub* volatile kept;  // reachable, so no leak; volatile, or it is optimised away
   kept = stub;
   struct Call {
     grpc::ClientContext context;

@@ -10,6 +10,7 @@ class ModelRegistry;
 int RunJobCommand(const CliOptions& options, const ModelRegistry& models);  // train, eval, predict
 int RunCheckCommand(const CliOptions& options, const ModelRegistry& models);
 int RunStatusCommand(const CliOptions& options);
+int RunCheckpointsCommand(const CliOptions& options);
 int RunMakeDataCommand(const CliOptions& options);
 
 }  // namespace mu

@@ -116,6 +116,18 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->required()
       ->type_name("HOST:PORT");
 
+  CLI::App* checkpoints = app.add_subcommand("checkpoints", "looks at a run's checkpoints");
+  checkpoints
+      ->add_option("action", options.checkpoints_action,
+                   "list them, verify every file's size and CRC32C, or show what one holds")
+      ->required()
+      ->check(CLI::IsMember({"list", "verify", "show"}));
+  checkpoints
+      ->add_option("directory", options.checkpoint_directory,
+                   "a run's directory, its folder of checkpoints, or one (show: the newest)")
+      ->required()
+      ->type_name("DIR");
+
   if (const std::string wrong = WrongCommand(app, argc, argv); !wrong.empty()) {
     std::cerr << wrong << "\n";
     *exit_code = kExitBadJob;
@@ -132,7 +144,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   const std::pair<CLI::App*, CliOptions::Command> commands[] = {
       {train, CliOptions::kTrain},        {eval, CliOptions::kEval},
       {predict, CliOptions::kPredict},    {check, CliOptions::kCheck},
-      {make_data, CliOptions::kMakeData}, {status, CliOptions::kStatus}};
+      {make_data, CliOptions::kMakeData}, {status, CliOptions::kStatus},
+      {checkpoints, CliOptions::kCheckpoints}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;
   }

@@ -9,7 +9,7 @@
 namespace mu {
 
 struct CliOptions {
-  enum Command { kTrain, kEval, kPredict, kCheck, kMakeData, kStatus };
+  enum Command { kTrain, kEval, kPredict, kCheck, kMakeData, kStatus, kCheckpoints };
   Command command = kTrain;
 
   // train, eval, predict, check
@@ -38,6 +38,10 @@ struct CliOptions {
   uint32_t files = 0;  // 0: as many as suit the rows
 
   std::string address;  // status
+
+  // checkpoints
+  std::string checkpoints_action;  // list, verify, show
+  std::string checkpoint_directory;
 };
 
 // Nothing, with the exit code in `*exit_code`, if there is nothing to run: help was asked for

@@ -18,6 +18,8 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
       return RunCheckCommand(*options, models);
     case CliOptions::kStatus:
       return RunStatusCommand(*options);
+    case CliOptions::kCheckpoints:
+      return RunCheckpointsCommand(*options);
     case CliOptions::kMakeData:
       return RunMakeDataCommand(*options);
   }

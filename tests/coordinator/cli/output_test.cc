@@ -7,6 +7,7 @@
 
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "coordinator/cli/checkpoint_table.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
@@ -203,6 +204,61 @@ TEST(StatusTableTest, NamesEveryMember) {
   EXPECT_THAT(text, HasSubstr("steps: 1,200"));
   EXPECT_THAT(text, HasSubstr("worker 1     up         127.0.0.1:5001"));
   EXPECT_THAT(text, HasSubstr("psserver 0"));
+}
+
+CheckpointRow SomeCheckpoint() {
+  CheckpointRow row;
+  row.path = "/runs/a/checkpoints/ckpt-00000007";
+  row.manifest.set_format_version(1);
+  row.manifest.set_epoch(2);
+  row.manifest.set_steps(1200);
+  row.manifest.set_samples(614400);
+  for (const char* name : {"ps-0.safetensors", "ps-1.safetensors"}) {
+    auto* file = row.manifest.add_files();
+    file->set_name(name);
+    file->set_bytes(750'000'000);
+    file->set_crc32c(0xabc);
+  }
+  auto* table = row.manifest.add_tables();
+  table->set_name("items");
+  table->set_rows(100'000);
+  table->set_dim(16);
+  table->set_partitions(64);
+  table->mutable_optimizer()->mutable_adagrad();
+  auto* variable = row.manifest.add_variables();
+  variable->set_name("bias");
+  variable->set_dtype(muster::FLOAT32);
+  variable->mutable_shape()->add_dims(512);
+  auto* position = row.manifest.mutable_position();
+  position->set_next_function(40);
+  auto* function = position->add_functions();
+  function->set_bound(true);
+  function->set_steps(10);
+  function->set_next_step(4);
+  return row;
+}
+
+TEST(CheckpointTableTest, OneLineForEachWithWhatIsWrong) {
+  CheckpointRow bad = SomeCheckpoint();
+  bad.problem = "ps-1.safetensors is damaged";
+  const std::string text = CheckpointTable({SomeCheckpoint(), bad});
+  EXPECT_THAT(text, HasSubstr("ckpt-00000007    -                          1,200        614,400     1.5 GB      2      2  "
+                              "complete\n"));
+  EXPECT_THAT(text, HasSubstr("ps-1.safetensors is damaged\n"));
+}
+
+TEST(CheckpointTableTest, DescriptionSaysWhatIsInItAndWhereTheJobStood) {
+  const std::string text = CheckpointDescription(SomeCheckpoint());
+  EXPECT_THAT(text, HasSubstr("ps-0.safetensors           750.0 MB  crc32c 00000abc"));
+  EXPECT_THAT(text, HasSubstr("bias                     float32 [512], 1 partitions, no optimizer"));
+  EXPECT_THAT(text, HasSubstr("items                    100,000 rows of 16, 64 partitions, adagrad"));
+  EXPECT_THAT(text, HasSubstr("next function 40; 1 unfinished (1 begun) with 6 steps left"));
+}
+
+TEST(CheckpointTableTest, BytesInTheUnitThatFits) {
+  EXPECT_EQ(FormatBytes(999), "999 B");
+  EXPECT_EQ(FormatBytes(1000), "1.0 kB");
+  EXPECT_EQ(FormatBytes(1'500'000'000), "1.5 GB");
 }
 
 TEST(ExitCodeTest, FollowsKindAndDetailNotText) {

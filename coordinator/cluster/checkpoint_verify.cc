@@ -1,0 +1,55 @@
+#include "coordinator/cluster/checkpoint_verify.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/crc32c.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "common/env/unique_fd.h"
+
+namespace mu {
+namespace {
+
+constexpr size_t kChunk = size_t{1} << 20;
+
+absl::StatusOr<uint32_t> CrcOf(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return ErrnoToStatus(errno, "open", path);
+  std::vector<char> chunk(kChunk);
+  uint32_t crc = 0;
+  while (true) {
+    const ssize_t got = ::read(fd.get(), chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return ErrnoToStatus(errno, "read", path);
+    if (got == 0) return crc;
+    crc = ExtendCrc32c(crc, chunk.data(), static_cast<size_t>(got));
+  }
+}
+
+}  // namespace
+
+absl::Status VerifyCheckpoint(const std::string& directory, const pb::CheckpointProto& manifest) {
+  for (const pb::CheckpointFileProto& file : manifest.files()) {
+    const std::string path = JoinPath(directory, file.name());
+    MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
+    if (size != file.bytes()) {
+      return absl::DataLossError(
+          absl::StrCat(path, " has ", size, " bytes, its manifest says ", file.bytes(), "; use another checkpoint"));
+    }
+    MU_ASSIGN_OR_RETURN(const uint32_t crc, CrcOf(path));
+    if (crc != file.crc32c()) {
+      return absl::DataLossError(absl::StrFormat("%s is damaged: its CRC32C is %08x, its manifest says %08x; use "
+                                                 "another checkpoint",
+                                                 path, crc, file.crc32c()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu
