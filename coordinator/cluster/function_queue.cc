@@ -35,6 +35,12 @@ uint64_t FunctionQueue::WorkerLost(WorkerId worker) {
   return steps;
 }
 
+void FunctionQueue::StopRuns() {
+  for (auto& [id, function] : functions_) {
+    if (function.worker.has_value()) Requeue(function);
+  }
+}
+
 std::optional<WorkerId> FunctionQueue::PickWorker(uint64_t needs_version) const {
   std::optional<WorkerId> best;
   size_t best_in_flight = in_flight_;
@@ -56,6 +62,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
   std::vector<StartRun> starts;
   for (auto it = functions_.begin(); it != functions_.end() && queued_ > 0;) {
     Function& function = it->second;
+    if (function.work.assignment != nullptr) break;  // nothing overtakes it
     if (function.worker.has_value() || (only_started && function.attempts == 0)) {
       ++it;
       continue;
@@ -89,12 +96,20 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
   return starts;
 }
 
-bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step) {
+bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples, bool* current) {
   const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || it->second.next_step != step) return false;
-  ++it->second.next_step;
-  if (step < it->second.delivered) return false;
-  it->second.delivered = step + 1;
+  const bool taken =
+      it != functions_.end() && it->second.run == run && it->second.worker && it->second.next_step == step;
+  if (current != nullptr) *current = taken;
+  if (!taken) return false;
+  Function& function = it->second;
+  ++function.next_step;
+  if (step < function.delivered) return false;
+  function.delivered = step + 1;
+  if (function.work.updates) {
+    function.samples.resize(step);  // a function that was resumed has delivered the earlier ones elsewhere
+    function.samples.push_back(samples);
+  }
   return true;
 }
 
@@ -102,6 +117,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
   if (it->second.work.updates && it->second.steps > 0) {
     it->second.worker.reset();
     it->second.run = RunId();
+    it->second.finished = true;
     kept_.insert(std::move(*it));
   }
   functions_.erase(it);
@@ -133,74 +149,20 @@ bool FunctionQueue::Remove(FunctionId id, RunId run) {
 
 std::vector<FunctionId> FunctionQueue::CancelAll() {
   std::vector<FunctionId> removed;
-  for (const auto& [id, function] : functions_) removed.push_back(id);
+  for (auto& [id, function] : functions_) {
+    if (!function.finished) {
+      removed.push_back(id);
+      continue;
+    }
+    repeats_cancelled_ = true;
+    function.worker.reset();
+    function.run = RunId();
+    kept_.insert({id, std::move(function)});
+  }
   functions_.clear();
   queued_ = 0;
   for (auto& [id, worker] : workers_) worker.in_flight = 0;
   return removed;
-}
-
-FunctionQueue::Position FunctionQueue::CheckpointPosition() const {
-  Position position;
-  position.next_id = next_id_;
-  for (const auto& [id, function] : functions_) {
-    if (function.work.updates) position.unfinished[id] = function;
-  }
-  return position;
-}
-
-FunctionQueue::Position FunctionQueue::AfterCuts(const Position& begun) const {
-  Position position;
-  position.next_id = next_id_;
-  const auto add = [&](FunctionId id, const Function& function) {
-    const auto before = begun.unfinished.find(id);
-    if (before == begun.unfinished.end() && id < begun.next_id) return;  // had finished: whole in every cut
-    Function& copy = position.unfinished[id] = function;
-    // Only the results that had arrived at the beginning are known to be in every cut.
-    copy.next_step = before == begun.unfinished.end() ? 0 : before->second.next_step;
-  };
-  for (const auto& [id, function] : functions_) {
-    if (function.work.updates && function.bound) add(id, function);
-  }
-  for (const auto& [id, function] : kept_) add(id, function);
-  return position;
-}
-
-void FunctionQueue::CheckpointCommitted(const Position& begun) {
-  for (auto it = kept_.begin(); it != kept_.end() && it->first < begun.next_id;) {
-    it = begun.unfinished.contains(it->first) ? std::next(it) : kept_.erase(it);
-  }
-}
-
-FunctionQueue::RolledBack FunctionQueue::RollBack() {
-  RolledBack result;
-  for (auto& [id, function] : functions_) {
-    if (function.worker.has_value()) Requeue(function);
-    if (!function.work.updates) continue;
-    result.functions += function.next_step > 0 ? 1 : 0;
-    result.steps += function.next_step;
-    function.next_step = 0;
-  }
-  for (auto& [id, function] : kept_) {
-    ++result.functions;
-    result.steps += function.next_step;
-    function.next_step = 0;
-    ++queued_;
-    functions_.insert({id, std::move(function)});
-  }
-  kept_.clear();
-  return result;
-}
-
-void FunctionQueue::Resume(const Position& position) {
-  next_id_ = std::max(next_id_, position.next_id);
-  for (const auto& [id, function] : position.unfinished) {
-    Function& copy = functions_[id] = function;
-    copy.worker.reset();
-    copy.run = RunId();
-    copy.next_step = 0;
-    ++queued_;
-  }
 }
 
 FunctionId FunctionQueue::low_water() const {

@@ -4,19 +4,22 @@
 // A function is bound to its batches when it is dispatched for the first time and keeps them for good; when its worker is
 // lost it goes back to the queue in its old place and resumes, anywhere, at the first step whose result has not arrived.
 //
-// Functions that change state are kept after they have finished, until a checkpoint covers them: when the servers go back
-// to a checkpoint (RollBack), all that it does not cover run again from their first step, with the same ids and batches;
-// each server ignores the steps that its state contains. Results are delivered once, however often a step runs.
+// Functions that change state are kept after they have finished, as long as one of the newest restore points (committed
+// checkpoints, the initial values) does not contain them: when the servers go back to a point (RollBack), all that it
+// lacks run again, with the same ids and batches; each server ignores the steps that its state contains. Results are
+// delivered once, however often a step runs. An assignment that was made between functions keeps its place among them.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "coordinator/cluster/checkpoint_number.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
 
@@ -25,6 +28,12 @@ namespace mu {
 // One attempt to run a function on a worker; results of an attempt that is no longer the current one are ignored.
 using RunId = StrongId<struct RunIdTag, uint64_t>;
 
+// A value given to a whole variable.
+struct Assignment {
+  std::string variable;
+  pb::TensorProto value;
+};
+
 struct FunctionWork {
   Fingerprint fingerprint;
   uint32_t steps = 1;
@@ -32,6 +41,7 @@ struct FunctionWork {
   uint64_t needs_version = 0;  // of the catalog that a worker must have installed
   bool updates = false;        // it changes variables or tables: it is repeated after a RollBack
   std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
+  std::shared_ptr<const Assignment> assignment;  // not null: this is no function
 };
 
 struct StartRun {
@@ -57,10 +67,13 @@ class FunctionQueue {
     std::optional<WorkerId> worker;  // where it runs
     RunId run;
     uint32_t attempts = 0;
+    bool finished = false;          // once, at least: this is a repeat
+    std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
   };
 
-  FunctionQueue(int in_flight_per_worker, Binder binder)
-      : in_flight_(in_flight_per_worker), binder_(std::move(binder)) {}
+  // `points`: to how many of the newest restore points it can roll back.
+  FunctionQueue(int in_flight_per_worker, Binder binder, size_t points = 2)
+      : in_flight_(in_flight_per_worker), binder_(std::move(binder)), most_points_(points) {}
 
   FunctionId Schedule(FunctionWork work);
   // The worker has installed everything up to `version`; also when it grows.
@@ -76,8 +89,9 @@ class FunctionQueue {
   // Nothing runs and nothing has run in part: the servers' state is that of whole functions.
   bool Quiescent() const;
 
-  // True if the result is to be delivered; false for one of an older run, or one that was delivered before.
-  bool StepDone(FunctionId function, RunId run, uint32_t step);
+  // True if the result is to be delivered; false for one of an older run, or one that was delivered before. `*current`
+  // (not null): whether it is of the current run.
+  bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0, bool* current = nullptr);
 
   enum class Ended { kCompleted, kRequeued, kIgnored };
   // The stream of a run has ended. Completed if every step has its result, else the function is requeued.
@@ -85,33 +99,47 @@ class FunctionQueue {
 
   // Removes a function that failed; false if the run is not the current one.
   bool Remove(FunctionId function, RunId run);
-  // Removes everything; returns what was removed. Runs under way are no longer current.
+  // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are not what somebody
+  // waits for: their functions are kept again.
   std::vector<FunctionId> CancelAll();
+  // CancelAll has ended repeats: the servers lack what they ought to hold until the next RollBack.
+  bool repeats_cancelled() const { return repeats_cancelled_; }
+  // Every run goes back to the queue, at its first step without a result.
+  void StopRuns();
 
-  // Functions that the cuts of a checkpoint may contain in part or not at all; those that had finished before are whole
-  // in every cut.
+  // An assignment has been made, after everything that was scheduled before it. Repeats keep this order.
+  FunctionId Assigned(std::shared_ptr<const Assignment> assignment);
+  // The assignment that has to be repeated now: everything before it has finished, nothing after it has begun.
+  std::optional<FunctionId> NextAssignment() const;
+  void AssignmentDone(FunctionId id);
+  bool HasAssignments() const;  // that have to be repeated, now or later
+
+  // What the cuts of a checkpoint may contain in part or not at all; what had finished before is whole in every cut.
   struct Position {
     FunctionId next_id;
     std::map<FunctionId, Function> unfinished;  // those that change state
   };
   // A checkpoint is begun: every server takes its cut after this.
   Position CheckpointPosition() const;
-  // Every server has taken its cut. What was bound to batches meanwhile may be in some cuts and not in others, so it runs
-  // again with the same id and batches, as what was unfinished at the beginning does: this is the position that a
-  // coordinator resumes from, together with the data's position of this moment. Functions that are not bound are left
-  // out, no cut knows them and they take their records from the position of the data.
+  // Every server has taken its cut. What was scheduled or bound meanwhile may be in some cuts and not in others, so it
+  // runs again with the same id and batches: this is the position that a coordinator resumes from, together with the
+  // data's position of this moment.
   Position AfterCuts(const Position& begun) const;
-  // A checkpoint that was begun at this position is complete: what had finished by then need never run again.
-  void CheckpointCommitted(const Position& begun);
+  // The checkpoint that was begun at this position is complete.
+  void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
+  // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point now.
+  void StartFrom(CheckpointNumber point);
   struct RolledBack {
     uint64_t functions = 0;
     uint64_t steps = 0;    // whose results had arrived and that run again
+    uint64_t samples = 0;  // in these
   };
-  // The servers go back to the last committed checkpoint, or to the beginning: everything that changes state and is not
-  // covered runs again. Runs under way are no longer current.
-  RolledBack RollBack();
+  // The servers go back to this point, one of points(): everything that changes state and that it lacks runs again. Runs
+  // under way are no longer current. Newer points are forgotten.
+  RolledBack RollBack(CheckpointNumber point);
   // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet.
-  void Resume(const Position& position);
+  void Resume(CheckpointNumber point, const Position& position);
+  std::vector<CheckpointNumber> points() const;  // oldest first
 
   // Every function below it has finished and will not be repeated.
   FunctionId low_water() const;
@@ -121,6 +149,10 @@ class FunctionQueue {
   size_t running() const { return functions_.size() - queued_; }
   size_t unfinished() const { return functions_.size(); }
   size_t kept() const { return kept_.size(); }
+  // Functions that have finished since the newest point.
+  size_t uncovered() const;
+  // Steps and samples that were delivered but that run again: the totals say more than the servers' state holds.
+  RolledBack Repeating() const;
   size_t InFlight(WorkerId worker) const;
 
  private:
@@ -128,16 +160,29 @@ class FunctionQueue {
     uint64_t version = 0;
     size_t in_flight = 0;
   };
+  // What has to run again after a restore to a point.
+  struct Point {
+    FunctionId next_id{1};
+    std::map<FunctionId, uint32_t> unfinished;  // the first step whose result had not arrived
+    // The first step to run again; nullopt: the point contains all of the function.
+    std::optional<uint32_t> FirstStep(FunctionId id) const;
+  };
+  static Point PointOf(const Position& position);
+  static void Rewind(Function& function, uint32_t to, RolledBack* result);
+  void ForgetCovered();
   void Requeue(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
   std::optional<WorkerId> PickWorker(uint64_t needs_version) const;
 
   const size_t in_flight_;
   const Binder binder_;
+  const size_t most_points_;
   FunctionId next_id_{1};
   RunId next_run_{1};
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
-  std::map<FunctionId, Function> kept_;       // finished since the last checkpoint's position
+  std::map<FunctionId, Function> kept_;       // finished, and not in every point
+  std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
+  bool repeats_cancelled_ = false;
   size_t queued_ = 0;
   std::map<WorkerId, Worker> workers_;
   uint64_t least_version_ = 0;

@@ -18,12 +18,12 @@ FunctionQueue::Position Runtime::CheckpointPosition() {
 
 void Runtime::CheckpointCommitted(const FunctionQueue::Position& position) {
   MutexLock lock(&mutex_);
-  queue_.CheckpointCommitted(position);
+  queue_.CheckpointCommitted(queue_.points().back().Next(), position);
 }
 
 size_t Runtime::uncovered_functions() const {
   MutexLock lock(&mutex_);
-  return queue_.kept();
+  return queue_.uncovered();
 }
 
 absl::Status Runtime::HoldFunctions(uint64_t* token) {
@@ -63,7 +63,7 @@ void Runtime::ServerLost(const Member& member, const std::string& kind, const st
   if (recover_ != nullptr) {
     if (!recovering_) {
       recovering_ = true;
-      const FunctionQueue::RolledBack back = queue_.RollBack();
+      const FunctionQueue::RolledBack back = queue_.RollBack(queue_.points().back());
       stats_.failures.back().steps_repeated = back.steps;
       MU_LOG(WARN, "server {} is lost: {} steps of {} functions since the last checkpoint will run again",
              member.index, back.steps, back.functions);

@@ -12,6 +12,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
+constexpr CheckpointNumber kOne{1}, kTwo{2};
+
 std::vector<pb::BatchRangeProto> NoData(uint64_t, WorkerId, uint32_t) { return {}; }
 
 std::vector<StartRun> Dispatch(FunctionQueue& queue) {
@@ -108,13 +110,14 @@ TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
   const FunctionId reads = queue.Schedule({.steps = 1});
   run(after, 3);
   run(reads, 1);
-  queue.CheckpointCommitted(position);
+  queue.CheckpointCommitted(kOne, position);
+  queue.CheckpointCommitted(kTwo, position);
   EXPECT_EQ(queue.low_water(), after);
   const FunctionId open = queue.Schedule({.steps = 4, .updates = true});
   const StartRun start = Dispatch(queue)[0];
   EXPECT_TRUE(queue.StepDone(open, start.run, 0));
 
-  const auto back = queue.RollBack();
+  const auto back = queue.RollBack(kTwo);
   EXPECT_EQ(back.functions, 2u);
   EXPECT_EQ(back.steps, 4u);
   EXPECT_FALSE(queue.StepDone(open, start.run, 1)) << "a run from before";
@@ -156,18 +159,20 @@ TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
   finish(waits);
   const FunctionId later = queue.Schedule(work);
   Dispatch(queue);
-  queue.Schedule(work);  // not bound when the cuts have been taken
+  const FunctionId unbound = queue.Schedule(work);  // when the cuts have been taken
   const auto position = queue.AfterCuts(begun);
-  queue.CheckpointCommitted(begun);
+  queue.CheckpointCommitted(kOne, begun);
+  queue.CheckpointCommitted(kTwo, begun);
   EXPECT_EQ(queue.kept(), 1u) << "a cut may have been taken before it ran";
   EXPECT_EQ(queue.low_water(), waits);
 
-  ASSERT_EQ(position.unfinished.size(), 2u);
+  ASSERT_EQ(position.unfinished.size(), 3u);
+  EXPECT_FALSE(position.unfinished.at(unbound).bound);
   EXPECT_EQ(position.unfinished.at(waits).batches[0].first_batch(), 2u);
   EXPECT_EQ(position.unfinished.at(waits).next_step, 0u) << "results of after the cut";
   EXPECT_EQ(position.unfinished.at(later).batches[0].first_batch(), 4u);
   FunctionQueue next(1, NoData);
-  next.Resume(position);
+  next.Resume(kTwo, position);
   next.WorkerReady(WorkerId(0), 1);
   EXPECT_EQ(next.next_id(), queue.next_id()) << "ids that a cut may know are not given again";
   EXPECT_EQ(Dispatch(next)[0].function, waits);
