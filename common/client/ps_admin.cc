@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/client/membership.h"
 
 namespace mu {
 namespace {
@@ -72,6 +73,7 @@ absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(const pb::Req
                                                                    const std::string& directory,
                                                                    const std::string& prefix) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  const uint64_t attempt = RandomIdentity();
   MU_ASSIGN_OR_RETURN(
       std::vector<pb::SaveReply> replies,
       CallAll<pb::SaveReply>(*view, WithTimeout(client_->policy(), file_timeout_), "Save", [&](size_t s) {
@@ -79,6 +81,7 @@ absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(const pb::Req
         *request.mutable_context() = context;
         request.set_directory(directory);
         request.set_file(absl::StrCat(prefix, "-", view->routing->servers()[s].index(), ".safetensors"));
+        request.set_attempt(attempt);
         return request.SerializeAsString();
       }));
   std::vector<pb::CheckpointFileProto> files;

@@ -1,26 +1,16 @@
 // The memory of applied pushes: it makes a push happen once (DESIGN section 4).
 //
-// A push is (function, step, part). Functions below the low-water mark are finished: what was remembered of them is
-// forgotten and their pushes are refused. Steps mostly arrive in order, so a function costs a few words, not a word per
-// step. Pure: no lock, clock or thread; the caller guards it and keeps those who wait for a push in progress.
+// Functions below the low-water mark are finished: what was remembered of them is forgotten and their pushes are
+// refused. Pure: no lock, clock or thread; the caller guards it and keeps those who wait for a push in progress.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <set>
-#include <tuple>
-#include <utility>
-#include <vector>
+
+#include "psserver/store/applied_steps.h"
 
 namespace mu {
-
-struct PushId {
-  uint64_t function = 0;
-  uint32_t step = 0;
-  uint32_t part = 0;
-  friend auto operator<=>(const PushId&, const PushId&) = default;
-};
 
 class Ledger {
  public:
@@ -46,25 +36,16 @@ class Ledger {
   bool InProgressBelow(uint64_t function) const;
   bool idle() const { return in_progress_.empty(); }
 
-  uint64_t remembered_steps() const { return remembered_steps_; }
-  size_t entries() const { return entries_; }
+  const AppliedSteps& applied() const { return applied_; }
+  uint64_t remembered_steps() const { return applied_.steps(); }
+  size_t entries() const { return applied_.entries(); }
   // All but what is in progress.
   void Clear();
 
  private:
-  // Steps 0 .. below-1, and those in `above`.
-  struct Steps {
-    uint32_t below = 0;
-    std::set<uint32_t> above;
-    size_t size() const { return below + above.size(); }
-  };
-  using FunctionPart = std::pair<uint64_t, uint32_t>;
-
   const size_t most_;
   uint64_t low_water_ = 0;
-  size_t entries_ = 0;
-  uint64_t remembered_steps_ = 0;
-  std::map<FunctionPart, Steps> applied_;
+  AppliedSteps applied_;
   std::set<PushId> in_progress_;
 };
 
