@@ -95,6 +95,11 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
                    "the predictions (default: predictions.csv in the run's directory)")
       ->type_name("FILE.csv");
 
+  train
+      ->add_option("--chaos", options.chaos,
+                   "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
+      ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
+
   CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
   make_data->add_option("kind", options.data_kind, "what to make")
       ->required()

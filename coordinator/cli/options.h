@@ -27,6 +27,7 @@ struct CliOptions {
   std::string binary_dir;
   std::string checkpoint;
   std::string out;  // predict: the CSV; make-data: the folder
+  std::string chaos;  // train: faults on demand
   bool verbose = false;
 
   // make-data

@@ -12,6 +12,7 @@
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/launch/chaos_plan.h"
 
 namespace mu {
 namespace {
@@ -51,6 +52,17 @@ void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto&
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
                   named ? "name a checkpoint, or the folder of a run that has one"
                         : "train first, or name a checkpoint");
+  }
+}
+
+void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* problems) {
+  if (cli.chaos.empty()) return;
+  options->chaos = cli.chaos;
+  if (!options->local) {
+    problems->Add(Place{"--chaos"}, "works on the daemons of this machine only", "use it with --local");
+  }
+  if (const auto plan = ChaosPlan::Parse(cli.chaos); !plan.ok()) {
+    problems->Add(Place{"--chaos"}, std::string(plan.status().message()), "");
   }
 }
 
@@ -122,6 +134,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   options.trace_file = cli.trace;
+  SettleChaos(cli, &options, problems);
   const bool new_directory = !FileExists(options.job_dir);
   SettleCheckpoint(cli, use, setup.job, &options, problems);
   if (use == JobUse::kPredict) {

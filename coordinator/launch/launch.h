@@ -28,6 +28,7 @@ struct ClusterOptions {
   bool insecure = false;        // Connect: listen off loopback without TLS
   std::string binary_dir = "";  // Local: where `worker` and `psserver` are; default: beside this program
   bool restart_workers = true;  // Local: a worker that ends is started again
+  std::string chaos = "";       // Local: faults on demand, see chaos_plan.h
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration member_timeout = absl::Seconds(10);  // silence after which a daemon counts as lost

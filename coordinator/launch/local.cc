@@ -7,6 +7,7 @@
 #include "common/client/daemon.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "coordinator/launch/chaos.h"
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/local_daemons.h"
@@ -22,9 +23,27 @@ std::string FolderOfThisProgram() {
   return program.substr(0, program.rfind('/'));
 }
 
+// What a local coordinator owns beside itself. The chaos ends first: it looks at the processes.
+struct LocalEnvironment {
+  std::unique_ptr<LocalDaemons> processes;
+  std::unique_ptr<Chaos> chaos;
+};
+
+std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons) {
+  std::vector<Chaos::Target> targets;
+  for (const auto& process : daemons.Processes()) {
+    targets.push_back({process.name, process.pid, process.name.rfind("worker", 0) == 0});
+  }
+  return targets;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
+  std::optional<ChaosPlan> chaos;
+  if (!options.chaos.empty()) {
+    MU_ASSIGN_OR_RETURN(chaos, ChaosPlan::Parse(options.chaos));
+  }
   if (options.job_dir.empty()) {
     options.job_dir = absl::StrCat(
         "runs/", options.name, "-", absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()), "-", getpid());
@@ -49,10 +68,13 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
     detail.set_kind(pb::ERROR_MACHINE);
     runtime->Fail(WithDetail(std::move(error), detail));
   };
-  MU_ASSIGN_OR_RETURN(std::shared_ptr<LocalDaemons> processes, LocalDaemons::Start(std::move(daemons)));
+  const auto environment = std::make_shared<LocalEnvironment>();
+  MU_ASSIGN_OR_RETURN(environment->processes, LocalDaemons::Start(std::move(daemons)));
+  const LocalDaemons* const processes = environment->processes.get();
   for (const auto& process : processes->Processes()) MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
-  coordinator->OwnEnvironment(std::move(processes));
+  coordinator->OwnEnvironment(environment);
   MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
+  if (chaos) environment->chaos = std::make_unique<Chaos>(*std::move(chaos), [processes] { return TargetsOf(*processes); });
   return coordinator;
 }
 

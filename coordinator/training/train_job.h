@@ -41,6 +41,7 @@ struct RunOptions {
   bool insecure = false;   // listen off loopback without TLS
   absl::Duration start_timeout = absl::Seconds(60);  // for all daemons to register
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict: the job_dir's newest)
+  std::string chaos;       // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
   std::string trace_file;  // Chrome trace of all processes
   std::string predict_out;  // CSV of predictions
   std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run

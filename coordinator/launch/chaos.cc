@@ -1,0 +1,77 @@
+#include "coordinator/launch/chaos.h"
+
+#include <signal.h>
+
+#include <algorithm>
+
+#include "absl/time/clock.h"
+#include "common/obs/log.h"
+
+namespace mu {
+
+Chaos::Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets)
+    : targets_(std::move(targets)), begin_(absl::Now()) {
+  thread_ = std::thread([this, plan = std::move(plan)] { Run(plan); });
+}
+
+Chaos::~Chaos() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    changed_.SignalAll();
+  }
+  thread_.join();
+  for (const auto& [at, target] : hanging_) ::kill(target.pid, SIGCONT);
+}
+
+void Chaos::Run(ChaosPlan plan) {
+  while (const auto event = plan.Next()) {
+    if (!WaitUntil(begin_ + event->at)) return;
+    Do(*event);
+  }
+  WaitUntil(absl::InfiniteFuture());
+}
+
+bool Chaos::WaitUntil(absl::Time at) {
+  while (true) {
+    const absl::Time wake = hanging_.empty() ? at : std::min(at, hanging_.begin()->first);
+    {
+      MutexLock lock(&mutex_);
+      while (!stopping_ && absl::Now() < wake) changed_.WaitFor(&mutex_, wake - absl::Now());
+      if (stopping_) return false;
+    }
+    if (absl::Now() >= at) return true;
+    const Target target = hanging_.begin()->second;
+    hanging_.erase(hanging_.begin());
+    MU_LOG(INFO, "chaos: {} (pid {}) wakes up", target.name, target.pid);
+    ::kill(target.pid, SIGCONT);
+  }
+}
+
+void Chaos::Do(const ChaosEvent& event) {
+  std::vector<Target> candidates;
+  for (Target& target : targets_()) {
+    const bool hangs = std::any_of(hanging_.begin(), hanging_.end(),
+                                   [&](const auto& other) { return other.second.pid == target.pid; });
+    if (target.worker == event.worker && target.pid > 0 && !hangs) candidates.push_back(std::move(target));
+  }
+  if (candidates.empty()) return;  // none is up: there is nothing to break
+  const Target& target = candidates[event.choice % candidates.size()];
+  switch (event.action) {
+    case ChaosEvent::kKill:
+      MU_LOG(INFO, "chaos: kills {} (pid {})", target.name, target.pid);
+      ::kill(target.pid, SIGKILL);
+      return;
+    case ChaosEvent::kDrain:
+      MU_LOG(INFO, "chaos: SIGTERM to {} (pid {})", target.name, target.pid);
+      ::kill(target.pid, SIGTERM);
+      return;
+    case ChaosEvent::kHang:
+      MU_LOG(INFO, "chaos: stops {} (pid {}) for {}", target.name, target.pid, event.duration);
+      ::kill(target.pid, SIGSTOP);
+      hanging_.emplace(absl::Now() + event.duration, target);
+      return;
+  }
+}
+
+}  // namespace mu
