@@ -95,21 +95,23 @@ void MemoryNetwork::Unbind(const std::string& address) {
   servers_.erase(it);
 }
 
+uint64_t MemoryNetwork::EndAfter(const std::shared_ptr<MemoryCall>& call, absl::Duration timeout) {
+  if (timeout == absl::InfiniteDuration()) return 0;
+  return TimerQueue::Process().CallAfter(timeout, [weak = std::weak_ptr<MemoryCall>(call), timeout] {
+    const std::shared_ptr<MemoryCall> late = weak.lock();
+    if (late == nullptr) return;
+    late->EndFromClient(absl::DeadlineExceededError(absl::StrCat(
+        late->method(), " at ", late->address(), " did not answer within ", absl::FormatDuration(timeout))));
+  });
+}
+
 void MemoryNetwork::Start(std::shared_ptr<MemoryCall> call, Buffer request, absl::Duration timeout) {
-  uint64_t timer = 0;
-  if (timeout != absl::InfiniteDuration()) {
-    timer = TimerQueue::Process().CallAfter(timeout, [weak = std::weak_ptr<MemoryCall>(call), timeout] {
-      const std::shared_ptr<MemoryCall> late = weak.lock();
-      if (late == nullptr) return;
-      late->EndFromClient(absl::DeadlineExceededError(absl::StrCat(
-          late->method(), " at ", late->address(), " did not answer within ", absl::FormatDuration(timeout))));
-    });
-  }
   bool closed;
   {
+    // One step: the timer may go off at once, and the end of the call takes it out of active_.
     MutexLock lock(&mutex_);
     closed = closed_;
-    active_.emplace(call.get(), Active{call, timer});
+    active_.emplace(call.get(), Active{call, EndAfter(call, timeout)});
   }
   if (closed) return call->EndFromClient(absl::CancelledError("the transport is gone"));
   threads_.Post([self = shared_from_this(), call = std::move(call), request = std::move(request)]() mutable {

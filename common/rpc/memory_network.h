@@ -60,6 +60,8 @@ class MemoryNetwork final : public std::enable_shared_from_this<MemoryNetwork> {
     std::shared_ptr<MemoryCall> call;
     uint64_t timer;  // 0: none
   };
+  // Returns the timer; 0: none.
+  static uint64_t EndAfter(const std::shared_ptr<MemoryCall>& call, absl::Duration timeout);
   void CancelIf(const Channel* channel, const char* why);
 
   Mutex mutex_;

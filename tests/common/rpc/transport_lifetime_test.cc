@@ -191,5 +191,25 @@ TEST_P(TransportTest, EveryCallEndsOnceWhileServersComeAndGo) {
   EXPECT_EQ(started, ended);
 }
 
+// A deadline may pass while its call is still being started.
+TEST_P(TransportTest, ACallWhoseTimeIsUpAtOnceEndsOnce) {
+  const auto server = Listen(EchoMethods());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      const auto channel = transport_->Connect(server->address());
+      for (int i = 0; i < 300; ++i) {
+        UnaryResult result;
+        channel->Unary("/test/Echo", Text("x"), {.timeout = absl::Nanoseconds(1)}, result.Callback());
+        result.ended.Wait();
+        EXPECT_EQ(result.calls, 1);
+        if (result.status.ok()) continue;
+        EXPECT_THAT(result.status, testing::HasCode(absl::StatusCode::kDeadlineExceeded));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 }  // namespace mu
