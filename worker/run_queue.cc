@@ -1,9 +1,11 @@
 #include "worker/run_queue.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/env/clock.h"
 
 namespace mu {
 namespace {
@@ -12,10 +14,15 @@ absl::Status Cancelled(uint64_t function) {
   return absl::CancelledError(absl::StrCat("function ", function, " was cancelled"));
 }
 
+// More than a worker ever has in flight.
+constexpr size_t kRemembered = 1024;
+
 }  // namespace
 
-RunQueue::RunQueue(std::function<void(FunctionRun&)> execute)
-    : execute_(std::move(execute)), thread_([this] { Loop(); }) {}
+RunQueue::RunQueue(std::function<void(FunctionRun&)> execute, absl::Duration patience)
+    : execute_(std::move(execute)),
+      patience_ns_(absl::ToInt64Nanoseconds(patience)),
+      thread_([this] { Loop(); }) {}
 
 RunQueue::~RunQueue() { Shutdown(); }
 
@@ -23,16 +30,40 @@ void RunQueue::Add(std::shared_ptr<FunctionRun> run) {
   absl::Status refusal;
   {
     MutexLock lock(&mutex_);
+    const uint64_t order = run->request().run();
+    NoteArrival(order);
     if (!refusal_.ok()) {
       refusal = refusal_;
     } else if (run->id() < cancelled_below_) {
       refusal = Cancelled(run->id());
     } else {
-      queue_.push_back({next_arrival_++, run});
-      changed_.SignalAll();
+      auto place = queue_.end();
+      while (order != 0 && place != queue_.begin() && std::prev(place)->run->request().run() > order) --place;
+      queue_.insert(place, {next_arrival_++, run, Clock::Real()->Now() + patience_ns_});
     }
   }
   if (!refusal.ok()) run->call()->Finish(refusal);
+}
+
+void RunQueue::Refused(uint64_t run) {
+  MutexLock lock(&mutex_);
+  NoteArrival(run);
+}
+
+void RunQueue::NoteArrival(uint64_t run) {
+  if (run != 0) arrived_.insert(run);
+  if (arrived_.size() > kRemembered) arrived_.erase(arrived_.begin());
+  changed_.SignalAll();
+}
+
+bool RunQueue::FirstIsDue(absl::Duration* wait) const {
+  *wait = absl::InfiniteDuration();
+  if (queue_.empty()) return false;
+  const Entry& first = queue_.front();
+  const uint64_t after = first.run->request().after();
+  if (after == 0 || arrived_.contains(after)) return true;
+  *wait = absl::Nanoseconds(first.patient_until_ns - Clock::Real()->Now());
+  return *wait <= absl::ZeroDuration();
 }
 
 void RunQueue::CancelBelow(uint64_t below, std::function<void()> done) {
@@ -55,6 +86,7 @@ void RunQueue::Reset(const absl::Status& why) {
   {
     MutexLock lock(&mutex_);
     cancelled_below_ = 0;
+    arrived_.clear();
   }
   StopIf([](const FunctionRun&) { return true; }, why);
 }
@@ -130,7 +162,14 @@ void RunQueue::Loop() {
     std::shared_ptr<FunctionRun> run;
     {
       MutexLock lock(&mutex_);
-      while (queue_.empty() && !shutdown_) changed_.Wait(&mutex_);
+      absl::Duration wait;
+      while (!FirstIsDue(&wait) && !shutdown_) {
+        if (wait == absl::InfiniteDuration()) {
+          changed_.Wait(&mutex_);
+        } else {
+          changed_.WaitFor(&mutex_, wait);
+        }
+      }
       if (queue_.empty()) return;
       running_ = std::move(queue_.front());
       queue_.pop_front();

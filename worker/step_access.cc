@@ -8,6 +8,7 @@ void StepAccess::Begin(FunctionRun* run, uint32_t step, bool read_only) {
   run_ = run;
   step_ = step;
   read_only_ = read_only;
+  pushed_ = false;
   const auto route = route_->snapshot();
   generation_ = route.generation;
   if (client_ != route.client) {
@@ -23,7 +24,9 @@ absl::Status StepAccess::Pull(absl::Span<const VariableRead> variables, absl::Sp
 
 absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) {
   if (variables.empty() && rows.empty()) return absl::OkStatus();
-  return Try(/*stop_with_run=*/false, [&] { return session_->Push(variables, rows); });
+  const absl::Status status = Try(/*stop_with_run=*/false, [&] { return session_->Push(variables, rows); });
+  pushed_ = status.ok();
+  return status;
 }
 
 absl::Status StepAccess::Try(bool stop_with_run, const std::function<absl::Status()>& attempt) {

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "common/client/ps_client.h"
 #include "common/sharding/parameter_access.h"
 #include "worker/function_run.h"
@@ -28,7 +29,11 @@ class StepAccess final : public ParameterAccess {
   absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
 
   // Whether the servers had the step's push already.
-  bool repeated() const { return session_ != nullptr && session_->push_repeated(); }
+  bool repeated() const { return pushed_ && session_->push_repeated(); }
+  // Partitions that the step changed, by server; empty if it pushed nothing.
+  absl::Span<const uint32_t> updates() const {
+    return pushed_ ? absl::Span<const uint32_t>(session_->push_updates()) : absl::Span<const uint32_t>();
+  }
 
  private:
   absl::Status Try(bool stop_with_run, const std::function<absl::Status()>& attempt);
@@ -39,6 +44,7 @@ class StepAccess final : public ParameterAccess {
   FunctionRun* run_ = nullptr;
   uint32_t step_ = 0;
   bool read_only_ = false;
+  bool pushed_ = false;
   uint64_t generation_ = 0;  // of the state that the step read
 };
 

@@ -95,6 +95,8 @@ absl::Status StepRunner::Step(FunctionRun& run, uint32_t step, const Batch* batc
   const absl::Status status = inputs.function->executor.RunStep(step_inputs, access_, &returns);
   MU_RETURN_IF_ERROR(status);
   result->set_repeated(access_.repeated());
+  const auto updates = access_.updates();
+  result->mutable_updates()->Assign(updates.begin(), updates.end());
   for (const Tensor& value : returns) *result->add_returns() = value.ToProto();
   step_timer_->Record(start_ns, NowNs(), inputs.function->graph.name());
   return absl::OkStatus();

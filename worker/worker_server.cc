@@ -50,7 +50,6 @@ void WorkerServer::AddMethods(MethodTable* methods) {
   methods->AddUnary(
       "/muster.Worker/InstallFunction", own,
       TypedHandler<pb::InstallFunctionRequest>([this](const auto& r) { return InstallFunction(r); }));
-  // On the transport's thread, so that runs are queued in the order in which they arrive.
   methods->AddServerStream("/muster.Worker/Run", transport,
                            [this](Call call, Buffer bytes) { StartRun(std::move(call), bytes); });
   methods->AddUnary("/muster.Worker/CancelRuns", transport,
@@ -144,7 +143,9 @@ void WorkerServer::StartRun(Call call, const Buffer& bytes) {
     MutexLock lock(&mutex_);
     auto inputs = ResolveRun(request);
     status = inputs.status();
-    if (status.ok()) {
+    if (!status.ok()) {
+      queue_.Refused(request.run());
+    } else {
       ReadAhead(request, *inputs);
       auto run = std::make_shared<FunctionRun>(std::move(request), call, *std::move(inputs));
       call->OnCancel([weak = std::weak_ptr<FunctionRun>(run)] {

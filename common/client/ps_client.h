@@ -72,6 +72,8 @@ class PsSession final : public ParameterAccess {
 
   // Whether every server that the last push went to had applied it before. False if it went to none.
   bool push_repeated() const { return push_repeated_; }
+  // How many partitions the last push changed, by the server's index; a repeat counts what the first one changed.
+  const std::vector<uint32_t>& push_updates() const { return push_updates_; }
 
   // A Pull or Push under way, and those to come until BeginFunction, return CANCELLED. Thread safe.
   void Cancel();
@@ -84,6 +86,7 @@ class PsSession final : public ParameterAccess {
   PsSessionOptions options_;
   uint32_t step_ = 0;
   bool push_repeated_ = false;
+  std::vector<uint32_t> push_updates_;
   uint64_t calls_ = 0;
   PsCallGroup group_;
   std::unique_ptr<Scratch> scratch_;

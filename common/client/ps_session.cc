@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -34,6 +35,7 @@ PsSession::~PsSession() = default;
 void PsSession::BeginStep(uint32_t step) {
   step_ = step;
   push_repeated_ = false;
+  push_updates_.clear();
 }
 
 void PsSession::BeginFunction(PsSessionOptions options) {
@@ -73,6 +75,7 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables, absl::Spa
 
 absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) {
   push_repeated_ = false;
+  push_updates_.clear();
   if (options_.read_only) return absl::FailedPreconditionError("a read-only function pushes nothing");
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   const auto view = client_->view();
@@ -82,22 +85,30 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Sp
   *scratch_->push.mutable_context() = options_.context;
   scratch_->push.set_function(options_.function);
   scratch_->push.set_step(step_);
+  scratch_->servers.clear();
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view->channels.size(); ++s) {
     if (!grouping.Needs(s)) continue;
     calls.push_back({view->routing->servers()[s].index(), view->channels[s], kPush,
                      grouping.PushFrame(s, &scratch_->push)});
+    scratch_->servers.push_back(s);
   }
   bool repeated = !calls.empty();
-  MU_RETURN_IF_ERROR(group_.Run(std::move(calls), NextPolicy(), [&](size_t, const Buffer& reply) -> absl::Status {
+  std::vector<uint32_t> updates;
+  for (const auto& server : view->routing->servers()) {
+    updates.resize(std::max<size_t>(updates.size(), server.index() + 1), 0);
+  }
+  MU_RETURN_IF_ERROR(group_.Run(std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) -> absl::Status {
     pb::PushReply message;
     if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size()))) {
       return absl::InternalError("a parameter server's answer to a push does not parse");
     }
     repeated &= message.repeated();
+    updates[view->routing->servers()[scratch_->servers[call]].index()] = message.updates();
     return absl::OkStatus();
   }));
   push_repeated_ = repeated;
+  push_updates_ = std::move(updates);
   return absl::OkStatus();
 }
 

@@ -18,7 +18,10 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
 void FunctionQueue::WorkerReady(WorkerId worker, uint64_t version) { workers_[worker].version = version; }
 
 void FunctionQueue::Requeue(Function& function) {
-  if (const auto it = workers_.find(*function.worker); it != workers_.end()) --it->second.in_flight;
+  if (const auto it = workers_.find(*function.worker); it != workers_.end()) {
+    --it->second.in_flight;
+    it->second.last_run = RunId();  // it may have been cancelled on its way: nothing must wait for it
+  }
   function.worker.reset();
   function.run = RunId();
   ++queued_;
@@ -90,7 +93,9 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     ++function.attempts;
     ++workers_[*worker].in_flight;
     --queued_;
-    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps});
+    RunId& last_run = workers_[*worker].last_run;
+    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps, last_run});
+    last_run = function.run;
     ++it;
   }
   return starts;
@@ -161,7 +166,10 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
   }
   functions_.clear();
   queued_ = 0;
-  for (auto& [id, worker] : workers_) worker.in_flight = 0;
+  for (auto& [id, worker] : workers_) {
+    worker.in_flight = 0;
+    worker.last_run = RunId();
+  }
   return removed;
 }
 

@@ -50,6 +50,7 @@ struct StartRun {
   WorkerId worker;
   uint32_t first_step = 0;
   uint32_t steps = 0;
+  RunId after;  // what was started before it on this worker, if that may not have arrived there yet; 0: nothing
 };
 
 class FunctionQueue {
@@ -159,6 +160,7 @@ class FunctionQueue {
   struct Worker {
     uint64_t version = 0;
     size_t in_flight = 0;
+    RunId last_run;  // 0: no order to be kept
   };
   // What has to run again after a restore to a point.
   struct Point {

@@ -177,6 +177,8 @@ void Runtime::StartOn(const StartRun& start) {
   request.set_fingerprint(function.work.fingerprint.value());
   request.set_first_step(start.first_step);
   request.set_steps(start.steps);
+  request.set_run(start.run.value());
+  request.set_after(start.after.value());
   for (const auto& range : function.batches) *request.add_batches() = range;
   // A repeat of a finished function has nobody who waits for it.
   if (const auto state = states_.find(start.function); state != states_.end()) {
@@ -227,6 +229,22 @@ void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
     if (it->second->runs.erase(start.run) > 0) link = it->second;
   }
   changed_.SignalAll();
+  if (link == nullptr) return RunOver(start, status, link);
+  // A worker executes its runs in order, but their ends may overtake each other on the way: an error waits for those of
+  // earlier runs, so that the first one is reported.
+  auto& errors = link->early_errors;
+  if (!status.ok() && KindOf(status) == pb::ERROR_USER) {
+    errors[start.run] = {start, status};
+  } else {
+    RunOver(start, status, link);
+  }
+  while (!errors.empty() && (link->runs.empty() || errors.begin()->first < link->runs.begin()->first)) {
+    const auto error = errors.extract(errors.begin());
+    RunOver(error.mapped().first, error.mapped().second, link);
+  }
+}
+
+void Runtime::RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link) {
   const FunctionQueue::Function* function = queue_.Find(start.function);
   if (stopping_ || function == nullptr || function->run != start.run) return;
   if (status.ok()) {

@@ -146,6 +146,8 @@ class Runtime {
   void StartOn(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRunReply(const StartRun& start, const Buffer& message);
   void OnRunEnded(const StartRun& start, const absl::Status& status);
+  void RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancel();  // on the monitor's thread

@@ -4,7 +4,9 @@
 #include <map>
 #include <memory>
 #include <thread>
+#include <utility>
 
+#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/function_queue.h"
@@ -21,6 +23,7 @@ struct WorkerLink {
   uint64_t installed_version = 0;  // of the catalog
   std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
   std::map<RunId, std::shared_ptr<ClientCall>> runs;
+  std::map<RunId, std::pair<StartRun, absl::Status>> early_errors;  // earlier runs have not ended yet
   std::thread installer;
   bool installer_ended = false;
 

@@ -16,9 +16,11 @@ using testing::HasCode;
 // A queue whose runs are finished by hand.
 class RunQueueTest : public ::testing::Test {
  protected:
-  std::shared_ptr<FakeCall> Add(uint64_t id) {
+  std::shared_ptr<FakeCall> Add(uint64_t id, uint64_t run = 0, uint64_t after = 0) {
     muster::RunRequest request;
     request.set_function(id);
+    request.set_run(run);
+    request.set_after(after);
     auto call = std::make_shared<FakeCall>();
     queue_.Add(std::make_shared<FunctionRun>(std::move(request), call));
     return call;
@@ -64,6 +66,43 @@ TEST_F(RunQueueTest, OneAfterTheOtherInOrderOfArrival) {
   for (uint64_t id : {1, 2, 3}) Release(id);
   for (const auto& call : {a, b, c}) MU_EXPECT_OK(call->Wait());
   EXPECT_THAT(started(), ElementsAre(3, 1, 2));
+}
+
+TEST_F(RunQueueTest, InOrderOfDispatchAlthoughTheyArriveInAnother) {
+  for (uint64_t id : {1, 2, 3, 4, 5}) Release(id);
+  auto e = Add(5, 14, 13), d = Add(4, 13, 12), b = Add(2, 11, 10), c = Add(3, 12, 11);
+  EXPECT_THAT(started(), ::testing::IsEmpty());
+  auto a = Add(1, 10);
+  for (const auto& call : {a, b, c, d, e}) MU_EXPECT_OK(call->Wait());
+  EXPECT_THAT(started(), ElementsAre(1, 2, 3, 4, 5));
+  Release(6);
+  MU_EXPECT_OK(Add(6, 20, 14)->Wait()) << "what is finished is not waited for";
+}
+
+TEST_F(RunQueueTest, ARefusedRunHoldsNobodyUp) {
+  auto b = Add(2, 11, 10);
+  Release(2);
+  queue_.Refused(10);
+  MU_EXPECT_OK(b->Wait());
+}
+
+TEST_F(RunQueueTest, AWaitingRunIsCancelledLikeAnyOther) {
+  auto b = Add(2, 11, 10);
+  queue_.CancelBelow(3, [] {});
+  EXPECT_THAT(b->Wait(), HasCode(absl::StatusCode::kCancelled));
+  auto c = Add(3, 12, 10);
+  queue_.Drain(absl::UnavailableError("leaving"));
+  EXPECT_THAT(c->Wait(), HasCode(absl::StatusCode::kUnavailable));
+}
+
+TEST(RunQueueOrderTest, APredecessorThatNeverComesIsNotWaitedForForever) {
+  RunQueue queue([](FunctionRun& run) { run.call()->Finish(absl::OkStatus()); }, absl::Milliseconds(1));
+  muster::RunRequest request;
+  request.set_run(11);
+  request.set_after(10);
+  const auto call = std::make_shared<FakeCall>();
+  queue.Add(std::make_shared<FunctionRun>(std::move(request), call));
+  MU_EXPECT_OK(call->Wait());
 }
 
 TEST_F(RunQueueTest, CancelWaitsForTheRunningOneOnly) {

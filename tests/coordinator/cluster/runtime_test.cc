@@ -182,6 +182,22 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
   MU_EXPECT_OK(again.Fetch());
 }
 
+TEST_F(RuntimeTest, OfTwoErrorsTheEarlierOneIsReportedAlthoughItArrivesLater) {
+  Start();
+  auto worker = Worker(11);
+  const RemoteValue first = Schedule(1);
+  const RemoteValue second = Schedule(1);
+  auto run = worker->NextRun();
+  auto other = worker->NextRun();
+  if (run.request.function() != first.id().value()) std::swap(run, other);
+  EXPECT_EQ(other.request.after(), run.request.run());
+  other.call->Finish(absl::InvalidArgumentError("second"));
+  run.call->Finish(absl::InvalidArgumentError("first"));
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "first"));
+  EXPECT_THAT(first.Fetch(), StatusIs(absl::StatusCode::kInvalidArgument, "first"));
+  EXPECT_THAT(second.Fetch(), HasCode(absl::StatusCode::kCancelled));
+}
+
 TEST_F(RuntimeTest, AnErrorThatNobodyLookedAtStaysForJoin) {
   Start(1);
   auto worker = Worker(11);
