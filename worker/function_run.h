@@ -42,10 +42,26 @@ class FunctionRun {
   // under way is not.
   void Stop(const absl::Status& why) {
     MutexLock lock(&mutex_);
-    if (stopped_.load(std::memory_order_relaxed)) return;
-    why_ = why;
+    if (aborted_) return;
+    if (!stopped_.load(std::memory_order_relaxed)) why_ = why;
     stopped_.store(true, std::memory_order_release);
+    aborted_ = true;
     if (abort_) abort_();
+  }
+  // Its running step is the last; the rest is for another worker. Nothing is aborted before a Stop.
+  void HandBack() {
+    MutexLock lock(&mutex_);
+    if (stopped_.load(std::memory_order_relaxed)) return;
+    handed_back_ = true;
+    stopped_.store(true, std::memory_order_release);
+  }
+  bool handed_back() const {
+    MutexLock lock(&mutex_);
+    return handed_back_;
+  }
+  bool aborted() const {
+    MutexLock lock(&mutex_);
+    return aborted_;
   }
   bool stopped() const { return stopped_.load(std::memory_order_acquire); }
   absl::Status why() const {
@@ -57,7 +73,7 @@ class FunctionRun {
   void SetAbort(std::function<void()> abort) {
     MutexLock lock(&mutex_);
     abort_ = std::move(abort);
-    if (abort_ && stopped_.load(std::memory_order_relaxed)) abort_();
+    if (abort_ && aborted_) abort_();
   }
 
  private:
@@ -67,6 +83,8 @@ class FunctionRun {
   mutable Mutex mutex_;
   std::atomic<bool> stopped_{false};
   absl::Status why_ ABSL_GUARDED_BY(mutex_);
+  bool aborted_ ABSL_GUARDED_BY(mutex_) = false;
+  bool handed_back_ ABSL_GUARDED_BY(mutex_) = false;
   std::function<void()> abort_ ABSL_GUARDED_BY(mutex_);
 };
 

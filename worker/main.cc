@@ -15,6 +15,10 @@
 namespace mu {
 namespace {
 
+// For the running step's reads from servers; its updates are always seen through.
+constexpr absl::Duration kDrainPatience = absl::Seconds(5);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(5);
+
 int Report(const absl::Status& status, int code) {
   MU_LOG(ERROR, "{}", status.message());
   FlushLog();
@@ -58,10 +62,12 @@ int Run(const DaemonFlags& flags, WorkerOptions options) {
     return Report(status, kExitInfrastructure);
   }
   if (absl::Status status = member.Register(); !status.ok()) daemon.RequestStop(std::move(status));
+  daemon.OnStop(nullptr);  // heartbeats go on until this worker has left
   const absl::Status stopped = daemon.WaitForStop();
-  // The running step is finished and the rest handed back before the coordinator hears that this worker goes.
-  worker.Drain();
-  const absl::Status left = stopped.ok() ? member.Leave("asked to stop", absl::Seconds(1)) : absl::OkStatus();
+  // The running step is finished and the rest handed back before the coordinator hears that this worker goes; it answers
+  // when it has all results.
+  worker.Drain(kDrainPatience);
+  const absl::Status left = stopped.ok() ? member.Leave("asked to stop", kLeaveTimeout) : absl::OkStatus();
   if (!left.ok()) MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
   (*server)->Shutdown();
   if (!stopped.ok()) return Report(stopped, ExitCodeOf(stopped));
@@ -85,6 +91,8 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "Threads that read data ahead")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app.add_option("--slow_down", options.slow_down, "For tests: every step takes this many times as long")
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

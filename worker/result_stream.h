@@ -22,6 +22,8 @@ class ResultStream {
   void Add(muster::StepResult result, uint64_t now_ns);
   // Sends what is held back. Before the call is finished, however it ends.
   void Flush();
+  // The steps that are left are for another worker. Before the call is finished OK.
+  void HandBack();
 
  private:
   const std::shared_ptr<ServerCall> call_;

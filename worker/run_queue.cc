@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/clock.h"
+#include "worker/result_stream.h"
 
 namespace mu {
 namespace {
@@ -16,6 +17,12 @@ absl::Status Cancelled(uint64_t function) {
 
 // More than a worker ever has in flight.
 constexpr size_t kRemembered = 1024;
+
+void HandBack(FunctionRun& run) {
+  run.HandBack();
+  ResultStream(run.call()).HandBack();
+  run.call()->Finish(absl::OkStatus());
+}
 
 }  // namespace
 
@@ -28,21 +35,27 @@ RunQueue::~RunQueue() { Shutdown(); }
 
 void RunQueue::Add(std::shared_ptr<FunctionRun> run) {
   absl::Status refusal;
+  bool draining;
   {
     MutexLock lock(&mutex_);
+    draining = draining_;
     const uint64_t order = run->request().run();
     NoteArrival(order);
     if (!refusal_.ok()) {
       refusal = refusal_;
     } else if (run->id() < cancelled_below_) {
       refusal = Cancelled(run->id());
-    } else {
+    } else if (!draining) {
       auto place = queue_.end();
       while (order != 0 && place != queue_.begin() && std::prev(place)->run->request().run() > order) --place;
       queue_.insert(place, {next_arrival_++, run, Clock::Real()->Now() + patience_ns_});
     }
   }
-  if (!refusal.ok()) run->call()->Finish(refusal);
+  if (!refusal.ok()) {
+    run->call()->Finish(refusal);
+  } else if (draining) {
+    HandBack(*run);
+  }
 }
 
 void RunQueue::Refused(uint64_t run) {
@@ -91,18 +104,37 @@ void RunQueue::Reset(const absl::Status& why) {
   StopIf([](const FunctionRun&) { return true; }, why);
 }
 
-void RunQueue::Drain(const absl::Status& why) {
+void RunQueue::Drain(absl::Duration patience) {
+  std::deque<Entry> waiting;
+  std::shared_ptr<FunctionRun> running;
+  {
+    MutexLock lock(&mutex_);
+    draining_ = true;
+    waiting.swap(queue_);
+    running = running_.run;
+  }
+  if (running != nullptr) running->HandBack();
+  for (const Entry& entry : waiting) HandBack(*entry.run);
+  const int64_t give_up_ns = Clock::Real()->Now() + absl::ToInt64Nanoseconds(patience);
+  MutexLock lock(&mutex_);
+  while (running_.run != nullptr) {
+    const int64_t left_ns = give_up_ns - Clock::Real()->Now();
+    if (left_ns > 0) {
+      changed_.WaitFor(&mutex_, absl::Nanoseconds(left_ns));
+    } else {
+      running_.run->Stop(absl::OkStatus());
+      changed_.Wait(&mutex_);
+    }
+  }
+}
+
+void RunQueue::Shutdown() {
+  const absl::Status why = absl::UnavailableError("the worker is shutting down");
   {
     MutexLock lock(&mutex_);
     if (refusal_.ok()) refusal_ = why;
   }
   StopIf([](const FunctionRun&) { return true; }, why);
-  MutexLock lock(&mutex_);
-  while (running_.run != nullptr) changed_.Wait(&mutex_);
-}
-
-void RunQueue::Shutdown() {
-  Drain(absl::UnavailableError("the worker is shutting down"));
   {
     MutexLock lock(&mutex_);
     shutdown_ = true;

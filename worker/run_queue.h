@@ -26,7 +26,7 @@ class RunQueue {
   explicit RunQueue(std::function<void(FunctionRun&)> execute, absl::Duration patience = absl::Seconds(1));
   ~RunQueue();  // Shutdown()
 
-  // A run of a function that was cancelled before it arrived, or that comes after Drain, is finished at once.
+  // A run of a function that was cancelled before it arrived, or that comes after Drain or Shutdown, is finished at once.
   void Add(std::shared_ptr<FunctionRun> run);
   // A run that is not added, since it was refused: nothing has to wait for it.
   void Refused(uint64_t run);
@@ -38,8 +38,10 @@ class RunQueue {
   // A new epoch: every run so far is ended with `why`, and ids start afresh.
   void Reset(const absl::Status& why);
 
-  // The running step is the last; every run, also a later one, is finished with `why`. Returns when nothing runs.
-  void Drain(const absl::Status& why);
+  // The running step is the last; every run, also a later one, is handed back with what it lacks. What the running step
+  // waits for is given up after `patience`. Returns when nothing runs.
+  void Drain(absl::Duration patience);
+  // Every run, also a later one, is finished UNAVAILABLE.
   void Shutdown();
 
   // Runs that wait or are in execution.
@@ -76,7 +78,8 @@ class RunQueue {
   uint64_t next_arrival_ ABSL_GUARDED_BY(mutex_) = 1;
   std::set<uint64_t> arrived_ ABSL_GUARDED_BY(mutex_);  // the newest runs
   uint64_t cancelled_below_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // not OK: draining
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Status refusal_ ABSL_GUARDED_BY(mutex_);  // not OK: shutting down
   bool shutdown_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -31,7 +31,7 @@ absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables, absl::S
 
 absl::Status StepAccess::Try(bool stop_with_run, const std::function<absl::Status()>& attempt) {
   while (true) {
-    if (run_->stopped()) return run_->why();
+    if (run_->aborted()) return run_->why();
     const auto route = route_->snapshot();
     if (route.client != client_) return absl::CancelledError("a newer coordinator took over");
     if (!route.configured) {

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/function_cache.h"
 #include "worker/step_plan.h"
@@ -27,6 +29,7 @@ void StepRunner::Execute(FunctionRun& run) {
   ResultStream results(run.call());
   const absl::Status status = ExecuteSteps(run, &results);
   results.Flush();
+  if (run.handed_back() && status.ok()) results.HandBack();
   run.call()->Finish(status);
   functions_->Add();
   last_end_ns_ = NowNs();
@@ -56,7 +59,7 @@ absl::Status StepRunner::ExecuteSteps(FunctionRun& run, ResultStream* results) {
     }
     if (!status.ok()) {
       // What was aborted failed because of the stop.
-      return run.stopped() ? run.why() : Explain(status, run, step);
+      return run.aborted() ? run.why() : Explain(status, run, step);
     }
     steps_->Add();
     samples_->Add(result.samples());
@@ -98,6 +101,11 @@ absl::Status StepRunner::Step(FunctionRun& run, uint32_t step, const Batch* batc
   const auto updates = access_.updates();
   result->mutable_updates()->Assign(updates.begin(), updates.end());
   for (const Tensor& value : returns) *result->add_returns() = value.ToProto();
+  if (slow_down_ > 1) {
+    const double took_ns = static_cast<double>(NowNs() - start_ns);
+    Notification never;
+    never.WaitFor(absl::Nanoseconds(took_ns * (slow_down_ - 1)));
+  }
   step_timer_->Record(start_ns, NowNs(), inputs.function->graph.name());
   return absl::OkStatus();
 }

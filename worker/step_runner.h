@@ -25,6 +25,9 @@ class StepRunner {
 
   void SetIndex(uint32_t index) { index_.store(index, std::memory_order_relaxed); }
 
+  // For tests: every step takes `factor` times as long. Before the first run.
+  void SlowDown(double factor) { slow_down_ = factor; }
+
   // Runs the steps from the request's first to its last, unless the run is stopped, and finishes its call. Errors name
   // the function and the step, and carry an ErrorDetail.
   void Execute(FunctionRun& run);
@@ -46,6 +49,7 @@ class StepRunner {
   LeaseCache* const leases_;
   StepAccess access_;
   std::atomic<uint32_t> index_{0};
+  double slow_down_ = 1;
   uint64_t last_end_ns_ = 0;  // of the run before; 0: none
 
   Timer* const idle_timer_;

@@ -16,12 +16,12 @@ absl::Status DoesNotParse(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("the request does not parse as ", what));
 }
 
-// For runs that end because of what happens to their worker or coordinator, not because of themselves.
-absl::Status HandedBack(absl::Status status, pb::ErrorKind kind) {
+// For the runs of a coordinator whose time is over.
+absl::Status TakenOver(uint64_t epoch) {
   pb::ErrorDetail detail;
-  detail.set_kind(kind);
+  detail.set_kind(pb::ERROR_STALE);
   detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(std::move(status), detail);
+  return WithDetail(absl::CancelledError(absl::StrCat("epoch ", epoch, " of the coordinator took over")), detail);
 }
 
 }  // namespace
@@ -33,6 +33,7 @@ WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
       runner_(&datasets_.leases(), &route_, options.telemetry),
       queue_([this](FunctionRun& run) { runner_.Execute(run); }) {
   runner_.SetIndex(options.index);
+  runner_.SlowDown(options.slow_down);
 }
 
 WorkerServer::~WorkerServer() { queue_.Shutdown(); }
@@ -70,17 +71,13 @@ absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t ind
   return absl::OkStatus();
 }
 
-void WorkerServer::Drain() {
-  queue_.Drain(HandedBack(absl::UnavailableError("the worker is leaving"), pb::ERROR_MACHINE));
-}
+void WorkerServer::Drain(absl::Duration patience) { queue_.Drain(patience); }
 
 absl::Status WorkerServer::Admit(const pb::RequestContext& context) {
   MU_ASSIGN_OR_RETURN(const RequestGate::Verdict verdict, gate_.Admit(context));
   if (verdict == RequestGate::Verdict::kNewEpoch) {
     MU_LOG(INFO, "epoch {} of the coordinator takes over", context.epoch());
-    queue_.Reset(HandedBack(
-        absl::CancelledError(absl::StrCat("epoch ", context.epoch(), " of the coordinator took over")),
-        pb::ERROR_STALE));
+    queue_.Reset(TakenOver(context.epoch()));
     functions_.Clear();
     datasets_.Clear();
     route_.Clear();

@@ -31,6 +31,7 @@ struct WorkerOptions {
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   int threads = 1;                            // that read ahead
+  double slow_down = 1;                       // for tests: every step takes this many times as long
   RetryPolicy servers = {};                   // of calls to the parameter servers
   Telemetry* telemetry = &Telemetry::Process();
 };
@@ -46,9 +47,9 @@ class WorkerServer {
   // The coordinator has taken this worker: its job, its epoch and the worker's index.
   absl::Status Registered(uint64_t job, uint64_t epoch, uint32_t index);
 
-  // The running step is the last; what is left of all functions is handed back (UNAVAILABLE, ERROR_MACHINE) and new
-  // ones are refused. Returns when nothing runs.
-  void Drain();
+  // The running step is the last; what is left of all functions is handed back (RunReply.handed_back), and so is all of
+  // new ones. What the running step waits for is given up after `patience`. Returns when nothing runs.
+  void Drain(absl::Duration patience);
 
  private:
   using Call = std::shared_ptr<ServerCall>;

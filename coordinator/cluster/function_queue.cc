@@ -15,8 +15,6 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
   return id;
 }
 
-void FunctionQueue::WorkerReady(WorkerId worker, uint64_t version) { workers_[worker].version = version; }
-
 void FunctionQueue::Requeue(Function& function) {
   if (const auto it = workers_.find(*function.worker); it != workers_.end()) {
     --it->second.in_flight;
@@ -44,18 +42,6 @@ void FunctionQueue::StopRuns() {
   }
 }
 
-std::optional<WorkerId> FunctionQueue::PickWorker(uint64_t needs_version) const {
-  std::optional<WorkerId> best;
-  size_t best_in_flight = in_flight_;
-  for (const auto& [id, worker] : workers_) {
-    if (worker.version >= std::max(needs_version, least_version_) && worker.in_flight < best_in_flight) {
-      best = id;
-      best_in_flight = worker.in_flight;
-    }
-  }
-  return best;
-}
-
 bool FunctionQueue::Quiescent() const {
   return std::none_of(functions_.begin(), functions_.end(),
                       [](const auto& f) { return f.second.worker.has_value() || f.second.attempts > 0; });
@@ -70,7 +56,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       ++it;
       continue;
     }
-    const std::optional<WorkerId> worker = PickWorker(function.work.needs_version);
+    const std::optional<WorkerId> worker = PickWorker(function.work);
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;
     if (!function.bound) {
@@ -96,6 +82,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     RunId& last_run = workers_[*worker].last_run;
     starts.push_back({it->first, function.run, *worker, function.next_step, function.steps, last_run});
     last_run = function.run;
+    NotePassedOver();
     ++it;
   }
   return starts;
@@ -183,11 +170,6 @@ FunctionId FunctionQueue::low_water() const {
 const FunctionQueue::Function* FunctionQueue::Find(FunctionId id) const {
   const auto it = functions_.find(id);
   return it == functions_.end() ? nullptr : &it->second;
-}
-
-size_t FunctionQueue::InFlight(WorkerId worker) const {
-  const auto it = workers_.find(worker);
-  return it == workers_.end() ? 0 : it->second.in_flight;
 }
 
 }  // namespace mu

@@ -19,6 +19,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "coordinator/cluster/worker_pace.h"
 #include "coordinator/cluster/checkpoint_number.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
@@ -81,8 +82,14 @@ class FunctionQueue {
   void WorkerReady(WorkerId worker, uint64_t version);
   // From now on functions run only on workers that have installed this version or a later one: the servers have moved.
   void RequireVersion(uint64_t version) { least_version_ = version; }
+  // It is leaving: what it runs may end there, nothing else is started on it.
+  void WorkerDrains(WorkerId worker);
   // Its functions go back to the queue; returns how many steps were bound but unfinished in them.
   uint64_t WorkerLost(WorkerId worker);
+
+  // Steps of this function took so long on this worker: one that is slow gets less, and nothing at the end that others
+  // would have done before it.
+  void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
 
   // What to start now. Functions for which no data is left complete with fewer or no steps: those with none are returned
   // in `*completed` at once. With `only_started`, nothing that has not run yet.
@@ -161,6 +168,8 @@ class FunctionQueue {
     uint64_t version = 0;
     size_t in_flight = 0;
     RunId last_run;  // 0: no order to be kept
+    bool draining = false;
+    WorkerPace pace;
   };
   // What has to run again after a restore to a point.
   struct Point {
@@ -174,7 +183,11 @@ class FunctionQueue {
   void ForgetCovered();
   void Requeue(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
-  std::optional<WorkerId> PickWorker(uint64_t needs_version) const;
+  bool MayRun(const Worker& worker, const FunctionWork& work) const;
+  double FastestStep(const FunctionWork& work) const;
+  double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
+  std::optional<WorkerId> PickWorker(const FunctionWork& work) const;
+  void NotePassedOver();
 
   const size_t in_flight_;
   const Binder binder_;

@@ -1,8 +1,15 @@
 #include "coordinator/cluster/membership.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 
 namespace mu {
+namespace {
+
+constexpr size_t kFormer = 1000;  // a process that was lost longer ago will not wake up
+
+}  // namespace
 
 absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRequest& request,
                                                             absl::Time now) {
@@ -40,8 +47,22 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
           absl::StrCat("all ", options_.expected_servers, " places of servers are taken"));
     }
   }
+  const auto taken = members_.find({role, index});
+  if (taken != members_.end() && std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_STALE);
+    detail.set_role(role);
+    detail.set_index(index);
+    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
+                          "this daemon was lost and the process with pid ", taken->second.pid, " at ",
+                          taken->second.address, " has taken its place; it must end")),
+                      detail);
+  }
   Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
-  if (const auto it = members_.find({role, index}); it != members_.end()) result.replaced = it->second;
+  if (taken != members_.end()) {
+    result.replaced = taken->second;
+    Forget(taken->second);
+  }
   members_[{role, index}] = member;
   result.member = member;
   return result;
@@ -61,7 +82,13 @@ std::optional<Member> Membership::Remove(pb::Role role, uint32_t index, Incarnat
   if (it == members_.end() || it->second.incarnation != incarnation) return std::nullopt;
   Member member = it->second;
   members_.erase(it);
+  Forget(member);
   return member;
+}
+
+void Membership::Forget(const Member& member) {
+  former_.push_back(member.incarnation);
+  if (former_.size() > kFormer) former_.pop_front();
 }
 
 std::vector<Member> Membership::Expire(absl::Time now) {
@@ -69,6 +96,7 @@ std::vector<Member> Membership::Expire(absl::Time now) {
   for (auto it = members_.begin(); it != members_.end();) {
     if (now - it->second.last_heartbeat > options_.timeout) {
       lost.push_back(it->second);
+      Forget(it->second);
       it = members_.erase(it);
     } else {
       ++it;

@@ -4,6 +4,7 @@
 // over. Workers are numbered as they come; a server has a fixed index below `expected_servers`.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,7 +42,8 @@ class Membership {
     std::optional<Member> replaced;  // another incarnation that had the index
     bool known = false;              // the same incarnation asks again
   };
-  // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for nonsense.
+  // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for nonsense;
+  // FAILED_PRECONDITION (ERROR_STALE) for one that was lost, and wakes up when another process has its place.
   absl::StatusOr<Registered> Register(const pb::RegisterRequest& request, absl::Time now);
   // NOT_FOUND if this incarnation is not a member (any more): it must register again.
   absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);
@@ -58,7 +60,9 @@ class Membership {
  private:
   using Key = std::pair<pb::Role, uint32_t>;
   const Options options_;
+  void Forget(const Member& member);
   std::map<Key, Member> members_;
+  std::deque<Incarnation> former_;  // the latest of those that were members
   uint32_t next_worker_ = 0;
 };
 

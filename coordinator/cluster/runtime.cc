@@ -1,6 +1,8 @@
 // Scheduling, results and errors; membership and installation are in runtime_members.cc.
 #include "coordinator/cluster/runtime.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/obs/log.h"
@@ -190,6 +192,7 @@ void Runtime::StartOn(const StartRun& start) {
   if (const auto leases = leases_.find(function.work.dataset); leases != leases_.end()) {
     for (const auto& lease : leases->second->Upcoming(start.worker)) *request.add_upcoming() = lease;
   }
+  if (link.runs.empty()) link.last_news = absl::Now();
   ++streams_;
   link.runs[start.run] = link.channel->ServerStream(
       "/muster.Worker/Run", Buffer(request.SerializeAsString()), {.timeout = absl::InfiniteDuration()},
@@ -204,6 +207,14 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     return;  // the missing results make the function run again
   }
   MutexLock lock(&mutex_);
+  if (const auto it = links_.find(start.worker); it != links_.end() && it->second->runs.contains(start.run)) {
+    if (reply.handed_back()) queue_.WorkerDrains(start.worker);
+    const absl::Time now = absl::Now();
+    if (reply.steps_size() > 0) {
+      queue_.StepsTook(start.worker, start.function,
+                       absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) / reply.steps_size());
+    }
+  }
   for (const pb::StepResult& step : reply.steps()) {
     if (!queue_.StepDone(start.function, start.run, step.step())) continue;
     const auto state = states_.find(start.function);

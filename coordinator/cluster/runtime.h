@@ -98,6 +98,9 @@ class Runtime {
   // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with `error` from now on.
   void Fail(absl::Status error);
 
+  // Called, on a thread of the runtime, when a daemon has sent no heartbeat for the timeout; it may come back.
+  void SetOnSilent(std::function<void(const Member&)> on_silent);
+  bool IsMember(int64_t pid) const;
   // The process of a daemon is known to be dead; `message` (its last lines) goes into the errors.
   void DaemonDied(int64_t pid, const std::string& message);
 
@@ -179,6 +182,7 @@ class Runtime {
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(FunctionId)> fence_ ABSL_GUARDED_BY(mutex_);
+  std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status()> recover_ ABSL_GUARDED_BY(mutex_);
   bool held_ ABSL_GUARDED_BY(mutex_) = false;        // only functions that have begun are dispatched
   bool recovering_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is dispatched

@@ -1,4 +1,6 @@
 // Membership, installation on workers, the monitor; the rest of the runtime is in runtime.cc.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/obs/log.h"
@@ -21,7 +23,7 @@ MethodTable Runtime::Methods() {
                    TypedHandler<pb::RegisterRequest>([this](const auto& r) { return OnRegister(r); }));
   methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
                    TypedHandler<pb::HeartbeatRequest>([this](const auto& r) { return OnHeartbeat(r); }));
-  methods.AddUnary("/muster.Coordinator/Leave", RunOn::kTransportThread,
+  methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
                    TypedHandler<pb::LeaveRequest>([this](const auto& r) { return OnLeave(r); }));
   methods.AddUnary("/muster.Coordinator/GetStatus", RunOn::kTransportThread,
                    TypedHandler<pb::GetStatusRequest>([this](const pb::GetStatusRequest&) {
@@ -65,6 +67,17 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
 
 absl::StatusOr<pb::LeaveReply> Runtime::OnLeave(const pb::LeaveRequest& request) {
   MutexLock lock(&mutex_);
+  if (const auto it = links_.find(WorkerId(request.index()));
+      request.role() == pb::ROLE_WORKER && it != links_.end() &&
+      it->second->member.incarnation == Incarnation(request.incarnation())) {
+    // It runs nothing any more, but its last results may still be on their way: what they say would be repeated.
+    const std::shared_ptr<WorkerLink> link = it->second;
+    queue_.WorkerDrains(link->id);
+    const absl::Time until = absl::Now() + options_.timeout;
+    while (!link->gone && !stopping_ && !link->runs.empty() && absl::Now() < until) {
+      changed_.WaitFor(&mutex_, until - absl::Now());
+    }
+  }
   if (auto left = membership_.Remove(request.role(), request.index(), Incarnation(request.incarnation()))) {
     MemberLost(*left, "left", request.reason());
     Dispatch();
@@ -104,6 +117,17 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
     return;
   }
   ServerLost(member, kind, message);
+}
+
+void Runtime::SetOnSilent(std::function<void(const Member&)> on_silent) {
+  MutexLock lock(&mutex_);
+  on_silent_ = std::move(on_silent);
+}
+
+bool Runtime::IsMember(int64_t pid) const {
+  MutexLock lock(&mutex_);
+  const std::vector<Member> members = membership_.All();
+  return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.pid == pid; });
 }
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
@@ -207,11 +231,15 @@ void Runtime::Monitor() {
   while (true) {
     bool cancel = false, recover = false;
     std::vector<std::shared_ptr<WorkerLink>> ended;
+    std::vector<Member> silent;
+    std::function<void(const Member&)> on_silent;
     {
       MutexLock lock(&mutex_);
       if (!cancelling_ && !stopping_) changed_.WaitFor(&mutex_, options_.heartbeat);
       if (stopping_) return;
-      for (const Member& member : membership_.Expire(absl::Now())) {
+      silent = membership_.Expire(absl::Now());
+      on_silent = on_silent_;
+      for (const Member& member : silent) {
         MemberLost(member, "silent",
                    absl::StrCat("no heartbeat for ", absl::FormatDuration(options_.timeout)));
       }
@@ -228,6 +256,9 @@ void Runtime::Monitor() {
       }
     }
     for (auto& link : ended) link->installer.join();
+    if (on_silent != nullptr) {
+      for (const Member& member : silent) on_silent(member);
+    }
     if (cancel) FinishCancel();
     if (recover) TryRecover();
   }

@@ -27,6 +27,8 @@ struct WorkerLink {
   std::thread installer;
   bool installer_ended = false;
 
+  absl::Time last_news;  // of its runs: a result, or the start of a run while there was none
+
   uint64_t functions_done = 0;
   uint64_t steps_done = 0;
 };

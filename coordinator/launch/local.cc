@@ -63,6 +63,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   daemons.restart_workers = options.restart_workers;
   Runtime* const runtime = &coordinator->runtime();
   daemons.died = [runtime](int64_t pid, const std::string& message) { runtime->DaemonDied(pid, message); };
+  daemons.is_member = [runtime](int64_t pid) { return runtime->IsMember(pid); };
+  daemons.wake_up = options.member_timeout / 2;
   daemons.cannot_start = [runtime](absl::Status error) {
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_MACHINE);
@@ -71,6 +73,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   const auto environment = std::make_shared<LocalEnvironment>();
   MU_ASSIGN_OR_RETURN(environment->processes, LocalDaemons::Start(std::move(daemons)));
   const LocalDaemons* const processes = environment->processes.get();
+  runtime->SetOnSilent([weak = std::weak_ptr<LocalEnvironment>(environment)](const Member& member) {
+    if (const auto alive = weak.lock()) alive->processes->Silent(member.pid);
+  });
   for (const auto& process : processes->Processes()) MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
   coordinator->OwnEnvironment(environment);
   MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));

@@ -15,9 +15,6 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kGrace = absl::Seconds(5);
-constexpr absl::Duration kMaxBackoff = absl::Seconds(10);
-// A daemon that ran this long was well: the next one starts at once.
-constexpr absl::Duration kHealthy = absl::Seconds(10);
 
 }  // namespace
 
@@ -53,6 +50,7 @@ absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOp
       daemon->index = daemon->is_worker ? i - o.ps : i;
       daemon->binary = absl::StrCat(o.binary_dir, daemon->is_worker ? "/worker" : "/psserver");
       daemon->name = absl::StrCat(daemon->is_worker ? "worker-" : "psserver-", daemon->index);
+      daemon->restarts = std::make_unique<RestartPolicy>(static_cast<uint64_t>(getpid()) + static_cast<uint64_t>(i));
       daemon->log_file = absl::StrCat(o.log_dir, "/", daemon->name, ".log");
       daemons->daemons_.push_back(std::move(daemon));
       MU_RETURN_IF_ERROR(daemons->StartDaemon(*daemons->daemons_.back()));
@@ -79,6 +77,7 @@ absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
   daemon.exited = false;
   daemon.started = absl::Now();
   daemon.restart_at = absl::InfiniteFuture();
+  daemon.kill_at = absl::InfiniteFuture();
   MU_ASSIGN_OR_RETURN(daemon.process, Subprocess::Start(options));
   return absl::OkStatus();
 }
@@ -93,16 +92,45 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
   const bool served = daemon.process->ReadReadyLine(absl::Seconds(1)).ok();
   daemon.exited = false;
   // Keep the ended process object until the next start: it is destroyed on this thread, never on its own.
-  if (!served) {
+  if (!served && !daemon.ever_served) {
     calls->push_back([this, message] { options_.cannot_start(absl::UnavailableError("a daemon could not start: " + message)); });
     return;
   }
+  daemon.ever_served = true;
   calls->push_back([this, pid, message] { options_.died(pid, message); });
   if (!(daemon.is_worker ? options_.restart_workers : options_.restart_servers)) return;
   const absl::Time now = absl::Now();
-  if (now - daemon.started > kHealthy) daemon.backoff = absl::ZeroDuration();
-  daemon.restart_at = now + daemon.backoff;
-  daemon.backoff = std::min(kMaxBackoff, std::max(absl::Milliseconds(100), daemon.backoff * 2));
+  const absl::Duration delay = daemon.restarts->Ended(now - daemon.started);
+  daemon.restart_at = now + delay;
+  daemon.kill_at = absl::InfiniteFuture();
+  MU_LOG(WARN, "{} (pid {}) ended: {}; it is started again in {}", daemon.name, pid, how, delay);
+}
+
+void LocalDaemons::Silent(int64_t pid) {
+  MutexLock lock(&mutex_);
+  for (auto& daemon : daemons_) {
+    if (daemon->process == nullptr || daemon->process->pid() != pid || daemon->exited) continue;
+    daemon->kill_at = absl::Now() + (daemon->is_worker ? options_.wake_up : absl::ZeroDuration());
+  }
+  changed_.SignalAll();
+}
+
+void LocalDaemons::KillSilent() {
+  std::vector<std::pair<Daemon*, pid_t>> suspects;
+  {
+    MutexLock lock(&mutex_);
+    for (auto& daemon : daemons_) {
+      if (absl::Now() < daemon->kill_at) continue;
+      daemon->kill_at = absl::InfiniteFuture();
+      if (!daemon->exited && daemon->process != nullptr) suspects.emplace_back(daemon.get(), daemon->process->pid());
+    }
+  }
+  // Only this thread ends or replaces a process.
+  for (const auto& [daemon, pid] : suspects) {
+    if (options_.is_member != nullptr && options_.is_member(pid)) continue;
+    MU_LOG(WARN, "{} (pid {}) hangs: killing it, another one takes its place", daemon->name, pid);
+    daemon->process->Kill(SIGKILL).IgnoreError();
+  }
 }
 
 void LocalDaemons::Supervise() {
@@ -115,7 +143,7 @@ void LocalDaemons::Supervise() {
       absl::Time wake = absl::InfiniteFuture();
       bool exited = false;
       for (auto& daemon : daemons_) {
-        wake = std::min(wake, daemon->restart_at);
+        wake = std::min({wake, daemon->restart_at, daemon->kill_at});
         exited |= daemon->exited;
       }
       if (!exited && absl::Now() < wake) changed_.WaitFor(&mutex_, std::min(wake - absl::Now(), absl::Seconds(60)));
@@ -126,12 +154,14 @@ void LocalDaemons::Supervise() {
         ended.push_back(std::move(daemon->process));
         if (const absl::Status started = StartDaemon(*daemon); !started.ok()) {
           MU_LOG(ERROR, "{} could not be started again: {}", daemon->name, started);
+          daemon->restart_at = absl::Now() + daemon->restarts->Ended(absl::ZeroDuration());
         } else {
           MU_LOG(INFO, "{} started again (pid {})", daemon->name, daemon->process->pid());
         }
       }
     }
     for (auto& call : calls) call();
+    KillSilent();
   }
 }
 
@@ -157,7 +187,9 @@ LocalDaemons::~LocalDaemons() {
     daemons.swap(daemons_);
   }
   for (auto& daemon : daemons) {
-    if (daemon->process != nullptr) daemon->process->Kill(SIGTERM).IgnoreError();
+    if (daemon->process == nullptr) continue;
+    daemon->process->Kill(SIGTERM).IgnoreError();
+    daemon->process->Kill(SIGCONT).IgnoreError();  // one that was stopped would not notice
   }
   const absl::Time until = absl::Now() + kGrace;
   for (auto& daemon : daemons) {

@@ -1,5 +1,6 @@
 // Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would: one that ends is started
-// again, with growing delay. Thread safe. No daemon outlives this process, however it ends (parent pipe).
+// again, with growing delay; one that the coordinator has declared silent and that does not come back is killed first.
+// Thread safe. No daemon outlives this process, however it ends (parent pipe).
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/env/subprocess.h"
+#include "coordinator/launch/restart_policy.h"
 
 namespace mu {
 
@@ -26,7 +28,10 @@ struct LocalDaemonsOptions {
   bool restart_servers = true;
   // A daemon's process has ended; `message` says how, with its last lines. On a thread of the supervisor.
   std::function<void(int64_t pid, const std::string& message)> died;
-  // A daemon ended before it served: the cluster will not come up.
+  // Whether the process belongs to the cluster (again).
+  std::function<bool(int64_t pid)> is_member;
+  absl::Duration wake_up = absl::Seconds(5);  // that a silent worker is given; its work is done elsewhere meanwhile
+  // A daemon ended before it ever served: the cluster will not come up.
   std::function<void(absl::Status)> cannot_start;
 };
 
@@ -42,6 +47,10 @@ class LocalDaemons {
   };
   std::vector<Process> Processes() const;
 
+  // The coordinator has not heard of this process for too long. A server, which everybody waits for, is killed at once, a
+  // worker unless it is a member again in time; both are started again then. Nothing for a process that is not ours.
+  void Silent(int64_t pid);
+
  private:
   struct Daemon {
     std::string name;
@@ -52,13 +61,16 @@ class LocalDaemons {
     std::unique_ptr<Subprocess> process;
     absl::Time started;
     absl::Time restart_at = absl::InfiniteFuture();
-    absl::Duration backoff = absl::ZeroDuration();
+    absl::Time kill_at = absl::InfiniteFuture();
+    std::unique_ptr<RestartPolicy> restarts;
+    bool ever_served = false;
     bool exited = false;
     std::string exit_text;
   };
   explicit LocalDaemons(LocalDaemonsOptions options) : options_(std::move(options)) {}
   absl::Status StartDaemon(Daemon& daemon) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Supervise();
+  void KillSilent();
   void HandleExit(Daemon& daemon, std::vector<std::function<void()>>* calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LocalDaemonsOptions options_;

@@ -1,71 +1,202 @@
-// Workers that are killed. (The rest of the faults comes with the recovery of servers.)
-#include <thread>
+// Workers that are killed: their functions go on elsewhere, nothing is lost or repeated.
+#include <string>
+#include <vector>
 
 #include "absl/time/clock.h"
-#include "tests/conformance/conformance.h"
-#include "tests/conformance/numbers_file.h"
+#include "tests/conformance/checked_job.h"
 
 namespace mu {
 namespace {
 
+using testing::CheckedJob;
+using testing::DefineLog;
+using testing::HasCode;
+using testing::kForever;
+using testing::Losses;
 using testing::Numbers;
+using testing::StartCounting;
 using testing::TestCluster;
 using testing::WriteFile;
 
-TEST(Conformance, UpdateAppliedExactlyOnce) {
-  constexpr int64_t kRecords = 4000;
-  constexpr int64_t kBatch = 4;
-  constexpr uint32_t kEpochs = 4;
-  constexpr int64_t kSteps = kEpochs * kRecords / kBatch;
-  constexpr int kPartitions = 12;  // spread over all servers
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 3}));
-  Coordinator& c = cluster->coordinator();
-  WriteFile(cluster->directory() + "/data.csv", Numbers(0, kRecords));
-  MU_ASSERT_OK_AND_ASSIGN(
-      const Dataset data,
-      c.CreateDataset(Csv({cluster->directory() + "/data.csv"}).Id("id", 0, 0).Batch(kBatch).Shuffle(500).Epochs(kEpochs)));
-  const auto create = [&](const char* name) {
-    return c.CreateVariable({.name = name,
-                             .shape = Shape({kPartitions}),
-                             .dtype = kInt64,
-                             .partitioner = FixedShards{kPartitions}});
-  };
-  MU_ASSERT_OK_AND_ASSIGN(const Variable steps, create("steps"));
-  MU_ASSERT_OK_AND_ASSIGN(const Variable checksum, create("checksum"));
-  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
-  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder& f) {
-    const Sym id = f.NextBatch(data)["id"];
-    AssignAdd(steps, ConstantTensor(ones));
-    AssignAdd(checksum, ConstantTensor(ones) * ReduceSum(id * id));
-    f.Return("records", Count(id));
-  }));
-  for (int64_t i = 0; i < kSteps / 20; ++i) c.Schedule(step, {.steps = 20});
-
-  // Kills come with progress, so that each of them finds steps under way.
-  int kills = 0;
-  uint64_t next_kill = 50;
-  absl::StatusOr<bool> done = false;
-  while (done.ok() && !*done) {
-    if (c.Stats().steps >= next_kill && kills < 10) {
-      const int victim = kills++ % 2;
-      cluster->KillWorker(victim);
-      MU_ASSERT_OK(cluster->StartWorker(victim));
-      next_kill = c.Stats().steps + 150;
-    } else {
-      absl::SleepFor(absl::Milliseconds(1));
-    }
-    done = c.Done();
+void KillBetweenFunctions(int workers, int servers) {
+  SCOPED_TRACE(absl::StrCat(workers, "/", servers));
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = workers, .ps = servers}));
+  for (int round = 0; round < 3; ++round) {
+    t.c().Schedule(t.count, {.steps = 10});
+    MU_ASSERT_OK(t.c().Join());
+    for (int worker = 0; worker < workers; ++worker) t.cluster->KillWorker(worker);
+    const RemoteValue next = t.c().Schedule(t.count, {.steps = 10});
+    EXPECT_FALSE(next.Done()) << "nobody is there to run it";
+    MU_ASSERT_OK(t.cluster->StartWorker(round % workers));
+    MU_ASSERT_OK(next.Fetch());
+    for (int other = 1; other < workers; ++other) MU_ASSERT_OK(t.cluster->StartWorker((round + other) % workers));
   }
-  MU_ASSERT_OK(done);
-  MU_ASSERT_OK(c.Join());
-  EXPECT_GE(kills, 5);
-  EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps));
-  int64_t squares = 0;
-  for (int64_t i = 0; i < kRecords; ++i) squares += i * i;
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c.Read(steps));
-  EXPECT_THAT(counted.flat<int64_t>(), ::testing::Each(kSteps));
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor summed, c.Read(checksum));
-  EXPECT_THAT(summed.flat<int64_t>(), ::testing::Each(squares * static_cast<int64_t>(kEpochs)));
+  MU_ASSERT_OK(t.c().Join());
+  EXPECT_EQ(t.Count(), 60);
+}
+
+TEST(Conformance, WorkerKilledBetweenFunctions) {
+  KillBetweenFunctions(1, 1);
+  KillBetweenFunctions(2, 2);
+}
+
+TEST(Conformance, WorkerKilledMidFunction) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2, .functions_in_flight = 1}));
+  std::vector<RemoteValue> values;
+  for (int i = 0; i < 2; ++i) values.push_back(t.c().Schedule(t.count, {.steps = 1500}));
+  while (t.c().Stats().steps < 300) absl::SleepFor(absl::Milliseconds(1));
+  t.cluster->KillWorker(0);
+  MU_ASSERT_OK(t.c().Join());
+  EXPECT_EQ(t.Count(), 3000) << "the other worker went on after the last finished step";
+  for (const RemoteValue& value : values) {
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
+    EXPECT_EQ(result.steps(), 1500u);
+  }
+  EXPECT_EQ(t.c().Stats().steps, 3000u);
+}
+
+TEST(Conformance, UpdateAppliedExactlyOnce) {
+  constexpr int kKills = 50;
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 3}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 8}));
+  job.ScheduleAll(20);
+  // Kills come with progress, so that each of them finds steps under way.
+  for (int kill = 0; kill < kKills; ++kill) {
+    job.WaitForSteps(50 + static_cast<uint64_t>(kill) * 140);
+    cluster->KillWorker(kill % 2);
+    MU_ASSERT_OK(cluster->StartWorker(kill % 2));
+  }
+  job.JoinAndCheck();
+  EXPECT_GE(Losses(cluster->coordinator(), pb::ROLE_WORKER).size(), static_cast<size_t>(kKills) / 2)
+      << "most of them had registered when they were killed";
+}
+
+TEST(Conformance, TwoWorkersKilled) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 4, .ps = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {}));
+  job.ScheduleAll(20);
+  job.WaitForSteps(100);
+  cluster->KillWorker(0);
+  cluster->KillWorker(1);
+  job.WaitForSteps(400);  // by the others
+  MU_ASSERT_OK(cluster->StartWorker(0));
+  job.JoinAndCheck();
+}
+
+TEST(Conformance, AllWorkersKilled) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {}));
+  job.ScheduleAll(20);
+  for (int round = 0; round < 3; ++round) {
+    job.WaitForSteps(100 + 200 * static_cast<uint64_t>(round));
+    for (int worker = 0; worker < 2; ++worker) cluster->KillWorker(worker);
+    MU_ASSERT_OK(cluster->StartWorker(round % 2));
+  }
+  job.JoinAndCheck();
+}
+
+TEST(Conformance, WorkerKilledWhileInstalling) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2}));
+  constexpr int kRounds = 8;
+  for (int round = 0; round < kRounds; ++round) {
+    const std::string file = absl::StrCat(t.cluster->directory(), "/", round, ".csv");
+    WriteFile(file, Numbers(0, 40));
+    MU_ASSERT_OK_AND_ASSIGN(const Dataset data, t.c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
+    MU_ASSERT_OK_AND_ASSIGN(const Function add, t.c().DefineFunction(absl::StrCat("add", round), [&](FunctionBuilder& f) {
+      AssignAdd(t.counter, ReduceSum(f.NextBatch(data)["id"]));
+    }));
+    t.cluster->KillWorker(round % 2);  // it is being sent the function, the other one as well
+    t.c().Schedule(add, {.steps = 10});
+    MU_ASSERT_OK(t.cluster->StartWorker(round % 2));
+    t.cluster->KillWorker(1 - round % 2);
+    MU_ASSERT_OK(t.cluster->StartWorker(1 - round % 2));
+  }
+  MU_ASSERT_OK(t.c().Join());
+  EXPECT_EQ(t.Count(), kRounds * 39 * 40 / 2);
+}
+
+TEST(Conformance, WorkerKilledWithUserError) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2, .functions_in_flight = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function log, DefineLog(t.c(), "log"));
+  t.c().Schedule(t.count, {.steps = kForever});
+  while (t.c().Stats().steps == 0) absl::SleepFor(absl::Milliseconds(1));
+  const RemoteValue bad = t.c().Schedule(log, {.args = {{"x", -1}}});
+  t.cluster->KillWorker(0);
+  MU_ASSERT_OK(t.cluster->StartWorker(0));
+  const absl::Status joined = t.c().Join();
+  EXPECT_EQ(KindOf(joined), pb::ERROR_USER) << joined;
+  EXPECT_EQ(DetailOf(joined)->function(), "log");
+  EXPECT_EQ(bad.Fetch().status(), joined);
+  MU_EXPECT_OK(t.c().Join());
+}
+
+TEST(Conformance, FetchedValueSurvivesItsWorker) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
+  const RemoteValue value = t.c().Schedule(t.count, {.steps = 3});
+  MU_ASSERT_OK(t.c().Join());
+  t.cluster->KillWorker(0);
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor last, result.Get(2, "before"));
+  EXPECT_EQ(*last.data<int64_t>(), 2);
+}
+
+// The records that a function of 25 steps sees, in order; its worker may be killed after some of them.
+absl::StatusOr<std::vector<int64_t>> RecordsSeen(bool kill) {
+  MU_ASSIGN_OR_RETURN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2, .worker_flags = {"--slow_down=20"}}));
+  Coordinator& c = cluster->coordinator();
+  WriteFile(cluster->directory() + "/data.csv", Numbers(0, 100));
+  MU_ASSIGN_OR_RETURN(const Dataset data, c.CreateDataset(Csv({cluster->directory() + "/data.csv"})
+                                                              .Id("id", 0, 0).Batch(4).BlockRecords(8).Shuffle(100).Epochs(1)));
+  MU_ASSIGN_OR_RETURN(const Variable sum, c.CreateVariable({.name = "sum", .dtype = kInt64}));
+  MU_ASSIGN_OR_RETURN(const Function read, c.DefineFunction("read", [&](FunctionBuilder& f) {
+    const Sym id = f.NextBatch(data)["id"];
+    AssignAdd(sum, ReduceSum(id));
+    f.Return("ids", id);
+    f.Return("worker", f.WorkerIndex());
+  }));
+  const RemoteValue value = c.Schedule(read, {.steps = 25});
+  while (c.Stats().steps < 5) absl::SleepFor(absl::Milliseconds(1));
+  const pb::GetStatusReply status = c.runtime().Status();
+  for (const auto& member : status.members()) {
+    if (kill && member.in_flight() > 0) cluster->KillWorker(static_cast<int>(member.index()));
+  }
+  MU_ASSIGN_OR_RETURN(const FunctionResult result, value.Fetch());
+  std::vector<int64_t> ids;
+  for (size_t step = 0; step < result.steps(); ++step) {
+    MU_ASSIGN_OR_RETURN(const Tensor seen, result.Get(step, "ids"));
+    for (const int64_t id : seen.flat<int64_t>()) ids.push_back(id);
+  }
+  MU_ASSIGN_OR_RETURN(const Tensor first, result.Get(0, "worker"));
+  MU_ASSIGN_OR_RETURN(const Tensor last, result.Get(result.steps() - 1, "worker"));
+  EXPECT_EQ(*first.data<int64_t>() != *last.data<int64_t>(), kill);
+  MU_ASSIGN_OR_RETURN(const Tensor total, c.Read(sum));
+  EXPECT_EQ(*total.data<int64_t>(), 99 * 100 / 2) << "each record once";
+  return ids;
+}
+
+TEST(Conformance, LeaseMovesToAnotherWorker) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> undisturbed, RecordsSeen(false));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<int64_t> moved, RecordsSeen(true));
+  ASSERT_EQ(undisturbed.size(), 100u);
+  EXPECT_EQ(moved, undisturbed);
+}
+
+TEST(Conformance, ErrorTypeNamesTheFailedRole) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.member_timeout = absl::Seconds(2)}));
+  const RemoteValue value = t.c().Schedule(t.count, {.steps = kForever});
+  while (t.c().Stats().steps == 0) absl::SleepFor(absl::Milliseconds(1));
+  t.cluster->KillWorker(0);
+  while (t.c().Stats().failures.empty()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_EQ(t.c().Stats().failures[0].role, pb::ROLE_WORKER);
+  EXPECT_EQ(t.c().Stats().failures[0].index, 0u);
+  EXPECT_FALSE(value.Done()) << "a lost worker is no error of a function";
+  MU_ASSERT_OK(t.cluster->StartWorker(0));
+  t.cluster->KillServer(0);
+  const absl::Status lost = t.c().Join();
+  EXPECT_EQ(KindOf(lost), pb::ERROR_MACHINE) << lost;
+  ASSERT_TRUE(DetailOf(lost).has_value());
+  EXPECT_EQ(DetailOf(lost)->role(), pb::ROLE_PSSERVER);
+  EXPECT_EQ(DetailOf(lost)->index(), 0u);
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ TestCluster::~TestCluster() {
   }
 }
 
-absl::Status TestCluster::StartWorker(int index) {
-  std::vector<std::string> flags = options_.worker_flags;
+absl::Status TestCluster::StartWorker(int index, std::vector<std::string> flags) {
+  flags.insert(flags.end(), options_.worker_flags.begin(), options_.worker_flags.end());
   flags.push_back(absl::StrCat("--cache_dir=", directory(), "/cache-", index));
   return StartDaemon("worker", index, std::move(flags));
 }
@@ -80,6 +80,10 @@ ExitStatus TestCluster::End(const std::string& role, int index, int signal) {
   Subprocess& ended = process(role, index);
   ended.Kill(signal).IgnoreError();
   return ended.Wait();
+}
+
+std::unique_ptr<Subprocess> TestCluster::Release(const std::string& role, int index) {
+  return std::move(processes_.extract({role, index}).mapped());
 }
 
 void TestCluster::Signal(const std::string& role, int index, int signal) {

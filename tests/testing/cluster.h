@@ -52,7 +52,7 @@ class TestCluster {
   void DestroyCoordinator() { coordinator_.reset(); }
 
   // Returns when it listens. A worker's index may be used again after its process has ended.
-  absl::Status StartWorker(int index);
+  absl::Status StartWorker(int index, std::vector<std::string> flags = {});
   absl::Status StartServer(int index);
 
   // SIGKILL, and waits for the end.
@@ -65,6 +65,8 @@ class TestCluster {
   void StopServer(int index) { Signal("psserver", index, 19); }
   void ContinueServer(int index) { Signal("psserver", index, 18); }
 
+  // Hands a process over: its index may be used again while it lives on.
+  std::unique_ptr<Subprocess> Release(const std::string& role, int index);
   Subprocess& process(const std::string& role, int index) { return *processes_.at({role, index}); }
   std::vector<pid_t> pids() const;
   const std::string& directory() const { return directory_.path(); }

@@ -57,6 +57,10 @@ class FakeCall : public ServerCall {
     MutexLock lock(&mutex_);
     return status_;
   }
+  bool handed_back() const {
+    MutexLock lock(&mutex_);
+    return !messages_.empty() && messages_.back().handed_back();
+  }
   std::vector<muster::RunReply> messages() const {
     MutexLock lock(&mutex_);
     return messages_;

@@ -91,8 +91,9 @@ TEST_F(RunQueueTest, AWaitingRunIsCancelledLikeAnyOther) {
   queue_.CancelBelow(3, [] {});
   EXPECT_THAT(b->Wait(), HasCode(absl::StatusCode::kCancelled));
   auto c = Add(3, 12, 10);
-  queue_.Drain(absl::UnavailableError("leaving"));
-  EXPECT_THAT(c->Wait(), HasCode(absl::StatusCode::kUnavailable));
+  queue_.Drain(absl::InfiniteDuration());
+  MU_EXPECT_OK(c->Wait());
+  EXPECT_TRUE(c->handed_back());
 }
 
 TEST(RunQueueOrderTest, APredecessorThatNeverComesIsNotWaitedForForever) {
@@ -155,17 +156,34 @@ TEST_F(RunQueueTest, ANewEpochEndsEverythingAndStartsAfresh) {
   MU_EXPECT_OK(c->Wait());
 }
 
-TEST_F(RunQueueTest, DrainReturnsWhenNothingRunsAndRefusesWhatComes) {
+TEST_F(RunQueueTest, DrainReturnsWhenNothingRunsAndHandsBackWhatComes) {
   auto a = Add(1), b = Add(2);
   WaitUntilRunning(1);
-  std::thread drain([&] { queue_.Drain(absl::UnavailableError("leaving")); });
-  EXPECT_THAT(b->Wait(), HasCode(absl::StatusCode::kUnavailable));
+  std::thread drain([&] { queue_.Drain(absl::InfiniteDuration()); });
+  MU_EXPECT_OK(b->Wait());
+  EXPECT_TRUE(b->handed_back());
   EXPECT_EQ(queue_.active(), 1u);
   Release(1);
   drain.join();
   EXPECT_EQ(queue_.active(), 0u);
-  EXPECT_THAT(a->Wait(), HasCode(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(Add(3)->Wait(), HasCode(absl::StatusCode::kUnavailable));
+  MU_EXPECT_OK(a->Wait());
+  const auto late = Add(3);
+  MU_EXPECT_OK(late->Wait());
+  EXPECT_TRUE(late->handed_back());
+}
+
+TEST(RunTest, HandingBackAbortsNothingUntilPatienceEnds) {
+  FunctionRun run({}, std::make_shared<FakeCall>());
+  int aborted = 0;
+  run.SetAbort([&] { ++aborted; });
+  run.HandBack();
+  EXPECT_TRUE(run.stopped());
+  EXPECT_TRUE(run.handed_back());
+  EXPECT_EQ(aborted, 0);
+  run.Stop(absl::OkStatus());
+  EXPECT_EQ(aborted, 1);
+  MU_EXPECT_OK(run.why());
+  run.SetAbort(nullptr);
 }
 
 TEST(RunTest, StopAbortsWhatWaitsAndKeepsTheFirstReason) {

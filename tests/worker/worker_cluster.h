@@ -37,6 +37,10 @@ class RunHandle {
     MutexLock lock(&mutex_);
     return steps_;
   }
+  bool handed_back() const {
+    MutexLock lock(&mutex_);
+    return handed_back_;
+  }
   void Cancel() { call_->Cancel(); }
 
  private:
@@ -44,6 +48,7 @@ class RunHandle {
   mutable Mutex mutex_;
   CondVar changed_;
   std::vector<muster::StepResult> steps_ ABSL_GUARDED_BY(mutex_);
+  bool handed_back_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   Notification done_;
   std::shared_ptr<ClientCall> call_;
@@ -204,6 +209,7 @@ class WorkerCluster {
           muster::RunReply reply;
           EXPECT_TRUE(reply.ParseFromArray(message.data(), static_cast<int>(message.size())));
           MutexLock lock(&handle->mutex_);
+          handle->handed_back_ |= reply.handed_back();
           for (auto& step : *reply.mutable_steps()) handle->steps_.push_back(std::move(step));
           handle->changed_.SignalAll();
         },

@@ -43,6 +43,20 @@ TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
   EXPECT_EQ(members.Count(pb::ROLE_WORKER), 2u);
 }
 
+TEST(Membership, OneThatWakesUpIsWelcomeUnlessItsPlaceIsTaken) {
+  Membership members({.expected_servers = 1, .timeout = absl::Seconds(10)});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart));
+  ASSERT_EQ(members.Expire(kStart + absl::Seconds(11)).size(), 1u);
+  MU_ASSERT_OK_AND_ASSIGN(auto back, members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(12)));
+  EXPECT_FALSE(back.known) << "its functions were given to others: it begins afresh";
+  ASSERT_EQ(members.Expire(kStart + absl::Seconds(30)).size(), 1u);
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 12, 0), kStart + absl::Seconds(30)));
+  const auto late = members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(31));
+  EXPECT_THAT(late, HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(KindOf(late.status()), pb::ERROR_STALE);
+  EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->incarnation, Incarnation(12));
+}
+
 TEST(Membership, ServersHaveFixedPlaces) {
   Membership members({.expected_servers = 2});
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 1), kStart));

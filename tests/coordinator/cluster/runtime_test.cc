@@ -70,6 +70,20 @@ class PlayedWorker {
     *result.add_returns() = Tensor::Scalar(value).ToProto();
     run.call->Send(Buffer(reply.SerializeAsString()));
   }
+  static void HandBack(const Run& run) {
+    pb::RunReply reply;
+    reply.set_handed_back(true);
+    run.call->Send(Buffer(reply.SerializeAsString()));
+    run.call->Finish(absl::OkStatus());
+  }
+  absl::Status Leave() {
+    pb::LeaveRequest request;
+    request.set_role(pb::ROLE_WORKER);
+    request.set_index(static_cast<uint32_t>(request_.index()));
+    request.set_incarnation(request_.incarnation());
+    request.set_reason("asked to stop");
+    return Call<pb::LeaveReply>(*coordinator_, "/muster.Coordinator/Leave", request).status();
+  }
   static void Finish(const Run& run) {
     for (uint32_t s = run.request.first_step(); s < run.request.steps(); ++s) Step(run, s, static_cast<float>(s));
     run.call->Finish(absl::OkStatus());
@@ -156,6 +170,36 @@ TEST_F(RuntimeTest, ALostWorkersFunctionResumesOnAnother) {
   EXPECT_EQ(result.steps(), 4u);
   ASSERT_EQ(runtime_->Stats().failures.size(), 1u);
   EXPECT_EQ(runtime_->Stats().failures[0].index, 0u);
+}
+
+TEST_F(RuntimeTest, AWorkerThatLeavesHandsBackAndIsHeardToTheEnd) {
+  Start(2);
+  auto first = Worker(11, 0);
+  const RemoteValue value = Schedule(4);
+  const RemoteValue next = Schedule(1);
+  auto run = first->NextRun();
+  auto waiting = first->NextRun();
+  if (run.request.function() != value.id().value()) std::swap(run, waiting);
+  PlayedWorker::HandBack(waiting);
+  absl::Status left = absl::UnknownError("not called");
+  std::thread leaving([&] { left = first->Leave(); });
+  // Whether the goodbye or the last result is faster: the result counts.
+  PlayedWorker::Step(run, 0, 7.0f);
+  PlayedWorker::Step(run, 1, 7.0f);
+  PlayedWorker::HandBack(run);
+  leaving.join();
+  MU_EXPECT_OK(left);
+  auto second = Worker(12, 1);
+  auto resumed = second->NextRun();
+  auto other = second->NextRun();
+  if (resumed.request.function() != value.id().value()) std::swap(resumed, other);
+  EXPECT_EQ(resumed.request.first_step(), 2u);
+  PlayedWorker::Finish(resumed);
+  PlayedWorker::Finish(other);
+  MU_ASSERT_OK(runtime_->Join());
+  MU_EXPECT_OK(next.Fetch());
+  ASSERT_EQ(runtime_->Stats().failures.size(), 1u);
+  EXPECT_EQ(runtime_->Stats().failures[0].kind, "left");
 }
 
 TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {

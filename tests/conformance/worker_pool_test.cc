@@ -1,0 +1,143 @@
+// A pool of workers that changes: late ones, leavers, replacements, slow and hanging ones.
+#include <csignal>
+#include <map>
+#include <string>
+
+#include "absl/time/clock.h"
+#include "tests/conformance/checked_job.h"
+
+namespace mu {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using testing::CheckedJob;
+using testing::Losses;
+using testing::RepeatedPushes;
+using testing::TestCluster;
+using testing::WaitForWorkers;
+
+// Steps by worker, as `coordinator status` shows them.
+std::map<uint32_t, uint64_t> StepsByWorker(Coordinator& c) {
+  std::map<uint32_t, uint64_t> steps;
+  const pb::GetStatusReply status = c.runtime().Status();
+  for (const auto& member : status.members()) {
+    if (member.role() == pb::ROLE_WORKER) steps[member.index()] = member.steps();
+  }
+  return steps;
+}
+
+TEST(Conformance, WorkerHangs) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(2)}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 10}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(200);
+  cluster->StopWorker(0);
+  while (Losses(c, pb::ROLE_WORKER).empty()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Contains("silent"));
+  job.WaitForSteps(c.Stats().steps + 500);  // by the other one
+  cluster->ContinueWorker(0);
+  WaitForWorkers(c, 2);  // it is welcome back
+  job.JoinAndCheck();
+  c.Schedule(job.step(), {.steps = 1});  // nothing is left of the data, but it answers
+  MU_EXPECT_OK(c.Join());
+}
+
+TEST(Conformance, WorkerDrains) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 4}));
+  job.ScheduleAll(100);
+  for (int round = 0; round < 4; ++round) {
+    job.WaitForSteps(100 + 600 * static_cast<uint64_t>(round));
+    const ExitStatus exit = cluster->TerminateWorker(round % 2);
+    EXPECT_TRUE(exit.ok()) << exit.ToString();
+    MU_ASSERT_OK(cluster->StartWorker(round % 2));
+  }
+  job.JoinAndCheck();
+  EXPECT_EQ(RepeatedPushes(c), 0u) << "no step was repeated";
+  EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Each("left"));
+  EXPECT_EQ(Losses(c, pb::ROLE_WORKER).size(), 4u);
+}
+
+TEST(Conformance, WorkerJoinsLate) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 8}));
+  job.ScheduleAll(20);
+  for (int worker = 1; worker < 4; ++worker) {
+    job.WaitForSteps(300 * static_cast<uint64_t>(worker));
+    MU_ASSERT_OK(cluster->StartWorker(worker));
+  }
+  WaitForWorkers(c, 4);
+  job.JoinAndCheck();
+  const auto steps = StepsByWorker(c);
+  ASSERT_EQ(steps.size(), 4u);
+  for (const auto& [worker, count] : steps) EXPECT_GT(count, 0u) << "worker " << worker;
+}
+
+TEST(Conformance, WorkerLeaves) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 8}));
+  job.ScheduleAll(20);
+  job.WaitForSteps(100);
+  for (int worker = 1; worker < 4; ++worker) MU_ASSERT_OK(cluster->StartWorker(worker));
+  WaitForWorkers(c, 4);
+  job.WaitForSteps(c.Stats().steps + 500);
+  for (const int worker : {0, 2}) {
+    EXPECT_TRUE(cluster->TerminateWorker(worker).ok());
+    job.WaitForSteps(c.Stats().steps + 300);
+  }
+  EXPECT_EQ(c.Stats().workers_ready, 2u);
+  job.JoinAndCheck();
+  EXPECT_EQ(RepeatedPushes(c), 0u);
+}
+
+// Kubernetes starts a pod of the same index elsewhere, maybe before the old one's end is known.
+TEST(Conformance, WorkerReplacedAtNewAddress) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 8}));
+  const auto address = [&] {
+    const pb::GetStatusReply status = c.runtime().Status();
+    for (const auto& member : status.members()) {
+      if (member.role() == pb::ROLE_WORKER && member.index() == 0) return member.address();
+    }
+    return std::string();
+  };
+  job.ScheduleAll(50);
+  job.WaitForSteps(100);
+  const std::string before = address();
+  cluster->StopWorker(0);  // cut off, and not known to be dead
+  const auto old = cluster->Release("worker", 0);
+  MU_ASSERT_OK(cluster->StartWorker(0));
+  while (address() == before || address().empty()) absl::SleepFor(absl::Milliseconds(1));
+  EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Contains("replaced"));
+  job.WaitForSteps(c.Stats().steps + 300);
+  MU_ASSERT_OK(old->Kill(SIGCONT));
+  EXPECT_EQ(old->Wait().code, 4) << "its place is taken: it ends, and does not come back";
+  EXPECT_NE(address(), before);
+  job.JoinAndCheck();
+  EXPECT_EQ(Losses(c, pb::ROLE_WORKER).size(), 1u);
+}
+
+TEST(Conformance, SlowWorker) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 3, .ps = 2}));
+  MU_ASSERT_OK(cluster->StartWorker(3, {"--slow_down=10"}));
+  Coordinator& c = cluster->coordinator();
+  WaitForWorkers(c, 4);
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 8}));
+  job.ScheduleAll(20);
+  job.JoinAndCheck();
+  auto steps = StepsByWorker(c);
+  const uint64_t slow = steps[3];
+  steps.erase(3);
+  for (const auto& [worker, count] : steps) {
+    EXPECT_GT(count, 2 * slow) << "worker " << worker << " waited for the slow one";
+  }
+}
+
+}  // namespace
+}  // namespace mu
