@@ -113,7 +113,8 @@ absl::Status Admission::CheckLease() const {
                 "its lease from the coordinator has run out, so it does not acknowledge");
 }
 
-absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, bool dirty) {
+absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, const std::string& what, bool dirty,
+                                             bool keep) {
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
@@ -127,15 +128,25 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, 
                   absl::StrCat("generation ", context.generation(), " cannot follow generation ", generation_));
   }
   if (context.generation() == generation_) {
-    if (restored_) return false;
+    if (restored_.has_value() && *restored_ == what) return false;
+    if (keep && state_ == State::kServing) return false;
+    if (restored_.has_value()) {
+      return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+                    absl::StrCat("generation ", generation_,
+                                 " was restored from something else already; restore into a newer one"));
+    }
     if (dirty && state_ == State::kServing) {
       return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
                     absl::StrCat("generation ", generation_, " has taken updates; restore into a newer one"));
     }
   }
+  if (keep && state_ == State::kBroken) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "its last restore failed, so it has no state to keep");
+  }
   epoch_ = std::max(epoch_, context.epoch());
   generation_ = context.generation();
-  restored_ = false;
+  restoring_ = what;
+  restored_.reset();
   state_ = State::kRestoring;
   while (working_ > 0) left_.Wait(&mutex_);
   return true;
@@ -143,7 +154,7 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, 
 
 void Admission::EndRestore(bool ok) {
   MutexLock lock(&mutex_);
-  restored_ = ok;
+  if (ok) restored_ = restoring_;
   state_ = ok ? State::kServing : State::kBroken;
 }
 

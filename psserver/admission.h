@@ -8,6 +8,8 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -53,9 +55,11 @@ class Admission {
   absl::Status CheckLease() const;
 
   // Begins the change to context.generation: new requests are refused as UNAVAILABLE, those under way have ended when it
-  // returns. False: the state is already the restored one of that generation, a repeat. `dirty`: the state has taken
-  // updates, which only a newer generation may drop. UNAVAILABLE while another restore runs.
-  absl::StatusOr<bool> BeginRestore(const muster::RequestContext& context, bool dirty);
+  // returns. False: the state is already the one asked for, a repeat. `what` says what is restored: within a generation
+  // nothing else may be, so that requests that come late mix nothing. `dirty`: the state has taken updates, which only a
+  // newer generation may drop. `keep`: the state stays as it is, unless it is broken (UNAVAILABLE). UNAVAILABLE while
+  // another restore runs.
+  absl::StatusOr<bool> BeginRestore(const muster::RequestContext& context, const std::string& what, bool dirty, bool keep);
   // After BeginRestore gave true. Not ok: the state stays unusable until another restore.
   void EndRestore(bool ok);
 
@@ -79,7 +83,8 @@ class Admission {
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   uint32_t index_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool restored_ ABSL_GUARDED_BY(mutex_) = false;  // in this generation
+  std::string restoring_ ABSL_GUARDED_BY(mutex_);
+  std::optional<std::string> restored_ ABSL_GUARDED_BY(mutex_);  // in this generation
   int working_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 

@@ -7,10 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/base/mutex.h"
+#include "psserver/store/inherited_memory.h"
 #include "psserver/store/ledger.h"
 
 namespace mu {
@@ -23,22 +25,31 @@ class AppliedPushes {
   // The ledger's answer. For kInProgress, `waiter` is kept and called when the first ends (from Finish); otherwise it is
   // not called.
   Ledger::Answer Begin(const PushId& push, Waiter waiter);
-  // Ends a kFirst: it was applied (OK) or refused.
-  void Finish(const PushId& push, const absl::Status& status);
+  // Ends a kFirst: it is to be remembered, or may come again. Returns those who wait for it: call them without locks.
+  std::vector<Waiter> Finish(const PushId& push, bool remember);
 
   void RaiseLowWater(uint64_t function);
   // The same; returns when no push below the mark is in progress.
   void Fence(uint64_t function);
   uint64_t low_water() const;
   uint64_t remembered_steps() const;
-  // Forgets everything. No push is in progress.
-  void Clear();
+  // For a state that knows only what `inherited` says. No push is in progress.
+  void Reset(uint64_t low_water, InheritedMemory inherited);
+
+  // What this server applied since then.
+  std::vector<AppliedSteps::Range> Applied() const;
+  // What the state knew before; nullptr: nothing that still matters.
+  std::shared_ptr<const InheritedMemory> inherited() const;
 
  private:
+  void Raise(uint64_t function) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   mutable Mutex mutex_;
   CondVar finished_;
   Ledger ledger_ ABSL_GUARDED_BY(mutex_);
   std::map<PushId, std::vector<Waiter>> waiters_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const InheritedMemory> inherited_ ABSL_GUARDED_BY(mutex_);
+  uint64_t prune_at_ ABSL_GUARDED_BY(mutex_) = 0;  // the low-water mark that makes it worth while
 };
 
 }  // namespace mu

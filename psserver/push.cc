@@ -1,5 +1,7 @@
 #include "psserver/push.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
@@ -14,7 +16,25 @@ absl::Status NotFinite(absl::string_view what, const std::string& name) {
                    "division by zero or the logarithm of 0 in the loss)"));
 }
 
+PartitionKey VariableOf(const pb::VariableUpdate& update) {
+  return {PartitionKey::Kind::kVariable, update.variable(), update.partition()};
+}
+
 }  // namespace
+
+PushCounts CountUpdates(const pb::PushRequest& request, const InheritedMemory* inherited) {
+  const PushId push{request.function(), request.step(), request.part()};
+  const bool known = inherited != nullptr && inherited->Knows(push);
+  PushCounts counts;
+  const auto count = [&](const PartitionKey& key) {
+    ++(known && inherited->Contains(key, push) ? counts.inherited : counts.updates);
+  };
+  for (const pb::VariableUpdate& update : request.variables()) count(VariableOf(update));
+  for (const pb::TableKeys& keys : request.tables()) {
+    for (const uint32_t partition : keys.partitions()) count({PartitionKey::Kind::kTable, keys.table(), partition});
+  }
+  return counts;
+}
 
 absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory, const pb::PushRequest& request,
                                          absl::Span<const char> payload) {
@@ -53,7 +73,7 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory, const pb::Va
       !AllFinite(reinterpret_cast<const float*>(bytes), partition->elements())) {
     return NotFinite("variable", name);
   }
-  variables_.push_back({partition, update.kind(), bytes});
+  variables_.push_back({VariableOf(update), partition, update.kind(), bytes});
   return absl::OkStatus();
 }
 
@@ -71,6 +91,22 @@ absl::Status PushPlan::AddGradients(PayloadReader* reader) {
     gradients_.push_back(gradients);
   }
   return absl::OkStatus();
+}
+
+void PushPlan::Skip(const InheritedMemory& inherited, const PushId& push) {
+  if (!inherited.Knows(push)) return;
+  variables_.erase(std::remove_if(variables_.begin(), variables_.end(),
+                                  [&](const VariablePart& part) { return inherited.Contains(part.key, push); }),
+                   variables_.end());
+  size_t kept = 0;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    const uint32_t table = segments_[s].table->definition->proto.id();
+    if (inherited.Contains({PartitionKey::Kind::kTable, table, segments_[s].number}, push)) continue;
+    segments_[kept] = segments_[s];
+    gradients_[kept++] = gradients_[s];
+  }
+  segments_.resize(kept);
+  gradients_.resize(kept);
 }
 
 void PushPlan::Apply() {

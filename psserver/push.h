@@ -8,10 +8,20 @@
 #include "absl/types/span.h"
 #include "proto/psserver.pb.h"
 #include "psserver/payload.h"
+#include "psserver/store/inherited_memory.h"
 #include "psserver/store/store.h"
 #include "psserver/table_keys.h"
 
 namespace mu {
+
+// Partitions that a push changes, and those that it leaves alone because they inherited it.
+struct PushCounts {
+  uint32_t updates = 0;
+  uint32_t inherited = 0;
+};
+
+// The counts of a push that was checked before, from its header alone. `inherited` may be nullptr.
+PushCounts CountUpdates(const muster::PushRequest& request, const InheritedMemory* inherited);
 
 class PushPlan {
  public:
@@ -20,11 +30,14 @@ class PushPlan {
   // ids that a table does not have.
   static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory, const muster::PushRequest& request,
                                         absl::Span<const char> payload);
+  // Takes what the partitions inherited out of the plan.
+  void Skip(const InheritedMemory& inherited, const PushId& push);
   // Cannot fail. Once.
   void Apply();
 
  private:
   struct VariablePart {
+    PartitionKey key;
     VariablePartition* partition;
     muster::VariableUpdate::Kind kind;
     const void* update;

@@ -8,17 +8,24 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/env/clock.h"
 #include "common/obs/telemetry.h"
+#include "common/rpc/thread_pool.h"
 #include "common/rpc/transport.h"
 #include "proto/psserver.pb.h"
 #include "psserver/admission.h"
 #include "psserver/applied_pushes.h"
+#include "psserver/checkpoint/checkpoint.h"
+#include "psserver/push.h"
+#include "psserver/saves.h"
+#include "psserver/store/cut_gate.h"
 #include "psserver/store/store.h"
+#include "psserver/store/store_cut.h"
 
 namespace mu {
 
@@ -27,11 +34,17 @@ struct PsServerOptions {
   // Serve only while the lease that RenewLease extends lasts. Without a coordinator (tests, tools): false.
   bool leased = false;
   Telemetry* telemetry = &Telemetry::Process();
+  // Memory for copies of what changes while a save writes, in bytes; pushes that would need more wait for the writer.
+  // 0: a quarter of the state.
+  size_t most_copies = 0;
+  // A push that has waited so long ends the save.
+  absl::Duration most_wait = absl::Seconds(10);
 };
 
 class PsServer {
  public:
   explicit PsServer(PsServerOptions options = {});
+  ~PsServer();  // ends a save; no call is under way
 
   // Adds the methods "/muster.PsServer/...". The table's server must end before this object does.
   void RegisterMethods(MethodTable* methods);
@@ -47,20 +60,35 @@ class PsServer {
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
-  // Calls `done` once, at once or, for a repeat of a push in progress, when that ends. INVALID_ARGUMENT, OUT_OF_RANGE
-  // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the low-water mark.
+  // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies for a save take too much
+  // memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests, of which nothing is applied;
+  // FAILED_PRECONDITION (ERROR_STALE) below the low-water mark.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
   absl::StatusOr<muster::AssignReply> Assign(const muster::AssignRequest& request);
   // Blocks until no push below the mark is in progress, as Save and Restore block for their files.
   absl::StatusOr<muster::FenceReply> Fence(const muster::FenceRequest& request);
+  // Takes a cut between pushes, which stops them for milliseconds, and writes it while pushes go on. One at a time;
+  // repeats of an attempt share its result. ABORTED: a restore or a newer epoch ended it, or memory for what changed
+  // meanwhile ran out. RESOURCE_EXHAUSTED (disk full) and what else the file system says; earlier files stay.
   absl::StatusOr<muster::SaveReply> Save(const muster::SaveRequest& request);
-  // Replaces the state by the checkpoint's, in context.generation; no files: the initial values. A repeat does nothing.
-  // DATA_LOSS or NOT_FOUND name a bad or missing file; nothing has changed then.
+  // Replaces the state by the checkpoint's, in context.generation; no files: the initial values; keep_state: by nothing.
+  // Ends a save first. A repeat does nothing; something else in the same generation is FAILED_PRECONDITION. DATA_LOSS or
+  // NOT_FOUND name a bad or missing file (of those that this server needs); nothing has changed then, except that a
+  // server that held nothing but initial values must be restored from something else before it serves.
   absl::StatusOr<muster::RestoreReply> Restore(const muster::RestoreRequest& request);
   absl::StatusOr<muster::PsStatsReply> GetStats(const muster::PsStatsRequest& request);
 
  private:
-  absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload);
+  using PushDone = std::function<void(absl::StatusOr<muster::PushReply>)>;
+
+  void PushNow(const muster::PushRequest& request, absl::Span<const char> payload, const PushDone& done);
+  absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload,
+                         const InheritedMemory* inherited, const PushCounts& counts);
+  absl::StatusOr<muster::PushReply> Acknowledge(bool repeated, const PushCounts& counts);
+  absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request, Saves::Job* job);
+  // The cut, marked, with its memory of applied pushes.
+  absl::StatusOr<std::unique_ptr<StoreCut>> TakeCut(const muster::SaveRequest& request, CutMemory* memory);
+  absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request, bool verify);
   // Attaches the server's detail to errors that have none.
   absl::Status Detailed(absl::Status status, int64_t step = 0) const;
 
@@ -69,15 +97,23 @@ class PsServer {
   Timer* const push_timer_;
   Counter* const pulled_rows_;
   Counter* const repeated_counter_;
+  Timer* const cut_timer_;
+  Timer* const save_timer_;
+  Timer* const restore_timer_;
   Admission admission_;
   Store store_;
   AppliedPushes pushes_;
+  CutGate gate_;
+  CutCopies copies_;
+  Saves saves_;
   std::atomic<uint64_t> pulls_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint64_t> repeated_{0};
   std::atomic<bool> dirty_{false};  // pushes were applied since the last restore
+  std::atomic<bool> initial_{true};  // nothing but initial values is lost with the state
   Mutex restore_mutex_;
-  uint64_t restored_rows_ ABSL_GUARDED_BY(restore_mutex_) = 0;
+  muster::RestoreReply restored_ ABSL_GUARDED_BY(restore_mutex_);
+  ThreadPool waiting_;  // pushes that wait for memory; the last member, so that they end first
 };
 
 }  // namespace mu

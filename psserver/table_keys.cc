@@ -42,7 +42,7 @@ absl::Status ResolveTables(const StoreDirectory& directory,
             absl::StrCat("partition ", p, " of table '", table->definition->proto.name(), "' is not held here"));
       }
       MU_ASSIGN_OR_RETURN(const int64_t* ids, payload->Take<int64_t>(keys.counts(i)));
-      RowSegment segment{table, table->partitions[p].get(), absl::MakeConstSpan(ids, keys.counts(i))};
+      RowSegment segment{table, table->partitions[p].get(), p, absl::MakeConstSpan(ids, keys.counts(i))};
       bool good = true;
       for (const int64_t id : segment.ids) good &= segment.partition->Holds(id);
       if (!good) return BadId(segment, p);

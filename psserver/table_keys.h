@@ -15,6 +15,7 @@ namespace mu {
 struct RowSegment {
   const StoredTable* table;
   TablePartition* partition;
+  uint32_t number;  // of the partition
   absl::Span<const int64_t> ids;
 };
 

@@ -6,32 +6,59 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/checkpoint.pb.h"
-#include "psserver/store/store.h"
+#include "psserver/store/inherited_memory.h"
+#include "psserver/store/store_cut.h"
 
 namespace mu {
 
 using CheckpointFiles = google::protobuf::RepeatedPtrField<muster::CheckpointFileProto>;
 
-// Writes `file` in `directory` (made if it is missing). The rows are those that exist when it begins; each partition is
-// locked in turn, for as long as copying it takes.
-absl::StatusOr<muster::CheckpointFileProto> SaveCheckpointFile(const StoreDirectory& store,
-                                                               const std::string& directory, const std::string& file);
+// Which pushes the state of a cut contains.
+struct CutMemory {
+  std::vector<AppliedSteps::Range> applied;          // by this server
+  std::shared_ptr<const InheritedMemory> inherited;  // before that; nullptr: nothing
+};
 
-// Reads every file whole and compares size and CRC32C.
-absl::Status VerifyCheckpointFiles(const std::string& directory, const CheckpointFiles& files);
+struct SavedFile {
+  muster::CheckpointFileProto file;
+  uint64_t updates = 0;  // of all its partitions
+};
 
-// Loads what `store` holds. Returns the number of table rows loaded.
-absl::StatusOr<uint64_t> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
-                                        const CheckpointFiles& files);
+// Writes the cut as `file` in `directory` (made if it is missing) and ends it before the file is synced. `go_on` is asked
+// again and again; what it returns, unless OK, ends the save.
+absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory, const std::string& directory,
+                                             const std::string& file, const std::function<absl::Status()>& go_on);
+
+// INVALID_ARGUMENT for a name that is none or leads out of the directory.
+absl::Status CheckFileName(const std::string& file);
+
+struct LoadedCheckpoint {
+  uint64_t rows = 0;
+  uint64_t updates = 0;
+  InheritedMemory memory;  // without what is below the low-water mark
+};
+
+// Compares size and CRC32C of those files that hold something of `store`, reading them whole.
+absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
+                                   const CheckpointFiles& files);
+
+// Loads what `store` holds. `verify`: compares sums while reading, so that each file is read once; after a failure
+// the store holds a mixture.
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
+                                                const CheckpointFiles& files, uint64_t low_water, bool verify);
 
 // Names of tensors: "variables/NAME/PARTITION/PART" and "tables/NAME/PARTITION/PART".
 std::string VariableTensorName(const std::string& name, uint32_t partition, const std::string& part);
 std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part);
-std::string SlotPart(uint32_t slot);  // "slot_K"
+std::string SlotPart(uint32_t slot);           // "slot_K"
+std::string MemoryTensorName(size_t number);   // "memory/NUMBER/steps"
 
 }  // namespace mu

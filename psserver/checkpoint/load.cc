@@ -1,166 +1,209 @@
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
+#include <limits>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
-#include "common/env/file.h"
-#include "common/env/unique_fd.h"
 #include "psserver/checkpoint/checkpoint.h"
-#include "psserver/checkpoint/safetensors.h"
+#include "psserver/checkpoint/load_plan.h"
 
 namespace mu {
 namespace {
 
-constexpr size_t kReadBytes = 1 << 20;
-constexpr size_t kRowsAtOnce = 4096;
+constexpr size_t kReadBytes = 256 << 10;
+// More ranges of steps than all ledgers together should ever hold.
+constexpr size_t kMostMemory = size_t{1} << 24;
 
-absl::Status VerifyFile(const std::string& path, const pb::CheckpointFileProto& file) {
-  MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
-  if (size != file.bytes()) {
-    return absl::DataLossError(
-        absl::StrCat(path, " has ", size, " bytes, its checkpoint says ", file.bytes(), "; it was cut short or replaced"));
-  }
-  const UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoToStatus(errno, "open", path);
-  std::vector<char> buffer(kReadBytes);
-  uint32_t crc = 0;
-  while (true) {
-    const ssize_t n = read(fd.get(), buffer.data(), buffer.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "read", path);
-    if (n == 0) break;
-    crc = ExtendCrc32c(crc, buffer.data(), static_cast<size_t>(n));
-  }
-  if (crc == file.crc32c()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(path, " is damaged: its CRC32C is not the one of its checkpoint"));
-}
-
-// All files of a checkpoint as one.
-class Loader {
+// Takes one file's tensors in the order of the file.
+class FileLoader {
  public:
-  absl::Status Open(const std::string& directory, const CheckpointFiles& files) {
-    for (const pb::CheckpointFileProto& file : files) {
-      MU_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(JoinPath(directory, file.name())));
-      readers_.push_back(std::move(reader));
-      if (!names_.empty()) names_ += ", ";
-      names_ += file.name();
+  FileLoader(const LoadPlan::File& file, uint64_t low_water, LoadedCheckpoint* loaded)
+      : file_(file), low_water_(low_water), loaded_(loaded) {}
+
+  absl::Status LoadTensors(bool verify) {
+    if (verify) MU_RETURN_IF_ERROR(SumHeader());
+    for (const TensorEntry& entry : file_.reader.entries()) {
+      const auto use = file_.uses.find(&entry);
+      if (use != file_.uses.end()) {
+        MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second) : LoadVariable(entry, use->second));
+      } else if (verify) {
+        MU_RETURN_IF_ERROR(Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
+      }
+    }
+    if (verify && crc_ != file_.proto->crc32c()) return SumDiffers(file_);
+    return absl::OkStatus();
+  }
+
+  // The partitions' numbers of updates, and which pushes they contain.
+  absl::Status LoadHistory() {
+    for (const LoadPlan::Use& use : file_.partitions) {
+      const auto name = [&](const char* part) {
+        return use.table != nullptr ? TableTensorName(use.table->definition->proto.name(), use.partition, part)
+                                    : VariableTensorName(use.variable->definition->proto.name(), use.partition, part);
+      };
+      MU_ASSIGN_OR_RETURN(const std::vector<int64_t> updates, ReadInts(name("updates")));
+      const uint64_t count = updates.size() == 1 ? static_cast<uint64_t>(updates[0]) : 0;
+      loaded_->updates += count;
+      PartitionKey key{PartitionKey::Kind::kTable, 0, use.partition};
+      if (use.table != nullptr) {
+        key.id = use.table->definition->proto.id();
+        use.table->partitions[use.partition]->SetUpdates(count);
+      } else {
+        key.kind = PartitionKey::Kind::kVariable;
+        key.id = use.variable->definition->proto.id();
+        use.variable->partitions[use.partition]->SetUpdates(count);
+      }
+      MU_ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ReadInts(name("inherits")));
+      numbers.push_back(0);
+      for (const int64_t number : numbers) MU_RETURN_IF_ERROR(Inherit(key, number));
     }
     return absl::OkStatus();
   }
 
-  absl::Status LoadVariable(const VariableDefinition& definition, uint32_t p, VariablePartition* partition) const {
-    const std::string& name = definition.proto.name();
-    std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
-    if (!shape.empty()) shape[0] = definition.RowsOf(p);
-    std::vector<char> bytes(partition->value_bytes());
-    MU_RETURN_IF_ERROR(ReadWhole(VariableTensorName(name, p, "value"), definition.proto.dtype(), shape, bytes.data()));
-    partition->Assign(bytes.data());
-    for (uint32_t s = 0; s < definition.optimizer.slots(); ++s) {
-      MU_RETURN_IF_ERROR(ReadWhole(VariableTensorName(name, p, SlotPart(s)), kFloat32, shape, bytes.data()));
-      partition->SetSlot(s, reinterpret_cast<const float*>(bytes.data()));
+ private:
+  template <typename Consume>
+  absl::Status Stream(const TensorEntry& entry, size_t unit, Consume consume) {
+    const size_t most = std::max(unit, kReadBytes / unit * unit);
+    if (buffer_.size() < most) buffer_.resize(most);
+    const uint64_t size = entry.end - entry.begin;
+    for (uint64_t offset = 0; offset < size;) {
+      const size_t some = static_cast<size_t>(std::min<uint64_t>(most, size - offset));
+      MU_RETURN_IF_ERROR(file_.reader.Read(entry, offset, buffer_.data(), some));
+      crc_ = ExtendCrc32c(crc_, buffer_.data(), some);
+      MU_RETURN_IF_ERROR(consume(offset, buffer_.data(), some));
+      offset += some;
     }
     return absl::OkStatus();
   }
 
-  absl::StatusOr<uint64_t> LoadTable(const TableDefinition& definition, uint32_t p, TablePartition* partition) const {
-    const std::string& name = definition.proto.name();
-    const std::string ids_name = TableTensorName(name, p, "ids");
-    MU_ASSIGN_OR_RETURN(const Found found, Find(ids_name));
-    const int64_t rows = found.entry->shape.size() == 1 ? found.entry->shape[0] : -1;
-    MU_RETURN_IF_ERROR(Expect(*found.entry, kInt64, {rows}));
-    std::vector<int64_t> ids(static_cast<size_t>(rows));
-    MU_RETURN_IF_ERROR(found.reader->Read(*found.entry, 0, ids.data(), ids.size() * sizeof(int64_t)));
-    for (const int64_t id : ids) {
-      if (!partition->Holds(id)) {
-        return absl::DataLossError(absl::StrCat("the checkpoint's ", ids_name, " holds id ", id,
+  absl::Status SumHeader() {
+    std::vector<char> header(file_.reader.data_begin());
+    MU_RETURN_IF_ERROR(file_.reader.ReadRaw(0, header.data(), header.size()));
+    crc_ = ExtendCrc32c(0, header.data(), header.size());
+    return absl::OkStatus();
+  }
+
+  absl::Status LoadVariable(const TensorEntry& entry, const LoadPlan::Use& use) {
+    VariablePartition* const partition = use.variable->partitions[use.partition].get();
+    if (entry.end == entry.begin) return absl::OkStatus();
+    return Stream(entry, entry.end - entry.begin, [&](uint64_t, const char* bytes, size_t) {
+      if (use.part == 0) {
+        partition->Assign(bytes);
+      } else {
+        partition->SetSlot(use.part - 1, reinterpret_cast<const float*>(bytes));
+      }
+      return absl::OkStatus();
+    });
+  }
+
+  absl::Status LoadRows(const TensorEntry& entry, const LoadPlan::Use& use) {
+    TablePartition* const partition = use.table->partitions[use.partition].get();
+    const size_t dim = use.table->definition->dim;
+    const size_t row_bytes = dim * sizeof(float);
+    MU_RETURN_IF_ERROR(ReadIds(*use.ids, *partition));
+    if (use.part == 0) loaded_->rows += ids_.size();
+    return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
+      partition->SetColumns(absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes), use.part * dim, dim,
+                            reinterpret_cast<const float*>(bytes));
+      return absl::OkStatus();
+    });
+  }
+
+  // Into ids_, unless they are there.
+  absl::Status ReadIds(const TensorEntry& entry, const TablePartition& partition) {
+    if (ids_of_ == &entry) return absl::OkStatus();
+    ids_of_ = nullptr;
+    ids_.resize((entry.end - entry.begin) / sizeof(int64_t));
+    MU_RETURN_IF_ERROR(file_.reader.Read(entry, 0, ids_.data(), ids_.size() * sizeof(int64_t)));
+    for (const int64_t id : ids_) {
+      if (!partition.Holds(id)) {
+        return absl::DataLossError(absl::StrCat("the checkpoint's ", entry.name, " holds id ", id,
                                                 ", which does not belong there; was the table's size or number of "
                                                 "partitions another one?"));
       }
     }
-    for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
-      const std::string part_name = TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1));
-      MU_ASSIGN_OR_RETURN(const Found values, Find(part_name));
-      MU_RETURN_IF_ERROR(Expect(*values.entry, kFloat32, {rows, static_cast<int64_t>(definition.dim)}));
-      std::vector<float> buffer(std::min(ids.size(), kRowsAtOnce) * definition.dim);
-      for (size_t begin = 0; begin < ids.size(); begin += kRowsAtOnce) {
-        const auto some = absl::MakeConstSpan(ids).subspan(begin, kRowsAtOnce);
-        const size_t row_bytes = definition.dim * sizeof(float);
-        MU_RETURN_IF_ERROR(
-            values.reader->Read(*values.entry, begin * row_bytes, buffer.data(), some.size() * row_bytes));
-        partition->SetColumns(some, part * definition.dim, definition.dim, buffer.data());
+    ids_of_ = &entry;
+    return absl::OkStatus();
+  }
+
+  // All numbers of a tensor; none if it is not there, as in files of earlier programs.
+  absl::StatusOr<std::vector<int64_t>> ReadInts(const std::string& name) const {
+    const TensorEntry* entry = file_.reader.Find(name);
+    std::vector<int64_t> values;
+    if (entry == nullptr) return values;
+    if (entry->dtype != kInt64) return Malformed(name);
+    values.resize((entry->end - entry->begin) / sizeof(int64_t));
+    MU_RETURN_IF_ERROR(file_.reader.Read(*entry, 0, values.data(), values.size() * sizeof(int64_t)));
+    return values;
+  }
+
+  absl::Status Inherit(const PartitionKey& key, int64_t number) {
+    const auto it = memories_.find(number);
+    if (it != memories_.end()) {
+      if (it->second >= 0) loaded_->memory.Inherit(key, static_cast<size_t>(it->second));
+      return absl::OkStatus();
+    }
+    const std::string name = MemoryTensorName(static_cast<size_t>(number));
+    if (number < 0 || (number > 0 && file_.reader.Find(name) == nullptr)) return Malformed(name);
+    MU_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadInts(name));
+    if (values.size() % 4 != 0) return Malformed(name);
+    AppliedSteps steps;
+    for (size_t i = 0; i < values.size(); i += 4) {
+      const AppliedSteps::Range range{static_cast<uint64_t>(values[i]), static_cast<uint32_t>(values[i + 1]),
+                                      static_cast<uint64_t>(values[i + 2]), static_cast<uint64_t>(values[i + 3])};
+      if (range.begin >= range.end || range.end > uint64_t{1} << 32 || values[i + 1] < 0 ||
+          values[i + 1] > std::numeric_limits<uint32_t>::max()) {
+        return Malformed(name);
       }
+      if (range.function >= low_water_) steps.AddRange(range);
     }
-    return ids.size();
-  }
-
- private:
-  struct Found {
-    const SafetensorsReader* reader;
-    const TensorEntry* entry;
-  };
-
-  absl::StatusOr<Found> Find(const std::string& name) const {
-    for (const SafetensorsReader& reader : readers_) {
-      if (const TensorEntry* entry = reader.Find(name); entry != nullptr) return Found{&reader, entry};
+    if (steps.entries() + loaded_->memory.entries() > kMostMemory) {
+      return absl::ResourceExhaustedError(absl::StrCat(file_.reader.path(), " remembers more steps than fit"));
     }
-    return absl::NotFoundError(absl::StrCat("no file of the checkpoint has '", name, "' (files: ", names_,
-                                            "); is it a checkpoint of another model, or does a file miss?"));
+    int64_t& added = memories_[number];
+    added = steps.empty() ? -1 : static_cast<int64_t>(loaded_->memory.Add(std::move(steps)));
+    if (added >= 0) loaded_->memory.Inherit(key, static_cast<size_t>(added));
+    return absl::OkStatus();
   }
 
-  static absl::Status Expect(const TensorEntry& entry, DType dtype, const std::vector<int64_t>& shape) {
-    if (entry.dtype == dtype && entry.shape == shape) return absl::OkStatus();
-    return absl::FailedPreconditionError(
-        absl::StrCat("the checkpoint's '", entry.name, "' has another type or shape than the model's"));
+  absl::Status Malformed(const std::string& name) const {
+    return absl::DataLossError(absl::StrCat(file_.reader.path(), ": '", name, "' is missing or malformed"));
   }
 
-  absl::Status ReadWhole(const std::string& name, DType dtype, const std::vector<int64_t>& shape, char* out) const {
-    MU_ASSIGN_OR_RETURN(const Found found, Find(name));
-    MU_RETURN_IF_ERROR(Expect(*found.entry, dtype, shape));
-    return found.reader->Read(*found.entry, 0, out, found.entry->end - found.entry->begin);
-  }
-
-  std::vector<SafetensorsReader> readers_;
-  std::string names_;
+  const LoadPlan::File& file_;
+  const uint64_t low_water_;
+  LoadedCheckpoint* const loaded_;
+  uint32_t crc_ = 0;
+  std::vector<char> buffer_;
+  const TensorEntry* ids_of_ = nullptr;
+  std::vector<int64_t> ids_;
+  std::map<int64_t, int64_t> memories_;  // by number in the file: number in loaded_->memory, -1: empty
 };
 
 }  // namespace
 
-absl::Status VerifyCheckpointFiles(const std::string& directory, const CheckpointFiles& files) {
-  for (const pb::CheckpointFileProto& file : files) {
-    if (file.name().empty() || absl::StrContains(file.name(), '/')) {
-      return absl::InvalidArgumentError(absl::StrCat("'", file.name(), "' is no name of a checkpoint's file"));
-    }
-    MU_RETURN_IF_ERROR(VerifyFile(JoinPath(directory, file.name()), file));
+absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
+                                   const CheckpointFiles& files) {
+  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
+  for (const LoadPlan::File& file : plan.files()) {
+    if (!file.partitions.empty()) MU_RETURN_IF_ERROR(VerifySum(file));
   }
   return absl::OkStatus();
 }
 
-absl::StatusOr<uint64_t> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
-                                        const CheckpointFiles& files) {
-  Loader loader;
-  MU_RETURN_IF_ERROR(loader.Open(directory, files));
-  uint64_t rows = 0;
-  for (const StoredVariable* variable : store.SortedVariables()) {
-    for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
-      if (variable->partitions[p] == nullptr) continue;
-      MU_RETURN_IF_ERROR(loader.LoadVariable(*variable->definition, p, variable->partitions[p].get()));
-    }
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
+                                                const CheckpointFiles& files, uint64_t low_water, bool verify) {
+  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
+  LoadedCheckpoint loaded;
+  for (const LoadPlan::File& file : plan.files()) {
+    if (file.partitions.empty()) continue;
+    FileLoader loader(file, low_water, &loaded);
+    MU_RETURN_IF_ERROR(loader.LoadTensors(verify));
+    MU_RETURN_IF_ERROR(loader.LoadHistory());
   }
-  for (const StoredTable* table : store.SortedTables()) {
-    for (uint32_t p = 0; p < table->partitions.size(); ++p) {
-      if (table->partitions[p] == nullptr) continue;
-      MU_ASSIGN_OR_RETURN(const uint64_t loaded, loader.LoadTable(*table->definition, p, table->partitions[p].get()));
-      rows += loaded;
-    }
-  }
-  return rows;
+  return loaded;
 }
 
 }  // namespace mu

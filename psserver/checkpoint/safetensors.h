@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -35,21 +36,33 @@ class SafetensorsWriter {
 
   // Bytes of the next tensors; may be cut anywhere. Buffered.
   absl::Status Append(const void* data, size_t size);
-  // FAILED_PRECONDITION unless exactly the announced bytes were given.
+  // The same without a copy: room for `size` bytes, at most kMostRoom, of which Wrote tells how many are now there.
+  static constexpr size_t kMostRoom = 256 << 10;
+  absl::StatusOr<char*> Room(size_t size);
+  void Wrote(size_t size) { used_ += size; }
+  // Optional, before Finish: waits until the bytes are on the disk. FAILED_PRECONDITION unless exactly the announced
+  // bytes were given.
+  absl::Status Sync();
+  // The same, and gives the file its name.
   absl::Status Finish();
 
   uint64_t bytes() const { return written_; }
   uint32_t crc32c() const { return crc_; }  // of the whole file
 
  private:
-  SafetensorsWriter(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
+  SafetensorsWriter(std::string path, std::string temporary, UniqueFd fd)
+      : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
   absl::Status Flush();
 
   std::string path_;
+  std::string temporary_;
   UniqueFd fd_;
-  std::string buffer_;
+  std::unique_ptr<char[]> buffer_;
+  size_t used_ = 0;  // of the buffer
   uint64_t expected_ = 0;
-  uint64_t written_ = 0;
+  uint64_t written_ = 0;  // what was flushed
+  bool synced_ = false;
+  uint64_t asked_ = 0;    // of that, what the system was asked to bring to the disk
   uint32_t crc_ = 0;
 };
 
@@ -64,6 +77,11 @@ class SafetensorsReader {
   const TensorEntry* Find(const std::string& name) const;
   // Bytes [offset, offset + size) of a tensor.
   absl::Status Read(const TensorEntry& entry, uint64_t offset, void* out, size_t size) const;
+  // Bytes of the file; the tensors' begin at data_begin().
+  absl::Status ReadRaw(uint64_t offset, void* out, size_t size) const;
+  uint64_t data_begin() const { return data_begin_; }
+  uint64_t file_bytes() const { return file_bytes_; }
+  const std::string& path() const { return path_; }
 
  private:
   absl::Status ParseHeader(absl::string_view json, uint64_t data_bytes);
@@ -71,6 +89,7 @@ class SafetensorsReader {
   std::string path_;
   UniqueFd fd_;
   uint64_t data_begin_ = 0;
+  uint64_t file_bytes_ = 0;
   std::vector<TensorEntry> entries_;
   std::map<std::string, size_t> by_name_;
 };

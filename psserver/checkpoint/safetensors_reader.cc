@@ -89,6 +89,7 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   std::string json(header_size, '\0');
   MU_RETURN_IF_ERROR(ReadAt(reader.fd_.get(), sizeof(header_size), json.data(), json.size(), path));
   reader.data_begin_ = sizeof(header_size) + header_size;
+  reader.file_bytes_ = size;
   MU_RETURN_IF_ERROR(reader.ParseHeader(json, size - reader.data_begin_));
   return reader;
 }
@@ -128,6 +129,10 @@ absl::Status SafetensorsReader::Read(const TensorEntry& entry, uint64_t offset, 
     return Bad(path_, absl::StrCat("'", entry.name, "' is shorter than expected"));
   }
   return ReadAt(fd_.get(), data_begin_ + entry.begin + offset, out, size, path_);
+}
+
+absl::Status SafetensorsReader::ReadRaw(uint64_t offset, void* out, size_t size) const {
+  return ReadAt(fd_.get(), offset, out, size, path_);
 }
 
 }  // namespace mu

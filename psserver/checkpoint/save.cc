@@ -13,8 +13,8 @@
 namespace mu {
 namespace {
 
-// Rows copied at a time: bounds both the memory of a save and how long it holds a partition's lock.
-constexpr size_t kRowsAtOnce = 4096;
+// Rows copied at a time: bounds how long a save holds a partition's lock.
+constexpr size_t kRowsAtOnce = 1024;
 
 // The bytes of one tensor, produced when its turn has come.
 struct Source {
@@ -22,51 +22,176 @@ struct Source {
   std::function<absl::Status(SafetensorsWriter*)> write;
 };
 
-void AddVariable(const StoredVariable& variable, uint32_t p, std::vector<Source>* sources) {
-  const VariableDefinition& definition = *variable.definition;
-  const VariablePartition* partition = variable.partitions[p].get();
-  std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
-  if (!shape.empty()) shape[0] = definition.RowsOf(p);
-  const auto add = [&](const std::string& part, std::function<void(char*)> read) {
-    Source source{{VariableTensorName(definition.proto.name(), p, part), definition.proto.dtype(), shape}, nullptr};
-    source.write = [partition, read = std::move(read)](SafetensorsWriter* writer) {
-      std::vector<char> copy(partition->value_bytes());
-      read(copy.data());
-      return writer->Append(copy.data(), copy.size());
-    };
-    sources->push_back(std::move(source));
-  };
-  add("value", [partition](char* out) { partition->Read(out); });
-  for (uint32_t s = 0; s < definition.optimizer.slots(); ++s) {
-    add(SlotPart(s), [partition, s](char* out) { partition->ReadSlot(s, reinterpret_cast<float*>(out)); });
-  }
-}
+class FileWriter {
+ public:
+  FileWriter(StoreCut* cut, const CutMemory& memory, const std::function<absl::Status()>& go_on)
+      : cut_(cut), memory_(memory), go_on_(go_on) {}
 
-void AddTable(const StoredTable& table, uint32_t p, std::vector<Source>* sources) {
-  const TableDefinition& definition = *table.definition;
-  const TablePartition* partition = table.partitions[p].get();
-  const std::string& name = definition.proto.name();
-  const auto ids = std::make_shared<const std::vector<int64_t>>(partition->Ids());
-  const int64_t rows = static_cast<int64_t>(ids->size());
-  const int64_t dim = static_cast<int64_t>(definition.dim);
-  sources->push_back({{TableTensorName(name, p, "ids"), kInt64, {rows}}, [ids](SafetensorsWriter* writer) {
-                        return writer->Append(ids->data(), ids->size() * sizeof(int64_t));
-                      }});
-  for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
-    const std::string part_name = part == 0 ? "values" : SlotPart(part - 1);
-    sources->push_back(
-        {{TableTensorName(name, p, part_name), kFloat32, {rows, dim}},
-         [ids, partition, part, columns = definition.dim](SafetensorsWriter* writer) -> absl::Status {
-           std::vector<float> copy(std::min(ids->size(), kRowsAtOnce) * columns);
-           for (size_t begin = 0; begin < ids->size(); begin += kRowsAtOnce) {
-             const auto some = absl::MakeConstSpan(*ids).subspan(begin, kRowsAtOnce);
-             partition->CopyColumns(some, part * columns, columns, copy.data());
-             MU_RETURN_IF_ERROR(writer->Append(copy.data(), some.size() * columns * sizeof(float)));
-           }
-           return absl::OkStatus();
-         }});
+  void Gather() {
+    AddMemory();
+    for (const StoredVariable* variable : cut_->store().SortedVariables()) {
+      for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
+        if (variable->partitions[p] != nullptr) AddVariable(*variable, p);
+      }
+    }
+    for (const StoredTable* table : cut_->store().SortedTables()) {
+      for (uint32_t p = 0; p < table->partitions.size(); ++p) {
+        if (table->partitions[p] != nullptr) AddTable(*table, p);
+      }
+    }
+    // Elements of 8 bytes first, so that every tensor is aligned to its elements without holes.
+    std::stable_sort(sources_.begin(), sources_.end(), [](const Source& a, const Source& b) {
+      return ElementSize(a.entry.dtype) > ElementSize(b.entry.dtype);
+    });
   }
-}
+
+  absl::StatusOr<SafetensorsWriter> Write(const std::string& path) {
+    std::vector<TensorEntry> entries;
+    for (const Source& source : sources_) entries.push_back(source.entry);
+    MU_ASSIGN_OR_RETURN(SafetensorsWriter writer,
+                        SafetensorsWriter::Create(path, std::move(entries),
+                                                  {{"format", "muster"}, {"format_version", "1"}}));
+    for (const Source& source : sources_) {
+      MU_RETURN_IF_ERROR(go_on_());
+      MU_RETURN_IF_ERROR(source.write(&writer));
+    }
+    return writer;
+  }
+
+  uint64_t updates() const { return updates_; }
+
+ private:
+  void AddInts(const std::string& name, std::vector<int64_t> shape, std::vector<int64_t> values) {
+    sources_.push_back({{name, kInt64, std::move(shape)}, [values = std::move(values)](SafetensorsWriter* writer) {
+                          return writer->Append(values.data(), values.size() * sizeof(int64_t));
+                        }});
+  }
+
+  void AddSteps(const std::vector<AppliedSteps::Range>& ranges) {
+    std::vector<int64_t> values;
+    for (const AppliedSteps::Range& range : ranges) {
+      for (const uint64_t number : {range.function, uint64_t{range.part}, range.begin, range.end}) {
+        values.push_back(static_cast<int64_t>(number));
+      }
+    }
+    AddInts(MemoryTensorName(memories_++), {static_cast<int64_t>(ranges.size()), 4}, std::move(values));
+  }
+
+  // Number 0 is what this server applied itself; the inherited ones that are not empty follow.
+  void AddMemory() {
+    AddSteps(memory_.applied);
+    if (memory_.inherited == nullptr) return;
+    for (const AppliedSteps& steps : memory_.inherited->memories()) {
+      number_.push_back(steps.empty() ? 0 : memories_);
+      if (!steps.empty()) AddSteps(steps.Ranges());
+    }
+  }
+
+  void AddHistory(const PartitionKey& key, const std::function<std::string(const char*)>& name, uint64_t updates) {
+    updates_ += updates;
+    AddInts(name("updates"), {}, {static_cast<int64_t>(updates)});
+    if (memory_.inherited == nullptr) return;
+    std::vector<int64_t> numbers;
+    for (const size_t memory : memory_.inherited->MemoriesOf(key)) {
+      if (number_[memory] != 0) numbers.push_back(static_cast<int64_t>(number_[memory]));
+    }
+    if (numbers.empty()) return;
+    const int64_t count = static_cast<int64_t>(numbers.size());
+    AddInts(name("inherits"), {count}, std::move(numbers));
+  }
+
+  void AddVariable(const StoredVariable& variable, uint32_t p) {
+    const VariableDefinition& definition = *variable.definition;
+    VariablePartition* const partition = variable.partitions[p].get();
+    const std::string& name = definition.proto.name();
+    std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
+    if (!shape.empty()) shape[0] = definition.RowsOf(p);
+    AddHistory({PartitionKey::Kind::kVariable, definition.proto.id(), p},
+               [&](const char* part) { return VariableTensorName(name, p, part); }, partition->CutUpdates());
+    const uint32_t parts = 1 + definition.optimizer.slots();
+    for (uint32_t part = 0; part < parts; ++part) {
+      const std::string part_name = part == 0 ? "value" : SlotPart(part - 1);
+      Source source{{VariableTensorName(name, p, part_name), definition.proto.dtype(), shape}, nullptr};
+      source.write = [this, partition, part, last = part + 1 == parts](SafetensorsWriter* writer) -> absl::Status {
+        const size_t bytes = partition->value_bytes();
+        for (size_t offset = 0; offset < bytes;) {
+          MU_RETURN_IF_ERROR(go_on_());
+          const size_t some = std::min(bytes - offset, SafetensorsWriter::kMostRoom);
+          MU_ASSIGN_OR_RETURN(char* const room, writer->Room(some));
+          partition->ReadCut(part, offset, some, room);
+          writer->Wrote(some);
+          offset += some;
+        }
+        if (last) partition->EndCut();
+        return absl::OkStatus();
+      };
+      sources_.push_back(std::move(source));
+    }
+  }
+
+  // Gives `read` room for rows of `row_bytes` until it says that there are no more.
+  absl::Status WriteRows(SafetensorsWriter* writer, size_t row_bytes,
+                         const std::function<size_t(size_t most, char* out)>& read) {
+    const size_t most = std::min(kRowsAtOnce, SafetensorsWriter::kMostRoom / row_bytes);
+    if (most == 0) return WriteWideRows(writer, row_bytes, read);
+    while (true) {
+      MU_RETURN_IF_ERROR(go_on_());
+      MU_ASSIGN_OR_RETURN(char* const room, writer->Room(most * row_bytes));
+      const size_t rows = read(most, room);
+      if (rows == 0) return absl::OkStatus();
+      writer->Wrote(rows * row_bytes);
+    }
+  }
+  absl::Status WriteWideRows(SafetensorsWriter* writer, size_t row_bytes,
+                             const std::function<size_t(size_t most, char* out)>& read) {
+    std::vector<char> row(row_bytes);
+    while (read(1, row.data()) == 1) {
+      MU_RETURN_IF_ERROR(go_on_());
+      MU_RETURN_IF_ERROR(writer->Append(row.data(), row.size()));
+    }
+    return absl::OkStatus();
+  }
+
+  void AddTable(const StoredTable& table, uint32_t p) {
+    const TableDefinition& definition = *table.definition;
+    TablePartition* const partition = table.partitions[p].get();
+    const std::string& name = definition.proto.name();
+    const int64_t rows = static_cast<int64_t>(partition->CutRows());
+    AddHistory({PartitionKey::Kind::kTable, definition.proto.id(), p},
+               [&](const char* part) { return TableTensorName(name, p, part); }, partition->CutUpdates());
+    sources_.push_back({{TableTensorName(name, p, "ids"), kInt64, {rows}}, [this, partition](SafetensorsWriter* writer) {
+                          uint64_t position = 0;
+                          return WriteRows(writer, sizeof(int64_t), [&](size_t most, char* out) {
+                            return partition->ReadCutIds(&position, most, reinterpret_cast<int64_t*>(out));
+                          });
+                        }});
+    const size_t dim = definition.dim;
+    const uint32_t parts = 1 + definition.optimizer.slots();
+    for (uint32_t part = 0; part < parts; ++part) {
+      const std::string part_name = part == 0 ? "values" : SlotPart(part - 1);
+      const bool last = part + 1 == parts;
+      sources_.push_back({{TableTensorName(name, p, part_name), kFloat32, {rows, static_cast<int64_t>(dim)}},
+                          [this, partition, part, dim, last](SafetensorsWriter* writer) -> absl::Status {
+                            uint64_t position = 0;
+                            MU_RETURN_IF_ERROR(
+                                WriteRows(writer, dim * sizeof(float), [&](size_t most, char* out) {
+                                  return partition->ReadCut(&position, part * dim, dim, most, last,
+                                                            reinterpret_cast<float*>(out));
+                                }));
+                            if (last) partition->EndCut();
+                            return absl::OkStatus();
+                          }});
+    }
+  }
+
+  StoreCut* const cut_;
+  const CutMemory& memory_;
+  const std::function<absl::Status()>& go_on_;
+  std::vector<Source> sources_;
+  size_t memories_ = 0;
+  std::vector<size_t> number_;  // in the file, of each inherited memory; 0: not written
+  uint64_t updates_ = 0;
+};
 
 }  // namespace
 
@@ -77,40 +202,31 @@ std::string TableTensorName(const std::string& name, uint32_t partition, const s
   return absl::StrCat("tables/", name, "/", partition, "/", part);
 }
 std::string SlotPart(uint32_t slot) { return absl::StrCat("slot_", slot); }
+std::string MemoryTensorName(size_t number) { return absl::StrCat("memory/", number, "/steps"); }
 
-absl::StatusOr<pb::CheckpointFileProto> SaveCheckpointFile(const StoreDirectory& store, const std::string& directory,
-                                                           const std::string& file) {
-  if (file.empty() || file == "." || file == ".." || absl::StrContains(file, '/')) {
-    return absl::InvalidArgumentError(absl::StrCat("'", file, "' is no name of a checkpoint's file"));
-  }
+absl::Status CheckFileName(const std::string& file) {
+  if (!file.empty() && file != "." && file != ".." && !absl::StrContains(file, '/')) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("'", file, "' is no name of a checkpoint's file"));
+}
+
+absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory, const std::string& directory,
+                                             const std::string& file, const std::function<absl::Status()>& go_on) {
+  MU_RETURN_IF_ERROR(CheckFileName(file));
   MU_RETURN_IF_ERROR(MakeDirectories(directory));
-  std::vector<Source> sources;
-  for (const StoredVariable* variable : store.SortedVariables()) {
-    for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
-      if (variable->partitions[p] != nullptr) AddVariable(*variable, p, &sources);
-    }
-  }
-  for (const StoredTable* table : store.SortedTables()) {
-    for (uint32_t p = 0; p < table->partitions.size(); ++p) {
-      if (table->partitions[p] != nullptr) AddTable(*table, p, &sources);
-    }
-  }
-  // Elements of 8 bytes first, so that every tensor is aligned to its elements without holes.
-  std::stable_sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) {
-    return ElementSize(a.entry.dtype) > ElementSize(b.entry.dtype);
-  });
-  std::vector<TensorEntry> entries;
-  for (const Source& source : sources) entries.push_back(source.entry);
-  MU_ASSIGN_OR_RETURN(SafetensorsWriter writer,
-                      SafetensorsWriter::Create(JoinPath(directory, file), std::move(entries),
-                                                {{"format", "muster"}, {"format_version", "1"}}));
-  for (const Source& source : sources) MU_RETURN_IF_ERROR(source.write(&writer));
+  FileWriter files(cut, memory, go_on);
+  files.Gather();
+  MU_ASSIGN_OR_RETURN(SafetensorsWriter writer, files.Write(JoinPath(directory, file)));
+  cut->End();
+  MU_RETURN_IF_ERROR(go_on());
+  MU_RETURN_IF_ERROR(writer.Sync());
+  MU_RETURN_IF_ERROR(go_on());
   MU_RETURN_IF_ERROR(writer.Finish());
-  pb::CheckpointFileProto result;
-  result.set_name(file);
-  result.set_bytes(writer.bytes());
-  result.set_crc32c(writer.crc32c());
-  return result;
+  SavedFile saved;
+  saved.file.set_name(file);
+  saved.file.set_bytes(writer.bytes());
+  saved.file.set_crc32c(writer.crc32c());
+  saved.updates = files.updates();
+  return saved;
 }
 
 }  // namespace mu

@@ -20,6 +20,11 @@ bool InheritedMemory::Contains(const PartitionKey& partition, const PushId& push
                      [&](size_t memory) { return memories_[memory].Contains(push); });
 }
 
+bool InheritedMemory::Knows(const PushId& push) const {
+  return std::any_of(memories_.begin(), memories_.end(),
+                     [&](const AppliedSteps& steps) { return steps.Contains(push); });
+}
+
 void InheritedMemory::RaiseLowWater(uint64_t function) {
   if (function <= low_water_) return;
   low_water_ = function;

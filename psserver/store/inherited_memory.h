@@ -35,6 +35,8 @@ class InheritedMemory {
   void Inherit(const PartitionKey& partition, size_t memory);
 
   bool Contains(const PartitionKey& partition, const PushId& push) const;
+  // Whether any memory names the push: if not, no partition contains it.
+  bool Knows(const PushId& push) const;
 
   // Functions below it are finished. A lower mark than before is ignored.
   void RaiseLowWater(uint64_t function);

@@ -88,6 +88,7 @@ void TablePartition::CreateRow(int64_t id, uint64_t local) {
     std::fill_n(row + (1 + s) * table.dim, table.dim, table.optimizer.slot_initial(s));
   }
   Mark(local);
+  if (cut_ != nullptr) cut_->Created(local);
 }
 
 void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* out) {
@@ -111,17 +112,30 @@ void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* 
 void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients) {
   const TableDefinition& table = *definition_;
   MutexLock lock(&mutex_);
+  ++updates_;
   for (size_t i = 0; i < ids.size(); ++i, gradients += table.dim) {
     if (i + kPrefetchDistance < ids.size()) PrefetchRow(Row(ids[i + kPrefetchDistance]), table.stride);
     const uint64_t local = table.LocalRow(ids[i]);
+    float* const row = rows_ + local * table.stride;
     if (!Exists(local)) CreateRow(ids[i], local);
-    table.optimizer.ApplyRow(rows_ + local * table.stride, gradients, table.dim);
+    if (cut_ != nullptr) cut_->BeforeChange(local, row);
+    table.optimizer.ApplyRow(row, gradients, table.dim);
   }
 }
 
 uint64_t TablePartition::rows() const {
   MutexLock lock(&mutex_);
   return count_;
+}
+
+uint64_t TablePartition::updates() const {
+  MutexLock lock(&mutex_);
+  return updates_;
+}
+
+void TablePartition::SetUpdates(uint64_t updates) {
+  MutexLock lock(&mutex_);
+  updates_ = updates;
 }
 
 std::vector<int64_t> TablePartition::Ids() const {
@@ -135,14 +149,6 @@ std::vector<int64_t> TablePartition::Ids() const {
     }
   }
   return ids;
-}
-
-void TablePartition::CopyColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, float* out) const {
-  MutexLock lock(&mutex_);
-  for (const int64_t id : ids) {
-    std::memcpy(out, Row(id) + begin, count * sizeof(float));
-    out += count;
-  }
 }
 
 void TablePartition::SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in) {

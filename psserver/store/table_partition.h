@@ -15,6 +15,8 @@
 #include "common/sharding/initializer.h"
 #include "proto/table.pb.h"
 #include "psserver/optimizer/optimizer.h"
+#include "psserver/store/cut_copies.h"
+#include "psserver/store/table_cut.h"
 #include "psserver/store/zero_memory.h"
 
 namespace mu {
@@ -58,12 +60,27 @@ class TablePartition {
   uint64_t rows() const;  // that exist
   uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }
 
+  // Pushes that changed it since the job began.
+  uint64_t updates() const;
+  void SetUpdates(uint64_t updates);
+
   // The ids of the rows that exist, ascending.
   std::vector<int64_t> Ids() const;
-  // Columns [begin, begin + count) of the rows [value | slots] of `ids`, which exist.
-  void CopyColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, float* out) const;
-  // Sets these columns of rows, creating rows that do not exist with zeros elsewhere.
+  // Sets columns [begin, begin + count) of rows, creating rows that do not exist with zeros elsewhere. Not during a cut.
   void SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in);
+
+  // A cut: the state of the moment of BeginCut can be read, bit by bit and in passes over the rows, while it changes.
+  absl::StatusOr<std::unique_ptr<TableCut>> PrepareCut(CutCopies* copies) const;
+  void BeginCut(std::unique_ptr<TableCut> cut);
+  // Without a cut these read nothing.
+  uint64_t CutRows() const;
+  uint64_t CutUpdates() const;
+  // The next ids, at most `most`, ascending; *position begins with 0. 0 at the end.
+  size_t ReadCutIds(uint64_t* position, size_t most, int64_t* out) const;
+  // The same for columns [begin, begin + count) of the rows [value | slots]. `last`: of each row, nothing will be read
+  // again after this, so copies of it need not be made.
+  size_t ReadCut(uint64_t* position, size_t begin, size_t count, size_t most, bool last, float* out);
+  void EndCut();
 
  private:
   TablePartition(std::shared_ptr<const TableDefinition> definition, uint32_t partition)
@@ -76,6 +93,9 @@ class TablePartition {
   // Marks the row; true if it was not there before.
   bool Mark(uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CreateRow(int64_t id, uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Calls visit(local, row) for rows of the cut from *position on until it gave `most`.
+  template <typename Visit>
+  size_t VisitCut(uint64_t* position, size_t most, Visit visit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const TableDefinition> definition_;
   const uint32_t partition_;
@@ -86,6 +106,8 @@ class TablePartition {
   mutable Mutex mutex_;
   uint64_t* exists_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<TableCut> cut_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mu

@@ -70,16 +70,21 @@ void VariablePartition::Read(void* out) const {
 
 void VariablePartition::Assign(const void* value) {
   MutexLock lock(&mutex_);
+  BeforeChange();
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
 }
 
 void VariablePartition::ApplyGradient(const float* gradient) {
   MutexLock lock(&mutex_);
+  BeforeChange();
+  ++updates_;
   definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient, elements_);
 }
 
 void VariablePartition::AssignAdd(const void* delta) {
   MutexLock lock(&mutex_);
+  BeforeChange();
+  ++updates_;
   switch (definition_->proto.dtype()) {
     case kFloat32:
       Add<float>(memory_.data(), delta, elements_);
@@ -92,14 +97,60 @@ void VariablePartition::AssignAdd(const void* delta) {
   }
 }
 
-void VariablePartition::ReadSlot(uint32_t slot, float* out) const {
-  MutexLock lock(&mutex_);
-  if (value_bytes_ > 0) std::memcpy(out, slots_ + slot * elements_, value_bytes_);
-}
-
 void VariablePartition::SetSlot(uint32_t slot, const float* in) {
   MutexLock lock(&mutex_);
   if (value_bytes_ > 0) std::memcpy(slots_ + slot * elements_, in, value_bytes_);
+}
+
+uint64_t VariablePartition::updates() const {
+  MutexLock lock(&mutex_);
+  return updates_;
+}
+
+void VariablePartition::SetUpdates(uint64_t updates) {
+  MutexLock lock(&mutex_);
+  updates_ = updates;
+}
+
+void VariablePartition::BeforeChange() {
+  if (cut_ == nullptr || cut_->copied || value_bytes_ == 0) return;
+  auto copy = ZeroMemory::Allocate(memory_.size());
+  if (!copy.ok()) return cut_->copies->Fail();
+  std::memcpy(copy->data(), memory_.data(), memory_.size());
+  cut_->copy = *std::move(copy);
+  cut_->copied = true;
+  cut_->copies->Add(memory_.size());
+}
+
+void VariablePartition::BeginCut(CutCopies* copies) {
+  MutexLock lock(&mutex_);
+  cut_ = std::unique_ptr<Cut>(new Cut{copies, updates_});
+}
+
+uint64_t VariablePartition::CutUpdates() const {
+  MutexLock lock(&mutex_);
+  return cut_ == nullptr ? 0 : cut_->updates;
+}
+
+void VariablePartition::ReadCut(uint32_t part, size_t offset, size_t size, void* out) const {
+  if (size == 0) return;
+  MutexLock lock(&mutex_);
+  if (cut_ == nullptr) {
+    std::memset(out, 0, size);
+    return;
+  }
+  const size_t begin = part == 0 ? 0 : Aligned(value_bytes_) + (part - 1) * value_bytes_;
+  const ZeroMemory& from = cut_->copied ? cut_->copy : memory_;
+  std::memcpy(out, from.data() + begin + offset, size);
+}
+
+void VariablePartition::EndCut() {
+  std::unique_ptr<Cut> cut;
+  {
+    MutexLock lock(&mutex_);
+    cut = std::move(cut_);
+  }
+  if (cut != nullptr && cut->copied) cut->copies->Release(memory_.size());
 }
 
 }  // namespace mu

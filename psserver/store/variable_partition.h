@@ -11,6 +11,7 @@
 #include "common/sharding/partition.h"
 #include "proto/table.pb.h"
 #include "psserver/optimizer/optimizer.h"
+#include "psserver/store/cut_copies.h"
 #include "psserver/store/zero_memory.h"
 
 namespace mu {
@@ -44,11 +45,29 @@ class VariablePartition {
   void ApplyGradient(const float* gradient);
   void AssignAdd(const void* delta);
 
-  void ReadSlot(uint32_t slot, float* out) const;
   void SetSlot(uint32_t slot, const float* in);
 
+  // Pushes that changed it since the job began.
+  uint64_t updates() const;
+  void SetUpdates(uint64_t updates);
+
+  // A cut: the state of the moment of BeginCut can be read, bit by bit, while it changes. `copies` outlives the cut.
+  void BeginCut(CutCopies* copies);
+  uint64_t CutUpdates() const;
+  // Bytes [offset, offset + size) of the value (part 0) or of slot part - 1. Zeros without a cut.
+  void ReadCut(uint32_t part, size_t offset, size_t size, void* out) const;
+  void EndCut();
+
  private:
+  struct Cut {
+    CutCopies* copies;
+    uint64_t updates;
+    bool copied = false;
+    ZeroMemory copy;
+  };
   VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
+  // Saves the contents for a cut that has not been written yet.
+  void BeforeChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const VariableDefinition> definition_;
   const size_t elements_;
@@ -56,6 +75,8 @@ class VariablePartition {
   ZeroMemory memory_;  // value, then slots; its contents are guarded by mutex_
   float* slots_ = nullptr;
   mutable Mutex mutex_;
+  uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Cut> cut_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mu

@@ -1,0 +1,127 @@
+#include "psserver/checkpoint/load_plan.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+
+namespace mu {
+
+absl::StatusOr<LoadPlan> LoadPlan::Make(const StoreDirectory& store, const std::string& directory,
+                                        const CheckpointFiles& files) {
+  LoadPlan plan;
+  MU_RETURN_IF_ERROR(plan.Open(directory, files));
+  const auto find_all = [&]() -> absl::Status {
+    for (const StoredVariable* variable : store.SortedVariables()) {
+      for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
+        if (variable->partitions[p] != nullptr) MU_RETURN_IF_ERROR(plan.AddVariable(*variable, p));
+      }
+    }
+    for (const StoredTable* table : store.SortedTables()) {
+      for (uint32_t p = 0; p < table->partitions.size(); ++p) {
+        if (table->partitions[p] != nullptr) MU_RETURN_IF_ERROR(plan.AddTable(*table, p));
+      }
+    }
+    return absl::OkStatus();
+  };
+  const absl::Status found = find_all();
+  if (!found.ok()) {
+    // A damaged header may hide what is there: then that is the news.
+    for (const File& file : plan.files_) MU_RETURN_IF_ERROR(VerifySum(file));
+    return found;
+  }
+  return plan;
+}
+
+absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles& files) {
+  files_.reserve(static_cast<size_t>(files.size()));
+  for (const pb::CheckpointFileProto& file : files) {
+    MU_RETURN_IF_ERROR(CheckFileName(file.name()));
+    const std::string path = JoinPath(directory, file.name());
+    MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
+    if (size != file.bytes()) {
+      return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, its checkpoint says ", file.bytes(),
+                                              "; it was cut short or replaced"));
+    }
+    MU_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(path));
+    files_.push_back({&file, std::move(reader), {}, {}});
+    if (!names_.empty()) names_ += ", ";
+    names_ += file.name();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LoadPlan::File*> LoadPlan::FileWith(const std::string& name) {
+  for (File& file : files_) {
+    if (file.reader.Find(name) != nullptr) return &file;
+  }
+  return absl::NotFoundError(absl::StrCat("no file of the checkpoint has '", name, "' (files: ", names_,
+                                          "); is it a checkpoint of another model, or does a file miss?"));
+}
+
+absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType dtype, const std::vector<int64_t>& shape,
+                              const TensorEntry** entry) {
+  *entry = file.reader.Find(name);
+  if (*entry == nullptr) return absl::NotFoundError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
+  if ((*entry)->dtype == dtype && (*entry)->shape == shape) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the checkpoint's '", name, "' has another type or shape than the model's"));
+}
+
+absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
+  const VariableDefinition& definition = *variable.definition;
+  const std::string& name = definition.proto.name();
+  std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
+  if (!shape.empty()) shape[0] = definition.RowsOf(p);
+  MU_ASSIGN_OR_RETURN(File* const file, FileWith(VariableTensorName(name, p, "value")));
+  file->partitions.push_back({&variable, nullptr, p});
+  for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
+    const DType dtype = part == 0 ? definition.proto.dtype() : kFloat32;
+    const TensorEntry* entry;
+    MU_RETURN_IF_ERROR(
+        Expect(*file, VariableTensorName(name, p, part == 0 ? "value" : SlotPart(part - 1)), dtype, shape, &entry));
+    file->uses[entry] = {&variable, nullptr, p, part, nullptr};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
+  const TableDefinition& definition = *table.definition;
+  const std::string& name = definition.proto.name();
+  const std::string ids_name = TableTensorName(name, p, "ids");
+  MU_ASSIGN_OR_RETURN(File* const file, FileWith(ids_name));
+  file->partitions.push_back({nullptr, &table, p});
+  const TensorEntry* ids = file->reader.Find(ids_name);
+  const int64_t rows = ids->shape.size() == 1 ? ids->shape[0] : -1;
+  MU_RETURN_IF_ERROR(Expect(*file, ids_name, kInt64, {rows}, &ids));
+  for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
+    const TensorEntry* entry;
+    MU_RETURN_IF_ERROR(Expect(*file, TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1)), kFloat32,
+                              {rows, static_cast<int64_t>(definition.dim)}, &entry));
+    file->uses[entry] = {nullptr, &table, p, part, ids};
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SumDiffers(const LoadPlan::File& file) {
+  return absl::DataLossError(
+      absl::StrCat(file.reader.path(), " is damaged: its CRC32C is not the one of its checkpoint"));
+}
+
+absl::Status VerifySum(const LoadPlan::File& file) {
+  constexpr uint64_t kReadBytes = 256 << 10;
+  std::vector<char> buffer(kReadBytes);
+  uint32_t crc = 0;
+  for (uint64_t offset = 0; offset < file.reader.file_bytes();) {
+    const uint64_t some = std::min(kReadBytes, file.reader.file_bytes() - offset);
+    MU_RETURN_IF_ERROR(file.reader.ReadRaw(offset, buffer.data(), some));
+    crc = ExtendCrc32c(crc, buffer.data(), some);
+    offset += some;
+  }
+  return crc == file.proto->crc32c() ? absl::OkStatus() : SumDiffers(file);
+}
+
+}  // namespace mu

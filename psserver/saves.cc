@@ -1,0 +1,62 @@
+#include "psserver/saves.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+
+absl::Status Saves::Job::GoOn() const {
+  MutexLock lock(&saves_->mutex_);
+  if (cancelled_.empty()) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat("the save was ended: ", cancelled_));
+}
+
+void Saves::Job::DoneReading() {
+  MutexLock lock(&saves_->mutex_);
+  reading_ = false;
+  saves_->changed_.SignalAll();
+}
+
+Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch, const std::function<Result(Job*)>& save) {
+  std::shared_ptr<Job> job;
+  {
+    MutexLock lock(&mutex_);
+    while (running_ != nullptr) {
+      const std::shared_ptr<Job> other = running_;
+      if (attempt != 0 && other->attempt_ == attempt) {
+        while (!other->done_) changed_.Wait(&mutex_);
+        return other->result_;
+      }
+      if (epoch > other->epoch_ && other->cancelled_.empty()) other->cancelled_ = "a newer coordinator saves";
+      while (!other->done_) changed_.Wait(&mutex_);
+    }
+    if (attempt != 0 && last_ != nullptr && last_->attempt_ == attempt) return last_->result_;
+    job = std::shared_ptr<Job>(new Job(this, attempt, epoch));
+    running_ = job;
+  }
+  Result result = save(job.get());
+  MutexLock lock(&mutex_);
+  job->result_ = result;
+  job->reading_ = false;
+  job->done_ = true;
+  if (result.ok()) last_ = job;
+  running_ = nullptr;
+  changed_.SignalAll();
+  return result;
+}
+
+void Saves::Cancel(const std::string& why) {
+  MutexLock lock(&mutex_);
+  if (running_ != nullptr && running_->cancelled_.empty()) running_->cancelled_ = why;
+}
+
+void Saves::CancelAndWait(const std::string& why) {
+  MutexLock lock(&mutex_);
+  const std::shared_ptr<Job> job = running_;
+  if (job == nullptr) return;
+  if (job->cancelled_.empty()) job->cancelled_ = why;
+  while (job->reading_) changed_.Wait(&mutex_);
+}
+
+}  // namespace mu
