@@ -112,7 +112,7 @@ inline std::vector<std::string> Losses(const Coordinator& c, pb::Role role) {
 }
 
 inline void WaitForWorkers(const Coordinator& c, size_t count) {
-  while (c.Stats().workers_ready != count) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return c.Stats().workers_ready != count; });
 }
 
 }  // namespace mu::testing

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/clock.h"
 #include "coordinator/frontend/ops.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/matchers.h"
@@ -13,6 +14,14 @@ namespace mu::testing {
 
 // Long enough to be running until it is cancelled.
 inline constexpr uint32_t kForever = 100'000'000;
+
+// Looks again and again until `condition` does not hold any more.
+template <typename Condition>
+void WaitWhile(const Condition& condition) {
+  while (condition()) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+}
 
 // A cluster with a counter and a function that adds 1 to it in every step.
 struct CountingCluster {

@@ -2,7 +2,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "tests/conformance/checked_job.h"
 
 namespace mu {
@@ -16,6 +15,7 @@ using testing::Losses;
 using testing::Numbers;
 using testing::StartCounting;
 using testing::TestCluster;
+using testing::WaitWhile;
 using testing::WriteFile;
 
 void KillBetweenFunctions(int workers, int servers) {
@@ -44,7 +44,7 @@ TEST(Conformance, WorkerKilledMidFunction) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2, .functions_in_flight = 1}));
   std::vector<RemoteValue> values;
   for (int i = 0; i < 2; ++i) values.push_back(t.c().Schedule(t.count, {.steps = 1500}));
-  while (t.c().Stats().steps < 300) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return t.c().Stats().steps < 300; });
   t.cluster->KillWorker(0);
   MU_ASSERT_OK(t.c().Join());
   EXPECT_EQ(t.Count(), 3000) << "the other worker went on after the last finished step";
@@ -119,7 +119,7 @@ TEST(Conformance, WorkerKilledWithUserError) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2, .functions_in_flight = 1}));
   MU_ASSERT_OK_AND_ASSIGN(const Function log, DefineLog(t.c(), "log"));
   t.c().Schedule(t.count, {.steps = kForever});
-  while (t.c().Stats().steps == 0) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return t.c().Stats().steps == 0; });
   const RemoteValue bad = t.c().Schedule(log, {.args = {{"x", -1}}});
   t.cluster->KillWorker(0);
   MU_ASSERT_OK(t.cluster->StartWorker(0));
@@ -155,7 +155,7 @@ absl::StatusOr<std::vector<int64_t>> RecordsSeen(bool kill) {
     f.Return("worker", f.WorkerIndex());
   }));
   const RemoteValue value = c.Schedule(read, {.steps = 25});
-  while (c.Stats().steps < 5) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return c.Stats().steps < 5; });
   const pb::GetStatusReply status = c.runtime().Status();
   for (const auto& member : status.members()) {
     if (kill && member.in_flight() > 0) cluster->KillWorker(static_cast<int>(member.index()));
@@ -184,9 +184,9 @@ TEST(Conformance, LeaseMovesToAnotherWorker) {
 TEST(Conformance, ErrorTypeNamesTheFailedRole) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.member_timeout = absl::Seconds(2)}));
   const RemoteValue value = t.c().Schedule(t.count, {.steps = kForever});
-  while (t.c().Stats().steps == 0) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return t.c().Stats().steps == 0; });
   t.cluster->KillWorker(0);
-  while (t.c().Stats().failures.empty()) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return t.c().Stats().failures.empty(); });
   EXPECT_EQ(t.c().Stats().failures[0].role, pb::ROLE_WORKER);
   EXPECT_EQ(t.c().Stats().failures[0].index, 0u);
   EXPECT_FALSE(value.Done()) << "a lost worker is no error of a function";

@@ -3,7 +3,6 @@
 #include <map>
 #include <string>
 
-#include "absl/time/clock.h"
 #include "tests/conformance/checked_job.h"
 
 namespace mu {
@@ -15,6 +14,7 @@ using testing::CheckedJob;
 using testing::Losses;
 using testing::RepeatedPushes;
 using testing::TestCluster;
+using testing::WaitWhile;
 using testing::WaitForWorkers;
 
 // Steps by worker, as `coordinator status` shows them.
@@ -34,7 +34,7 @@ TEST(Conformance, WorkerHangs) {
   job.ScheduleAll(50);
   job.WaitForSteps(200);
   cluster->StopWorker(0);
-  while (Losses(c, pb::ROLE_WORKER).empty()) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return Losses(c, pb::ROLE_WORKER).empty(); });
   EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Contains("silent"));
   job.WaitForSteps(c.Stats().steps + 500);  // by the other one
   cluster->ContinueWorker(0);
@@ -113,7 +113,7 @@ TEST(Conformance, WorkerReplacedAtNewAddress) {
   cluster->StopWorker(0);  // cut off, and not known to be dead
   const auto old = cluster->Release("worker", 0);
   MU_ASSERT_OK(cluster->StartWorker(0));
-  while (address() == before || address().empty()) absl::SleepFor(absl::Milliseconds(1));
+  WaitWhile([&] { return address() == before || address().empty(); });
   EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Contains("replaced"));
   job.WaitForSteps(c.Stats().steps + 300);
   MU_ASSERT_OK(old->Kill(SIGCONT));
