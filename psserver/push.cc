@@ -1,6 +1,7 @@
 #include "psserver/push.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
@@ -39,6 +40,13 @@ PushCounts CountUpdates(const pb::PushRequest& request, const InheritedMemory* i
 absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory, const pb::PushRequest& request,
                                          absl::Span<const char> payload) {
   PushPlan plan(payload);
+  if (request.has_rate_scale()) {
+    plan.rate_scale_ = request.rate_scale();
+    if (!(plan.rate_scale_ >= 0) || std::isinf(plan.rate_scale_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the scale of the learning rate must be a number from 0, not ", plan.rate_scale_));
+    }
+  }
   PayloadReader reader(plan.payload_->bytes());
   MU_RETURN_IF_ERROR(ResolveTables(directory, request.tables(), &reader, &plan.segments_));
   for (const pb::VariableUpdate& update : request.variables()) {
@@ -112,14 +120,14 @@ void PushPlan::Skip(const InheritedMemory& inherited, const PushId& push) {
 void PushPlan::Apply() {
   for (const VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT) {
-      part.partition->ApplyGradient(static_cast<const float*>(part.update));
+      part.partition->ApplyGradient(static_cast<const float*>(part.update), rate_scale_);
     } else {
       part.partition->AssignAdd(part.update);
     }
   }
   for (size_t s = 0; s < segments_.size(); ++s) {
     if (s + 1 < segments_.size()) segments_[s + 1].partition->Prefetch(segments_[s + 1].ids);
-    segments_[s].partition->Push(segments_[s].ids, gradients_[s]);
+    segments_[s].partition->Push(segments_[s].ids, gradients_[s], rate_scale_);
   }
 }
 

@@ -52,6 +52,7 @@ class PushPlan {
   std::vector<VariablePart> variables_;
   std::vector<RowSegment> segments_;
   std::vector<const float*> gradients_;  // of each segment
+  float rate_scale_ = 1;
 };
 
 }  // namespace mu

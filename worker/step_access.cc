@@ -4,11 +4,12 @@
 
 namespace mu {
 
-void StepAccess::Begin(FunctionRun* run, uint32_t step, bool read_only) {
+void StepAccess::Begin(FunctionRun* run, uint32_t step, bool read_only, float rate_scale) {
   run_ = run;
   step_ = step;
   read_only_ = read_only;
   pushed_ = false;
+  rate_scale_ = rate_scale;
   const auto route = route_->snapshot();
   generation_ = route.generation;
   if (client_ != route.client) {
@@ -44,6 +45,7 @@ absl::Status StepAccess::Try(bool stop_with_run, const std::function<absl::Statu
     options.context.set_low_water(route.low_water);
     options.function = run_->id();
     options.read_only = read_only_;
+    options.rate_scale = rate_scale_;
     session_->BeginFunction(std::move(options));
     session_->BeginStep(step_);
 

@@ -22,8 +22,8 @@ class StepAccess final : public ParameterAccess {
  public:
   explicit StepAccess(ParameterRoute* route) : route_(route) {}
 
-  // What follows is of this step. `run` must outlive it.
-  void Begin(FunctionRun* run, uint32_t step, bool read_only);
+  // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning rates.
+  void Begin(FunctionRun* run, uint32_t step, bool read_only, float rate_scale);
 
   absl::Status Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) override;
   absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
@@ -45,6 +45,7 @@ class StepAccess final : public ParameterAccess {
   uint32_t step_ = 0;
   bool read_only_ = false;
   bool pushed_ = false;
+  float rate_scale_ = 1;
   uint64_t generation_ = 0;  // of the state that the step read
 };
 

@@ -9,6 +9,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "worker/function_cache.h"
+#include "worker/rate_scale.h"
 #include "worker/step_plan.h"
 
 namespace mu {
@@ -92,7 +93,8 @@ absl::Status StepRunner::Step(FunctionRun& run, uint32_t step, const Batch* batc
                               pb::StepResult* result) {
   const uint64_t start_ns = NowNs();
   const RunInputs& inputs = run.inputs();
-  access_.Begin(&run, step, inputs.function->read_only);
+  access_.Begin(&run, step, inputs.function->read_only,
+                RateScale(run.request().step_offset() + step, inputs.function->graph.warmup_steps()));
   std::vector<Tensor> returns;
   const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed)};
   const absl::Status status = inputs.function->executor.RunStep(step_inputs, access_, &returns);

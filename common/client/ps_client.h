@@ -53,6 +53,7 @@ struct PsSessionOptions {
   muster::RequestContext context;
   uint64_t function = 0;
   bool read_only = false;  // pulls create no rows; pushes are refused
+  float rate_scale = 1;    // of the learning rates of pushes
 };
 
 class PsSession final : public ParameterAccess {

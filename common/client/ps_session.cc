@@ -84,6 +84,11 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Sp
   MU_RETURN_IF_ERROR(grouping.GroupWrites(*view->routing, variables, rows));
   *scratch_->push.mutable_context() = options_.context;
   scratch_->push.set_function(options_.function);
+  if (options_.rate_scale == 1) {
+    scratch_->push.clear_rate_scale();
+  } else {
+    scratch_->push.set_rate_scale(options_.rate_scale);
+  }
   scratch_->push.set_step(step_);
   scratch_->servers.clear();
   std::vector<PsCall> calls;

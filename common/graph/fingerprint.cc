@@ -29,7 +29,7 @@ class Hasher {
   uint64_t state() const { return state_; }
 
  private:
-  uint64_t state_ = 0x6d75737465720001;  // grows with every change of what is hashed
+  uint64_t state_ = 0x6d75737465720002;  // grows with every change of what is hashed
 };
 
 void AddAttr(const pb::AttrValue& value, Hasher& hasher) {
@@ -68,6 +68,7 @@ void AddInput(const pb::NodeInput& input, Hasher& hasher) {
 Fingerprint FingerprintOf(const pb::FunctionProto& function) {
   Hasher hasher;
   hasher.Add(function.dataset());
+  hasher.Add(function.warmup_steps());
   hasher.Add(function.nodes_size());
   for (const pb::NodeProto& node : function.nodes()) {
     hasher.AddText(node.op());

@@ -70,6 +70,12 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
          absl::StrCat("must be auto or from 1 to ", kMaxStepsPerFunction, ", not `", steps, "`"),
          ""});
   }
+  if (training.has_warmup_steps() && training.warmup_steps() != "auto" &&
+      !absl::SimpleAtoi(training.warmup_steps(), &number)) {
+    problems->push_back({"training.warmup_steps",
+                         absl::StrCat("must be auto or a whole number, not `", training.warmup_steps(), "`"),
+                         "0 begins with the whole learning rate"});
+  }
   batch("training.eval_batch_size", training.eval_batch_size() != 0, training.eval_batch_size());
   if (training.functions_in_flight() > kMaxInFlight) {
     problems->push_back({"training.functions_in_flight",
@@ -130,6 +136,7 @@ void FillJobDefaults(pb::JobProto* job) {
   if (!training->has_epochs()) training->set_epochs(1);
   if (!training->has_batch_size()) training->set_batch_size(512);
   if (!training->has_steps_per_function()) training->set_steps_per_function("auto");
+  if (!training->has_warmup_steps()) training->set_warmup_steps("auto");
   if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());
   if (training->functions_in_flight() == 0) training->set_functions_in_flight(2);
   pb::CheckpointOptionsProto* checkpoint = job->mutable_checkpoint();

@@ -186,6 +186,8 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     absl::Status prepared = ConfigureServers();
     if (prepared.ok() && work.dataset != 0) prepared = PrepareDataset(work.dataset);
     if (!prepared.ok()) return runtime_->Refuse(prepared);
+    work.step_offset = scheduled_steps_;
+    if (HasUpdates(function.proto())) scheduled_steps_ += work.steps;
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());

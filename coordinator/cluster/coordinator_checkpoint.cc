@@ -114,6 +114,7 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
     return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
   }
   MU_RETURN_IF_ERROR(RestoreServers(absolute, {manifest.files().begin(), manifest.files().end()}));
+  scheduled_steps_ = manifest.steps();
   MutexLock checkpoint_lock(&checkpoint_mutex_);
   last_checkpoint_ = absolute;
   assigned_.clear();

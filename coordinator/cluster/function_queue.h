@@ -40,6 +40,7 @@ struct FunctionWork {
   uint32_t steps = 1;
   uint64_t dataset = 0;        // 0: reads none
   uint64_t needs_version = 0;  // of the catalog that a worker must have installed
+  uint64_t step_offset = 0;    // steps that were scheduled before it, for learning-rate schedules
   bool updates = false;        // it changes variables or tables: it is repeated after a RollBack
   std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
   std::shared_ptr<const Assignment> assignment;  // not null: this is no function

@@ -181,6 +181,7 @@ void Runtime::StartOn(const StartRun& start) {
   request.set_steps(start.steps);
   request.set_run(start.run.value());
   request.set_after(start.after.value());
+  request.set_step_offset(function.work.step_offset);
   for (const auto& range : function.batches) *request.add_batches() = range;
   // A repeat of a finished function has nobody who waits for it.
   if (const auto state = states_.find(start.function); state != states_.end()) {

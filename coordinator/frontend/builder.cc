@@ -94,6 +94,8 @@ void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& optio
     graph_->Fail("minimize", valid, loss.place());
     return;
   }
+  // One schedule for a function: its steps push all updates together.
+  graph_->proto().set_warmup_steps(std::max(graph_->proto().warmup_steps(), options.warmup_steps));
   MinimizeRequest request;
   request.loss = bound.reference();
   request.options = options;

@@ -19,6 +19,10 @@ namespace mu {
 
 namespace {
 
+// The warm-up that a job gets without asking: so many steps, but at most this part of all.
+constexpr uint64_t kWarmupSteps = 200;
+constexpr uint64_t kWarmupPart = 10;
+
 absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job, const RunOptions& options) {
   ClusterOptions cluster;
   cluster.workers = options.workers;
@@ -58,10 +62,19 @@ absl::Status JobSession::Start() {
 absl::Status JobSession::Train(RunReport* report) {
   MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kTrain));
   MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  uint32_t warmup_steps = 0;
+  if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
+    MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
+    steps *= std::max<uint32_t>(1, job_.training().epochs());
+    if (job_.training().max_steps() > 0) steps = std::min<uint64_t>(steps, job_.training().max_steps());
+    warmup_steps = static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, steps / kWarmupPart));
+  } else if (!absl::SimpleAtoi(text, &warmup_steps)) {
+    return absl::InvalidArgumentError(absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
+  }
   MU_ASSIGN_OR_RETURN(const Function step,
                       coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
                         const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
-                        f.Minimize(output.loss);
+                        f.Minimize(output.loss, {.warmup_steps = warmup_steps});
                         f.Return("loss", output.loss);
                       }));
   TrainOptions options;

@@ -12,11 +12,6 @@ namespace mu {
 namespace {
 
 constexpr double kDefaultCallSeconds = 0.0005;
-// Adaptive optimizers take their largest steps first, when their accumulators are empty; several workers that take them
-// from one and the same point overshoot together. So a short beginning, a part of the first epoch at most, runs alone.
-constexpr uint64_t kAloneSteps = 100;
-constexpr uint64_t kAlonePart = 10;
-
 // What an empty call to a worker takes: the fixed cost that packing steps has to hide.
 double MeasureCallSeconds(Coordinator& coordinator) {
   const auto workers = coordinator.runtime().Workers();
@@ -96,15 +91,11 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     uint64_t left = epoch_steps[epoch - 1];
     while (left > 0 && !stopping()) {
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
-      const bool alone = scheduled_left == total && workers > 1;
-      const uint32_t steps =
-          alone ? static_cast<uint32_t>(std::max<uint64_t>(1, std::min(kAloneSteps, left / kAlonePart)))
-                : std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
+      const uint32_t steps = std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
       pending.push_back({epoch, coordinator.Schedule(function, {.steps = steps})});
-      if (!alone && result.steps < total / 2) result.steps_per_function = steps;
+      if (result.steps < total / 2) result.steps_per_function = steps;
       left -= steps;
       scheduled_left -= steps;
-      if (alone) MU_RETURN_IF_ERROR(finish_oldest());
       // Enough for every worker to have its next functions at hand, few enough to stop and to adapt soon.
       const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
       while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||

@@ -60,13 +60,13 @@ RowOptimizer::RowOptimizer(const muster::OptimizerProto& proto) {
   }
 }
 
-void RowOptimizer::Apply(float* value, float* slots, const float* gradient, size_t n) const {
+void RowOptimizer::Apply(float* value, float* slots, const float* gradient, size_t n, float rate_scale) const {
   switch (kind_) {
     case Kind::kSgd:
-      Sgd(value, gradient, n, learning_rate_);
+      Sgd(value, gradient, n, learning_rate_ * rate_scale);
       return;
     case Kind::kAdagrad:
-      Adagrad(value, slots, gradient, n, learning_rate_, epsilon_);
+      Adagrad(value, slots, gradient, n, learning_rate_ * rate_scale, epsilon_);
       return;
     case Kind::kNone:
       return;

@@ -22,10 +22,13 @@ class RowOptimizer {
   // What the elements of a slot begin with.
   float slot_initial(uint32_t) const { return initial_accumulator_; }
 
-  // Applies `gradient` [n] to `value` [n]; `slots` [slots(), n] follow one another. No overlaps.
-  void Apply(float* value, float* slots, const float* gradient, size_t n) const;
+  // Applies `gradient` [n] to `value` [n]; `slots` [slots(), n] follow one another. No overlaps. The learning rate is
+  // multiplied by `rate_scale` (a schedule's).
+  void Apply(float* value, float* slots, const float* gradient, size_t n, float rate_scale = 1) const;
   // A row [value | slots] of `dim` columns each.
-  void ApplyRow(float* row, const float* gradient, size_t dim) const { Apply(row, row + dim, gradient, dim); }
+  void ApplyRow(float* row, const float* gradient, size_t dim, float rate_scale = 1) const {
+    Apply(row, row + dim, gradient, dim, rate_scale);
+  }
 
  private:
   enum class Kind { kNone, kSgd, kAdagrad };

@@ -109,7 +109,7 @@ void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* 
   }
 }
 
-void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients) {
+void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients, float rate_scale) {
   const TableDefinition& table = *definition_;
   MutexLock lock(&mutex_);
   ++updates_;
@@ -119,7 +119,7 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients)
     float* const row = rows_ + local * table.stride;
     if (!Exists(local)) CreateRow(ids[i], local);
     if (cut_ != nullptr) cut_->BeforeChange(local, row);
-    table.optimizer.ApplyRow(row, gradients, table.dim);
+    table.optimizer.ApplyRow(row, gradients, table.dim, rate_scale);
   }
 }
 

@@ -55,7 +55,7 @@ class TablePartition {
   // computed.
   void Pull(absl::Span<const int64_t> ids, bool read_only, float* out);
   // Applies `gradients` [ids, dim] in order; creates missing rows first. The table has an optimizer.
-  void Push(absl::Span<const int64_t> ids, const float* gradients);
+  void Push(absl::Span<const int64_t> ids, const float* gradients, float rate_scale = 1);
 
   uint64_t rows() const;  // that exist
   uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }

@@ -74,11 +74,11 @@ void VariablePartition::Assign(const void* value) {
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
 }
 
-void VariablePartition::ApplyGradient(const float* gradient) {
+void VariablePartition::ApplyGradient(const float* gradient, float rate_scale) {
   MutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
-  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient, elements_);
+  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient, elements_, rate_scale);
 }
 
 void VariablePartition::AssignAdd(const void* delta) {

@@ -42,7 +42,7 @@ class VariablePartition {
   void Read(void* out) const;
   // The optimizer's slots keep what they hold.
   void Assign(const void* value);
-  void ApplyGradient(const float* gradient);
+  void ApplyGradient(const float* gradient, float rate_scale = 1);
   void AssignAdd(const void* delta);
 
   void SetSlot(uint32_t slot, const float* in);

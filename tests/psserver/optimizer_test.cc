@@ -26,10 +26,14 @@ muster::OptimizerProto Adagrad(float rate, float initial, float epsilon) {
   return proto;
 }
 
-TEST(OptimizerTest, SgdIsThePlainLoopForEveryLength) {
+muster::OptimizerProto Sgd(float rate) {
   muster::OptimizerProto proto;
-  proto.mutable_sgd()->set_learning_rate(0.1f);
-  const RowOptimizer sgd(proto);
+  proto.mutable_sgd()->set_learning_rate(rate);
+  return proto;
+}
+
+TEST(OptimizerTest, SgdIsThePlainLoopForEveryLength) {
+  const RowOptimizer sgd(Sgd(0.1f));
   EXPECT_EQ(sgd.slots(), 0u);
   for (size_t n = 0; n < 40; ++n) {
     auto value = Random(n, n), gradient = Random(n, n + 100);
@@ -57,6 +61,21 @@ TEST(OptimizerTest, AdagradIsThePlainLoopForEveryLengthBitForBit) {
     }
     EXPECT_EQ(value, expected) << n;
     EXPECT_EQ(slots, sums) << n;
+  }
+}
+
+TEST(OptimizerTest, AScaledRateIsThatRateAndLeavesTheSumsAlone) {
+  const size_t n = 11;
+  const auto gradient = Random(n, 5);
+  for (const bool adaptive : {false, true}) {
+    const RowOptimizer full = adaptive ? RowOptimizer(Adagrad(0.5f, 0.1f, 0)) : RowOptimizer(Sgd(0.5f));
+    const RowOptimizer half = adaptive ? RowOptimizer(Adagrad(0.25f, 0.1f, 0)) : RowOptimizer(Sgd(0.25f));
+    auto scaled = Random(n, 4), scaled_slots = std::vector<float>(n, 0.1f);
+    auto expected = scaled, slots = scaled_slots;
+    full.Apply(scaled.data(), scaled_slots.data(), gradient.data(), n, 0.5f);
+    half.Apply(expected.data(), slots.data(), gradient.data(), n);
+    EXPECT_EQ(scaled, expected);
+    EXPECT_EQ(scaled_slots, slots);
   }
 }
 
