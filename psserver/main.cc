@@ -62,8 +62,9 @@ int Run(const mu::DaemonFlags& flags) {
   }
   const absl::Status end = (*process)->WaitForStop();
   if (!end.ok()) return Fail(mu::kExitInfrastructure, end, logged);
-  const absl::Status left = (*node)->Leave("asked to stop");
-  MU_LOG(INFO, "stopped ({})", left.ok() ? "the coordinator knows" : "the coordinator could not be told");
+  MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most", flags.drain_timeout_seconds);
+  const absl::Status left = (*node)->Drain("SIGTERM", flags.drain_timeout());
+  MU_LOG(INFO, "stopped ({})", left.ok() ? "the coordinator let it go" : std::string(left.message()));
   return mu::kExitOk;
 }
 

@@ -66,4 +66,10 @@ absl::Status PsNode::Leave(const std::string& reason, absl::Duration timeout) {
   return status;
 }
 
+absl::Status PsNode::Drain(const std::string& reason, absl::Duration timeout) {
+  const absl::Status status = membership_->Drain(reason, timeout);
+  rpc_server_->Shutdown();
+  return status;
+}
+
 }  // namespace mu

@@ -25,7 +25,7 @@ struct PsNodeOptions {
   // How others reach what was bound; none: as it was bound.
   std::function<std::string(const std::string& bound)> advertise;
   int32_t index = -1;  // the wish
-  absl::Duration orphan_timeout = absl::Seconds(60);
+  absl::Duration orphan_timeout = absl::Minutes(10);
   Telemetry* telemetry = &Telemetry::Process();
   // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread, at most once.
   std::function<void(absl::Status)> on_lost;
@@ -46,6 +46,8 @@ class PsNode {
   void RequestStop() { membership_->RequestStop(); }
   // Says good-bye to the coordinator and stops serving.
   absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
+  // The same, but serves until the coordinator has answered (it takes a checkpoint first), for `timeout` at most.
+  absl::Status Drain(const std::string& reason, absl::Duration timeout);
   uint32_t index() const { return membership_->registration().index(); }
 
  private:

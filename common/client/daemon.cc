@@ -61,7 +61,11 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--log_file", flags->log_file, "Log to this file instead of standard error");
   app->add_flag("--insecure", flags->insecure, "Allows to listen off loopback without TLS");
   app->add_option("--orphan_timeout", flags->orphan_timeout_seconds,
-                  "Seconds without the coordinator after which this daemon ends")
+                  "Seconds without a coordinator, or a newer one in its place, after which this daemon ends")
+      ->capture_default_str()
+      ->check(CLI::PositiveNumber);
+  app->add_option("--drain_timeout", flags->drain_timeout_seconds,
+                  "Seconds after SIGTERM in which the coordinator may let this daemon go; then it ends all the same")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
 }

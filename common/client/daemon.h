@@ -43,9 +43,11 @@ struct DaemonFlags {
   bool die_with_parent = false;         // --die_with_parent: the kernel kills us when the parent ends
   std::string log_file;                 // --log_file
   bool insecure = false;                // --insecure: needed off loopback
-  double orphan_timeout_seconds = 60;   // --orphan_timeout
+  double orphan_timeout_seconds = 600;  // --orphan_timeout
+  double drain_timeout_seconds = 25;    // --drain_timeout
 
   absl::Duration orphan_timeout() const { return absl::Seconds(orphan_timeout_seconds); }
+  absl::Duration drain_timeout() const { return absl::Seconds(drain_timeout_seconds); }
 };
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags);

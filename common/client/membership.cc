@@ -158,12 +158,18 @@ absl::Status MembershipClient::Beat() {
     if (options_.on_heartbeat) options_.on_heartbeat(*reply, sent_ns);
     return absl::OkStatus();
   }
+  {
+    MutexLock lock(&mutex_);
+    if (leaving_) return absl::OkStatus();
+  }
   if (KindOf(reply.status()) == pb::ERROR_OTHER_JOB) return reply.status();
   if (!IsMachine(reply.status())) {
     // The coordinator is there but does not know us, or is a newer one: register again.
     const auto again = RegisterOnce(kRegisterTimeout, &sent_ns);
     if (stopping()) return absl::OkStatus();
-    if (again.ok()) {
+    if (again.ok() && again->epoch() < identity.epoch()) {
+      // One that was taken for dead and has not noticed yet that a newer one has taken over: as good as out of reach.
+    } else if (again.ok()) {
       if (again->job() != identity.job() || again->index() != identity.index()) {
         return absl::FailedPreconditionError(
             "the coordinator that answers now has another job or another place for this daemon");
@@ -171,7 +177,7 @@ absl::Status MembershipClient::Beat() {
       Registered(*again, sent_ns);
       return absl::OkStatus();
     }
-    if (!IsMachine(again.status())) return again.status();
+    if (!again.ok() && !IsMachine(again.status())) return again.status();
   }
   MutexLock lock(&mutex_);
   const int64_t silent_ns = options_.clock->Now() - last_contact_ns_;
@@ -194,25 +200,43 @@ void MembershipClient::HeartbeatLoop() {
   }
 }
 
-absl::Status MembershipClient::Leave(const std::string& reason, absl::Duration timeout) {
-  Stop();
+absl::Status MembershipClient::SayGoodbye(const std::string& reason, absl::Duration timeout, absl::Duration patience,
+                                          bool try_again) {
   const pb::RegisterReply identity = registration();
   pb::LeaveRequest request;
   request.set_role(options_.role);
   request.set_index(identity.index());
   request.set_incarnation(incarnation_.value());
   request.set_reason(reason);
-  const int64_t give_up = Clock::Real()->Now() + absl::ToInt64Nanoseconds(timeout);
+  const absl::Time give_up = absl::Now() + timeout;
+  absl::Time reached = absl::Now();
   while (true) {
-    const int64_t left = give_up - Clock::Real()->Now();
-    const auto reply = Call<pb::LeaveReply>(
-        *coordinator_, kLeave, request,
-        CallOptions{.timeout = std::max(absl::Milliseconds(10), absl::Nanoseconds(left) / 2)});
-    if (reply.ok() || !IsMachine(reply.status()) || Clock::Real()->Now() >= give_up) return reply.status();
+    const absl::Time begun = absl::Now();
+    const absl::Duration left = std::max(absl::Milliseconds(10), give_up - begun);
+    const auto reply = Call<pb::LeaveReply>(*coordinator_, kLeave, request,
+                                            CallOptions{.timeout = try_again ? left / 2 : left});
+    const absl::Time now = absl::Now();
+    if (now - begun >= absl::Seconds(1)) reached = now;  // it was there: the call did not fail at once
+    if (reply.ok() || !IsMachine(reply.status()) || now >= give_up || now - reached >= patience) return reply.status();
     // A refused connection fails at once: do not spin on it.
     Notification never;
-    never.WaitFor(std::min(absl::Milliseconds(50), absl::Nanoseconds(std::max<int64_t>(left, 0))));
+    never.WaitFor(std::min(absl::Milliseconds(50), give_up - now));
   }
+}
+
+absl::Status MembershipClient::Leave(const std::string& reason, absl::Duration timeout) {
+  Stop();
+  return SayGoodbye(reason, timeout, timeout, /*try_again=*/true);
+}
+
+absl::Status MembershipClient::Drain(const std::string& reason, absl::Duration timeout) {
+  {
+    MutexLock lock(&mutex_);
+    leaving_ = true;
+  }
+  const absl::Status status = SayGoodbye(reason, timeout, std::min(timeout, absl::Seconds(5)), /*try_again=*/false);
+  Stop();
+  return status;
 }
 
 void MembershipClient::RequestStop() {

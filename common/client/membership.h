@@ -27,12 +27,12 @@ struct MembershipOptions {
   std::string address;  // where this daemon is called
   int32_t index = -1;   // the wish; -1: any
   // How long the coordinator may be out of reach before the daemon gives up.
-  absl::Duration orphan_timeout = absl::Seconds(60);
+  absl::Duration orphan_timeout = absl::Minutes(10);
   Incarnation incarnation;  // 0: a random one
   Clock* clock = Clock::Real();
 
-  // After each registration: the first one, and again when the coordinator has forgotten this daemon or a new one took
-  // over (job and index stay or the daemon is lost). `sent_ns` is the clock's time when the request was sent: leases
+  // After each registration: the first one, and again when the coordinator has forgotten this daemon or one of a newer
+  // epoch took over (job and index stay or the daemon is lost; one of an older epoch is none). `sent_ns` is the clock's time when the request was sent: leases
   // count from then.
   std::function<void(const muster::RegisterReply&, int64_t sent_ns)> on_registered;
   std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
@@ -55,6 +55,9 @@ class MembershipClient {
 
   // Tells the coordinator that this daemon goes, after stopping the heartbeats. Tries for `timeout`.
   absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
+  // The same while the heartbeats go on, so that the daemon serves until the coordinator has answered: it may take its
+  // time (a checkpoint, say), at most `timeout`. Gives up earlier if the coordinator has been out of reach for 5 seconds.
+  absl::Status Drain(const std::string& reason, absl::Duration timeout);
 
   // Makes a Register under way return; waits only for the heartbeat thread.
   void Stop();
@@ -67,6 +70,7 @@ class MembershipClient {
  private:
   struct PendingCall;
 
+  absl::Status SayGoodbye(const std::string& reason, absl::Duration timeout, absl::Duration patience, bool try_again);
   absl::StatusOr<muster::RegisterReply> RegisterOnce(absl::Duration timeout, int64_t* sent_ns);
   void HeartbeatLoop();
   // Returns what ended the membership, or OK to go on.
@@ -85,6 +89,7 @@ class MembershipClient {
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;  // does not register again
   muster::RegisterReply registration_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ClientCall> call_ ABSL_GUARDED_BY(mutex_);
   int64_t last_contact_ns_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -30,7 +30,7 @@ class FakeCoordinator {
                      TypedHandler<pb::RegisterRequest>([this](const pb::RegisterRequest& request) { return Register(request); }));
     methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
                      TypedHandler<pb::HeartbeatRequest>([this](const pb::HeartbeatRequest& request) { return Beat(request); }));
-    methods.AddUnary("/muster.Coordinator/Leave", RunOn::kTransportThread,
+    methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
                      TypedHandler<pb::LeaveRequest>([this](const pb::LeaveRequest& request) { return Leave(request); }));
     auto server = transport_->Listen(address, std::move(methods));
     ASSERT_THAT(server, testing::IsOk());
@@ -52,6 +52,24 @@ class FakeCoordinator {
     MutexLock lock(&mutex_);
     job_ = job;
     index_ = index;
+  }
+  void SetEpoch(uint64_t epoch) {
+    MutexLock lock(&mutex_);
+    epoch_ = epoch;
+  }
+  // Who leaves gets no answer until Release.
+  void HoldLeaves() {
+    MutexLock lock(&mutex_);
+    hold_ = true;
+  }
+  void ReleaseLeaves() {
+    MutexLock lock(&mutex_);
+    hold_ = false;
+    changed_.SignalAll();
+  }
+  void WaitForLeave() {
+    MutexLock lock(&mutex_);
+    while (left_.empty()) changed_.Wait(&mutex_);
   }
   int registrations() {
     MutexLock lock(&mutex_);
@@ -77,7 +95,7 @@ class FakeCoordinator {
     if (!register_status_.ok()) return register_status_;
     pb::RegisterReply reply;
     reply.set_job(job_);
-    reply.set_epoch(3);
+    reply.set_epoch(epoch_);
     reply.set_index(index_);
     reply.set_heartbeat_ms(1);
     reply.set_lease_ms(500);
@@ -95,6 +113,8 @@ class FakeCoordinator {
   absl::StatusOr<pb::LeaveReply> Leave(const pb::LeaveRequest& request) {
     MutexLock lock(&mutex_);
     left_.push_back(request);
+    changed_.SignalAll();
+    while (hold_) changed_.Wait(&mutex_);
     return pb::LeaveReply();
   }
 
@@ -104,7 +124,10 @@ class FakeCoordinator {
   Mutex mutex_;
   absl::Status register_status_ ABSL_GUARDED_BY(mutex_);
   absl::Status beat_status_ ABSL_GUARDED_BY(mutex_);
+  CondVar changed_;
+  bool hold_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t job_ ABSL_GUARDED_BY(mutex_) = 9;
+  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 3;
   uint32_t index_ ABSL_GUARDED_BY(mutex_) = 2;
   std::vector<pb::RegisterRequest> registered_ ABSL_GUARDED_BY(mutex_);
   pb::HeartbeatRequest last_beat_ ABSL_GUARDED_BY(mutex_);
@@ -259,6 +282,49 @@ TEST_F(MembershipTest, AVanishedCoordinatorMeansLostAfterTheOrphanTimeout) {
   coordinator_.Stop();
   events_.WaitFor(&events_.lost, 1);
   EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kUnavailable));
+}
+
+TEST_F(MembershipTest, AnotherEpochIsTakenOnlyIfItIsNewer) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  coordinator_.SetEpoch(2);
+  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  while (coordinator_.registrations() < 3) std::this_thread::yield();
+  EXPECT_EQ(client->registration().epoch(), 3u) << "an older coordinator that woke up";
+  EXPECT_EQ(events_.Get(&events_.registered), 1);
+  coordinator_.SetEpoch(4);
+  events_.WaitFor(&events_.registered, 2);
+  EXPECT_EQ(client->registration().epoch(), 4u);
+  client->Stop();
+  EXPECT_EQ(events_.Get(&events_.lost), 0);
+}
+
+TEST_F(MembershipTest, WhoDrainsBeatsUntilTheCoordinatorHasAnswered) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  coordinator_.HoldLeaves();
+  absl::Status left = absl::UnknownError("not yet");
+  std::thread draining([&] { left = client->Drain("SIGTERM", absl::Minutes(5)); });
+  coordinator_.WaitForLeave();
+  events_.WaitFor(&events_.beats, events_.Get(&events_.beats) + 3);
+  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  coordinator_.ReleaseLeaves();
+  draining.join();
+  MU_EXPECT_OK(left);
+  EXPECT_EQ(coordinator_.registrations(), 1) << "who goes does not come back";
+  ASSERT_EQ(coordinator_.left().size(), 1u);
+  EXPECT_EQ(coordinator_.left()[0].reason(), "SIGTERM");
+  EXPECT_EQ(events_.Get(&events_.lost), 0);
+}
+
+TEST_F(MembershipTest, DrainingEndsWithItsTime) {
+  auto client = Client(Options());
+  MU_ASSERT_OK(client->Register());
+  coordinator_.HoldLeaves();
+  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)), HasCode(absl::StatusCode::kDeadlineExceeded));
+  coordinator_.ReleaseLeaves();
+  coordinator_.Stop();
+  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)), HasCode(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(MembershipTest, AShortAbsenceIsBridged) {

@@ -48,10 +48,13 @@ class PsDaemonTest : public ::testing::Test {
                        reply.set_lease_ms(60000);
                        return absl::StatusOr<pb::HeartbeatReply>(reply);
                      }));
-    methods.AddUnary("/muster.Coordinator/Leave", RunOn::kTransportThread,
-                     TypedHandler<pb::LeaveRequest>([this](const pb::LeaveRequest&) {
+    methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
+                     TypedHandler<pb::LeaveRequest>([this](const pb::LeaveRequest& request) {
                        MutexLock lock(&mutex_);
                        left_ = true;
+                       reason_ = request.reason();
+                       changed_.SignalAll();
+                       while (hold_leaves_) changed_.Wait(&mutex_);
                        return absl::StatusOr<pb::LeaveReply>(pb::LeaveReply());
                      }));
     auto listening = transport_->Listen("127.0.0.1:0", std::move(methods));
@@ -93,6 +96,8 @@ class PsDaemonTest : public ::testing::Test {
   CondVar changed_;
   std::string address_ ABSL_GUARDED_BY(mutex_);
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
+  std::string reason_ ABSL_GUARDED_BY(mutex_);
+  bool hold_leaves_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 TEST_F(PsDaemonTest, RegistersServesAndLeavesOnSigterm) {
@@ -103,6 +108,69 @@ TEST_F(PsDaemonTest, RegistersServesAndLeavesOnSigterm) {
   MU_ASSERT_OK(daemon->Kill(SIGTERM));
   EXPECT_EQ(daemon->Wait().ToString(), (ExitStatus{0, 0}).ToString());
   EXPECT_TRUE(left());
+}
+
+TEST_F(PsDaemonTest, ServesUntilTheCoordinatorLetsItGo) {
+  auto daemon = StartDaemon();
+  ASSERT_NE(daemon, nullptr);
+  pb::RoutingProto routing = testing::SmallModel(1);
+  routing.mutable_servers(0)->set_address(WaitForAddress());
+  PsClient client([this](const std::string& address) { return transport_->Connect(address); });
+  MU_ASSERT_OK(client.SetRouting(routing));
+  PsAdmin admin(&client);
+  pb::RequestContext context;
+  context.set_job(kJob);
+  context.set_epoch(1);
+  MU_ASSERT_OK(admin.Configure(context));
+  {
+    MutexLock lock(&mutex_);
+    hold_leaves_ = true;
+  }
+  MU_ASSERT_OK(daemon->Kill(SIGTERM));
+  {
+    MutexLock lock(&mutex_);
+    while (!left_) changed_.Wait(&mutex_);
+    EXPECT_EQ(reason_, "SIGTERM");
+  }
+  // As the coordinator does: a checkpoint, and then the answer.
+  PsSession session(&client, {.context = context, .function = 1});
+  const int64_t one = 1;
+  const VariableWrite write{2, VariableWrite::kAssignAdd, &one};
+  MU_EXPECT_OK(session.Push({&write, 1}, {}));
+  MU_EXPECT_OK(admin.Save(context, directory_));
+  {
+    MutexLock lock(&mutex_);
+    hold_leaves_ = false;
+    changed_.SignalAll();
+  }
+  EXPECT_EQ(daemon->Wait().ToString(), (ExitStatus{0, 0}).ToString());
+}
+
+TEST_F(PsDaemonTest, SigtermTwiceOrAnImpatientDrainEndAtOnce) {
+  {
+    MutexLock lock(&mutex_);
+    hold_leaves_ = true;
+  }
+  auto daemon = StartDaemon();
+  WaitForAddress();
+  MU_ASSERT_OK(daemon->Kill(SIGTERM));
+  {
+    MutexLock lock(&mutex_);
+    while (!left_) changed_.Wait(&mutex_);
+  }
+  MU_ASSERT_OK(daemon->Kill(SIGTERM));
+  EXPECT_EQ(daemon->Wait().code, 128 + SIGTERM);
+  {
+    MutexLock lock(&mutex_);
+    address_.clear();
+  }
+  daemon = StartDaemon({"--drain_timeout=0.2"});
+  WaitForAddress();
+  MU_ASSERT_OK(daemon->Kill(SIGTERM));
+  EXPECT_EQ(daemon->Wait().code, 0) << "the coordinator did not answer in time";
+  MutexLock lock(&mutex_);
+  hold_leaves_ = false;
+  changed_.SignalAll();
 }
 
 TEST_F(PsDaemonTest, ExitCodesTellWhatWasWrong) {
