@@ -42,6 +42,11 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   command
+      ->add_option("--member_timeout,--member-timeout", options->member_timeout_seconds,
+                   "seconds without a heartbeat after which a daemon counts as lost")
+      ->check(CLI::Range(0.5, 3600.0))
+      ->capture_default_str();
+  command
       ->add_option("--binary_dir,--binary-dir", options->binary_dir,
                    "where `worker` and `psserver` are (default: beside this program)")
       ->type_name("DIR");

@@ -24,6 +24,7 @@ struct CliOptions {
   std::string listen;
   bool insecure = false;
   double start_timeout_seconds = 60;
+  double member_timeout_seconds = 10;
   std::string binary_dir;
   std::string checkpoint;
   std::string out;  // predict: the CSV; make-data: the folder

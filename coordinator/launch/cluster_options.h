@@ -1,6 +1,7 @@
 // What the three ways of launching share.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
@@ -20,7 +21,8 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(const Clus
   full.runtime.servers = static_cast<uint32_t>(options.ps);
   full.runtime.in_flight = options.functions_in_flight;
   full.runtime.queue_bound = options.queue_bound;
-  full.runtime.heartbeat = options.heartbeat;
+  // Several may be late before a daemon counts as lost.
+  full.runtime.heartbeat = std::min(options.heartbeat, options.member_timeout / 4);
   full.runtime.timeout = options.member_timeout;
   full.job_dir = options.job_dir;
   full.seed = options.seed;

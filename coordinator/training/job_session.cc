@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
   cluster.insecure = options.insecure;
   cluster.binary_dir = options.binary_dir;
   cluster.start_timeout = options.start_timeout;
+  cluster.member_timeout = options.member_timeout;
   cluster.chaos = options.chaos;
   return options.local ? Local(std::move(cluster)) : Connect(std::move(cluster));
 }

@@ -40,6 +40,7 @@ struct RunOptions {
   std::string listen;      // host:port; empty with local: any port of loopback
   bool insecure = false;   // listen off loopback without TLS
   absl::Duration start_timeout = absl::Seconds(60);  // for all daemons to register
+  absl::Duration member_timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict: the job_dir's newest)
   std::string chaos;       // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
   std::string trace_file;  // Chrome trace of all processes

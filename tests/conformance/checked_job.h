@@ -24,10 +24,13 @@ class CheckedJob {
   };
 
   static absl::StatusOr<CheckedJob> Create(TestCluster& cluster, Size size) {
+    return Create(cluster.coordinator(), cluster.directory(), size);
+  }
+  static absl::StatusOr<CheckedJob> Create(Coordinator& coordinator, const std::string& directory, Size size) {
     CheckedJob job;
-    job.c_ = &cluster.coordinator();
+    job.c_ = &coordinator;
     job.size_ = size;
-    const std::string file = absl::StrCat(cluster.directory(), "/checked.csv");
+    const std::string file = absl::StrCat(directory, "/checked.csv");
     WriteFile(file, Numbers(0, size.records));
     MU_ASSIGN_OR_RETURN(const Dataset data, job.c_->CreateDataset(Csv({file})
                                                                      .Id("id", 0, 0)

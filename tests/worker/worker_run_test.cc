@@ -39,6 +39,7 @@ TEST_F(WorkerRunTest, EveryStepReadsItsBatchAndItsResultArrives) {
     EXPECT_EQ(ValueOf<float>(steps[i], 0), sums[i]);
     EXPECT_EQ(ValueOf<int64_t>(steps[i], 1), i) << "a step sees the updates of those before it";
     EXPECT_FALSE(steps[i].repeated());
+    EXPECT_EQ(steps[i].updates_size(), 1) << "one number for each server";
   }
   EXPECT_EQ(Steps(cluster_), 3);
   EXPECT_EQ(Total(cluster_), 45);
