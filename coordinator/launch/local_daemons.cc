@@ -103,7 +103,8 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
   const absl::Duration delay = daemon.restarts->Ended(now - daemon.started);
   daemon.restart_at = now + delay;
   daemon.kill_at = absl::InfiniteFuture();
-  MU_LOG(WARN, "{} (pid {}) ended: {}; it is started again in {}", daemon.name, pid, how, delay);
+  MU_LOG(WARN, "{} (pid {}) ended: {}; it is started again in {} ms", daemon.name, pid, how,
+         absl::ToInt64Milliseconds(delay));
 }
 
 void LocalDaemons::Silent(int64_t pid) {
