@@ -25,7 +25,7 @@ int CodeOf(const absl::Status& status) {
   return mu::KindOf(status) == muster::ERROR_MACHINE ? mu::kExitInfrastructure : mu::kExitBadInput;
 }
 
-int Run(const mu::DaemonFlags& flags) {
+int Run(const mu::DaemonFlags& flags, double save_memory_mb) {
   if (absl::Status status = mu::CheckDaemonFlags(flags); !status.ok()) return Fail(mu::kExitBadInput, status);
   auto process = mu::DaemonProcess::Start(flags);
   if (!process.ok()) return Fail(mu::kExitInfrastructure, process.status());
@@ -43,6 +43,7 @@ int Run(const mu::DaemonFlags& flags) {
   options.advertise = [&flags](const std::string& bound) { return mu::AdvertisedAddress(flags, bound); };
   options.index = flags.index;
   options.orphan_timeout = flags.orphan_timeout();
+  options.most_copies = static_cast<size_t>(save_memory_mb * (1 << 20));
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
   auto node = mu::PsNode::Listen(transport.get(), options);
   if (!node.ok()) return Fail(mu::kExitInfrastructure, node.status(), logged);
@@ -74,10 +75,15 @@ int main(int argc, char** argv) {
   CLI::App app("Muster's parameter server: holds shards of a job's variables and embedding tables.", "psserver");
   mu::DaemonFlags flags;
   mu::AddDaemonFlags(&app, &flags);
+  double save_memory_mb = 0;
+  app.add_option("--save_memory", save_memory_mb,
+                 "MB for copies of what changes while a checkpoint is written; pushes that need more wait for the writer "
+                 "(default: a quarter of what the server holds)")
+      ->check(CLI::NonNegativeNumber);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? mu::kExitOk : mu::kExitBadInput;
   }
-  return Run(flags);
+  return Run(flags, save_memory_mb);
 }

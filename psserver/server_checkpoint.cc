@@ -49,8 +49,8 @@ absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveReques
   while (true) {
     const auto store = store_.directory();
     MU_ASSIGN_OR_RETURN(std::unique_ptr<StoreCut> cut, StoreCut::Prepare(store, &copies_));
-    CutGate::Cut stopped(&gate_);
     ScopedTimer timing(cut_timer_);
+    CutGate::Cut stopped(&gate_);
     // What was configured meanwhile belongs into the cut as well.
     if (store_.directory() != store) continue;
     cut->Take();

@@ -43,7 +43,10 @@ class PsDaemonTest : public ::testing::Test {
                        return absl::StatusOr<pb::RegisterReply>(reply);
                      }));
     methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
-                     TypedHandler<pb::HeartbeatRequest>([](const pb::HeartbeatRequest&) {
+                     TypedHandler<pb::HeartbeatRequest>([this](const pb::HeartbeatRequest&) {
+                       MutexLock lock(&mutex_);
+                       ++beats_;
+                       changed_.SignalAll();
                        pb::HeartbeatReply reply;
                        reply.set_lease_ms(60000);
                        return absl::StatusOr<pb::HeartbeatReply>(reply);
@@ -84,6 +87,11 @@ class PsDaemonTest : public ::testing::Test {
     while (address_.empty()) changed_.Wait(&mutex_);
     return address_;
   }
+  // Then it knows that it is registered. Before, SIGTERM makes it leave at once: it has served nobody.
+  void WaitForHeartbeat() {
+    MutexLock lock(&mutex_);
+    for (const int before = beats_; beats_ == before;) changed_.Wait(&mutex_);
+  }
   bool left() {
     MutexLock lock(&mutex_);
     return left_;
@@ -95,6 +103,7 @@ class PsDaemonTest : public ::testing::Test {
   Mutex mutex_;
   CondVar changed_;
   std::string address_ ABSL_GUARDED_BY(mutex_);
+  int beats_ ABSL_GUARDED_BY(mutex_) = 0;
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reason_ ABSL_GUARDED_BY(mutex_);
   bool hold_leaves_ ABSL_GUARDED_BY(mutex_) = false;
@@ -122,6 +131,7 @@ TEST_F(PsDaemonTest, ServesUntilTheCoordinatorLetsItGo) {
   context.set_job(kJob);
   context.set_epoch(1);
   MU_ASSERT_OK(admin.Configure(context));
+  WaitForHeartbeat();
   {
     MutexLock lock(&mutex_);
     hold_leaves_ = true;
@@ -152,7 +162,7 @@ TEST_F(PsDaemonTest, SigtermTwiceOrAnImpatientDrainEndAtOnce) {
     hold_leaves_ = true;
   }
   auto daemon = StartDaemon();
-  WaitForAddress();
+  WaitForHeartbeat();
   MU_ASSERT_OK(daemon->Kill(SIGTERM));
   {
     MutexLock lock(&mutex_);
@@ -160,12 +170,8 @@ TEST_F(PsDaemonTest, SigtermTwiceOrAnImpatientDrainEndAtOnce) {
   }
   MU_ASSERT_OK(daemon->Kill(SIGTERM));
   EXPECT_EQ(daemon->Wait().code, 128 + SIGTERM);
-  {
-    MutexLock lock(&mutex_);
-    address_.clear();
-  }
   daemon = StartDaemon({"--drain_timeout=0.2"});
-  WaitForAddress();
+  WaitForHeartbeat();
   MU_ASSERT_OK(daemon->Kill(SIGTERM));
   EXPECT_EQ(daemon->Wait().code, 0) << "the coordinator did not answer in time";
   MutexLock lock(&mutex_);
