@@ -124,17 +124,29 @@ class FaultyChannel final : public Channel {
                                            std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override {
     FaultRule rule;
-    const bool hit = plan_->Decide(method, &rule);
-    if (hit && rule.fault == Fault::kLoseRequest) return Lose(rule, method, options, std::move(done));
-    if (hit && rule.fault == Fault::kDelay) {
-      auto shared = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
-      return Delay(
-          rule, [shared](absl::Status status) { (*shared)(std::move(status)); },
-          [inner = inner_, method, request = std::move(request), options, message = std::move(message), shared] {
-            return inner->ServerStream(method, request, options, message, std::move(*shared));
-          });
+    if (!plan_->Decide(method, &rule)) {
+      return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
     }
-    return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+    switch (rule.fault) {
+      case Fault::kLoseRequest:
+        return Lose(rule, method, options, std::move(done));
+      case Fault::kLoseReply:
+        return inner_->ServerStream(method, std::move(request), options, [](Buffer) {},
+                                    [error = Lost(rule, method), done = std::move(done)](absl::Status status) {
+                                      done(absl::IsCancelled(status) ? std::move(status) : error);
+                                    });
+      case Fault::kDuplicate:
+        inner_->ServerStream(method, request, options, [](Buffer) {}, [](absl::Status) {});
+        return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+      case Fault::kDelay:
+        break;
+    }
+    auto shared = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
+    return Delay(
+        rule, [shared](absl::Status status) { (*shared)(std::move(status)); },
+        [inner = inner_, method, request = std::move(request), options, message = std::move(message), shared] {
+          return inner->ServerStream(method, request, options, message, std::move(*shared));
+        });
   }
 
  private:
@@ -210,6 +222,7 @@ void FaultPlan::Clear() {
 
 bool FaultPlan::Decide(const std::string& method, FaultRule* rule) {
   MutexLock lock(&mutex_);
+  called_.insert(method);
   for (FaultRule& candidate : rules_) {
     if (candidate.times == 0 || !absl::EndsWith(method, candidate.method)) continue;
     if (random_.Unit() >= candidate.probability) continue;
@@ -228,6 +241,11 @@ bool FaultPlan::Decide(const std::string& method, FaultRule* rule) {
 int FaultPlan::hits() const {
   MutexLock lock(&mutex_);
   return hits_;
+}
+
+std::set<std::string> FaultPlan::called() const {
+  MutexLock lock(&mutex_);
+  return called_;
 }
 
 std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner, std::shared_ptr<FaultPlan> plan) {

@@ -1,9 +1,10 @@
-// A transport with faults, for tests: wraps another one and loses, repeats or delays unary calls by method name, decided
-// by a seed. Thread safe; rules may be added and cleared at any time.
+// A transport with faults, for tests: wraps another one and loses, repeats or delays calls by method name, decided by a
+// seed. Thread safe; rules may be added and cleared at any time.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,16 +43,19 @@ class FaultPlan {
   bool Decide(const std::string& method, FaultRule* rule);
   // How often a rule has hit.
   int hits() const;
+  // The methods that were called, whether a rule hit or not.
+  std::set<std::string> called() const;
 
  private:
   mutable Mutex mutex_;
   SplitMix random_ ABSL_GUARDED_BY(mutex_);
   std::vector<FaultRule> rules_ ABSL_GUARDED_BY(mutex_);
   int hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<std::string> called_ ABSL_GUARDED_BY(mutex_);
 };
 
-// `inner` may be shared by several, e.g. one per member of a cluster, each with a plan of its own. Streams pass through,
-// but for kLoseRequest and kDelay.
+// `inner` may be shared by several, e.g. one per member of a cluster, each with a plan of its own. The reply of a stream is
+// all its messages: kLoseReply loses every one of them, and says so when the stream has ended.
 std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner, std::shared_ptr<FaultPlan> plan);
 
 }  // namespace mu

@@ -1,0 +1,117 @@
+// A whole cluster over the transport in memory, with the real coordinator, workers and servers, every call of which goes
+// through one plan of faults. Not thread safe, but for coordinator() and faults().
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/client/membership.h"
+#include "common/env/file.h"
+#include "common/rpc/faults.h"
+#include "coordinator/launch/cluster_options.h"
+#include "psserver/node.h"
+#include "worker/worker_server.h"
+
+namespace mu::testing {
+
+class MemoryCluster {
+ public:
+  // Returns when all have registered.
+  static absl::StatusOr<std::unique_ptr<MemoryCluster>> Start(int workers, int ps, std::shared_ptr<FaultPlan> faults) {
+    MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-memory"));
+    std::unique_ptr<MemoryCluster> cluster(new MemoryCluster(std::move(directory), std::move(faults)));
+    ClusterOptions options;
+    options.workers = workers;
+    options.ps = ps;
+    options.job_dir = cluster->directory();
+    options.listen = "memory:0";
+    options.heartbeat = absl::Milliseconds(10);
+    MU_ASSIGN_OR_RETURN(cluster->coordinator_,
+                        CreateCoordinator(options, NewFaultyTransport(cluster->network_, cluster->faults_)));
+    for (int i = 0; i < ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
+    for (int i = 0; i < workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
+    MU_RETURN_IF_ERROR(cluster->coordinator_->WaitForCluster(workers));
+    return cluster;
+  }
+  ~MemoryCluster() {
+    coordinator_.reset();
+    workers_.clear();
+    servers_.clear();
+    former_servers_.clear();
+  }
+
+  Coordinator& coordinator() { return *coordinator_; }
+  FaultPlan& faults() { return *faults_; }
+  const std::string& directory() const { return directory_.path(); }
+  // As the test itself calls: the faults hit it as well.
+  std::shared_ptr<Channel> ChannelTo(const std::string& address) { return transport_->Connect(address); }
+  std::string WorkerAddress(int index) const { return workers_.at(index)->rpc->address(); }
+  std::string ServerAddress(int index) const { return servers_.at(index)->address(); }
+
+  absl::Status StartWorker(int index) {
+    auto worker = std::make_unique<Worker>();
+    WorkerOptions options;
+    options.index = static_cast<uint32_t>(index);
+    options.cache_dir = absl::StrCat(directory(), "/cache-", index);
+    options.telemetry = &worker->telemetry;
+    worker->server = std::make_unique<WorkerServer>(options, transport_.get());
+    MethodTable methods;
+    worker->server->AddMethods(&methods);
+    MU_ASSIGN_OR_RETURN(worker->rpc, transport_->Listen("memory:0", std::move(methods)));
+    MembershipOptions membership;
+    membership.role = pb::ROLE_WORKER;
+    membership.address = worker->rpc->address();
+    membership.index = index;
+    membership.on_registered = [server = worker->server.get()](const pb::RegisterReply& reply, int64_t) {
+      MU_EXPECT_OK(server->Registered(reply.job(), reply.epoch(), reply.index()));
+    };
+    worker->membership =
+        std::make_unique<MembershipClient>(transport_->Connect(coordinator_->address()), std::move(membership));
+    workers_[index] = std::move(worker);
+    return workers_[index]->membership->Register();
+  }
+  // As SIGTERM does.
+  absl::Status DrainWorker(int index) {
+    const auto worker = std::move(workers_.extract(index).mapped());
+    worker->server->Drain(absl::Seconds(5));
+    return worker->membership->Leave("asked to stop", absl::Seconds(5));
+  }
+
+  // Takes the place of the one that is there, whose state is lost.
+  absl::Status StartServer(int index) {
+    PsNodeOptions options;
+    options.coordinator = coordinator_->address();
+    options.listen = "memory:0";
+    options.index = index;
+    options.telemetry = &telemetry_;
+    MU_ASSIGN_OR_RETURN(auto server, PsNode::Listen(transport_.get(), options));
+    if (servers_.contains(index)) former_servers_[index] = std::move(servers_[index]);
+    servers_[index] = std::move(server);
+    return servers_[index]->Register();
+  }
+
+ private:
+  // Its members end in reverse order: membership, then calls, then the worker.
+  struct Worker {
+    Telemetry telemetry;
+    std::unique_ptr<WorkerServer> server;
+    std::unique_ptr<RpcServer> rpc;
+    std::unique_ptr<MembershipClient> membership;
+  };
+  MemoryCluster(TempDirectory directory, std::shared_ptr<FaultPlan> faults)
+      : directory_(std::move(directory)), faults_(std::move(faults)) {}
+
+  TempDirectory directory_;
+  const std::shared_ptr<FaultPlan> faults_;
+  const std::shared_ptr<Transport> network_ = NewMemoryTransport();
+  const std::unique_ptr<Transport> transport_ = NewFaultyTransport(network_, faults_);  // the daemons' and the test's
+  Telemetry telemetry_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::map<int, std::unique_ptr<PsNode>> servers_, former_servers_;
+  std::map<int, std::unique_ptr<Worker>> workers_;
+};
+
+}  // namespace mu::testing

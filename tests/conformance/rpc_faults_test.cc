@@ -1,0 +1,170 @@
+// Every method of every service loses requests, loses replies and gets requests twice, while a job runs that calls all
+// of them. The methods are those of the protos: a new one is tested as soon as the job below calls it, and the tests fail
+// until it does.
+#include <algorithm>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_replace.h"
+#include "common/rpc/typed.h"
+#include "coordinator/frontend/ops.h"
+#include "coordinator/training/checkpointer.h"
+#include "tests/conformance/memory_cluster.h"
+#include "tests/conformance/numbers_file.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::Each;
+using testing::MemoryCluster;
+
+constexpr int kPartitions = 12;  // spread over all servers
+constexpr int64_t kRecords = 400, kBatch = 2;
+constexpr uint32_t kEpochs = 2;
+constexpr int64_t kSteps = kEpochs * kRecords / kBatch;
+constexpr uint32_t kStepsPerFunction = 10;
+
+std::vector<std::string> AllMethods() {
+  std::vector<std::string> methods;
+  for (const google::protobuf::FileDescriptor* file :
+       {pb::RegisterRequest::descriptor()->file(), pb::RunRequest::descriptor()->file(),
+        pb::PushRequest::descriptor()->file()}) {
+    for (int s = 0; s < file->service_count(); ++s) {
+      const google::protobuf::ServiceDescriptor& service = *file->service(s);
+      for (int m = 0; m < service.method_count(); ++m) {
+        methods.push_back(absl::StrCat("/", service.full_name(), "/", service.method(m)->name()));
+      }
+    }
+  }
+  return methods;
+}
+
+// Each step adds `one`, which was assigned, to a counter, and the squares of its records to a checksum, on every server.
+struct Job {
+  Variable one, counters, checksums;
+  Function step, bad;
+};
+
+absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
+  Job job;
+  MU_ASSIGN_OR_RETURN(const Dataset data,
+                      c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
+  for (auto [variable, name] :
+       {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"}, std::pair{&job.checksums, "checksums"}}) {
+    MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = name,
+                                                     .shape = Shape({kPartitions}),
+                                                     .dtype = kInt64,
+                                                     .partitioner = FixedShards{kPartitions}}));
+  }
+  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+  MU_RETURN_IF_ERROR(c.Assign(job.one, ones));
+  MU_ASSIGN_OR_RETURN(job.step, c.DefineFunction("step", [&](FunctionBuilder& f) {
+    const Sym id = f.NextBatch(data)["id"];
+    AssignAdd(job.counters, Read(job.one));
+    AssignAdd(job.checksums, ConstantTensor(ones) * ReduceSum(id * id));
+  }));
+  MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) {
+    f.Return("log", Log(f.Arg("x")));
+  }));
+  return job;
+}
+
+// A method that only reads, as anybody would ask again.
+template <typename Reply, typename Request>
+void Ask(Channel& channel, const std::string& method, const Request& request) {
+  while (!Call<Reply>(channel, method, request).ok()) std::this_thread::yield();
+}
+
+void WaitForSteps(Coordinator& c, uint64_t steps) {
+  while (c.Stats().steps < steps) std::this_thread::yield();
+}
+
+// Calls every method, and checks what must come out however they fare.
+void RunJob(std::shared_ptr<FaultPlan> faults) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster, MemoryCluster::Start(2, 2, faults));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
+  testing::WriteFile(cluster->directory() + "/data.csv", testing::Numbers(0, kRecords));
+  MU_ASSERT_OK_AND_ASSIGN(const Job job, CreateJob(c, cluster->directory() + "/data.csv"));
+
+  c.Schedule(job.bad, {.args = {{"x", -1.0}}});  // its error has to be fenced off
+  EXPECT_THAT(c.Join(), testing::HasCode(absl::StatusCode::kInvalidArgument));
+
+  for (int64_t i = 0; i < kSteps / kStepsPerFunction; ++i) c.Schedule(job.step, {.steps = kStepsPerFunction});
+  WaitForSteps(c, kSteps / 8);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  WaitForSteps(c, kSteps / 4);
+  MU_ASSERT_OK(cluster->DrainWorker(1));
+  MU_ASSERT_OK(cluster->StartWorker(1));
+  WaitForSteps(c, kSteps / 2);
+  MU_ASSERT_OK(cluster->StartServer(0));  // the place is taken from the one before: all go back to the checkpoint
+  MU_ASSERT_OK(c.Join());
+
+  EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps)) << "each result is delivered once";
+  int64_t squares = 0;
+  for (int64_t i = 0; i < kRecords; ++i) squares += i * i;
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c.Read(job.counters));
+  EXPECT_THAT(counted.flat<int64_t>(), Each(kSteps));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor summed, c.Read(job.checksums));
+  EXPECT_THAT(summed.flat<int64_t>(), Each(squares * static_cast<int64_t>(kEpochs)));
+
+  Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus", pb::GetStatusRequest());
+  Ask<pb::TelemetryReply>(*cluster->ChannelTo(cluster->WorkerAddress(0)), "/muster.Worker/GetTelemetry",
+                          pb::TelemetryRequest());
+  pb::PsStatsRequest stats;
+  *stats.mutable_context() = c.runtime().Context();
+  const auto server = cluster->ChannelTo(cluster->ServerAddress(0));
+  Ask<pb::PsStatsReply>(*server, "/muster.PsServer/GetStats", stats);
+  Ask<pb::TelemetryReply>(*server, "/muster.PsServer/GetTelemetry", pb::TelemetryRequest());
+}
+
+class RpcConformance : public ::testing::TestWithParam<std::string> {
+ protected:
+  // The first two calls of the method for sure, later ones now and then.
+  void RunWith(Fault fault) {
+    const auto faults = std::make_shared<FaultPlan>(static_cast<uint64_t>(::testing::UnitTest::GetInstance()->random_seed()));
+    faults->Add({.method = GetParam(), .fault = fault, .times = 2});
+    faults->Add({.method = GetParam(), .fault = fault, .probability = 0.05});
+    RunJob(faults);
+    EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << GetParam() << ": make it do so";
+  }
+};
+
+TEST_P(RpcConformance, LostRequest) { RunWith(Fault::kLoseRequest); }
+TEST_P(RpcConformance, LostReply) { RunWith(Fault::kLoseReply); }
+
+TEST_P(RpcConformance, DuplicatedRequest) {
+  const auto faults = std::make_shared<FaultPlan>(1);
+  faults->Add({.method = GetParam(), .fault = Fault::kDuplicate});
+  RunJob(faults);
+  EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << GetParam() << ": make it do so";
+}
+
+INSTANTIATE_TEST_SUITE_P(EveryMethod, RpcConformance, ::testing::ValuesIn(AllMethods()), [](const auto& info) {
+  return absl::StrReplaceAll(info.param.substr(1), {{"muster.", ""}, {"/", ""}});
+});
+
+TEST(Conformance, EveryMethodIsTestedWithFaults) {
+  const auto faults = std::make_shared<FaultPlan>(1);
+  RunJob(faults);
+  std::vector<std::string> methods = AllMethods();
+  std::sort(methods.begin(), methods.end());
+  EXPECT_THAT(faults->called(), ::testing::ElementsAreArray(methods))
+      << "a method that is called has to be in the protos, and the job of this test has to call each of those";
+}
+
+TEST(Conformance, EverythingAtOnce) {
+  const uint64_t seed = static_cast<uint64_t>(::testing::UnitTest::GetInstance()->random_seed());
+  const auto faults = std::make_shared<FaultPlan>(seed);
+  for (const Fault fault : {Fault::kLoseRequest, Fault::kLoseReply, Fault::kDuplicate, Fault::kDelay}) {
+    faults->Add({.fault = fault, .probability = 0.01, .delay = absl::Milliseconds(5)});
+  }
+  RunJob(faults);
+  EXPECT_GT(faults->hits(), 0) << "seed " << seed;
+}
+
+}  // namespace
+}  // namespace mu
