@@ -1,5 +1,5 @@
-// A whole cluster over the transport in memory, with the real coordinator, workers and servers, every call of which goes
-// through one plan of faults. Not thread safe, but for coordinator() and faults().
+// A whole cluster over the transport in memory, with the real coordinator, workers and servers, every call of which
+// goes through one plan of faults. Not thread safe, but for coordinator() and faults().
 #pragma once
 
 #include <map>
@@ -13,6 +13,7 @@
 #include "common/rpc/faults.h"
 #include "coordinator/launch/cluster_options.h"
 #include "psserver/node.h"
+#include "tests/testing/matchers.h"
 #include "worker/worker_server.h"
 
 namespace mu::testing {

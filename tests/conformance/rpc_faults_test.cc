@@ -1,6 +1,6 @@
 // Every method of every service loses requests, loses replies and gets requests twice, while a job runs that calls all
-// of them. The methods are those of the protos: a new one is tested as soon as the job below calls it, and the tests fail
-// until it does.
+// of them. The methods are those of the protos: a new one is tested as soon as the job below calls it, and the tests
+// fail until it does.
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -42,7 +42,8 @@ std::vector<std::string> AllMethods() {
   return methods;
 }
 
-// Each step adds `one`, which was assigned, to a counter, and the squares of its records to a checksum, on every server.
+// Each step adds `one`, which was assigned, to a counter, and the squares of its records to a checksum, on every
+// server.
 struct Job {
   Variable one, counters, checksums;
   Function step, bad;
@@ -54,10 +55,10 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
                       c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
   for (auto [variable, name] :
        {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"}, std::pair{&job.checksums, "checksums"}}) {
-    MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = name,
-                                                     .shape = Shape({kPartitions}),
-                                                     .dtype = kInt64,
-                                                     .partitioner = FixedShards{kPartitions}}));
+    MU_ASSIGN_OR_RETURN(
+        *variable,
+        c.CreateVariable(
+            {.name = name, .shape = Shape({kPartitions}), .dtype = kInt64, .partitioner = FixedShards{kPartitions}}));
   }
   const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
   MU_RETURN_IF_ERROR(c.Assign(job.one, ones));
@@ -66,9 +67,7 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
     AssignAdd(job.counters, Read(job.one));
     AssignAdd(job.checksums, ConstantTensor(ones) * ReduceSum(id * id));
   }));
-  MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) {
-    f.Return("log", Log(f.Arg("x")));
-  }));
+  MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) { f.Return("log", Log(f.Arg("x"))); }));
   return job;
 }
 
@@ -86,7 +85,8 @@ void WaitForSteps(Coordinator& c, uint64_t steps) {
 void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const auto cluster, MemoryCluster::Start(2, 2, faults));
   Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
+  Checkpointer checkpointer(&c,
+                            {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
   testing::WriteFile(cluster->directory() + "/data.csv", testing::Numbers(0, kRecords));
   MU_ASSERT_OK_AND_ASSIGN(const Job job, CreateJob(c, cluster->directory() + "/data.csv"));
 
@@ -121,27 +121,28 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   Ask<pb::TelemetryReply>(*server, "/muster.PsServer/GetTelemetry", pb::TelemetryRequest());
 }
 
-class RpcConformance : public ::testing::TestWithParam<std::string> {
- protected:
-  // The first two calls of the method for sure, later ones now and then.
-  void RunWith(Fault fault) {
-    const auto faults = std::make_shared<FaultPlan>(static_cast<uint64_t>(::testing::UnitTest::GetInstance()->random_seed()));
-    faults->Add({.method = GetParam(), .fault = fault, .times = 2});
-    faults->Add({.method = GetParam(), .fault = fault, .probability = 0.05});
-    RunJob(faults);
-    EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << GetParam() << ": make it do so";
-  }
-};
-
-TEST_P(RpcConformance, LostRequest) { RunWith(Fault::kLoseRequest); }
-TEST_P(RpcConformance, LostReply) { RunWith(Fault::kLoseReply); }
-
-TEST_P(RpcConformance, DuplicatedRequest) {
-  const auto faults = std::make_shared<FaultPlan>(1);
-  faults->Add({.method = GetParam(), .fault = Fault::kDuplicate});
+// Runs the job with these faults, decided by a new seed each time.
+void RunWith(const std::vector<FaultRule>& rules) {
+  const uint64_t seed = RandomIdentity();
+  SCOPED_TRACE(absl::StrCat("seed ", seed));
+  const auto faults = std::make_shared<FaultPlan>(seed);
+  for (const FaultRule& rule : rules) faults->Add(rule);
   RunJob(faults);
-  EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << GetParam() << ": make it do so";
+  EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << rules[0].method << ": make it do so";
 }
+
+class RpcConformance : public ::testing::TestWithParam<std::string> {};
+
+// The first two calls of the method for sure, later ones now and then.
+TEST_P(RpcConformance, LostRequest) {
+  RunWith({{.method = GetParam(), .fault = Fault::kLoseRequest, .times = 2},
+           {.method = GetParam(), .fault = Fault::kLoseRequest, .probability = 0.05}});
+}
+TEST_P(RpcConformance, LostReply) {
+  RunWith({{.method = GetParam(), .fault = Fault::kLoseReply, .times = 2},
+           {.method = GetParam(), .fault = Fault::kLoseReply, .probability = 0.05}});
+}
+TEST_P(RpcConformance, DuplicatedRequest) { RunWith({{.method = GetParam(), .fault = Fault::kDuplicate}}); }
 
 INSTANTIATE_TEST_SUITE_P(EveryMethod, RpcConformance, ::testing::ValuesIn(AllMethods()), [](const auto& info) {
   return absl::StrReplaceAll(info.param.substr(1), {{"muster.", ""}, {"/", ""}});
@@ -156,14 +157,11 @@ TEST(Conformance, EveryMethodIsTestedWithFaults) {
       << "a method that is called has to be in the protos, and the job of this test has to call each of those";
 }
 
-TEST(Conformance, EverythingAtOnce) {
-  const uint64_t seed = static_cast<uint64_t>(::testing::UnitTest::GetInstance()->random_seed());
-  const auto faults = std::make_shared<FaultPlan>(seed);
-  for (const Fault fault : {Fault::kLoseRequest, Fault::kLoseReply, Fault::kDuplicate, Fault::kDelay}) {
-    faults->Add({.fault = fault, .probability = 0.01, .delay = absl::Milliseconds(5)});
-  }
-  RunJob(faults);
-  EXPECT_GT(faults->hits(), 0) << "seed " << seed;
+TEST(Conformance, AnythingIsLostOrRepeatedOrLate) {
+  RunWith({{.fault = Fault::kLoseRequest, .probability = 0.01},
+           {.fault = Fault::kLoseReply, .probability = 0.01},
+           {.fault = Fault::kDuplicate, .probability = 0.05},
+           {.fault = Fault::kDelay, .probability = 0.02, .delay = absl::Milliseconds(5)}});
 }
 
 }  // namespace

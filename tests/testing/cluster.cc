@@ -33,7 +33,8 @@ absl::StatusOr<std::unique_ptr<TestCluster>> TestCluster::Start(TestClusterOptio
   full.default_optimizer = options.default_optimizer;
   full.functions_in_flight = options.functions_in_flight;
   full.queue_bound = options.queue_bound;
-  full.listen = "127.0.0.1:0";
+  full.listen = options.listen;
+  full.heartbeat = options.heartbeat;
   full.member_timeout = options.member_timeout;
   MU_ASSIGN_OR_RETURN(cluster->coordinator_, CreateCoordinator(full, NewGrpcTransport()));
   for (int i = 0; i < options.ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
@@ -70,6 +71,7 @@ absl::Status TestCluster::StartDaemon(const std::string& role, int index, std::v
   options.output_file = absl::StrCat(directory(), "/", role, "-", index, ".log");
   options.ready_pipe = true;
   options.parent_pipe = true;
+  if (options_.adjust != nullptr) options_.adjust(role, index, &options);
   MU_ASSIGN_OR_RETURN(std::unique_ptr<Subprocess> process, Subprocess::Start(options));
   MU_RETURN_IF_ERROR(process->ReadReadyLine(absl::Seconds(20)).status());
   processes_[{role, index}] = std::move(process);

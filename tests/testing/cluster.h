@@ -13,6 +13,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,10 @@ struct TestClusterOptions {
   std::optional<Optimizer> default_optimizer = Sgd{.learning_rate = 0.1f};
   absl::Duration member_timeout = absl::Seconds(10);
   std::vector<std::string> worker_flags = {};
+  absl::Duration heartbeat = absl::Milliseconds(250);
+  std::string listen = "127.0.0.1:0";  // the coordinator
+  // Changes how a daemon is started: its program, its flags ("--coordinator=..." is one of them).
+  std::function<void(const std::string& role, int index, SubprocessOptions*)> adjust = nullptr;
 };
 
 class TestCluster {

@@ -63,6 +63,39 @@ TEST_F(Faulty, DuplicateArrivesTwice) {
   EXPECT_EQ(served, 3);
 }
 
+TEST_F(Faulty, StreamsLoseAllTheirMessagesOrAreServedTwice) {
+  std::atomic<int> streams{0};
+  MethodTable methods;
+  methods.AddServerStream("/muster.A/Run", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
+    ++streams;
+    call->Send(Buffer("one"));
+    call->Send(Buffer("two"));
+    call->Finish(absl::OkStatus());
+  });
+  const auto other = inner->Listen("memory:0", std::move(methods)).value();
+  const auto to = transport->Connect(other->address());
+  const auto run = [&](int* messages) {
+    Notification done;
+    absl::Status result;
+    to->ServerStream("/muster.A/Run", Buffer("x"), {}, [&](Buffer) { ++*messages; }, [&](absl::Status status) {
+      result = std::move(status);
+      done.Notify();
+    });
+    done.Wait();
+    return result;
+  };
+  int messages = 0;
+  plan->Add({.method = "Run", .fault = Fault::kLoseReply, .times = 1});
+  EXPECT_THAT(run(&messages), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(messages, 0);
+  EXPECT_EQ(streams, 1);
+  plan->Add({.method = "Run", .fault = Fault::kDuplicate, .times = 1});
+  MU_EXPECT_OK(run(&messages));
+  EXPECT_EQ(messages, 2);
+  while (streams < 3) std::this_thread::yield();
+  EXPECT_THAT(plan->called(), ::testing::ElementsAre("/muster.A/Run"));
+}
+
 TEST_F(Faulty, SkipTimesAndMethodChoose) {
   plan->Add({.method = "Push", .skip = 2, .times = 2});
   std::string pattern;
