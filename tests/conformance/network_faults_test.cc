@@ -111,7 +111,7 @@ class Partition : public ::testing::Test {
     MU_ASSERT_OK_AND_ASSIGN(net_, NetworkNamespace::Create());
   }
   // Long enough to be cut in the middle.
-  static constexpr CheckedJob::Size kSize = {.records = 4000, .batch = 4, .epochs = 12};
+  static constexpr CheckedJob::Size kSize = {.records = 4000, .batch = 4, .epochs = 5};
   std::unique_ptr<NetworkNamespace> net_;
 };
 
