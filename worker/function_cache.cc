@@ -22,8 +22,8 @@ bool ReadOnly(const muster::FunctionProto& graph) {
 }  // namespace
 
 WorkerFunction::WorkerFunction(muster::FunctionProto graph,
-                               std::shared_ptr<const CompiledFunction> compiled)
-    : graph(std::move(graph)), read_only(ReadOnly(this->graph)), executor(std::move(compiled)) {}
+                               std::shared_ptr<const CompiledFunction> compiled, Telemetry* telemetry)
+    : graph(std::move(graph)), read_only(ReadOnly(this->graph)), executor(std::move(compiled), telemetry) {}
 
 absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
                                     const muster::RoutingProto& routing, uint64_t clears) {
@@ -38,7 +38,7 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
         graph.name(), own.value(), fingerprint.value()));
   }
   MU_ASSIGN_OR_RETURN(auto compiled, Compile(graph, routing));  // slow: not under the lock
-  auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled));
+  auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled), telemetry_);
   MutexLock lock(&mutex_);
   if (clears != clears_) {
     return absl::AbortedError("a newer coordinator took over while the function was compiled");

@@ -17,7 +17,8 @@
 namespace mu {
 
 struct WorkerFunction {
-  WorkerFunction(muster::FunctionProto graph, std::shared_ptr<const CompiledFunction> compiled);
+  WorkerFunction(muster::FunctionProto graph, std::shared_ptr<const CompiledFunction> compiled,
+                 Telemetry* telemetry);
   const muster::FunctionProto graph;
   const bool read_only;  // changes no variable or table, so it creates no rows either
   Executor executor;  // for the thread that executes runs
@@ -25,6 +26,9 @@ struct WorkerFunction {
 
 class FunctionCache {
  public:
+  // The parts of a step are timed into `telemetry`, which outlives this.
+  explicit FunctionCache(Telemetry* telemetry = nullptr) : telemetry_(telemetry) {}
+
   // Compiles and keeps the function; nothing is done if it is there. INVALID_ARGUMENT, with op and file:line, for a
   // graph that does not verify, or if `fingerprint` is not that of `graph`; ABORTED if there was a Clear since `clears`.
   absl::Status Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
@@ -38,6 +42,7 @@ class FunctionCache {
   uint64_t clears() const;  // how many there were
 
  private:
+  Telemetry* const telemetry_;
   mutable Mutex mutex_;
   uint64_t clears_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<Fingerprint, std::shared_ptr<WorkerFunction>> functions_

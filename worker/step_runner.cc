@@ -122,8 +122,9 @@ absl::Status StepRunner::Explain(const absl::Status& status, const FunctionRun& 
     detail.set_index(index_.load(std::memory_order_relaxed));
   }
   detail.set_function(name);
-  detail.set_step(step);
-  return WithDetail(Annotate(status, absl::StrCat("function '", name, "', step ", step)), detail);
+  const uint64_t job_step = run.request().step_offset() + step;
+  detail.set_step(static_cast<int64_t>(job_step));
+  return WithDetail(Annotate(status, absl::StrCat("function '", name, "', step ", job_step)), detail);
 }
 
 }  // namespace mu

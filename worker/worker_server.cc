@@ -29,6 +29,7 @@ absl::Status TakenOver(uint64_t epoch) {
 WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
     : telemetry_(options.telemetry),
       datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes, options.threads}),
+      functions_(options.telemetry),
       route_(transport, options.servers),
       runner_(&datasets_.leases(), &route_, options.telemetry),
       queue_([this](FunctionRun& run) { runner_.Execute(run); }) {

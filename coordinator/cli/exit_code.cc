@@ -7,14 +7,14 @@ namespace mu {
 int ExitCodeOf(const absl::Status& status) {
   if (status.ok()) return kExitDone;
   const pb::ErrorKind kind = KindOf(status);
+  const auto detail = DetailOf(status);
   if (kind == pb::ERROR_MACHINE || kind == pb::ERROR_STALE) return kExitMachines;
   // Disks that are full and files that break are the machines' too, whoever met them first.
   if (status.code() == absl::StatusCode::kResourceExhausted ||
       status.code() == absl::StatusCode::kInternal) {
-    return DetailOf(status).has_value() && kind == pb::ERROR_USER ? kExitFunctionFailed
-                                                                  : kExitMachines;
+    // But a tensor that an op makes too large is the function's.
+    return detail.has_value() && kind == pb::ERROR_USER && !detail->op().empty() ? kExitFunctionFailed : kExitMachines;
   }
-  const auto detail = DetailOf(status);
   const bool in_function =
       detail.has_value() && (!detail->function().empty() || !detail->op().empty());
   return in_function ? kExitFunctionFailed : kExitBadJob;

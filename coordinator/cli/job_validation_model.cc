@@ -8,6 +8,7 @@ namespace mu {
 namespace {
 
 constexpr uint32_t kMaxWidth = 1 << 16;
+constexpr int64_t kMaxRows = 1'000'000'000'000;
 
 class ModelRules {
  public:
@@ -52,11 +53,19 @@ class ModelRules {
     }
   }
 
+  // More than any cluster holds is a slip of the keyboard.
+  void Rows(const std::string& key, int64_t rows) {
+    if (rows > kMaxRows) {
+      Add(key, absl::StrCat("must be at most ", kMaxRows, ", not ", rows), "a table of so many rows fits nowhere");
+    }
+  }
+
   void CheckDlrm(const pb::DlrmProto& dlrm) {
     const std::string key = "model.dlrm";
     Width(key + ".embedding_dim", dlrm.embedding_dim());
     if (dlrm.hash_buckets() < 1)
       Add(key + ".hash_buckets", "must be at least 1", "100000 is usual", true);
+    Rows(key + ".hash_buckets", dlrm.hash_buckets());
     Layers(key + ".bottom_mlp", dlrm.bottom_mlp());
     Layers(key + ".top_mlp", dlrm.top_mlp());
     const auto last = [](const auto& list) { return *list.rbegin(); };
@@ -83,6 +92,8 @@ class ModelRules {
     Width(key + ".dim", model.dim());
     if (model.users() < 1) Add(key + ".users", "must be at least 1", "user ids are below it", true);
     if (model.items() < 1) Add(key + ".items", "must be at least 1", "item ids are below it", true);
+    Rows(key + ".users", model.users());
+    Rows(key + ".items", model.items());
     if (model.l2() < 0) Add(key + ".l2", "must not be negative", "leave it out for 0");
     Column(key + ".user_column", model.user_column(), "id", model.users(), true);
     Column(key + ".item_column", model.item_column(), "id", model.items(), true);

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
@@ -36,6 +39,16 @@ std::string NewRunDirectory(const std::string& name) {
 std::string Absolute(const std::string& path) {
   const absl::StatusOr<std::string> absolute = AbsolutePath(path);
   return absolute.ok() ? *absolute : path;
+}
+
+// "NAME-20261121-093000", perhaps with "-PID": the run of a job called NAME, not of one called NAME-more.
+bool IsRunOf(absl::string_view folder, const std::string& name) {
+  if (!absl::ConsumePrefix(&folder, name + "-")) return false;
+  const std::vector<absl::string_view> parts = absl::StrSplit(folder, '-');
+  if (parts.size() < 2 || parts.size() > 3 || parts[0].size() != 8 || parts[1].size() != 6) return false;
+  return absl::c_all_of(parts, [](absl::string_view part) {
+    return !part.empty() && absl::c_all_of(part, [](char c) { return absl::ascii_isdigit(c); });
+  });
 }
 
 void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto& job,
@@ -101,7 +114,7 @@ absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
   int64_t newest_time = 0;
   if (const auto folders = ListDirectory(runs); folders.ok()) {
     for (const std::string& folder : *folders) {
-      if (!absl::StartsWith(folder, name + "-")) continue;
+      if (!IsRunOf(folder, name)) continue;
       const absl::StatusOr<std::string> checkpoint = FindCheckpoint(JoinPath(runs, folder));
       if (!checkpoint.ok()) continue;
       const absl::StatusOr<FileInfo> info = GetFileInfo(JoinPath(*checkpoint, kManifestName));
@@ -146,8 +159,11 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
        {std::pair("--report", cli.report), std::pair("--trace", cli.trace),
         std::pair("--out", options.predict_out)}) {
     if (path.empty()) continue;
-    if (DirectoryExists(path))
+    if (DirectoryExists(path)) {
       problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
+    } else if (path != JoinPath(options.job_dir, "predictions.csv") && !DirectoryExists(DirectoryOf(path))) {
+      problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)), "make it, or name another file");
+    }
   }
   const bool sound = problems->empty();
   const std::vector<std::string> machine = CheckEnvironment(options);

@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOp
     const std::string path = absl::StrCat(o.binary_dir, "/", binary);
     if (access(path.c_str(), X_OK) != 0) {
       return absl::NotFoundError(absl::StrCat("there is no program ", path,
-                                              "; build it, or name the folder of the daemons' programs with --bin_dir"));
+                                              "; build it, or name the folder of the daemons' programs with --binary_dir"));
     }
   }
   {

@@ -98,6 +98,13 @@ void CheckDirectory(const std::string& directory, std::vector<std::string>* prob
 std::vector<std::string> CheckEnvironment(const RunOptions& options) {
   std::vector<std::string> problems;
   CheckDirectory(options.job_dir, &problems);
+  constexpr int kMost = 10'000, kMostLocal = 256;
+  if (options.workers > kMost || options.ps > kMost || (options.local && options.workers + options.ps > kMostLocal)) {
+    problems.push_back(absl::StrCat(options.workers, " workers and ", options.ps, " parameter servers are more than ",
+                                    options.local ? absl::StrCat("the ", kMostLocal, " processes that one machine starts")
+                                                  : absl::StrCat("the ", kMost, " of each that a cluster may have"),
+                                    "; see --workers and --ps"));
+  }
   if (options.workers < 1 || options.ps < 1) {
     problems.push_back(absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ", options.workers,
                                     " and ", options.ps, "; see --workers and --ps"));

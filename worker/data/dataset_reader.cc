@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/env/compression.h"
 #include "common/graph/dataset_schema.h"
 
@@ -240,7 +241,8 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
       continue;
     }
     reading->columns.DropRow();
-    std::string message = absl::StrCat(index.path, ":", found.line, ": ", reading->error);
+    // Files may hold any bytes, messages may not.
+    std::string message = ValidUtf8(absl::StrCat(index.path, ":", found.line, ": ", reading->error));
     if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
       return absl::InvalidArgumentError(
           absl::StrCat(message, "; mend the file, or leave such records out with on_bad_record: skip"));

@@ -273,6 +273,9 @@ TEST(ExitCodeTest, FollowsKindAndDetailNotText) {
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 2);
   detail.set_function("train_step");
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 3);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("no space left on a worker"), detail)), 4);
+  detail.set_op("broadcast_like");
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("the tensor is too large"), detail)), 3);
   detail.set_kind(muster::ERROR_MACHINE);
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 4);
   EXPECT_EQ(ExitCodeOfSignal(2), 130);
