@@ -34,6 +34,10 @@ class StepAccess final : public ParameterAccess {
   absl::Span<const uint32_t> updates() const {
     return pushed_ ? absl::Span<const uint32_t>(session_->push_updates()) : absl::Span<const uint32_t>();
   }
+  // Partitions that were left alone, by server; empty: none.
+  absl::Span<const uint32_t> inherited() const {
+    return pushed_ ? absl::Span<const uint32_t>(session_->push_inherited()) : absl::Span<const uint32_t>();
+  }
 
  private:
   absl::Status Try(bool stop_with_run, const std::function<absl::Status()>& attempt);

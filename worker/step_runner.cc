@@ -102,6 +102,8 @@ absl::Status StepRunner::Step(FunctionRun& run, uint32_t step, const Batch* batc
   result->set_repeated(access_.repeated());
   const auto updates = access_.updates();
   result->mutable_updates()->Assign(updates.begin(), updates.end());
+  const auto inherited = access_.inherited();
+  result->mutable_inherited()->Assign(inherited.begin(), inherited.end());
   for (const Tensor& value : returns) *result->add_returns() = value.ToProto();
   if (slow_down_ > 1) {
     const double took_ns = static_cast<double>(NowNs() - start_ns);

@@ -75,6 +75,8 @@ class PsSession final : public ParameterAccess {
   bool push_repeated() const { return push_repeated_; }
   // How many partitions the last push changed, by the server's index; a repeat counts what the first one changed.
   const std::vector<uint32_t>& push_updates() const { return push_updates_; }
+  // How many partitions it left alone, since the checkpoint that they came from contained it; empty: none.
+  const std::vector<uint32_t>& push_inherited() const { return push_inherited_; }
 
   // A Pull or Push under way, and those to come until BeginFunction, return CANCELLED. Thread safe.
   void Cancel();
@@ -87,7 +89,7 @@ class PsSession final : public ParameterAccess {
   PsSessionOptions options_;
   uint32_t step_ = 0;
   bool push_repeated_ = false;
-  std::vector<uint32_t> push_updates_;
+  std::vector<uint32_t> push_updates_, push_inherited_;
   uint64_t calls_ = 0;
   PsCallGroup group_;
   std::unique_ptr<Scratch> scratch_;

@@ -36,6 +36,7 @@ void PsSession::BeginStep(uint32_t step) {
   step_ = step;
   push_repeated_ = false;
   push_updates_.clear();
+  push_inherited_.clear();
 }
 
 void PsSession::BeginFunction(PsSessionOptions options) {
@@ -76,6 +77,7 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables, absl::Spa
 absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) {
   push_repeated_ = false;
   push_updates_.clear();
+  push_inherited_.clear();
   if (options_.read_only) return absl::FailedPreconditionError("a read-only function pushes nothing");
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   const auto view = client_->view();
@@ -99,7 +101,7 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Sp
     scratch_->servers.push_back(s);
   }
   bool repeated = !calls.empty();
-  std::vector<uint32_t> updates;
+  std::vector<uint32_t> updates, inherited;
   for (const auto& server : view->routing->servers()) {
     updates.resize(std::max<size_t>(updates.size(), server.index() + 1), 0);
   }
@@ -109,11 +111,17 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Sp
       return absl::InternalError("a parameter server's answer to a push does not parse");
     }
     repeated &= message.repeated();
-    updates[view->routing->servers()[scratch_->servers[call]].index()] = message.updates();
+    const uint32_t server = view->routing->servers()[scratch_->servers[call]].index();
+    updates[server] = message.updates();
+    if (message.inherited() > 0) {
+      inherited.resize(updates.size());
+      inherited[server] = message.inherited();
+    }
     return absl::OkStatus();
   }));
   push_repeated_ = repeated;
   push_updates_ = std::move(updates);
+  push_inherited_ = std::move(inherited);
   return absl::OkStatus();
 }
 
