@@ -40,7 +40,12 @@ absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
 
 absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRequest& request) {
   MU_RETURN_IF_ERROR(admission_.AdmitConfigure(request.context(), request.index()));
-  MU_RETURN_IF_ERROR(Detailed(store_.Configure(request.routing(), request.index())));
+  MutexLock lock(&configure_mutex_);
+  MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));  // a newer coordinator may have been quicker
+  // A newer coordinator restores all servers; it may have other definitions, or place them on more servers or fewer.
+  const bool replace = request.context().epoch() > configured_epoch_;
+  MU_RETURN_IF_ERROR(Detailed(store_.Configure(request.routing(), request.index(), replace)));
+  configured_epoch_ = request.context().epoch();
   admission_.Configured(request.context());
   return pb::ConfigurePsReply();
 }

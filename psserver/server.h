@@ -101,6 +101,8 @@ class PsServer {
   Timer* const save_timer_;
   Timer* const restore_timer_;
   Admission admission_;
+  Mutex configure_mutex_;
+  uint64_t configured_epoch_ ABSL_GUARDED_BY(configure_mutex_) = 0;
   Store store_;
   AppliedPushes pushes_;
   CutGate gate_;

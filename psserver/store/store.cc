@@ -67,7 +67,25 @@ std::shared_ptr<const StoreDirectory> Store::directory() const {
   return directory_;
 }
 
-absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index) {
+absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index, StoreDirectory* directory) {
+  for (const pb::VariableProto& proto : routing.variables()) {
+    if (const StoredVariable* there = directory->variable(proto.id()); there != nullptr) {
+      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
+      return Contradiction("variable", proto.name(), proto.id());
+    }
+    MU_ASSIGN_OR_RETURN(directory->variables[proto.id()], MakeVariable(proto, index));
+  }
+  for (const pb::TableProto& proto : routing.tables()) {
+    if (const StoredTable* there = directory->table(proto.id()); there != nullptr) {
+      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
+      return Contradiction("table", proto.name(), proto.id());
+    }
+    MU_ASSIGN_OR_RETURN(directory->tables[proto.id()], MakeTable(proto, index));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, bool replace) {
   MutexLock configuring(&configure_mutex_);
   const auto before = directory();
   if (!(before->variables.empty() && before->tables.empty()) && index != index_) {
@@ -75,20 +93,12 @@ absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index) {
         absl::StrCat("this is server ", index_, " of its job and cannot become server ", index));
   }
   auto next = std::make_shared<StoreDirectory>(*before);
-  for (const pb::VariableProto& proto : routing.variables()) {
-    if (const StoredVariable* there = next->variable(proto.id()); there != nullptr) {
-      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
-      return Contradiction("variable", proto.name(), proto.id());
-    }
-    MU_ASSIGN_OR_RETURN(next->variables[proto.id()], MakeVariable(proto, index));
+  absl::Status added = Add(routing, index, next.get());
+  if (replace && absl::IsFailedPrecondition(added)) {
+    next = std::make_shared<StoreDirectory>();
+    added = Add(routing, index, next.get());
   }
-  for (const pb::TableProto& proto : routing.tables()) {
-    if (const StoredTable* there = next->table(proto.id()); there != nullptr) {
-      if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;
-      return Contradiction("table", proto.name(), proto.id());
-    }
-    MU_ASSIGN_OR_RETURN(next->tables[proto.id()], MakeTable(proto, index));
-  }
+  MU_RETURN_IF_ERROR(added);
   index_ = index;
   MutexLock lock(&mutex_);
   directory_ = std::move(next);

@@ -53,8 +53,9 @@ class Store {
  public:
   // Adds the variables and tables of `routing` that are not here yet, with the partitions placed on server `index`.
   // All or nothing. FAILED_PRECONDITION if one is here with another definition or placement, INVALID_ARGUMENT if one is
-  // no proper definition, RESOURCE_EXHAUSTED without memory.
-  absl::Status Configure(const muster::RoutingProto& routing, uint32_t index);
+  // no proper definition, RESOURCE_EXHAUSTED without memory. `replace`: a contradiction is no error, what is here is over
+  // and everything is made anew. Requests under way keep what they work on alive.
+  absl::Status Configure(const muster::RoutingProto& routing, uint32_t index, bool replace = false);
 
   // Back to the initial values of all that is configured. Requests under way keep what they work on alive: let none run.
   absl::Status Reset();
@@ -63,6 +64,8 @@ class Store {
   StoreUsage Usage() const;
 
  private:
+  absl::Status Add(const muster::RoutingProto& routing, uint32_t index, StoreDirectory* directory);
+
   mutable Mutex mutex_;
   Mutex configure_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);  // one change at a time
   uint32_t index_ ABSL_GUARDED_BY(configure_mutex_) = 0;

@@ -118,6 +118,29 @@ TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
   EXPECT_EQ(Steps(), 0);
 }
 
+// It may continue the job on another number of servers while this daemon stays up.
+TEST_F(PsServerTest, ANewerCoordinatorMayPlacePartitionsAnew) {
+  MU_ASSERT_OK(Configure());
+  const auto held = [this] { return server_.GetStats(pb::PsStatsRequest())->held_size(); };
+  const int all = held();
+  pb::ConfigurePsRequest request;
+  *request.mutable_context() = context_;
+  *request.mutable_routing() = testing::SmallModel(3);
+  EXPECT_THAT(server_.Configure(request).status(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(held(), all);
+  context_.set_epoch(2);
+  context_.set_generation(5);
+  *request.mutable_context() = context_;
+  MU_ASSERT_OK(server_.Configure(request).status());
+  EXPECT_LT(held(), all) << "others hold some of it now";
+  pb::RestoreRequest restore;
+  *restore.mutable_context() = context_;
+  MU_ASSERT_OK(server_.Restore(restore).status());
+  MU_EXPECT_OK(server_.Configure(request).status());
+  context_.set_epoch(1);
+  EXPECT_THAT(Configure(), HasCode(absl::StatusCode::kFailedPrecondition)) << "the older coordinator";
+}
+
 TEST_F(PsServerTest, EveryPushIsAppliedOnce) {
   MU_ASSERT_OK(Configure());
   for (uint32_t step : {0u, 2u, 1u}) {
