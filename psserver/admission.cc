@@ -70,7 +70,6 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& con
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   "its lease from the coordinator has run out, so it does not serve");
   }
-  epoch_ = std::max(epoch_, context.epoch());
   ++working_;
   return Ticket(this);
 }

@@ -46,7 +46,8 @@ class Admission {
 
   // For requests that read or change the state.
   absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
-  // For requests that do not depend on the state's generation.
+  // For requests of the coordinator that do not depend on the state's generation. A newer epoch is taken from these and
+  // from registrations, not from workers' requests.
   absl::Status AdmitControl(const muster::RequestContext& context);
   // The same; a server without a job takes this one, with its index. It serves, in the context's generation, once
   // Configured says that the store is ready.

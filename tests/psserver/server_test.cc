@@ -246,7 +246,7 @@ TEST_F(PsServerTest, VariablesTakeOnlyTheirKindOfUpdate) {
   MU_EXPECT_OK(push(3, pb::VariableUpdate::ASSIGN_ADD, 16));
 }
 
-TEST_F(PsServerTest, GarbageNeverCrashes) {
+TEST_F(PsServerTest, GarbageBytes) {
   MU_ASSERT_OK(Configure());
   // Good requests, damaged: random bytes alone would stop at the first check.
   pb::PullRequest pull;
@@ -283,6 +283,74 @@ TEST_F(PsServerTest, GarbageNeverCrashes) {
     (void)PushAndWait(&server_, Buffer(noise));
   }
   MU_EXPECT_OK(server_.Pull(good_pull));
+}
+
+TEST_F(PsServerTest, IdOutOfRange) {
+  MU_ASSERT_OK(Configure());
+  pb::PullRequest pull;
+  *pull.mutable_context() = context_;
+  auto* keys = pull.add_tables();
+  keys->set_table(100);
+  keys->add_partitions(3);
+  keys->add_counts(2);
+  for (const int64_t bad : {int64_t{-61}, int64_t{1027}, std::numeric_limits<int64_t>::min()}) {
+    const auto refused = server_.Pull(Frame(pull, Bytes<int64_t>({3, bad})));
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("table 'items'")));
+    EXPECT_EQ(KindOf(refused.status()), pb::ERROR_USER);
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto stats, server_.GetStats({}));
+  EXPECT_EQ(stats.rows(), 0u) << "the good id of a bad request created no row";
+  MU_EXPECT_OK(server_.Pull(Frame(pull, Bytes<int64_t>({3, 67}))));
+}
+
+TEST_F(PsServerTest, NanGradient) {
+  MU_ASSERT_OK(Configure());
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    const auto refused = PushAndWait(&server_, RowPush(101, 5, {5}, {1, 1, bad, 1}));
+    EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("table 'users'")));
+    EXPECT_EQ(KindOf(refused.status()), pb::ERROR_USER);
+  }
+  MU_EXPECT_OK(PushAndWait(&server_, RowPush(101, 5, {5}, {1, 1, 1, 1})));
+}
+
+TEST_F(PsServerTest, OversizeMessage) {
+  MU_ASSERT_OK(Configure());
+  // 3,000 times a partition of 280 KB and more: over 2 GiB of reply to a request of some KB.
+  pb::PullRequest pull;
+  *pull.mutable_context() = context_;
+  for (int i = 0; i < 30000; ++i) pull.add_variables()->set_variable(5);
+  const auto refused = server_.Pull(Frame(pull, ""));
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 GiB")));
+  // A header that speaks of more than the payload has.
+  pb::PushRequest push;
+  *push.mutable_context() = context_;
+  auto* keys = push.add_tables();
+  keys->set_table(101);
+  keys->add_partitions(5);
+  keys->add_counts(std::numeric_limits<uint32_t>::max());
+  EXPECT_THAT(PushAndWait(&server_, Frame(push, "short")), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(Steps(), 0) << "it serves on";
+}
+
+TEST_F(PsServerTest, ANewerEpochFencesTheOlderOne) {
+  MU_ASSERT_OK(Configure());
+  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 1, 0)));
+  const pb::RequestContext old = context_;
+  context_.set_epoch(2);
+  pb::FenceRequest fence;
+  *fence.mutable_context() = context_;
+  MU_ASSERT_OK(server_.Fence(fence)) << "of the coordinator that has taken over";
+  EXPECT_EQ(KindOf(PushAndWait(&server_, CountingPush(old, 1, 1)).status()), pb::ERROR_STALE);
+  pb::SaveRequest save;
+  *save.mutable_context() = old;
+  save.set_directory("/nowhere");
+  save.set_file("x");
+  EXPECT_EQ(KindOf(server_.Save(save).status()), pb::ERROR_STALE);
+  pb::RestoreRequest restore;
+  *restore.mutable_context() = old;
+  restore.mutable_context()->set_generation(9);
+  EXPECT_EQ(KindOf(server_.Restore(restore).status()), pb::ERROR_STALE);
+  EXPECT_EQ(Steps(), 1);
 }
 
 TEST_F(PsServerTest, AssignChecksSizes) {
