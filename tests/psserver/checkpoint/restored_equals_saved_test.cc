@@ -28,7 +28,7 @@ using ::mu::testing::Bytes;
 using ::mu::testing::Frame;
 using ::mu::testing::PushAndWait;
 
-constexpr uint64_t kRows = 4000;
+constexpr uint64_t kRows = 16000;
 constexpr uint32_t kPartitions = 8, kDim = 4;
 constexpr uint32_t kCounter = 0, kAverage = 1, kDense = 2, kSgd = 10, kAdagrad = 11;
 constexpr size_t kRowsOfAPush = 12;
