@@ -27,9 +27,13 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
                                   context.job()));
   }
   if (context.epoch() < epoch_) {
-    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                  absl::StrCat("the request is of epoch ", context.epoch(), ", but a coordinator of epoch ", epoch_,
-                               " has taken over"));
+    absl::Status refusal =
+        Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+               absl::StrCat("the request is of epoch ", context.epoch(), ", but a coordinator of epoch ", epoch_,
+                            " has taken over"));
+    pb::ErrorDetail detail = *DetailOf(refusal);
+    detail.set_epoch(epoch_);
+    return WithDetail(std::move(refusal), detail);
   }
   return absl::OkStatus();
 }

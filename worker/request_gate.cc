@@ -31,9 +31,12 @@ absl::StatusOr<RequestGate::Verdict> RequestGate::Admit(const pb::RequestContext
                         *job_, context.job()));
   }
   if (context.epoch() < epoch_) {
-    return WorkerRefusal(pb::ERROR_STALE,
-                         absl::StrCat("the request is of the coordinator's epoch ", context.epoch(),
-                                      ", but epoch ", epoch_, " has taken over"));
+    absl::Status refusal = WorkerRefusal(pb::ERROR_STALE, absl::StrCat("the request is of the coordinator's epoch ",
+                                                                       context.epoch(), ", but epoch ", epoch_,
+                                                                       " has taken over"));
+    pb::ErrorDetail detail = *DetailOf(refusal);
+    detail.set_epoch(epoch_);
+    return WithDetail(std::move(refusal), detail);
   }
   if (context.epoch() > epoch_) {
     epoch_ = context.epoch();

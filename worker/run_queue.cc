@@ -95,6 +95,11 @@ void RunQueue::CancelBelow(uint64_t below, std::function<void()> done) {
   for (const auto& call : ready) call();
 }
 
+void RunQueue::ForgetCancelled() {
+  MutexLock lock(&mutex_);
+  cancelled_below_ = 0;
+}
+
 void RunQueue::Reset(const absl::Status& why) {
   {
     MutexLock lock(&mutex_);

@@ -35,6 +35,10 @@ class RunQueue {
   // none of them is in execution any more.
   void CancelBelow(uint64_t below, std::function<void()> done);
 
+  // The servers went back to an older state: functions that were cancelled before may be repeated now. (What still comes
+  // of the cancelled runs, the servers refuse.)
+  void ForgetCancelled();
+
   // A new epoch: every run so far is ended with `why`, and ids start afresh.
   void Reset(const absl::Status& why);
 

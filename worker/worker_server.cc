@@ -92,6 +92,10 @@ absl::StatusOr<pb::ConfigureWorkerReply> WorkerServer::Configure(
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(Admit(request.context()));
   MU_RETURN_IF_ERROR(route_.Update(request.routing()));
+  if (request.routing().generation() > generation_) {
+    generation_ = request.routing().generation();
+    queue_.ForgetCancelled();
+  }
   return pb::ConfigureWorkerReply();
 }
 

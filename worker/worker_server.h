@@ -70,6 +70,7 @@ class WorkerServer {
   // Held while a request is admitted and takes effect, so that nothing of an older epoch outlives the change; never
   // while something is compiled, read or run.
   Mutex mutex_;
+  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest of the servers' state
   RequestGate gate_;
   DatasetStore datasets_;
   FunctionCache functions_;

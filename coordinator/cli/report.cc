@@ -1,5 +1,6 @@
 #include "coordinator/cli/report.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -41,13 +42,32 @@ std::string ReportToJson(const RunReport& report) {
   json["parameters"] = report.parameters;
   json["eval"] = EvalOf(report);
   json["failures"] = Json::array();
+  uint64_t counted = 0, left = 0, steps = 0, updates = 0, samples = 0;
+  double without_progress_ms = 0;
   for (const Failure& failure : report.failures) {
+    // Who takes its leave has not failed.
+    (failure.kind == "left" ? left : counted) += 1;
+    steps += failure.steps_repeated;
+    updates += failure.updates_rolled_back;
+    samples += failure.samples_repeated;
+    if (failure.role == "psserver") without_progress_ms += std::max(0.0, failure.recovered_ms);
     json["failures"].push_back({{"role", failure.role},
                                 {"index", failure.index},
                                 {"kind", failure.kind},
                                 {"at_seconds", Number(failure.at_seconds)},
+                                {"detected_ms", Number(failure.detected_ms)},
+                                {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
+                                {"steps_repeated", failure.steps_repeated},
+                                {"updates_rolled_back", failure.updates_rolled_back},
+                                {"samples_repeated", failure.samples_repeated},
                                 {"message", failure.message}});
   }
+  json["failure_totals"] = {{"failures", counted},
+                            {"left", left},
+                            {"steps_repeated", steps},
+                            {"updates_rolled_back", updates},
+                            {"samples_repeated", samples},
+                            {"without_progress_ms", Number(without_progress_ms)}};
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

@@ -66,6 +66,11 @@ Catalog::Delta Catalog::Since(uint64_t version) const {
   if (routing_version_ > version) {
     delta.has_routing = true;
     delta.routing = routing_;
+    // What was created since then has no place yet: it comes with the next routing.
+    auto& variables = *delta.routing.mutable_variables();
+    while (!variables.empty() && variables.rbegin()->placement().empty()) variables.RemoveLast();
+    auto& tables = *delta.routing.mutable_tables();
+    while (!tables.empty() && tables.rbegin()->placement().empty()) tables.RemoveLast();
   }
   for (const auto& [id, dataset] : datasets_) {
     if (dataset.version > version && dataset.version <= version_) delta.datasets.push_back(dataset.proto);

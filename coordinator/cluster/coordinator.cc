@@ -71,16 +71,26 @@ Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
   client_ = std::make_unique<PsClient>([this](const std::string& address) { return transport_->Connect(address); },
                                        policy);
   admin_ = std::make_unique<PsAdmin>(client_.get());
+  files_ = std::make_unique<ServerFiles>(client_.get());
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(Options options,
                                                                  std::unique_ptr<Transport> transport) {
   options.runtime.transport = transport.get();
-  if (options.runtime.job.value() == 0) options.runtime.job = JobId(RandomIdentity());
+  if (options.runtime.job.value() == 0) {
+    options.runtime.job = JobId(RandomIdentity());
+    // Daemons that are up belong to the job, and so to whoever continues it.
+    if (!options.job_dir.empty()) {
+      MU_ASSIGN_OR_RETURN(options.runtime.job, JobIdOf(options.job_dir, options.runtime.job));
+    }
+  }
   if (options.runtime.epoch.value() == 0) {
     options.runtime.epoch = CoordinatorEpoch(1);
     if (!options.job_dir.empty()) {
       MU_ASSIGN_OR_RETURN(options.runtime.epoch, ClaimEpoch(options.job_dir));
+      options.runtime.newest_epoch = [dir = options.job_dir, next = options.runtime.epoch.Next()] {
+        return EpochClaimed(dir, next) ? next.value() : 0;
+      };
     }
   }
   std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
@@ -135,8 +145,8 @@ absl::StatusOr<Function> Coordinator::DefineFunction(const std::string& name,
                                                      const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
+  MU_RETURN_IF_ERROR(EnsureServers());
   MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(ConfigureServers());
   Function function;
   function.fingerprint_ = FingerprintOf(proto);
   function.owner_ = this;
@@ -182,8 +192,14 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     work.updates = checkpoint_directory_ != nullptr && HasUpdates(function.proto());
   }
   {
+    bool current = false;
+    {
+      MutexLock lock(&mutex_);
+      current = servers_current_;
+    }
+    // While servers are recovered functions are only queued.
+    absl::Status prepared = current ? absl::OkStatus() : EnsureServers();
     MutexLock lock(&mutex_);
-    absl::Status prepared = ConfigureServers();
     if (prepared.ok() && work.dataset != 0) prepared = PrepareDataset(work.dataset);
     if (!prepared.ok()) return runtime_->Refuse(prepared);
     work.step_offset = scheduled_steps_;
@@ -192,7 +208,7 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());
   if (!args.empty()) work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
-  return runtime_->Schedule(std::move(work), std::move(names));
+  return runtime_->Schedule(std::move(work), std::move(names), std::move(options.user_state));
 }
 
 }  // namespace mu

@@ -24,6 +24,7 @@
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/cluster/server_files.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/specs.h"
@@ -66,6 +67,22 @@ class ArgValue {
 struct ScheduleOptions {
   uint32_t steps = 1;
   std::vector<std::pair<std::string, ArgValue>> args = {};
+  // What Restore() gives back if the newest checkpoint was taken after this call and before the next one that has a state.
+  std::optional<std::string> user_state = std::nullopt;
+};
+
+// What a program continues from after its coordinator was started again.
+struct RestoredJob {
+  std::string directory;           // of the checkpoint
+  pb::CheckpointProto manifest;
+  std::string user_state;          // of the last Schedule or SetUserState before the checkpoint
+  std::vector<RemoteValue> unfinished;  // calls of before that run again or go on; Join waits for them
+};
+
+// Where a dataset stands.
+struct DataProgress {
+  uint64_t epoch = 0;
+  uint64_t left = 0;  // batches of the epoch that no scheduled function will take
 };
 
 class Coordinator : public VariableFactory {
@@ -75,6 +92,7 @@ class Coordinator : public VariableFactory {
     std::string job_dir;  // epochs are claimed in it; empty: epoch 1
     uint64_t seed = 1;    // of initial values and of the order of data
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
+    uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
     absl::Duration start_timeout = absl::Seconds(60);
   };
   // Listens; daemons register at address(). UNAVAILABLE if the address is in use.
@@ -117,15 +135,27 @@ class Coordinator : public VariableFactory {
   // Begins the dataset again at the start of `epoch`. Join first.
   absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch);
 
-  // Writes all variables and tables into `directory` (made) with a manifest. What runs ends first; what is queued waits.
-  // UNAVAILABLE if a server is lost meanwhile; the directory is then no checkpoint.
+  absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
+
+  // Writes all variables and tables into `directory` (made) with a manifest, while functions run. UNAVAILABLE if a server
+  // is lost meanwhile; the directory is then no checkpoint.
   absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory, pb::CheckpointProto manifest = {});
-  // From now on a lost server does not end the job: all servers go back to the last checkpoint (Checkpoint, Restore or
-  // Save), or to the initial values, and the functions since then are repeated. Take checkpoints now and then, so that
-  // there is little to repeat and to remember: see training/checkpointer.h.
-  void EnableRecovery(const std::string& checkpoint_directory);
+  // From now on a lost server does not end the job: servers go back to the last checkpoint (Checkpoint, Restore or Save),
+  // or to the initial values, and the functions since then are repeated (kAll), or only the lost server does and the
+  // report says what was rolled back (kShard). Take checkpoints now and then, so that there is little to repeat and to
+  // remember: see training/checkpointer.h. Call it before functions are scheduled.
+  void EnableRecovery(const std::string& checkpoint_directory, RecoveryMode mode = RecoveryMode::kAll);
   // Save into the next numbered folder of that directory.
-  absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {});
+  absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {}, std::string* directory = nullptr);
+  // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator has taken over.
+  absl::Status PruneCheckpoints(int keep);
+  // Continues the job that the newest good checkpoint of that directory stopped in: values, the position in the data, and
+  // the calls that were not finished, which run again. Create the same variables, datasets and functions first, schedule
+  // nothing before. Checkpoints of epochs before `since` are another run's. NOT_FOUND if there is none; INVALID_ARGUMENT naming what differs if it is of another job;
+  // DATA_LOSS if none of them is good.
+  absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
+  // What Restore() will give back, from now on. See also ScheduleOptions.
+  void SetUserState(std::string state) { runtime_->SetUserState(std::move(state)); }
   // Loads a checkpoint's values into what has been created; on any number of servers. INVALID_ARGUMENT naming what
   // differs, DATA_LOSS naming a file that fails its checksum.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
@@ -144,9 +174,21 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Recover() ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status RestoreServers(const std::string& directory, const std::vector<pb::CheckpointFileProto>& files)
+  absl::StatusOr<std::vector<pb::RestoreReply>> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<CheckpointNumber> SaveForLeave();
+  absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving, pb::CheckpointProto* manifest,
+                                              bool* begun)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_);
+  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreServers(const std::string& directory,
+                                                               const std::vector<pb::CheckpointFileProto>& files,
+                                                               const std::vector<bool>& keep, uint64_t generation,
+                                                               uint64_t interruptions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to.
+  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // ConfigureServers, again if servers had to be recovered meanwhile.
+  absl::Status EnsureServers() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resolves a dataset's files and counts their records, once.
@@ -161,18 +203,20 @@ class Coordinator : public VariableFactory {
   mutable Mutex mutex_;
   std::unique_ptr<PsClient> client_;  // thread safe, as is admin_
   std::unique_ptr<PsAdmin> admin_;
+  std::unique_ptr<ServerFiles> files_;  // thread safe
   uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change variables or tables
   std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
 
-  Mutex save_mutex_;  // one Save at a time; after mutex_, before checkpoint_mutex_
+  // One Save or Assign at a time: an assignment is whole in a checkpoint or not in it. After mutex_, before
+  // checkpoint_mutex_.
+  Mutex save_mutex_;
   Mutex checkpoint_mutex_;
   std::unique_ptr<std::string> checkpoint_directory_ ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
-  std::string last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_);
-  // Assigned since then, while no function ran.
-  std::vector<std::pair<std::string, Tensor>> assigned_ ABSL_GUARDED_BY(checkpoint_mutex_);
+  uint64_t last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
+  std::map<CheckpointNumber, std::string> checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
 };
 
 }  // namespace mu

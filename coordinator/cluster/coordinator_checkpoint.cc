@@ -1,5 +1,6 @@
-// Checkpoints of the coordinator: taking them, going back to them when a server is lost, loading one at the start.
-#include "absl/strings/str_cat.h"
+// Checkpoints of the coordinator: taking them and loading them.
+#include <algorithm>
+
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
@@ -7,52 +8,72 @@
 #include "coordinator/cluster/coordinator.h"
 
 namespace mu {
+namespace {
+
+constexpr size_t kDirectories = 8;  // more than there are restore points
+
+}  // namespace
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory, pb::CheckpointProto manifest) {
-  {
-    MutexLock lock(&mutex_);
-    MU_RETURN_IF_ERROR(ConfigureServers());
-  }
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  // One at a time; functions that are queued wait, so that every server is saved between the same two functions.
-  MutexLock lock(&save_mutex_);
-  uint64_t token = 0;
-  MU_RETURN_IF_ERROR(runtime_->HoldFunctions(&token));
-  const FunctionQueue::Position position = runtime_->CheckpointPosition();
-  const auto saved = [&]() -> absl::Status {
-    MU_RETURN_IF_ERROR(MakeDirectories(absolute));
-    MU_ASSIGN_OR_RETURN(const auto files, admin_->Save(runtime_->Context(), absolute));
-    manifest.set_format_version(kCheckpointFormat);
-    manifest.set_job(runtime_->options().job.value());
-    manifest.set_epoch(runtime_->options().epoch.value());
-    manifest.clear_files();
-    for (const auto& file : files) *manifest.add_files() = file;
-    const auto view = client_->view();
-    *manifest.mutable_variables() = view->routing->proto().variables();
-    *manifest.mutable_tables() = view->routing->proto().tables();
-    if (!runtime_->HeldSince(token)) return absl::UnavailableError("a server was lost while it was saved");
-    return WriteManifest(absolute, manifest);
-  }();
-  if (saved.ok()) {
-    MutexLock checkpoint_lock(&checkpoint_mutex_);
-    last_checkpoint_ = absolute;
-    assigned_.clear();
-    runtime_->CheckpointCommitted(position);
+  while (true) {
+    MU_RETURN_IF_ERROR(EnsureServers());
+    MutexLock lock(&save_mutex_);
+    bool begun = false;
+    const auto number = SaveLocked(absolute, false, &manifest, &begun);
+    if (number.ok()) return manifest;
+    if (begun || !absl::IsUnavailable(number.status())) return number.status();
   }
-  runtime_->Continue();
-  MU_RETURN_IF_ERROR(saved);
-  return manifest;
 }
 
-void Coordinator::EnableRecovery(const std::string& directory) {
+absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& directory, bool leaving,
+                                                         pb::CheckpointProto* manifest, bool* begun) {
+  CheckpointNumber number;
   {
     MutexLock lock(&checkpoint_mutex_);
-    checkpoint_directory_ = std::make_unique<std::string>(directory);
+    number = CheckpointNumber(++last_checkpoint_);
   }
-  runtime_->SetRecovery([this] { return Recover(); });
+  const uint64_t interruptions = files_->interruptions();
+  MU_RETURN_IF_ERROR(runtime_->BeginCheckpoint(number, leaving));
+  *begun = true;
+  absl::Status saved = MakeDirectories(directory);
+  if (saved.ok()) {
+    const auto replies = files_->Save(runtime_->Context(), directory, interruptions);
+    saved = replies.status();
+    manifest->clear_files();
+    manifest->clear_updates();
+    if (replies.ok()) {
+      for (const pb::SaveReply& reply : *replies) {
+        *manifest->add_files() = reply.file();
+        manifest->add_updates(reply.updates());
+      }
+    }
+  }
+  MU_ASSIGN_OR_RETURN(*manifest->mutable_position(), runtime_->CheckpointSaved(number, saved));
+  if (manifest->position().steps() > 0) {
+    manifest->set_steps(manifest->position().steps());
+    manifest->set_samples(manifest->position().samples());
+  }
+  manifest->set_format_version(kCheckpointFormat);
+  manifest->set_job(runtime_->options().job.value());
+  manifest->set_epoch(runtime_->options().epoch.value());
+  manifest->set_number(number.value());
+  manifest->set_job_fingerprint(options_.job_fingerprint);
+  if (const std::string state = runtime_->user_state(); !state.empty()) manifest->set_user_state(state);
+  const auto view = client_->view();
+  *manifest->mutable_variables() = view->routing->proto().variables();
+  *manifest->mutable_tables() = view->routing->proto().tables();
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    checkpoints_[number] = directory;
+    while (checkpoints_.size() > kDirectories) checkpoints_.erase(checkpoints_.begin());
+  }
+  MU_RETURN_IF_ERROR(runtime_->CheckpointWritten(number, WriteManifest(directory, *manifest)));
+  return number;
 }
 
-absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest) {
+absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
+                                                            std::string* used) {
   std::string parent;
   {
     MutexLock lock(&checkpoint_mutex_);
@@ -62,62 +83,55 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto 
     parent = *checkpoint_directory_;
   }
   MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(parent));
-  return Save(directory, std::move(manifest));
+  if (used != nullptr) *used = directory;
+  auto saved = Save(directory, std::move(manifest));
+  // A newer coordinator decides over what is in the folder.
+  if (!saved.ok() && !runtime_->superseded()) RemoveTree(directory).IgnoreError();
+  return saved;
 }
 
-absl::Status Coordinator::Recover() {
-  std::string checkpoint;
-  std::vector<std::pair<std::string, Tensor>> assigned;
+absl::Status Coordinator::PruneCheckpoints(int keep) {
+  std::string parent;
   {
     MutexLock lock(&checkpoint_mutex_);
-    checkpoint = last_checkpoint_;
-    assigned = assigned_;
+    if (checkpoint_directory_ == nullptr || keep <= 0) return absl::OkStatus();
+    parent = *checkpoint_directory_;
   }
-  MutexLock lock(&mutex_);
-  // Nothing was placed yet: the first ConfigureServers finds the new server.
-  if (client_->view() == nullptr) return absl::OkStatus();
-  std::vector<pb::CheckpointFileProto> files;
-  if (!checkpoint.empty()) {
-    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
-    files.assign(manifest.files().begin(), manifest.files().end());
+  MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
+  for (size_t i = 0; i + static_cast<size_t>(keep) < complete.size(); ++i) {
+    if (runtime_->superseded()) return absl::AbortedError("a newer coordinator has taken over");
+    MU_RETURN_IF_ERROR(RemoveTree(complete[i]));
   }
-  MU_RETURN_IF_ERROR(RestoreServers(checkpoint, files));
-  for (const auto& [name, value] : assigned) {
-    MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), name, value));
-  }
-  MU_LOG(INFO, "all servers are at {}", checkpoint.empty() ? "their initial values" : checkpoint);
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::RestoreServers(const std::string& directory,
-                                         const std::vector<pb::CheckpointFileProto>& files) {
-  MU_ASSIGN_OR_RETURN(pb::RoutingProto routing, NextRouting());
-  // A restore begins a new generation of the servers' state; what still belongs to the old one is refused.
-  routing.set_generation(routing.generation() + 1);
-  MU_RETURN_IF_ERROR(client_->SetRouting(routing));
-  pb::RequestContext context = runtime_->Context();
-  MU_RETURN_IF_ERROR(admin_->Configure(context));
-  context.set_generation(routing.generation());
-  MU_RETURN_IF_ERROR(admin_->Restore(context, directory, files).status());
-  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
-  servers_current_ = true;
+absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest) {
+  const Generation generation = runtime_->NextGeneration();
+  MU_RETURN_IF_ERROR(RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},
+                                    generation.value(), files_->interruptions())
+                         .status());
+  CheckpointNumber number;
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    last_checkpoint_ = std::max(last_checkpoint_, manifest.number()) + 1;
+    number = CheckpointNumber(last_checkpoint_);
+    checkpoints_ = {{number, directory}};
+  }
+  runtime_->StateLoaded(generation, number);
   return absl::OkStatus();
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {
+  MU_RETURN_IF_ERROR(EnsureServers());
   MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(ConfigureServers());
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
   MU_ASSIGN_OR_RETURN(pb::CheckpointProto manifest, ReadManifest(absolute));
   MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
   if (runtime_->Stats().unfinished > 0) {
     return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
   }
-  MU_RETURN_IF_ERROR(RestoreServers(absolute, {manifest.files().begin(), manifest.files().end()}));
+  MU_RETURN_IF_ERROR(Load(absolute, manifest));
   scheduled_steps_ = manifest.steps();
-  MutexLock checkpoint_lock(&checkpoint_mutex_);
-  last_checkpoint_ = absolute;
-  assigned_.clear();
   return manifest;
 }
 

@@ -1,4 +1,6 @@
 // Datasets of the coordinator: files, epochs, batches.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/env/glob.h"
 #include "coordinator/cluster/coordinator.h"
@@ -46,6 +48,25 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   it->second = dataset;
   prepared_[id] = true;
   return absl::OkStatus();
+}
+
+absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  DataProgress progress;
+  uint64_t waiting = runtime_->UnboundSteps(dataset.proto().id());
+  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
+    progress.epoch = leases.epoch();
+    progress.left = leases.left();
+    // Functions that wait take their batches in order, from later epochs as well.
+    while (waiting > progress.left) {
+      waiting -= progress.left;
+      progress.left = leases.BatchesInEpoch(++progress.epoch);
+      if (progress.left == 0) waiting = 0;
+    }
+  });
+  progress.left -= waiting;
+  return progress;
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {

@@ -1,5 +1,6 @@
 // What the coordinator does with the parameter servers: placement, values, checkpoints.
-#include <numeric>
+#include <algorithm>
+#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/sharding/placement.h"
@@ -10,7 +11,11 @@ namespace mu {
 absl::StatusOr<pb::RoutingProto> Coordinator::NextRouting() {
   pb::RoutingProto routing;
   runtime_->ChangeCatalog([&](Catalog& catalog) { routing = catalog.routing(); });
-  routing.set_version(++routing_version_);
+  // Whatever older coordinators gave out is smaller.
+  const uint64_t base = (runtime_->options().epoch.value() - 1) << 32;
+  routing_version_ = std::max(routing_version_, base) + 1;
+  routing.set_version(routing_version_);
+  routing.set_generation(std::max(routing.generation(), base));
   routing.clear_servers();
   for (const Member& server : runtime_->Servers()) {
     pb::ServerProto& proto = *routing.add_servers();
@@ -25,13 +30,26 @@ absl::StatusOr<pb::RoutingProto> Coordinator::NextRouting() {
 absl::Status Coordinator::ConfigureServers() {
   if (servers_current_) return absl::OkStatus();
   MU_RETURN_IF_ERROR(runtime_->WaitForServers(options_.start_timeout));
-  MU_ASSIGN_OR_RETURN(const pb::RoutingProto routing, NextRouting());
-  MU_RETURN_IF_ERROR(client_->SetRouting(routing));
-  MU_RETURN_IF_ERROR(admin_->Configure(runtime_->Context()));
-  // Workers hear of it only now, when the servers can answer them.
-  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
+  const uint64_t token = runtime_->ServersLost();
+  const bool first = client_->view() == nullptr;
+  MU_ASSIGN_OR_RETURN(pb::RoutingProto routing, NextRouting());
+  if (first && runtime_->options().epoch > CoordinatorEpoch(1)) {
+    // The servers may hold what an older coordinator left: this one begins with initial values.
+    routing.set_generation(routing.generation() + 1);
+    MU_RETURN_IF_ERROR(RestoreServers("", {}, {}, routing.generation(), files_->interruptions()).status());
+  } else {
+    MU_RETURN_IF_ERROR(client_->SetRouting(routing));
+    MU_RETURN_IF_ERROR(admin_->Configure(runtime_->Context()));
+    // Workers hear of it only now, when the servers can answer them.
+    runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
+  }
+  MU_RETURN_IF_ERROR(runtime_->ServersConfigured(token, Generation(routing.generation())));
   servers_current_ = true;
   return absl::OkStatus();
+}
+
+absl::Status Coordinator::EnsureServers() {
+  return WithServers([] { return absl::OkStatus(); });
 }
 
 absl::Status Coordinator::Fence(FunctionId below) {
@@ -48,9 +66,10 @@ absl::Status Coordinator::WithServers(const std::function<absl::Status()>& call)
     MU_RETURN_IF_ERROR(runtime_->WaitUntilServing());
     {
       MutexLock lock(&mutex_);
-      MU_RETURN_IF_ERROR(ConfigureServers());
+      status = ConfigureServers();
     }
-    status = call();
+    if (absl::IsDeadlineExceeded(status)) return status;
+    if (status.ok()) status = call();
     const pb::ErrorKind kind = KindOf(status);
     if (status.ok() || (kind != pb::ERROR_MACHINE && kind != pb::ERROR_STALE)) return status;
   }
@@ -69,19 +88,17 @@ absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
 
 absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) {
   if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
-  MU_RETURN_IF_ERROR(WithServers([&] {
-    return admin_->AssignVariable(runtime_->Context(), variable.name(), value);
-  }));
-  // A lost server takes the assignment with it, so it is made again after a restore, before functions are repeated. That
-  // is the right order only if no function ran since the last checkpoint: otherwise one is due now.
-  std::string directory;
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    if (checkpoint_directory_ == nullptr) return absl::OkStatus();
-    assigned_.emplace_back(variable.name(), value);
-    if (runtime_->uncovered_functions() == 0) return absl::OkStatus();
-  }
-  return Checkpoint().status();
+  auto assignment = std::make_shared<Assignment>();
+  assignment->variable = variable.name();
+  assignment->value = value.ToProto();
+  return WithServers([&]() -> absl::Status {
+    MutexLock lock(&save_mutex_);
+    const uint64_t token = runtime_->ServersLost();
+    MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), variable.name(), value));
+    // A lost server takes the assignment with it, so it has its place among the functions that are repeated.
+    if (runtime_->Assigned(token, assignment)) return absl::OkStatus();
+    return absl::UnavailableError("a server was lost while the variable was assigned");
+  });
 }
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids) {

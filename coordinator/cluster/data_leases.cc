@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+#include "common/base/status.h"
+
 namespace mu {
 
 DataLeases::DataLeases(pb::DatasetProto dataset, std::vector<uint64_t> file_records)
@@ -98,6 +102,55 @@ void DataLeases::Forget(WorkerId worker) {
   if (held == held_.end()) return;
   if (Left(held->second) > 0) orphans_.push_back(held->second);
   held_.erase(held);
+}
+
+// Paths do not matter, so that data may be moved; what is in the files, in which order and how it is cut does.
+uint64_t DataLeases::DataFingerprint() const {
+  pb::DatasetProto dataset = dataset_;
+  dataset.clear_id();
+  dataset.clear_files();
+  dataset.clear_epochs();
+  uint64_t hash = HashString(dataset.SerializeAsString());
+  for (const uint64_t records : file_records_) hash = HashCombine(hash, records);
+  return hash;
+}
+
+pb::DatasetPositionProto DataLeases::Position() const {
+  pb::DatasetPositionProto position;
+  position.set_name(dataset_.name());
+  position.set_epoch(epoch_);
+  position.set_next_lease(next_lease_);
+  for (size_t lease = 0; lease < next_lease_; ++lease) {
+    if (Left(lease) == 0) continue;
+    pb::LeaseCursorProto& begun = *position.add_begun();
+    begun.set_lease(lease);
+    begun.set_next_batch(cursors_[lease].next_batch);
+  }
+  position.set_fingerprint(DataFingerprint());
+  return position;
+}
+
+absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
+  if (position.fingerprint() != DataFingerprint()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "dataset '", dataset_.name(), "' is not the one that the checkpoint stopped in: its files, the number of their "
+        "records, the batch size, the seed or the shuffling differ"));
+  }
+  StartEpoch(position.epoch());
+  MU_RETURN_IF_ERROR(status_);
+  if (position.next_lease() > cursors_.size()) return absl::InvalidArgumentError("the position is beyond the data");
+  next_lease_ = position.next_lease();
+  for (size_t lease = 0; lease < next_lease_; ++lease) cursors_[lease].next_batch = plan_.leases()[lease].batches;
+  for (const pb::LeaseCursorProto& begun : position.begun()) {
+    if (begun.lease() >= next_lease_ || begun.next_batch() > plan_.leases()[begun.lease()].batches) {
+      return absl::InvalidArgumentError("the position is beyond the data");
+    }
+    cursors_[begun.lease()].next_batch = begun.next_batch();
+    orphans_.push_back(begun.lease());
+  }
+  left_ = 0;
+  for (size_t lease = 0; lease < cursors_.size(); ++lease) left_ += Left(lease);
+  return absl::OkStatus();
 }
 
 uint64_t DataLeases::BatchesInEpoch(uint64_t epoch) const {

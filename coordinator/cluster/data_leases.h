@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "coordinator/cluster/data_plan.h"
+#include "proto/checkpoint.pb.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
@@ -36,6 +37,13 @@ class DataLeases {
   // Sets the position to the start of an epoch and forgets who read what.
   void StartEpoch(uint64_t epoch);
 
+  // What has been handed out, for another coordinator to continue after.
+  pb::DatasetPositionProto Position() const;
+  // INVALID_ARGUMENT if the position is of other data: other files, records, batches or order.
+  absl::Status Resume(const pb::DatasetPositionProto& position);
+  // Batches of the current epoch that have not been handed out.
+  uint64_t left() const { return left_; }
+
   const EpochPlan& plan() const { return plan_; }
   const absl::Status& status() const { return status_; }
 
@@ -46,6 +54,7 @@ class DataLeases {
   void LoadEpoch();
   bool TakeFrom(size_t lease, uint32_t* steps, std::vector<pb::BatchRangeProto>* out);
   uint32_t Left(size_t lease) const;
+  uint64_t DataFingerprint() const;
 
   const pb::DatasetProto dataset_;
   const std::vector<uint64_t> file_records_;

@@ -42,17 +42,12 @@ void FunctionQueue::StopRuns() {
   }
 }
 
-bool FunctionQueue::Quiescent() const {
-  return std::none_of(functions_.begin(), functions_.end(),
-                      [](const auto& f) { return f.second.worker.has_value() || f.second.attempts > 0; });
-}
-
-std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, bool only_started) {
+std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed) {
   std::vector<StartRun> starts;
   for (auto it = functions_.begin(); it != functions_.end() && queued_ > 0;) {
     Function& function = it->second;
     if (function.work.assignment != nullptr) break;  // nothing overtakes it
-    if (function.worker.has_value() || (only_started && function.attempts == 0)) {
+    if (function.worker.has_value()) {
       ++it;
       continue;
     }

@@ -93,10 +93,8 @@ class FunctionQueue {
   void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
 
   // What to start now. Functions for which no data is left complete with fewer or no steps: those with none are returned
-  // in `*completed` at once. With `only_started`, nothing that has not run yet.
-  std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, bool only_started = false);
-  // Nothing runs and nothing has run in part: the servers' state is that of whole functions.
-  bool Quiescent() const;
+  // in `*completed` at once.
+  std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed);
 
   // True if the result is to be delivered; false for one of an older run, or one that was delivered before. `*current`
   // (not null): whether it is of the current run.
@@ -138,6 +136,8 @@ class FunctionQueue {
   void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
   // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point now.
   void StartFrom(CheckpointNumber point);
+  // What changed state so far was not kept: there is nothing to go back to until a checkpoint is committed.
+  void ForgetPoints() { points_.clear(); }
   struct RolledBack {
     uint64_t functions = 0;
     uint64_t steps = 0;    // whose results had arrived and that run again
@@ -158,9 +158,13 @@ class FunctionQueue {
   size_t running() const { return functions_.size() - queued_; }
   size_t unfinished() const { return functions_.size(); }
   size_t kept() const { return kept_.size(); }
+  // Steps of functions of this dataset that have not been bound to batches.
+  uint64_t UnboundSteps(uint64_t dataset) const;
+  std::vector<FunctionId> RunningOn(WorkerId worker) const;
   // Functions that have finished since the newest point.
   size_t uncovered() const;
-  // Steps and samples that were delivered but that run again: the totals say more than the servers' state holds.
+  // Steps (with records, if they read any) and samples that were delivered but that run again: the totals say more than
+  // the servers' state holds.
   RolledBack Repeating() const;
   size_t InFlight(WorkerId worker) const;
 

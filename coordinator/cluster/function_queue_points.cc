@@ -133,12 +133,30 @@ size_t FunctionQueue::uncovered() const {
 FunctionQueue::RolledBack FunctionQueue::Repeating() const {
   RolledBack result;
   for (const auto& [id, function] : functions_) {
+    if (!function.work.updates || function.work.assignment != nullptr) continue;
     for (size_t step = function.next_step; step < function.delivered; ++step) {
-      ++result.steps;
-      if (step < function.samples.size()) result.samples += function.samples[step];
+      const uint32_t samples = step < function.samples.size() ? function.samples[step] : 0;
+      result.steps += samples > 0 || function.work.dataset == 0 ? 1 : 0;
+      result.samples += samples;
     }
   }
   return result;
+}
+
+uint64_t FunctionQueue::UnboundSteps(uint64_t dataset) const {
+  uint64_t steps = 0;
+  for (const auto& [id, function] : functions_) {
+    if (!function.bound && function.work.dataset == dataset) steps += function.work.steps;
+  }
+  return steps;
+}
+
+std::vector<FunctionId> FunctionQueue::RunningOn(WorkerId worker) const {
+  std::vector<FunctionId> running;
+  for (const auto& [id, function] : functions_) {
+    if (function.worker == worker) running.push_back(id);
+  }
+  return running;
 }
 
 FunctionId FunctionQueue::Assigned(std::shared_ptr<const Assignment> assignment) {

@@ -1,5 +1,7 @@
 #include "coordinator/cluster/recovery.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace mu {
@@ -31,11 +33,11 @@ std::string ToString(const RecoveryAction& action) {
   return "?";
 }
 
-Recovery::Actions Recovery::Start(Generation generation, CheckpointNumber point) {
+Recovery::Actions Recovery::Start(Generation generation, std::vector<CheckpointNumber> points) {
   if (started_) return {};
   started_ = true;
   generation_ = generation;
-  points_ = {point};
+  points_ = std::move(points);
   if (absent_.empty()) return {};
   lost_ = absent_;
   return Pause();

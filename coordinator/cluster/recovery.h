@@ -59,8 +59,9 @@ class Recovery {
   };
   explicit Recovery(Options options) : options_(options) {}
 
-  // All servers have been given their parameters, in this generation; the queue could go back to `point`. Once.
-  Actions Start(Generation generation, CheckpointNumber point);
+  // All servers have been given their parameters, in this generation; the queue could go back to one of `points`, oldest
+  // first. Once.
+  Actions Start(Generation generation, std::vector<CheckpointNumber> points);
   // A checkpoint is complete.
   void Committed(CheckpointNumber checkpoint);
   // Values were loaded into all servers, in a new generation: what was before is over.
@@ -88,8 +89,12 @@ class Recovery {
 
   bool started() const { return started_; }
   bool serving() const { return started_ && !paused_; }
+  // Functions that have finished may still run again before the servers serve.
+  bool may_roll_back() const { return paused_ && !lost_.empty() && !covered_ && options_.mode == RecoveryMode::kAll; }
   bool gave_up() const { return gave_up_; }
   Generation generation() const { return generation_; }
+  // Whether answers of this generation are waited for.
+  bool restoring(Generation generation) const { return generation == generation_ && !pending_.empty(); }
   const std::vector<CheckpointNumber>& points() const { return points_; }  // oldest first
   const std::set<uint32_t>& lost() const { return lost_; }  // since the servers last served
 
@@ -98,7 +103,7 @@ class Recovery {
   void BeginRound(Actions* actions);
   void LetGo(bool covered, Actions* actions);
 
-  const Options options_;
+  Options options_;
   bool started_ = false;
   bool paused_ = false;
   bool gave_up_ = false;

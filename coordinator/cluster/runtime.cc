@@ -25,6 +25,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   MU_ASSIGN_OR_RETURN(runtime->server_,
                       runtime->options_.transport->Listen(runtime->options_.listen, runtime->Methods()));
   runtime->monitor_ = std::thread([r = runtime.get()] { r->Monitor(); });
+  runtime->recoverer_ = std::thread([r = runtime.get()] { r->Recoverer(); });
   return runtime;
 }
 
@@ -41,12 +42,18 @@ void Runtime::Close() {
     old_links_.push_back(link);
   }
   links_.clear();
+  if (hooks_.interrupt != nullptr) hooks_.interrupt();
+  for (auto& [server, calls] : leaving_) {
+    for (const auto& call : calls) call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
+  }
+  leaving_.clear();
   changed_.SignalAll();
 }
 
 Runtime::~Runtime() {
   Close();
   if (monitor_.joinable()) monitor_.join();
+  if (recoverer_.joinable()) recoverer_.join();
   if (server_ != nullptr) server_->Shutdown();
   std::vector<std::shared_ptr<WorkerLink>> links;
   {
@@ -82,7 +89,8 @@ std::shared_ptr<PendingError> Runtime::UnseenError() {
   return error_->reported ? nullptr : error_;
 }
 
-RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names) {
+RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
+                              std::optional<std::string> user_state) {
   MutexLock lock(&mutex_);
   while (true) {
     if (auto error = UnseenError()) return RemoteValue(error);
@@ -97,6 +105,8 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps);
   // Whatever it uses was installed by now; a worker that has all of the catalog has that.
   work.needs_version = catalog_.version();
+  if (work.updates && work.dataset != 0) trained_on_.insert(work.dataset);
+  if (user_state.has_value()) user_state_ = *std::move(user_state);
   const FunctionId id = queue_.Schedule(std::move(work));
   states_[id] = state;
   Dispatch();
@@ -112,7 +122,7 @@ absl::Status Runtime::Join() {
       return error->status;
     }
     if (!fatal_.ok()) return fatal_;
-    if (queue_.unfinished() == 0) return absl::OkStatus();
+    if (queue_.unfinished() == 0 && !recovery_.may_roll_back()) return absl::OkStatus();
     changed_.Wait(&mutex_);
   }
   return absl::CancelledError("the coordinator is being destroyed");
@@ -127,7 +137,7 @@ absl::StatusOr<bool> Runtime::Done() {
     return error->status;
   }
   if (!fatal_.ok()) return fatal_;
-  return queue_.unfinished() == 0;
+  return queue_.unfinished() == 0 && !recovery_.may_roll_back();
 }
 
 RemoteValue Runtime::Refuse(absl::Status error) {
@@ -146,7 +156,11 @@ void Runtime::CancelEverything() {
 
 void Runtime::Fail(absl::Status error) {
   MutexLock lock(&mutex_);
-  if (!fatal_.ok()) return;
+  FailLocked(std::move(error));
+}
+
+void Runtime::FailLocked(absl::Status error) {
+  if (!fatal_.ok() || stopping_) return;
   MU_LOG(ERROR, "{}", error);
   fatal_ = error;
   for (FunctionId id : queue_.CancelAll()) FinishFunction(id, error);
@@ -154,6 +168,7 @@ void Runtime::Fail(absl::Status error) {
 }
 
 void Runtime::FinishFunction(FunctionId id, absl::Status status) {
+  lost_runs_.erase(id);
   const auto it = states_.find(id);
   if (it == states_.end()) return;
   if (status.ok()) ++stats_.functions;
@@ -163,9 +178,10 @@ void Runtime::FinishFunction(FunctionId id, absl::Status status) {
 }
 
 void Runtime::Dispatch() {
-  if (stopping_ || cancelling_ || recovering_ || !fatal_.ok()) return;
+  if (stopping_ || cancelling_ || !fatal_.ok()) return;
+  if (recovery_enabled_ && recovery_.started() && !recovery_.serving()) return;
   std::vector<FunctionId> completed;
-  for (const StartRun& start : queue_.Dispatch(&completed, held_)) StartOn(start);
+  for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
   for (FunctionId id : completed) FinishFunction(id, absl::OkStatus());
   changed_.SignalAll();  // places in the queue may be free
 }
@@ -217,7 +233,10 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     }
   }
   for (const pb::StepResult& step : reply.steps()) {
-    if (!queue_.StepDone(start.function, start.run, step.step())) continue;
+    bool current = false;
+    const bool delivered = queue_.StepDone(start.function, start.run, step.step(), step.samples(), &current);
+    CountResult(start, step, current, delivered);
+    if (!delivered) continue;
     const auto state = states_.find(start.function);
     if (state == states_.end()) continue;
     if (const absl::Status added = state->second->AddStep(step); !added.ok()) {
@@ -267,6 +286,7 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status, const s
     return Dispatch();
   }
   const auto detail = DetailOf(status);
+  if (detail && detail->epoch() > options_.epoch.value()) newer_epoch_ = std::max(newer_epoch_, detail->epoch());
   switch (KindOf(status)) {
     case pb::ERROR_USER:
       queue_.Remove(start.function, start.run);
@@ -346,6 +366,9 @@ void Runtime::FinishCancel() {
     error_->status = cancel_error_;
   }
   cancelling_ = false;
+  // Functions that were being repeated are part of what users were told is done: they are repeated from the beginning, in
+  // a generation in which nothing of before is refused or applied.
+  if (recovery_enabled_ && queue_.repeats_cancelled()) Act(recovery_.StateLost());
   changed_.SignalAll();
 }
 

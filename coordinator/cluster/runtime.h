@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -17,9 +18,11 @@
 #include "common/base/mutex.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
+#include "coordinator/cluster/checkpoint_commit.h"
 #include "coordinator/cluster/data_leases.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/membership.h"
+#include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/worker_link.h"
 #include "proto/psserver.pb.h"
@@ -35,7 +38,33 @@ struct MemberFailure {
   double at_seconds;
   std::string message;
   double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
-  uint64_t steps_repeated = 0;
+  uint64_t steps_repeated = 0;    // whose results had arrived, or whose updates the servers had
+  uint64_t samples_repeated = 0;
+  uint64_t updates_rolled_back = 0;  // acknowledged (function, step, partition) that the restored state does not hold
+};
+
+// What the servers have to do together: a generation of their state, and what each brings into it.
+struct RestoreRound {
+  struct Server {
+    uint32_t index = 0;
+    bool keep = false;  // its state; else it loads the checkpoint
+  };
+  Generation generation;
+  CheckpointNumber checkpoint;
+  std::vector<Server> servers;  // all of them, by index
+};
+
+// The calls to servers that checkpoints and recovery need. `interrupt` is called with the runtime locked, the others on
+// threads of the runtime without it.
+struct RecoveryHooks {
+  // Replies by server. DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again. After it all servers
+  // and the catalog's routing are in the round's generation.
+  std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
+  // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
+  std::function<absl::StatusOr<CheckpointNumber>()> save;
+  std::function<absl::Status(const Assignment&)> assign;
+  // Calls of Save and `restore` that are under way end soon: a server that they wait for is lost.
+  std::function<void()> interrupt;
 };
 
 struct RuntimeStats {
@@ -63,6 +92,8 @@ class Runtime {
     size_t queue_bound = 1000;  // functions that wait; Schedule blocks beyond it
     absl::Duration heartbeat = absl::Milliseconds(250);
     absl::Duration timeout = absl::Seconds(10);
+    // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
+    std::function<uint64_t()> newest_epoch;
   };
   // UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Runtime>> Start(Options options);
@@ -88,7 +119,9 @@ class Runtime {
   // Runs `look` with a dataset's leases under the lock; false if it has none.
   bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
 
-  RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names);
+  // With `user_state`, SetUserState at the same instant.
+  RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
+                       std::optional<std::string> user_state = std::nullopt);
   // A call that cannot be made: its error is reported like a function's, by the value or by the next Join or Done.
   RemoteValue Refuse(absl::Status error);
   absl::Status Join();
@@ -110,22 +143,43 @@ class Runtime {
   std::vector<std::shared_ptr<WorkerLink>> Workers() const;
   std::shared_ptr<Channel> ChannelTo(const std::string& address) { return options_.transport->Connect(address); }
 
-  // With a recovery, a lost server does not end the job: when all servers are there again, `recover` is called on the
-  // monitor's thread to bring them to one state (OK: the state of the last committed checkpoint or the initial one), and
-  // everything that state does not cover runs again. UNAVAILABLE from it: a server was lost meanwhile, it is called again.
-  void SetRecovery(std::function<absl::Status()> recover);
-  // The position that a checkpoint begun now has to carry, and the news that it is complete.
-  FunctionQueue::Position CheckpointPosition();
-  void CheckpointCommitted(const FunctionQueue::Position& position);
-  // Lets what runs end and starts nothing new, until Continue. UNAVAILABLE if a server was lost meanwhile (then nothing is
-  // held up). `*token` says whether a server was lost between this call and a later one of HeldSince.
-  absl::Status HoldFunctions(uint64_t* token);
-  bool HeldSince(uint64_t token) const;
-  void Continue();
-  // Waits while servers are being recovered; the error if there is no recovery from it.
+  // Servers were given their parameters, in this generation. UNAVAILABLE if one was lost since `token`, which
+  // ServersLost() gave before.
+  absl::Status ServersConfigured(uint64_t token, Generation generation);
+  uint64_t ServersLost() const;
+  // From now on a lost server does not end the job, see recovery.h. Functions that change state and were scheduled before
+  // are not repeated: without a checkpoint there is then nothing to go back to.
+  void EnableRecovery(RecoveryMode mode, RecoveryHooks hooks);
+  // False once a server was lost after the round had begun.
+  bool RoundIsCurrent(const RestoreRound& round) const;
+  // Waits while servers are being recovered or assignments repeated; the error if there is no recovery from it.
   absl::Status WaitUntilServing();
   // Finished functions that a lost server would make run again.
   size_t uncovered_functions() const;
+  // Values were loaded into all servers, in this generation: functions of before will not be repeated.
+  void StateLoaded(Generation generation, CheckpointNumber point);
+  // An assignment was made since `token` was given. False if a server was lost meanwhile: it is to be made again.
+  bool Assigned(uint64_t token, std::shared_ptr<const Assignment> assignment);
+
+  // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved gives the position that
+  // belongs into the manifest, then Written commits. UNAVAILABLE from each of them: the checkpoint is void, a server was
+  // lost (or not all are serving at Begin).
+  absl::Status BeginCheckpoint(CheckpointNumber checkpoint, bool leaving = false);
+  absl::StatusOr<pb::JobPositionProto> CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved);
+  absl::Status CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written);
+  // What a program wants to be told after a restart; the position of a checkpoint carries the newest. See Schedule.
+  void SetUserState(std::string state);
+  std::string user_state() const;
+  // Continues after a checkpoint's position; nothing was scheduled yet. The values of what is unfinished, in order.
+  absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point, const pb::CheckpointProto& manifest,
+                                                  const std::set<uint64_t>& datasets);
+  // One that the servers' state has not been in.
+  Generation NextGeneration() const;
+  // Steps of functions of this dataset that wait for their batches.
+  uint64_t UnboundSteps(uint64_t dataset) const;
+  // A coordinator of a newer epoch has taken over: this one ends, without committing or deleting anything.
+  void Superseded(uint64_t epoch);
+  bool superseded() const;
 
   // Called on the monitor's thread when an error ended everything: must make all servers refuse functions below the mark.
   void SetFence(std::function<absl::Status(FunctionId below)> fence);
@@ -135,7 +189,7 @@ class Runtime {
   MethodTable Methods();
   absl::StatusOr<pb::RegisterReply> OnRegister(const pb::RegisterRequest& request);
   absl::StatusOr<pb::HeartbeatReply> OnHeartbeat(const pb::HeartbeatRequest& request);
-  absl::StatusOr<pb::LeaveReply> OnLeave(const pb::LeaveRequest& request);
+  void OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes);
 
   void AddWorker(const Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MemberLost(const Member& member, const std::string& kind, const std::string& message)
@@ -157,7 +211,19 @@ class Runtime {
   void Monitor();
   void ServerLost(const Member& member, const std::string& kind, const std::string& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TryRecover();  // on the monitor's thread
+  void Act(const Recovery::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Act(const CheckpointCommit::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StopRuns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Recoverer();  // a thread: what takes its time
+  void RunRound(const RestoreRound& round);
+  void SaveForLeave();
+  void RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> assignment);
+  void ServersBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request);
+  void CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteRunsOf(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void FailLocked(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
   std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -183,15 +249,42 @@ class Runtime {
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(FunctionId)> fence_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
-  std::function<absl::Status()> recover_ ABSL_GUARDED_BY(mutex_);
-  bool held_ ABSL_GUARDED_BY(mutex_) = false;        // only functions that have begun are dispatched
-  bool recovering_ ABSL_GUARDED_BY(mutex_) = false;  // nothing is dispatched
+
+  // Checkpoints and recovery.
+  bool recovery_enabled_ ABSL_GUARDED_BY(mutex_) = false;
+  RecoveryHooks hooks_ ABSL_GUARDED_BY(mutex_);
+  Recovery recovery_ ABSL_GUARDED_BY(mutex_){Recovery::Options{}};
+  std::optional<Generation> configured_ ABSL_GUARDED_BY(mutex_);  // servers have their parameters
   uint64_t servers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::optional<RestoreRound> round_ ABSL_GUARDED_BY(mutex_);  // to be run
+  bool save_for_leave_ ABSL_GUARDED_BY(mutex_) = false;        // to be done
+  absl::Time retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  // The lease of a server that was replaced without being known to be dead runs until then.
+  absl::Time leases_out_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
+  size_t first_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // in stats_.failures, of those being recovered
+  std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
+  CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
+  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
+  FunctionQueue::Position begun_ ABSL_GUARDED_BY(mutex_);
+  uint64_t begun_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t begun_samples_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string user_state_ ABSL_GUARDED_BY(mutex_);
+  std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);  // datasets of functions that change state
+  uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;     // of functions that change state
+  uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<uint64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);  // partition updates, by server
+  uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go
+  // Functions that a lost worker ran, and where its failure is in stats_.failures: the ledger counts their repeats there.
+  std::map<FunctionId, size_t> lost_runs_ ABSL_GUARDED_BY(mutex_);
+
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<RpcServer> server_;
   std::thread monitor_;
+  std::thread recoverer_;
 };
 
 }  // namespace mu

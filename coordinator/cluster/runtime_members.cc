@@ -24,7 +24,7 @@ MethodTable Runtime::Methods() {
   methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
                    TypedHandler<pb::HeartbeatRequest>([this](const auto& r) { return OnHeartbeat(r); }));
   methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
-                   TypedHandler<pb::LeaveRequest>([this](const auto& r) { return OnLeave(r); }));
+                   [this](std::shared_ptr<ServerCall> call, Buffer bytes) { OnLeave(std::move(call), bytes); });
   methods.AddUnary("/muster.Coordinator/GetStatus", RunOn::kTransportThread,
                    TypedHandler<pb::GetStatusRequest>([this](const pb::GetStatusRequest&) {
                      return absl::StatusOr<pb::GetStatusReply>(Status());
@@ -35,13 +35,26 @@ MethodTable Runtime::Methods() {
 absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest& request) {
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
+  if (departed_.contains(request.incarnation())) {
+    return absl::FailedPreconditionError("this daemon has taken its leave");
+  }
   MU_ASSIGN_OR_RETURN(const Membership::Registered registered, membership_.Register(request, absl::Now()));
   const Member& member = registered.member;
   if (!registered.known) {
-    if (registered.replaced) MemberLost(*registered.replaced, "replaced", "another process took its place");
+    if (registered.replaced) {
+      // Nobody knows that the older process is dead: what it may still do ends with its lease.
+      if (member.role == pb::ROLE_PSSERVER) {
+        leases_out_ = std::max(leases_out_, registered.replaced->last_heartbeat + options_.timeout);
+      }
+      MemberLost(*registered.replaced, "replaced", "another process took its place");
+    }
     MU_LOG(INFO, "{} {} registered from {} (pid {})",
            member.role == pb::ROLE_WORKER ? "worker" : "server", member.index, member.address, member.pid);
-    if (member.role == pb::ROLE_WORKER) AddWorker(member);
+    if (member.role == pb::ROLE_WORKER) {
+      AddWorker(member);
+    } else {
+      Act(recovery_.ServerReady(member.index));
+    }
     changed_.SignalAll();
   }
   pb::RegisterReply reply;
@@ -58,6 +71,11 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
   if (request.job() != options_.job.value()) {
     return absl::NotFoundError("this coordinator runs another job; register again");
   }
+  if (request.epoch() > options_.epoch.value()) {
+    newer_epoch_ = std::max(newer_epoch_, request.epoch());
+    changed_.SignalAll();
+    return absl::NotFoundError("a newer coordinator has taken over; register there");
+  }
   MU_RETURN_IF_ERROR(membership_.Heartbeat(request, absl::Now()));
   pb::HeartbeatReply reply;
   reply.set_low_water(queue_.low_water().value());
@@ -65,24 +83,30 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
   return reply;
 }
 
-absl::StatusOr<pb::LeaveReply> Runtime::OnLeave(const pb::LeaveRequest& request) {
-  MutexLock lock(&mutex_);
-  if (const auto it = links_.find(WorkerId(request.index()));
-      request.role() == pb::ROLE_WORKER && it != links_.end() &&
-      it->second->member.incarnation == Incarnation(request.incarnation())) {
-    // It runs nothing any more, but its last results may still be on their way: what they say would be repeated.
-    const std::shared_ptr<WorkerLink> link = it->second;
-    queue_.WorkerDrains(link->id);
-    const absl::Time until = absl::Now() + options_.timeout;
-    while (!link->gone && !stopping_ && !link->runs.empty() && absl::Now() < until) {
-      changed_.WaitFor(&mutex_, until - absl::Now());
+void Runtime::OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes) {
+  pb::LeaveRequest request;
+  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return call->Finish(absl::InvalidArgumentError("the request does not parse as a LeaveRequest"));
+  }
+  if (request.role() == pb::ROLE_PSSERVER) return LeavingServer(call, request);
+  {
+    MutexLock lock(&mutex_);
+    if (const auto it = links_.find(WorkerId(request.index()));
+        it != links_.end() && it->second->member.incarnation == Incarnation(request.incarnation())) {
+      // It runs nothing any more, but its last results may still be on their way: what they say would be repeated.
+      const std::shared_ptr<WorkerLink> link = it->second;
+      queue_.WorkerDrains(link->id);
+      const absl::Time until = absl::Now() + options_.timeout;
+      while (!link->gone && !stopping_ && !link->runs.empty() && absl::Now() < until) {
+        changed_.WaitFor(&mutex_, until - absl::Now());
+      }
+    }
+    if (auto left = membership_.Remove(request.role(), request.index(), Incarnation(request.incarnation()))) {
+      MemberLost(*left, "left", request.reason());
+      Dispatch();
     }
   }
-  if (auto left = membership_.Remove(request.role(), request.index(), Incarnation(request.incarnation()))) {
-    MemberLost(*left, "left", request.reason());
-    Dispatch();
-  }
-  return pb::LeaveReply();
+  call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
 }
 
 void Runtime::AddWorker(const Member& member) {
@@ -108,6 +132,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
     std::shared_ptr<WorkerLink> link = it->second;
     link->gone = true;
     links_.erase(it);
+    if (!stopping_) NoteRunsOf(id);
     queue_.WorkerLost(id);
     for (auto& [dataset, leases] : leases_) leases->Forget(id);
     for (auto& [run, call] : link->runs) call->Cancel();
@@ -229,7 +254,8 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
 
 void Runtime::Monitor() {
   while (true) {
-    bool cancel = false, recover = false;
+    bool cancel = false;
+    uint64_t newer = options_.newest_epoch != nullptr ? options_.newest_epoch() : 0;
     std::vector<std::shared_ptr<WorkerLink>> ended;
     std::vector<Member> silent;
     std::function<void(const Member&)> on_silent;
@@ -245,7 +271,7 @@ void Runtime::Monitor() {
       }
       Dispatch();
       cancel = cancelling_;
-      recover = recovering_ && !cancelling_ && membership_.Count(pb::ROLE_PSSERVER) == options_.servers;
+      newer = std::max(newer, newer_epoch_);
       for (auto it = old_links_.begin(); it != old_links_.end();) {
         if ((*it)->installer_ended) {
           ended.push_back(*it);
@@ -259,8 +285,8 @@ void Runtime::Monitor() {
     if (on_silent != nullptr) {
       for (const Member& member : silent) on_silent(member);
     }
+    if (newer > options_.epoch.value()) Superseded(newer);
     if (cancel) FinishCancel();
-    if (recover) TryRecover();
   }
 }
 

@@ -24,7 +24,8 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(const Clus
   // Several may be late before a daemon counts as lost.
   full.runtime.heartbeat = std::min(options.heartbeat, options.member_timeout / 4);
   full.runtime.timeout = options.member_timeout;
-  full.job_dir = options.job_dir;
+  if (options.owns_job) full.job_dir = options.job_dir;
+  full.job_fingerprint = options.job_fingerprint;
   full.seed = options.seed;
   full.default_optimizer = options.default_optimizer;
   full.start_timeout = options.start_timeout;

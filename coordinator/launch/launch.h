@@ -20,6 +20,10 @@ struct ClusterOptions {
   int ps = 1;
   std::string name = "job";
   std::string job_dir = "";  // logs, checkpoints, epochs; Local: default ./runs/NAME-TIME
+  // Whether this is the one coordinator of the job in job_dir, which fences older ones. False for who only looks at its
+  // checkpoints, while it trains perhaps.
+  bool owns_job = true;
+  uint64_t job_fingerprint = 0;  // of what the job is, for its checkpoints; 0: not known
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
   int functions_in_flight = 2;                                // per worker

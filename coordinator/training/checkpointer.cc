@@ -3,9 +3,7 @@
 #include <algorithm>
 
 #include "absl/time/clock.h"
-#include "common/env/file.h"
 #include "common/obs/log.h"
-#include "coordinator/cluster/checkpoint_directory.h"
 
 namespace mu {
 namespace {
@@ -21,7 +19,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
     last_time_ = absl::Now();
     last_steps_ = coordinator_->Stats().steps;
   }
-  coordinator_->EnableRecovery(options_.directory);
+  coordinator_->EnableRecovery(options_.directory, options_.recovery);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -60,31 +58,20 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = absl::Now();
   const uint64_t steps = coordinator_->Stats().steps;
-  absl::StatusOr<std::string> directory = NextCheckpointDirectory(options_.directory);
-  absl::Status status = directory.status();
-  if (status.ok()) status = coordinator_->Save(*directory, std::move(manifest)).status();
+  std::string directory;
+  const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();
   MutexLock lock(&mutex_);
   // Also after a failure: a full disk is not asked again at once.
   last_time_ = absl::Now();
   last_steps_ = steps;
   if (!status.ok()) {
     ++failed_;
-    if (directory.ok()) RemoveTree(*directory).IgnoreError();
     return status;
   }
   ++taken_;
-  MU_LOG(INFO, "checkpoint {} after {} steps, {}", *directory, steps, absl::Now() - begin);
-  if (const absl::Status pruned = Prune(); !pruned.ok()) MU_LOG(WARN, "old checkpoints: {}", pruned);
+  MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, absl::Now() - begin);
+  if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok()) MU_LOG(WARN, "old checkpoints: {}", pruned);
   return directory;
-}
-
-absl::Status Checkpointer::Prune() {
-  if (options_.keep <= 0) return absl::OkStatus();
-  MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(options_.directory));
-  for (size_t i = 0; i + static_cast<size_t>(options_.keep) < complete.size(); ++i) {
-    MU_RETURN_IF_ERROR(RemoveTree(complete[i]));
-  }
-  return absl::OkStatus();
 }
 
 uint64_t Checkpointer::taken() const {

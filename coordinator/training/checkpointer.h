@@ -26,6 +26,7 @@ struct CheckpointerOptions {
   // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest after so many functions.
   size_t most_uncovered = 20'000;
   int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
+  RecoveryMode recovery = RecoveryMode::kAll;
   // Fills in what the manifest says beside the values (steps, samples, the user's state).
   std::function<void(pb::CheckpointProto*)> describe = nullptr;
 };
@@ -45,7 +46,6 @@ class Checkpointer {
  private:
   void Run();
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Prune();
 
   Coordinator* const coordinator_;
   const CheckpointerOptions options_;

@@ -23,12 +23,15 @@ namespace {
 constexpr uint64_t kWarmupSteps = 200;
 constexpr uint64_t kWarmupPart = 10;
 
-absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job, const RunOptions& options) {
+absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job, const RunOptions& options,
+                                                           bool trains) {
   ClusterOptions cluster;
   cluster.workers = options.workers;
   cluster.ps = options.ps;
   cluster.name = job.name();
   cluster.job_dir = options.job_dir;
+  cluster.owns_job = trains;
+  cluster.job_fingerprint = JobFingerprint(job);
   cluster.seed = job.seed();
   if (job.optimizer().has_sgd()) {
     cluster.default_optimizer = Sgd{.learning_rate = job.optimizer().sgd().learning_rate()};
@@ -52,8 +55,33 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
 
 }  // namespace
 
+absl::Status JobSession::LookForUnfinished() {
+  trains_ = true;
+  record_.job = job_;
+  // Whoever names a checkpoint begins a new run with its values.
+  if (!options_.checkpoint.empty()) return absl::OkStatus();
+  absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
+  if (absl::IsNotFound(record.status())) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(record.status());
+  const auto checkpoints = ListCheckpoints(options_.job_dir + "/checkpoints");
+  if (record->status == "done" || !checkpoints.ok() || checkpoints->empty()) return absl::OkStatus();
+  if (JobFingerprint(record->job) != JobFingerprint(job_)) {
+    return absl::InvalidArgumentError(absl::StrCat(options_.job_dir, " holds the unfinished run of another job: ",
+                                                   JobDifferences(record->job, job_),
+                                                   "; choose another job_dir, or undo the change to continue it"));
+  }
+  record_.first_epoch = record->first_epoch;
+  continues_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Record(const std::string& status) {
+  record_.status = status;
+  return WriteJobRecord(options_.job_dir, record_);
+}
+
 absl::Status JobSession::Start() {
-  MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_));
+  MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
   telemetry_ = std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
   progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps, options_.progress);
   MU_ASSIGN_OR_RETURN(model_, models_.Create(job_.model()));
@@ -102,10 +130,31 @@ absl::Status JobSession::Train(RunReport* report) {
                                               .every = every,
                                               .every_steps = checkpoint.every_steps(),
                                               .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
+                                              .recovery = job_.recovery() == "shard" ? RecoveryMode::kShard
+                                                                                     : RecoveryMode::kAll,
                                               .describe = [this](pb::CheckpointProto* manifest) {
                                                 manifest->set_steps(steps_);
                                                 manifest->set_samples(samples_);
                                               }});
+  RestoredJob restored;
+  if (continues_) {
+    absl::StatusOr<RestoredJob> found = coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
+    if (found.ok()) {
+      restored = *std::move(found);
+      options.restored = &restored;
+      steps_ = restored.manifest.position().steps();
+      samples_ = restored.manifest.position().samples();
+      MU_LOG(WARN, "{} holds an unfinished run of this job: it CONTINUES from {} after {} steps; give another job_dir to "
+             "begin anew", options_.job_dir, restored.directory, steps_.load());
+    } else if (absl::IsNotFound(found.status())) {
+      MU_LOG(WARN, "{} holds an unfinished run of this job, but no checkpoint of it: it begins anew", options_.job_dir);
+      continues_ = false;
+    } else {
+      return found.status();
+    }
+  }
+  if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
+  MU_RETURN_IF_ERROR(Record("running"));
   progress_->Begin("training", 0, options.epochs);
   bool begun = false;
   const absl::StatusOr<TrainResult> result =
@@ -235,7 +284,9 @@ absl::Status JobSession::Finish(RunReport* report) {
   report->parameters = coordinator_->parameters();
   for (const MemberFailure& failure : coordinator_->Stats().failures) {
     report->failures.push_back({failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
-                                failure.at_seconds, failure.message});
+                                failure.at_seconds, failure.message, failure.at_seconds * 1e3,
+                                failure.recovered_seconds < 0 ? -1 : failure.recovered_seconds * 1e3,
+                                failure.steps_repeated, failure.updates_rolled_back, failure.samples_repeated});
   }
   absl::Status written;
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);

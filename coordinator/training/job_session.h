@@ -11,6 +11,7 @@
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
+#include "coordinator/training/job_record.h"
 #include "coordinator/training/progress_reporter.h"
 #include "coordinator/training/telemetry_collector.h"
 #include "coordinator/training/train_job.h"
@@ -22,8 +23,13 @@ class JobSession {
   JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
       : job_(job), models_(models), options_(options) {}
 
+  // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is then continued.
+  // INVALID_ARGUMENT naming what differs if it is of another job.
+  absl::Status LookForUnfinished();
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
+  // What the job_dir says of the run from now on.
+  absl::Status Record(const std::string& status);
 
   absl::Status Train(RunReport* report);
   // The whole evaluation set, each record once.
@@ -49,6 +55,9 @@ class JobSession {
   std::unique_ptr<ProgressReporter> progress_;
   std::unique_ptr<Checkpointer> checkpointer_;  // while training
   std::unique_ptr<Model> model_;
+  JobRecord record_;
+  bool trains_ = false;
+  bool continues_ = false;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> samples_{0};
 };

@@ -11,7 +11,8 @@ namespace {
 // Runs `body` in a session and fills in what every report has, whatever happens.
 RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
                        absl::Status* error,
-                       const std::function<absl::Status(JobSession&, RunReport*)>& body) {
+                       const std::function<absl::Status(JobSession&, RunReport*)>& body,
+                       const std::function<absl::Status(JobSession&)>& before = nullptr) {
   RunReport report;
   report.job = job.name();
   report.status = "done";
@@ -19,7 +20,8 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   report.ps = options.ps;
   report.job_dir = options.job_dir;
   JobSession session(job, models, options);
-  *error = session.Start();
+  if (before != nullptr) *error = before(session);
+  if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
   const absl::Status finished = session.Finish(&report);
   if (error->ok()) *error = finished;
@@ -40,8 +42,8 @@ RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models, con
     MU_RETURN_IF_ERROR(session.Save(report));
     // What was asked to stop is saved, not measured.
     if (job.data().has_eval() && report->status == "done") MU_RETURN_IF_ERROR(session.Evaluate(report));
-    return absl::OkStatus();
-  });
+    return session.Record(report->status);
+  }, [](JobSession& session) { return session.LookForUnfinished(); });
 }
 
 RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,

@@ -52,9 +52,14 @@ struct RunOptions {
 struct Failure {
   std::string role;  // worker, psserver
   uint32_t index = 0;
-  std::string kind;  // died, hung, left
+  std::string kind;  // died, silent, unreachable, replaced, left
   double at_seconds = 0;
   std::string message;
+  double detected_ms = 0;    // since the run began
+  double recovered_ms = -1;  // how long after that work went on; negative: it did not
+  uint64_t steps_repeated = 0;
+  uint64_t updates_rolled_back = 0;  // acknowledged (function, step, partition) that the restored state does not hold
+  uint64_t samples_repeated = 0;
 };
 
 struct PartTime {

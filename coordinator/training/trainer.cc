@@ -1,9 +1,12 @@
 #include "coordinator/training/trainer.h"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <deque>
 #include <vector>
 
+#include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/rpc/typed.h"
 #include "coordinator/training/step_pacer.h"
@@ -33,27 +36,57 @@ struct Scheduled {
   RemoteValue value;
 };
 
+// What a checkpoint carries for the trainer.
+struct LossState {
+  uint32_t epoch = 0;  // from 1
+  double sum = 0;
+  double weight = 0;
+
+  std::string ToString() const { return absl::StrFormat("epoch=%d loss_sum=%.17g loss_weight=%.17g", epoch, sum, weight); }
+  bool Parse(const std::string& text) {
+    return std::sscanf(text.c_str(), "epoch=%" SCNu32 " loss_sum=%lg loss_weight=%lg", &epoch, &sum, &weight) == 3;
+  }
+};
+
 }  // namespace
 
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
                                   const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event) {
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
-  std::vector<uint64_t> epoch_steps;
-  uint64_t total = 0;
+  // What is left of the data: everything, or what a continued job has not scheduled.
+  MU_ASSIGN_OR_RETURN(const DataProgress at, coordinator.ProgressOf(dataset));
+  uint64_t done = 0, total = 0;
+  std::vector<uint64_t> epoch_steps;  // to be scheduled
   for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
-    MU_ASSIGN_OR_RETURN(uint64_t batches, coordinator.BatchesInEpoch(dataset, epoch));
-    if (options.max_steps > 0) batches = std::min(batches, options.max_steps - total);
-    epoch_steps.push_back(batches);
+    MU_ASSIGN_OR_RETURN(const uint64_t all, coordinator.BatchesInEpoch(dataset, epoch));
+    const uint64_t batches = options.max_steps > 0 ? std::min(all, options.max_steps - total) : all;
+    const uint64_t taken = epoch < at.epoch ? all : epoch == at.epoch ? all - std::min(all, at.left) : 0;
+    const uint64_t left = batches - std::min(batches, taken);
     total += batches;
+    done += batches - left;
+    epoch_steps.push_back(left);
     if (batches == 0) break;
   }
   StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator));
   TrainResult result;
   const absl::Time begin = absl::Now();
-  uint64_t scheduled_left = total;
+  uint64_t scheduled_left = total - done;
   double loss_sum = 0, loss_weight = 0;
   std::deque<Scheduled> pending;
+  if (options.restored != nullptr) {
+    result.steps = options.restored->manifest.position().steps();
+    result.samples = options.restored->manifest.position().samples();
+    result.epochs_begun = std::min(options.epochs, static_cast<uint32_t>(at.epoch) + 1);
+    LossState loss;
+    if (loss.Parse(options.restored->user_state) && loss.epoch == result.epochs_begun) {
+      loss_sum = loss.sum;
+      loss_weight = loss.weight;
+      result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
+    }
+    for (const RemoteValue& value : options.restored->unfinished) pending.push_back({result.epochs_begun, value});
+  }
+  const uint64_t restored_steps = result.steps;
 
   // Takes the oldest function's result.
   const auto finish_oldest = [&]() -> absl::Status {
@@ -81,7 +114,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     } else if (values->samples() > 0) {
       return mean.status();
     }
-    pacer.Observe(absl::ToDoubleSeconds(absl::Now() - begin), result.steps,
+    pacer.Observe(absl::ToDoubleSeconds(absl::Now() - begin), result.steps - restored_steps,
                   std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
     if (on_event) on_event({oldest.epoch, result.steps, total, result.samples, loss});
     return absl::OkStatus();
@@ -92,7 +125,9 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     while (left > 0 && !stopping()) {
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
       const uint32_t steps = std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
-      pending.push_back({epoch, coordinator.Schedule(function, {.steps = steps})});
+      ScheduleOptions schedule = {.steps = steps};
+      schedule.user_state = LossState{epoch, loss_sum, loss_weight}.ToString();
+      pending.push_back({epoch, coordinator.Schedule(function, std::move(schedule))});
       if (result.steps < total / 2) result.steps_per_function = steps;
       left -= steps;
       scheduled_left -= steps;

@@ -17,15 +17,19 @@ struct TrainOptions {
   uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
   uint64_t max_steps = 0;           // 0: no bound
   std::string loss = "loss";        // the function's returned scalar
+  // A job that this one continues: what it did counts, and so does its place in the data.
+  const RestoredJob* restored = nullptr;
   const std::atomic<int>* stop = nullptr;  // > 0: schedules nothing more, finishes what runs
 };
 
 struct TrainResult {
-  uint64_t steps = 0;    // with records
+  uint64_t steps = 0;    // with records; also those of a job that was continued
   uint64_t samples = 0;
   uint64_t functions = 0;
   double seconds = 0;
-  double last_epoch_loss = 0;  // mean over the last epoch that was begun, weighted by samples
+  // Mean over the last epoch that was begun, weighted by samples. Where a job was continued in the middle of an epoch,
+  // without the few functions whose results had arrived when the checkpoint was taken but had not been looked at.
+  double last_epoch_loss = 0;
   uint32_t epochs_begun = 0;
   uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
   bool stopped = false;

@@ -1,14 +1,21 @@
 // Parameter servers that are killed: the coordinator goes on, nothing is lost or repeated.
+#include <csignal>
+#include <map>
 #include <thread>
 
 #include "absl/time/clock.h"
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/training/checkpointer.h"
-#include "tests/conformance/conformance.h"
-#include "tests/conformance/numbers_file.h"
+#include "tests/conformance/checked_job.h"
 
 namespace mu {
 namespace {
 
+using testing::CheckedJob;
+using testing::Losses;
 using testing::Numbers;
 using testing::StartCounting;
 using testing::TestCluster;
@@ -37,6 +44,20 @@ absl::StatusOr<Checked> CreateChecked(Coordinator& c, const std::string& file, i
     const Sym id = f.NextBatch(data)["id"];
     AssignAdd(checked.steps, ConstantTensor(ones));
     AssignAdd(checked.checksum, ConstantTensor(ones) * ReduceSum(id * id));
+  }));
+  return checked;
+}
+
+// The same without data.
+absl::StatusOr<Checked> CreateUnread(Coordinator& c) {
+  Checked checked;
+  MU_ASSIGN_OR_RETURN(checked.steps, c.CreateVariable({.name = "steps",
+                                                       .shape = Shape({kPartitions}),
+                                                       .dtype = kInt64,
+                                                       .partitioner = FixedShards{kPartitions}}));
+  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+  MU_ASSIGN_OR_RETURN(checked.step, c.DefineFunction("step", [&](FunctionBuilder&) {
+    AssignAdd(checked.steps, ConstantTensor(ones));
   }));
   return checked;
 }
@@ -114,6 +135,232 @@ TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor first, result.Get(0, "before"));
   EXPECT_EQ(*first.data<int64_t>(), 1000) << "a fetched value stays as it was";
   EXPECT_EQ(checkpointer.taken(), 0u);
+}
+
+// All that a checkpointer of these tests does of itself.
+CheckpointerOptions EverySteps(const TestCluster& cluster, uint64_t steps) {
+  return {.directory = cluster.directory() + "/checkpoints",
+          .every = absl::InfiniteDuration(),
+          .every_steps = steps,
+          .keep = 2};
+}
+
+// Steps that do hardly anything but push.
+TEST(Conformance, PsKilledMidPush) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Checkpointer checkpointer(&cluster->coordinator(), EverySteps(*cluster, 200));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  for (const int victim : {0, 1, 0}) {
+    job.WaitForSteps(cluster->coordinator().Stats().steps + 150);
+    cluster->KillServer(victim);
+    MU_ASSERT_OK(cluster->StartServer(victim));
+  }
+  job.JoinAndCheck();
+  EXPECT_THAT(Losses(cluster->coordinator(), pb::ROLE_PSSERVER), ::testing::ElementsAre("died", "died", "died"));
+}
+
+// Steps that do hardly anything but pull: 4 MB of a variable that never changes.
+TEST(Conformance, PsKilledMidPull) {
+  constexpr int64_t kValues = 1'000'000;
+  MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
+  Coordinator& c = counting.c();
+  Checkpointer checkpointer(&c, {.directory = counting.cluster->directory() + "/checkpoints"});
+  MU_ASSERT_OK_AND_ASSIGN(const Variable large, c.CreateVariable({.name = "large",
+                                                                  .shape = Shape({kValues}),
+                                                                  .partitioner = FixedShards{8}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function sum, c.DefineFunction("sum", [&](FunctionBuilder& f) {
+    f.Return("sum", ReduceSum(Read(large)));
+  }));
+  MU_ASSERT_OK(c.Assign(large, Tensor::Of<float>(Shape({kValues}), std::vector<float>(kValues, 1))));
+  std::vector<RemoteValue> sums;
+  for (int i = 0; i < 20; ++i) sums.push_back(c.Schedule(sum, {.steps = 10}));
+  while (c.Stats().steps < 30) std::this_thread::yield();
+  counting.cluster->KillServer(1);
+  MU_ASSERT_OK(counting.cluster->StartServer(1));
+  MU_ASSERT_OK(c.Join());
+  for (const RemoteValue& value : sums) {
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
+    ASSERT_EQ(result.steps(), 10u);
+    for (size_t step = 0; step < 10; ++step) {
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor total, result.Get(step, "sum"));
+      ASSERT_EQ(*total.data<float>(), kValues) << "a value that no checkpoint held was assigned again, before others read";
+    }
+  }
+}
+
+// A state that takes a while to write and to read.
+absl::Status CreateBallast(Coordinator& c) {
+  return c.CreateVariable({.name = "ballast", .shape = Shape({16'000'000}), .partitioner = FixedShards{16}}).status();
+}
+
+TEST(Conformance, PsKilledWhileSaving) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(CreateBallast(c));
+  const std::string directory = cluster->directory() + "/checkpoints";
+  Checkpointer checkpointer(&c, {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0});
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(100);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  absl::StatusOr<std::string> taken = absl::UnknownError("not taken");
+  std::thread taker([&] { taken = checkpointer.TakeNow(); });
+  // A file of the second checkpoint is there before it is complete.
+  const auto begun = [&] {
+    const auto files = ListDirectory(directory + "/ckpt-00000002");
+    return files.ok() && !files->empty();
+  };
+  while (!begun()) std::this_thread::yield();
+  cluster->KillServer(0);
+  MU_ASSERT_OK(cluster->StartServer(0));
+  taker.join();
+  job.JoinAndCheck();
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(directory));
+  EXPECT_EQ(complete.size(), taken.ok() ? 2u : 1u);
+  for (const std::string& checkpoint : complete) {
+    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
+    MU_EXPECT_OK(VerifyCheckpoint(checkpoint, manifest));
+  }
+}
+
+TEST(Conformance, PsKilledWhileRestoring) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(CreateBallast(c));
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(100);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  job.WaitForSteps(200);
+  cluster->KillServer(0);
+  MU_ASSERT_OK(cluster->StartServer(0));
+  while (c.Stats().servers < 2) std::this_thread::yield();  // from here on they restore
+  cluster->KillServer(1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  while (c.Stats().servers < 2) std::this_thread::yield();
+  cluster->KillServer(1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  job.JoinAndCheck();
+}
+
+TEST(Conformance, PsDrains) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  for (const int server : {1, 0}) {
+    job.WaitForSteps(c.Stats().steps + 200);
+    const ExitStatus status = cluster->TerminateServer(server);
+    EXPECT_EQ(status.code, 0) << status.ToString();
+    MU_ASSERT_OK(cluster->StartServer(server));
+  }
+  job.JoinAndCheck();
+  const RuntimeStats stats = c.Stats();
+  ASSERT_EQ(stats.failures.size(), 2u);
+  for (const MemberFailure& failure : stats.failures) {
+    EXPECT_EQ(failure.kind, "left");
+    EXPECT_EQ(failure.steps_repeated, 0u);
+    EXPECT_EQ(failure.updates_rolled_back, 0u);
+    EXPECT_GE(failure.recovered_seconds, 0);
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
+  EXPECT_EQ(complete.size(), 2u) << "one before each leave";
+}
+
+// A server is stopped, another takes its place, the first one wakes up: what it says then harms nobody.
+TEST(Conformance, PsHangs) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(300);
+  cluster->StopServer(1);
+  while (c.Stats().servers > 1) std::this_thread::yield();
+  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  job.WaitForSteps(c.Stats().steps + 50);  // with the replacement
+  MU_ASSERT_OK(hung->Kill(SIGCONT));
+  job.JoinAndCheck();
+  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
+}
+
+// The replacement of a server that is not known to be dead waits until the older one's lease must have run out.
+TEST(Conformance, PsReplacedWhileItLives) {
+  constexpr absl::Duration kLease = absl::Seconds(1);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2, .member_timeout = kLease}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(300);
+  cluster->StopServer(0);
+  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 0);
+  MU_ASSERT_OK(cluster->StartServer(0));
+  job.WaitForSteps(UINT64_MAX);
+  MU_ASSERT_OK(hung->Kill(SIGCONT));
+  job.JoinAndCheck();
+  const RuntimeStats stats = c.Stats();
+  ASSERT_EQ(stats.failures.size(), 1u);
+  EXPECT_EQ(stats.failures[0].kind, "replaced");
+  // The last heartbeat came before the loss was noticed, one interval earlier at most (and what the machine adds).
+  EXPECT_GT(stats.failures[0].recovered_seconds, absl::ToDoubleSeconds(kLease) / 3);
+}
+
+// `recovery: shard`: the other servers keep all that they have, finished functions do not run again, and the ledger says
+// what was lost.
+TEST(Conformance, RecoveryShardKeepsTheOthers) {
+  constexpr int64_t kSteps = 1000;
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints",
+                                 .every = absl::InfiniteDuration(),
+                                 .keep = 0,
+                                 .recovery = RecoveryMode::kShard});
+  MU_ASSERT_OK_AND_ASSIGN(const Checked checked, CreateUnread(c));
+  for (int64_t i = 0; i < kSteps / 20; ++i) c.Schedule(checked.step, {.steps = 20});
+  while (c.Stats().steps < 200) std::this_thread::yield();
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  while (c.Stats().steps < 500) std::this_thread::yield();
+  cluster->KillServer(1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  MU_ASSERT_OK(c.Join());
+  EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c.Read(checked.steps));
+  std::map<int64_t, int> values;
+  for (const int64_t value : counted.flat<int64_t>()) ++values[value];
+  ASSERT_EQ(values.size(), 2u) << "one value per server";
+  EXPECT_EQ(values.rbegin()->first, kSteps) << "who was not lost has everything, once";
+  const int64_t missing = kSteps - values.begin()->first;
+  EXPECT_GT(missing, 0);
+  EXPECT_LE(missing, kSteps - 200);
+  const RuntimeStats stats = c.Stats();
+  ASSERT_EQ(stats.failures.size(), 1u);
+  EXPECT_EQ(stats.failures[0].steps_repeated, 0u);
+  EXPECT_EQ(stats.failures[0].updates_rolled_back, static_cast<uint64_t>(missing * values.begin()->second))
+      << "each lost step changed each partition of the lost server";
+}
+
+// What finished before an error is repeated although its ids are below those that the error cancelled.
+TEST(Conformance, PsKilledAfterAnError) {
+  MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
+  Coordinator& c = counting.c();
+  Checkpointer checkpointer(&c, EverySteps(*counting.cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const Function log, testing::DefineLog(c, "log"));
+  for (int i = 0; i < 5; ++i) c.Schedule(counting.count, {.steps = 10});
+  MU_ASSERT_OK(c.Join());
+  c.Schedule(log, {.args = {{"x", -1.0}}});
+  EXPECT_THAT(c.Join(), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  for (int i = 0; i < 5; ++i) c.Schedule(counting.count, {.steps = 10});
+  MU_ASSERT_OK(c.Join());
+  counting.cluster->KillServer(0);
+  MU_ASSERT_OK(counting.cluster->StartServer(0));
+  MU_ASSERT_OK(c.Join());  // waits for the repeats
+  EXPECT_EQ(counting.Count(), 100);
 }
 
 TEST(Conformance, EveryPsKilled) {

@@ -24,23 +24,34 @@ TestCluster::TestCluster(TestClusterOptions options, TempDirectory directory)
 absl::StatusOr<std::unique_ptr<TestCluster>> TestCluster::Start(TestClusterOptions options) {
   MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-test"));
   std::unique_ptr<TestCluster> cluster(new TestCluster(options, std::move(directory)));
-  ClusterOptions full;
-  full.workers = std::max(options.workers, 1);
-  full.ps = options.ps;
-  full.name = "test";
-  full.job_dir = cluster->directory();
-  full.seed = options.seed;
-  full.default_optimizer = options.default_optimizer;
-  full.functions_in_flight = options.functions_in_flight;
-  full.queue_bound = options.queue_bound;
-  full.listen = options.listen;
-  full.heartbeat = options.heartbeat;
-  full.member_timeout = options.member_timeout;
-  MU_ASSIGN_OR_RETURN(cluster->coordinator_, CreateCoordinator(full, NewGrpcTransport()));
+  MU_RETURN_IF_ERROR(cluster->CreateCoordinator(options.listen));
   for (int i = 0; i < options.ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
   for (int i = 0; i < options.workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
   MU_RETURN_IF_ERROR(cluster->coordinator().WaitForCluster(options.workers));
   return cluster;
+}
+
+absl::Status TestCluster::CreateCoordinator(const std::string& listen) {
+  ClusterOptions full;
+  full.workers = std::max(options_.workers, 1);
+  full.ps = options_.ps;
+  full.name = "test";
+  full.job_dir = directory();
+  full.seed = options_.seed;
+  full.default_optimizer = options_.default_optimizer;
+  full.functions_in_flight = options_.functions_in_flight;
+  full.queue_bound = options_.queue_bound;
+  full.listen = listen;
+  full.heartbeat = options_.heartbeat;
+  full.member_timeout = options_.member_timeout;
+  MU_ASSIGN_OR_RETURN(coordinator_, mu::CreateCoordinator(full, NewGrpcTransport()));
+  address_ = coordinator_->address();
+  return absl::OkStatus();
+}
+
+absl::Status TestCluster::StartCoordinator() {
+  MU_RETURN_IF_ERROR(CreateCoordinator(address_));
+  return coordinator_->WaitForCluster(options_.workers);
 }
 
 TestCluster::~TestCluster() {
@@ -81,7 +92,12 @@ absl::Status TestCluster::StartDaemon(const std::string& role, int index, std::v
 ExitStatus TestCluster::End(const std::string& role, int index, int signal) {
   Subprocess& ended = process(role, index);
   ended.Kill(signal).IgnoreError();
-  return ended.Wait();
+  ExitStatus status = ended.Wait();
+  // A cluster manager knows that it is dead; without that its replacement would wait until its lease must have run out.
+  if (role == "psserver" && signal == SIGKILL && coordinator_ != nullptr) {
+    coordinator_->runtime().DaemonDied(ended.pid(), "killed by the test");
+  }
+  return status;
 }
 
 std::unique_ptr<Subprocess> TestCluster::Release(const std::string& role, int index) {

@@ -55,6 +55,8 @@ class TestCluster {
 
   Coordinator& coordinator() { return *coordinator_; }
   void DestroyCoordinator() { coordinator_.reset(); }
+  // Another coordinator of the same job, at the same address; waits for the daemons, which must be up.
+  absl::Status StartCoordinator();
 
   // Returns when it listens. A worker's index may be used again after its process has ended.
   absl::Status StartWorker(int index, std::vector<std::string> flags = {});
@@ -65,6 +67,7 @@ class TestCluster {
   void KillServer(int index) { End("psserver", index, 9); }
   // SIGTERM, and waits for the end.
   ExitStatus TerminateWorker(int index) { return End("worker", index, 15); }
+  ExitStatus TerminateServer(int index) { return End("psserver", index, 15); }
   void StopWorker(int index) { Signal("worker", index, 19); }
   void ContinueWorker(int index) { Signal("worker", index, 18); }
   void StopServer(int index) { Signal("psserver", index, 19); }
@@ -79,12 +82,14 @@ class TestCluster {
 
  private:
   TestCluster(TestClusterOptions options, TempDirectory directory);
+  absl::Status CreateCoordinator(const std::string& listen);
   absl::Status StartDaemon(const std::string& role, int index, std::vector<std::string> flags);
   ExitStatus End(const std::string& role, int index, int signal);
   void Signal(const std::string& role, int index, int signal);
 
   const TestClusterOptions options_;
   TempDirectory directory_;
+  std::string address_;
   std::unique_ptr<Coordinator> coordinator_;
   std::map<std::pair<std::string, int>, std::unique_ptr<Subprocess>> processes_;
 };

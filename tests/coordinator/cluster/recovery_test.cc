@@ -17,7 +17,7 @@ class Transcript {
     absl::StrAppend(&text, event, "\n");
     for (const RecoveryAction& action : actions) absl::StrAppend(&text, "  ", ToString(action), "\n");
   }
-  void Start() { (*this)("start", recovery.Start(Generation(0), kInitialValues)); }
+  void Start() { (*this)("start", recovery.Start(Generation(0), {kInitialValues})); }
   void Committed(uint64_t n) {
     recovery.Committed(CheckpointNumber(n));
     (*this)(absl::StrCat("committed ", n));

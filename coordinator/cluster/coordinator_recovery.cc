@@ -1,0 +1,176 @@
+// What the coordinator does when servers are lost, and when it was started again itself.
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/coordinator.h"
+
+namespace mu {
+
+void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode) {
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    checkpoint_directory_ = std::make_unique<std::string>(directory);
+  }
+  RecoveryHooks hooks;
+  hooks.restore = [this](const RestoreRound& round) { return RunRound(round); };
+  hooks.save = [this] { return SaveForLeave(); };
+  hooks.assign = [this](const Assignment& assignment) -> absl::Status {
+    MU_ASSIGN_OR_RETURN(const Tensor value, Tensor::FromProto(assignment.value));
+    return admin_->AssignVariable(runtime_->Context(), assignment.variable, value);
+  };
+  hooks.interrupt = [this] { files_->Interrupt(); };
+  runtime_->EnableRecovery(mode, std::move(hooks));
+}
+
+absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RunRound(const RestoreRound& round) {
+  const uint64_t interruptions = files_->interruptions();
+  if (!runtime_->RoundIsCurrent(round)) return absl::CancelledError("a server was lost meanwhile");
+  std::string directory;
+  bool restores = false;
+  std::vector<bool> keep;
+  for (const RestoreRound::Server& server : round.servers) {
+    keep.push_back(server.keep);
+    restores |= !server.keep;
+  }
+  if (restores && round.checkpoint != kInitialValues) {
+    MutexLock lock(&checkpoint_mutex_);
+    const auto it = checkpoints_.find(round.checkpoint);
+    if (it == checkpoints_.end()) return absl::NotFoundError("the checkpoint's directory is not known");
+    directory = it->second;
+  }
+  MutexLock lock(&mutex_);
+  std::vector<pb::CheckpointFileProto> files;
+  if (!directory.empty()) {
+    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+    files.assign(manifest.files().begin(), manifest.files().end());
+  }
+  MU_ASSIGN_OR_RETURN(auto replies, RestoreServers(directory, files, keep, round.generation.value(), interruptions));
+  if (restores) {
+    MU_LOG(INFO, "{} in generation {}",
+           directory.empty() ? "initial values are restored" : absl::StrCat(directory, " is restored"),
+           round.generation.value());
+  }
+  return replies;
+}
+
+absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RestoreServers(
+    const std::string& directory, const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep,
+    uint64_t generation, uint64_t interruptions) {
+  MU_ASSIGN_OR_RETURN(pb::RoutingProto routing, NextRouting());
+  // A restore begins a new generation of the servers' state; what still belongs to the old one is refused.
+  routing.set_generation(generation);
+  MU_RETURN_IF_ERROR(client_->SetRouting(routing));
+  pb::RequestContext context = runtime_->Context();
+  context.set_generation(generation - 1);
+  MU_RETURN_IF_ERROR(files_->Configure(context, interruptions));
+  context.set_generation(generation);
+  MU_ASSIGN_OR_RETURN(auto replies, files_->Restore(context, directory, files, keep, interruptions));
+  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
+  servers_current_ = true;
+  return replies;
+}
+
+absl::StatusOr<CheckpointNumber> Coordinator::SaveForLeave() {
+  std::string parent;
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    parent = *checkpoint_directory_;
+  }
+  MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(parent));
+  MutexLock lock(&save_mutex_);
+  pb::CheckpointProto manifest;
+  bool begun = false;
+  return SaveLocked(directory, true, &manifest, &begun);
+}
+
+absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
+  std::string parent;
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    if (checkpoint_directory_ == nullptr) {
+      return absl::FailedPreconditionError("there is no directory for checkpoints; call EnableRecovery first");
+    }
+    parent = *checkpoint_directory_;
+  }
+  const auto directories = ListCheckpoints(parent);
+  if (!directories.ok() || directories->empty()) {
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", parent, " to continue from"));
+  }
+  constexpr int kTries = 20;  // of one checkpoint, with servers that are lost meanwhile
+  absl::Status bad;
+  bool another_run = false;
+  for (auto it = directories->rbegin(); it != directories->rend(); ++it) {
+    RestoredJob job;
+    job.directory = *it;
+    absl::Status loaded;
+    for (int i = 0; i < kTries; ++i) {
+      MU_RETURN_IF_ERROR(EnsureServers());
+      MutexLock lock(&mutex_);
+      auto manifest = ReadManifest(*it);
+      loaded = manifest.status();
+      if (!loaded.ok()) break;
+      job.manifest = *std::move(manifest);
+      another_run = job.manifest.epoch() < since.value();
+      if (another_run) break;
+      MU_RETURN_IF_ERROR(CheckFits(job.manifest, client_->view()->routing->proto()));
+      const uint64_t saved = job.manifest.job_fingerprint(), own = options_.job_fingerprint;
+      if (saved != 0 && own != 0 && saved != own) {
+        return absl::InvalidArgumentError(absl::StrFormat(
+            "%s is of another job: its fingerprint is %016x, this job's %016x; choose another job_dir", *it, saved, own));
+      }
+      loaded = Load(*it, job.manifest);
+      if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE)) break;
+      if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) break;
+    }
+    if (another_run) break;
+    if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) {
+      MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
+      bad = loaded;
+      continue;
+    }
+    MU_RETURN_IF_ERROR(loaded);
+    job.user_state = job.manifest.user_state();
+    MutexLock lock(&mutex_);
+    std::set<uint64_t> datasets;
+    for (const pb::DatasetPositionProto& position : job.manifest.position().datasets()) {
+      uint64_t id = 0;
+      for (const auto& [known, dataset] : datasets_) {
+        if (dataset.name() == position.name()) id = known;
+      }
+      if (id == 0) {
+        return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '", position.name(),
+                                                       "', which this program has not created"));
+      }
+      datasets.insert(id);
+      MU_RETURN_IF_ERROR(PrepareDataset(id));
+      absl::Status resumed;
+      runtime_->WithLeases(id, [&](DataLeases& leases) { resumed = leases.Resume(position); });
+      MU_RETURN_IF_ERROR(resumed);
+    }
+    scheduled_steps_ = job.manifest.position().steps();
+    for (const auto& function : job.manifest.position().functions()) {
+      scheduled_steps_ = std::max(scheduled_steps_, function.step_offset() + function.steps());
+    }
+    CheckpointNumber number;
+    {
+      MutexLock checkpoint_lock(&checkpoint_mutex_);
+      number = CheckpointNumber(last_checkpoint_);
+    }
+    MU_ASSIGN_OR_RETURN(job.unfinished, runtime_->Resume(number, job.manifest, datasets));
+    MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", *it, job.manifest.position().steps(),
+           job.unfinished.size());
+    return job;
+  }
+  if (bad.ok()) {
+    return absl::NotFoundError(absl::StrCat("there is no checkpoint of this run in ", parent, " to continue from"));
+  }
+  return absl::DataLossError(absl::StrCat("no checkpoint in ", parent, " is good; the last that was tried: ",
+                                          std::string(bad.message())));
+}
+
+}  // namespace mu

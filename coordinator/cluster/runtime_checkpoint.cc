@@ -1,0 +1,124 @@
+// A checkpoint as the runtime sees it: positions before and after the servers' cuts, and the commit.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/obs/log.h"
+#include "coordinator/cluster/job_position.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+
+absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving) {
+  MutexLock lock(&mutex_);
+  if (!fatal_.ok()) return fatal_;
+  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
+  if (recovery_enabled_ && !leaving && !recovery_.serving()) {
+    return absl::UnavailableError("servers are being recovered");
+  }
+  if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers) return absl::UnavailableError("a server is lost");
+  // An assignment that is still to be repeated has no place in a position.
+  if (queue_.HasAssignments()) return absl::UnavailableError("an assignment is being repeated");
+  std::vector<uint32_t> servers;
+  for (uint32_t s = 0; s < options_.servers; ++s) servers.push_back(s);
+  aborted_ = absl::OkStatus();
+  Act(commit_.Begin(checkpoint, servers));
+  MU_RETURN_IF_ERROR(aborted_);
+  begun_ = queue_.CheckpointPosition();
+  const FunctionQueue::RolledBack repeating = queue_.Repeating();
+  begun_steps_ = trained_steps_ - repeating.steps;
+  begun_samples_ = trained_samples_ - repeating.samples;
+  commit_.PositionTaken(checkpoint);  // whoever asked calls the servers
+  return absl::OkStatus();
+}
+
+absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved) {
+  MutexLock lock(&mutex_);
+  for (uint32_t s = 0; s < options_.servers; ++s) {
+    Act(saved.ok() ? commit_.Saved(checkpoint, s) : commit_.SaveFailed(checkpoint, s, saved));
+  }
+  MU_RETURN_IF_ERROR(aborted_);
+  pb::JobPositionProto position;
+  AddQueuePosition(queue_.AfterCuts(begun_), &position);
+  for (const auto& [id, leases] : leases_) {
+    if (trained_on_.contains(id)) *position.add_datasets() = leases->Position();
+  }
+  position.set_steps(begun_steps_);
+  position.set_samples(begun_samples_);
+  return position;
+}
+
+absl::Status Runtime::CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written) {
+  MutexLock lock(&mutex_);
+  Act(written.ok() ? commit_.ManifestWritten(checkpoint) : commit_.ManifestFailed(checkpoint, written));
+  return aborted_;
+}
+
+void Runtime::Act(const CheckpointCommit::Actions& actions) {
+  for (const CheckpointAction& action : actions) {
+    if (action.kind == CheckpointAction::Kind::kAborted) aborted_ = action.reason;
+    if (action.kind != CheckpointAction::Kind::kCommitted) continue;
+    queue_.CheckpointCommitted(action.checkpoint, begun_);
+    recovery_.Committed(action.checkpoint);
+  }
+}
+
+void Runtime::SetUserState(std::string state) {
+  MutexLock lock(&mutex_);
+  user_state_ = std::move(state);
+}
+
+std::string Runtime::user_state() const {
+  MutexLock lock(&mutex_);
+  return user_state_;
+}
+
+void Runtime::StateLoaded(Generation generation, CheckpointNumber point) {
+  MutexLock lock(&mutex_);
+  queue_.StartFrom(point);
+  recovery_.Loaded(generation, point);
+}
+
+Generation Runtime::NextGeneration() const {
+  MutexLock lock(&mutex_);
+  return std::max(Generation(catalog_.routing().generation()), recovery_.generation()).Next();
+}
+
+absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
+                                                         const pb::CheckpointProto& manifest,
+                                                         const std::set<uint64_t>& datasets) {
+  const pb::JobPositionProto& proto = manifest.position();
+  MutexLock lock(&mutex_);
+  if (queue_.next_id() != FunctionId(1)) {
+    return absl::FailedPreconditionError("functions have been scheduled already; Restore() comes before them");
+  }
+  MU_ASSIGN_OR_RETURN(const FunctionQueue::Position position, QueuePositionOf(proto, catalog_.version()));
+  std::vector<RemoteValue> values;
+  for (const auto& [id, function] : position.unfinished) {
+    const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
+    if (installed == nullptr) {
+      states_.clear();
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the checkpoint stopped in a call of a function that this program has not defined, or defines in another way "
+          "(fingerprint ", function.work.fingerprint.value(), "); define the same functions before Restore()"));
+    }
+    std::vector<std::string> names;
+    for (const auto& value : installed->proto.returns()) names.push_back(value.name());
+    states_[id] = std::make_shared<FunctionState>(std::move(names), function.steps);
+    values.push_back(RemoteValue(id, states_[id]));
+    if (function.work.dataset != 0) trained_on_.insert(function.work.dataset);
+  }
+  trained_on_.insert(datasets.begin(), datasets.end());
+  queue_.Resume(point, position);
+  stats_.steps = trained_steps_ = proto.steps();
+  stats_.samples = trained_samples_ = proto.samples();
+  user_state_ = manifest.user_state();
+  Dispatch();
+  return values;
+}
+
+uint64_t Runtime::UnboundSteps(uint64_t dataset) const {
+  MutexLock lock(&mutex_);
+  return queue_.UnboundSteps(dataset);
+}
+
+}  // namespace mu

@@ -1,0 +1,30 @@
+// What a job's directory says of the job that runs or ran in it: job_dir/job.json. With it a coordinator that is started
+// again knows whether it continues, and that it is the same job.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/status.h"
+#include "proto/job.pb.h"
+
+namespace mu {
+
+struct JobRecord {
+  std::string status;        // running (or died), stopped, done
+  uint64_t first_epoch = 0;  // the coordinator's epoch that began it: older checkpoints are another run's
+  pb::JobProto job;
+};
+
+// Of what decides what is trained: model, training data, optimizer, training, seed.
+uint64_t JobFingerprint(const pb::JobProto& job);
+
+// NOT_FOUND if there is none, DATA_LOSS if it cannot be read.
+absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir);
+absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record);
+
+// What differs between two jobs' parts of the fingerprint, a line each; empty: nothing.
+std::string JobDifferences(const pb::JobProto& there, const pb::JobProto& here);
+
+}  // namespace mu

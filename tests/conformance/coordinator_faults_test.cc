@@ -1,0 +1,145 @@
+// Coordinators that die, and two at a time.
+#include <memory>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/launch/cluster_options.h"
+#include "coordinator/training/checkpointer.h"
+#include "tests/conformance/checked_job.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using testing::CheckedJob;
+using testing::HasCode;
+using testing::StatusIs;
+using testing::TestCluster;
+
+CheckpointerOptions OnRequest(const std::string& directory) {
+  return {.directory = directory, .every = absl::InfiniteDuration()};
+}
+
+// A program that schedules `functions` calls of 10 steps and says with each how many it has scheduled.
+void ScheduleFrom(Coordinator& c, const CheckedJob& job, int first, int end) {
+  for (int i = first; i < end; ++i) {
+    c.Schedule(job.step(), {.steps = 10, .user_state = absl::StrCat(i + 1)});
+  }
+}
+
+// The coordinator goes away in the middle, with calls queued and under way and results since the last checkpoint; the next
+// one continues with the same daemons. (With SIGKILL: tests/integration/cli/restart_test.cc.)
+TEST(Conformance, CoordinatorKilled) {
+  constexpr CheckedJob::Size kSize = {.records = 8000};
+  const int functions = static_cast<int>(kSize.steps() / 10);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  const std::vector<pid_t> daemons = cluster->pids();
+  const std::string directory = cluster->directory() + "/checkpoints";
+  {
+    Coordinator& c = cluster->coordinator();
+    Checkpointer checkpointer(&c, OnRequest(directory));
+    MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
+    ScheduleFrom(c, job, 0, functions / 2);
+    job.WaitForSteps(200);
+    MU_ASSERT_OK(checkpointer.TakeNow());
+    ScheduleFrom(c, job, functions / 2, functions);
+    job.WaitForSteps(700);
+  }
+  cluster->DestroyCoordinator();
+
+  MU_ASSERT_OK(cluster->StartCoordinator());
+  Coordinator& c = cluster->coordinator();
+  EXPECT_EQ(c.runtime().options().epoch, CoordinatorEpoch(2));
+  Checkpointer checkpointer(&c, OnRequest(directory));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c.Restore());
+  EXPECT_GE(restored.manifest.position().steps(), 200u);
+  EXPECT_LT(restored.manifest.position().steps(), 700u);
+  int scheduled = 0;
+  ASSERT_TRUE(absl::SimpleAtoi(restored.user_state, &scheduled)) << restored.user_state;
+  EXPECT_EQ(scheduled, functions / 2);
+  ScheduleFrom(c, job, scheduled, functions);
+  job.JoinAndCheck();
+  for (const RemoteValue& value : restored.unfinished) MU_EXPECT_OK(value.Fetch());
+  EXPECT_EQ(cluster->pids(), daemons);
+  EXPECT_TRUE(c.Stats().failures.empty());
+}
+
+TEST(Conformance, CoordinatorKilledTwiceAndAServer) {
+  constexpr CheckedJob::Size kSize = {.records = 8000, .epochs = 2};
+  const int functions = static_cast<int>(kSize.steps() / 10);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  const std::string directory = cluster->directory() + "/checkpoints";
+  for (int life = 0; life < 3; ++life) {
+    SCOPED_TRACE(life);
+    if (life > 0) {
+      MU_ASSERT_OK(cluster->StartCoordinator());
+    }
+    Coordinator& c = cluster->coordinator();
+    auto checkpointer = std::make_unique<Checkpointer>(
+        &c, CheckpointerOptions{.directory = directory, .every = absl::InfiniteDuration(), .every_steps = 150});
+    MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
+    int scheduled = 0;
+    if (life > 0) {
+      MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c.Restore());
+      ASSERT_TRUE(absl::SimpleAtoi(restored.user_state, &scheduled)) << restored.user_state;
+    }
+    ScheduleFrom(c, job, scheduled, functions);
+    job.WaitForSteps(c.Stats().steps + 400);
+    cluster->KillServer(life % 2);
+    MU_ASSERT_OK(cluster->StartServer(life % 2));
+    if (life == 2) {
+      job.JoinAndCheck();
+      break;
+    }
+    job.WaitForSteps(c.Stats().steps + 400);
+    EXPECT_GT(checkpointer->taken(), 0u);
+    checkpointer.reset();  // before the coordinator that it uses
+    cluster->DestroyCoordinator();
+  }
+}
+
+// The older of two coordinators of a job finds out, ends, and neither saves nor deletes anything.
+TEST(Conformance, OldCoordinatorIsFenced) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& older = cluster->coordinator();
+  const std::string directory = cluster->directory() + "/checkpoints";
+  Checkpointer checkpointer(&older, {.directory = directory, .every = absl::InfiniteDuration(), .keep = 1});
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 400'000}));
+  job.ScheduleAll(1000);
+  job.WaitForSteps(50);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  ClusterOptions options;
+  options.job_dir = cluster->directory();
+  options.listen = "127.0.0.1:0";
+  MU_ASSERT_OK_AND_ASSIGN(auto newer, CreateCoordinator(options, NewGrpcTransport()));
+  EXPECT_EQ(newer->runtime().options().epoch, CoordinatorEpoch(2));
+  EXPECT_EQ(newer->runtime().options().job, older.runtime().options().job);
+  const absl::Status end = older.Join();
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kAborted, HasSubstr("a newer coordinator (epoch 2) has taken over")));
+  EXPECT_EQ(KindOf(end), pb::ERROR_MACHINE) << "exit code 4";
+  EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kAborted));
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(directory));
+  EXPECT_EQ(complete.size(), 1u);
+}
+
+// The same where the two do not see each other's files: the daemons that have heard of a newer epoch refuse the older one,
+// and say so.
+TEST(Conformance, OldCoordinatorsCallsAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& older = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 400'000}));
+  job.ScheduleAll(1000);
+  job.WaitForSteps(50);
+  pb::FenceRequest request;
+  *request.mutable_context() = older.runtime().Context();
+  request.mutable_context()->set_epoch(7);
+  request.mutable_context()->set_low_water(0);
+  const Member server = older.runtime().Servers().front();
+  MU_ASSERT_OK(Call<pb::FenceReply>(*older.runtime().ChannelTo(server.address), "/muster.PsServer/Fence", request));
+  EXPECT_THAT(older.Join(), StatusIs(absl::StatusCode::kAborted, HasSubstr("a newer coordinator (epoch 7)")));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,111 @@
+// `coordinator train` that is killed and started again with the same job_dir.
+#include <gmock/gmock.h>
+
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int kEpochs = 40;
+constexpr int kRecords = 2000;
+
+class RestartTest : public testing::CliTest {
+ protected:
+  // Long enough to be killed on the way; the order of its steps is fixed.
+  std::string LongJob(const std::string& rate = "0.01") {
+    return Job({{"learning_rate: 0.1", "learning_rate: " + rate},
+                {"training: {epochs: 1, batch_size: 32}",
+                 absl::StrCat("training: {epochs: ", kEpochs,
+                              ", batch_size: 4, steps_per_function: 20, functions_in_flight: 1}\n"
+                              "checkpoint: {every: never, every_steps: 500}")}});
+  }
+  void WaitForCheckpoints(const std::string& job_dir, size_t count) {
+    EXPECT_TRUE(testing::Eventually([&] {
+      const auto complete = ListCheckpoints(job_dir + "/checkpoints");
+      return complete.ok() && complete->size() >= count;
+    })) << Output();
+  }
+  void ExpectWhole(const nlohmann::json& report) {
+    EXPECT_EQ(report["status"], "done");
+    EXPECT_EQ(report["samples"], kEpochs * kRecords);
+    EXPECT_EQ(report["steps"], kEpochs * kRecords / 4);
+  }
+};
+
+TEST_F(RestartTest, CoordinatorKilledLocally) {
+  const std::vector<std::string> args = {"train", LongJob(), "--local", "--workers=1", "--ps=2",
+                                         "--job_dir=" + Path("run")};
+  auto first = Start(args);
+  WaitForCheckpoints(Path("run"), 2);
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  ExitOf(first.get());
+  ExpectNoDaemonLeft(Path("run"), 3);
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  const auto report = Report(Path("run/report.json"));
+  ExpectWhole(report);
+  // The same without a kill: what is trained does not differ in a bit.
+  std::vector<std::string> undisturbed = args;
+  undisturbed.back() = "--job_dir=" + Path("undisturbed");
+  ASSERT_EQ(Run(undisturbed), 0) << Output();
+  ExpectWhole(Report(Path("undisturbed/report.json")));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string one, NewestCheckpoint(Path("run/checkpoints")));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string other, NewestCheckpoint(Path("undisturbed/checkpoints")));
+  const auto sums = [&](const std::string& checkpoint) {
+    std::vector<nlohmann::json> sums;
+    for (const auto& updates : Report(checkpoint + "/manifest.json")["updates"]) sums.push_back(updates);
+    return sums;
+  };
+  EXPECT_EQ(sums(one), sums(other));
+}
+
+TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
+  auto first = Start({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")});
+  WaitForCheckpoints(Path("run"), 1);
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  ExitOf(first.get());
+  EXPECT_EQ(Run({"train", LongJob("0.02"), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("learning_rate"));
+  EXPECT_THAT(Output(), HasSubstr("choose another job_dir"));
+}
+
+TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
+  // A port that was free a moment ago.
+  auto probe = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});
+  const std::string address = ListenAddress();
+  MU_ASSERT_OK(probe->Kill(SIGKILL));
+  ExitOf(probe.get());
+  const std::vector<std::string> args = {"train",     LongJob(), "--listen=" + address, "--workers=2",
+                                         "--ps=2", "--job_dir=" + Path("cluster")};
+  auto first = Start(args);
+  std::vector<std::unique_ptr<Subprocess>> daemons;
+  for (int i = 0; i < 4; ++i) {
+    SubprocessOptions options;
+    options.path = std::string(MUSTER_BINARY_DIR) + (i < 2 ? "/psserver" : "/worker");
+    options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2)};
+    if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
+    options.output_file = Path(absl::StrCat("daemon-", i));
+    MU_ASSERT_OK_AND_ASSIGN(auto daemon, Subprocess::Start(options));
+    daemons.push_back(std::move(daemon));
+  }
+  for (size_t life = 1; life <= 2; ++life) {
+    WaitForCheckpoints(Path("cluster"), 2);
+    MU_ASSERT_OK(first->Kill(SIGKILL));
+    ExitOf(first.get());
+    if (life == 2) break;
+    first = Start(args);
+    EXPECT_TRUE(testing::Eventually([&] { return Output().find("\ntraining ") != std::string::npos; })) << Output();
+  }
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  const auto report = Report(Path("cluster/report.json"));
+  ExpectWhole(report);
+  EXPECT_EQ(report["failures"].size(), 0u);
+  for (auto& daemon : daemons) EXPECT_EQ(daemon->TryWait(), std::nullopt) << "it served all three coordinators";
+}
+
+}  // namespace
+}  // namespace mu
