@@ -107,9 +107,11 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 
 absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest) {
   const Generation generation = runtime_->NextGeneration();
-  MU_RETURN_IF_ERROR(RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},
-                                    generation.value(), files_->interruptions())
-                         .status());
+  MU_ASSIGN_OR_RETURN(const auto replies,
+                      RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},
+                                     generation.value(), files_->interruptions()));
+  std::vector<uint64_t> updates;
+  for (const pb::RestoreReply& reply : replies) updates.push_back(reply.updates());
   CheckpointNumber number;
   {
     MutexLock lock(&checkpoint_mutex_);
@@ -117,7 +119,7 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     number = CheckpointNumber(last_checkpoint_);
     checkpoints_ = {{number, directory}};
   }
-  runtime_->StateLoaded(generation, number);
+  runtime_->StateLoaded(generation, number, updates);
   return absl::OkStatus();
 }
 

@@ -23,6 +23,9 @@ absl::StatusOr<pb::RoutingProto> Coordinator::NextRouting() {
     proto.set_address(server.address);
     proto.set_incarnation(server.incarnation.value());
   }
+  if (routing.servers_size() < static_cast<int>(runtime_->options().servers)) {
+    return absl::UnavailableError("a server is lost");
+  }
   MU_RETURN_IF_ERROR(PlaceAll(&routing));
   return routing;
 }

@@ -24,6 +24,7 @@
 #include "coordinator/cluster/membership.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
+#include "coordinator/cluster/update_ledger.h"
 #include "coordinator/cluster/worker_link.h"
 #include "proto/psserver.pb.h"
 #include "proto/worker.pb.h"
@@ -40,7 +41,9 @@ struct MemberFailure {
   double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
   uint64_t steps_repeated = 0;    // whose results had arrived, or whose updates the servers had
   uint64_t samples_repeated = 0;
-  uint64_t updates_rolled_back = 0;  // acknowledged (function, step, partition) that the restored state does not hold
+  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what was under way at the
+  // restore has its results, until then perhaps too small.
+  int64_t updates_rolled_back = 0;
 };
 
 // What the servers have to do together: a generation of their state, and what each brings into it.
@@ -157,7 +160,8 @@ class Runtime {
   // Finished functions that a lost server would make run again.
   size_t uncovered_functions() const;
   // Values were loaded into all servers, in this generation: functions of before will not be repeated.
-  void StateLoaded(Generation generation, CheckpointNumber point);
+  // `updates`: how many the state holds, by server.
+  void StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates);
   // An assignment was made since `token` was given. False if a server was lost meanwhile: it is to be made again.
   bool Assigned(uint64_t token, std::shared_ptr<const Assignment> assignment);
 
@@ -222,6 +226,8 @@ class Runtime {
   void LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request);
   void CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // After a change of the ledger: to the servers' last failure.
+  void NoteRolledBack(int64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteRunsOf(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailLocked(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -273,7 +279,7 @@ class Runtime {
   std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);  // datasets of functions that change state
   uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;     // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::vector<uint64_t> acknowledged_ ABSL_GUARDED_BY(mutex_);  // partition updates, by server
+  UpdateLedger updates_ ABSL_GUARDED_BY(mutex_);
   uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go
   // Functions that a lost worker ran, and where its failure is in stats_.failures: the ledger counts their repeats there.

@@ -11,15 +11,22 @@ void Runtime::NoteRunsOf(WorkerId worker) {
   if (running.empty()) stats_.failures[failure].recovered_seconds = 0;
 }
 
+void Runtime::NoteRolledBack(int64_t before) {
+  const int64_t more = updates_.rolled_back() - before;
+  if (more != 0 && first_failure_ < stats_.failures.size()) stats_.failures[first_failure_].updates_rolled_back += more;
+}
+
 void Runtime::CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered) {
   if (!current) return;
   const FunctionQueue::Function& function = *queue_.Find(start.function);
   if (function.work.updates) {
     // Also those of a repeat: the servers went back and have them again.
-    if (acknowledged_.size() < options_.servers) acknowledged_.resize(options_.servers);
-    for (int s = 0; s < step.updates_size() && s < static_cast<int>(acknowledged_.size()); ++s) {
-      acknowledged_[static_cast<size_t>(s)] += step.updates(s);
+    const int64_t before = updates_.rolled_back();
+    for (int server = 0; server < step.updates_size(); ++server) {
+      const uint32_t inherited = server < step.inherited_size() ? step.inherited(server) : 0;
+      updates_.StepDone(static_cast<uint32_t>(server), step.updates(server), inherited, delivered);
     }
+    NoteRolledBack(before);
     if (delivered) {
       trained_steps_ += step.samples() > 0 || function.work.dataset == 0 ? 1 : 0;
       trained_samples_ += step.samples();

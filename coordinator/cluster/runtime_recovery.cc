@@ -230,22 +230,19 @@ void Runtime::RunRound(const RestoreRound& round) {
   }
   if (stopping_ || recovery_.generation() != round.generation) return;
   if (replies.ok()) {
-    acknowledged_.resize(options_.servers);
+    const int64_t before = updates_.rolled_back();
     for (size_t i = 0; i < round.servers.size(); ++i) {
-      if (round.servers[i].keep) continue;
-      uint64_t& acknowledged = acknowledged_[round.servers[i].index];
-      const uint64_t restored = (*replies)[i].updates();
-      if (acknowledged > restored && first_failure_ < stats_.failures.size()) {
-        stats_.failures[first_failure_].updates_rolled_back += acknowledged - restored;
-      }
-      acknowledged = restored;
+      if (!round.servers[i].keep) updates_.Restored(round.servers[i].index, (*replies)[i].updates());
     }
+    NoteRolledBack(before);
     configured_ = round.generation;
     for (const RestoreRound::Server& server : round.servers) {
       Act(recovery_.RestoreDone(server.index, round.generation));
     }
     return;
   }
+  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is taken.
+  if (!recovery_.restoring(round.generation)) return;
   const absl::Status& status = replies.status();
   const auto detail = DetailOf(status);
   const uint32_t server = detail && detail->role() == pb::ROLE_PSSERVER ? detail->index() : 0;

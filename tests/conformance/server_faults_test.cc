@@ -263,7 +263,7 @@ TEST(Conformance, PsDrains) {
   for (const MemberFailure& failure : stats.failures) {
     EXPECT_EQ(failure.kind, "left");
     EXPECT_EQ(failure.steps_repeated, 0u);
-    EXPECT_EQ(failure.updates_rolled_back, 0u);
+    EXPECT_EQ(failure.updates_rolled_back, 0);
     EXPECT_GE(failure.recovered_seconds, 0);
   }
   MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
@@ -341,7 +341,7 @@ TEST(Conformance, RecoveryShardKeepsTheOthers) {
   const RuntimeStats stats = c.Stats();
   ASSERT_EQ(stats.failures.size(), 1u);
   EXPECT_EQ(stats.failures[0].steps_repeated, 0u);
-  EXPECT_EQ(stats.failures[0].updates_rolled_back, static_cast<uint64_t>(missing * values.begin()->second))
+  EXPECT_EQ(stats.failures[0].updates_rolled_back, missing * values.begin()->second)
       << "each lost step changed each partition of the lost server";
 }
 
