@@ -12,8 +12,6 @@ namespace {
 
 // Installing may wait for a large graph to compile or a file to be listed, not for data.
 constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
-// Reading a large compressed file for the first time takes minutes.
-constexpr absl::Duration kScanTimeout = absl::Hours(1);
 
 }  // namespace
 
@@ -340,80 +338,6 @@ void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   change(catalog_);
   queue_.RequireVersion(catalog_.routing_version());
   changed_.SignalAll();
-}
-
-absl::StatusOr<std::vector<uint64_t>> Runtime::ScanFiles(const pb::DatasetProto& dataset) {
-  struct Scan {
-    Mutex mutex;
-    CondVar changed;
-    size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<absl::StatusOr<uint64_t>> records ABSL_GUARDED_BY(mutex);
-  };
-  std::vector<uint64_t> result(dataset.files_size());
-  std::vector<size_t> missing(dataset.files_size());
-  for (size_t i = 0; i < missing.size(); ++i) missing[i] = i;
-  for (int attempt = 0; !missing.empty(); ++attempt) {
-    // Whoever is there does it; a file whose worker is lost goes to another one in the next round.
-    MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
-    const auto workers = Workers();
-    if (workers.empty()) continue;
-    const pb::RequestContext context = Context();
-    auto scan = std::make_shared<Scan>();
-    std::vector<std::shared_ptr<WorkerLink>> installed;
-    for (const auto& worker : workers) {
-      pb::InstallDatasetRequest install;
-      *install.mutable_context() = context;
-      *install.mutable_dataset() = dataset;
-      const auto reply = Call<pb::InstallDatasetReply>(*worker->channel, "/muster.Worker/InstallDataset", install,
-                                                       {.timeout = kInstallTimeout});
-      if (reply.ok()) {
-        installed.push_back(worker);
-      } else if (KindOf(reply.status()) == pb::ERROR_USER) {
-        return reply.status();
-      }
-    }
-    if (installed.empty()) {
-      if (attempt >= 10) return absl::UnavailableError("no worker answers while the dataset's files are counted");
-      continue;
-    }
-    {
-      MutexLock lock(&scan->mutex);
-      scan->open = missing.size();
-      scan->records.assign(missing.size(), absl::UnknownError("not scanned"));
-    }
-    for (size_t i = 0; i < missing.size(); ++i) {
-      pb::ScanFileRequest request;
-      *request.mutable_context() = context;
-      request.set_dataset(dataset.id());
-      request.set_file(static_cast<uint32_t>(missing[i]));
-      CallAsync<pb::ScanFileReply>(*installed[i % installed.size()]->channel, "/muster.Worker/ScanFile", request,
-                                   {.timeout = kScanTimeout},
-                                   [scan, i](absl::StatusOr<pb::ScanFileReply> reply) {
-                                     MutexLock lock(&scan->mutex);
-                                     if (reply.ok()) {
-                                       scan->records[i] = reply->records();
-                                     } else {
-                                       scan->records[i] = reply.status();
-                                     }
-                                     --scan->open;
-                                     scan->changed.SignalAll();
-                                   });
-    }
-    MutexLock lock(&scan->mutex);
-    while (scan->open > 0) scan->changed.Wait(&scan->mutex);
-    std::vector<size_t> again;
-    for (size_t i = 0; i < missing.size(); ++i) {
-      if (scan->records[i].ok()) {
-        result[missing[i]] = *scan->records[i];
-      } else if (KindOf(scan->records[i].status()) == pb::ERROR_USER || attempt >= 10) {
-        return scan->records[i].status();
-      } else {
-        again.push_back(missing[i]);
-      }
-    }
-    missing = std::move(again);
-  }
-  return result;
 }
 
 RuntimeStats Runtime::Stats() const {
