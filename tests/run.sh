@@ -2,7 +2,8 @@
 # Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--no-install]
 #   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
 #   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
-#   --label REGEX     tests with such a label: unit, cluster (real processes), long (minutes); default unit|cluster
+#   --label REGEX     tests with such a label: unit, cluster (real processes), sim (100,000 simulated histories), long
+#                     (minutes); default unit|cluster|sim
 # MUSTER_DATA names the folder of the real data sets (default ../shared/data, if it is there); without it the tests
 # that need them are skipped and say so.
 set -euo pipefail
@@ -16,7 +17,7 @@ while (($#)); do
     --asan | --tsan | --threadsafety | --debug) preset=${1#--} ;;
     --label) label=${2:?--label needs a regular expression}; shift ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see --help" >&2; exit 2 ;;
   esac
   shift
@@ -41,4 +42,4 @@ if [[ $preset == threadsafety ]]; then
 fi
 # Tests of real processes are marked to run alone; the rest runs in parallel.
 # Long tests (minutes) run only when asked for: --label long.
-ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" -L "${label:-unit|cluster}"
+ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" -L "${label:-unit|cluster|sim}"

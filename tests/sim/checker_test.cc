@@ -1,0 +1,28 @@
+// The checker is checked: with one protection taken away, some history fails. Each test stops at the first.
+#include "tests/sim/expect.h"
+
+namespace mu::sim {
+namespace {
+
+constexpr uint64_t kWithin = 10000;
+
+void ExpectNoticed(bool Broken::*protection) {
+  ScenarioLimits limits = *FindScenario("everything");
+  limits.broken.*protection = true;
+  const Summary broken = RunMany(0, kWithin, 1, limits, /*stop_early=*/true);
+  ASSERT_GT(broken.failures, 0u) << "nothing was noticed in " << broken.histories << " histories";
+  const uint64_t seed = broken.first_failures[0].seed;
+  limits.broken = Broken();
+  const HistoryResult whole = RunOne(seed, limits);
+  EXPECT_TRUE(whole.ok) << "seed " << seed << " fails with the protection as well: " << whole.problem;
+}
+
+TEST(Checker, NoticesMissingDeduplication) { ExpectNoticed(&Broken::deduplication); }
+TEST(Checker, NoticesMissingFencing) { ExpectNoticed(&Broken::fencing); }
+TEST(Checker, NoticesMissingLeasesOfServers) { ExpectNoticed(&Broken::leases); }
+TEST(Checker, NoticesMissingRequeueing) { ExpectNoticed(&Broken::requeueing); }
+TEST(Checker, NoticesALowWaterMarkThatIsTooHigh) { ExpectNoticed(&Broken::low_water_high); }
+TEST(Checker, NoticesALowWaterMarkThatStandsStill) { ExpectNoticed(&Broken::low_water_stuck); }
+
+}  // namespace
+}  // namespace mu::sim

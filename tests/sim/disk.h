@@ -1,0 +1,63 @@
+// The disk that a simulated job's directory lies on: claimed epochs and checkpoints. It outlives every process.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "coordinator/cluster/data_leases.h"
+#include "coordinator/cluster/function_queue.h"
+#include "psserver/store/applied_steps.h"
+#include "psserver/store/inherited_memory.h"
+#include "tests/sim/message.h"
+
+namespace mu::sim {
+
+// What one push did to one partition. A step has one record, so this says which records were used as well.
+struct Effect {
+  uint32_t function = 0;
+  uint16_t record = 0;
+  uint8_t step = 0;
+  friend auto operator<=>(const Effect&, const Effect&) = default;
+};
+
+struct Partition {
+  bool held = false;
+  uint32_t counter = 0;         // that every step increments
+  std::vector<Effect> effects;  // in the order in which they were applied
+};
+using Partitions = std::array<Partition, kMaxPartitions>;
+
+inline PartitionKey KeyOf(uint32_t partition) { return {PartitionKey::Kind::kVariable, 0, partition}; }
+
+// What a server writes: all of one instant.
+struct ServerFile {
+  Partitions partitions;
+  AppliedSteps applied;
+  InheritedMemory inherited;
+  uint64_t updates = 0;
+};
+
+struct Checkpoint {
+  uint64_t number = 0;
+  uint32_t epoch = 0;  // of the coordinator that took it
+  uint8_t servers = 0;
+  std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not (completely) written
+  std::array<uint64_t, kMaxServers> updates{};
+  std::array<uint64_t, kMaxServers> acknowledged{};  // UpdateLedger's, when it was begun
+  bool committed = false;  // it has a manifest
+  bool damaged = false;    // some file fails its checksum
+  FunctionQueue::Position functions;
+  pb::DatasetPositionProto data;
+};
+
+struct Disk {
+  uint32_t epoch = 0;  // the newest claimed
+  std::map<uint64_t, Checkpoint> checkpoints;  // by number
+  std::array<uint8_t, kMaxServers> full{};     // saves of a server that are going to fail
+  void Clear() { *this = Disk(); }
+};
+
+}  // namespace mu::sim

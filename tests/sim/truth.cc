@@ -1,0 +1,147 @@
+#include "tests/sim/truth.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mu::sim {
+
+void Truth::Begin(const Scenario* scenario) {
+  scenario_ = scenario;
+  problem_.clear();
+  active_ = {};
+  delivered_.clear();
+  for (auto& steps : acknowledged_) steps.clear();
+  rolled_back_ = rolled_back_before_ = 0;
+  epoch_ = epochs_ = restores_ = restored_generation_ = 0;
+}
+
+void Truth::ResultTaken(uint32_t epoch, uint64_t function, uint32_t step) {
+  if (epoch != epoch_) return;  // of a coordinator whose time is over
+  const size_t place = function * kMaxSteps + step;
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    if (acknowledged_[p].size() <= place) acknowledged_[p].resize(place + 8 * kMaxSteps);
+    acknowledged_[p][place] = true;
+  }
+}
+
+void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions) {
+  if (partitions == nullptr || epoch != epoch_) return;
+  restores_ += generation != restored_generation_ ? 1 : 0;
+  restored_generation_ = generation;
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    if (!(*partitions)[p].held) continue;
+    std::vector<bool>& before = acknowledged_[p];
+    std::vector<bool> now(before.size());
+    for (const Effect& effect : (*partitions)[p].effects) {
+      const size_t place = effect.function * kMaxSteps + effect.step;
+      if (place < before.size() && before[place]) now[place] = true;
+    }
+    rolled_back_ += std::count(before.begin(), before.end(), true) - std::count(now.begin(), now.end(), true);
+    before = std::move(now);
+  }
+}
+
+void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
+  if (epoch < epoch_) return;
+  epoch_ = epoch;
+  restores_ = 0;
+  ++epochs_;
+  rolled_back_before_ += std::exchange(rolled_back_, 0);
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    std::vector<bool>& steps = acknowledged_[p];
+    steps.clear();
+    if (checkpoint == nullptr) continue;
+    for (const auto& file : checkpoint->files) {
+      if (file == nullptr || !file->partitions[p].held) continue;
+      for (const Effect& effect : file->partitions[p].effects) {
+        // What had no result when the checkpoint was begun has no result for the new coordinator either.
+        if (FunctionId(effect.function) >= checkpoint->functions.next_id) continue;
+        const auto unfinished = checkpoint->functions.unfinished.find(FunctionId(effect.function));
+        if (unfinished != checkpoint->functions.unfinished.end() && effect.step >= unfinished->second.next_step) continue;
+        const size_t place = effect.function * kMaxSteps + effect.step;
+        if (steps.size() <= place) steps.resize(place + 8 * kMaxSteps);
+        steps[place] = true;
+      }
+    }
+  }
+}
+
+void Truth::Fail(const std::string& what) {
+  if (problem_.empty()) problem_ = what;
+}
+
+void Truth::ServerActive(uint8_t index, uint64_t incarnation, uint32_t epoch, uint32_t generation) {
+  Active& active = active_[index];
+  if (std::tie(epoch, generation) < std::tie(active.epoch, active.generation)) return;
+  active = {incarnation, epoch, generation};
+}
+
+void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push) {
+  const Active& active = active_[index];
+  // What belongs to an older coordinator ended with it.
+  if (active.incarnation == incarnation || active.epoch != push.epoch) return;
+  Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ", push.function,
+                    " although another process has taken its place: nobody will have that update"));
+}
+
+void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
+  uint32_t& next = delivered_[(uint64_t{epoch} << 32) | function];
+  // After a restart of the coordinator a function may go on in its middle.
+  if (next > step) {
+    Fail(absl::StrCat("the result of step ", step, " of function ", function, " is delivered twice in epoch ", epoch));
+  }
+  next = step + 1;
+}
+
+void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers, int64_t reported) {
+  const uint32_t records = scenario_->batches * scenario_->epochs;
+  int64_t missing = 0;
+  bool have_reference = false;
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    const Partitions* owner = state[p % servers];
+    if (owner == nullptr) return Fail(absl::StrCat("nobody holds partition ", p));
+    const Partition& partition = (*owner)[p];
+    if (partition.counter != partition.effects.size()) return Fail(absl::StrCat("partition ", p, ": a counter is off"));
+    scratch_ = partition.effects;
+    std::sort(scratch_.begin(), scratch_.end(), [](const Effect& a, const Effect& b) {
+      return std::tie(a.function, a.step, a.record) < std::tie(b.function, b.step, b.record);
+    });
+    used_.assign(records, 0);
+    for (size_t i = 0; i < scratch_.size(); ++i) {
+      const Effect& effect = scratch_[i];
+      const std::string what = absl::StrCat("partition ", p, ": step ", effect.step, " of function ", effect.function);
+      if (i > 0 && scratch_[i - 1].function == effect.function && scratch_[i - 1].step == effect.step) {
+        return Fail(absl::StrCat(what, " was applied twice"));
+      }
+      if (effect.record >= records) return Fail(absl::StrCat(what, " used a record that does not exist"));
+      if (used_[effect.record]++ > 0) {
+        return Fail(absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
+      }
+    }
+    missing += static_cast<int64_t>(records) - static_cast<int64_t>(scratch_.size());
+    if (scratch_.size() < records && !scenario_->recover_shard) {
+      const auto lost = std::find(used_.begin(), used_.end(), 0) - used_.begin();
+      return Fail(absl::StrCat("partition ", p, " has ", scratch_.size(), " of ", records, " steps; record ", lost,
+                               " was not used"));
+    }
+    if (scratch_.size() == records) {
+      if (!have_reference) {
+        reference_ = scratch_;
+        have_reference = true;
+      } else if (reference_ != scratch_) {
+        return Fail(absl::StrCat("partition ", p, " has other records for the same steps than another partition"));
+      }
+    }
+  }
+  // A restart of the coordinator may make the report say more; results that come a third time, less.
+  if ((scenario_->recover_shard || restores_ <= 1) && (epochs_ == 1 ? reported != rolled_back_ : reported < rolled_back_)) {
+    Fail(absl::StrCat(rolled_back_, " acknowledged updates were rolled back, the report says ", reported));
+  }
+  if (missing > rolled_back_ + rolled_back_before_) {
+    Fail(absl::StrCat(missing, " updates are missing, of which ", rolled_back_ + rolled_back_before_,
+                      " were acknowledged and rolled back"));
+  }
+}
+
+}  // namespace mu::sim
