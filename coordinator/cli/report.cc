@@ -75,6 +75,7 @@ std::string ReportToJson(const RunReport& report) {
   json["bad_records"] = {{"count", report.bad_records}, {"first", report.first_bad_record}};
   json["job_dir"] = report.job_dir;
   json["checkpoint"] = report.checkpoint;
+  json["continued_from"] = report.continued_from;
   // Messages may quote bytes of a user's file.
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -75,6 +75,11 @@ absl::Status JobSession::LookForUnfinished() {
   return absl::OkStatus();
 }
 
+void JobSession::Announce(const std::string& text) {
+  MU_LOG(WARN, "{}", text);
+  if (options_.announce) options_.announce(text);
+}
+
 absl::Status JobSession::Record(const std::string& status) {
   record_.status = status;
   return WriteJobRecord(options_.job_dir, record_);
@@ -144,10 +149,13 @@ absl::Status JobSession::Train(RunReport* report) {
       options.restored = &restored;
       steps_ = restored.manifest.position().steps();
       samples_ = restored.manifest.position().samples();
-      MU_LOG(WARN, "{} holds an unfinished run of this job: it CONTINUES from {} after {} steps; give another job_dir to "
-             "begin anew", options_.job_dir, restored.directory, steps_.load());
+      report->continued_from = restored.directory;
+      Announce(absl::StrCat(options_.job_dir, " holds an unfinished run of this job: it CONTINUES from ",
+                            restored.directory, " after ", steps_.load(),
+                            " steps; give another job_dir to begin anew"));
     } else if (absl::IsNotFound(found.status())) {
-      MU_LOG(WARN, "{} holds an unfinished run of this job, but no checkpoint of it: it begins anew", options_.job_dir);
+      Announce(absl::StrCat(options_.job_dir, " holds an unfinished run of this job, but no checkpoint of it: it begins "
+                            "anew"));
       continues_ = false;
     } else {
       return found.status();

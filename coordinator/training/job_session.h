@@ -45,6 +45,7 @@ class JobSession {
   Coordinator& coordinator() { return *coordinator_; }
 
  private:
+  void Announce(const std::string& text);
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
 
   const muster::JobProto& job_;

@@ -46,6 +46,8 @@ struct RunOptions {
   std::string trace_file;  // Chrome trace of all processes
   std::string predict_out;  // CSV of predictions
   std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run
+  // What the user should know at once, such as that an unfinished run is continued.
+  std::function<void(const std::string&)> announce;
   std::function<void(const Progress&)> progress;  // from a thread of its own, a few times a second
 };
 
@@ -88,6 +90,7 @@ struct RunReport {
   std::string first_bad_record;
   std::string job_dir;
   std::string checkpoint;
+  std::string continued_from;  // a checkpoint of the run that this one continued; empty: it began anew
   uint32_t steps_per_function = 0;  // the last that was chosen
 };
 
