@@ -74,6 +74,7 @@ void Coordinator::Begun() {
   for (uint32_t s = 0; s < expected_servers_; ++s) {
     cluster_->truth().ServerActive(static_cast<uint8_t>(s), cluster_->IncarnationAt(servers_[s].slot), epoch_,
                                      generation_);
+    cluster_->Trace(slot_, "server ", s, " acknowledged ", ledger_.acknowledged(s), " updates and holds ", held_[s]);
     ledger_.Restored(s, held_[s]);
   }
   NewRouting();

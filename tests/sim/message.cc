@@ -64,6 +64,12 @@ std::string KindName(const Message& m) {
   if (m.run != 0) absl::StrAppend(&text, " run ", m.run);
   if (m.kind == Kind::kPush || m.kind == Kind::kStepResult) absl::StrAppend(&text, " step ", m.step);
   if (m.kind == Kind::kPush) absl::StrAppend(&text, " record ", m.records[0]);
+  if (m.kind == Kind::kStepResult) {
+    for (int s = 0; s < kMaxServers; ++s) {
+      if (m.step_updates[s] + m.step_inherited[s] == 0) continue;
+      absl::StrAppend(&text, ", server ", s, ": ", m.step_updates[s], " updates ", m.step_inherited[s], " inherited");
+    }
+  }
   if (m.kind == Kind::kRun) absl::StrAppend(&text, " steps ", m.first_step, " to ", m.steps);
   if (m.checkpoint != 0) absl::StrAppend(&text, " checkpoint ", m.checkpoint);
   if (m.keep_state) absl::StrAppend(&text, " keep state");
