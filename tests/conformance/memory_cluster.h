@@ -30,6 +30,7 @@ class MemoryCluster {
     options.job_dir = cluster->directory();
     options.listen = "memory:0";
     options.heartbeat = absl::Milliseconds(10);
+    options.member_timeout = absl::Seconds(1);  // a replaced server's lease runs so long, and its replacement waits for it
     MU_ASSIGN_OR_RETURN(cluster->coordinator_,
                         CreateCoordinator(options, NewFaultyTransport(cluster->network_, cluster->faults_)));
     for (int i = 0; i < ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
