@@ -1,5 +1,4 @@
 // Parameter servers that are killed: the coordinator goes on, nothing is lost or repeated.
-#include <csignal>
 #include <map>
 #include <thread>
 
@@ -243,72 +242,6 @@ TEST(Conformance, PsKilledWhileRestoring) {
   cluster->KillServer(1);
   MU_ASSERT_OK(cluster->StartServer(1));
   job.JoinAndCheck();
-}
-
-TEST(Conformance, PsDrains) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
-  Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
-  job.ScheduleAll(50);
-  for (const int server : {1, 0}) {
-    job.WaitForSteps(c.Stats().steps + 200);
-    const ExitStatus status = cluster->TerminateServer(server);
-    EXPECT_EQ(status.code, 0) << status.ToString();
-    MU_ASSERT_OK(cluster->StartServer(server));
-  }
-  job.JoinAndCheck();
-  const RuntimeStats stats = c.Stats();
-  ASSERT_EQ(stats.failures.size(), 2u);
-  for (const MemberFailure& failure : stats.failures) {
-    EXPECT_EQ(failure.kind, "left");
-    EXPECT_EQ(failure.steps_repeated, 0u);
-    EXPECT_EQ(failure.updates_rolled_back, 0);
-    EXPECT_GE(failure.recovered_seconds, 0);
-  }
-  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
-  EXPECT_EQ(complete.size(), 2u) << "one before each leave";
-}
-
-// A server is stopped, another takes its place, the first one wakes up: what it says then harms nobody.
-TEST(Conformance, PsHangs) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
-                          TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
-  Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
-  job.ScheduleAll(50);
-  job.WaitForSteps(300);
-  cluster->StopServer(1);
-  while (c.Stats().servers > 1) std::this_thread::yield();
-  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 1);
-  MU_ASSERT_OK(cluster->StartServer(1));
-  job.WaitForSteps(c.Stats().steps + 50);  // with the replacement
-  MU_ASSERT_OK(hung->Kill(SIGCONT));
-  job.JoinAndCheck();
-  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
-}
-
-// The replacement of a server that is not known to be dead waits until the older one's lease must have run out.
-TEST(Conformance, PsReplacedWhileItLives) {
-  constexpr absl::Duration kLease = absl::Seconds(1);
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2, .member_timeout = kLease}));
-  Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
-  job.ScheduleAll(50);
-  job.WaitForSteps(300);
-  cluster->StopServer(0);
-  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 0);
-  MU_ASSERT_OK(cluster->StartServer(0));
-  job.WaitForSteps(UINT64_MAX);
-  MU_ASSERT_OK(hung->Kill(SIGCONT));
-  job.JoinAndCheck();
-  const RuntimeStats stats = c.Stats();
-  ASSERT_EQ(stats.failures.size(), 1u);
-  EXPECT_EQ(stats.failures[0].kind, "replaced");
-  // The last heartbeat came before the loss was noticed, one interval earlier at most (and what the machine adds).
-  EXPECT_GT(stats.failures[0].recovered_seconds, absl::ToDoubleSeconds(kLease) / 3);
 }
 
 // `recovery: shard`: the other servers keep all that they have, finished functions do not run again, and the ledger says

@@ -1,0 +1,145 @@
+// Parameter servers that leave, hang or are cut off: leases, and who may take a place when.
+#include <csignal>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/training/checkpointer.h"
+#include "tests/conformance/checked_job.h"
+#include "tests/testing/slow_proxy.h"
+
+namespace mu {
+namespace {
+
+using testing::CheckedJob;
+using testing::Losses;
+using testing::SlowProxy;
+using testing::TestCluster;
+using testing::WaitWhile;
+
+// All that a checkpointer of these tests does of itself.
+CheckpointerOptions EverySteps(const TestCluster& cluster, uint64_t steps) {
+  return {.directory = cluster.directory() + "/checkpoints",
+          .every = absl::InfiniteDuration(),
+          .every_steps = steps,
+          .keep = 2};
+}
+
+TEST(Conformance, PsDrains) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  for (const int server : {1, 0}) {
+    job.WaitForSteps(c.Stats().steps + 200);
+    const ExitStatus status = cluster->TerminateServer(server);
+    EXPECT_EQ(status.code, 0) << status.ToString();
+    MU_ASSERT_OK(cluster->StartServer(server));
+  }
+  job.JoinAndCheck();
+  const RuntimeStats stats = c.Stats();
+  ASSERT_EQ(stats.failures.size(), 2u);
+  for (const MemberFailure& failure : stats.failures) {
+    EXPECT_EQ(failure.kind, "left");
+    EXPECT_EQ(failure.steps_repeated, 0u);
+    EXPECT_EQ(failure.updates_rolled_back, 0);
+    EXPECT_GE(failure.recovered_seconds, 0);
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
+  EXPECT_EQ(complete.size(), 2u) << "one before each leave";
+}
+
+// A server is stopped, another takes its place, the first one wakes up: what it says then harms nobody.
+TEST(Conformance, PsHangs) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(300);
+  cluster->StopServer(1);
+  WaitWhile([&] { return c.Stats().servers > 1; });
+  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  job.WaitForSteps(c.Stats().steps + 50);  // with the replacement
+  MU_ASSERT_OK(hung->Kill(SIGCONT));
+  job.JoinAndCheck();
+  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
+}
+
+// A server that the coordinator does not reach any more, while the workers do: when its place is taken, its lease has run
+// out, and it acknowledges nothing.
+TEST(Conformance, PsCutOffFromCoordinator) {
+  std::unique_ptr<SlowProxy> cable;  // between the first server 1 and the coordinator
+  bool laid = false;
+  testing::TestClusterOptions options;
+  options.workers = 2;
+  options.ps = 2;
+  options.member_timeout = absl::Seconds(1);
+  options.adjust = [&](const std::string& role, int index, SubprocessOptions* daemon) {
+    if (role != "psserver" || index != 1 || std::exchange(laid, true)) return;
+    constexpr char kFlag[] = "--coordinator=";
+    for (std::string& arg : daemon->args) {
+      if (arg.rfind(kFlag, 0) != 0) continue;
+      auto proxy = SlowProxy::Start({.target = arg.substr(sizeof(kFlag) - 1),
+                                     .delay = absl::ZeroDuration(),
+                                     .stall_probability = 0});
+      ASSERT_THAT(proxy, testing::IsOk());
+      cable = *std::move(proxy);
+      arg = kFlag + cable->address();
+    }
+  };
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start(options));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 2000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 80'000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(300);
+  Member cut_off;
+  for (const Member& member : c.runtime().Servers()) {
+    if (member.index == 1) cut_off = member;
+  }
+  pb::SaveRequest request;  // what only a server that serves does
+  *request.mutable_context() = c.runtime().Context();
+  request.set_directory(cluster->directory());
+  request.set_file("late");
+  const uint64_t steps = c.Stats().steps;
+  cable.reset();
+  WaitWhile([&] { return c.Stats().servers > 1; });
+  EXPECT_GT(c.Stats().steps, steps) << "the workers reached it until then";
+  std::unique_ptr<Subprocess> older = cluster->Release("psserver", 1);
+  EXPECT_THAT(Call<pb::SaveReply>(*c.runtime().ChannelTo(cut_off.address), "/muster.PsServer/Save", request),
+              testing::HasCode(absl::StatusCode::kUnavailable));
+  MU_ASSERT_OK(cluster->StartServer(1));
+  job.JoinAndCheck();
+  EXPECT_EQ(older->TryWait(), std::nullopt) << "it lived all the while";
+  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
+}
+
+// The replacement of a server that is not known to be dead waits until the older one's lease must have run out.
+TEST(Conformance, PsReplacedWhileItLives) {
+  constexpr absl::Duration kLease = absl::Seconds(1);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2, .member_timeout = kLease}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(300);
+  cluster->StopServer(0);
+  std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 0);
+  MU_ASSERT_OK(cluster->StartServer(0));
+  job.WaitForSteps(UINT64_MAX);
+  MU_ASSERT_OK(hung->Kill(SIGCONT));
+  job.JoinAndCheck();
+  const RuntimeStats stats = c.Stats();
+  ASSERT_EQ(stats.failures.size(), 1u);
+  EXPECT_EQ(stats.failures[0].kind, "replaced");
+  // The last heartbeat came before the loss was noticed, one interval earlier at most (and what the machine adds).
+  EXPECT_GT(stats.failures[0].recovered_seconds, absl::ToDoubleSeconds(kLease) / 3);
+}
+
+}  // namespace
+}  // namespace mu
