@@ -71,8 +71,8 @@ int RunCheckpointsCommand(const CliOptions& options) {
   }
   absl::PrintF("%s", CheckpointTable(*rows));
   if (options.checkpoints_action != "verify") return kExitDone;
-  absl::PrintF(good ? "every file has the size and the CRC32C that its manifest says\n"
-                    : "a damaged checkpoint is not restored; Muster takes the newest good one\n");
+  absl::PrintF("%s", good ? "every file has the size and the CRC32C that its manifest says\n"
+                          : "a damaged checkpoint is not restored; Muster takes the newest good one\n");
   return good ? kExitDone : kExitBadJob;
 }
 
