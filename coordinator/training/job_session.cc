@@ -173,9 +173,6 @@ absl::Status JobSession::Train(RunReport* report) {
         samples_ = event.samples;
         progress_->Update(event.epoch, event.steps, event.samples, event.loss);
       });
-  const RuntimeStats stats = coordinator_->Stats();
-  report->bad_records += stats.bad_records;
-  if (report->first_bad_record.empty()) report->first_bad_record = stats.first_bad_record;
   MU_RETURN_IF_ERROR(result.status());
   steps_ = report->steps = result->steps;
   samples_ = report->samples = result->samples;
@@ -290,7 +287,11 @@ absl::Status JobSession::Finish(RunReport* report) {
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();
   report->parameters = coordinator_->parameters();
-  for (const MemberFailure& failure : coordinator_->Stats().failures) {
+  const RuntimeStats stats = coordinator_->Stats();
+  // Of all that was read: training, evaluation, prediction.
+  report->bad_records = stats.bad_records;
+  report->first_bad_record = stats.first_bad_record;
+  for (const MemberFailure& failure : stats.failures) {
     report->failures.push_back({failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
                                 failure.at_seconds, failure.message, failure.at_seconds * 1e3,
                                 failure.recovered_seconds < 0 ? -1 : failure.recovered_seconds * 1e3,

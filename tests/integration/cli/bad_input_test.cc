@@ -78,6 +78,18 @@ TEST_F(BadInputTest, BadDataLine) {
   EXPECT_EQ(report["samples"], 2);
 }
 
+TEST_F(BadInputTest, BadRecordsOfEvaluationCountAndMayBeNoText) {
+  WriteText("bad.csv", "user,item,rating\n1,2,3\n1,caf\xE9,3\n1,2,3\n");
+  const std::string eval =
+      "  eval: {format: csv, files: [bad.csv], on_bad_record: skip, columns: [{name: user, kind: id}, {name: item, kind: "
+      "id}, {name: rating, kind: number}]}\nmodel:";
+  EXPECT_EQ(Run({"train", Job({{"model:", eval}}), "--job_dir=" + Path("run")}), 0);
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["bad_records"]["count"], 1);
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("bad.csv:3: column item: \"caf?\""));
+  EXPECT_EQ(report["eval"]["examples"], 2);
+}
+
 TEST_F(BadInputTest, MissingColumn) {
   EXPECT_EQ(Run({"train", Job({{"name: rating, kind", "name: rating, field: ratin, kind"}}),
                  "--job_dir=" + Path("run")}),
