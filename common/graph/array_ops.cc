@@ -134,28 +134,18 @@ SpecsOr InferFill(Inputs in, const AttrReader&) {
   return std::vector<TensorSpec>{in[0]};
 }
 
-OpDef Array(std::string name, int min_inputs, int max_inputs, InferFunction infer,
-            std::vector<AttrDef> attrs) {
-  OpDef def;
-  def.name = std::move(name);
-  def.min_inputs = min_inputs;
-  def.max_inputs = max_inputs;
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  return def;
-}
-
 }  // namespace
 
 void RegisterArrayOps(OpTable& table) {
-  table.Add(Array("concat", 1, OpDef::kAnyNumber, InferConcat, {Required("axis", AttrKind::kInt)}));
-  table.Add(Array("slice", 1, 1, InferSlice,
-                  {Required("begin", AttrKind::kInts), Required("size", AttrKind::kInts)}));
-  table.Add(Array("reshape", 1, 1, InferReshape, {Required("shape", AttrKind::kShape)}));
-  table.Add(Array("transpose", 1, 1, InferTranspose, {Required("perm", AttrKind::kInts)}));
-  table.Add(Array("gather", 2, 2, InferGather, {OptionalInt("axis", 0)}));
-  table.Add(Array("zeros_like", 1, 1, InferFill, {}));
-  table.Add(Array("ones_like", 1, 1, InferFill, {}));
+  table.Add(
+      MakeOp("concat", 1, OpDef::kAnyNumber, InferConcat, {Required("axis", AttrKind::kInt)}));
+  table.Add(MakeOp("slice", 1, 1, InferSlice,
+                   {Required("begin", AttrKind::kInts), Required("size", AttrKind::kInts)}));
+  table.Add(MakeOp("reshape", 1, 1, InferReshape, {Required("shape", AttrKind::kShape)}));
+  table.Add(MakeOp("transpose", 1, 1, InferTranspose, {Required("perm", AttrKind::kInts)}));
+  table.Add(MakeOp("gather", 2, 2, InferGather, {OptionalInt("axis", 0)}));
+  table.Add(MakeOp("zeros_like", 1, 1, InferFill, {}));
+  table.Add(MakeOp("ones_like", 1, 1, InferFill, {}));
 }
 
 }  // namespace mu

@@ -54,31 +54,21 @@ SpecsOr InferSigmoidCrossEntropy(Inputs in, const AttrReader&) {
   return std::vector<TensorSpec>{{kFloat32, shape}};
 }
 
-OpDef Elementwise(std::string name, int inputs, InferFunction infer,
-                  std::vector<AttrDef> attrs = {}) {
-  OpDef def;
-  def.name = std::move(name);
-  def.min_inputs = def.max_inputs = inputs;
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  return def;
-}
-
 }  // namespace
 
 void RegisterElementwiseOps(OpTable& table) {
   for (const char* name : {"add", "subtract", "multiply", "maximum", "minimum"}) {
-    table.Add(Elementwise(name, 2, InferArithmetic));
+    table.Add(MakeOp(name, 2, 2, InferArithmetic));
   }
-  table.Add(Elementwise("divide", 2, InferDivide));
-  table.Add(Elementwise("greater", 2, InferGreater));
-  table.Add(Elementwise("equal", 2, InferEqual));
-  table.Add(Elementwise("negate", 1, InferNegate));
+  table.Add(MakeOp("divide", 2, 2, InferDivide));
+  table.Add(MakeOp("greater", 2, 2, InferGreater));
+  table.Add(MakeOp("equal", 2, 2, InferEqual));
+  table.Add(MakeOp("negate", 1, 1, InferNegate));
   for (const char* name : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square"}) {
-    table.Add(Elementwise(name, 1, InferFloatUnary));
+    table.Add(MakeOp(name, 1, 1, InferFloatUnary));
   }
-  table.Add(Elementwise("cast", 1, InferCast, {Required("dtype", AttrKind::kDType)}));
-  table.Add(Elementwise("sigmoid_cross_entropy", 2, InferSigmoidCrossEntropy));
+  table.Add(MakeOp("cast", 1, 1, InferCast, {Required("dtype", AttrKind::kDType)}));
+  table.Add(MakeOp("sigmoid_cross_entropy", 2, 2, InferSigmoidCrossEntropy));
 }
 
 }  // namespace mu

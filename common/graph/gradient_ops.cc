@@ -139,28 +139,17 @@ SpecsOr InferGatherGrad(Inputs in, const AttrReader& attrs) {
   return std::vector<TensorSpec>{{kFloat32, like}};
 }
 
-OpDef Gradient(std::string name, int min_inputs, int max_inputs, InferFunction infer,
-               std::vector<AttrDef> attrs = {}) {
-  OpDef def;
-  def.name = std::move(name);
-  def.min_inputs = min_inputs;
-  def.max_inputs = max_inputs;
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  return def;
-}
-
 }  // namespace
 
 void RegisterGradientOps(OpTable& table) {
-  table.Add(Gradient("relu_grad", 2, 2, InferReluGrad));
-  table.Add(Gradient("broadcast_like", 2, 2, InferBroadcastLike, {OptionalInts("axes")}));
-  table.Add(Gradient("reduce_to_like", 2, 2, InferReduceToLike));
-  table.Add(Gradient("reshape_like", 2, 2, InferReshapeLike));
-  table.Add(Gradient("slice_grad", 2, 2, InferSliceGrad, {Required("begin", AttrKind::kInts)}));
-  table.Add(Gradient("concat_piece", 2, OpDef::kAnyNumber, InferConcatPiece,
-                     {Required("axis", AttrKind::kInt), Required("index", AttrKind::kInt)}));
-  table.Add(Gradient("gather_grad", 3, 3, InferGatherGrad, {OptionalInt("axis", 0)}));
+  table.Add(MakeOp("relu_grad", 2, 2, InferReluGrad));
+  table.Add(MakeOp("broadcast_like", 2, 2, InferBroadcastLike, {OptionalInts("axes")}));
+  table.Add(MakeOp("reduce_to_like", 2, 2, InferReduceToLike));
+  table.Add(MakeOp("reshape_like", 2, 2, InferReshapeLike));
+  table.Add(MakeOp("slice_grad", 2, 2, InferSliceGrad, {Required("begin", AttrKind::kInts)}));
+  table.Add(MakeOp("concat_piece", 2, OpDef::kAnyNumber, InferConcatPiece,
+                   {Required("axis", AttrKind::kInt), Required("index", AttrKind::kInt)}));
+  table.Add(MakeOp("gather_grad", 3, 3, InferGatherGrad, {OptionalInt("axis", 0)}));
 }
 
 }  // namespace mu

@@ -83,27 +83,18 @@ SpecsOr InferCount(Inputs in, const AttrReader& attrs) {
   return std::vector<TensorSpec>{{kFloat32, Shape()}};
 }
 
-OpDef Math(std::string name, int inputs, InferFunction infer, std::vector<AttrDef> attrs) {
-  OpDef def;
-  def.name = std::move(name);
-  def.min_inputs = def.max_inputs = inputs;
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  return def;
-}
-
 }  // namespace
 
 void RegisterMathOps(OpTable& table) {
   const std::vector<AttrDef> transposes = {OptionalBool("transpose_a", false),
                                            OptionalBool("transpose_b", false)};
   const std::vector<AttrDef> reduction = {OptionalInts("axes"), OptionalBool("keep_dims", false)};
-  table.Add(Math("matmul", 2, InferMatmul, transposes));
-  table.Add(Math("batch_matmul", 2, InferBatchMatmul, transposes));
-  table.Add(Math("reduce_sum", 1, InferReduceSum, reduction));
-  table.Add(Math("reduce_mean", 1, InferReduceMean, reduction));
-  table.Add(Math("mean_squared_error", 2, InferMeanSquaredError, {}));
-  table.Add(Math("count", 1, InferCount, {OptionalInts("axes")}));
+  table.Add(MakeOp("matmul", 2, 2, InferMatmul, transposes));
+  table.Add(MakeOp("batch_matmul", 2, 2, InferBatchMatmul, transposes));
+  table.Add(MakeOp("reduce_sum", 1, 1, InferReduceSum, reduction));
+  table.Add(MakeOp("reduce_mean", 1, 1, InferReduceMean, reduction));
+  table.Add(MakeOp("mean_squared_error", 2, 2, InferMeanSquaredError, {}));
+  table.Add(MakeOp("count", 1, 1, InferCount, {OptionalInts("axes")}));
 }
 
 }  // namespace mu

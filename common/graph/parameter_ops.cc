@@ -159,17 +159,6 @@ SpecsOr InferSegmentCombineGrad(Inputs in, const AttrReader& attrs) {
   return std::vector<TensorSpec>{in[3]};
 }
 
-OpDef Parameter(std::string name, int min_inputs, int max_inputs, InferFunction infer,
-                std::vector<AttrDef> attrs) {
-  OpDef def;
-  def.name = std::move(name);
-  def.min_inputs = min_inputs;
-  def.max_inputs = max_inputs;
-  def.attrs = std::move(attrs);
-  def.infer = std::move(infer);
-  return def;
-}
-
 OpDef Effect(OpDef def) {
   def.has_effect = true;
   def.outputs = 0;
@@ -199,19 +188,18 @@ void RegisterParameterOps(OpTable& table) {
   lookup.push_back(OptionalString("combiner", "none"));
   const std::vector<AttrDef> combiner = {Required("combiner", AttrKind::kString)};
 
-  table.Add(Effect(Parameter("assign_add", 1, 1, InferAssignAdd, variable)));
-  table.Add(Effect(Parameter("apply_gradient", 1, 1, InferApplyGradient, variable)));
-  table.Add(TracedOnly(Parameter("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)));
-  table.Add(
-      TracedOnly(Effect(Parameter("embedding_gradient", 2, 4, InferEmbeddingGradient, lookup))));
+  table.Add(Effect(MakeOp("assign_add", 1, 1, InferAssignAdd, variable)));
+  table.Add(Effect(MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable)));
+  table.Add(TracedOnly(MakeOp("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)));
+  table.Add(TracedOnly(Effect(MakeOp("embedding_gradient", 2, 4, InferEmbeddingGradient, lookup))));
 
-  OpDef unique = Parameter("unique", 1, OpDef::kAnyNumber, InferUnique, {});
+  OpDef unique = MakeOp("unique", 1, OpDef::kAnyNumber, InferUnique, {});
   unique.outputs = -1;
   table.Add(Internal(std::move(unique)));
-  table.Add(Internal(Parameter("pull_rows", 1, 1, InferPullRows, rows)));
-  table.Add(Internal(Effect(Parameter("push_rows", 2, 2, InferPushRows, rows))));
-  table.Add(Internal(Parameter("segment_combine", 3, 4, InferSegmentCombine, combiner)));
-  table.Add(Internal(Parameter("segment_combine_grad", 4, 5, InferSegmentCombineGrad, combiner)));
+  table.Add(Internal(MakeOp("pull_rows", 1, 1, InferPullRows, rows)));
+  table.Add(Internal(Effect(MakeOp("push_rows", 2, 2, InferPushRows, rows))));
+  table.Add(Internal(MakeOp("segment_combine", 3, 4, InferSegmentCombine, combiner)));
+  table.Add(Internal(MakeOp("segment_combine_grad", 4, 5, InferSegmentCombineGrad, combiner)));
 }
 
 }  // namespace mu
