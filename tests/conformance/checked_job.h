@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/rpc/typed.h"
+#include "coordinator/training/checkpointer.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/numbers_file.h"
 
@@ -112,6 +113,11 @@ inline std::vector<std::string> Losses(const Coordinator& c, pb::Role role) {
     if (failure.role == role) kinds.push_back(failure.kind);
   }
   return kinds;
+}
+
+// Checkpoints are taken when the test says so, and all are kept.
+inline CheckpointerOptions OnRequest(const std::string& directory) {
+  return {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0};
 }
 
 inline void WaitForWorkers(const Coordinator& c, size_t count) {

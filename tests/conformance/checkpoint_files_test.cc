@@ -18,12 +18,9 @@ namespace {
 using ::testing::HasSubstr;
 using testing::CheckedJob;
 using testing::HasCode;
+using testing::OnRequest;
 using testing::StatusIs;
 using testing::TestCluster;
-
-CheckpointerOptions OnRequest(const std::string& directory) {
-  return {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0};
-}
 
 void Overwrite(const std::string& path, const std::function<void(std::string*)>& change) {
   MU_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(path));

@@ -14,12 +14,9 @@ namespace {
 using ::testing::HasSubstr;
 using testing::CheckedJob;
 using testing::HasCode;
+using testing::OnRequest;
 using testing::StatusIs;
 using testing::TestCluster;
-
-CheckpointerOptions OnRequest(const std::string& directory) {
-  return {.directory = directory, .every = absl::InfiniteDuration()};
-}
 
 // A program that schedules `functions` calls of 10 steps and says with each how many it has scheduled.
 void ScheduleFrom(Coordinator& c, const CheckedJob& job, int first, int end) {

@@ -1,6 +1,4 @@
 // Bytes from strangers that are no requests: too many of them, or noise.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -9,17 +7,17 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
-#include "common/base/hash.h"
-#include "common/env/unique_fd.h"
 #include "tests/conformance/victims.h"
+#include "tests/testing/stranger.h"
 
 namespace mu {
 namespace {
 
+using testing::Dial;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::Noise;
 using ::testing::Not;
 using testing::StatusIs;
 using testing::Victims;
@@ -38,24 +36,6 @@ TEST(Conformance, OversizeMessage) {
   EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Run", huge), too_large);
   EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register", huge), too_large);
   victims->ExpectUnharmed();
-}
-
-UniqueFd Dial(const std::string& address) {
-  int port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  return fd;
-}
-
-std::string Noise(SplitMix* random, size_t bytes) {
-  std::string noise(bytes, '\0');
-  for (char& c : noise) c = static_cast<char>(random->Next());
-  return noise;
 }
 
 TEST(Conformance, GarbageBytes) {

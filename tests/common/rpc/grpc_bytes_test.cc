@@ -2,36 +2,20 @@
 #if MUSTER_WITH_GRPC
 #include "common/rpc/grpc_bytes.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
 #include <vector>
 
-#include "absl/strings/numbers.h"
-#include "common/base/hash.h"
 #include "common/base/status.h"
-#include "common/env/unique_fd.h"
 #include "tests/common/rpc/transport_fixture.h"
+#include "tests/testing/stranger.h"
 
 namespace mu {
 namespace {
 
+using ::mu::testing::Dial;
+using ::mu::testing::Noise;
 using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
-
-UniqueFd Dial(const std::string& address) {
-  int port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in to = {};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<uint16_t>(port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
-  return fd;
-}
 
 TEST(GrpcPort, StrangersDoNoHarm) {
   auto transport = NewGrpcTransport();
@@ -43,7 +27,7 @@ TEST(GrpcPort, StrangersDoNoHarm) {
   for (int i = 0; i < 20; ++i) {
     UniqueFd fd = Dial(server->address());
     std::string bytes = i % 3 == 0 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n" : i % 3 == 1 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
-    while (bytes.size() < 4000) bytes += static_cast<char>(random.Next());
+    bytes += Noise(&random, 4000);
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (i % 2 == 0) open.push_back(std::move(fd));
     EXPECT_EQ(CallText(*channel, "/test/Echo", "still here").value(), "still here");
