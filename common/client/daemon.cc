@@ -37,14 +37,14 @@ HostPort Split(const std::string& address) {
   return result;
 }
 
+}  // namespace
+
 absl::Status CheckAddress(const char* flag, const std::string& address) {
   const HostPort parts = Split(address);
   if (!parts.host.empty() && parts.port >= 0) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat(flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
 }
-
-}  // namespace
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
   app->add_option("--coordinator", flags->coordinator, "Address of the coordinator, HOST:PORT")->required();

@@ -52,6 +52,9 @@ struct DaemonFlags {
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags);
 
+// INVALID_ARGUMENT with a sentence that begins with the flag: this is not HOST:PORT.
+absl::Status CheckAddress(const char* flag, const std::string& address);
+
 // INVALID_ARGUMENT: an address that is none, or one off loopback without --insecure.
 absl::Status CheckDaemonFlags(const DaemonFlags& flags);
 

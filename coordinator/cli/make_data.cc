@@ -23,7 +23,6 @@ namespace {
 
 constexpr uint64_t kRowsPerFile = 50'000;
 constexpr uint32_t kMaxDefaultFiles = 64;
-constexpr uint32_t kMaxFiles = 100'000;
 constexpr uint64_t kChunkRows = 8192;  // that one thread makes, and one gzip member holds
 
 struct Output {
@@ -116,13 +115,13 @@ class Writer {
 absl::Status Check(const MakeDataOptions& options) {
   if (options.rows == 0) return absl::InvalidArgumentError("rows is 0; say how many to make with --rows=N");
   if (options.out_dir.empty()) return absl::InvalidArgumentError("no folder to write to; name it with --out=DIR");
-  if (options.files > kMaxFiles || options.files > options.rows) {
+  if (options.files > kMostFiles || options.files > options.rows) {
     return absl::InvalidArgumentError(absl::StrCat(options.files, " files for ", options.rows,
-                                                   " rows; make no more files than rows or ", kMaxFiles));
+                                                   " rows; make no more files than rows or ", kMostFiles));
   }
-  constexpr uint64_t kMaxRow = uint64_t{1} << 62;
-  if (options.rows > kMaxRow || options.start > kMaxRow || options.test_rows > kMaxRow) {
-    return absl::InvalidArgumentError("rows and start must be below 2^62");
+  if (options.rows > kMostRows || options.test_rows > kMostRows || options.start > kMostStart) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("at most ", kMostRows, " rows can be made at once, and start is at most ", kMostStart));
   }
   if (options.test_rows > 0 && options.start < kTestStart + options.test_rows &&
       kTestStart < options.start + options.rows) {

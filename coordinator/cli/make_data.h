@@ -10,7 +10,7 @@
 namespace mu {
 
 struct MakeDataOptions {
-  uint64_t rows = 0;  // > 0
+  uint64_t rows = 0;  // 1 to kMostRows
   uint64_t seed = 1;
   uint64_t start = 0;      // the first row
   uint64_t test_rows = 0;  // written to test.tsv.gz besides, from row kTestStart on
@@ -21,6 +21,9 @@ struct MakeDataOptions {
 };
 
 inline constexpr uint64_t kTestStart = 1'000'000'000;
+inline constexpr uint64_t kMostRows = 100'000'000'000;  // ten terabytes
+inline constexpr uint64_t kMostStart = uint64_t{1} << 62;
+inline constexpr uint32_t kMostFiles = 100'000;
 
 struct MakeDataResult {
   std::vector<std::string> files;  // train-00000.tsv.gz, ..., and test.tsv.gz

@@ -4,12 +4,27 @@
 #include <algorithm>
 #include <iostream>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/graph/nearest_name.h"
 #include "coordinator/cli/exit_code.h"
+#include "coordinator/cli/make_data.h"
 
 namespace mu {
 namespace {
+
+constexpr uint64_t kMostDaemons = 1'000'000;  // what is too many for a machine or a cluster is told with the rest
+
+// CLI11 says only that it could not convert a text.
+CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
+  return CLI::Validator(
+      [least, most](const std::string& text) -> std::string {
+        uint64_t value = 0;
+        if (absl::SimpleAtoi(text, &value) && value >= least && value <= most) return "";
+        return absl::StrCat("`", text, "` is no whole number from ", least, " to ", most);
+      },
+      "N");
+}
 
 void AddJobOptions(CLI::App* command, CliOptions* options) {
   command->add_option("job", options->job_file, "the job file (docs/job_file.md)")
@@ -18,8 +33,10 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
   command->add_flag("--local", options->local,
                     "start the daemons on this machine (the default without --listen)");
   command->add_option("--workers", options->workers, "workers to start or to wait for")
+      ->check(WholeNumber(0, kMostDaemons))
       ->capture_default_str();
   command->add_option("--ps", options->ps, "parameter servers to start or to wait for")
+      ->check(WholeNumber(0, kMostDaemons))
       ->capture_default_str();
   command
       ->add_option("--set", options->overrides,
@@ -109,16 +126,21 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   make_data->add_option("kind", options.data_kind, "what to make")
       ->required()
       ->check(CLI::IsMember({"criteo"}));
-  make_data->add_option("--rows", options.rows, "how many")->required()->check(CLI::PositiveNumber);
+  make_data->add_option("--rows", options.rows, "how many")->required()->check(WholeNumber(1, kMostRows));
   make_data->add_option("--seed", options.seed, "of the rows and of the truth behind them")
+      ->check(WholeNumber(0, ~uint64_t{0}))
       ->capture_default_str();
-  make_data->add_option("--start", options.start, "index of the first row")->capture_default_str();
+  make_data->add_option("--start", options.start, "index of the first row")
+      ->check(WholeNumber(0, kMostStart))
+      ->capture_default_str();
   make_data
       ->add_option("--test_rows,--test-rows", options.test_rows,
                    "rows of test.tsv.gz, which no training row equals")
+      ->check(WholeNumber(0, kMostRows))
       ->capture_default_str();
-  make_data->add_option("--files", options.files,
-                        "that the rows are split into (default: one for each 50,000)");
+  make_data
+      ->add_option("--files", options.files, "that the rows are split into (default: one for each 50,000)")
+      ->check(WholeNumber(1, kMostFiles));
   make_data->add_option("--out", options.out, "the folder")->required()->type_name("DIR");
 
   CLI::App* status = app.add_subcommand("status", "shows a running coordinator's cluster");
