@@ -12,7 +12,7 @@
 #include "common/graph/dataset_schema.h"
 #include "coordinator/cli/make_data_rows.h"
 #include "worker/data/dataset_reader.h"
-#include "worker/data/record_parser.h"
+#include "common/records/record_parser.h"
 
 namespace mu {
 namespace {

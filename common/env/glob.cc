@@ -3,6 +3,7 @@
 #include <glob.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,9 @@ absl::StatusOr<std::vector<std::string>> ExpandGlob(const std::string& pattern) 
     return std::vector<std::string>{pattern};
   }
   glob_t matches = {};
-  const int result = glob(pattern.c_str(), GLOB_NOSORT | GLOB_ERR, nullptr, &matches);
+  // A folder that is not there holds no file that matches; one that may not be listed is an error.
+  const auto gives_up = [](const char*, int error) { return error == ENOENT || error == ENOTDIR ? 0 : 1; };
+  const int result = glob(pattern.c_str(), GLOB_NOSORT, gives_up, &matches);
   std::vector<std::string> files;
   size_t directories = 0;
   for (size_t i = 0; result == 0 && i < matches.gl_pathc; ++i) {
@@ -40,6 +43,13 @@ absl::StatusOr<std::vector<std::string>> ExpandGlob(const std::string& pattern) 
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+bool IsPattern(absl::string_view name) { return name.find_first_of("*?[") != absl::string_view::npos; }
+
+absl::StatusOr<std::vector<std::string>> ExpandFiles(const std::string& pattern) {
+  if (!IsPattern(pattern)) return std::vector<std::string>{pattern};
+  return ExpandGlob(pattern);
 }
 
 absl::StatusOr<std::vector<std::string>> ExpandGlobs(absl::Span<const std::string> patterns) {

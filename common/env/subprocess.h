@@ -67,6 +67,9 @@ class Subprocess {
   const std::unique_ptr<State> state_;
 };
 
+// Where this process's program lies; "." if that cannot be told.
+std::string FolderOfThisProgram();
+
 // In the child.
 
 // Writes `line` to the ready pipe and closes it. Does nothing for a negative fd.

@@ -3,12 +3,20 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <thread>
 
+#include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/env/unique_fd.h"
 
 namespace mu {
+
+std::string FolderOfThisProgram() {
+  char path[PATH_MAX];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  return length > 0 ? DirectoryOf(absl::string_view(path, static_cast<size_t>(length))) : ".";
+}
 
 absl::Status AnnounceReady(int ready_fd, const std::string& line) {
   if (ready_fd < 0) return absl::OkStatus();

@@ -1,9 +1,7 @@
 #include <cstdio>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_table.h"
 #include "coordinator/cli/commands.h"
@@ -29,31 +27,19 @@ CheckpointRow Look(const std::string& path) {
   return row;
 }
 
-// DIR may be a checkpoint, a folder of checkpoints, or a run's directory. Oldest first.
-absl::StatusOr<std::vector<CheckpointRow>> Find(const std::string& directory) {
-  if (!DirectoryExists(directory)) return absl::NotFoundError(absl::StrCat("there is no directory ", directory));
-  if (FileExists(JoinPath(directory, kManifestName))) return std::vector<CheckpointRow>{Look(directory)};
-  std::vector<CheckpointRow> rows;
-  for (const std::string& parent : {JoinPath(directory, "checkpoints"), directory}) {
-    if (!DirectoryExists(parent)) continue;
-    MU_ASSIGN_OR_RETURN(const auto paths, ListCheckpoints(parent));
-    for (const std::string& path : paths) rows.push_back(Look(path));
-    if (!rows.empty()) return rows;
-  }
-  return absl::NotFoundError(absl::StrCat("there is no complete checkpoint in ", directory,
-                                          "; name a run's directory, its `checkpoints`, or one of those"));
-}
-
 }  // namespace
 
 int RunCheckpointsCommand(const CliOptions& options) {
-  auto rows = Find(options.checkpoint_directory);
-  if (!rows.ok()) {
-    absl::FPrintF(stderr, "%s\n", std::string(rows.status().message()));
+  const auto paths = CheckpointsAt(options.checkpoint_directory);
+  if (!paths.ok()) {
+    absl::FPrintF(stderr, "%s; name a run's directory, its folder of checkpoints, or one of those\n",
+                  std::string(paths.status().message()));
     return kExitBadJob;
   }
+  std::vector<CheckpointRow> rows;
+  for (const std::string& path : *paths) rows.push_back(Look(path));
   if (options.checkpoints_action == "show") {
-    const CheckpointRow& newest = rows->back();
+    const CheckpointRow& newest = rows.back();
     if (!newest.problem.empty()) {
       absl::FPrintF(stderr, "%s\n", newest.problem);
       return kExitBadJob;
@@ -62,14 +48,14 @@ int RunCheckpointsCommand(const CliOptions& options) {
     return kExitDone;
   }
   bool good = true;
-  for (CheckpointRow& row : *rows) {
+  for (CheckpointRow& row : rows) {
     if (options.checkpoints_action == "verify" && row.problem.empty()) {
       const absl::Status verified = VerifyCheckpoint(row.path, row.manifest);
       row.problem = verified.ok() ? "" : std::string(verified.message());
     }
     good = good && row.problem.empty();
   }
-  absl::PrintF("%s", CheckpointTable(*rows));
+  absl::PrintF("%s", CheckpointTable(rows));
   if (options.checkpoints_action != "verify") return kExitDone;
   absl::PrintF("%s", good ? "every file has the size and the CRC32C that its manifest says\n"
                           : "a damaged checkpoint is not restored; Muster takes the newest good one\n");

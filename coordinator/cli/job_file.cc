@@ -14,21 +14,36 @@ namespace {
 
 constexpr uint64_t kMaxJobFileBytes = 1 << 20;
 
+// So that what a user's model says of one of its keys has its place.
+void NotePlaces(const ConfigNode& node, const std::string& key, KeyPlaces* places) {
+  for (const ConfigEntry& entry : node.entries) {
+    const std::string below = absl::StrCat(key, ".", entry.key);
+    places->Set(below, entry.value.kind == ConfigNode::kScalar ? entry.value.place : entry.key_place);
+    NotePlaces(entry.value, below, places);
+  }
+  for (size_t i = 0; i < node.items.size(); ++i) {
+    const std::string below = absl::StrCat(key, "[", i, "]");
+    places->Set(below, node.items[i].place);
+    NotePlaces(node.items[i], below, places);
+  }
+}
+
 // A user's model is a key under `model`, its map kept as JSON for the user's own code.
-MessageHook UserModels(const std::vector<std::string>& models, ProblemList* problems) {
+MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places, ProblemList* problems) {
   MessageHook hook;
   hook.message = pb::ModelProto::descriptor()->full_name();
   hook.hidden = {"custom"};
   for (const std::string& model : models) {
     if (pb::ModelProto::descriptor()->FindFieldByName(model) == nullptr) hook.keys.push_back(model);
   }
-  hook.read = [problems](const std::string& key, const ConfigNode& value,
+  hook.read = [places, problems](const std::string& key, const ConfigNode& value,
                          google::protobuf::Message* message) {
     pb::CustomModelProto* custom = static_cast<pb::ModelProto*>(message)->mutable_custom();
     custom->set_name(key);
     custom->set_json("{}");
     if (value.kind == ConfigNode::kMap) {
       custom->set_json(ConfigToJson(value));
+      NotePlaces(value, absl::StrCat("model.", key), places);
     } else if (value.kind == ConfigNode::kList || value.kind == ConfigNode::kScalar) {
       problems->Add(value.place,
                     absl::StrCat("`model.", key, "` must be a map of keys, not ", value.Describe()),
@@ -38,17 +53,18 @@ MessageHook UserModels(const std::vector<std::string>& models, ProblemList* prob
   return hook;
 }
 
-void AddJobProblems(const std::vector<JobProblem>& found, const KeyPlaces& places,
-                    ProblemList* problems) {
+void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places, ProblemList* problems) {
   for (const JobProblem& problem : found) {
-    if (places.IsBad(problem.key)) continue;
-    const bool missing = problem.required && !places.Has(problem.key);
-    problems->Add(places.Find(problem.key),
+    if (places->IsBad(problem.key)) continue;
+    const bool missing = problem.required && !places->Has(problem.key);
+    problems->Add(places->Find(problem.key),
                   missing
                       ? absl::StrCat("the key `", problem.key, "` is missing: it ", problem.message)
                       : absl::StrCat("`", problem.key, "` ", problem.message),
                   problem.remedy);
   }
+  // After all have been told: one key may have several.
+  for (const JobProblem& problem : found) places->MarkBad(problem.key);
 }
 
 }  // namespace
@@ -63,17 +79,20 @@ JobFile ParseJob(const std::string& text, const std::string& source, const std::
   for (const std::string& assignment : options.overrides)
     ApplyOverride(assignment, &root, problems);
   ExpandEnvironment(options.environment, &root, problems);
-  MessageReader(UserModels(options.models, problems), &file.places, problems)
+  MessageReader(UserModels(options.models, &file.places, problems), &file.places, problems)
       .Read(root, "", &file.job);
-  AddJobProblems(ValidateJob(file.job, options.use), file.places, problems);
+  AddJobProblems(ValidateJob(file.job, options.use), &file.places, problems);
   FillJobDefaults(&file.job);
 
   const auto used = SourcesFor(options.use, file.job.data());
   pb::JobDataProto* data = file.job.mutable_data();
   const auto resolve = [&](const std::string& key, pb::SourceProto* from) {
-    const bool must_exist =
+    const bool is_used =
         std::any_of(used.begin(), used.end(), [&](const auto& each) { return each.first == key; });
-    ResolveFiles(key, directory, must_exist, file.places, from, problems);
+    const FilesAre where = !is_used                  ? FilesAre::kNotRead
+                           : options.files_elsewhere ? FilesAre::kElsewhere
+                                                     : FilesAre::kHere;
+    ResolveFiles(key, directory, where, file.places, from, problems);
   };
   if (data->has_train()) resolve("data.train", data->mutable_train());
   if (data->has_eval()) resolve("data.eval", data->mutable_eval());

@@ -16,6 +16,7 @@ struct JobFileOptions {
   JobUse use = JobUse::kTrain;
   std::vector<std::string> overrides;  // of --set
   std::vector<std::string> models;     // names of users' models
+  bool files_elsewhere = false;        // on the machines of a cluster, perhaps not on this one
   Environment environment = ProcessEnvironment();
 };
 

@@ -10,12 +10,15 @@
 
 namespace mu {
 
-// Makes the paths of `source` (at `key`) absolute, below `directory` where they are relative, and
-// replaces patterns
-// (* ? [ ]) by what they match, sorted, no file twice. With `must_exist`, files that are missing or
-// cannot be read and patterns without a match are problems; without it patterns that match nothing
-// stay.
-void ResolveFiles(const std::string& key, const std::string& directory, bool must_exist,
-                  const KeyPlaces& places, muster::SourceProto* source, ProblemList* problems);
+enum class FilesAre {
+  kHere,       // missing and unreadable ones are problems and are left out
+  kElsewhere,  // the nodes of a cluster have them: only a pattern must match something here
+  kNotRead,    // by this command: patterns that match nothing stay
+};
+
+// Makes the paths of `source` (at `key`) absolute, below `directory` where they are relative, and replaces patterns
+// (* ? [ ]) by what they match, sorted, no file twice.
+void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where, const KeyPlaces& places,
+                  muster::SourceProto* source, ProblemList* problems);
 
 }  // namespace mu

@@ -2,18 +2,23 @@
 
 #include <unistd.h>
 
-#include <algorithm>
+#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/env/subprocess.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/launch/chaos_plan.h"
 
@@ -21,12 +26,6 @@ namespace mu {
 namespace {
 
 constexpr char kRuns[] = "runs";
-
-std::string FolderOfThisProgram() {
-  char path[4096];
-  const ssize_t length = ::readlink("/proc/self/exe", path, sizeof(path));
-  return length > 0 ? DirectoryOf(absl::string_view(path, static_cast<size_t>(length))) : ".";
-}
 
 // ./runs/NAME-TIME; several that begin in one second differ by their process.
 std::string NewRunDirectory(const std::string& name) {
@@ -59,13 +58,16 @@ void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto&
   absl::StatusOr<std::string> found = named          ? FindCheckpoint(cli.checkpoint)
                                       : in_directory ? FindCheckpoint(options->job_dir)
                                                      : NewestCheckpointOfJob(kRuns, job.name());
-  if (found.ok()) {
-    options->checkpoint = Absolute(*found);
-  } else {
+  if (!found.ok()) {
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
                   named ? "name a checkpoint, or the folder of a run that has one"
                         : "train first, or name a checkpoint");
+    return;
   }
+  options->checkpoint = Absolute(*found);
+  const auto manifest = ReadManifest(options->checkpoint);
+  problems->Add(Place{"--checkpoint"},
+                manifest.ok() ? CheckSizes(options->checkpoint, *manifest) : manifest.status());
 }
 
 void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* problems) {
@@ -79,34 +81,29 @@ void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* proble
   }
 }
 
-// A model can be checked only once its keys are right, and only against data that this run reads.
-// What was found out about the machine is known already.
-void CheckModel(const std::string& path, const JobFile& file, JobUse use,
-                const ModelRegistry& models, const RunOptions& options,
-                const std::vector<std::string>& known, ProblemList* problems) {
-  muster::JobProto relevant = file.job;
-  if (use == JobUse::kEval || use == JobUse::kPredict) relevant.mutable_data()->clear_train();
-  if (use == JobUse::kPredict && relevant.data().has_predict())
-    relevant.mutable_data()->clear_eval();
-  for (const std::string& problem : CheckJob(relevant, models, options)) {
-    if (std::find(known.begin(), known.end(), problem) != known.end()) continue;
-    // Most begin with the key that they are about.
-    const std::string key = problem.substr(0, problem.find_first_of(": "));
-    problems->Add(file.places.Has(key) ? file.places.Find(key) : Place{path}, problem);
+// Looks at the data and the model, each once its keys are right, and at no data that this run does not read.
+void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use, const ModelRegistry& models,
+                       const RunOptions& options, ProblemList* problems) {
+  muster::JobProto sound = file.job;
+  if (file.places.IsBad("model")) sound.clear_model();
+  std::set<std::string> used;
+  for (const auto& [key, source] : SourcesFor(use, file.job.data())) {
+    if (!file.places.IsBad(key)) used.insert(key);
+  }
+  pb::JobDataProto* data = sound.mutable_data();
+  if (used.count("data.train") == 0) data->clear_train();
+  if (used.count("data.eval") == 0) data->clear_eval();
+  if (used.count("data.predict") == 0) data->clear_predict();
+  for (const std::string& problem : CheckJob(sound, models, options)) {
+    // Each begins with the key that it is about; what a model says of itself may name one of its own.
+    absl::string_view text = problem;
+    if (absl::StartsWith(text, "model: model.")) absl::ConsumePrefix(&text, "model: ");
+    const std::string key(text.substr(0, text.find_first_of(": ")));
+    problems->Add(file.places.Has(key) ? file.places.Find(key) : Place{path}, std::string(text));
   }
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
-  if (FileExists(JoinPath(path, kManifestName))) return path;
-  for (const std::string& folder : {path, JoinPath(path, "checkpoints")}) {
-    if (!DirectoryExists(folder)) continue;
-    if (absl::StatusOr<std::string> newest = NewestCheckpoint(folder); newest.ok()) return newest;
-  }
-  return absl::NotFoundError(
-      absl::StrCat(path, FileExists(path) ? " holds no complete checkpoint" : " does not exist"));
-}
 
 absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
                                                   const std::string& name) {
@@ -132,11 +129,15 @@ absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
 RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                   ProblemList* problems) {
   RunSetup setup;
-  const JobFile file = LoadJobFile(
-      cli.job_file, {.use = use, .overrides = cli.overrides, .models = models.Names()}, problems);
-  setup.job = file.job;
   RunOptions& options = setup.options;
   options.local = cli.local || cli.listen.empty();
+  const JobFile file = LoadJobFile(cli.job_file,
+                                   {.use = use,
+                                    .overrides = cli.overrides,
+                                    .models = models.Names(),
+                                    .files_elsewhere = !options.local},
+                                   problems);
+  setup.job = file.job;
   options.workers = cli.workers;
   options.ps = cli.ps;
   options.listen = cli.listen;
@@ -148,6 +149,13 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   options.trace_file = cli.trace;
+  for (const auto& [flag, path] : {std::pair("--job_dir", options.job_dir), std::pair("--checkpoint", cli.checkpoint),
+                                   std::pair("--binary_dir", options.binary_dir)}) {
+    // What daemons are told travels as protobuf's text, which takes nothing else.
+    if (const std::string valid = ValidUtf8(path); valid != path) {
+      problems->Add(Place{flag}, absl::StrCat(valid, " is not UTF-8"), "rename the folder, or name another");
+    }
+  }
   SettleChaos(cli, &options, problems);
   const bool new_directory = !FileExists(options.job_dir);
   SettleCheckpoint(cli, use, setup.job, &options, problems);
@@ -165,10 +173,8 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
       problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)), "make it, or name another file");
     }
   }
-  const bool sound = problems->empty();
-  const std::vector<std::string> machine = CheckEnvironment(options);
-  for (const std::string& problem : machine) problems->Add(Place{"command line"}, problem);
-  if (sound) CheckModel(cli.job_file, file, use, models, options, machine, problems);
+  for (const std::string& problem : CheckEnvironment(options)) problems->Add(Place{"command line"}, problem);
+  CheckDataAndModel(cli.job_file, file, use, models, options, problems);
   // To find out whether the directory can be made, it was made.
   if (new_directory && (use == JobUse::kCheck || !problems->empty())) {
     ::rmdir(options.job_dir.c_str());

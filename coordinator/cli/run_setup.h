@@ -17,15 +17,11 @@ struct RunSetup {
   RunOptions options;
 };
 
-// Reads and checks the job file, settles the run's directory and checkpoint and, if all that is
-// right, checks the job's model against its data and this machine. Starts nothing; the only thing
-// it makes is the run's directory.
+// Reads and checks the job file, settles the run's directory and checkpoint, and checks the machine,
+// the data and the model, each as far as its own keys are right. Starts nothing; the only thing it
+// makes is the run's directory.
 RunSetup SetUpRun(const CliOptions& options, JobUse use, const ModelRegistry& models,
                   ProblemList* problems);
-
-// A checkpoint from what a user may name: itself, a folder of checkpoints, or the folder of a run.
-// NOT_FOUND if none of these is there.
-absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
 
 // The newest checkpoint of the runs of job `name` below `runs`. NOT_FOUND if there is none.
 absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs, const std::string& name);

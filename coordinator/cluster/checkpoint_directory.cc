@@ -57,4 +57,20 @@ absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent) {
   return complete->back();
 }
 
+absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path) {
+  if (!FileExists(path)) return absl::NotFoundError(absl::StrCat(path, " does not exist"));
+  if (FileExists(JoinPath(path, kManifestName))) return std::vector<std::string>{path};
+  for (const std::string& parent : {JoinPath(path, "checkpoints"), path}) {
+    if (!DirectoryExists(parent)) continue;
+    MU_ASSIGN_OR_RETURN(std::vector<std::string> complete, ListCheckpoints(parent));
+    if (!complete.empty()) return complete;
+  }
+  return absl::NotFoundError(absl::StrCat(path, " holds no complete checkpoint"));
+}
+
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path) {
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> found, CheckpointsAt(path));
+  return found.back();
+}
+
 }  // namespace mu

@@ -17,4 +17,10 @@ absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent);
 // Complete ones, oldest first.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent);
 
+// What a user means by a path, oldest first: a checkpoint itself, or all complete ones of a run's directory or of its
+// folder of checkpoints. NOT_FOUND if none of these is there; never an empty list.
+absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path);
+// The newest of those.
+absl::StatusOr<std::string> FindCheckpoint(const std::string& path);
+
 }  // namespace mu

@@ -34,14 +34,26 @@ absl::StatusOr<uint32_t> CrcOf(const std::string& path) {
 
 }  // namespace
 
-absl::Status VerifyCheckpoint(const std::string& directory, const pb::CheckpointProto& manifest) {
+absl::Status CheckSizes(const std::string& directory, const pb::CheckpointProto& manifest) {
   for (const pb::CheckpointFileProto& file : manifest.files()) {
     const std::string path = JoinPath(directory, file.name());
-    MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
-    if (size != file.bytes()) {
-      return absl::DataLossError(
-          absl::StrCat(path, " has ", size, " bytes, its manifest says ", file.bytes(), "; use another checkpoint"));
+    const absl::StatusOr<uint64_t> size = FileSize(path);
+    if (absl::IsNotFound(size.status())) {
+      return absl::NotFoundError(absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
     }
+    MU_RETURN_IF_ERROR(size.status());
+    if (*size != file.bytes()) {
+      return absl::DataLossError(
+          absl::StrCat(path, " has ", *size, " bytes, its manifest says ", file.bytes(), "; use another checkpoint"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VerifyCheckpoint(const std::string& directory, const pb::CheckpointProto& manifest) {
+  MU_RETURN_IF_ERROR(CheckSizes(directory, manifest));
+  for (const pb::CheckpointFileProto& file : manifest.files()) {
+    const std::string path = JoinPath(directory, file.name());
     MU_ASSIGN_OR_RETURN(const uint32_t crc, CrcOf(path));
     if (crc != file.crc32c()) {
       return absl::DataLossError(absl::StrFormat("%s is damaged: its CRC32C is %08x, its manifest says %08x; use "

@@ -33,7 +33,7 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   const std::string context = absl::StrCat("dataset '", dataset.name(), "'");
   std::vector<std::string> files;
   for (const auto& pattern : dataset.files()) {
-    auto matches = ExpandGlob(pattern);
+    auto matches = ExpandFiles(pattern);
     if (!matches.ok()) return Annotate(matches.status(), context);
     files.insert(files.end(), matches->begin(), matches->end());
   }

@@ -1,5 +1,6 @@
 #include "coordinator/frontend/matrix_factorization.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +76,13 @@ std::vector<pb::ColumnSchema> MatrixFactorization::Columns() const {
   return {MakeColumn(config_.user_column(), kInt64, {kUnknownDim}),
           MakeColumn(config_.item_column(), kInt64, {kUnknownDim}),
           MakeColumn(config_.rating_column(), kFloat32, {kUnknownDim})};
+}
+
+std::map<std::string, int64_t> MatrixFactorization::IdBounds() const {
+  if (config_.user_column() == config_.item_column()) {
+    return {{config_.user_column(), std::min(config_.users(), config_.items())}};
+  }
+  return {{config_.user_column(), config_.users()}, {config_.item_column(), config_.items()}};
 }
 
 }  // namespace mu

@@ -2,7 +2,10 @@
 // Recommender Systems" (2009).
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,6 +27,7 @@ class MatrixFactorization : public Model {
   ModelOutput Build(FunctionBuilder& builder, const BatchRef& batch) override;
   Task task() const override { return Task::kRegression; }
   std::vector<pb::ColumnSchema> Columns() const override;
+  std::map<std::string, int64_t> IdBounds() const override;
 
  private:
   explicit MatrixFactorization(const pb::MatrixFactorizationProto& config) : config_(config) {}

@@ -1,11 +1,10 @@
 #include <unistd.h>
 
-#include <climits>
-
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/client/daemon.h"
 #include "common/env/file.h"
+#include "common/env/subprocess.h"
 #include "common/obs/log.h"
 #include "coordinator/launch/chaos.h"
 #include "coordinator/launch/cluster_options.h"
@@ -14,14 +13,6 @@
 
 namespace mu {
 namespace {
-
-std::string FolderOfThisProgram() {
-  char path[PATH_MAX];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
-  if (length <= 0) return ".";
-  const std::string program(path, static_cast<size_t>(length));
-  return program.substr(0, program.rfind('/'));
-}
 
 // What a local coordinator owns beside itself. The chaos ends first: it looks at the processes.
 struct LocalEnvironment {

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/daemon.h"
 #include "common/env/file.h"
-#include "common/env/glob.h"
 #include "common/rpc/transport.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/passes/trace.h"
+#include "coordinator/training/check_files.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/train_job.h"
 
@@ -48,24 +48,17 @@ class PaperFactory : public VariableFactory {
   uint32_t next_table_ = 0;
 };
 
-void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, std::vector<std::string>* problems) {
+void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, const RunOptions& options,
+               std::vector<std::string>* problems) {
   const auto source = DatasetOf(job, purpose);
   if (!source.ok()) {
     problems->emplace_back(source.status().message());
     return;
   }
   pb::DatasetProto dataset = *source;
-  for (const std::string& pattern : source->files()) {
-    const auto files = ExpandGlob(pattern);
-    if (!files.ok()) {
-      problems->push_back(absl::StrCat(dataset.name(), ".files: ", std::string(files.status().message())));
-      continue;
-    }
-    for (const std::string& file : *files) {
-      if (access(file.c_str(), R_OK) != 0) {
-        problems->push_back(absl::StrCat(dataset.name(), ".files: ", file, " cannot be read; look at its permissions"));
-      }
-    }
+  if (model != nullptr) BoundIds(*model, &dataset);
+  for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local)) {
+    problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
   if (model == nullptr) return;
   if (const absl::Status columns = CheckColumns(*model, dataset, purpose != DataPurpose::kPredict); !columns.ok()) {
@@ -73,10 +66,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, s
     return;
   }
   dataset.set_id(1);
-  const bool train = purpose == DataPurpose::kTrain;
-  const auto function = Trace(train ? "train_step" : "eval_step", [&](FunctionBuilder& f) {
+  const auto function = Trace("step", [&](FunctionBuilder& f) {
     const ModelOutput output = model->Build(f, f.NextBatch(Dataset(dataset)));
-    if (train) f.Minimize(output.loss);
+    if (purpose == DataPurpose::kTrain) f.Minimize(output.loss);
+    if (purpose == DataPurpose::kPredict) return f.Return("prediction", output.prediction);
     f.Return("loss", output.loss);
   });
   if (!function.ok()) {
@@ -117,7 +110,9 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
     }
   }
   if (!options.listen.empty()) {
-    if (!IsLoopback(options.listen) && !options.insecure) {
+    if (const absl::Status address = CheckAddress("--listen", options.listen); !address.ok()) {
+      problems.emplace_back(address.message());
+    } else if (!IsLoopback(options.listen) && !options.insecure) {
       problems.push_back(absl::StrCat("--listen: ", options.listen,
                                       " is not loopback and calls are not encrypted yet; say --insecure if the network "
                                       "is trusted"));
@@ -132,7 +127,9 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
                                   const RunOptions& options) {
   std::vector<std::string> problems;
   std::unique_ptr<Model> model;
-  if (auto created = models.Create(job.model()); created.ok()) {
+  if (ModelName(job.model()).empty()) {
+    // Only the data is looked at.
+  } else if (auto created = models.Create(job.model()); created.ok()) {
     model = *std::move(created);
     PaperFactory factory;
     if (const absl::Status status = model->Create(factory); !status.ok()) {
@@ -142,9 +139,9 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
   } else {
     problems.push_back(absl::StrCat("model: ", std::string(created.status().message())));
   }
-  if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), &problems);
-  if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), &problems);
-  for (std::string& problem : CheckEnvironment(options)) problems.push_back(std::move(problem));
+  if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), options, &problems);
+  if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
+  if (job.data().has_predict()) CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
   return problems;
 }
 

@@ -88,4 +88,14 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
   return dataset;
 }
 
+void BoundIds(const Model& model, pb::DatasetProto* dataset) {
+  if (!dataset->has_csv()) return;
+  const std::map<std::string, int64_t> bounds = model.IdBounds();
+  for (pb::CsvColumnProto& column : *dataset->mutable_csv()->mutable_columns()) {
+    const auto bound = bounds.find(column.name());
+    if (column.kind() != pb::CsvColumnProto::ID || bound == bounds.end()) continue;
+    if (column.buckets() == 0 || column.buckets() > bound->second) column.set_buckets(bound->second);
+  }
+}
+
 }  // namespace mu

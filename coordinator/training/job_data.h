@@ -5,6 +5,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/status.h"
+#include "coordinator/frontend/model.h"
 #include "proto/dataset.pb.h"
 #include "proto/job.pb.h"
 
@@ -14,5 +15,8 @@ enum class DataPurpose { kTrain, kEval, kPredict };
 
 // The dataset of a purpose; its files may still be patterns. NOT_FOUND if the job has none (the message says which key).
 absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose purpose);
+
+// Gives the columns of ids that the model bounds that bound, where they have none or a larger one.
+void BoundIds(const Model& model, pb::DatasetProto* dataset);
 
 }  // namespace mu

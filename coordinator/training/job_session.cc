@@ -93,9 +93,14 @@ absl::Status JobSession::Start() {
   return model_->Create(*coordinator_);
 }
 
+absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
+  MU_ASSIGN_OR_RETURN(pb::DatasetProto dataset, DatasetOf(job_, purpose));
+  BoundIds(*model_, &dataset);
+  return coordinator_->CreateDataset(std::move(dataset));
+}
+
 absl::Status JobSession::Train(RunReport* report) {
-  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kTrain));
-  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
   uint32_t warmup_steps = 0;
   if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
     MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
@@ -195,8 +200,7 @@ absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool 
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {
-  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kEval));
-  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
   progress_->Begin("evaluating", 0);
@@ -221,8 +225,7 @@ absl::Status JobSession::Evaluate(RunReport* report) {
 }
 
 absl::Status JobSession::Predict(RunReport* report) {
-  MU_ASSIGN_OR_RETURN(const pb::DatasetProto source, DatasetOf(job_, DataPurpose::kPredict));
-  MU_ASSIGN_OR_RETURN(const Dataset dataset, coordinator_->CreateDataset(source));
+  MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
   progress_->Begin("predicting", 0);
@@ -263,20 +266,18 @@ absl::Status JobSession::Save(RunReport* report) {
 }
 
 absl::Status JobSession::Restore(const std::string& checkpoint) {
-  std::string directory = checkpoint;
-  if (directory.empty()) {
-    MU_ASSIGN_OR_RETURN(directory, NewestCheckpoint(options_.job_dir + "/checkpoints"));
-  } else {
-    // A job's directory or its `checkpoints` folder will do as well: the newest of it.
-    for (const char* below : {"/checkpoints", ""}) {
-      if (const auto newest = NewestCheckpoint(directory + below); newest.ok()) {
-        directory = *newest;
-        break;
-      }
-    }
+  MU_ASSIGN_OR_RETURN(const std::string directory, FindCheckpoint(checkpoint.empty() ? options_.job_dir : checkpoint));
+  const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
+  if (absl::IsDataLoss(manifest.status())) {
+    // Where servers were lost it is the machines' error, but here somebody chose this checkpoint.
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_USER);
+    return WithDetail(
+        absl::DataLossError(absl::StrCat(manifest.status().message(), "; use another checkpoint than ", directory)),
+        detail);
   }
-  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, coordinator_->Restore(directory));
-  MU_LOG(INFO, "restored {} ({} steps)", directory, manifest.steps());
+  MU_RETURN_IF_ERROR(manifest.status());
+  MU_LOG(INFO, "restored {} ({} steps)", directory, manifest->steps());
   return absl::OkStatus();
 }
 

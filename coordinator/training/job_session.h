@@ -46,6 +46,7 @@ class JobSession {
 
  private:
   void Announce(const std::string& text);
+  absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
 
   const muster::JobProto& job_;

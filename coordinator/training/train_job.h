@@ -102,12 +102,12 @@ RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, cons
 RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
                      absl::Status* error);
 
-// What can be found out without training: files, first records, model, graph and shapes, job_dir, daemons' binaries,
-// the listen address. Each problem is a sentence of its own.
+// What can be found out about a job without starting anything: its files by their headers and first records, and, if a
+// model is set, the model, its graph and shapes on each of the job's sources. Each problem is "KEY: a sentence".
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
                                   const RunOptions& options);
 
-// The part of it that needs no job: job_dir, number and programs of the daemons, listen address.
+// What needs no job: job_dir, number and programs of the daemons, listen address.
 std::vector<std::string> CheckEnvironment(const RunOptions& options);
 
 }  // namespace mu

@@ -146,7 +146,8 @@ absl::StatusOr<DatasetReader::IndexedFile> DatasetReader::Index(uint32_t file) {
     MU_ASSIGN_OR_RETURN(FileIndex index, BuildIndex(path));
     absl::StatusOr<std::unique_ptr<RecordParser>> parser = MakeRecordParser(dataset_, index.header);
     if (!parser.ok()) {
-      return absl::Status(parser.status().code(), absl::StrCat(path, ":", parser.status().message()));
+      return absl::Status(parser.status().code(),
+                          ValidUtf8(absl::StrCat(path, ":", index.header_line, ": ", parser.status().message())));
     }
     entry.parser = *std::move(parser);
     entry.index = std::make_shared<const FileIndex>(std::move(index));

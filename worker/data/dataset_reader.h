@@ -17,8 +17,8 @@
 #include "worker/data/file_cache.h"
 #include "worker/data/file_index.h"
 #include "worker/data/lease_data.h"
-#include "worker/data/record_parser.h"
-#include "worker/data/record_selection.h"
+#include "common/records/record_parser.h"
+#include "common/records/record_selection.h"
 
 namespace mu {
 

@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status.h"
 
 namespace mu {
-namespace {
-constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
-}  // namespace
 
 FileIndex::Range FileIndex::Locate(uint64_t first, uint64_t count) const {
   MU_CHECK(count > 0 && first + count <= records);
@@ -57,6 +53,7 @@ absl::Status FileIndexer::Scan(bool last) {
     if (!header_seen_) {
       header_seen_ = true;
       index_.header = std::string(found.text);
+      index_.header_line = found.line;
       continue;
     }
     if (index_.records % spacing_ == 0) {
@@ -70,9 +67,7 @@ absl::Status FileIndexer::Scan(bool last) {
   pending_offset_ += static_cast<uint64_t>(p - begin);
   pending_.erase(0, static_cast<size_t>(p - begin));
   if (result == FindResult::kMore && pending_.size() > kMaxLine) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(index_.path, ":", pending_line_, ": the line has more than ", kMaxLine,
-                     " bytes, so this is no text file of records; check the path and the format"));
+    return LineTooLong(index_.path, pending_line_);
   }
   return absl::OkStatus();
 }
@@ -80,10 +75,7 @@ absl::Status FileIndexer::Scan(bool last) {
 absl::StatusOr<FileIndex> FileIndexer::Finish() {
   SkipByteOrderMark();
   MU_RETURN_IF_ERROR(Scan(/*last=*/true));
-  if (!header_seen_) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        index_.path, ":1: the file is empty, but its first line should name the columns (header: true)"));
-  }
+  if (!header_seen_) return HeaderMissing(index_.path);
   return std::move(index_);
 }
 

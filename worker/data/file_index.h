@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/env/file.h"
-#include "worker/data/record_scanner.h"
+#include "common/records/record_scanner.h"
 
 namespace mu {
 
@@ -42,6 +42,7 @@ struct FileIndex {
   uint32_t spacing = 1;
   std::vector<Mark> marks;  // of records 0, spacing, 2*spacing, ...
   std::string header;       // the text of the header record, if the syntax has one
+  uint64_t header_line = 1;
 
   // The records must exist.
   Range Locate(uint64_t first, uint64_t count) const;

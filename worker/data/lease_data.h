@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/tensor/tensor.h"
-#include "worker/data/column_set.h"
+#include "common/records/column_set.h"
 
 namespace mu {
 

@@ -48,6 +48,14 @@ TEST_F(GlobTest, KeepsTheOrderOfPatternsAndEachFileOnce) {
   EXPECT_THAT(files, ElementsAre(Path("b-9"), Path("b-10"), Path("a")));
 }
 
+TEST_F(GlobTest, ANameThatIsNoPatternMayBeOfAnotherMachine) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto there, ExpandFiles("/another/machine/file"));
+  EXPECT_THAT(there, ElementsAre("/another/machine/file"));
+  MU_ASSERT_OK_AND_ASSIGN(const auto here, ExpandFiles(Path("b-*")));
+  EXPECT_THAT(here, ElementsAre(Path("b-10"), Path("b-9")));
+  EXPECT_THAT(ExpandFiles("/another/machine/*"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("/another/machine/*")));
+}
+
 TEST_F(GlobTest, NamesThePatternThatMatchesNothing) {
   EXPECT_THAT(ExpandGlob(Path("z*")), StatusIs(absl::StatusCode::kNotFound, HasSubstr(Path("z*"))));
   EXPECT_THAT(ExpandGlob(Path("missing")), StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));

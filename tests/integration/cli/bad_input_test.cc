@@ -10,7 +10,16 @@ namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
-using BadInputTest = testing::CliTest;
+
+class BadInputTest : public testing::CliTest {
+ protected:
+  // Good ones of the small job.
+  static std::string Rows(int count) {
+    std::string rows;
+    for (int i = 0; i < count; ++i) absl::StrAppend(&rows, i % 10, ",", i % 20, ",3\n");
+    return rows;
+  }
+};
 
 TEST_F(BadInputTest, AllProblemsOfAJobFileAtOnce) {
   const std::string job =
@@ -56,16 +65,79 @@ TEST_F(BadInputTest, CommandLine) {
   EXPECT_THAT(Output(), HasSubstr("--checkpoint: " + Path("none") + " does not exist"));
 }
 
+TEST_F(BadInputTest, NumbersAndAddressesOfTheCommandLine) {
+  for (const char* rows : {"abc", "-1", "0", "1.5", "99999999999999999999", "4000000000000000000", ""}) {
+    EXPECT_EQ(Run({"make-data", "criteo", absl::StrCat("--rows=", rows), "--out=" + Path("made")}), 2) << rows;
+    EXPECT_THAT(Output(), HasSubstr("--rows")) << rows;
+    if (*rows != 0) {
+      EXPECT_THAT(Output(), HasSubstr(absl::StrCat("`", rows, "` is no whole number from 1 to 100000000000")));
+    }
+  }
+  EXPECT_FALSE(FileExists(Path("made")));
+  EXPECT_EQ(Run({"make-data", "criteo", "--rows=10", "--files=11", "--out=" + Path("made")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("11 files for 10 rows"));
+  EXPECT_EQ(Run({"train", Job(), "--workers=two"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--workers: `two` is no whole number"));
+  for (const char* address : {"nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":7000"}) {
+    EXPECT_EQ(Run({"check", Job(), absl::StrCat("--listen=", address)}), 2) << address;
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat("command line: --listen=", address,
+                                                 " is no address; write HOST:PORT, for example 127.0.0.1:7000")));
+  }
+}
+
+// Names are bytes to the system, but text in messages and reports.
+TEST_F(BadInputTest, NamesThatAreNoText) {
+  WriteText("caf\xE9.csv", "user,item,rating\n1,2,3\n");
+  EXPECT_EQ(Run({"train", Job({{"[data.csv]", "[\"caf*.csv\"]"}}), "--report=" + Path("report.json")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:5:13: the name of the file " + Path("caf?.csv") + " is not UTF-8; rename it"));
+  EXPECT_EQ(Report(Path("report.json"))["status"], "failed");
+  EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("run-\xFF"), "--report=" + Path("report.json")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--job_dir: " + Path("run-?") + " is not UTF-8"));
+  EXPECT_THAT(Report(Path("report.json"))["error"].get<std::string>(), HasSubstr("is not UTF-8"));
+}
+
+TEST_F(BadInputTest, DamagedCheckpoint) {
+  const std::string job = Job({{"model:",
+                                "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: "
+                                "item, kind: id}, {name: rating, kind: number}]}\nmodel:"}});
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--ps=1", "--workers=1"}), 0) << Output();
+  const std::string checkpoint = Report(Path("run/report.json"))["checkpoint"];
+  const std::string shard = checkpoint + "/ps-0.safetensors", manifest = checkpoint + "/manifest.json";
+  const std::string good_shard = ReadFile(shard).value(), good_manifest = ReadFile(manifest).value();
+  const auto expect_refused = [&](const std::string& says) {
+    for (const char* command : {"eval", "predict", "train"}) {
+      EXPECT_EQ(Run({command, job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("again"), "--ps=1", "--workers=1"}), 2)
+          << Output();
+      EXPECT_THAT(Output(), HasSubstr(says)) << command;
+      EXPECT_THAT(Output(), HasSubstr("use another checkpoint")) << command;
+    }
+  };
+  MU_ASSERT_OK(WriteFileAtomic(shard, good_shard.substr(0, good_shard.size() / 2)));
+  expect_refused("--checkpoint: " + shard + " has ");
+  MU_ASSERT_OK(RemoveFile(shard));
+  expect_refused("--checkpoint: " + shard + " is missing");
+  std::string flipped = good_shard;
+  flipped[flipped.size() / 2] ^= 1;
+  MU_ASSERT_OK(WriteFileAtomic(shard, flipped));
+  expect_refused(shard);
+  MU_ASSERT_OK(WriteFileAtomic(shard, good_shard));
+  MU_ASSERT_OK(WriteFileAtomic(manifest, good_manifest.substr(0, good_manifest.size() / 2)));
+  expect_refused("--checkpoint: " + manifest + " is damaged");
+  MU_ASSERT_OK(WriteFileAtomic(manifest, good_manifest));
+  EXPECT_EQ(Run({"eval", job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("good")}), 0) << Output();
+}
+
 TEST_F(BadInputTest, JobDirectoryThatCannotBeMade) {
   EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("data.csv/run")}), 2);
   EXPECT_THAT(Output(), HasSubstr("job_dir"));
 }
 
 TEST_F(BadInputTest, BadDataLine) {
-  WriteText("bad.csv", "user,item,rating\n1,2,3\n1,two,3\n1,2,3\n");
+  WriteText("bad.csv", "user,item,rating\n" + Rows(200) + "1,two,3\n" + Rows(1));
   const std::string job = Job({{"data.csv", "bad.csv"}});
+  EXPECT_EQ(Run({"check", job}), 0) << "it is too far behind for a look at the beginning";
   EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("fail")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("bad.csv:3: column item: \"two\" is not an integer"));
+  EXPECT_THAT(Output(), HasSubstr("bad.csv:202: column item: \"two\" is not an integer"));
   EXPECT_THAT(Output(), HasSubstr("on_bad_record: skip"));
   ExpectNoDaemonLeft(Path("fail"), 4);
 
@@ -74,8 +146,64 @@ TEST_F(BadInputTest, BadDataLine) {
       0);
   const auto report = Report(Path("skip/report.json"));
   EXPECT_EQ(report["bad_records"]["count"], 1);
-  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("bad.csv:3"));
-  EXPECT_EQ(report["samples"], 2);
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("bad.csv:202"));
+  EXPECT_EQ(report["samples"], 201);
+}
+
+// `check`, and `train` before it starts anything, read the beginning of every file.
+TEST_F(BadInputTest, EachFileThatIsNotWhatTheJobSays) {
+  WriteText("columns.csv", "user,itm,rate\n1,2,3\n");
+  WriteText("packed.csv.gz", "user,item,rating\n1,2,3\n");
+  WriteText("empty.csv", "");
+  WriteText("bad.csv", "user,item,rating\n1,two,3\n");
+  WriteText("far.csv", "user,item,rating\n1,2,3\n11,2,3\n");
+  const std::string job = Job({{"[data.csv]", "[far.csv, columns.csv, packed.csv.gz, empty.csv, data.csv, bad.csv]"},
+                               {"batch_size: 32", "batch_size: 0"}});
+  EXPECT_EQ(Run({"check", job, "--ps=0"}), 2);
+  const std::string checked = Output();
+  EXPECT_THAT(checked, HasSubstr("8 problems; nothing was started:\n"));
+  const std::string where = job + ":5:5: data.train.files: ";
+  EXPECT_THAT(checked, HasSubstr(where + Path("columns.csv:1: the header has no column \"item\"; did you mean \"itm\"?")));
+  EXPECT_THAT(checked, HasSubstr(where + Path("columns.csv:1: the header has no column \"rating\"; it names user, itm")));
+  EXPECT_THAT(checked, HasSubstr(where + Path("packed.csv.gz does not begin as a compressed file does")));
+  EXPECT_THAT(checked, HasSubstr(where + Path("empty.csv:1: the file is empty")));
+  EXPECT_THAT(checked, HasSubstr(where + Path("bad.csv:2: column item: \"two\" is not an integer; mend the file")));
+  EXPECT_THAT(checked, HasSubstr(where + Path("far.csv:3: column user: \"11\" is not below 10")));
+  EXPECT_THAT(checked, HasSubstr("`training.batch_size` must be"));
+  EXPECT_THAT(checked, HasSubstr("command line: a cluster needs"));
+
+  EXPECT_EQ(Run({"train", job, "--ps=0", "--job_dir=" + Path("run")}), 2);
+  EXPECT_EQ(Output(), checked);
+  EXPECT_FALSE(FileExists(Path("run")));
+}
+
+TEST_F(BadInputTest, AClickLogOfTooFewFields) {
+  WriteText("few.tsv", "1\t2\t3\n");
+  WriteText("job.yaml",
+            "name: clicks\n"
+            "data:\n"
+            "  train: {format: criteo_tsv, files: [few.tsv]}\n"
+            "  eval: {format: criteo_tsv, files: [data.csv]}\n"
+            "model: {dlrm: {embedding_dim: 4, hash_buckets: 10, bottom_mlp: [4], top_mlp: [1]}}\n"
+            "optimizer: {sgd: {learning_rate: 0.1}}\n");
+  EXPECT_EQ(Run({"check", Path("job.yaml")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:3:31: data.train.files: " +
+                                  Path("few.tsv:1: column integer 3: is not there; the line has 3 of 40")));
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:4:30: data.eval.files: " + Path("data.csv:1: column label:")));
+}
+
+// The workers of a cluster may have files that the coordinator's machine has not.
+TEST_F(BadInputTest, FilesOfACluster) {
+  const std::string job = Job({{"data.csv", "/only/the/nodes/have.csv"}});
+  EXPECT_EQ(Run({"check", job}), 2);
+  EXPECT_THAT(Output(), HasSubstr("there is no file /only/the/nodes/have.csv"));
+  EXPECT_EQ(Run({"check", job, "--listen=127.0.0.1:0"}), 0) << Output();
+  EXPECT_EQ(Run({"check", Job({{"data.csv", "/only/the/nodes/have-*.csv"}}), "--listen=127.0.0.1:0"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:5:13: no file matches /only/the/nodes/have-*.csv; patterns are expanded here"));
+  // What is to be seen is looked at all the same.
+  WriteText("bad.csv", "user,item,rating\n1,two,3\n");
+  EXPECT_EQ(Run({"check", Job({{"data.csv", "bad.csv"}}), "--listen=127.0.0.1:0"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("bad.csv:2: column item"));
 }
 
 TEST_F(BadInputTest, BadRecordsOfEvaluationCountAndMayBeNoText) {
@@ -90,20 +218,20 @@ TEST_F(BadInputTest, BadRecordsOfEvaluationCountAndMayBeNoText) {
   EXPECT_EQ(report["eval"]["examples"], 2);
 }
 
-TEST_F(BadInputTest, MissingColumn) {
-  EXPECT_EQ(Run({"train", Job({{"name: rating, kind", "name: rating, field: ratin, kind"}}),
-                 "--job_dir=" + Path("run")}),
-            2);
-  EXPECT_THAT(Output(), HasSubstr("did you mean \"rating\"?"));
-  ExpectNoDaemonLeft(Path("run"), 4);
-}
-
+// The job bounds its ids by the model's numbers of users and items.
 TEST_F(BadInputTest, IdsOutOfRange) {
-  WriteText("far.csv", "user,item,rating\n1,2,3\n11,2,3\n");
-  EXPECT_EQ(Run({"train", Job({{"data.csv", "far.csv"}}), "--job_dir=" + Path("run")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("id 11 is outside of table"));
-  EXPECT_THAT(Output(), HasSubstr("0 to 9"));
-  ExpectNoDaemonLeft(Path("run"), 4);
+  WriteText("far.csv", "user,item,rating\n" + Rows(200) + "11,2,3\n" + Rows(100) + "1,20,3\n");
+  const std::string job = Job({{"data.csv", "far.csv"}});
+  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("fail")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("far.csv:202: column user: \"11\" is not below 10, the bound of its ids"));
+  EXPECT_THAT(Output(), HasSubstr("mend the file, or leave such records out with on_bad_record: skip"));
+  ExpectNoDaemonLeft(Path("fail"), 4);
+
+  EXPECT_EQ(Run({"train", job, "--set=data.train.on_bad_record=skip", "--job_dir=" + Path("skip")}), 0);
+  const auto report = Report(Path("skip/report.json"));
+  EXPECT_EQ(report["bad_records"]["count"], 2);
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("far.csv:202: column user: \"11\""));
+  EXPECT_EQ(report["samples"], 300);
 }
 
 TEST_F(BadInputTest, LossThatIsNotANumberNamesStepAndOp) {

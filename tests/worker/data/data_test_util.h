@@ -11,7 +11,7 @@
 #include "common/env/compression.h"
 #include "common/env/file.h"
 #include "tests/testing/matchers.h"
-#include "worker/data/bucket_hash.h"
+#include "common/records/bucket_hash.h"
 #include "worker/data/dataset_reader.h"
 
 namespace mu {

@@ -1,9 +1,7 @@
 #include <cmath>
-#include <cstdlib>
 
 #include "tests/worker/data/data_test_util.h"
-#include "worker/data/bucket_hash.h"
-#include "worker/data/parse_number.h"
+#include "common/records/bucket_hash.h"
 
 namespace mu {
 namespace {
@@ -12,62 +10,6 @@ using ::mu::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-TEST(FastModuloTest, IsExact) {
-  SplitMix random(1);
-  for (uint64_t divisor : {1ull, 2ull, 3ull, 7ull, 100'000ull, (1ull << 32) - 1, 1ull << 32, (1ull << 63) + 1, ~0ull}) {
-    const FastModulo modulo(divisor);
-    for (int i = 0; i < 1000; ++i) {
-      const uint64_t x = random.Next() >> random.Below(64);
-      ASSERT_EQ(modulo(x), x % divisor) << x << " % " << divisor;
-    }
-    for (uint64_t x : {uint64_t{0}, divisor - 1, divisor, divisor + 1, ~uint64_t{0}}) {
-      ASSERT_EQ(modulo(x), x % divisor) << x << " % " << divisor;
-    }
-  }
-}
-
-TEST(BucketHashTest, IsWhatItsCommentSaysAndStays) {
-  const BucketHash hash(5, 1000);
-  EXPECT_EQ(hash.OfValue(77), static_cast<int64_t>(HashCombine(5, 77) % 1000));
-  EXPECT_EQ(hash.OfText("ab"), hash.OfValue(HashString("ab")));
-  // Saved models know their rows by these numbers.
-  EXPECT_EQ(BucketHash(0, 1'000'000'007).OfValue(0x68fd1e64), 36227666);
-  EXPECT_EQ(BucketHash(25, 1'000'000'007).OfMissing(), 10473173);
-  EXPECT_EQ(BucketHash(HashString("x"), 1'000'000'007).OfText("Private"), 51634040);
-}
-
-TEST(ParseNumberTest, IsTheNearestFloat) {
-  SplitMix random(2);
-  for (int i = 0; i < 20'000; ++i) {
-    std::string text;
-    if (random.Below(4) == 0) text += random.Below(2) == 0 ? "-" : "+";
-    for (uint64_t n = random.Below(7); n > 0; --n) text += static_cast<char>('0' + random.Below(10));
-    if (random.Below(2) == 0) {
-      text += '.';
-      for (uint64_t n = random.Below(9); n > 0; --n) text += static_cast<char>('0' + random.Below(10));
-    }
-    if (random.Below(5) == 0) absl::StrAppend(&text, "e", static_cast<int64_t>(random.Below(60)) - 30);
-    char* end = nullptr;
-    const float expected = std::strtof(text.c_str(), &end);
-    float value = -1;
-    const bool good = end != text.c_str() && *end == 0;
-    ASSERT_EQ(ParseNumber(text, &value), good) << text;
-    if (good) {
-      ASSERT_EQ(value, expected) << text;
-    }
-  }
-}
-
-TEST(ParseNumberTest, RefusesEverythingElse) {
-  float value;
-  for (const char* text : {"", "-", "+", ".", "x", "1x", "1 ", " 1", "nan", "inf", "-inf", "0x10", "1e", "--1", "+-1",
-                           "1e99", "1,5", "1.2.3"}) {
-    EXPECT_FALSE(ParseNumber(text, &value)) << text;
-  }
-  EXPECT_TRUE(ParseNumber("1e-60", &value));
-  EXPECT_EQ(value, 0.0f);
-}
 
 class CriteoTest : public DataTest {
  protected:

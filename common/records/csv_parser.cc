@@ -1,4 +1,4 @@
-#include "worker/data/csv_parser.h"
+#include "common/records/csv_parser.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,11 +6,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status.h"
 #include "common/graph/nearest_name.h"
-#include "worker/data/parse_number.h"
+#include "common/records/parse_number.h"
 
 namespace mu {
 namespace {
@@ -47,17 +48,32 @@ std::vector<std::string> HeaderNames(const RecordSyntax& syntax, absl::string_vi
   return names;
 }
 
-absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, const std::vector<std::string>& names) {
-  if (column.index() >= 0) return static_cast<size_t>(column.index());
+// What to do about a name that the header lacks.
+std::string HeaderRemedy(const std::string& wanted, const std::vector<std::string>& names) {
+  constexpr size_t kShown = 12;
+  const std::string nearest = DidYouMean(wanted, names);
+  if (!nearest.empty()) return nearest;
+  const std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
+  return absl::StrCat("; it names ", absl::StrJoin(shown, ", "), names.size() > kShown ? ", ..." : "");
+}
+
+// The field that a column is read from. INVALID_ARGUMENT: the header does not tell.
+absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header, const std::vector<std::string>& names) {
+  if (column.index() >= 0) {
+    const auto index = static_cast<size_t>(column.index());
+    if (!header || index < names.size()) return index;
+    return absl::InvalidArgumentError(absl::StrCat("column ", column.name(), " has index ", index,
+                                                   ", but the header names ", names.size(), " columns"));
+  }
   const std::string& wanted = column.field().empty() ? column.name() : column.field();
   const auto found = std::find(names.begin(), names.end(), wanted);
   if (found == names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("1: the header has no column \"", wanted, "\"",
-                                                   DidYouMean(wanted, names)));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header has no column \"", wanted, "\"", HeaderRemedy(wanted, names)));
   }
   if (std::find(found + 1, names.end(), wanted) != names.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("1: the header has several columns \"", wanted,
-                                                   "\"; name the column by its index"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header has several columns \"", wanted, "\"; name the column by its index"));
   }
   return static_cast<size_t>(found - names.begin());
 }
@@ -83,6 +99,16 @@ CsvParser::CsvParser(const pb::CsvProto& csv)
   }
 }
 
+std::vector<std::string> CsvHeaderProblems(const pb::CsvProto& csv, absl::string_view header) {
+  std::vector<std::string> problems;
+  const std::vector<std::string> names = HeaderNames(CsvSyntax(csv), header);
+  for (const pb::CsvColumnProto& column : csv.columns()) {
+    const absl::Status status = FieldOf(column, csv.header(), names).status();
+    if (!status.ok()) problems.emplace_back(status.message());
+  }
+  return problems;
+}
+
 absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvProto& csv, absl::string_view header) {
   std::unique_ptr<CsvParser> parser(new CsvParser(csv));
   std::vector<std::string> names;
@@ -91,11 +117,7 @@ absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvPro
     parser->header_fields_ = names.size();
   }
   for (int i = 0; i < csv.columns_size(); ++i) {
-    MU_ASSIGN_OR_RETURN(const size_t field, FieldOf(csv.columns(i), names));
-    if (csv.header() && field >= names.size()) {
-      return absl::InvalidArgumentError(absl::StrCat("1: column ", csv.columns(i).name(), " has index ", field,
-                                                     ", but the header names ", names.size(), " columns"));
-    }
+    MU_ASSIGN_OR_RETURN(const size_t field, FieldOf(csv.columns(i), csv.header(), names));
     if (field >= parser->by_field_.size()) parser->by_field_.resize(field + 1);
     parser->by_field_[field].push_back(i);
   }
@@ -179,7 +201,9 @@ bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns,
       if (!absl::SimpleAtoi(text, &id)) return Wrong(proto.name(), text, "is not an integer", error);
       if (id < 0) return Wrong(proto.name(), text, "is negative, but ids begin at 0", error);
       if (proto.buckets() > 0 && id >= proto.buckets()) {
-        return Wrong(proto.name(), text, absl::StrCat("is not below ", proto.buckets(), ", the bound of its ids"),
+        return Wrong(proto.name(), text,
+                     absl::StrCat("is not below ", proto.buckets(),
+                                  ", the bound of its ids (the column's `buckets`, or the rows of the model's table)"),
                      error);
       }
   }

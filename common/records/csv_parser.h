@@ -6,14 +6,16 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "worker/data/bucket_hash.h"
-#include "worker/data/record_parser.h"
+#include "common/records/bucket_hash.h"
+#include "common/records/record_parser.h"
 
 namespace mu {
 
 // INVALID_ARGUMENT: what in the proto makes no sense.
 absl::Status CheckCsv(const muster::CsvProto& csv);
 RecordSyntax CsvSyntax(const muster::CsvProto& csv);
+// A sentence for each column that a file with this header does not have.
+std::vector<std::string> CsvHeaderProblems(const muster::CsvProto& csv, absl::string_view header);
 
 // A missing field (empty, or a mark) is: NUMBER its missing_value; HASH a value of its own; LABEL 0; a list empty; an ID
 // without a list has nothing to stand for it and is bad, as is every missing field that is required.

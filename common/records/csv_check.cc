@@ -2,7 +2,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
-#include "worker/data/csv_parser.h"
+#include "common/records/csv_parser.h"
 
 namespace mu {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/data/parse_number.h"
+#include "common/records/parse_number.h"
 
 #include <charconv>
 #include <cmath>

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "worker/data/bucket_hash.h"
-#include "worker/data/record_parser.h"
+#include "common/records/bucket_hash.h"
+#include "common/records/record_parser.h"
 
 namespace mu {
 

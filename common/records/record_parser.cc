@@ -1,8 +1,8 @@
-#include "worker/data/record_parser.h"
+#include "common/records/record_parser.h"
 
 #include "absl/strings/str_cat.h"
-#include "worker/data/criteo_parser.h"
-#include "worker/data/csv_parser.h"
+#include "common/records/criteo_parser.h"
+#include "common/records/csv_parser.h"
 
 namespace mu {
 
@@ -23,6 +23,11 @@ absl::Status CheckFormat(const pb::DatasetProto& dataset) {
 
 RecordSyntax SyntaxOf(const pb::DatasetProto& dataset) {
   return dataset.has_csv() ? CsvSyntax(dataset.csv()) : RecordSyntax();
+}
+
+std::vector<std::string> HeaderProblems(const pb::DatasetProto& dataset, absl::string_view header) {
+  if (!dataset.has_csv() || !dataset.csv().header()) return {};
+  return CsvHeaderProblems(dataset.csv(), header);
 }
 
 absl::StatusOr<std::unique_ptr<RecordParser>> MakeRecordParser(const pb::DatasetProto& dataset,

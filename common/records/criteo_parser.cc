@@ -1,4 +1,4 @@
-#include "worker/data/criteo_parser.h"
+#include "common/records/criteo_parser.h"
 
 #include <immintrin.h>
 

@@ -1,4 +1,4 @@
-#include "worker/data/column_set.h"
+#include "common/records/column_set.h"
 
 #include <cstring>
 #include <string>

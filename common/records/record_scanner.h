@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace mu {
+
+// Some programs begin their text files with it.
+inline constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 
 // A line is a record, except that a quoted field may hold line ends.
 struct RecordSyntax {
@@ -33,6 +37,10 @@ enum class FindResult {
   kMore,  // bytes are missing; what lies before found->next (blank lines) need not be seen again
   kEnd,   // only blank lines are left, and nothing follows
 };
+
+// "PATH:LINE: ..." for a line that is longer than kMaxLine, and for a file that lacks its header.
+absl::Status LineTooLong(absl::string_view path, uint64_t line);
+absl::Status HeaderMissing(absl::string_view path);
 
 // Looks for the first record in [begin, end). `last` says that nothing follows `end`; `line` is begin's line number.
 FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char* end, bool last,

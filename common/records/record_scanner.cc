@@ -1,7 +1,9 @@
-#include "worker/data/record_scanner.h"
+#include "common/records/record_scanner.h"
 
 #include <algorithm>
 #include <cstring>
+
+#include "absl/strings/str_cat.h"
 
 namespace mu {
 namespace {
@@ -64,6 +66,17 @@ absl::string_view WithoutReturn(const char* begin, const char* end) {
 }
 
 }  // namespace
+
+absl::Status LineTooLong(absl::string_view path, uint64_t line) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ":", line, ": the line has more than ", kMaxLine,
+                   " bytes, so this is no text file of records; check the path and the format"));
+}
+
+absl::Status HeaderMissing(absl::string_view path) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      path, ":1: the file is empty, but its first line should name the columns (header: true)"));
+}
 
 FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char* end, bool last,
                       uint64_t line, FoundRecord* found) {

@@ -3,12 +3,13 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "proto/dataset.pb.h"
-#include "worker/data/column_set.h"
-#include "worker/data/record_scanner.h"
+#include "common/records/column_set.h"
+#include "common/records/record_scanner.h"
 
 namespace mu {
 
@@ -31,8 +32,11 @@ absl::Status CheckFormat(const muster::DatasetProto& dataset);
 // How the records of a (checked) dataset are told apart.
 RecordSyntax SyntaxOf(const muster::DatasetProto& dataset);
 
+// A sentence for each column that a file with this header (empty if the syntax has none) does not have.
+std::vector<std::string> HeaderProblems(const muster::DatasetProto& dataset, absl::string_view header);
+
 // The parser for one file, whose header (empty if the syntax has none) says where the columns are.
-// INVALID_ARGUMENT: a column is not in the header.
+// INVALID_ARGUMENT: the first of HeaderProblems().
 absl::StatusOr<std::unique_ptr<RecordParser>> MakeRecordParser(const muster::DatasetProto& dataset,
                                                                absl::string_view header);
 

@@ -1,0 +1,81 @@
+#include "worker/data/file_index.h"
+
+#include "common/base/hash.h"
+#include "tests/common/records/found_records.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::Found;
+using ::mu::testing::kCsv;
+using ::mu::testing::kLines;
+using ::mu::testing::kTrimmed;
+using ::mu::testing::Records;
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+
+// However the bytes are cut into chunks, and wherever reading begins, the same records are found.
+TEST(FileIndexTest, ChunksAndBlocksDoNotMatter) {
+  constexpr absl::string_view kPieces[] = {"a", ",", "\"", "\n", "\r\n", "\"\"", "bc", " ", "\",\"", "\n\n"};
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    SplitMix random(seed);
+    std::string text;
+    for (uint64_t i = random.Below(60); i > 0; --i) text += std::string(kPieces[random.Below(10)]);
+    const RecordSyntax syntax = seed % 2 == 0 ? kCsv : kTrimmed;
+    const std::vector<Found> expected = Records(syntax, text);
+    const uint32_t spacing = 1 + static_cast<uint32_t>(random.Below(3));
+    FileIndexer indexer("F", syntax, spacing);
+    for (size_t begin = 0; begin < text.size();) {
+      const size_t size = std::min<size_t>(text.size() - begin, 1 + random.Below(9));
+      MU_ASSERT_OK(indexer.Write(absl::string_view(text).substr(begin, size)));
+      begin += size;
+    }
+    MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, indexer.Finish());
+    ASSERT_EQ(index.records, expected.size());
+    ASSERT_EQ(index.bytes, text.size());
+    for (uint64_t first = 0; first < index.records; ++first) {
+      for (uint64_t count = 1; first + count <= index.records; ++count) {
+        const FileIndex::Range range = index.Locate(first, count);
+        const std::vector<Found> part = Records(syntax, text.substr(range.offset, range.size));
+        ASSERT_GE(part.size(), range.skip + count);
+        for (uint64_t i = 0; i < count; ++i) {
+          const Found& found = part[range.skip + i];
+          ASSERT_EQ(found.text, expected[first + i].text);
+          ASSERT_EQ(found.line + range.line - 1, expected[first + i].line);
+        }
+      }
+    }
+  }
+}
+
+TEST(FileIndexTest, SkipsAByteOrderMarkAndKeepsTheHeader) {
+  const std::string text = "\xEF\xBB\xBF" "a,b\n1,2\n3,4";
+  for (size_t step : {1, 2, 100}) {
+    FileIndexer indexer("F", {.delimiter = ',', .quote = '"', .header = true}, 1);
+    for (size_t begin = 0; begin < text.size(); begin += step) {
+      MU_ASSERT_OK(indexer.Write(absl::string_view(text).substr(begin, step)));
+    }
+    MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, indexer.Finish());
+    EXPECT_EQ(index.header, "a,b");
+    EXPECT_EQ(index.records, 2u);
+    EXPECT_EQ(index.marks[0].offset, 7u);
+    EXPECT_EQ(index.marks[0].line, 2u);
+  }
+}
+
+TEST(FileIndexTest, RefusesWhatIsNoText) {
+  FileIndexer indexer("DIR/F", kLines, 1);
+  MU_ASSERT_OK(indexer.Write("a\n"));
+  EXPECT_THAT(indexer.Write(std::string(kMaxLine + 1, 'x')),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("DIR/F:2: ")));
+}
+
+TEST(FileIndexTest, NeedsAHeader) {
+  FileIndexer indexer("F", {.header = true}, 1);
+  EXPECT_THAT(indexer.Finish().status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("F:1: ")));
+}
+
+}  // namespace
+}  // namespace mu
