@@ -91,7 +91,7 @@ class CliTest : public ::testing::Test {
 
   std::unique_ptr<Subprocess> Start(std::vector<std::string> args) {
     SubprocessOptions options;
-    options.path = std::string(MUSTER_BINARY_DIR) + "/coordinator";
+    options.path = absl::StrCat(MUSTER_BINARY_DIR, "/", program_);
     options.args = std::move(args);
     output_file_ = Path(absl::StrCat("output-", ++runs_));
     options.output_file = output_file_;
@@ -163,6 +163,8 @@ class CliTest : public ::testing::Test {
     EXPECT_THAT(text, IsOk());
     return text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
   }
+
+  std::string program_ = "coordinator";  // what Start starts
 
  private:
   std::unique_ptr<TempDirectory> directory_;

@@ -1,0 +1,75 @@
+// A user's binary with a model of its own has the whole command line: examples/own_model.cc, with real daemons.
+#include <gmock/gmock.h>
+
+#include "common/base/hash.h"
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+
+class OwnModelTest : public testing::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    program_ = "own_model";
+    // Who clicks depends on the user and a little on the price.
+    SplitMix random(7);
+    std::string rows = "user,age,price,clicked\n";
+    for (int i = 0; i < 4000; ++i) {
+      const uint64_t user = random.Below(100), price = random.Below(10);
+      const bool clicked = random.Below(100) < (user % 2 == 0 ? 80 : 15) - price;
+      absl::StrAppend(&rows, user, ",", random.Below(60), ",0.", price, ",", clicked ? 1 : 0, "\n");
+    }
+    WriteText("clicks.csv", rows);
+    text_ = absl::StrReplaceAll(ReadFile("examples/own_model.yaml").value_or(""),
+                                {{"${CLICKS:-clicks.csv}", Path("clicks.csv")}});
+    ASSERT_THAT(text_, HasSubstr(Path("clicks.csv")));
+    WriteText("own.yaml", text_);
+  }
+  // The example's job with a change; returns its path.
+  std::string With(const std::string& from, const std::string& to) {
+    EXPECT_THAT(text_, HasSubstr(from));
+    WriteText("changed.yaml", absl::StrReplaceAll(text_, {{from, to}}));
+    return Path("changed.yaml");
+  }
+  std::string text_;
+};
+
+TEST_F(OwnModelTest, TrainsAndEvaluates) {
+  EXPECT_EQ(Run({"check", Path("own.yaml")}), 0) << Output();
+  ASSERT_EQ(Run({"train", Path("own.yaml"), "--local", "--workers=2", "--ps=2", "--job_dir=" + Path("run")}), 0)
+      << Output();
+  const auto trained = Report(Path("run/report.json"));
+  EXPECT_EQ(trained["samples"], 5 * 3600);
+  EXPECT_EQ(trained["eval"]["examples"], 400);
+  EXPECT_GT(trained["eval"]["auc"].get<double>(), 0.7);
+  ExpectNoDaemonLeft(Path("run"), 4);
+
+  ASSERT_EQ(Run({"eval", Path("own.yaml"), "--local", "--workers=1", "--ps=1", "--checkpoint=" + Path("run"),
+                 "--job_dir=" + Path("eval")}),
+            0)
+      << Output();
+  const auto evaluated = Report(Path("eval/report.json"));
+  EXPECT_EQ(evaluated["eval"]["examples"], 400);
+  EXPECT_NEAR(evaluated["eval"]["auc"].get<double>(), trained["eval"]["auc"].get<double>(), 1e-9);
+}
+
+TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
+  EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: 3")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("changed.yaml:21:14: model.linear.numbers: must be a list of columns\n"));
+  EXPECT_EQ(Run({"check", With("label: clicked", "labels: clicked")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("changed.yaml:20:13: model.linear.labels: is no option of this model"));
+  EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: [age, prize]")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("there is no column \"prize\""));
+  EXPECT_EQ(Run({"check", With("linear:", "lineal:")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("did you mean `linear`?"));
+  // The model bounds its ids, so they are looked at with the data.
+  EXPECT_EQ(Run({"train", With("user: 100", "user: 50"), "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("is not below 50, the bound of its ids"));
+  EXPECT_FALSE(FileExists(Path("run")));
+}
+
+}  // namespace
+}  // namespace mu
