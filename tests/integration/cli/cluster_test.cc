@@ -1,5 +1,6 @@
 // A cluster whose daemons somebody else starts, and the examples on all that they run on.
 #include <gmock/gmock.h>
+#include <unistd.h>
 
 #include "tests/integration/cli/cli_run.h"
 
@@ -11,8 +12,11 @@ using ::testing::HasSubstr;
 class ClusterTest : public testing::CliTest {
  protected:
   std::unique_ptr<Subprocess> StartProgram(const std::string& name, std::vector<std::string> args) {
+    return StartAs(name, std::string(MUSTER_BINARY_DIR) + "/" + name, std::move(args));
+  }
+  std::unique_ptr<Subprocess> StartAs(const std::string& name, const std::string& path, std::vector<std::string> args) {
     SubprocessOptions options;
-    options.path = std::string(MUSTER_BINARY_DIR) + "/" + name;
+    options.path = path;
     options.args = std::move(args);
     options.output_file = Path(name + ".out");
     auto process = Subprocess::Start(options);
@@ -45,6 +49,34 @@ std::string ClusterTest::FreeAddress() {
   ExitOf(training.get());
   ExpectNoDaemonLeft(Path("run"), 2);
   return address;
+}
+
+TEST_F(ClusterTest, DataThatOnlyTheWorkersSee) {
+  if (::geteuid() != 0) GTEST_SKIP() << "to show a folder to one process only takes root";
+  const std::string address = FreeAddress();
+  MU_ASSERT_OK(MakeDirectories(Path("here")));
+  MU_ASSERT_OK(MakeDirectories(Path("nodes")));
+  MU_ASSERT_OK(RenameFile(Path("data.csv"), Path("nodes/data.csv")));
+  auto training = Start({"train", Job({{"data.csv", "here/data.csv"}}), "--listen=" + address, "--workers=1", "--ps=1",
+                         "--job_dir=" + Path("cluster")});
+  const auto server = StartProgram("psserver", {"--coordinator=" + address});
+  // In a mount namespace of its own, `here` is `nodes`.
+  const auto worker = StartAs("worker", "unshare",
+                              {"-m", "sh", "-c", "mount --bind \"$1\" \"$2\" && exec \"$0\" \"$3\" \"$4\"",
+                               absl::StrCat(MUSTER_BINARY_DIR, "/worker"), Path("nodes"), Path("here"),
+                               "--coordinator=" + address, "--cache_dir=" + Path("cache")});
+  EXPECT_EQ(ExitOf(training.get()), 0) << Output() << OutputOf("worker");
+  EXPECT_FALSE(FileExists(Path("here/data.csv")));
+  EXPECT_EQ(Report(Path("cluster/report.json"))["samples"], 2000);
+}
+
+TEST_F(ClusterTest, AFileThatNoMachineHas) {
+  const std::string address = FreeAddress();
+  auto training = Start({"train", Job({{"data.csv", "nowhere.csv"}}), "--listen=" + address, "--workers=1", "--ps=1",
+                         "--job_dir=" + Path("cluster")});
+  const auto daemons = StartDaemons(address, 1, 1);
+  EXPECT_EQ(ExitOf(training.get()), 2) << Output();
+  EXPECT_THAT(Output(), HasSubstr(Path("nowhere.csv")));
 }
 
 TEST_F(ClusterTest, TrainsOnDaemonsThatRegister) {
