@@ -5,13 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <numeric>
 #include <vector>
 
 #include "common/base/hash.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/safetensors.h"
 #include "tests/psserver/cluster.h"
+#include "tests/psserver/state.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -19,11 +19,10 @@ namespace {
 
 using ::mu::testing::HasCode;
 using ::mu::testing::PsCluster;
+using ::mu::testing::StateOf;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
 using Files = std::vector<pb::CheckpointFileProto>;
-
-constexpr const char* kVariables[] = {"weights", "bias", "steps", "seen", "average", "dense/kernel"};
 
 // One step that touches everything; `ids` below 500. A further step depends on the slots, so it shows them.
 void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids) {
@@ -45,24 +44,6 @@ void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids
       {3, VariableWrite::kAssignAdd, seen},          {4, VariableWrite::kAssignAdd, average.data()}};
   const RowsWrite rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
   MU_ASSERT_OK(session.Push(writes, rows));
-}
-
-std::string StateOf(PsCluster* cluster) {
-  std::string state;
-  for (const char* name : kVariables) {
-    auto value = cluster->admin().ReadVariable(cluster->context(), name);
-    EXPECT_THAT(value, testing::IsOk());
-    if (value.ok()) state.append(static_cast<const char*>(value->raw()), value->bytes());
-  }
-  std::vector<int64_t> ids(500);
-  std::iota(ids.begin(), ids.end(), 0);
-  std::vector<float> items(500 * 16), users(500 * 4);
-  const RowsRead rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
-  PsSession session = cluster->Session(0, /*read_only=*/true);
-  EXPECT_THAT(session.Pull({}, rows), testing::IsOk());
-  state.append(reinterpret_cast<const char*>(items.data()), items.size() * 4);
-  state.append(reinterpret_cast<const char*>(users.data()), users.size() * 4);
-  return state;
 }
 
 uint64_t RowsOf(PsCluster* cluster) {

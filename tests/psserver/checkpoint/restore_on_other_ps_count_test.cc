@@ -2,18 +2,19 @@
 // again, each partition takes those that its own file does not contain, and the state is the undisturbed one, bit for bit.
 #include <gtest/gtest.h>
 
-#include <numeric>
 #include <vector>
 
 #include "common/base/hash.h"
 #include "common/env/file.h"
 #include "tests/psserver/cluster.h"
+#include "tests/psserver/state.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
 
 using ::mu::testing::PsCluster;
+using ::mu::testing::StateOf;
 using Files = std::vector<pb::CheckpointFileProto>;
 
 constexpr uint32_t kSteps = 8;
@@ -44,24 +45,6 @@ absl::Status PushStep(PsCluster* cluster, uint64_t function, uint32_t step) {
   PsSession session = cluster->Session(function);
   session.BeginStep(step);
   return session.Push(writes, rows);
-}
-
-std::string StateOf(PsCluster* cluster) {
-  std::string state;
-  for (const char* name : {"weights", "bias", "steps", "seen", "dense/kernel"}) {
-    auto value = cluster->admin().ReadVariable(cluster->context(), name);
-    EXPECT_THAT(value, testing::IsOk());
-    if (value.ok()) state.append(static_cast<const char*>(value->raw()), value->bytes());
-  }
-  std::vector<int64_t> ids(500);
-  std::iota(ids.begin(), ids.end(), 0);
-  std::vector<float> items(500 * 16), users(500 * 4);
-  const RowsRead rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
-  PsSession session = cluster->Session(0, /*read_only=*/true);
-  EXPECT_THAT(session.Pull({}, rows), testing::IsOk());
-  state.append(reinterpret_cast<const char*>(items.data()), items.size() * 4);
-  state.append(reinterpret_cast<const char*>(users.data()), users.size() * 4);
-  return state;
 }
 
 class RestoreOnOtherPsCountTest : public ::testing::TestWithParam<std::pair<uint32_t, uint32_t>> {
