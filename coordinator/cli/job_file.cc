@@ -1,10 +1,12 @@
 #include "coordinator/cli/job_file.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 #include "common/env/file.h"
 #include "coordinator/cli/config_override.h"
 #include "coordinator/cli/job_paths.h"
@@ -67,17 +69,35 @@ void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places, Pro
   for (const JobProblem& problem : found) places->MarkBad(problem.key);
 }
 
+// What daemons are told travels as protobuf's text, which takes nothing else. The first byte that is none is a problem.
+bool IsText(const std::string& text, const std::string& source, bool whole, ProblemList* problems) {
+  const std::string valid = ValidUtf8(text);
+  if (valid == text) return true;
+  // As far as they are equal they have the same length.
+  const size_t at = static_cast<size_t>(std::mismatch(text.begin(), text.end(), valid.begin()).first - text.begin());
+  const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
+  Place place{source};
+  if (!whole) {
+    place.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    place.column = 1 + static_cast<int>(at - line_begin);
+  }
+  problems->Add(std::move(place), "this is not UTF-8", "save the job file, or write the value, as UTF-8");
+  return false;
+}
+
 }  // namespace
 
 JobFile ParseJob(const std::string& text, const std::string& source, const std::string& directory,
                  const JobFileOptions& options, ProblemList* problems) {
   JobFile file;
   file.places = KeyPlaces(Place{source, 1, 1});
+  if (!IsText(text, source, /*whole=*/false, problems)) return file;
   const size_t before = problems->size();
   ConfigNode root = ParseConfig(text, source, /*whole=*/false, problems);
   if (root.kind == ConfigNode::kNull && problems->size() > before) return file;  // not YAML at all
-  for (const std::string& assignment : options.overrides)
-    ApplyOverride(assignment, &root, problems);
+  for (const std::string& assignment : options.overrides) {
+    if (IsText(assignment, "--set", /*whole=*/true, problems)) ApplyOverride(assignment, &root, problems);
+  }
   ExpandEnvironment(options.environment, &root, problems);
   MessageReader(UserModels(options.models, &file.places, problems), &file.places, problems)
       .Read(root, "", &file.job);

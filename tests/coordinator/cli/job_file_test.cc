@@ -143,6 +143,13 @@ TEST(JobFileTest, FilesThatCannotBeAJob) {
   EXPECT_EQ(folder.size(), 1u);
 }
 
+TEST(JobFileTest, BytesThatAreNoText) {
+  EXPECT_EQ(ProblemsOf("name: x\n# caf\xC3\xA9 and caf\xE9\n"),
+            "job.yaml:2:16: this is not UTF-8; save the job file, or write the value, as UTF-8\n");
+  EXPECT_EQ(ProblemsOf("\xFF").substr(0, 16), "job.yaml:1:1: th");
+  EXPECT_EQ(ProblemsWithSet(GoodJob(), {"name=caf\xE9"}).substr(0, 24), "--set: this is not UTF-8");
+}
+
 TEST(JobFileTest, DataOfOtherCommandsNeedNotExist) {
   const std::string text =
       With(GoodJob(), "model:", "  eval: {format: criteo_tsv, files: [nowhere.tsv]}\nmodel:");
