@@ -1,4 +1,4 @@
-// The whole command line with a model of one's own: own_model train JOB.yaml, own_model check JOB.yaml, ...
+// The whole command line with a model of one's own: own_model train|eval|predict|check JOB.yaml
 //
 // A job file names the model and its options (examples/own_model.yaml):
 //   model: {linear: {label: clicked, numbers: [age, price], ids: {user: 1000}}}
@@ -15,7 +15,8 @@ namespace {
 // Logistic regression: a weight for each number and for each id.
 class Linear : public mu::Model {
  public:
-  // `json` is the map below `linear`. An error that begins with a key of the job file is shown with that key's line.
+  // `json` is the map below `linear`. An error that begins with a key of the job file is shown with
+  // that key's line.
   static absl::StatusOr<std::unique_ptr<mu::Model>> FromJson(const std::string& json) {
     const auto options = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
     auto model = std::make_unique<Linear>();
@@ -33,7 +34,9 @@ class Linear : public mu::Model {
         }
         model->numbers_ = value;
       } else if (key == "ids") {
-        const auto is_bound = [](const auto& bound) { return bound.is_number_integer() && bound > 0; };
+        const auto is_bound = [](const auto& bound) {
+          return bound.is_number_integer() && bound > 0;
+        };
         if (!value.is_object() || !std::all_of(value.begin(), value.end(), is_bound)) {
           return wrong("must give for each column the number that its ids are below");
         }
@@ -49,18 +52,22 @@ class Linear : public mu::Model {
   }
 
   absl::Status Create(mu::VariableFactory& factory) override {
-    MU_ASSIGN_OR_RETURN(dense_, mu::Dense::Create(factory, "numbers", static_cast<int64_t>(numbers_.size()), 1));
+    MU_ASSIGN_OR_RETURN(
+        dense_, mu::Dense::Create(factory, "numbers", static_cast<int64_t>(numbers_.size()), 1));
     for (const auto& [column, rows] : ids_) {
-      MU_ASSIGN_OR_RETURN(tables_[column], factory.CreateEmbeddingTable({.name = column, .rows = rows, .dim = 1}));
+      MU_ASSIGN_OR_RETURN(tables_[column],
+                          factory.CreateEmbeddingTable({.name = column, .rows = rows, .dim = 1}));
     }
     return absl::OkStatus();
   }
 
   mu::ModelOutput Build(mu::FunctionBuilder&, const mu::BatchRef& batch) override {
     std::vector<mu::Sym> numbers;
-    for (const std::string& column : numbers_) numbers.push_back(mu::Reshape(batch[column], {-1, 1}));
+    for (const std::string& column : numbers_)
+      numbers.push_back(mu::Reshape(batch[column], {-1, 1}));
     mu::Sym logits = dense_(mu::Concat(numbers, 1));
-    for (const auto& [column, table] : tables_) logits = logits + mu::EmbeddingLookup(table, batch[column]);
+    for (const auto& [column, table] : tables_)
+      logits = logits + mu::EmbeddingLookup(table, batch[column]);
     logits = mu::Reshape(logits, {-1});
     mu::ModelOutput output;
     output.prediction = mu::Sigmoid(logits);
@@ -75,8 +82,10 @@ class Linear : public mu::Model {
 
   std::vector<mu::pb::ColumnSchema> Columns() const override {
     std::vector<mu::pb::ColumnSchema> columns;
-    for (const std::string& name : numbers_) columns.push_back(mu::MakeColumn(name, mu::kFloat32, {mu::kUnknownDim}));
-    for (const auto& [name, rows] : ids_) columns.push_back(mu::MakeColumn(name, mu::kInt64, {mu::kUnknownDim}));
+    for (const std::string& name : numbers_)
+      columns.push_back(mu::MakeColumn(name, mu::kFloat32, {mu::kUnknownDim}));
+    for (const auto& [name, rows] : ids_)
+      columns.push_back(mu::MakeColumn(name, mu::kInt64, {mu::kUnknownDim}));
     columns.push_back(mu::MakeColumn(label_, mu::kFloat32, {mu::kUnknownDim}));
     return columns;
   }

@@ -24,16 +24,19 @@ class RecordStream {
  public:
   static absl::StatusOr<RecordStream> Open(const std::string& path, const RecordSyntax& syntax) {
     MU_ASSIGN_OR_RETURN(const FileInfo info, GetFileInfo(path));
-    if (info.directory) return absl::InvalidArgumentError(absl::StrCat(path, " is a directory, not a file"));
+    if (info.directory)
+      return absl::InvalidArgumentError(absl::StrCat(path, " is a directory, not a file"));
     RecordStream stream(path, syntax);
     MU_ASSIGN_OR_RETURN(stream.bytes_, OpenUnpacked(path));
     MU_RETURN_IF_ERROR(stream.ReadMore());
-    while (!stream.ended_ && stream.text_.size() < kByteOrderMark.size()) MU_RETURN_IF_ERROR(stream.ReadMore());
+    while (!stream.ended_ && stream.text_.size() < kByteOrderMark.size())
+      MU_RETURN_IF_ERROR(stream.ReadMore());
     if (absl::StartsWith(stream.text_, kByteOrderMark)) stream.at_ = kByteOrderMark.size();
     return stream;
   }
 
-  // False at the end of the file. The record is valid until the next call; kRecordPadding bytes stand behind it.
+  // False at the end of the file. The record is valid until the next call; kRecordPadding bytes
+  // stand behind it.
   absl::StatusOr<bool> Next(absl::string_view* record, uint64_t* line) {
     while (true) {
       FoundRecord found;
@@ -56,7 +59,8 @@ class RecordStream {
   }
 
  private:
-  RecordStream(const std::string& path, const RecordSyntax& syntax) : path_(path), syntax_(syntax) {}
+  RecordStream(const std::string& path, const RecordSyntax& syntax)
+      : path_(path), syntax_(syntax) {}
 
   absl::Status ReadMore() {
     text_.erase(0, at_);
@@ -73,8 +77,8 @@ class RecordStream {
   std::string path_;
   RecordSyntax syntax_;
   std::unique_ptr<ByteStream> bytes_;
-  std::string text_;  // bytes of the file
-  size_t at_ = 0;     // in text_: where the next record is looked for
+  std::string text_;   // bytes of the file
+  size_t at_ = 0;      // in text_: where the next record is looked for
   uint64_t line_ = 1;  // at at_
   bool ended_ = false;
   std::string padded_;
@@ -87,14 +91,14 @@ struct BadRecords {
   uint64_t good = 0;
 };
 
-void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, uint64_t most, BadRecords bad,
-                      FirstRecords* result) {
+void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, uint64_t most,
+                      BadRecords bad, FirstRecords* result) {
   if (bad.count == 0) return;
   if (dataset.on_bad_record() == pb::ON_BAD_RECORD_SKIP) {
     if (bad.good > 0 || result->records < most) return;
     result->problems.push_back(
-        absl::StrCat(path, ": none of its first ", bad.count, " records is good; is this the right format? The first: ",
-                     bad.shown.front()));
+        absl::StrCat(path, ": none of its first ", bad.count,
+                     " records is good; is this the right format? The first: ", bad.shown.front()));
     return;
   }
   for (std::string& shown : bad.shown) {
@@ -102,12 +106,14 @@ void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, 
         absl::StrCat(shown, "; mend the file, or leave such records out with on_bad_record: skip"));
   }
   if (bad.count > bad.shown.size()) {
-    result->problems.push_back(absl::StrCat(path, ": ", bad.count - bad.shown.size(), " more of its first ",
-                                            result->records, " records are bad"));
+    result->problems.push_back(absl::StrCat(path, ": ", bad.count - bad.shown.size(),
+                                            " more of its first ", result->records,
+                                            " records are bad"));
   }
 }
 
-absl::Status Read(const pb::DatasetProto& dataset, const std::string& path, uint64_t most, FirstRecords* result) {
+absl::Status Read(const pb::DatasetProto& dataset, const std::string& path, uint64_t most,
+                  FirstRecords* result) {
   const RecordSyntax syntax = SyntaxOf(dataset);
   MU_ASSIGN_OR_RETURN(RecordStream stream, RecordStream::Open(path, syntax));
   absl::string_view record;
@@ -122,7 +128,8 @@ absl::Status Read(const pb::DatasetProto& dataset, const std::string& path, uint
     }
     if (!result->problems.empty()) return absl::OkStatus();
   }
-  MU_ASSIGN_OR_RETURN(const std::unique_ptr<RecordParser> parser, MakeRecordParser(dataset, header));
+  MU_ASSIGN_OR_RETURN(const std::unique_ptr<RecordParser> parser,
+                      MakeRecordParser(dataset, header));
   const RecordSelection selection(dataset.records());
   ColumnSet columns(SchemaOf(dataset), /*capacity=*/1);
   BadRecords bad;
@@ -146,7 +153,8 @@ absl::Status Read(const pb::DatasetProto& dataset, const std::string& path, uint
 
 }  // namespace
 
-FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, const std::string& path, uint64_t most) {
+FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, const std::string& path,
+                              uint64_t most) {
   FirstRecords result;
   const absl::Status status = Read(dataset, path, most, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());

@@ -20,7 +20,8 @@ constexpr uint64_t kMaxJobFileBytes = 1 << 20;
 void NotePlaces(const ConfigNode& node, const std::string& key, KeyPlaces* places) {
   for (const ConfigEntry& entry : node.entries) {
     const std::string below = absl::StrCat(key, ".", entry.key);
-    places->Set(below, entry.value.kind == ConfigNode::kScalar ? entry.value.place : entry.key_place);
+    places->Set(below,
+                entry.value.kind == ConfigNode::kScalar ? entry.value.place : entry.key_place);
     NotePlaces(entry.value, below, places);
   }
   for (size_t i = 0; i < node.items.size(); ++i) {
@@ -31,7 +32,8 @@ void NotePlaces(const ConfigNode& node, const std::string& key, KeyPlaces* place
 }
 
 // A user's model is a key under `model`, its map kept as JSON for the user's own code.
-MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places, ProblemList* problems) {
+MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places,
+                       ProblemList* problems) {
   MessageHook hook;
   hook.message = pb::ModelProto::descriptor()->full_name();
   hook.hidden = {"custom"};
@@ -39,7 +41,7 @@ MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places
     if (pb::ModelProto::descriptor()->FindFieldByName(model) == nullptr) hook.keys.push_back(model);
   }
   hook.read = [places, problems](const std::string& key, const ConfigNode& value,
-                         google::protobuf::Message* message) {
+                                 google::protobuf::Message* message) {
     pb::CustomModelProto* custom = static_cast<pb::ModelProto*>(message)->mutable_custom();
     custom->set_name(key);
     custom->set_json("{}");
@@ -55,7 +57,8 @@ MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places
   return hook;
 }
 
-void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places, ProblemList* problems) {
+void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places,
+                    ProblemList* problems) {
   for (const JobProblem& problem : found) {
     if (places->IsBad(problem.key)) continue;
     const bool missing = problem.required && !places->Has(problem.key);
@@ -69,19 +72,23 @@ void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places, Pro
   for (const JobProblem& problem : found) places->MarkBad(problem.key);
 }
 
-// What daemons are told travels as protobuf's text, which takes nothing else. The first byte that is none is a problem.
+// What daemons are told travels as protobuf's text, which takes nothing else. The first byte that
+// is none is a problem.
 bool IsText(const std::string& text, const std::string& source, bool whole, ProblemList* problems) {
   const std::string valid = ValidUtf8(text);
   if (valid == text) return true;
   // As far as they are equal they have the same length.
-  const size_t at = static_cast<size_t>(std::mismatch(text.begin(), text.end(), valid.begin()).first - text.begin());
+  const size_t at = static_cast<size_t>(
+      std::mismatch(text.begin(), text.end(), valid.begin()).first - text.begin());
   const size_t line_begin = at == 0 ? 0 : text.rfind('\n', at - 1) + 1;
   Place place{source};
   if (!whole) {
-    place.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
+    place.line = 1 + static_cast<int>(std::count(
+                         text.begin(), text.begin() + static_cast<std::ptrdiff_t>(at), '\n'));
     place.column = 1 + static_cast<int>(at - line_begin);
   }
-  problems->Add(std::move(place), "this is not UTF-8", "save the job file, or write the value, as UTF-8");
+  problems->Add(std::move(place), "this is not UTF-8",
+                "save the job file, or write the value, as UTF-8");
   return false;
 }
 
@@ -96,7 +103,8 @@ JobFile ParseJob(const std::string& text, const std::string& source, const std::
   ConfigNode root = ParseConfig(text, source, /*whole=*/false, problems);
   if (root.kind == ConfigNode::kNull && problems->size() > before) return file;  // not YAML at all
   for (const std::string& assignment : options.overrides) {
-    if (IsText(assignment, "--set", /*whole=*/true, problems)) ApplyOverride(assignment, &root, problems);
+    if (IsText(assignment, "--set", /*whole=*/true, problems))
+      ApplyOverride(assignment, &root, problems);
   }
   ExpandEnvironment(options.environment, &root, problems);
   MessageReader(UserModels(options.models, &file.places, problems), &file.places, problems)

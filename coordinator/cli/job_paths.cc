@@ -49,8 +49,8 @@ bool IsReadable(const std::string& file, const Place& place, ProblemList* proble
 
 }  // namespace
 
-void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where, const KeyPlaces& places,
-                  pb::SourceProto* source, ProblemList* problems) {
+void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where,
+                  const KeyPlaces& places, pb::SourceProto* source, ProblemList* problems) {
   const std::vector<std::string> written(source->files().begin(), source->files().end());
   std::set<std::string> seen;
   source->clear_files();
@@ -64,9 +64,9 @@ void ResolveFiles(const std::string& key, const std::string& directory, FilesAre
       paths = std::vector<std::string>{path};
     } else if (absl::IsNotFound(paths.status())) {
       problems->Add(place, absl::StrCat("no file matches ", path),
-                    where == FilesAre::kHere
-                        ? MissingRemedy(path)
-                        : "patterns are expanded here: name the files one by one if only the workers' machines have them");
+                    where == FilesAre::kHere ? MissingRemedy(path)
+                                             : "patterns are expanded here: name the files one by "
+                                               "one if only the workers' machines have them");
       continue;
     } else if (!paths.ok()) {
       problems->Add(place, paths.status());
@@ -75,7 +75,8 @@ void ResolveFiles(const std::string& key, const std::string& directory, FilesAre
     for (const std::string& file : *paths) {
       if (!seen.insert(file).second) continue;  // two patterns that overlap name it once
       if (const std::string name = ValidUtf8(file); name != file) {
-        problems->Add(place, absl::StrCat("the name of the file ", name, " is not UTF-8"), "rename it");
+        problems->Add(place, absl::StrCat("the name of the file ", name, " is not UTF-8"),
+                      "rename it");
         continue;
       }
       if (where != FilesAre::kHere || IsReadable(file, place, problems)) source->add_files(file);

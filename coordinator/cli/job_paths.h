@@ -16,9 +16,9 @@ enum class FilesAre {
   kNotRead,    // by this command: patterns that match nothing stay
 };
 
-// Makes the paths of `source` (at `key`) absolute, below `directory` where they are relative, and replaces patterns
-// (* ? [ ]) by what they match, sorted, no file twice.
-void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where, const KeyPlaces& places,
-                  muster::SourceProto* source, ProblemList* problems);
+// Makes the paths of `source` (at `key`) absolute, below `directory` where they are relative, and
+// replaces patterns (* ? [ ]) by what they match, sorted, no file twice.
+void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where,
+                  const KeyPlaces& places, muster::SourceProto* source, ProblemList* problems);
 
 }  // namespace mu

@@ -29,14 +29,15 @@ struct MakeDataResult {
   std::vector<std::string> files;  // train-00000.tsv.gz, ..., and test.tsv.gz
   uint64_t rows = 0;
   uint64_t clicks = 0;
-  // Of whoever knows each row's true probability: on the test rows if there are any, else on all. NaN if all rows have
-  // the same label.
+  // Of whoever knows each row's true probability: on the test rows if there are any, else on all.
+  // NaN if all rows have the same label.
   double oracle_auc = 0;
 };
 
-// The same options but for `threads` give the same bytes. A file appears under its name when it is complete; existing
-// ones of that name are replaced. INVALID_ARGUMENT: the options; ALREADY_EXISTS: the folder holds a train file that this
-// would not replace, so that the data would be mixed; others as common/env/file.h.
+// The same options but for `threads` give the same bytes. A file appears under its name when it is
+// complete; existing ones of that name are replaced. INVALID_ARGUMENT: the options; ALREADY_EXISTS:
+// the folder holds a train file that this would not replace, so that the data would be mixed;
+// others as common/env/file.h.
 absl::Status MakeCriteoData(const MakeDataOptions& options, MakeDataResult* result);
 
 }  // namespace mu

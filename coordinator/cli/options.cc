@@ -13,7 +13,8 @@
 namespace mu {
 namespace {
 
-constexpr uint64_t kMostDaemons = 1'000'000;  // what is too many for a machine or a cluster is told with the rest
+constexpr uint64_t kMostDaemons =
+    1'000'000;  // what is too many for a machine or a cluster is told with the rest
 
 // CLI11 says only that it could not convert a text.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
@@ -118,15 +119,18 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->type_name("FILE.csv");
 
   train
-      ->add_option("--chaos", options.chaos,
-                   "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
+      ->add_option(
+          "--chaos", options.chaos,
+          "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
       ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
 
   CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
   make_data->add_option("kind", options.data_kind, "what to make")
       ->required()
       ->check(CLI::IsMember({"criteo"}));
-  make_data->add_option("--rows", options.rows, "how many")->required()->check(WholeNumber(1, kMostRows));
+  make_data->add_option("--rows", options.rows, "how many")
+      ->required()
+      ->check(WholeNumber(1, kMostRows));
   make_data->add_option("--seed", options.seed, "of the rows and of the truth behind them")
       ->check(WholeNumber(0, ~uint64_t{0}))
       ->capture_default_str();
@@ -139,7 +143,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->check(WholeNumber(0, kMostRows))
       ->capture_default_str();
   make_data
-      ->add_option("--files", options.files, "that the rows are split into (default: one for each 50,000)")
+      ->add_option("--files", options.files,
+                   "that the rows are split into (default: one for each 50,000)")
       ->check(WholeNumber(1, kMostFiles));
   make_data->add_option("--out", options.out, "the folder")->required()->type_name("DIR");
 
@@ -174,9 +179,12 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
     return std::nullopt;
   }
   const std::pair<CLI::App*, CliOptions::Command> commands[] = {
-      {train, CliOptions::kTrain},        {eval, CliOptions::kEval},
-      {predict, CliOptions::kPredict},    {check, CliOptions::kCheck},
-      {make_data, CliOptions::kMakeData}, {status, CliOptions::kStatus},
+      {train, CliOptions::kTrain},
+      {eval, CliOptions::kEval},
+      {predict, CliOptions::kPredict},
+      {check, CliOptions::kCheck},
+      {make_data, CliOptions::kMakeData},
+      {status, CliOptions::kStatus},
       {checkpoints, CliOptions::kCheckpoints}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;

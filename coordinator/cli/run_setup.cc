@@ -40,11 +40,13 @@ std::string Absolute(const std::string& path) {
   return absolute.ok() ? *absolute : path;
 }
 
-// "NAME-20261121-093000", perhaps with "-PID": the run of a job called NAME, not of one called NAME-more.
+// "NAME-20261121-093000", perhaps with "-PID": the run of a job called NAME, not of one called
+// NAME-more.
 bool IsRunOf(absl::string_view folder, const std::string& name) {
   if (!absl::ConsumePrefix(&folder, name + "-")) return false;
   const std::vector<absl::string_view> parts = absl::StrSplit(folder, '-');
-  if (parts.size() < 2 || parts.size() > 3 || parts[0].size() != 8 || parts[1].size() != 6) return false;
+  if (parts.size() < 2 || parts.size() > 3 || parts[0].size() != 8 || parts[1].size() != 6)
+    return false;
   return absl::c_all_of(parts, [](absl::string_view part) {
     return !part.empty() && absl::c_all_of(part, [](char c) { return absl::ascii_isdigit(c); });
   });
@@ -74,16 +76,19 @@ void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* proble
   if (cli.chaos.empty()) return;
   options->chaos = cli.chaos;
   if (!options->local) {
-    problems->Add(Place{"--chaos"}, "works on the daemons of this machine only", "use it with --local");
+    problems->Add(Place{"--chaos"}, "works on the daemons of this machine only",
+                  "use it with --local");
   }
   if (const auto plan = ChaosPlan::Parse(cli.chaos); !plan.ok()) {
     problems->Add(Place{"--chaos"}, std::string(plan.status().message()), "");
   }
 }
 
-// Looks at the data and the model, each once its keys are right, and at no data that this run does not read.
-void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use, const ModelRegistry& models,
-                       const RunOptions& options, ProblemList* problems) {
+// Looks at the data and the model, each once its keys are right, and at no data that this run does
+// not read.
+void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
+                       const ModelRegistry& models, const RunOptions& options,
+                       ProblemList* problems) {
   muster::JobProto sound = file.job;
   if (file.places.IsBad("model")) sound.clear_model();
   std::set<std::string> used;
@@ -95,7 +100,8 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   if (used.count("data.eval") == 0) data->clear_eval();
   if (used.count("data.predict") == 0) data->clear_predict();
   for (const std::string& problem : CheckJob(sound, models, options)) {
-    // Each begins with the key that it is about; what a model says of itself may name one of its own.
+    // Each begins with the key that it is about; what a model says of itself may name one of its
+    // own.
     absl::string_view text = problem;
     if (absl::StartsWith(text, "model: model.")) absl::ConsumePrefix(&text, "model: ");
     const std::string key(text.substr(0, text.find_first_of(": ")));
@@ -149,11 +155,13 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   options.trace_file = cli.trace;
-  for (const auto& [flag, path] : {std::pair("--job_dir", options.job_dir), std::pair("--checkpoint", cli.checkpoint),
-                                   std::pair("--binary_dir", options.binary_dir)}) {
+  for (const auto& [flag, path] :
+       {std::pair("--job_dir", options.job_dir), std::pair("--checkpoint", cli.checkpoint),
+        std::pair("--binary_dir", options.binary_dir)}) {
     // What daemons are told travels as protobuf's text, which takes nothing else.
     if (const std::string valid = ValidUtf8(path); valid != path) {
-      problems->Add(Place{flag}, absl::StrCat(valid, " is not UTF-8"), "rename the folder, or name another");
+      problems->Add(Place{flag}, absl::StrCat(valid, " is not UTF-8"),
+                    "rename the folder, or name another");
     }
   }
   SettleChaos(cli, &options, problems);
@@ -169,11 +177,14 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
     if (path.empty()) continue;
     if (DirectoryExists(path)) {
       problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
-    } else if (path != JoinPath(options.job_dir, "predictions.csv") && !DirectoryExists(DirectoryOf(path))) {
-      problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)), "make it, or name another file");
+    } else if (path != JoinPath(options.job_dir, "predictions.csv") &&
+               !DirectoryExists(DirectoryOf(path))) {
+      problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)),
+                    "make it, or name another file");
     }
   }
-  for (const std::string& problem : CheckEnvironment(options)) problems->Add(Place{"command line"}, problem);
+  for (const std::string& problem : CheckEnvironment(options))
+    problems->Add(Place{"command line"}, problem);
   CheckDataAndModel(cli.job_file, file, use, models, options, problems);
   // To find out whether the directory can be made, it was made.
   if (new_directory && (use == JobUse::kCheck || !problems->empty())) {

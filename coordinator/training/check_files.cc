@@ -12,7 +12,8 @@
 namespace mu {
 namespace {
 
-// Files of one dataset are mostly alike: the first are read well, of the others the header and one record.
+// Files of one dataset are mostly alike: the first are read well, of the others the header and one
+// record.
 constexpr size_t kWellReadFiles = 4;
 constexpr uint64_t kWellRead = 100;
 // Past so many, one reads on only in vain: the same mistake is in every file.
@@ -22,7 +23,8 @@ constexpr size_t kMostProblems = 20;
 
 std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere) {
   std::vector<std::string> problems;
-  if (const absl::Status format = CheckFormat(dataset); !format.ok()) return {std::string(format.message())};
+  if (const absl::Status format = CheckFormat(dataset); !format.ok())
+    return {std::string(format.message())};
   std::vector<std::string> files;
   for (const std::string& pattern : dataset.files()) {
     absl::StatusOr<std::vector<std::string>> matches = ExpandFiles(pattern);
@@ -43,9 +45,11 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
     records += first.records;
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
   }
-  if (problems.size() >= kMostProblems) problems.push_back("there may be more problems, these are enough to begin with");
+  if (problems.size() >= kMostProblems)
+    problems.push_back("there may be more problems, these are enough to begin with");
   if (problems.empty() && !files.empty() && !unseen && records == 0) {
-    problems.push_back(absl::StrCat("there are no records in ", files.size() == 1 ? files.front() : "any of the files"));
+    problems.push_back(absl::StrCat("there are no records in ",
+                                    files.size() == 1 ? files.front() : "any of the files"));
   }
   return problems;
 }

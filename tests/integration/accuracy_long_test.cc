@@ -1,4 +1,5 @@
-// The synthetic click log at its larger size: by hand, a minute or two. The smaller one: auc_test.cc.
+// The synthetic click log at its larger size: by hand, a minute or two. The smaller one:
+// auc_test.cc.
 #include "tests/integration/click_log.h"
 
 namespace mu::testing {

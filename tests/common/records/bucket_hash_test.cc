@@ -7,7 +7,8 @@ namespace {
 
 TEST(FastModuloTest, IsExact) {
   SplitMix random(1);
-  for (uint64_t divisor : {1ull, 2ull, 3ull, 7ull, 100'000ull, (1ull << 32) - 1, 1ull << 32, (1ull << 63) + 1, ~0ull}) {
+  for (uint64_t divisor : {1ull, 2ull, 3ull, 7ull, 100'000ull, (1ull << 32) - 1, 1ull << 32,
+                           (1ull << 63) + 1, ~0ull}) {
     const FastModulo modulo(divisor);
     for (int i = 0; i < 1000; ++i) {
       const uint64_t x = random.Next() >> random.Below(64);

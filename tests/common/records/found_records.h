@@ -19,8 +19,12 @@ inline constexpr RecordSyntax kTrimmed = {.delimiter = ',', .quote = '"', .trim 
 struct Found {
   std::string text;
   uint64_t line;
-  friend bool operator==(const Found& a, const Found& b) { return a.text == b.text && a.line == b.line; }
-  friend std::ostream& operator<<(std::ostream& out, const Found& f) { return out << f.line << ":" << f.text; }
+  friend bool operator==(const Found& a, const Found& b) {
+    return a.text == b.text && a.line == b.line;
+  }
+  friend std::ostream& operator<<(std::ostream& out, const Found& f) {
+    return out << f.line << ":" << f.text;
+  }
 };
 
 inline std::vector<Found> Records(const RecordSyntax& syntax, const std::string& text) {
@@ -28,7 +32,8 @@ inline std::vector<Found> Records(const RecordSyntax& syntax, const std::string&
   const char* p = text.data();
   uint64_t line = 1;
   FoundRecord found;
-  while (FindRecord(syntax, p, text.data() + text.size(), true, line, &found) == FindResult::kFound) {
+  while (FindRecord(syntax, p, text.data() + text.size(), true, line, &found) ==
+         FindResult::kFound) {
     all.push_back({std::string(found.text), found.line});
     p = found.next;
     line = found.next_line;

@@ -16,12 +16,15 @@ TEST(ParseNumberTest, IsTheNearestFloat) {
   for (int i = 0; i < 20'000; ++i) {
     std::string text;
     if (random.Below(4) == 0) text += random.Below(2) == 0 ? "-" : "+";
-    for (uint64_t n = random.Below(7); n > 0; --n) text += static_cast<char>('0' + random.Below(10));
+    for (uint64_t n = random.Below(7); n > 0; --n)
+      text += static_cast<char>('0' + random.Below(10));
     if (random.Below(2) == 0) {
       text += '.';
-      for (uint64_t n = random.Below(9); n > 0; --n) text += static_cast<char>('0' + random.Below(10));
+      for (uint64_t n = random.Below(9); n > 0; --n)
+        text += static_cast<char>('0' + random.Below(10));
     }
-    if (random.Below(5) == 0) absl::StrAppend(&text, "e", static_cast<int64_t>(random.Below(60)) - 30);
+    if (random.Below(5) == 0)
+      absl::StrAppend(&text, "e", static_cast<int64_t>(random.Below(60)) - 30);
     char* end = nullptr;
     const float expected = std::strtof(text.c_str(), &end);
     float value = -1;
@@ -35,8 +38,8 @@ TEST(ParseNumberTest, IsTheNearestFloat) {
 
 TEST(ParseNumberTest, RefusesEverythingElse) {
   float value;
-  for (const char* text : {"", "-", "+", ".", "x", "1x", "1 ", " 1", "nan", "inf", "-inf", "0x10", "1e", "--1", "+-1",
-                           "1e99", "1,5", "1.2.3"}) {
+  for (const char* text : {"", "-", "+", ".", "x", "1x", "1 ", " 1", "nan", "inf", "-inf", "0x10",
+                           "1e", "--1", "+-1", "1e99", "1,5", "1.2.3"}) {
     EXPECT_FALSE(ParseNumber(text, &value)) << text;
   }
   EXPECT_TRUE(ParseNumber("1e-60", &value));

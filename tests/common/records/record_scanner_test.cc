@@ -15,7 +15,8 @@ using ::mu::testing::Records;
 using ::testing::ElementsAre;
 
 TEST(RecordScannerTest, LinesAreRecordsAndBlankOnesAreNot) {
-  EXPECT_THAT(Records(kLines, "a\tb\nc\n\n\r\nd"), ElementsAre(Found{"a\tb", 1}, Found{"c", 2}, Found{"d", 5}));
+  EXPECT_THAT(Records(kLines, "a\tb\nc\n\n\r\nd"),
+              ElementsAre(Found{"a\tb", 1}, Found{"c", 2}, Found{"d", 5}));
   EXPECT_THAT(Records(kLines, "a\r\nb\r\n"), ElementsAre(Found{"a", 1}, Found{"b", 2}));
   EXPECT_THAT(Records(kLines, ""), ElementsAre());
   EXPECT_THAT(Records(kLines, "\n\n"), ElementsAre());
@@ -23,10 +24,13 @@ TEST(RecordScannerTest, LinesAreRecordsAndBlankOnesAreNot) {
 }
 
 TEST(RecordScannerTest, QuotedFieldsHoldLineEnds) {
-  EXPECT_THAT(Records(kCsv, "1,\"a\nb\",2\n3,\"c\"\n"), ElementsAre(Found{"1,\"a\nb\",2", 1}, Found{"3,\"c\"", 3}));
-  EXPECT_THAT(Records(kCsv, "\"a\"\"\n\"\"b\"\nc"), ElementsAre(Found{"\"a\"\"\n\"\"b\"", 1}, Found{"c", 3}));
+  EXPECT_THAT(Records(kCsv, "1,\"a\nb\",2\n3,\"c\"\n"),
+              ElementsAre(Found{"1,\"a\nb\",2", 1}, Found{"3,\"c\"", 3}));
+  EXPECT_THAT(Records(kCsv, "\"a\"\"\n\"\"b\"\nc"),
+              ElementsAre(Found{"\"a\"\"\n\"\"b\"", 1}, Found{"c", 3}));
   EXPECT_THAT(Records(kCsv, "\"\r\n\"\r\nx"), ElementsAre(Found{"\"\r\n\"", 1}, Found{"x", 3}));
-  EXPECT_THAT(Records(kTrimmed, "1,  \"a\nb\"\nc"), ElementsAre(Found{"1,  \"a\nb\"", 1}, Found{"c", 3}));
+  EXPECT_THAT(Records(kTrimmed, "1,  \"a\nb\"\nc"),
+              ElementsAre(Found{"1,  \"a\nb\"", 1}, Found{"c", 3}));
 }
 
 TEST(RecordScannerTest, QuotesElsewhereAreOrdinary) {
@@ -35,7 +39,8 @@ TEST(RecordScannerTest, QuotesElsewhereAreOrdinary) {
 }
 
 TEST(RecordScannerTest, AnOpenQuoteEndsWithItsLine) {
-  EXPECT_THAT(Records(kCsv, "1,\"a\nb\nc\n"), ElementsAre(Found{"1,\"a", 1}, Found{"b", 2}, Found{"c", 3}));
+  EXPECT_THAT(Records(kCsv, "1,\"a\nb\nc\n"),
+              ElementsAre(Found{"1,\"a", 1}, Found{"b", 2}, Found{"c", 3}));
   const std::string far(kMaxQuotedRecord, '\n');
   EXPECT_EQ(Records(kCsv, "1,\"a" + far + "\"\n")[0].text, "1,\"a");
 }

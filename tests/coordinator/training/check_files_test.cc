@@ -48,7 +48,8 @@ TEST_F(CheckFilesTest, ManyProblemsEnd) {
 
 TEST_F(CheckFilesTest, OneOfManyMayBeEmptyButNotAll) {
   Add("empty", "\n\n");
-  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre("there are no records in " + dataset_.files(0)));
+  EXPECT_THAT(CheckFiles(dataset_, false),
+              ElementsAre("there are no records in " + dataset_.files(0)));
   Add("full", "1\n");
   EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
 }

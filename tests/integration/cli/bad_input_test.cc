@@ -66,11 +66,15 @@ TEST_F(BadInputTest, CommandLine) {
 }
 
 TEST_F(BadInputTest, NumbersAndAddressesOfTheCommandLine) {
-  for (const char* rows : {"abc", "-1", "0", "1.5", "99999999999999999999", "4000000000000000000", ""}) {
-    EXPECT_EQ(Run({"make-data", "criteo", absl::StrCat("--rows=", rows), "--out=" + Path("made")}), 2) << rows;
+  for (const char* rows :
+       {"abc", "-1", "0", "1.5", "99999999999999999999", "4000000000000000000", ""}) {
+    EXPECT_EQ(Run({"make-data", "criteo", absl::StrCat("--rows=", rows), "--out=" + Path("made")}),
+              2)
+        << rows;
     EXPECT_THAT(Output(), HasSubstr("--rows")) << rows;
     if (*rows != 0) {
-      EXPECT_THAT(Output(), HasSubstr(absl::StrCat("`", rows, "` is no whole number from 1 to 100000000000")));
+      EXPECT_THAT(Output(), HasSubstr(absl::StrCat("`", rows,
+                                                   "` is no whole number from 1 to 100000000000")));
     }
   }
   EXPECT_FALSE(FileExists(Path("made")));
@@ -78,35 +82,47 @@ TEST_F(BadInputTest, NumbersAndAddressesOfTheCommandLine) {
   EXPECT_THAT(Output(), HasSubstr("11 files for 10 rows"));
   EXPECT_EQ(Run({"train", Job(), "--workers=two"}), 2);
   EXPECT_THAT(Output(), HasSubstr("--workers: `two` is no whole number"));
-  for (const char* address : {"nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":7000"}) {
+  for (const char* address :
+       {"nonsense", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:70000", ":7000"}) {
     EXPECT_EQ(Run({"check", Job(), absl::StrCat("--listen=", address)}), 2) << address;
-    EXPECT_THAT(Output(), HasSubstr(absl::StrCat("command line: --listen=", address,
-                                                 " is no address; write HOST:PORT, for example 127.0.0.1:7000")));
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat(
+                              "command line: --listen=", address,
+                              " is no address; write HOST:PORT, for example 127.0.0.1:7000")));
   }
 }
 
 // Names are bytes to the system, but text in messages and reports.
 TEST_F(BadInputTest, NamesThatAreNoText) {
   WriteText("caf\xE9.csv", "user,item,rating\n1,2,3\n");
-  EXPECT_EQ(Run({"train", Job({{"[data.csv]", "[\"caf*.csv\"]"}}), "--report=" + Path("report.json")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("job.yaml:5:13: the name of the file " + Path("caf?.csv") + " is not UTF-8; rename it"));
+  EXPECT_EQ(
+      Run({"train", Job({{"[data.csv]", "[\"caf*.csv\"]"}}), "--report=" + Path("report.json")}),
+      2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:5:13: the name of the file " + Path("caf?.csv") +
+                                  " is not UTF-8; rename it"));
   EXPECT_EQ(Report(Path("report.json"))["status"], "failed");
-  EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("run-\xFF"), "--report=" + Path("report.json")}), 2);
+  EXPECT_EQ(
+      Run({"train", Job(), "--job_dir=" + Path("run-\xFF"), "--report=" + Path("report.json")}), 2);
   EXPECT_THAT(Output(), HasSubstr("--job_dir: " + Path("run-?") + " is not UTF-8"));
   EXPECT_THAT(Report(Path("report.json"))["error"].get<std::string>(), HasSubstr("is not UTF-8"));
 }
 
 TEST_F(BadInputTest, DamagedCheckpoint) {
-  const std::string job = Job({{"model:",
-                                "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: "
-                                "item, kind: id}, {name: rating, kind: number}]}\nmodel:"}});
-  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--ps=1", "--workers=1"}), 0) << Output();
+  const std::string job =
+      Job({{"model:",
+            "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: "
+            "item, kind: id}, {name: rating, kind: number}]}\nmodel:"}});
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--ps=1", "--workers=1"}), 0)
+      << Output();
   const std::string checkpoint = Report(Path("run/report.json"))["checkpoint"];
-  const std::string shard = checkpoint + "/ps-0.safetensors", manifest = checkpoint + "/manifest.json";
-  const std::string good_shard = ReadFile(shard).value(), good_manifest = ReadFile(manifest).value();
+  const std::string shard = checkpoint + "/ps-0.safetensors",
+                    manifest = checkpoint + "/manifest.json";
+  const std::string good_shard = ReadFile(shard).value(),
+                    good_manifest = ReadFile(manifest).value();
   const auto expect_refused = [&](const std::string& says) {
     for (const char* command : {"eval", "predict", "train"}) {
-      EXPECT_EQ(Run({command, job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("again"), "--ps=1", "--workers=1"}), 2)
+      EXPECT_EQ(Run({command, job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("again"),
+                     "--ps=1", "--workers=1"}),
+                2)
           << Output();
       EXPECT_THAT(Output(), HasSubstr(says)) << command;
       EXPECT_THAT(Output(), HasSubstr("use another checkpoint")) << command;
@@ -124,7 +140,8 @@ TEST_F(BadInputTest, DamagedCheckpoint) {
   MU_ASSERT_OK(WriteFileAtomic(manifest, good_manifest.substr(0, good_manifest.size() / 2)));
   expect_refused("--checkpoint: " + manifest + " is damaged");
   MU_ASSERT_OK(WriteFileAtomic(manifest, good_manifest));
-  EXPECT_EQ(Run({"eval", job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("good")}), 0) << Output();
+  EXPECT_EQ(Run({"eval", job, "--checkpoint=" + checkpoint, "--job_dir=" + Path("good")}), 0)
+      << Output();
 }
 
 TEST_F(BadInputTest, JobDirectoryThatCannotBeMade) {
@@ -157,17 +174,27 @@ TEST_F(BadInputTest, EachFileThatIsNotWhatTheJobSays) {
   WriteText("empty.csv", "");
   WriteText("bad.csv", "user,item,rating\n1,two,3\n");
   WriteText("far.csv", "user,item,rating\n1,2,3\n11,2,3\n");
-  const std::string job = Job({{"[data.csv]", "[far.csv, columns.csv, packed.csv.gz, empty.csv, data.csv, bad.csv]"},
-                               {"batch_size: 32", "batch_size: 0"}});
+  const std::string job =
+      Job({{"[data.csv]", "[far.csv, columns.csv, packed.csv.gz, empty.csv, data.csv, bad.csv]"},
+           {"batch_size: 32", "batch_size: 0"}});
   EXPECT_EQ(Run({"check", job, "--ps=0"}), 2);
   const std::string checked = Output();
   EXPECT_THAT(checked, HasSubstr("8 problems; nothing was started:\n"));
   const std::string where = job + ":5:5: data.train.files: ";
-  EXPECT_THAT(checked, HasSubstr(where + Path("columns.csv:1: the header has no column \"item\"; did you mean \"itm\"?")));
-  EXPECT_THAT(checked, HasSubstr(where + Path("columns.csv:1: the header has no column \"rating\"; it names user, itm")));
-  EXPECT_THAT(checked, HasSubstr(where + Path("packed.csv.gz does not begin as a compressed file does")));
+  EXPECT_THAT(
+      checked,
+      HasSubstr(where +
+                Path("columns.csv:1: the header has no column \"item\"; did you mean \"itm\"?")));
+  EXPECT_THAT(
+      checked,
+      HasSubstr(where +
+                Path("columns.csv:1: the header has no column \"rating\"; it names user, itm")));
+  EXPECT_THAT(checked,
+              HasSubstr(where + Path("packed.csv.gz does not begin as a compressed file does")));
   EXPECT_THAT(checked, HasSubstr(where + Path("empty.csv:1: the file is empty")));
-  EXPECT_THAT(checked, HasSubstr(where + Path("bad.csv:2: column item: \"two\" is not an integer; mend the file")));
+  EXPECT_THAT(
+      checked,
+      HasSubstr(where + Path("bad.csv:2: column item: \"two\" is not an integer; mend the file")));
   EXPECT_THAT(checked, HasSubstr(where + Path("far.csv:3: column user: \"11\" is not below 10")));
   EXPECT_THAT(checked, HasSubstr("`training.batch_size` must be"));
   EXPECT_THAT(checked, HasSubstr("command line: a cluster needs"));
@@ -187,9 +214,11 @@ TEST_F(BadInputTest, AClickLogOfTooFewFields) {
             "model: {dlrm: {embedding_dim: 4, hash_buckets: 10, bottom_mlp: [4], top_mlp: [1]}}\n"
             "optimizer: {sgd: {learning_rate: 0.1}}\n");
   EXPECT_EQ(Run({"check", Path("job.yaml")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("job.yaml:3:31: data.train.files: " +
-                                  Path("few.tsv:1: column integer 3: is not there; the line has 3 of 40")));
-  EXPECT_THAT(Output(), HasSubstr("job.yaml:4:30: data.eval.files: " + Path("data.csv:1: column label:")));
+  EXPECT_THAT(Output(),
+              HasSubstr("job.yaml:3:31: data.train.files: " +
+                        Path("few.tsv:1: column integer 3: is not there; the line has 3 of 40")));
+  EXPECT_THAT(Output(),
+              HasSubstr("job.yaml:4:30: data.eval.files: " + Path("data.csv:1: column label:")));
 }
 
 // The workers of a cluster may have files that the coordinator's machine has not.
@@ -198,8 +227,12 @@ TEST_F(BadInputTest, FilesOfACluster) {
   EXPECT_EQ(Run({"check", job}), 2);
   EXPECT_THAT(Output(), HasSubstr("there is no file /only/the/nodes/have.csv"));
   EXPECT_EQ(Run({"check", job, "--listen=127.0.0.1:0"}), 0) << Output();
-  EXPECT_EQ(Run({"check", Job({{"data.csv", "/only/the/nodes/have-*.csv"}}), "--listen=127.0.0.1:0"}), 2);
-  EXPECT_THAT(Output(), HasSubstr("job.yaml:5:13: no file matches /only/the/nodes/have-*.csv; patterns are expanded here"));
+  EXPECT_EQ(
+      Run({"check", Job({{"data.csv", "/only/the/nodes/have-*.csv"}}), "--listen=127.0.0.1:0"}), 2);
+  EXPECT_THAT(
+      Output(),
+      HasSubstr(
+          "job.yaml:5:13: no file matches /only/the/nodes/have-*.csv; patterns are expanded here"));
   // What is to be seen is looked at all the same.
   WriteText("bad.csv", "user,item,rating\n1,two,3\n");
   EXPECT_EQ(Run({"check", Job({{"data.csv", "bad.csv"}}), "--listen=127.0.0.1:0"}), 2);
@@ -209,12 +242,14 @@ TEST_F(BadInputTest, FilesOfACluster) {
 TEST_F(BadInputTest, BadRecordsOfEvaluationCountAndMayBeNoText) {
   WriteText("bad.csv", "user,item,rating\n1,2,3\n1,caf\xE9,3\n1,2,3\n");
   const std::string eval =
-      "  eval: {format: csv, files: [bad.csv], on_bad_record: skip, columns: [{name: user, kind: id}, {name: item, kind: "
+      "  eval: {format: csv, files: [bad.csv], on_bad_record: skip, columns: [{name: user, kind: "
+      "id}, {name: item, kind: "
       "id}, {name: rating, kind: number}]}\nmodel:";
   EXPECT_EQ(Run({"train", Job({{"model:", eval}}), "--job_dir=" + Path("run")}), 0);
   const auto report = Report(Path("run/report.json"));
   EXPECT_EQ(report["bad_records"]["count"], 1);
-  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("bad.csv:3: column item: \"caf?\""));
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(),
+              HasSubstr("bad.csv:3: column item: \"caf?\""));
   EXPECT_EQ(report["eval"]["examples"], 2);
 }
 
@@ -223,14 +258,18 @@ TEST_F(BadInputTest, IdsOutOfRange) {
   WriteText("far.csv", "user,item,rating\n" + Rows(200) + "11,2,3\n" + Rows(100) + "1,20,3\n");
   const std::string job = Job({{"data.csv", "far.csv"}});
   EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("fail")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("far.csv:202: column user: \"11\" is not below 10, the bound of its ids"));
-  EXPECT_THAT(Output(), HasSubstr("mend the file, or leave such records out with on_bad_record: skip"));
+  EXPECT_THAT(Output(),
+              HasSubstr("far.csv:202: column user: \"11\" is not below 10, the bound of its ids"));
+  EXPECT_THAT(Output(),
+              HasSubstr("mend the file, or leave such records out with on_bad_record: skip"));
   ExpectNoDaemonLeft(Path("fail"), 4);
 
-  EXPECT_EQ(Run({"train", job, "--set=data.train.on_bad_record=skip", "--job_dir=" + Path("skip")}), 0);
+  EXPECT_EQ(Run({"train", job, "--set=data.train.on_bad_record=skip", "--job_dir=" + Path("skip")}),
+            0);
   const auto report = Report(Path("skip/report.json"));
   EXPECT_EQ(report["bad_records"]["count"], 2);
-  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(), HasSubstr("far.csv:202: column user: \"11\""));
+  EXPECT_THAT(report["bad_records"]["first"].get<std::string>(),
+              HasSubstr("far.csv:202: column user: \"11\""));
   EXPECT_EQ(report["samples"], 300);
 }
 

@@ -14,7 +14,8 @@ class ClusterTest : public testing::CliTest {
   std::unique_ptr<Subprocess> StartProgram(const std::string& name, std::vector<std::string> args) {
     return StartAs(name, std::string(MUSTER_BINARY_DIR) + "/" + name, std::move(args));
   }
-  std::unique_ptr<Subprocess> StartAs(const std::string& name, const std::string& path, std::vector<std::string> args) {
+  std::unique_ptr<Subprocess> StartAs(const std::string& name, const std::string& path,
+                                      std::vector<std::string> args) {
     SubprocessOptions options;
     options.path = path;
     options.args = std::move(args);
@@ -57,14 +58,15 @@ TEST_F(ClusterTest, DataThatOnlyTheWorkersSee) {
   MU_ASSERT_OK(MakeDirectories(Path("here")));
   MU_ASSERT_OK(MakeDirectories(Path("nodes")));
   MU_ASSERT_OK(RenameFile(Path("data.csv"), Path("nodes/data.csv")));
-  auto training = Start({"train", Job({{"data.csv", "here/data.csv"}}), "--listen=" + address, "--workers=1", "--ps=1",
-                         "--job_dir=" + Path("cluster")});
+  auto training = Start({"train", Job({{"data.csv", "here/data.csv"}}), "--listen=" + address,
+                         "--workers=1", "--ps=1", "--job_dir=" + Path("cluster")});
   const auto server = StartProgram("psserver", {"--coordinator=" + address});
   // In a mount namespace of its own, `here` is `nodes`.
-  const auto worker = StartAs("worker", "unshare",
-                              {"-m", "sh", "-c", "mount --bind \"$1\" \"$2\" && exec \"$0\" \"$3\" \"$4\"",
-                               absl::StrCat(MUSTER_BINARY_DIR, "/worker"), Path("nodes"), Path("here"),
-                               "--coordinator=" + address, "--cache_dir=" + Path("cache")});
+  const auto worker =
+      StartAs("worker", "unshare",
+              {"-m", "sh", "-c", "mount --bind \"$1\" \"$2\" && exec \"$0\" \"$3\" \"$4\"",
+               absl::StrCat(MUSTER_BINARY_DIR, "/worker"), Path("nodes"), Path("here"),
+               "--coordinator=" + address, "--cache_dir=" + Path("cache")});
   EXPECT_EQ(ExitOf(training.get()), 0) << Output() << OutputOf("worker");
   EXPECT_FALSE(FileExists(Path("here/data.csv")));
   EXPECT_EQ(Report(Path("cluster/report.json"))["samples"], 2000);
@@ -72,8 +74,8 @@ TEST_F(ClusterTest, DataThatOnlyTheWorkersSee) {
 
 TEST_F(ClusterTest, AFileThatNoMachineHas) {
   const std::string address = FreeAddress();
-  auto training = Start({"train", Job({{"data.csv", "nowhere.csv"}}), "--listen=" + address, "--workers=1", "--ps=1",
-                         "--job_dir=" + Path("cluster")});
+  auto training = Start({"train", Job({{"data.csv", "nowhere.csv"}}), "--listen=" + address,
+                         "--workers=1", "--ps=1", "--job_dir=" + Path("cluster")});
   const auto daemons = StartDaemons(address, 1, 1);
   EXPECT_EQ(ExitOf(training.get()), 2) << Output();
   EXPECT_THAT(Output(), HasSubstr(Path("nowhere.csv")));

@@ -1,4 +1,5 @@
-// A user's binary with a model of its own has the whole command line: examples/own_model.cc, with real daemons.
+// A user's binary with a model of its own has the whole command line: examples/own_model.cc, with
+// real daemons.
 #include <gmock/gmock.h>
 
 #include "common/base/hash.h"
@@ -39,7 +40,9 @@ class OwnModelTest : public testing::CliTest {
 
 TEST_F(OwnModelTest, TrainsAndEvaluates) {
   EXPECT_EQ(Run({"check", Path("own.yaml")}), 0) << Output();
-  ASSERT_EQ(Run({"train", Path("own.yaml"), "--local", "--workers=2", "--ps=2", "--job_dir=" + Path("run")}), 0)
+  ASSERT_EQ(Run({"train", Path("own.yaml"), "--local", "--workers=2", "--ps=2",
+                 "--job_dir=" + Path("run")}),
+            0)
       << Output();
   const auto trained = Report(Path("run/report.json"));
   EXPECT_EQ(trained["samples"], 5 * 3600);
@@ -47,8 +50,8 @@ TEST_F(OwnModelTest, TrainsAndEvaluates) {
   EXPECT_GT(trained["eval"]["auc"].get<double>(), 0.7);
   ExpectNoDaemonLeft(Path("run"), 4);
 
-  ASSERT_EQ(Run({"eval", Path("own.yaml"), "--local", "--workers=1", "--ps=1", "--checkpoint=" + Path("run"),
-                 "--job_dir=" + Path("eval")}),
+  ASSERT_EQ(Run({"eval", Path("own.yaml"), "--local", "--workers=1", "--ps=1",
+                 "--checkpoint=" + Path("run"), "--job_dir=" + Path("eval")}),
             0)
       << Output();
   const auto evaluated = Report(Path("eval/report.json"));
@@ -58,9 +61,11 @@ TEST_F(OwnModelTest, TrainsAndEvaluates) {
 
 TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: 3")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("changed.yaml:21:14: model.linear.numbers: must be a list of columns\n"));
+  EXPECT_THAT(Output(),
+              HasSubstr("changed.yaml:21:14: model.linear.numbers: must be a list of columns\n"));
   EXPECT_EQ(Run({"check", With("label: clicked", "labels: clicked")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("changed.yaml:20:13: model.linear.labels: is no option of this model"));
+  EXPECT_THAT(Output(),
+              HasSubstr("changed.yaml:20:13: model.linear.labels: is no option of this model"));
   EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: [age, prize]")}), 2);
   EXPECT_THAT(Output(), HasSubstr("there is no column \"prize\""));
   EXPECT_EQ(Run({"check", With("linear:", "lineal:")}), 2);

@@ -17,7 +17,8 @@ using ::testing::HasSubstr;
 
 // However the bytes are cut into chunks, and wherever reading begins, the same records are found.
 TEST(FileIndexTest, ChunksAndBlocksDoNotMatter) {
-  constexpr absl::string_view kPieces[] = {"a", ",", "\"", "\n", "\r\n", "\"\"", "bc", " ", "\",\"", "\n\n"};
+  constexpr absl::string_view kPieces[] = {"a",    ",",  "\"", "\n",    "\r\n",
+                                           "\"\"", "bc", " ",  "\",\"", "\n\n"};
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     SplitMix random(seed);
@@ -51,7 +52,9 @@ TEST(FileIndexTest, ChunksAndBlocksDoNotMatter) {
 }
 
 TEST(FileIndexTest, SkipsAByteOrderMarkAndKeepsTheHeader) {
-  const std::string text = "\xEF\xBB\xBF" "a,b\n1,2\n3,4";
+  const std::string text =
+      "\xEF\xBB\xBF"
+      "a,b\n1,2\n3,4";
   for (size_t step : {1, 2, 100}) {
     FileIndexer indexer("F", {.delimiter = ',', .quote = '"', .header = true}, 1);
     for (size_t begin = 0; begin < text.size(); begin += step) {
@@ -74,7 +77,8 @@ TEST(FileIndexTest, RefusesWhatIsNoText) {
 
 TEST(FileIndexTest, NeedsAHeader) {
   FileIndexer indexer("F", {.header = true}, 1);
-  EXPECT_THAT(indexer.Finish().status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("F:1: ")));
+  EXPECT_THAT(indexer.Finish().status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("F:1: ")));
 }
 
 }  // namespace
