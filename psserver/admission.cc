@@ -21,6 +21,10 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
   if (context.job() == 0) {
     return Refuse(absl::StatusCode::kInvalidArgument, pb::ERROR_USER, "the request names no job");
   }
+  if (job_ == 0 && registers_) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "its coordinator has not told it yet to which job it belongs");
+  }
   if (job_ != 0 && context.job() != job_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
                   absl::StrFormat("it belongs to job %016x and refuses job %016x; start a cluster for each job", job_,

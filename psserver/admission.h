@@ -4,7 +4,7 @@
 // Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
 //   FAILED_PRECONDITION, ERROR_STALE       an older epoch or generation
-//   UNAVAILABLE, ERROR_MACHINE             not configured or restored yet, or the lease ran out: try again
+//   UNAVAILABLE, ERROR_MACHINE             not registered, configured or restored yet, or the lease ran out: try again
 #pragma once
 
 #include <cstdint>
@@ -37,8 +37,10 @@ class Admission {
     Admission* admission_;
   };
 
-  // `leased`: serve only after RenewLease and while the lease lasts.
-  Admission(Clock* clock, bool leased) : clock_(clock), lease_(leased) {}
+  // `leased`: serve only after RenewLease and while the lease lasts. `registers`: nobody is admitted before SetIdentity;
+  // else the first to configure this server decides to which job it belongs.
+  explicit Admission(Clock* clock, bool leased, bool registers = false)
+      : clock_(clock), registers_(registers), lease_(leased) {}
 
   // The job that the coordinator gave at registration: another one cannot configure this server.
   absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
@@ -76,6 +78,7 @@ class Admission {
   void Leave();
 
   Clock* const clock_;
+  const bool registers_;
   ServingLease lease_;
   mutable Mutex mutex_;
   CondVar left_;

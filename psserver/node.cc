@@ -16,7 +16,10 @@ absl::Duration LeaseOf(uint32_t lease_ms) {
 }  // namespace
 
 PsNode::PsNode(const PsNodeOptions& options)
-    : options_(options), server_({.leased = true, .telemetry = options.telemetry, .most_copies = options.most_copies}) {}
+    : options_(options), server_({.leased = true,
+               .registers = true,
+               .telemetry = options.telemetry,
+               .most_copies = options.most_copies}) {}
 
 PsNode::~PsNode() {
   if (membership_ != nullptr) membership_->Stop();

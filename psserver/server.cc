@@ -18,7 +18,7 @@ PsServer::PsServer(PsServerOptions options)
       cut_timer_(options.telemetry->timer("ps.cut")),
       save_timer_(options.telemetry->timer("ps.save")),
       restore_timer_(options.telemetry->timer("ps.restore")),
-      admission_(options.clock, options.leased),
+      admission_(options.clock, options.leased, options.registers),
       waiting_(/*max_threads=*/256) {}
 
 PsServer::~PsServer() { saves_.CancelAndWait("the server ends"); }

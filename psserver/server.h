@@ -33,6 +33,9 @@ struct PsServerOptions {
   Clock* clock = Clock::Real();
   // Serve only while the lease that RenewLease extends lasts. Without a coordinator (tests, tools): false.
   bool leased = false;
+  // Refuse everybody until SetIdentity, as a server does that registers with a coordinator: the first to call it need not
+  // be the one whose job it serves.
+  bool registers = false;
   Telemetry* telemetry = &Telemetry::Process();
   // Memory for copies of what changes while a save writes, in bytes; pushes that would need more wait for the writer.
   // 0: a quarter of the state.

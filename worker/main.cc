@@ -102,6 +102,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
     return mu::kExitBadInput;
   }
+  options.registers = true;
   if (flags.index >= 0) options.index = static_cast<uint32_t>(flags.index);
   mu::LogOptions log;
   log.role = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";

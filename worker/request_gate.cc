@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 
 namespace mu {
 
@@ -15,8 +16,49 @@ absl::Status WorkerRefusal(pb::ErrorKind kind, const std::string& message) {
   return WithDetail(absl::FailedPreconditionError(message), detail);
 }
 
+namespace {
+
+absl::Status NotRegistered() {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  detail.set_role(pb::ROLE_WORKER);
+  return WithDetail(absl::UnavailableError("this worker's coordinator has not told it yet to which job it belongs"),
+                    detail);
+}
+
+}  // namespace
+
+absl::StatusOr<RequestGate::Verdict> RequestGate::Register(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  MU_ASSIGN_OR_RETURN(const Verdict verdict, AdmitLocked(context));
+  registered_ = true;
+  changed_.SignalAll();
+  return verdict;
+}
+
 absl::StatusOr<RequestGate::Verdict> RequestGate::Admit(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
+  if (registers_ && !registered_) return NotRegistered();
+  return AdmitLocked(context);
+}
+
+absl::Status RequestGate::AwaitRegistration(absl::Duration patience) {
+  const absl::Time until = absl::Now() + patience;
+  MutexLock lock(&mutex_);
+  while (registers_ && !registered_ && !closed_ && absl::Now() < until) {
+    changed_.WaitFor(&mutex_, until - absl::Now());
+  }
+  if (registers_ && !registered_) return NotRegistered();
+  return absl::OkStatus();
+}
+
+void RequestGate::Close() {
+  MutexLock lock(&mutex_);
+  closed_ = true;
+  changed_.SignalAll();
+}
+
+absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestContext& context) {
   if (!job_.has_value()) {
     job_ = context.job();
     epoch_ = context.epoch();

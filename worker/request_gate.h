@@ -1,5 +1,8 @@
 // Whose requests a worker answers: those of one job, and of the newest epoch of its coordinator.
 //
+// A worker that registers belongs to whoever answers its registration. Requests may be quicker than that answer: those of
+// its own coordinator have to wait for it, and another coordinator must not be taken for its own.
+//
 // Thread safe.
 #pragma once
 
@@ -7,6 +10,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "proto/coordinator.pb.h"
@@ -20,16 +24,32 @@ class RequestGate {
     kNewEpoch,  // the first request of a newer coordinator: what the older one installed is no longer valid
   };
 
-  // The first context, that of the registration, fixes the job. FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an
-  // older epoch (ERROR_STALE).
+  // `registers`: Register() fixes the job; else the first context does.
+  explicit RequestGate(bool registers = false) : registers_(registers) {}
+
+  // What the coordinator answered to the registration. Errors as Admit.
+  absl::StatusOr<Verdict> Register(const pb::RequestContext& context);
+  // FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an older epoch (ERROR_STALE). UNAVAILABLE (ERROR_MACHINE): not
+  // registered yet.
   absl::StatusOr<Verdict> Admit(const pb::RequestContext& context);
+
+  // Waits until Admit can tell, for `patience` at most; then UNAVAILABLE (ERROR_MACHINE), as after Close.
+  absl::Status AwaitRegistration(absl::Duration patience);
+  // Whoever waits gives up, now and later. What was registered is admitted as before.
+  void Close();
 
   // The highest low-water mark of all requests of this epoch.
   uint64_t low_water() const;
   uint64_t epoch() const;
 
  private:
+  absl::StatusOr<Verdict> AdmitLocked(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const bool registers_;
   mutable Mutex mutex_;
+  CondVar changed_;
+  bool registered_ ABSL_GUARDED_BY(mutex_) = false;
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::optional<uint64_t> job_ ABSL_GUARDED_BY(mutex_);
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t low_water_ ABSL_GUARDED_BY(mutex_) = 0;

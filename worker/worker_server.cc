@@ -24,10 +24,23 @@ absl::Status TakenOver(uint64_t epoch) {
   return WithDetail(absl::CancelledError(absl::StrCat("epoch ", epoch, " of the coordinator took over")), detail);
 }
 
+// A registration's answer comes within milliseconds, or is asked for again after some seconds.
+constexpr absl::Duration kRegistrationPatience = absl::Seconds(20);
+
+// Answers by `f` once the worker knows to whom it belongs. On a thread of its own, since it may wait.
+template <typename Request, typename Function>
+Handler AfterRegistration(RequestGate* gate, Function f) {
+  return TypedHandler<Request>([gate, f = std::move(f)](const Request& request) -> decltype(f(request)) {
+    MU_RETURN_IF_ERROR(gate->AwaitRegistration(kRegistrationPatience));
+    return f(request);
+  });
+}
+
 }  // namespace
 
 WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
     : telemetry_(options.telemetry),
+      gate_(options.registers),
       datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes, options.threads}),
       functions_(options.telemetry),
       route_(transport, options.servers),
@@ -41,21 +54,20 @@ WorkerServer::~WorkerServer() { queue_.Shutdown(); }
 
 void WorkerServer::AddMethods(MethodTable* methods) {
   const auto own = RunOn::kOwnThread;
-  const auto transport = RunOn::kTransportThread;
-  methods->AddUnary("/muster.Worker/Configure", own,
-                    TypedHandler<pb::ConfigureWorkerRequest>([this](const auto& r) { return Configure(r); }));
-  methods->AddUnary(
-      "/muster.Worker/InstallDataset", own,
-      TypedHandler<pb::InstallDatasetRequest>([this](const auto& r) { return InstallDataset(r); }));
-  methods->AddUnary("/muster.Worker/ScanFile", own,
-                    TypedHandler<pb::ScanFileRequest>([this](const auto& r) { return ScanFile(r); }));
-  methods->AddUnary(
-      "/muster.Worker/InstallFunction", own,
-      TypedHandler<pb::InstallFunctionRequest>([this](const auto& r) { return InstallFunction(r); }));
-  methods->AddServerStream("/muster.Worker/Run", transport,
+  const auto add = [&](const char* name, Handler handler) {
+    methods->AddUnary(std::string("/muster.Worker/") + name, own, std::move(handler));
+  };
+  add("Configure",
+      AfterRegistration<pb::ConfigureWorkerRequest>(&gate_, [this](const auto& r) { return Configure(r); }));
+  add("InstallDataset",
+      AfterRegistration<pb::InstallDatasetRequest>(&gate_, [this](const auto& r) { return InstallDataset(r); }));
+  add("ScanFile", AfterRegistration<pb::ScanFileRequest>(&gate_, [this](const auto& r) { return ScanFile(r); }));
+  add("InstallFunction",
+      AfterRegistration<pb::InstallFunctionRequest>(&gate_, [this](const auto& r) { return InstallFunction(r); }));
+  add("CancelRuns", [this](Call call, Buffer bytes) { CancelRuns(std::move(call), bytes); });
+  // Whoever sends a Run has installed its function before.
+  methods->AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
                            [this](Call call, Buffer bytes) { StartRun(std::move(call), bytes); });
-  methods->AddUnary("/muster.Worker/CancelRuns", transport,
-                    [this](Call call, Buffer bytes) { CancelRuns(std::move(call), bytes); });
   methods->AddUnary("/muster.Worker/GetTelemetry", own,
                     TypedHandler<pb::TelemetryRequest>([this](const auto& r) -> absl::StatusOr<pb::TelemetryReply> {
                       return telemetry_->ToReply(r);
@@ -67,16 +79,22 @@ absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t ind
   context.set_job(job);
   context.set_epoch(epoch);
   MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(Admit(context));
+  MU_RETURN_IF_ERROR(Admitted(gate_.Register(context), context));
   runner_.SetIndex(index);
   return absl::OkStatus();
 }
 
-void WorkerServer::Drain(absl::Duration patience) { queue_.Drain(patience); }
+void WorkerServer::Drain(absl::Duration patience) {
+  gate_.Close();
+  queue_.Drain(patience);
+}
 
-absl::Status WorkerServer::Admit(const pb::RequestContext& context) {
-  MU_ASSIGN_OR_RETURN(const RequestGate::Verdict verdict, gate_.Admit(context));
-  if (verdict == RequestGate::Verdict::kNewEpoch) {
+absl::Status WorkerServer::Admit(const pb::RequestContext& context) { return Admitted(gate_.Admit(context), context); }
+
+absl::Status WorkerServer::Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict,
+                                    const pb::RequestContext& context) {
+  MU_RETURN_IF_ERROR(verdict.status());
+  if (*verdict == RequestGate::Verdict::kNewEpoch) {
     MU_LOG(INFO, "epoch {} of the coordinator takes over", context.epoch());
     queue_.Reset(TakenOver(context.epoch()));
     functions_.Clear();
@@ -210,6 +228,7 @@ void WorkerServer::CancelRuns(Call call, const Buffer& bytes) {
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return call->Finish(DoesNotParse("a CancelRunsRequest"));
   }
+  if (absl::Status status = gate_.AwaitRegistration(kRegistrationPatience); !status.ok()) return call->Finish(status);
   {
     MutexLock lock(&mutex_);
     if (absl::Status status = Admit(request.context()); !status.ok()) return call->Finish(status);

@@ -27,6 +27,7 @@ namespace mu {
 
 struct WorkerOptions {
   uint32_t index = 0;
+  bool registers = false;  // requests wait for Registered(); else the first one decides to which job the worker belongs
   std::string cache_dir;                      // for unpacked copies of compressed files
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
@@ -55,6 +56,9 @@ class WorkerServer {
   using Call = std::shared_ptr<ServerCall>;
 
   absl::Status Admit(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What the gate's answer to this context brings with it.
+  absl::Status Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict, const pb::RequestContext& context)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<pb::ConfigureWorkerReply> Configure(const pb::ConfigureWorkerRequest& request);
   absl::StatusOr<pb::InstallDatasetReply> InstallDataset(const pb::InstallDatasetRequest& request);
   absl::StatusOr<pb::ScanFileReply> ScanFile(const pb::ScanFileRequest& request);

@@ -38,12 +38,14 @@ absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinat
   if (role == pb::ROLE_PSSERVER) {
     PsServerOptions options;
     options.leased = true;
+    options.registers = true;
     options.telemetry = &d->telemetry;
     d->ps = std::make_unique<PsServer>(options);
     d->ps->RegisterMethods(&methods);
   } else {
     WorkerOptions options;
     options.index = static_cast<uint32_t>(index);
+    options.registers = true;
     options.cache_dir = absl::StrCat(cluster.cache->path(), "/worker-", index);
     options.telemetry = &d->telemetry;
     d->worker = std::make_unique<WorkerServer>(options, cluster.transport.get());

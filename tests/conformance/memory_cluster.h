@@ -57,6 +57,7 @@ class MemoryCluster {
     auto worker = std::make_unique<Worker>();
     WorkerOptions options;
     options.index = static_cast<uint32_t>(index);
+    options.registers = true;
     options.cache_dir = absl::StrCat(directory(), "/cache-", index);
     options.telemetry = &worker->telemetry;
     worker->server = std::make_unique<WorkerServer>(options, transport_.get());

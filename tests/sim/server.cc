@@ -15,7 +15,8 @@ Server::Server(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index)
       incarnation_(incarnation),
       index_(index),
       daemon_(cluster, slot, incarnation, index),
-      admission_(cluster->clock(), /*leased=*/!cluster->scenario().broken.leases) {}
+      admission_(cluster->clock(), /*leased=*/!cluster->scenario().broken.leases,
+                 /*registers=*/true) {}
 
 void Server::Handle(const Message& message) {
   Time sent = 0;

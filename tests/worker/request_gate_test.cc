@@ -53,5 +53,19 @@ TEST(RequestGateTest, LowWaterOnlyRises) {
   EXPECT_EQ(gate.low_water(), 8u);
 }
 
+TEST(RequestGateTest, TheRegistrationFixesTheJob) {
+  RequestGate gate(/*registers=*/true);
+  const auto early = gate.Admit(Context(8, 1));
+  EXPECT_THAT(early, testing::HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_EQ(Kind(early.status()), pb::ERROR_MACHINE);
+  EXPECT_THAT(gate.AwaitRegistration(absl::ZeroDuration()), testing::HasCode(absl::StatusCode::kUnavailable));
+  MU_ASSERT_OK(gate.Register(Context(7, 2)));
+  MU_EXPECT_OK(gate.AwaitRegistration(absl::ZeroDuration()));
+  EXPECT_EQ(Kind(gate.Admit(Context(8, 1)).status()), pb::ERROR_OTHER_JOB);
+  EXPECT_EQ(Kind(gate.Admit(Context(7, 1)).status()), pb::ERROR_STALE);
+  MU_EXPECT_OK(gate.Admit(Context(7, 2)));
+  EXPECT_EQ(Kind(gate.Register(Context(8, 3)).status()), pb::ERROR_OTHER_JOB);
+}
+
 }  // namespace
 }  // namespace mu
