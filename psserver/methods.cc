@@ -22,8 +22,16 @@ void PsServer::RegisterMethods(MethodTable* methods) {
   });
   add("Configure", RunOn::kOwnThread,
       TypedHandler<pb::ConfigurePsRequest>([this](const auto& request) { return Configure(request); }));
-  add("Assign", RunOn::kTransportThread,
-      TypedHandler<pb::AssignRequest>([this](const auto& request) { return Assign(request); }));
+  add("Assign", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
+    pb::AssignRequest request;
+    if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return call->Finish(absl::InvalidArgumentError("the request does not parse as an AssignRequest"));
+    }
+    Assign(request, [call](absl::StatusOr<pb::AssignReply> reply) {
+      if (!reply.ok()) return call->Finish(reply.status());
+      call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
+    });
+  });
   add("Fence", RunOn::kOwnThread,
       TypedHandler<pb::FenceRequest>([this](const auto& request) { return Fence(request); }));
   add("Save", RunOn::kOwnThread, TypedHandler<pb::SaveRequest>([this](const auto& request) { return Save(request); }));

@@ -65,27 +65,6 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   return reply;
 }
 
-absl::StatusOr<pb::AssignReply> PsServer::Assign(const pb::AssignRequest& request) {
-  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
-  const auto directory = store_.directory();
-  const StoredVariable* variable = directory->variable(request.variable());
-  if (variable == nullptr || request.partition() >= variable->partitions.size() ||
-      variable->partitions[request.partition()] == nullptr) {
-    return Detailed(absl::InvalidArgumentError(absl::StrCat("partition ", request.partition(), " of the variable with id ",
-                                                            request.variable(), " is not held here")));
-  }
-  VariablePartition* partition = variable->partitions[request.partition()].get();
-  if (request.value().size() != partition->value_bytes()) {
-    return Detailed(absl::InvalidArgumentError(
-        absl::StrCat("variable '", variable->definition->proto.name(), "' partition ", request.partition(), " has ",
-                     partition->value_bytes(), " bytes; ", request.value().size(), " were given")));
-  }
-  CutGate::Change change(&gate_);
-  initial_.store(false);
-  partition->Assign(request.value().data());
-  return pb::AssignReply();
-}
-
 absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) {
   MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));
   pushes_.Fence(request.context().low_water());

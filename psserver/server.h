@@ -67,7 +67,9 @@ class PsServer {
   // memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests, of which nothing is applied;
   // FAILED_PRECONDITION (ERROR_STALE) below the low-water mark.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
-  absl::StatusOr<muster::AssignReply> Assign(const muster::AssignRequest& request);
+  // Gives a partition a value, once: as Push, with the function and the partition as its identity. INVALID_ARGUMENT for
+  // another size than the partition's.
+  void Assign(const muster::AssignRequest& request, std::function<void(absl::StatusOr<muster::AssignReply>)> done);
   // Blocks until no push below the mark is in progress, as Save and Restore block for their files.
   absl::StatusOr<muster::FenceReply> Fence(const muster::FenceRequest& request);
   // Takes a cut between pushes, which stops them for milliseconds, and writes it while pushes go on. One at a time;
@@ -87,6 +89,10 @@ class PsServer {
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload, const PushDone& done);
   absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload,
                          const InheritedMemory* inherited, const PushCounts& counts);
+  // Applies what has this identity unless it was applied before, and acknowledges it either way. Holds the admission's
+  // ticket meanwhile: the caller.
+  void ApplyOnce(const PushId& id, const PushCounts& counts, const std::function<absl::Status()>& apply,
+                 const PushDone& done);
   absl::StatusOr<muster::PushReply> Acknowledge(bool repeated, const PushCounts& counts);
   absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request, Saves::Job* job);
   // The cut, marked, with its memory of applied pushes.

@@ -1,4 +1,4 @@
-// Pushes: once each, in the cut's or after it as a whole.
+// Pushes and assignments: once each, in a cut or after it as a whole.
 #include <memory>
 #include <utility>
 
@@ -33,6 +33,12 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
   const PushId id{request.function(), request.step(), request.part()};
   const auto inherited = pushes_.inherited();
   const PushCounts counts = CountUpdates(request, inherited.get());
+  ApplyOnce(id, counts,
+            [&] { return Detailed(ApplyPush(request, payload, inherited.get(), counts), request.step()); }, done);
+}
+
+void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts, const std::function<absl::Status()>& apply,
+                         const PushDone& done) {
   switch (pushes_.Begin(id, [this, counts, done](absl::Status status) {
     if (!status.ok()) return done(std::move(status));
     done(Acknowledge(/*repeated=*/true, counts));
@@ -44,7 +50,7 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
       std::vector<AppliedPushes::Waiter> waiters;
       {
         CutGate::Change change(&gate_);
-        status = Detailed(ApplyPush(request, payload, inherited.get(), counts), request.step());
+        status = apply();
         waiters = pushes_.Finish(id, status.ok() && !repeated);
       }
       for (const AppliedPushes::Waiter& waiter : waiters) waiter(status);
@@ -61,7 +67,7 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
       detail.set_role(pb::ROLE_PSSERVER);
       detail.set_index(admission_.index());
       return done(WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                                 "a push of function ", id.function, " is refused: every function below ",
+                                 "an update of function ", id.function, " is refused: every function below ",
                                  pushes_.low_water(), " is finished")),
                              detail));
     }
@@ -83,6 +89,49 @@ absl::Status PsServer::ApplyPush(const pb::PushRequest& request, absl::Span<cons
   plan.Apply();
   applied_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
+}
+
+void PsServer::Assign(const pb::AssignRequest& request,
+                      std::function<void(absl::StatusOr<pb::AssignReply>)> done) {
+  const auto ticket = admission_.Admit(request.context());
+  if (!ticket.ok()) return done(ticket.status());
+  pushes_.RaiseLowWater(request.context().low_water());
+  const auto directory = store_.directory();
+  const StoredVariable* variable = directory->variable(request.variable());
+  if (variable == nullptr || request.partition() >= variable->partitions.size() ||
+      variable->partitions[request.partition()] == nullptr) {
+    return done(Detailed(absl::InvalidArgumentError(absl::StrCat(
+        "partition ", request.partition(), " of the variable with id ", request.variable(), " is not held here"))));
+  }
+  VariablePartition* const partition = variable->partitions[request.partition()].get();
+  if (request.value().size() != partition->value_bytes()) {
+    return done(Detailed(absl::InvalidArgumentError(
+        absl::StrCat("variable '", variable->definition->proto.name(), "' partition ", request.partition(), " has ",
+                     partition->value_bytes(), " bytes; ", request.value().size(), " were given"))));
+  }
+  if (request.function() == 0) {
+    return done(Detailed(absl::InvalidArgumentError("an assignment needs its place among the functions")));
+  }
+  const PushId id{request.function(), request.partition(), /*part=*/0};
+  const PartitionKey key{PartitionKey::Kind::kVariable, request.variable(), request.partition()};
+  const auto inherited = pushes_.inherited();
+  const bool held = inherited != nullptr && inherited->Contains(key, id);
+  const PushCounts counts{held ? 0u : 1u, held ? 1u : 0u};
+  ApplyOnce(
+      id, counts,
+      [&] {
+        const absl::Status lease = admission_.CheckLease();
+        if (!lease.ok() || held) return lease;
+        initial_.store(false);
+        partition->Assign(request.value().data());
+        return absl::OkStatus();
+      },
+      [done = std::move(done)](absl::StatusOr<pb::PushReply> reply) {
+        if (!reply.ok()) return done(reply.status());
+        pb::AssignReply assigned;
+        assigned.set_repeated(reply->repeated());
+        done(assigned);
+      });
 }
 
 absl::StatusOr<pb::PushReply> PsServer::Acknowledge(bool repeated, const PushCounts& counts) {

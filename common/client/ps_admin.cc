@@ -130,7 +130,8 @@ absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context, 
   return value;
 }
 
-absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, const std::string& name, const Tensor& value) {
+absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, FunctionId place, const std::string& name,
+                                     const Tensor& value) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   const VariableRoute* route = view->routing->variable(name);
   if (route == nullptr) return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
@@ -146,6 +147,7 @@ absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, const st
     *request.mutable_context() = context;
     request.set_variable(route->proto.id());
     request.set_partition(p);
+    request.set_function(place.value());
     request.set_value(static_cast<const char*>(value.raw()) + route->offsets[p], route->sizes[p]);
     const uint32_t s = route->servers[p];
     calls.push_back({view->routing->servers()[s].index(), view->channels[s], "/muster.PsServer/Assign",

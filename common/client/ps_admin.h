@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/ids.h"
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
 #include "proto/psserver.pb.h"
@@ -36,8 +37,10 @@ class PsAdmin {
   absl::StatusOr<std::vector<muster::TelemetryReply>> Telemetry(const muster::TelemetryRequest& request);
 
   absl::StatusOr<Tensor> ReadVariable(const muster::RequestContext& context, const std::string& name);
-  // INVALID_ARGUMENT if type or shape differ from the variable's.
-  absl::Status AssignVariable(const muster::RequestContext& context, const std::string& name, const Tensor& value);
+  // Once for each `place` (among the functions, from 1): a call again gives its value to those partitions that have not
+  // had it. INVALID_ARGUMENT if type or shape differ from the variable's.
+  absl::Status AssignVariable(const muster::RequestContext& context, FunctionId place, const std::string& name,
+                              const Tensor& value);
 
   // How long Save and Restore may take; the policy's timeouts are for the short calls.
   void set_file_timeout(absl::Duration timeout) { file_timeout_ = timeout; }

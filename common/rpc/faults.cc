@@ -109,6 +109,13 @@ class FaultyChannel final : public Channel {
       case Fault::kDuplicate:
         inner_->Unary(method, request, options, [](absl::Status, Buffer) {});
         return inner_->Unary(method, std::move(request), options, std::move(done));
+      case Fault::kLateCopy:
+        Delay(
+            rule, [](absl::Status) {},
+            [inner = inner_, method, request, options] {
+              return inner->Unary(method, request, options, [](absl::Status, Buffer) {});
+            });
+        return inner_->Unary(method, std::move(request), options, std::move(done));
       case Fault::kDelay:
         break;
     }
@@ -137,6 +144,13 @@ class FaultyChannel final : public Channel {
                                     });
       case Fault::kDuplicate:
         inner_->ServerStream(method, request, options, [](Buffer) {}, [](absl::Status) {});
+        return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+      case Fault::kLateCopy:
+        Delay(
+            rule, [](absl::Status) {},
+            [inner = inner_, method, request, options] {
+              return inner->ServerStream(method, request, options, [](Buffer) {}, [](absl::Status) {});
+            });
         return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
       case Fault::kDelay:
         break;

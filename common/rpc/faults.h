@@ -19,6 +19,7 @@ enum class Fault {
   kLoseRequest,  // the server never hears of the call
   kLoseReply,    // the server runs it, the caller does not hear of that
   kDuplicate,    // the server gets the request twice; the caller hears the first answer
+  kLateCopy,     // the same, and the second one comes later
   kDelay,        // the request leaves later
 };
 
@@ -28,7 +29,7 @@ struct FaultRule {
   double probability = 1;
   int skip = 0;               // the first so many calls of the method that it would hit go well
   int times = -1;             // how often at most; -1: always
-  absl::Duration delay = absl::Milliseconds(10);  // for kDelay
+  absl::Duration delay = absl::Milliseconds(10);  // for kDelay and kLateCopy
   // What the caller of a lost call gets, as if its connection had broken. DEADLINE_EXCEEDED comes when its time is up.
   absl::StatusCode error = absl::StatusCode::kUnavailable;
 };

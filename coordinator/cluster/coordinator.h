@@ -124,6 +124,7 @@ class Coordinator : public VariableFactory {
 
   // The value of a variable as the servers have it now. Join first for one that no function is changing.
   absl::StatusOr<Tensor> Read(const Variable& variable);
+  // Once, however often it has to be sent. After an error the variable may have the value, in whole, in part or not.
   absl::Status Assign(const Variable& variable, const Tensor& value);
   // Rows of a table, [ids.size(), dim]; creates none.
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
@@ -143,7 +144,8 @@ class Coordinator : public VariableFactory {
   // From now on a lost server does not end the job: servers go back to the last checkpoint (Checkpoint, Restore or Save),
   // or to the initial values, and the functions since then are repeated (kAll), or only the lost server does and the
   // report says what was rolled back (kShard). Take checkpoints now and then, so that there is little to repeat and to
-  // remember: see training/checkpointer.h. Call it before functions are scheduled.
+  // remember (every function since the last but one is): see training/checkpointer.h. Call it before functions are
+  // scheduled.
   void EnableRecovery(const std::string& checkpoint_directory, RecoveryMode mode = RecoveryMode::kAll);
   // Save into the next numbered folder of that directory.
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {}, std::string* directory = nullptr);

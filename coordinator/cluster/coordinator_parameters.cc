@@ -94,14 +94,18 @@ absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) 
   auto assignment = std::make_shared<Assignment>();
   assignment->variable = variable.name();
   assignment->value = value.ToProto();
-  return WithServers([&]() -> absl::Status {
+  FunctionId place;  // of all tries: a copy of one that comes late is a repeat
+  const absl::Status status = WithServers([&]() -> absl::Status {
     MutexLock lock(&save_mutex_);
     const uint64_t token = runtime_->ServersLost();
-    MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), variable.name(), value));
+    place = runtime_->BeginAssignment(place);
+    MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), place, variable.name(), value));
     // A lost server takes the assignment with it, so it has its place among the functions that are repeated.
-    if (runtime_->Assigned(token, assignment)) return absl::OkStatus();
+    if (runtime_->Assigned(token, place, assignment)) return absl::OkStatus();
     return absl::UnavailableError("a server was lost while the variable was assigned");
   });
+  if (!status.ok()) runtime_->EndAssignment(place);
+  return status;
 }
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids) {

@@ -19,9 +19,9 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
   RecoveryHooks hooks;
   hooks.restore = [this](const RestoreRound& round) { return RunRound(round); };
   hooks.save = [this] { return SaveForLeave(); };
-  hooks.assign = [this](const Assignment& assignment) -> absl::Status {
+  hooks.assign = [this](FunctionId place, const Assignment& assignment) -> absl::Status {
     MU_ASSIGN_OR_RETURN(const Tensor value, Tensor::FromProto(assignment.value));
-    return admin_->AssignVariable(runtime_->Context(), assignment.variable, value);
+    return admin_->AssignVariable(runtime_->Context(), place, assignment.variable, value);
   };
   hooks.interrupt = [this] { files_->Interrupt(); };
   runtime_->EnableRecovery(mode, std::move(hooks));

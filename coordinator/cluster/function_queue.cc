@@ -8,6 +8,7 @@ namespace mu {
 FunctionId FunctionQueue::Schedule(FunctionWork work) {
   const FunctionId id = next_id_;
   next_id_ = next_id_.Next();
+  scheduled_ = true;
   Function& function = functions_[id];
   function.work = work;
   function.steps = work.steps;
@@ -147,6 +148,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
     kept_.insert({id, std::move(function)});
   }
   functions_.clear();
+  assigning_.clear();  // the fence that follows refuses them: they are made again under other ids
   queued_ = 0;
   for (auto& [id, worker] : workers_) {
     worker.in_flight = 0;
@@ -156,9 +158,11 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
 }
 
 FunctionId FunctionQueue::low_water() const {
-  FunctionId mark = next_id_;
+  // Until something was scheduled, Resume may bring back functions with small ids.
+  FunctionId mark = scheduled_ ? next_id_ : FunctionId(1);
   if (!functions_.empty()) mark = std::min(mark, functions_.begin()->first);
   if (!kept_.empty()) mark = std::min(mark, kept_.begin()->first);
+  if (!assigning_.empty()) mark = std::min(mark, *assigning_.begin());
   return mark;
 }
 

@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -114,8 +115,14 @@ class FunctionQueue {
   // Every run goes back to the queue, at its first step without a result.
   void StopRuns();
 
-  // An assignment has been made, after everything that was scheduled before it. Repeats keep this order.
-  FunctionId Assigned(std::shared_ptr<const Assignment> assignment);
+  // An assignment is about to be made, after everything that was scheduled before it. Its id is its identity on the
+  // servers: the mark stays below it until Assigned, EndAssignment or CancelAll.
+  FunctionId BeginAssignment();
+  bool AssignmentOpen(FunctionId id) const { return assigning_.contains(id); }
+  // It has been made, and will be repeated after a RollBack to a point that lacks it. Repeats keep its place.
+  void Assigned(FunctionId id, std::shared_ptr<const Assignment> assignment);
+  // It has been made and will not be repeated, or was given up.
+  void EndAssignment(FunctionId id) { assigning_.erase(id); }
   // The assignment that has to be repeated now: everything before it has finished, nothing after it has begun.
   std::optional<FunctionId> NextAssignment() const;
   void AssignmentDone(FunctionId id);
@@ -125,6 +132,7 @@ class FunctionQueue {
   struct Position {
     FunctionId next_id;
     std::map<FunctionId, Function> unfinished;  // those that change state
+    std::set<FunctionId> assigning;  // assignments that some of the servers may have and others not
   };
   // A checkpoint is begun: every server takes its cut after this.
   Position CheckpointPosition() const;
@@ -136,6 +144,8 @@ class FunctionQueue {
   void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
   // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point now.
   void StartFrom(CheckpointNumber point);
+  // Nobody will go back to a point from now on.
+  void ForgetKept() { kept_.clear(); }
   // What changed state so far was not kept: there is nothing to go back to until a checkpoint is committed.
   void ForgetPoints() { points_.clear(); }
   struct RolledBack {
@@ -146,13 +156,15 @@ class FunctionQueue {
   // The servers go back to this point, one of points(): everything that changes state and that it lacks runs again. Runs
   // under way are no longer current. Newer points are forgotten.
   RolledBack RollBack(CheckpointNumber point);
-  // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet.
+  // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet. What it assigned is covered
+  // by the point: StartFrom came before.
   void Resume(CheckpointNumber point, const Position& position);
   std::vector<CheckpointNumber> points() const;  // oldest first
 
   // Every function below it has finished and will not be repeated.
   FunctionId low_water() const;
   FunctionId next_id() const { return next_id_; }
+  bool scheduled() const { return scheduled_; }  // a function, ever
   const Function* Find(FunctionId id) const;
   size_t queued() const { return queued_; }
   size_t running() const { return functions_.size() - queued_; }
@@ -201,6 +213,8 @@ class FunctionQueue {
   RunId next_run_{1};
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
   std::map<FunctionId, Function> kept_;       // finished, and not in every point
+  std::set<FunctionId> assigning_;            // assignments that are being made for the first time
+  bool scheduled_ = false;                    // a function, ever
   std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
   bool repeats_cancelled_ = false;
   size_t queued_ = 0;

@@ -18,12 +18,14 @@ FunctionQueue::Point FunctionQueue::PointOf(const Position& position) {
   Point point;
   point.next_id = position.next_id;
   for (const auto& [id, function] : position.unfinished) point.unfinished[id] = function.next_step;
+  for (const FunctionId id : position.assigning) point.unfinished[id] = 0;
   return point;
 }
 
 FunctionQueue::Position FunctionQueue::CheckpointPosition() const {
   Position position;
   position.next_id = next_id_;
+  position.assigning = assigning_;
   for (const auto& [id, function] : functions_) {
     if (function.work.updates) position.unfinished[id] = function;
   }
@@ -53,7 +55,10 @@ void FunctionQueue::CheckpointCommitted(CheckpointNumber checkpoint, const Posit
 }
 
 void FunctionQueue::StartFrom(CheckpointNumber point) {
-  points_ = {{point, Point{next_id_, {}}}};
+  Position now;
+  now.next_id = next_id_;
+  now.assigning = assigning_;
+  points_ = {{point, PointOf(now)}};
   ForgetCovered();
 }
 
@@ -105,6 +110,7 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
 }
 
 void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position) {
+  scheduled_ = true;
   next_id_ = std::max(next_id_, position.next_id);
   points_ = {{checkpoint, PointOf(position)}};
   for (const auto& [id, function] : position.unfinished) {
@@ -159,15 +165,20 @@ std::vector<FunctionId> FunctionQueue::RunningOn(WorkerId worker) const {
   return running;
 }
 
-FunctionId FunctionQueue::Assigned(std::shared_ptr<const Assignment> assignment) {
+FunctionId FunctionQueue::BeginAssignment() {
   const FunctionId id = next_id_;
   next_id_ = next_id_.Next();
+  assigning_.insert(id);
+  return id;
+}
+
+void FunctionQueue::Assigned(FunctionId id, std::shared_ptr<const Assignment> assignment) {
+  assigning_.erase(id);
   Function& function = kept_[id];
   function.work.assignment = std::move(assignment);
   function.work.updates = true;
   function.steps = function.next_step = function.delivered = 1;
   function.bound = function.finished = true;
-  return id;
 }
 
 std::optional<FunctionId> FunctionQueue::NextAssignment() const {

@@ -106,6 +106,7 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   // Whatever it uses was installed by now; a worker that has all of the catalog has that.
   work.needs_version = catalog_.version();
   if (work.updates && work.dataset != 0) trained_on_.insert(work.dataset);
+  if (!recovery_enabled_) queue_.ForgetKept();
   if (user_state.has_value()) user_state_ = *std::move(user_state);
   const FunctionId id = queue_.Schedule(std::move(work));
   states_[id] = state;

@@ -65,7 +65,7 @@ struct RecoveryHooks {
   std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
   // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
   std::function<absl::StatusOr<CheckpointNumber>()> save;
-  std::function<absl::Status(const Assignment&)> assign;
+  std::function<absl::Status(FunctionId place, const Assignment&)> assign;
   // Calls of Save and `restore` that are under way end soon: a server that they wait for is lost.
   std::function<void()> interrupt;
 };
@@ -162,8 +162,14 @@ class Runtime {
   // Values were loaded into all servers, in this generation: functions of before will not be repeated.
   // `updates`: how many the state holds, by server.
   void StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates);
-  // An assignment was made since `token` was given. False if a server was lost meanwhile: it is to be made again.
-  bool Assigned(uint64_t token, std::shared_ptr<const Assignment> assignment);
+  // An assignment is about to be made: its place among the functions, which is its identity on the servers. That of an
+  // earlier try (`place`, 0: none), unless everything was cancelled since. Waits while an error is being dealt with.
+  FunctionId BeginAssignment(FunctionId place);
+  // It was made since `token` was given. False if a server was lost or everything cancelled meanwhile: it is to be made
+  // again.
+  bool Assigned(uint64_t token, FunctionId place, std::shared_ptr<const Assignment> assignment);
+  // It is not tried again.
+  void EndAssignment(FunctionId place);
 
   // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved gives the position that
   // belongs into the manifest, then Written commits. UNAVAILABLE from each of them: the checkpoint is void, a server was

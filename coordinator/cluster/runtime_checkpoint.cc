@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
                                                          const std::set<uint64_t>& datasets) {
   const pb::JobPositionProto& proto = manifest.position();
   MutexLock lock(&mutex_);
-  if (queue_.next_id() != FunctionId(1)) {
+  if (queue_.scheduled()) {
     return absl::FailedPreconditionError("functions have been scheduled already; Restore() comes before them");
   }
   MU_ASSIGN_OR_RETURN(const FunctionQueue::Position position, QueuePositionOf(proto, catalog_.version()));

@@ -30,7 +30,7 @@ void Runtime::EnableRecovery(RecoveryMode mode, RecoveryHooks hooks) {
   if (recovery_enabled_) return;
   recovery_enabled_ = true;
   recovery_ = Recovery({.servers = options_.servers, .mode = mode});
-  const bool nothing_kept = queue_.next_id() > FunctionId(1) && queue_.points().back() == kInitialValues;
+  const bool nothing_kept = queue_.scheduled() && queue_.points().back() == kInitialValues;
   if (nothing_kept) queue_.ForgetPoints();
   if (configured_.has_value()) Act(recovery_.Start(*configured_, queue_.points()));
 }
@@ -69,14 +69,6 @@ absl::Status Runtime::WaitUntilServing() {
   }
   if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
   return fatal_;
-}
-
-bool Runtime::Assigned(uint64_t token, std::shared_ptr<const Assignment> assignment) {
-  MutexLock lock(&mutex_);
-  if (!recovery_enabled_) return true;
-  if (servers_lost_ != token || (recovery_.started() && !recovery_.serving())) return false;
-  queue_.Assigned(std::move(assignment));
-  return true;
 }
 
 void Runtime::StopRuns() {
@@ -281,27 +273,6 @@ void Runtime::SaveForLeave() {
       recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt);
   first_failure_ = failures;  // that of the first to leave
   Act(actions);
-}
-
-void Runtime::RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> assignment) {
-  std::function<absl::Status(const Assignment&)> assign;
-  uint64_t token = 0;
-  {
-    MutexLock lock(&mutex_);
-    assign = hooks_.assign;
-    token = servers_lost_;
-  }
-  const absl::Status status = assign(*assignment);
-  MutexLock lock(&mutex_);
-  if (stopping_ || servers_lost_ != token) return;
-  if (status.ok()) {
-    queue_.AssignmentDone(id);
-    changed_.SignalAll();
-    return Dispatch();
-  }
-  if (KindOf(status) != pb::ERROR_MACHINE && KindOf(status) != pb::ERROR_STALE) return FailLocked(status);
-  MU_LOG(WARN, "the assignment of '{}' is repeated again: {}", assignment->variable, status);
-  changed_.WaitFor(&mutex_, kRetry);
 }
 
 void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request) {

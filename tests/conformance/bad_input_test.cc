@@ -159,6 +159,7 @@ TEST(Conformance, ShapeLie) {
   }
   pb::AssignRequest assign;
   *assign.mutable_context() = victims->c().runtime().Context();
+  assign.set_function(1'000'000'000);
   assign.set_variable(id);
   for (const size_t bytes : {0, 15, 17, 1 << 20}) {
     assign.set_value(std::string(bytes, 'x'));

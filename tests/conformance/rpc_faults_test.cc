@@ -43,28 +43,34 @@ std::vector<std::string> AllMethods() {
 }
 
 // Each step adds `one`, which was assigned, to a counter, and the squares of its records to a checksum, on every
-// server.
+// server; and it counts on from what was assigned to `total`.
 struct Job {
-  Variable one, counters, checksums;
+  Variable one, counters, checksums, total, late;
   Function step, bad;
 };
+
+Tensor All(int64_t value) {
+  return Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, value));
+}
 
 absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
   Job job;
   MU_ASSIGN_OR_RETURN(const Dataset data,
                       c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
   for (auto [variable, name] :
-       {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"}, std::pair{&job.checksums, "checksums"}}) {
+       {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"}, std::pair{&job.checksums, "checksums"},
+        std::pair{&job.total, "total"}, std::pair{&job.late, "late"}}) {
     MU_ASSIGN_OR_RETURN(
         *variable,
         c.CreateVariable(
             {.name = name, .shape = Shape({kPartitions}), .dtype = kInt64, .partitioner = FixedShards{kPartitions}}));
   }
-  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+  const Tensor ones = All(1);
   MU_RETURN_IF_ERROR(c.Assign(job.one, ones));
   MU_ASSIGN_OR_RETURN(job.step, c.DefineFunction("step", [&](FunctionBuilder& f) {
     const Sym id = f.NextBatch(data)["id"];
     AssignAdd(job.counters, Read(job.one));
+    AssignAdd(job.total, Read(job.one));
     AssignAdd(job.checksums, ConstantTensor(ones) * ReduceSum(id * id));
   }));
   MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) { f.Return("log", Log(f.Arg("x"))); }));
@@ -93,9 +99,11 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   c.Schedule(job.bad, {.args = {{"x", -1.0}}});  // its error has to be fenced off
   EXPECT_THAT(c.Join(), testing::HasCode(absl::StatusCode::kInvalidArgument));
 
+  MU_ASSERT_OK(c.Assign(job.total, All(1000)));
   for (int64_t i = 0; i < kSteps / kStepsPerFunction; ++i) c.Schedule(job.step, {.steps = kStepsPerFunction});
   WaitForSteps(c, kSteps / 8);
   MU_ASSERT_OK(checkpointer.TakeNow());
+  MU_ASSERT_OK(c.Assign(job.late, All(7)));
   WaitForSteps(c, kSteps / 4);
   MU_ASSERT_OK(cluster->DrainWorker(1));
   MU_ASSERT_OK(cluster->StartWorker(1));
@@ -110,6 +118,10 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   EXPECT_THAT(counted.flat<int64_t>(), Each(kSteps));
   MU_ASSERT_OK_AND_ASSIGN(const Tensor summed, c.Read(job.checksums));
   EXPECT_THAT(summed.flat<int64_t>(), Each(squares * static_cast<int64_t>(kEpochs)));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor total, c.Read(job.total));
+  EXPECT_THAT(total.flat<int64_t>(), Each(1000 + kSteps)) << "no copy of an assignment undoes a step";
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor late, c.Read(job.late));
+  EXPECT_THAT(late.flat<int64_t>(), Each(7)) << "made after the checkpoint, and made again after the restore";
 
   Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus", pb::GetStatusRequest());
   Ask<pb::TelemetryReply>(*cluster->ChannelTo(cluster->WorkerAddress(0)), "/muster.Worker/GetTelemetry",
@@ -143,6 +155,11 @@ TEST_P(RpcConformance, LostReply) {
            {.method = GetParam(), .fault = Fault::kLoseReply, .probability = 0.05}});
 }
 TEST_P(RpcConformance, DuplicatedRequest) { RunWith({{.method = GetParam(), .fault = Fault::kDuplicate}}); }
+
+TEST_P(RpcConformance, LateCopy) {
+  RunWith({{.method = GetParam(), .fault = Fault::kLateCopy, .times = 2, .delay = absl::Milliseconds(100)},
+           {.method = GetParam(), .fault = Fault::kLateCopy, .probability = 0.2, .delay = absl::Milliseconds(5)}});
+}
 
 INSTANTIATE_TEST_SUITE_P(EveryMethod, RpcConformance, ::testing::ValuesIn(AllMethods()), [](const auto& info) {
   return absl::StrReplaceAll(info.param.substr(1), {{"muster.", ""}, {"/", ""}});

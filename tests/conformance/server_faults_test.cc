@@ -119,6 +119,8 @@ TEST(Conformance, PsKilledIdle) {
 
 TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable prepared, counting.c().CreateVariable({.name = "prepared", .dtype = kInt64}));
+  MU_ASSERT_OK(counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));  // before recovery is enabled
   Checkpointer checkpointer(&counting.c(), {.directory = counting.cluster->directory() + "/checkpoints"});
   MU_ASSERT_OK(counting.c().Assign(counting.counter, Tensor::Scalar<int64_t>(1000)));
   const RemoteValue early = counting.c().Schedule(counting.count, {.steps = 10});
@@ -130,6 +132,8 @@ TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   counting.c().Schedule(counting.count, {.steps = 5});
   MU_ASSERT_OK(counting.c().Join());
   EXPECT_EQ(counting.Count(), 1015) << "the assignment and the first function were repeated";
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor prepared_value, counting.c().Read(prepared));
+  EXPECT_EQ(*prepared_value.data<int64_t>(), 5);
   MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, early.Fetch());
   MU_ASSERT_OK_AND_ASSIGN(const Tensor first, result.Get(0, "before"));
   EXPECT_EQ(*first.data<int64_t>(), 1000) << "a fetched value stays as it was";

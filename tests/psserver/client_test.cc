@@ -267,12 +267,17 @@ TEST(PsAdminTest, AssignAndRead) {
   MU_ASSERT_OK(cluster.Configure());
   Tensor kernel(kFloat32, Shape({300, 700}));
   for (int64_t i = 0; i < kernel.elements(); ++i) kernel.data<float>()[i] = static_cast<float>(i);
-  MU_ASSERT_OK(cluster.admin().AssignVariable(cluster.context(), "dense/kernel", kernel));
+  MU_ASSERT_OK(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", kernel));
   MU_ASSERT_OK_AND_ASSIGN(const Tensor read, cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
   EXPECT_EQ(std::memcmp(read.raw(), kernel.raw(), kernel.bytes()), 0);
-  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), "dense/kernel", Tensor::Scalar<float>(1)),
+  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", Tensor::Scalar<float>(1)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[300, 700]")));
-  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), "nothing", kernel), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "nothing", kernel),
+              HasCode(absl::StatusCode::kNotFound));
+  const Tensor zeros(kFloat32, Shape({300, 700}));
+  MU_ASSERT_OK(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", zeros));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor again, cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
+  EXPECT_EQ(std::memcmp(again.raw(), kernel.raw(), kernel.bytes()), 0) << "all partitions know this one";
   EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "nothing"), HasCode(absl::StatusCode::kNotFound));
 }
 

@@ -35,6 +35,17 @@ inline absl::StatusOr<pb::PushReply> PushAndWait(PsServer* server, const Buffer&
   return result;
 }
 
+inline absl::StatusOr<pb::AssignReply> AssignAndWait(PsServer* server, const pb::AssignRequest& request) {
+  absl::StatusOr<pb::AssignReply> result = absl::InternalError("no answer");
+  Notification done;
+  server->Assign(request, [&](absl::StatusOr<pb::AssignReply> reply) {
+    result = std::move(reply);
+    done.Notify();
+  });
+  done.Wait();
+  return result;
+}
+
 // assign_add of `delta` to variable 2 ("steps" of SmallModel).
 inline Buffer CountingPush(const pb::RequestContext& context, uint64_t function, uint32_t step, int64_t delta = 1) {
   pb::PushRequest request;

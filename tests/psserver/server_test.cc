@@ -353,21 +353,6 @@ TEST_F(PsServerTest, ANewerEpochFencesTheOlderOne) {
   EXPECT_EQ(Steps(), 1);
 }
 
-TEST_F(PsServerTest, AssignChecksSizes) {
-  MU_ASSERT_OK(Configure());
-  pb::AssignRequest request;
-  *request.mutable_context() = context_;
-  request.set_variable(2);
-  request.set_value(Bytes<int64_t>({41}));
-  MU_ASSERT_OK(server_.Assign(request));
-  MU_ASSERT_OK(server_.Assign(request));
-  EXPECT_EQ(Steps(), 41);
-  request.set_value("short");
-  EXPECT_THAT(server_.Assign(request), HasCode(absl::StatusCode::kInvalidArgument));
-  request.set_partition(1);
-  EXPECT_THAT(server_.Assign(request), HasCode(absl::StatusCode::kInvalidArgument));
-}
-
 TEST(PsServerLeaseTest, ServesOnlyWhileItsLeaseLasts) {
   ManualClock clock(0);
   Telemetry telemetry;

@@ -133,6 +133,16 @@ TEST_F(Faulty, DelayedCallArrivesOrIsCancelled) {
   EXPECT_EQ(served, 1);
 }
 
+TEST_F(Faulty, ALateCopyComesAfterTheAnswer) {
+  plan->Add({.fault = Fault::kLateCopy, .times = 1, .delay = absl::Milliseconds(5)});
+  MU_EXPECT_OK(Push());
+  while (served < 2) std::this_thread::yield();
+  plan->Add({.fault = Fault::kLateCopy, .times = 1, .delay = absl::Hours(1)});
+  MU_EXPECT_OK(Push());
+  transport.reset();  // ends the copy that has not left
+  EXPECT_EQ(served, 3);
+}
+
 TEST_F(Faulty, TransportEndsWhatHasNotLeft) {
   plan->Add({.fault = Fault::kDelay, .delay = absl::Hours(1)});
   UnaryResult result;

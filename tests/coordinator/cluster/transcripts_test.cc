@@ -113,7 +113,9 @@ TEST(Transcripts, QueueWithCheckpointsAnAssignmentAndARollBack) {
   step(run, 1);
   end(run);
   queue.CheckpointCommitted(CheckpointNumber(1), begun);
-  t("assign", absl::StrCat(queue.Assigned(std::make_shared<Assignment>()).value()));
+  const FunctionId assigned = queue.BeginAssignment();
+  t("assign", absl::StrCat(assigned.value()));
+  queue.Assigned(assigned, std::make_shared<Assignment>());
   schedule(1);
   run = dispatch();
   step(run, 0);
