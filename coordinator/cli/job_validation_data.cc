@@ -182,6 +182,16 @@ void ValidateSource(const pb::SourceProto& source, const std::string& key,
                          absl::StrCat("must be fail or skip, not `", source.on_bad_record(), "`"),
                          ""});
   }
+  if (source.has_visitation() && source.visitation() != "exactly_once" &&
+      source.visitation() != "none") {
+    problems->push_back(
+        {key + ".visitation",
+         absl::StrCat("must be exactly_once or none, not `", source.visitation(), "`"), ""});
+  } else if (source.visitation() == "none" && key != "data.train") {
+    problems->push_back({key + ".visitation",
+                         "is for data.train: evaluation and prediction use each record once",
+                         "remove it"});
+  }
 }
 
 }  // namespace mu

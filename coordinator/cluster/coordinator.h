@@ -79,7 +79,7 @@ struct RestoredJob {
   std::vector<RemoteValue> unfinished;  // calls of before that run again or go on; Join waits for them
 };
 
-// Where a dataset stands.
+// Where a dataset stands; one that every worker reads by itself (visitation: none) has no such place.
 struct DataProgress {
   uint64_t epoch = 0;
   uint64_t left = 0;  // batches of the epoch that no scheduled function will take

@@ -41,16 +41,22 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   for (auto& file : files) dataset.add_files(std::move(file));
   auto records = runtime_->ScanFiles(dataset);
   if (!records.ok()) return Annotate(records.status(), context);
+  std::unique_ptr<PerWorkerLeases> own;
+  if (dataset.visitation() == pb::VISITATION_NONE) own = std::make_unique<PerWorkerLeases>(dataset, *records);
   auto leases = std::make_unique<DataLeases>(dataset, *std::move(records));
   if (!leases->status().ok()) return leases->status();
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
-  runtime_->AddLeases(std::move(leases));
+  runtime_->AddLeases(std::move(leases), std::move(own));
   it->second = dataset;
   prepared_[id] = true;
   return absl::OkStatus();
 }
 
 absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
+  if (dataset.proto().visitation() == pb::VISITATION_NONE) {
+    return absl::InvalidArgumentError(absl::StrCat("every worker reads the dataset '", dataset.name(),
+                                                   "' by itself (visitation: none), so it has no progress"));
+  }
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   DataProgress progress;
@@ -93,7 +99,7 @@ absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
   if (runtime_->Stats().unfinished > 0) {
     return absl::FailedPreconditionError("functions are queued or running; Join before StartEpoch");
   }
-  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) { leases.StartEpoch(epoch); });
+  runtime_->StartEpoch(dataset.proto().id(), epoch);
   return absl::OkStatus();
 }
 

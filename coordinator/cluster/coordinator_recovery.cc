@@ -154,6 +154,8 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     }
     scheduled_steps_ = job.manifest.position().steps();
     for (const auto& function : job.manifest.position().functions()) {
+      // One that every worker reads by itself has no position.
+      if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareDataset(function.dataset()));
       scheduled_steps_ = std::max(scheduled_steps_, function.step_offset() + function.steps());
     }
     CheckpointNumber number;

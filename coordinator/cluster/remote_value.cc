@@ -74,6 +74,11 @@ void FunctionState::Finish(absl::Status status) {
   changed_.SignalAll();
 }
 
+bool FunctionState::HasSteps() const {
+  MutexLock lock(&mutex_);
+  return result_.steps() > 0;
+}
+
 bool FunctionState::Done() const {
   MutexLock lock(&mutex_);
   return done_;

@@ -60,8 +60,10 @@ struct PendingError {
 // The shared state of a call. The runtime writes, RemoteValues read.
 class FunctionState {
  public:
-  FunctionState(std::vector<std::string> names, uint32_t requested_steps)
-      : result_(std::move(names), requested_steps) {}
+  FunctionState(std::vector<std::string> names, uint32_t requested_steps, uint64_t dataset = 0)
+      : dataset_(dataset), result_(std::move(names), requested_steps) {}
+  uint64_t dataset() const { return dataset_; }  // that it reads; 0: none
+  bool HasSteps() const;                         // with a result
   // INTERNAL if the worker's tensors do not parse.
   absl::Status AddStep(const pb::StepResult& step);
   void SetBatches(std::vector<pb::BatchRangeProto> batches);
@@ -70,6 +72,7 @@ class FunctionState {
   absl::StatusOr<FunctionResult> Wait() const;
 
  private:
+  const uint64_t dataset_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;

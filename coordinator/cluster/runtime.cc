@@ -16,8 +16,7 @@ Runtime::Runtime(Options options)
       membership_({options_.servers, options_.heartbeat, options_.timeout}),
       queue_(options_.in_flight, [this](uint64_t dataset, WorkerId worker, uint32_t steps)
                                      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
-        const auto it = leases_.find(dataset);
-        return it == leases_.end() ? std::vector<pb::BatchRangeProto>() : it->second->Take(worker, steps);
+        return TakeBatches(dataset, worker, steps);
       }) {}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
@@ -102,12 +101,12 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
     if (queue_.queued() < options_.queue_bound) break;
     changed_.Wait(&mutex_);
   }
-  auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps);
+  auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps, work.dataset);
   // Whatever it uses was installed by now; a worker that has all of the catalog has that.
   work.needs_version = catalog_.version();
-  if (work.updates && work.dataset != 0) trained_on_.insert(work.dataset);
-  if (!recovery_enabled_) queue_.ForgetKept();
+  if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset)) trained_on_.insert(work.dataset);
   if (user_state.has_value()) user_state_ = *std::move(user_state);
+  if (!recovery_enabled_) queue_.ForgetKept();
   const FunctionId id = queue_.Schedule(std::move(work));
   states_[id] = state;
   Dispatch();
@@ -183,8 +182,14 @@ void Runtime::Dispatch() {
   if (recovery_enabled_ && recovery_.started() && !recovery_.serving()) return;
   std::vector<FunctionId> completed;
   for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
-  for (FunctionId id : completed) FinishFunction(id, absl::OkStatus());
+  absl::Status out_of_data;
+  for (FunctionId id : completed) {
+    const absl::Status status = CompletedWithoutRun(id);
+    out_of_data.Update(status);
+    FinishFunction(id, status);
+  }
   changed_.SignalAll();  // places in the queue may be free
+  if (!out_of_data.ok()) BeginCancel(std::move(out_of_data));
 }
 
 void Runtime::StartOn(const StartRun& start) {
@@ -207,9 +212,7 @@ void Runtime::StartOn(const StartRun& start) {
   if (function.work.args != nullptr) {
     for (const auto& arg : *function.work.args) *request.add_args() = arg;
   }
-  if (const auto leases = leases_.find(function.work.dataset); leases != leases_.end()) {
-    for (const auto& lease : leases->second->Upcoming(start.worker)) *request.add_upcoming() = lease;
-  }
+  for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker)) *request.add_upcoming() = lease;
   if (link.runs.empty()) link.last_news = absl::Now();
   ++streams_;
   link.runs[start.run] = link.channel->ServerStream(
@@ -376,20 +379,6 @@ void Runtime::FinishCancel() {
 void Runtime::SetFence(std::function<absl::Status(FunctionId)> fence) {
   MutexLock lock(&mutex_);
   fence_ = std::move(fence);
-}
-
-void Runtime::AddLeases(std::unique_ptr<DataLeases> leases) {
-  MutexLock lock(&mutex_);
-  const uint64_t id = leases->dataset().id();
-  leases_[id] = std::move(leases);
-}
-
-bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look) {
-  MutexLock lock(&mutex_);
-  const auto it = leases_.find(dataset);
-  if (it == leases_.end()) return false;
-  look(*it->second);
-  return true;
 }
 
 }  // namespace mu

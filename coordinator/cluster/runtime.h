@@ -22,6 +22,7 @@
 #include "coordinator/cluster/data_leases.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/membership.h"
+#include "coordinator/cluster/per_worker_leases.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/update_ledger.h"
@@ -118,9 +119,12 @@ class Runtime {
 
   // Reads how many records each file of a dataset has, on the workers, in parallel.
   absl::StatusOr<std::vector<uint64_t>> ScanFiles(const pb::DatasetProto& dataset);
-  void AddLeases(std::unique_ptr<DataLeases> leases);
-  // Runs `look` with a dataset's leases under the lock; false if it has none.
+  // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
+  void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
+  // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every worker reads by itself
+  // they are handed to nobody: they say what the data is.
   bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
+  void StartEpoch(uint64_t dataset, uint64_t epoch);
 
   // With `user_state`, SetUserState at the same instant.
   RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
@@ -209,6 +213,13 @@ class Runtime {
   template <typename Reply, typename Request>
   absl::Status InstallCall(WorkerLink& link, const char* method, const Request& request);
 
+  std::vector<pb::BatchRangeProto> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgetReader(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of a function that ends because no data is left for it: OUT_OF_RANGE if each worker reads by itself.
+  absl::Status CompletedWithoutRun(FunctionId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   void Dispatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartOn(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRunReply(const StartRun& start, const Buffer& message);
@@ -249,6 +260,7 @@ class Runtime {
   Membership membership_ ABSL_GUARDED_BY(mutex_);
   Catalog catalog_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::unique_ptr<DataLeases>> leases_ ABSL_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_ ABSL_GUARDED_BY(mutex_);  // visitation: none
   FunctionQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
@@ -282,7 +294,8 @@ class Runtime {
   uint64_t begun_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t begun_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string user_state_ ABSL_GUARDED_BY(mutex_);
-  std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);  // datasets of functions that change state
+  // Datasets of functions that change state, with a position that checkpoints hold.
+  std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);
   uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;     // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   UpdateLedger updates_ ABSL_GUARDED_BY(mutex_);

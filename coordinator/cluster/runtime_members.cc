@@ -132,7 +132,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
     links_.erase(it);
     if (!stopping_) NoteRunsOf(id);
     queue_.WorkerLost(id);
-    for (auto& [dataset, leases] : leases_) leases->Forget(id);
+    ForgetReader(id);
     for (auto& [run, call] : link->runs) call->Cancel();
     if (link->install_call != nullptr) link->install_call->Cancel();
     old_links_.push_back(std::move(link));

@@ -86,6 +86,11 @@ DatasetSpec& DatasetSpec::Epochs(uint32_t epochs) {
   return *this;
 }
 
+DatasetSpec& DatasetSpec::Visitation(pb::Visitation visitation) {
+  proto_.set_visitation(visitation);
+  return *this;
+}
+
 DatasetSpec& DatasetSpec::Seed(uint64_t seed) {
   proto_.set_seed(seed);
   return *this;

@@ -17,6 +17,9 @@ absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Funct
                                            const Dataset& dataset, const EvalOptions& options,
                                            const OnBatch& on_batch,
                                            const std::function<void(uint64_t, uint64_t)>& progress) {
+  if (dataset.proto().visitation() == pb::VISITATION_NONE) {
+    return absl::InvalidArgumentError("an evaluation uses each record once; visitation: none is for training");
+  }
   MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(const uint64_t total, coordinator.BatchesInEpoch(dataset, 0));
   uint64_t records = 0, steps_done = 0, scheduled = 0;

@@ -83,6 +83,10 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
   dataset.set_epochs(train ? std::max<uint32_t>(1, training.epochs()) : 1);
   // The order of records matters to training only.
   if (train) dataset.set_shuffle_records(source->shuffle().records());
+  if (train && source->visitation() == "none") {
+    dataset.set_visitation(pb::VISITATION_NONE);
+    dataset.set_epochs(0);  // a worker that is quicker than others begins again
+  }
   dataset.set_seed(job.seed());
   dataset.set_on_bad_record(source->on_bad_record() == "skip" ? pb::ON_BAD_RECORD_SKIP : pb::ON_BAD_RECORD_FAIL);
   return dataset;

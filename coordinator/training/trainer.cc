@@ -48,6 +48,17 @@ struct LossState {
   }
 };
 
+// With visitation: none a step counts as a batch, whichever its worker read.
+DataProgress ProgressOfSteps(const RestoredJob* restored, uint64_t batches) {
+  uint64_t taken = 0;
+  if (restored != nullptr) {
+    const pb::JobPositionProto& position = restored->manifest.position();
+    taken = position.steps();
+    for (const auto& function : position.functions()) taken += function.steps() - function.next_step();
+  }
+  return {taken / batches, batches - taken % batches};
+}
+
 }  // namespace
 
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
@@ -55,7 +66,13 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
                                   const std::function<void(const TrainEvent&)>& on_event) {
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
   // What is left of the data: everything, or what a continued job has not scheduled.
-  MU_ASSIGN_OR_RETURN(const DataProgress at, coordinator.ProgressOf(dataset));
+  DataProgress at;
+  if (dataset.proto().visitation() == pb::VISITATION_NONE) {
+    MU_ASSIGN_OR_RETURN(const uint64_t batches, coordinator.BatchesInEpoch(dataset, 0));
+    at = ProgressOfSteps(options.restored, batches);
+  } else {
+    MU_ASSIGN_OR_RETURN(at, coordinator.ProgressOf(dataset));
+  }
   uint64_t done = 0, total = 0;
   std::vector<uint64_t> epoch_steps;  // to be scheduled
   for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) {

@@ -178,6 +178,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "no_files", "[tests/coordinator/cli/CMakeLists.txt]", "[]",
             "job.yaml:6:5: `data.train.files` names no files; write a list of paths or globs\n"},
+        Mistake{"visitation", "    shuffle", "    visitation: once\n    shuffle",
+                "job.yaml:7:17: `data.train.visitation` must be exactly_once or none, not `once`\n"},
+        Mistake{"visitation_of_eval", "model:\n",
+                "  eval: {format: criteo_tsv, files: [tests/coordinator/cli/CMakeLists.txt], "
+                "visitation: none}\nmodel:\n",
+                "job.yaml:8:89: `data.eval.visitation` is for data.train: evaluation and "
+                "prediction use each record once; remove it\n"},
         Mistake{"zero_epochs", "epochs: 1", "epochs: 0",
                 "job.yaml:16:20: `training.epochs` must be at least 1; leave it out for 1\n"},
         Mistake{"steps", "auto", "some",

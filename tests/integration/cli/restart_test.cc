@@ -75,6 +75,25 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
   EXPECT_EQ(values(Path("run")), expected);
 }
 
+// Such data is read anew; the steps still count once each.
+TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
+  const auto job = [&] {
+    LongJob();
+    std::string text = ReadFile(Path("job.yaml")).value_or("");
+    text = absl::StrReplaceAll(text, {{"    files: [data.csv]\n", "    files: [data.csv]\n    visitation: none\n"}});
+    WriteText("job.yaml", text);
+    return Path("job.yaml");
+  };
+  const std::vector<std::string> args = {"train", job(), "--local", "--workers=2", "--ps=1", "--job_dir=" + Path("run")};
+  auto first = Start(args);
+  WaitForCheckpoints(Path("run"), 2);
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  ExitOf(first.get());
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  ExpectWhole(Report(Path("run/report.json")));
+}
+
 TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
   auto first = Start({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")});
   WaitForCheckpoints(Path("run"), 1);

@@ -1,0 +1,87 @@
+#include "coordinator/cluster/per_worker_leases.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+constexpr uint32_t kBatch = 8, kBatches = 10;  // of one pass
+
+pb::DatasetProto Shuffled(uint32_t epochs = 0) {
+  pb::DatasetProto dataset;
+  dataset.set_id(1);
+  dataset.set_batch_size(kBatch);
+  dataset.set_block_records(2 * kBatch);
+  dataset.set_shuffle_records(4 * kBatch);
+  dataset.set_seed(3);
+  dataset.set_epochs(epochs);
+  dataset.set_visitation(pb::VISITATION_NONE);
+  return dataset;
+}
+
+// Batches as (epoch, first record of the lease's first block, permutation, batch): which data, in which order.
+std::vector<std::string> Read(PerWorkerLeases& leases, uint32_t worker, uint32_t steps) {
+  std::vector<std::string> batches;
+  for (const auto& range : leases.Take(WorkerId(worker), steps)) {
+    for (uint32_t b = 0; b < range.batches(); ++b) {
+      batches.push_back(absl::StrCat(range.lease().epoch(), " ", range.lease().blocks(0).first(), " ",
+                                     range.lease().permutation(), " ", range.first_batch() + b));
+    }
+  }
+  return batches;
+}
+
+PerWorkerLeases Make(uint32_t epochs = 0) { return PerWorkerLeases(Shuffled(epochs), {kBatch * kBatches}); }
+
+TEST(PerWorkerLeasesTest, EachReadsAllInAnOrderOfItsOwn) {
+  PerWorkerLeases leases = Make();
+  const auto first = Read(leases, 0, kBatches), second = Read(leases, 1, kBatches);
+  EXPECT_EQ(first.size(), kBatches);
+  EXPECT_EQ(second.size(), kBatches);
+  EXPECT_NE(first, second);
+  const auto again = Read(leases, 0, kBatches);
+  EXPECT_EQ(again.size(), kBatches) << "without end";
+  EXPECT_NE(again, first);
+  PerWorkerLeases same = Make();
+  EXPECT_EQ(Read(same, 1, kBatches), second) << "whatever the others do";
+  EXPECT_EQ(Read(same, 0, kBatches), first);
+}
+
+TEST(PerWorkerLeasesTest, EachHasItsOwnEnd) {
+  PerWorkerLeases leases = Make(/*epochs=*/2);
+  EXPECT_EQ(Read(leases, 0, 3 * kBatches).size(), 2 * kBatches);
+  EXPECT_EQ(Read(leases, 0, 1).size(), 0u);
+  EXPECT_EQ(Read(leases, 1, 3 * kBatches).size(), 2 * kBatches);
+}
+
+TEST(PerWorkerLeasesTest, AWorkerThatComesBackGoesOn) {
+  PerWorkerLeases undisturbed = Make(), leases = Make();
+  EXPECT_EQ(Read(leases, 0, 13), Read(undisturbed, 0, 13));
+  (void)Read(leases, 1, 5);
+  leases.Forget(WorkerId(0));
+  EXPECT_EQ(leases.readers(), 1u) << "no plan is kept for one that is gone";
+  leases.Forget(WorkerId(7));  // of which nobody has heard
+  auto rest = Read(leases, 0, 2 * kBatches - 13), expected = Read(undisturbed, 0, 2 * kBatches - 13);
+  // A lease that was begun is finished, if not at once.
+  std::sort(rest.begin(), rest.end());
+  std::sort(expected.begin(), expected.end());
+  EXPECT_EQ(rest, expected);
+}
+
+TEST(PerWorkerLeasesTest, AllBeginAnew) {
+  PerWorkerLeases fresh = Make(), leases = Make();
+  (void)Read(leases, 0, 3);
+  (void)Read(leases, 1, 3);
+  leases.Forget(WorkerId(1));
+  leases.StartEpoch(0);
+  EXPECT_EQ(Read(leases, 0, 3), Read(fresh, 0, 3));
+  EXPECT_EQ(Read(leases, 1, 3), Read(fresh, 1, 3));
+}
+
+}  // namespace
+}  // namespace mu
