@@ -9,6 +9,8 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
+// Between two that are due for what has to be remembered: one that fails, on a full disk say, is not tried all the time.
+constexpr absl::Duration kBetween = absl::Seconds(1);
 
 }  // namespace
 
@@ -35,7 +37,8 @@ Checkpointer::~Checkpointer() {
 bool Checkpointer::Due() {
   if (absl::Now() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps) return true;
-  return coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
+  return absl::Now() - last_time_ >= kBetween &&
+         coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
 }
 
 void Checkpointer::Run() {
