@@ -2,8 +2,8 @@
 # Installs, builds and tests. Usage: tests/run.sh [--asan|--tsan|--threadsafety|--debug] [--label REGEX] [--no-install]
 #   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
 #   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
-#   --label REGEX     tests with such a label: unit, cluster (real processes), sim (100,000 simulated histories), long
-#                     (minutes); default unit|cluster|sim
+#   --label REGEX     tests with such a label: unit, cluster (real processes), sim (100,000 simulated histories), memory
+#                     (100,000 functions), long (minutes); default unit|cluster|sim|memory
 # MUSTER_DATA names the folder of the real data sets (default ../shared/data, if it is there); without it the tests
 # that need them are skipped and say so.
 set -euo pipefail
@@ -42,4 +42,4 @@ if [[ $preset == threadsafety ]]; then
 fi
 # Tests of real processes are marked to run alone; the rest runs in parallel.
 # Long tests (minutes) run only when asked for: --label long.
-ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" -L "${label:-unit|cluster|sim}"
+ctest --test-dir "$folder" --output-on-failure --no-tests=error -j "$cores" -L "${label:-unit|cluster|sim|memory}"
