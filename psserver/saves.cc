@@ -5,6 +5,11 @@
 #include "absl/strings/str_cat.h"
 
 namespace mu {
+namespace {
+
+constexpr size_t kRemembered = 64;  // attempts; a copy of an older request is hardly on its way any more
+
+}  // namespace
 
 absl::Status Saves::Job::GoOn() const {
   MutexLock lock(&saves_->mutex_);
@@ -31,7 +36,9 @@ Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch, const std::function<R
       if (epoch > other->epoch_ && other->cancelled_.empty()) other->cancelled_ = "a newer coordinator saves";
       while (!other->done_) changed_.Wait(&mutex_);
     }
-    if (attempt != 0 && last_ != nullptr && last_->attempt_ == attempt) return last_->result_;
+    for (const std::shared_ptr<Job>& ended : ended_) {
+      if (attempt != 0 && ended->attempt_ == attempt) return ended->result_;
+    }
     job = std::shared_ptr<Job>(new Job(this, attempt, epoch));
     running_ = job;
   }
@@ -40,7 +47,8 @@ Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch, const std::function<R
   job->result_ = result;
   job->reading_ = false;
   job->done_ = true;
-  if (result.ok()) last_ = job;
+  if (result.ok()) ended_.push_back(job);
+  if (ended_.size() > kRemembered) ended_.pop_front();
   running_ = nullptr;
   changed_.SignalAll();
   return result;

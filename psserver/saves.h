@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,7 +53,8 @@ class Saves {
   mutable Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Job> running_ ABSL_GUARDED_BY(mutex_);
-  std::shared_ptr<Job> last_ ABSL_GUARDED_BY(mutex_);  // that ended well
+  // The latest that ended well: a copy of a request that comes late must not write over the file of an older checkpoint.
+  std::deque<std::shared_ptr<Job>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace mu

@@ -39,6 +39,7 @@ TEST(SavesTest, RepeatsOfAnAttemptShareItsResult) {
   EXPECT_EQ(sum, 4u);
   EXPECT_EQ(saves.Run(5, 1, save)->updates(), 1u) << "after it has ended as well";
   EXPECT_EQ(saves.Run(6, 1, [&](Saves::Job*) { return Reply(9); })->updates(), 9u);
+  EXPECT_EQ(saves.Run(5, 1, save)->updates(), 1u) << "and when others have been made since";
   EXPECT_EQ(saves.Run(0, 1, [&](Saves::Job*) { return Reply(10); })->updates(), 10u);
   EXPECT_EQ(saves.Run(0, 1, [&](Saves::Job*) { return Reply(11); })->updates(), 11u) << "0 is no attempt";
 }
