@@ -1,4 +1,5 @@
-// Assignments to variables: their place among the functions, and their repeats after a loss of servers.
+// Assignments to variables: their place among the functions, and their repeats after a loss of
+// servers.
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
 
@@ -16,7 +17,8 @@ FunctionId Runtime::BeginAssignment(FunctionId place) {
   return queue_.AssignmentOpen(place) ? place : queue_.BeginAssignment();
 }
 
-bool Runtime::Assigned(uint64_t token, FunctionId place, std::shared_ptr<const Assignment> assignment) {
+bool Runtime::Assigned(uint64_t token, FunctionId place,
+                       std::shared_ptr<const Assignment> assignment) {
   MutexLock lock(&mutex_);
   if (!queue_.AssignmentOpen(place)) return false;
   if (recovery_enabled_) {
@@ -25,7 +27,8 @@ bool Runtime::Assigned(uint64_t token, FunctionId place, std::shared_ptr<const A
     queue_.EndAssignment(place);
     return true;
   }
-  // Before anything was scheduled, recovery may still be enabled: then it belongs to what a lost server makes repeat.
+  // Before anything was scheduled, recovery may still be enabled: then it belongs to what a lost
+  // server makes repeat.
   queue_.Assigned(place, std::move(assignment));
   return true;
 }
@@ -51,7 +54,8 @@ void Runtime::RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> 
     changed_.SignalAll();
     return Dispatch();
   }
-  if (KindOf(status) != pb::ERROR_MACHINE && KindOf(status) != pb::ERROR_STALE) return FailLocked(status);
+  if (KindOf(status) != pb::ERROR_MACHINE && KindOf(status) != pb::ERROR_STALE)
+    return FailLocked(status);
   MU_LOG(WARN, "the assignment of '{}' is repeated again: {}", assignment->variable, status);
   changed_.WaitFor(&mutex_, kRetry);
 }

@@ -21,18 +21,22 @@ bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)
 
 void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch) {
   MutexLock lock(&mutex_);
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end()) own->second->StartEpoch(epoch);
+  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
+    own->second->StartEpoch(epoch);
   if (const auto it = leases_.find(dataset); it != leases_.end()) it->second->StartEpoch(epoch);
 }
 
-std::vector<pb::BatchRangeProto> Runtime::TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps) {
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end()) return own->second->Take(worker, steps);
+std::vector<pb::BatchRangeProto> Runtime::TakeBatches(uint64_t dataset, WorkerId worker,
+                                                      uint32_t steps) {
+  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
+    return own->second->Take(worker, steps);
   const auto it = leases_.find(dataset);
   return it == leases_.end() ? std::vector<pb::BatchRangeProto>() : it->second->Take(worker, steps);
 }
 
 std::vector<pb::LeaseProto> Runtime::UpcomingLeases(uint64_t dataset, WorkerId worker) {
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end()) return own->second->Upcoming(worker);
+  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
+    return own->second->Upcoming(worker);
   const auto it = leases_.find(dataset);
   return it == leases_.end() ? std::vector<pb::LeaseProto>() : it->second->Upcoming(worker);
 }
@@ -48,10 +52,12 @@ absl::Status Runtime::CompletedWithoutRun(FunctionId id) const {
   const auto own = per_worker_.find(state->second->dataset());
   if (own == per_worker_.end()) return absl::OkStatus();
   const pb::DatasetProto& dataset = own->second->dataset();
-  return absl::OutOfRangeError(absl::StrCat(
-      "the worker of this function has gone through the dataset '", dataset.name(), "' ", dataset.epochs(),
-      " times, which is all that Epochs allows it (visitation: none); schedule less, or leave Epochs out: then it "
-      "begins again"));
+  return absl::OutOfRangeError(
+      absl::StrCat("the worker of this function has gone through the dataset '", dataset.name(),
+                   "' ", dataset.epochs(),
+                   " times, which is all that Epochs allows it (visitation: none); schedule less, "
+                   "or leave Epochs out: then it "
+                   "begins again"));
 }
 
 }  // namespace mu

@@ -1,10 +1,12 @@
-// The memory of every process is flat over 100,000 functions, with checkpoints on the way and without.
+// The memory of every process is flat over 100,000 functions, with checkpoints on the way and
+// without.
 //
-// What is measured is anonymous resident memory (RssAnon): the heap and stacks, without files and shared libraries. The
-// allocator keeps what it once had, so a moment of many things at once (a checkpoint that the disk holds up) shows as a
-// step that stays. A leak shows in every interval: the median of what 5,000 functions add may be no more than 100 kB, 20
-// bytes a function, less than any node of a map or a string on the heap takes. Undisturbed it is 0 to 20 kB. All steps
-// together may make no more than the second bound.
+// What is measured is anonymous resident memory (RssAnon): the heap and stacks, without files and
+// shared libraries. The allocator keeps what it once had, so a moment of many things at once (a
+// checkpoint that the disk holds up) shows as a step that stays. A leak shows in every interval:
+// the median of what 5,000 functions add may be no more than 100 kB, 20 bytes a function, less than
+// any node of a map or a string on the heap takes. Undisturbed it is 0 to 20 kB. All steps together
+// may make no more than the second bound.
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,7 +31,8 @@ int64_t AnonymousKb(int64_t pid) {
   const auto status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
   int64_t kb = -1;
   for (const absl::string_view line : absl::StrSplit(status.value_or(""), '\n')) {
-    const std::vector<absl::string_view> words = absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
+    const std::vector<absl::string_view> words =
+        absl::StrSplit(line, absl::ByAnyChar("\t "), absl::SkipEmpty());
     if (words.size() < 2 || words[0] != "RssAnon:") continue;
     EXPECT_TRUE(absl::SimpleAtoi(words[1], &kb));
   }
@@ -44,7 +47,8 @@ class Samples {
   void Take() {
     const pb::GetStatusReply status = c_.runtime().Status();
     for (const pb::MemberStatus& member : status.members()) {
-      kb_[absl::StrCat(pb::Role_Name(member.role()), " ", member.index())].push_back(AnonymousKb(member.pid()));
+      kb_[absl::StrCat(pb::Role_Name(member.role()), " ", member.index())].push_back(
+          AnonymousKb(member.pid()));
     }
     kb_["coordinator"].push_back(AnonymousKb(getpid()));
   }
@@ -55,8 +59,9 @@ class Samples {
       for (size_t i = 1; i < kb.size(); ++i) growth.push_back(kb[i] - kb[i - 1]);
       std::nth_element(growth.begin(), growth.begin() + growth.size() / 2, growth.end());
       const int64_t typical = growth[growth.size() / 2], in_all = kb.back() - kb.front();
-      std::printf("%s: %ld kB in %d functions, %+ld kB in all; kB:%s\n", process.c_str(), static_cast<long>(typical),
-                  kBetween, static_cast<long>(in_all), absl::StrJoin(kb, " ").c_str());
+      std::printf("%s: %ld kB in %d functions, %+ld kB in all; kB:%s\n", process.c_str(),
+                  static_cast<long>(typical), kBetween, static_cast<long>(in_all),
+                  absl::StrJoin(kb, " ").c_str());
       EXPECT_LE(typical, kMostTypicalKb) << process;
       EXPECT_LE(in_all, kMostInAllKb) << process;
     }
@@ -87,12 +92,14 @@ TEST_P(MemoryTest, IsFlatOver100000Functions) {
   std::unique_ptr<Checkpointer> checkpointer;
   if (GetParam().recovers) {
     checkpointer = std::make_unique<Checkpointer>(
-        c.get(), CheckpointerOptions{.directory = directory.path() + "/checkpoints", .every = GetParam().every});
+        c.get(), CheckpointerOptions{.directory = directory.path() + "/checkpoints",
+                                     .every = GetParam().every});
   }
-  MU_ASSERT_OK_AND_ASSIGN(const Variable counter, c->CreateVariable({.name = "counter",
-                                                                     .shape = Shape({2}),
-                                                                     .dtype = kInt64,
-                                                                     .partitioner = FixedShards{2}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable counter,
+                          c->CreateVariable({.name = "counter",
+                                             .shape = Shape({2}),
+                                             .dtype = kInt64,
+                                             .partitioner = FixedShards{2}}));
   MU_ASSERT_OK_AND_ASSIGN(const Function count, c->DefineFunction("count", [&](FunctionBuilder&) {
     AssignAdd(counter, ConstantTensor(Tensor::Of<int64_t>(Shape({2}), {1, 1})));
   }));

@@ -19,13 +19,14 @@ constexpr uint32_t kPasses = kRecords / kBatch;  // steps of one pass over the d
 absl::StatusOr<Function> DefineLook(TestCluster& cluster, uint32_t epochs) {
   const std::string file = cluster.directory() + "/numbers.csv";
   WriteFile(file, Numbers(0, kRecords));
-  MU_ASSIGN_OR_RETURN(const Dataset data, cluster.coordinator().CreateDataset(Csv({file})
-                                                                                  .Id("id", kRecords, 0)
-                                                                                  .Batch(kBatch)
-                                                                                  .BlockRecords(16)
-                                                                                  .Shuffle(64)
-                                                                                  .Epochs(epochs)
-                                                                                  .PerWorker()));
+  MU_ASSIGN_OR_RETURN(const Dataset data,
+                      cluster.coordinator().CreateDataset(Csv({file})
+                                                              .Id("id", kRecords, 0)
+                                                              .Batch(kBatch)
+                                                              .BlockRecords(16)
+                                                              .Shuffle(64)
+                                                              .Epochs(epochs)
+                                                              .PerWorker()));
   return cluster.coordinator().DefineFunction("look", [&](FunctionBuilder& f) {
     f.Return("ids", f.NextBatch(data)["id"]);
     f.Return("worker", f.WorkerIndex());
@@ -54,11 +55,14 @@ TEST(Conformance, PerWorkerDatasetDiffers) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 1}));
   MU_ASSERT_OK_AND_ASSIGN(const Function look, DefineLook(*cluster, /*epochs=*/0));
   ReadBy read;
-  const auto passes = [&](int64_t worker) { return static_cast<int64_t>(read[worker].size()) / kRecords; };
+  const auto passes = [&](int64_t worker) {
+    return static_cast<int64_t>(read[worker].size()) / kRecords;
+  };
   // Until each has gone through the data twice, however the functions fall to them.
   while (passes(0) < 2 || passes(1) < 2) {
     std::vector<RemoteValue> values;
-    for (int i = 0; i < 20; ++i) values.push_back(cluster->coordinator().Schedule(look, {.steps = 3}));
+    for (int i = 0; i < 20; ++i)
+      values.push_back(cluster->coordinator().Schedule(look, {.steps = 3}));
     MU_ASSERT_OK(cluster->coordinator().Join());
     for (const RemoteValue& value : values) MU_ASSERT_OK(Add(value, &read));
   }
@@ -85,7 +89,8 @@ TEST(Conformance, PerWorkerDatasetEnds) {
   EXPECT_EQ(result.steps(), 1u) << "what was left";
   EXPECT_TRUE(result.end_of_data());
   const RemoteValue beyond = c.Schedule(look);
-  EXPECT_THAT(c.Join(), testing::StatusIs(absl::StatusCode::kOutOfRange, ::testing::HasSubstr("2 times")));
+  EXPECT_THAT(c.Join(),
+              testing::StatusIs(absl::StatusCode::kOutOfRange, ::testing::HasSubstr("2 times")));
   EXPECT_THAT(beyond.Fetch(), testing::HasCode(absl::StatusCode::kOutOfRange));
   MU_EXPECT_OK(c.Join()) << "it was reported once";
   EXPECT_EQ(c.Stats().samples, static_cast<uint64_t>(2 * kRecords));
@@ -100,7 +105,8 @@ TEST(Conformance, PerWorkerDatasetSurvivesLosses) {
                                  .every_steps = 300});
   MU_ASSERT_OK_AND_ASSIGN(
       const testing::CheckedJob job,
-      testing::CheckedJob::Create(*cluster, {.records = 4000, .batch = 4, .visitation = pb::VISITATION_NONE}));
+      testing::CheckedJob::Create(
+          *cluster, {.records = 4000, .batch = 4, .visitation = pb::VISITATION_NONE}));
   job.ScheduleAll(20);
   job.WaitForSteps(150);
   cluster->KillWorker(0);
@@ -113,7 +119,8 @@ TEST(Conformance, PerWorkerDatasetSurvivesLosses) {
   job.JoinAndCheck();
   // Two checkpoints cover all, whichever of them is damaged.
   for (int i = 0; i < 2; ++i) MU_ASSERT_OK(checkpointer.TakeNow());
-  EXPECT_EQ(c.runtime().Context().low_water(), 1000u / 20 + 1) << "nothing is held of what is finished";
+  EXPECT_EQ(c.runtime().Context().low_water(), 1000u / 20 + 1)
+      << "nothing is held of what is finished";
 }
 
 }  // namespace

@@ -74,7 +74,8 @@ TEST_F(AssignTest, ChecksWhatItIsGiven) {
   EXPECT_THAT(AssignAndWait(&server_, request), HasCode(absl::StatusCode::kInvalidArgument));
   request.set_partition(1);
   EXPECT_THAT(AssignAndWait(&server_, request), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(AssignAndWait(&server_, Assignment(0, 5)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(AssignAndWait(&server_, Assignment(0, 5)),
+              HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(Steps(&server_), 41);
   MU_EXPECT_OK(AssignAndWait(&server_, Assignment(2, 5))) << "what was refused may come again";
   EXPECT_EQ(Steps(&server_), 5);
@@ -89,7 +90,8 @@ TEST_F(AssignTest, ALateCopyOverwritesNothing) {
   EXPECT_TRUE(reply.repeated());
   EXPECT_EQ(Steps(&server_), 101);
 
-  // Every function of before is finished: what was remembered of them is forgotten, and their requests are refused.
+  // Every function of before is finished: what was remembered of them is forgotten, and their
+  // requests are refused.
   context_.set_low_water(3);
   MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 3, 0)));
   const absl::Status late = AssignAndWait(&server_, first).status();
@@ -107,7 +109,8 @@ TEST_F(AssignTest, CopiesAtTheSameTimeAreOne) {
       for (uint64_t place = 1; place <= 50; ++place) {
         MU_EXPECT_OK(AssignAndWait(&server_, Assignment(2 * place, 1000)));
         // It comes after an assignment that is over, so no copy of that may undo it.
-        MU_EXPECT_OK(PushAndWait(&server_, CountingPush(context_, 2 * place + 1, static_cast<uint32_t>(t))));
+        MU_EXPECT_OK(
+            PushAndWait(&server_, CountingPush(context_, 2 * place + 1, static_cast<uint32_t>(t))));
       }
     });
   }

@@ -1,5 +1,5 @@
-// A server belongs to the coordinator that it registers with, also when another one's requests are quicker than the answer
-// to its registration.
+// A server belongs to the coordinator that it registers with, also when another one's requests are
+// quicker than the answer to its registration.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ TEST(PsRegistrationTest, AForeignCoordinatorMayBeFirst) {
   EXPECT_EQ(KindOf(early), pb::ERROR_MACHINE);
   pb::FenceRequest fence;
   fence.mutable_context()->set_job(kForeign);
-  EXPECT_THAT(Call<pb::FenceReply>(*channel, "/muster.PsServer/Fence", fence), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(Call<pb::FenceReply>(*channel, "/muster.PsServer/Fence", fence),
+              HasCode(absl::StatusCode::kUnavailable));
 
   // Its own coordinator knows it before it hears of that, and tries until it does.
   pb::RoutingProto routing = testing::SmallModel(1);

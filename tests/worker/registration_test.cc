@@ -1,5 +1,5 @@
-// A worker belongs to the coordinator that it registers with, also when another one's requests are quicker than the answer
-// to its registration. Requests that come before that answer wait for it.
+// A worker belongs to the coordinator that it registers with, also when another one's requests are
+// quicker than the answer to its registration. Requests that come before that answer wait for it.
 #include <memory>
 #include <string>
 #include <vector>
@@ -36,14 +36,16 @@ class RegistrationTest : public ::testing::Test {
     absl::Status status;
   };
   template <typename Reply, typename Request>
-  std::shared_ptr<Answer> Send(const std::string& method, uint64_t job, Request request = Request()) {
+  std::shared_ptr<Answer> Send(const std::string& method, uint64_t job,
+                               Request request = Request()) {
     request.mutable_context()->set_job(job);
     request.mutable_context()->set_epoch(1);
     auto answer = std::make_shared<Answer>();
-    CallAsync<Reply>(*channel_, "/muster.Worker/" + method, request, {}, [answer](absl::StatusOr<Reply> reply) {
-      answer->status = reply.status();
-      answer->done.Notify();
-    });
+    CallAsync<Reply>(*channel_, "/muster.Worker/" + method, request, {},
+                     [answer](absl::StatusOr<Reply> reply) {
+                       answer->status = reply.status();
+                       answer->done.Notify();
+                     });
     return answer;
   }
   // Of every method that a coordinator calls before it runs something.
@@ -74,11 +76,12 @@ TEST_F(RegistrationTest, AForeignCoordinatorMayBeFirst) {
   Notification ended;
   pb::RunRequest request;
   request.mutable_context()->set_job(kForeign);
-  channel_->ServerStream("/muster.Worker/Run", Buffer(request.SerializeAsString()), {}, [](Buffer) {},
-                         [&](absl::Status status) {
-                           run = std::move(status);
-                           ended.Notify();
-                         });
+  channel_->ServerStream(
+      "/muster.Worker/Run", Buffer(request.SerializeAsString()), {}, [](Buffer) {},
+      [&](absl::Status status) {
+        run = std::move(status);
+        ended.Notify();
+      });
   ended.Wait();
   EXPECT_THAT(run, HasCode(absl::StatusCode::kUnavailable));
   for (const auto& answer : foreign) EXPECT_FALSE(answer->done.HasBeenNotified());

@@ -1,4 +1,5 @@
-// Assignments in the queue: their identity, what the low-water mark waits for, and what a checkpoint says of them.
+// Assignments in the queue: their identity, what the low-water mark waits for, and what a
+// checkpoint says of them.
 #include <memory>
 
 #include "coordinator/cluster/function_queue.h"
@@ -23,10 +24,13 @@ class AssignmentTest : public ::testing::Test {
     }
     return id;
   }
-  void Checkpoint(CheckpointNumber number) { queue_.CheckpointCommitted(number, queue_.CheckpointPosition()); }
+  void Checkpoint(CheckpointNumber number) {
+    queue_.CheckpointCommitted(number, queue_.CheckpointPosition());
+  }
   void Assigned(FunctionId id) { queue_.Assigned(id, std::make_shared<Assignment>()); }
 
-  FunctionQueue queue_{1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
+  FunctionQueue queue_{
+      1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
 };
 
 TEST_F(AssignmentTest, TheMarkWaitsForIt) {
@@ -35,7 +39,8 @@ TEST_F(AssignmentTest, TheMarkWaitsForIt) {
   Run();
   Checkpoint(kOne);
   Checkpoint(kTwo);
-  EXPECT_EQ(queue_.low_water(), place) << "a server must tell its copies apart until all have answered";
+  EXPECT_EQ(queue_.low_water(), place)
+      << "a server must tell its copies apart until all have answered";
   queue_.EndAssignment(place);
   EXPECT_EQ(queue_.low_water(), queue_.next_id());
 }
@@ -81,7 +86,8 @@ TEST_F(AssignmentTest, CancellingEverythingTakesItsPlaceAway) {
 
 TEST_F(AssignmentTest, BeforeAnythingIsScheduledTheMarkStays) {
   queue_.EndAssignment(queue_.BeginAssignment());
-  EXPECT_EQ(queue_.low_water(), FunctionId(1)) << "a job that is continued may still need what servers know of it";
+  EXPECT_EQ(queue_.low_water(), FunctionId(1))
+      << "a job that is continued may still need what servers know of it";
   FunctionQueue::Position position;
   position.next_id = FunctionId(9);
   position.unfinished[FunctionId(1)].steps = 1;

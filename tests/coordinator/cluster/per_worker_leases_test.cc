@@ -24,19 +24,23 @@ pb::DatasetProto Shuffled(uint32_t epochs = 0) {
   return dataset;
 }
 
-// Batches as (epoch, first record of the lease's first block, permutation, batch): which data, in which order.
+// Batches as (epoch, first record of the lease's first block, permutation, batch): which data, in
+// which order.
 std::vector<std::string> Read(PerWorkerLeases& leases, uint32_t worker, uint32_t steps) {
   std::vector<std::string> batches;
   for (const auto& range : leases.Take(WorkerId(worker), steps)) {
     for (uint32_t b = 0; b < range.batches(); ++b) {
-      batches.push_back(absl::StrCat(range.lease().epoch(), " ", range.lease().blocks(0).first(), " ",
-                                     range.lease().permutation(), " ", range.first_batch() + b));
+      batches.push_back(absl::StrCat(range.lease().epoch(), " ", range.lease().blocks(0).first(),
+                                     " ", range.lease().permutation(), " ",
+                                     range.first_batch() + b));
     }
   }
   return batches;
 }
 
-PerWorkerLeases Make(uint32_t epochs = 0) { return PerWorkerLeases(Shuffled(epochs), {kBatch * kBatches}); }
+PerWorkerLeases Make(uint32_t epochs = 0) {
+  return PerWorkerLeases(Shuffled(epochs), {kBatch * kBatches});
+}
 
 TEST(PerWorkerLeasesTest, EachReadsAllInAnOrderOfItsOwn) {
   PerWorkerLeases leases = Make();
@@ -66,7 +70,8 @@ TEST(PerWorkerLeasesTest, AWorkerThatComesBackGoesOn) {
   leases.Forget(WorkerId(0));
   EXPECT_EQ(leases.readers(), 1u) << "no plan is kept for one that is gone";
   leases.Forget(WorkerId(7));  // of which nobody has heard
-  auto rest = Read(leases, 0, 2 * kBatches - 13), expected = Read(undisturbed, 0, 2 * kBatches - 13);
+  auto rest = Read(leases, 0, 2 * kBatches - 13),
+       expected = Read(undisturbed, 0, 2 * kBatches - 13);
   // A lease that was begun is finished, if not at once.
   std::sort(rest.begin(), rest.end());
   std::sort(expected.begin(), expected.end());
