@@ -4,6 +4,12 @@
 #include <iterator>
 
 namespace mu {
+namespace {
+
+// One is the fault of a worker's process or machine, so many are the function's or of all workers.
+constexpr uint32_t kMostUnreadable = 3;
+
+}  // namespace
 
 FunctionId FunctionQueue::Schedule(FunctionWork work) {
   const FunctionId id = next_id_;
@@ -123,6 +129,12 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   }
   Complete(it);
   return Ended::kCompleted;
+}
+
+FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId run) {
+  const auto it = functions_.find(id);
+  if (it == functions_.end() || it->second.run != run || !it->second.worker) return Unreadable::kIgnored;
+  return ++it->second.unreadable < kMostUnreadable ? Unreadable::kRunAgain : Unreadable::kGiveUp;
 }
 
 bool FunctionQueue::Remove(FunctionId id, RunId run) {

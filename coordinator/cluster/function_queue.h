@@ -71,6 +71,7 @@ class FunctionQueue {
     std::optional<WorkerId> worker;  // where it runs
     RunId run;
     uint32_t attempts = 0;
+    uint32_t unreadable = 0;        // answers to it, of any worker
     bool finished = false;          // once, at least: this is a repeat
     std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
   };
@@ -104,6 +105,10 @@ class FunctionQueue {
   enum class Ended { kCompleted, kRequeued, kIgnored };
   // The stream of a run has ended. Completed if every step has its result, else the function is requeued.
   Ended RunEnded(FunctionId function, RunId run);
+
+  // What a worker says of a run makes no sense. The function is to be run again, by whichever worker, but not for ever.
+  enum class Unreadable { kIgnored, kRunAgain, kGiveUp };
+  Unreadable AnswerUnreadable(FunctionId function, RunId run);
 
   // Removes a function that failed; false if the run is not the current one.
   bool Remove(FunctionId function, RunId run);

@@ -46,19 +46,22 @@ absl::StatusOr<double> FunctionResult::Mean(const std::string& name) const {
   return sum / weight;
 }
 
-absl::Status FunctionState::AddStep(const pb::StepResult& step) {
+absl::StatusOr<FunctionResult::Step> FunctionState::Parse(const pb::StepResult& step) {
   FunctionResult::Step parsed;
   parsed.samples = step.samples();
   for (const auto& value : step.returns()) {
     auto tensor = Tensor::FromProto(value);
-    if (!tensor.ok()) return absl::InternalError(absl::StrCat("a worker's result: ", tensor.status().message()));
+    if (!tensor.ok()) return absl::InternalError(std::string(tensor.status().message()));
     parsed.returns.push_back(*std::move(tensor));
   }
+  return parsed;
+}
+
+void FunctionState::AddStep(const pb::StepResult& step, FunctionResult::Step parsed) {
   MutexLock lock(&mutex_);
   result_.steps_.push_back(std::move(parsed));
   result_.bad_records_ += step.bad_records();
   if (result_.first_bad_record_.empty()) result_.first_bad_record_ = step.bad_record_message();
-  return absl::OkStatus();
 }
 
 void FunctionState::SetBatches(std::vector<pb::BatchRangeProto> batches) {

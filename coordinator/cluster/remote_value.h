@@ -64,8 +64,9 @@ class FunctionState {
       : dataset_(dataset), result_(std::move(names), requested_steps) {}
   uint64_t dataset() const { return dataset_; }  // that it reads; 0: none
   bool HasSteps() const;                         // with a result
-  // INTERNAL if the worker's tensors do not parse.
-  absl::Status AddStep(const pb::StepResult& step);
+  // A step's result as a worker sends it; INTERNAL if its tensors do not parse.
+  static absl::StatusOr<FunctionResult::Step> Parse(const pb::StepResult& step);
+  void AddStep(const pb::StepResult& step, FunctionResult::Step parsed);
   void SetBatches(std::vector<pb::BatchRangeProto> batches);
   void Finish(absl::Status status);
   bool Done() const;

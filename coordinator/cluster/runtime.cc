@@ -223,30 +223,42 @@ void Runtime::StartOn(const StartRun& start) {
 
 void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
   pb::RunReply reply;
+  std::vector<FunctionResult::Step> parsed;
+  std::string unreadable;
   if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    MU_LOG(ERROR, "worker {}: a reply of Run does not parse", start.worker);
-    return;  // the missing results make the function run again
+    unreadable = "bytes that are no RunReply";
+  }
+  for (const pb::StepResult& step : reply.steps()) {
+    if (!unreadable.empty()) break;
+    auto values = FunctionState::Parse(step);
+    if (values.ok()) {
+      parsed.push_back(*std::move(values));
+    } else {
+      unreadable = absl::StrCat("values that are none (", std::string(values.status().message()), ")");
+    }
   }
   MutexLock lock(&mutex_);
+  if (!unreadable.empty()) return Unreadable(start, unreadable);
   if (const auto it = links_.find(start.worker); it != links_.end() && it->second->runs.contains(start.run)) {
-    if (reply.handed_back()) queue_.WorkerDrains(start.worker);
+    if (reply.handed_back()) {
+      queue_.WorkerDrains(start.worker);
+      it->second->handed_back.insert(start.run);
+    }
     const absl::Time now = absl::Now();
     if (reply.steps_size() > 0) {
       queue_.StepsTook(start.worker, start.function,
                        absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) / reply.steps_size());
     }
   }
-  for (const pb::StepResult& step : reply.steps()) {
+  for (int i = 0; i < reply.steps_size(); ++i) {
+    const pb::StepResult& step = reply.steps(i);
     bool current = false;
     const bool delivered = queue_.StepDone(start.function, start.run, step.step(), step.samples(), &current);
     CountResult(start, step, current, delivered);
     if (!delivered) continue;
     const auto state = states_.find(start.function);
     if (state == states_.end()) continue;
-    if (const absl::Status added = state->second->AddStep(step); !added.ok()) {
-      BeginCancel(added);
-      return;
-    }
+    state->second->AddStep(step, std::move(parsed[static_cast<size_t>(i)]));
     stats_.steps += 1;
     stats_.samples += step.samples();
     stats_.bad_records += step.bad_records();
@@ -280,9 +292,13 @@ void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
 }
 
 void Runtime::RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link) {
+  const bool handed_back = link != nullptr && link->handed_back.erase(start.run) > 0;
   const FunctionQueue::Function* function = queue_.Find(start.function);
   if (stopping_ || function == nullptr || function->run != start.run) return;
   if (status.ok()) {
+    if (function->next_step < function->steps && !handed_back) {
+      return Unreadable(start, absl::StrCat("an end after ", function->next_step, " of ", function->steps, " steps"));
+    }
     if (queue_.RunEnded(start.function, start.run) == FunctionQueue::Ended::kCompleted) {
       if (link != nullptr) ++link->functions_done;
       FinishFunction(start.function, absl::OkStatus());
@@ -320,6 +336,40 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status, const s
     }
   } else {
     queue_.RunEnded(start.function, start.run);
+  }
+  Dispatch();
+}
+
+void Runtime::Unreadable(const StartRun& start, const std::string& what) {
+  const FunctionQueue::Unreadable decided = queue_.AnswerUnreadable(start.function, start.run);
+  if (stopping_ || decided == FunctionQueue::Unreadable::kIgnored) return;
+  const InstalledFunction* const installed = catalog_.FindFunction(queue_.Find(start.function)->work.fingerprint);
+  const std::string name = installed == nullptr ? "" : installed->proto.name();
+  const auto link = links_.find(start.worker);
+  const std::string worker =
+      link == links_.end() ? absl::StrCat("worker ", start.worker.value())
+                           : absl::StrCat("worker ", start.worker.value(), " (pid ", link->second->member.pid, ", ",
+                                          link->second->member.address, ")");
+  const std::string message =
+      absl::StrCat(worker, " answered function ", start.function.value(), " ('", name, "') with ", what);
+  if (decided == FunctionQueue::Unreadable::kGiveUp) {
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_MACHINE);
+    detail.set_role(pb::ROLE_WORKER);
+    detail.set_index(start.worker.value());
+    const absl::Status error = WithDetail(
+        absl::InternalError(absl::StrCat(message, "; ", queue_.Find(start.function)->unreadable,
+                                         " answers to it made no sense: are all workers of the coordinator's version?")),
+        detail);
+    MU_LOG(ERROR, "{}", error);
+    queue_.Remove(start.function, start.run);
+    FinishFunction(start.function, error);
+    BeginCancel(error);
+  }
+  // Whatever else it says is not believed either; it must register again.
+  if (link == links_.end()) return Dispatch();
+  if (auto lost = membership_.Remove(pb::ROLE_WORKER, start.worker.value(), link->second->member.incarnation)) {
+    MemberLost(*lost, "unreadable", message);
   }
   Dispatch();
 }

@@ -36,7 +36,7 @@ namespace mu {
 struct MemberFailure {
   pb::Role role;
   uint32_t index;
-  std::string kind;  // died, unreachable, silent, replaced, left
+  std::string kind;  // died, unreachable, unreadable, silent, replaced, left
   double at_seconds;
   std::string message;
   double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
@@ -226,6 +226,8 @@ class Runtime {
   void OnRunEnded(const StartRun& start, const absl::Status& status);
   void RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The worker counts as lost and the function runs again, or ends if that has happened too often.
+  void Unreadable(const StartRun& start, const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancel();  // on the monitor's thread

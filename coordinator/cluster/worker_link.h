@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -23,6 +24,7 @@ struct WorkerLink {
   uint64_t installed_version = 0;  // of the catalog
   std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
   std::map<RunId, std::shared_ptr<ClientCall>> runs;
+  std::set<RunId> handed_back;  // of `runs`: they end without all their results
   std::map<RunId, std::pair<StartRun, absl::Status>> early_errors;  // earlier runs have not ended yet
   std::thread installer;
   bool installer_ended = false;

@@ -1,0 +1,133 @@
+// The runtime with workers that are played by the test, over the transport in memory.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <memory>
+#include <string>
+
+#include "common/rpc/typed.h"
+#include "coordinator/cluster/runtime.h"
+#include "tests/testing/matchers.h"
+
+namespace mu::testing {
+
+// A worker whose runs the test answers by hand.
+class PlayedWorker {
+ public:
+  PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation, int index)
+      : coordinator_(transport->Connect(coordinator)) {
+    MethodTable methods;
+    methods.AddUnary("/muster.Worker/InstallFunction", RunOn::kTransportThread,
+                     TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest&) {
+                       ++installed;
+                       return absl::StatusOr<pb::InstallFunctionReply>(install_answer());
+                     }));
+    methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
+                     TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
+                       cancelled_below = r.below();
+                       return absl::StatusOr<pb::CancelRunsReply>(pb::CancelRunsReply());
+                     }));
+    methods.AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
+                            [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
+                              pb::RunRequest request;
+                              request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+                              MutexLock lock(&mutex);
+                              runs.push_back({std::move(call), request});
+                              changed.SignalAll();
+                            });
+    server_ = *transport->Listen("", std::move(methods));
+    request_.set_role(pb::ROLE_WORKER);
+    request_.set_address(server_->address());
+    request_.set_incarnation(incarnation);
+    request_.set_index(index);
+    Register();
+  }
+  ~PlayedWorker() { server_->Shutdown(); }
+
+  void Register() { MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_)); }
+  absl::StatusOr<pb::InstallFunctionReply> install_answer() { return pb::InstallFunctionReply(); }
+
+  struct Run {
+    std::shared_ptr<ServerCall> call;
+    pb::RunRequest request;
+  };
+  Run NextRun() {
+    MutexLock lock(&mutex);
+    while (runs.empty()) changed.Wait(&mutex);
+    Run run = std::move(runs.front());
+    runs.pop_front();
+    return run;
+  }
+  static void Step(const Run& run, uint32_t step, float value) {
+    pb::RunReply reply;
+    pb::StepResult& result = *reply.add_steps();
+    result.set_step(step);
+    result.set_samples(1);
+    *result.add_returns() = Tensor::Scalar(value).ToProto();
+    run.call->Send(Buffer(reply.SerializeAsString()));
+  }
+  static void HandBack(const Run& run) {
+    pb::RunReply reply;
+    reply.set_handed_back(true);
+    run.call->Send(Buffer(reply.SerializeAsString()));
+    run.call->Finish(absl::OkStatus());
+  }
+  absl::Status Leave() {
+    pb::LeaveRequest request;
+    request.set_role(pb::ROLE_WORKER);
+    request.set_index(static_cast<uint32_t>(request_.index()));
+    request.set_incarnation(request_.incarnation());
+    request.set_reason("asked to stop");
+    return Call<pb::LeaveReply>(*coordinator_, "/muster.Coordinator/Leave", request).status();
+  }
+  static void Finish(const Run& run) {
+    for (uint32_t s = run.request.first_step(); s < run.request.steps(); ++s) Step(run, s, static_cast<float>(s));
+    run.call->Finish(absl::OkStatus());
+  }
+  void Die() { server_->Shutdown(); }
+
+  std::atomic<int> installed{0};
+  std::atomic<uint64_t> cancelled_below{0};
+  Mutex mutex;
+  CondVar changed;
+  std::deque<Run> runs ABSL_GUARDED_BY(mutex);
+
+ private:
+  const std::shared_ptr<Channel> coordinator_;
+  std::unique_ptr<RpcServer> server_;
+  pb::RegisterRequest request_;
+};
+
+class PlayedClusterTest : public ::testing::Test {
+ protected:
+  void Start(int in_flight = 2, size_t bound = 1000) {
+    Runtime::Options options;
+    options.transport = transport_.get();
+    options.listen = "";
+    options.job = JobId(9);
+    options.epoch = CoordinatorEpoch(1);
+    options.in_flight = in_flight;
+    options.queue_bound = bound;
+    MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
+    runtime_->SetFence([this](FunctionId below) {
+      fenced_below_ = below.value();
+      return absl::OkStatus();
+    });
+    pb::FunctionProto function;
+    function.set_name("step");
+    runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), function); });
+  }
+  std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1) {
+    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index);
+  }
+  RemoteValue Schedule(uint32_t steps) {
+    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"});
+  }
+
+  const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
+  std::unique_ptr<Runtime> runtime_;
+  std::atomic<uint64_t> fenced_below_{0};
+};
+
+}  // namespace mu::testing
