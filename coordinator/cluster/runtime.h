@@ -25,63 +25,12 @@
 #include "coordinator/cluster/per_worker_leases.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
+#include "coordinator/cluster/runtime_types.h"
 #include "coordinator/cluster/update_ledger.h"
 #include "coordinator/cluster/worker_link.h"
-#include "proto/psserver.pb.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
-
-// What happened to a daemon, for the report.
-struct MemberFailure {
-  pb::Role role;
-  uint32_t index;
-  std::string kind;  // died, unreachable, unreadable, silent, replaced, left
-  double at_seconds;
-  std::string message;
-  double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
-  uint64_t steps_repeated = 0;    // whose results had arrived, or whose updates the servers had
-  uint64_t samples_repeated = 0;
-  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what was under way at the
-  // restore has its results, until then perhaps too small.
-  int64_t updates_rolled_back = 0;
-};
-
-// What the servers have to do together: a generation of their state, and what each brings into it.
-struct RestoreRound {
-  struct Server {
-    uint32_t index = 0;
-    bool keep = false;  // its state; else it loads the checkpoint
-  };
-  Generation generation;
-  CheckpointNumber checkpoint;
-  std::vector<Server> servers;  // all of them, by index
-};
-
-// The calls to servers that checkpoints and recovery need. `interrupt` is called with the runtime locked, the others on
-// threads of the runtime without it.
-struct RecoveryHooks {
-  // Replies by server. DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again. After it all servers
-  // and the catalog's routing are in the round's generation.
-  std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
-  // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
-  std::function<absl::StatusOr<CheckpointNumber>()> save;
-  std::function<absl::Status(FunctionId place, const Assignment&)> assign;
-  // Calls of Save and `restore` that are under way end soon: a server that they wait for is lost.
-  std::function<void()> interrupt;
-};
-
-struct RuntimeStats {
-  uint64_t functions = 0;  // finished
-  uint64_t steps = 0;
-  uint64_t samples = 0;
-  uint64_t bad_records = 0;
-  std::string first_bad_record;
-  size_t workers_ready = 0;
-  size_t servers = 0;
-  size_t unfinished = 0;
-  std::vector<MemberFailure> failures;
-};
 
 class Runtime {
  public:

@@ -1,13 +1,10 @@
-// The shell around the recovery of servers: its actions, and the thread that does what takes its time.
+// The shell around the recovery of servers: its events and actions. What takes its time is in runtime_recoverer.cc.
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 namespace {
-
-constexpr absl::Duration kRetry = absl::Milliseconds(100);
 
 absl::Status MachineError(absl::Status status, std::optional<uint32_t> server = std::nullopt) {
   pb::ErrorDetail detail;
@@ -18,9 +15,6 @@ absl::Status MachineError(absl::Status status, std::optional<uint32_t> server = 
   }
   return WithDetail(std::move(status), detail);
 }
-
-// No other try will find these files different.
-bool IsBadCheckpoint(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsNotFound(status); }
 
 }  // namespace
 
@@ -168,128 +162,6 @@ void Runtime::ServersBack() {
     MU_LOG(INFO, "server {} is back after {:.3f} s", failure.index, failure.recovered_seconds);
   }
   Dispatch();
-}
-
-void Runtime::Recoverer() {
-  while (true) {
-    std::optional<RestoreRound> round;
-    bool save = false;
-    std::optional<FunctionId> assignment;
-    std::shared_ptr<const Assignment> value;
-    {
-      MutexLock lock(&mutex_);
-      while (!stopping_) {
-        if (fatal_.ok()) {
-          if (absl::Now() >= retry_at_) {
-            retry_at_ = absl::InfiniteFuture();
-            Act(recovery_.Retry());
-          }
-          if (round_.has_value() || save_for_leave_) break;
-          if (recovery_.serving() && !cancelling_ && (assignment = queue_.NextAssignment()).has_value()) break;
-        }
-        if (retry_at_ == absl::InfiniteFuture() || !fatal_.ok()) {
-          changed_.Wait(&mutex_);
-        } else {
-          changed_.WaitFor(&mutex_, std::max(absl::ZeroDuration(), retry_at_ - absl::Now()));
-        }
-      }
-      if (stopping_) return;
-      round.swap(round_);
-      if (!round.has_value()) std::swap(save, save_for_leave_);
-      if (!round.has_value() && !save) value = queue_.Find(*assignment)->work.assignment;
-    }
-    if (round.has_value()) {
-      RunRound(*round);
-    } else if (save) {
-      SaveForLeave();
-    } else {
-      RepeatAssignment(*assignment, std::move(value));
-    }
-  }
-}
-
-void Runtime::RunRound(const RestoreRound& round) {
-  std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
-  {
-    MutexLock lock(&mutex_);
-    restore = hooks_.restore;
-  }
-  const absl::StatusOr<std::vector<pb::RestoreReply>> replies = restore(round);
-  MutexLock lock(&mutex_);
-  // A server that was cut off may serve until its lease runs out: what replaces it waits for that.
-  while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt && absl::Now() < leases_out_) {
-    changed_.WaitFor(&mutex_, leases_out_ - absl::Now());
-  }
-  if (stopping_ || recovery_.generation() != round.generation) return;
-  if (replies.ok()) {
-    const int64_t before = updates_.rolled_back();
-    for (size_t i = 0; i < round.servers.size(); ++i) {
-      if (!round.servers[i].keep) updates_.Restored(round.servers[i].index, (*replies)[i].updates());
-    }
-    NoteRolledBack(before);
-    configured_ = round.generation;
-    for (const RestoreRound::Server& server : round.servers) {
-      Act(recovery_.RestoreDone(server.index, round.generation));
-    }
-    return;
-  }
-  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is taken.
-  if (!recovery_.restoring(round.generation)) return;
-  const absl::Status& status = replies.status();
-  const auto detail = DetailOf(status);
-  const uint32_t server = detail && detail->role() == pb::ROLE_PSSERVER ? detail->index() : 0;
-  if (detail && detail->epoch() > options_.epoch.value()) {
-    newer_epoch_ = std::max(newer_epoch_, detail->epoch());
-    changed_.SignalAll();
-    return;
-  }
-  const bool bad = IsBadCheckpoint(status);
-  const bool again = KindOf(status) == pb::ERROR_MACHINE || KindOf(status) == pb::ERROR_STALE;
-  if (!bad && !again) return FailLocked(status);
-  round_error_ = status;
-  if (bad) {
-    MU_LOG(ERROR, "the servers cannot be restored from checkpoint {}: {}; trying an older one", round.checkpoint.value(),
-           status);
-  } else {
-    MU_LOG(WARN, "recovery of the servers did not succeed and is tried again: {}", status);
-    retry_at_ = absl::Now() + kRetry;
-  }
-  Act(recovery_.RestoreFailed(server, round.generation,
-                              bad ? Recovery::Failure::kBadCheckpoint : Recovery::Failure::kTryAgain));
-}
-
-void Runtime::SaveForLeave() {
-  std::function<absl::StatusOr<CheckpointNumber>()> take;
-  {
-    MutexLock lock(&mutex_);
-    take = hooks_.save;
-  }
-  const absl::StatusOr<CheckpointNumber> taken = take();
-  MutexLock lock(&mutex_);
-  if (stopping_ || !fatal_.ok()) return;
-  if (!taken.ok()) MU_LOG(ERROR, "no checkpoint before a server leaves: {}", taken.status());
-  const size_t failures = stats_.failures.size();
-  const Recovery::Actions actions =
-      recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt);
-  first_failure_ = failures;  // that of the first to leave
-  Act(actions);
-}
-
-void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request) {
-  MutexLock lock(&mutex_);
-  const auto member = membership_.Find(pb::ROLE_PSSERVER, request.index());
-  const bool known = member.has_value() && member->incarnation == Incarnation(request.incarnation());
-  if (!known || stopping_ || !recovery_enabled_ || !recovery_.started()) {
-    if (known) {
-      membership_.Remove(member->role, member->index, member->incarnation);
-      MemberLost(*member, "left", request.reason());
-    }
-    return call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
-  }
-  MU_LOG(INFO, "server {} wants to leave ({}): a checkpoint is taken first", member->index, request.reason());
-  leaving_[request.index()].push_back(call);
-  if (recovery_.serving()) first_failure_ = stats_.failures.size();
-  Act(recovery_.ServerLeaving(request.index()));
 }
 
 void Runtime::Superseded(uint64_t epoch) {

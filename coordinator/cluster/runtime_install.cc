@@ -1,0 +1,107 @@
+// Installation on workers of what the catalog holds, on a thread per worker.
+#include "common/obs/log.h"
+#include "common/rpc/typed.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+namespace {
+
+// Installing may wait for a large graph to compile or a file to be listed, not for data.
+constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
+
+}  // namespace
+
+void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
+  MutexLock lock(&mutex_);
+  change(catalog_);
+  queue_.RequireVersion(catalog_.routing_version());
+  changed_.SignalAll();
+}
+
+template <typename Reply, typename Request>
+absl::Status Runtime::InstallCall(WorkerLink& link, const char* method, const Request& request) {
+  struct Waiter {
+    Notification done;
+    absl::Status status;
+  };
+  auto waiter = std::make_shared<Waiter>();
+  {
+    MutexLock lock(&mutex_);
+    if (link.gone) return absl::CancelledError("the worker is gone");
+    link.install_call = CallAsync<Reply>(*link.channel, method, request, {.timeout = kInstallTimeout},
+                                         [waiter](absl::StatusOr<Reply> reply) {
+                                           waiter->status = reply.status();
+                                           waiter->done.Notify();
+                                         });
+  }
+  waiter->done.Wait();
+  MutexLock lock(&mutex_);
+  link.install_call = nullptr;
+  return waiter->status;
+}
+
+absl::Status Runtime::InstallOn(WorkerLink& link, const Catalog::Delta& delta) {
+  const pb::RequestContext context = Context();
+  if (delta.has_routing) {
+    pb::ConfigureWorkerRequest request;
+    *request.mutable_context() = context;
+    *request.mutable_routing() = delta.routing;
+    MU_RETURN_IF_ERROR(InstallCall<pb::ConfigureWorkerReply>(link, "/muster.Worker/Configure", request));
+  }
+  for (const auto& dataset : delta.datasets) {
+    pb::InstallDatasetRequest request;
+    *request.mutable_context() = context;
+    *request.mutable_dataset() = dataset;
+    MU_RETURN_IF_ERROR(InstallCall<pb::InstallDatasetReply>(link, "/muster.Worker/InstallDataset", request));
+  }
+  for (const auto& function : delta.functions) {
+    pb::InstallFunctionRequest request;
+    *request.mutable_context() = context;
+    *request.mutable_function() = function.proto;
+    request.set_fingerprint(function.fingerprint.value());
+    MU_RETURN_IF_ERROR(InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request));
+  }
+  return absl::OkStatus();
+}
+
+void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
+  while (true) {
+    Catalog::Delta delta;
+    {
+      MutexLock lock(&mutex_);
+      while (!link->gone && !stopping_ &&
+             (link->installed_version == catalog_.version() || catalog_.version() == 0)) {
+        changed_.Wait(&mutex_);
+      }
+      if (link->gone || stopping_) break;
+      delta = catalog_.Since(link->installed_version);
+    }
+    const absl::Status status = InstallOn(*link, delta);
+    MutexLock lock(&mutex_);
+    if (link->gone || stopping_) break;
+    if (status.ok()) {
+      link->installed_version = delta.version;
+      queue_.WorkerReady(link->id, delta.version);
+      changed_.SignalAll();
+      Dispatch();
+      continue;
+    }
+    if (KindOf(status) == pb::ERROR_USER) {
+      // What was created is wrong (a graph that does not verify, say): no other worker would take it either.
+      link->installed_version = delta.version;
+      MU_LOG(ERROR, "worker {}: {}", link->id, status);
+      BeginCancel(status);
+      continue;
+    }
+    if (auto lost = membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
+      MemberLost(*lost, "unreachable", std::string(status.message()));
+      Dispatch();
+    }
+    break;
+  }
+  MutexLock lock(&mutex_);
+  link->installer_ended = true;
+  changed_.SignalAll();
+}
+
+}  // namespace mu

@@ -1,0 +1,102 @@
+// What the cluster looks like: who is there, how far it is.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+
+absl::Status Runtime::WaitForServers(absl::Duration timeout) {
+  const absl::Time until = absl::Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (fatal_.ok() && membership_.Count(pb::ROLE_PSSERVER) < options_.servers) {
+    if (absl::Now() >= until) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(membership_.Count(pb::ROLE_PSSERVER), " of ", options_.servers,
+                       " parameter servers have registered at ", server_->address(), " within ",
+                       absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
+    }
+    changed_.WaitFor(&mutex_, until - absl::Now());
+  }
+  return fatal_;
+}
+
+absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
+  const absl::Time until = absl::Now() + timeout;
+  MutexLock lock(&mutex_);
+  while (fatal_.ok() && links_.size() < count) {
+    if (absl::Now() >= until) {
+      return absl::DeadlineExceededError(
+          absl::StrCat(links_.size(), " of ", count, " workers have registered at ", server_->address(), " within ",
+                       absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
+    }
+    changed_.WaitFor(&mutex_, until - absl::Now());
+  }
+  return fatal_;
+}
+
+std::vector<Member> Runtime::Servers() const {
+  MutexLock lock(&mutex_);
+  std::vector<Member> servers;
+  for (const Member& member : membership_.All()) {
+    if (member.role == pb::ROLE_PSSERVER) servers.push_back(member);
+  }
+  return servers;
+}
+
+std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
+  MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<WorkerLink>> workers;
+  for (const auto& [id, link] : links_) workers.push_back(link);
+  return workers;
+}
+
+RuntimeStats Runtime::Stats() const {
+  MutexLock lock(&mutex_);
+  RuntimeStats stats = stats_;
+  stats.workers_ready = links_.size();
+  stats.servers = membership_.Count(pb::ROLE_PSSERVER);
+  stats.unfinished = queue_.unfinished();
+  return stats;
+}
+
+void Runtime::SetPhase(std::string phase) {
+  MutexLock lock(&mutex_);
+  phase_ = std::move(phase);
+}
+
+pb::GetStatusReply Runtime::Status() const {
+  MutexLock lock(&mutex_);
+  pb::GetStatusReply reply;
+  reply.set_job_name(options_.job_name);
+  reply.set_job(options_.job.value());
+  reply.set_epoch(options_.epoch.value());
+  reply.set_phase(phase_);
+  const absl::Time now = absl::Now();
+  for (const Member& member : membership_.All()) {
+    pb::MemberStatus& status = *reply.add_members();
+    status.set_role(member.role);
+    status.set_index(member.index);
+    status.set_address(member.address);
+    status.set_pid(member.pid);
+    status.set_heartbeat_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
+    status.set_state("ready");
+    if (const auto it = links_.find(WorkerId(member.index)); member.role == pb::ROLE_WORKER && it != links_.end()) {
+      status.set_functions(it->second->functions_done);
+      status.set_steps(it->second->steps_done);
+      status.set_in_flight(static_cast<uint32_t>(queue_.InFlight(it->first)));
+      if (it->second->installed_version < catalog_.version()) status.set_state("installing");
+    }
+  }
+  reply.set_functions_queued(queue_.queued());
+  reply.set_functions_running(queue_.running());
+  reply.set_functions_finished(stats_.functions);
+  reply.set_steps(stats_.steps);
+  reply.set_samples(stats_.samples);
+  reply.set_seconds(SecondsUp());
+  reply.set_samples_per_second(static_cast<double>(stats_.samples) / std::max(1e-9, SecondsUp()));
+  return reply;
+}
+
+}  // namespace mu
