@@ -96,6 +96,7 @@ void Recovery::BeginRound(Actions* actions) {
   if (points_.empty()) {
     gave_up_ = true;
     actions->push_back({Kind::kGiveUp});
+    LetGo(false, actions);
     return;
   }
   generation_ = generation_.Next();
@@ -121,6 +122,7 @@ Recovery::Actions Recovery::RestoreDone(uint32_t server, Generation generation) 
   if (!leaving_.empty()) {
     // Every push of before is in a server's state or will be refused.
     taking_ = true;
+    lost_.clear();  // they have a state again, which is in the checkpoint
     actions.push_back({Kind::kTakeCheckpoint, 0, CheckpointNumber(), generation_});
     return actions;
   }
@@ -141,6 +143,7 @@ Recovery::Actions Recovery::RestoreFailed(uint32_t server, Generation generation
   pending_.clear();
   covered_ = false;
   points_.pop_back();
+  rolled_back_.reset();
   BeginRound(&actions);
   return actions;
 }
@@ -159,16 +162,10 @@ Recovery::Actions Recovery::ServerLeaving(uint32_t server) {
     actions.push_back({Kind::kLetGo, server});
     return actions;
   }
-  if (leaving_.contains(server)) return actions;
-  if (paused_ && leaving_.empty()) {
-    // Servers are being recovered: there is no state that a checkpoint could be taken of.
-    actions = ServerLost(server);
-    actions.push_back({Kind::kLetGo, server});
-    return actions;
-  }
-  const bool first = leaving_.empty();
   leaving_.insert(server);
-  if (!first) return actions;  // the checkpoint that is on its way serves them all
+  // The checkpoint that is on its way serves them all; while servers are being recovered there is no state that one could
+  // be taken of, and their round ends with it.
+  if (paused_) return actions;
   actions = Pause();
   BeginRound(&actions);
   return actions;

@@ -12,7 +12,8 @@
 //
 // A server that takes its leave: dispatch pauses, every server takes a new generation so that no push of before can come
 // any more, and a checkpoint is taken. It then holds everything, so whoever takes the place restores from it and nothing
-// is rolled back, in either mode.
+// is rolled back, in either mode. One that asks while others are being recovered waits: the checkpoint is taken when they
+// have their state, before anything runs.
 #pragma once
 
 #include <cstdint>

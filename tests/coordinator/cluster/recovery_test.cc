@@ -1,40 +1,11 @@
 // The rules of recovery, as transcripts of events and the actions that follow.
-#include "coordinator/cluster/recovery.h"
-
-#include "absl/strings/str_cat.h"
-#include "tests/testing/matchers.h"
+#include "tests/coordinator/cluster/recovery_transcript.h"
 
 namespace mu {
 namespace {
 
 using Failure = Recovery::Failure;
-
-// Writes down each event and, indented, what is to be done.
-class Transcript {
- public:
-  explicit Transcript(Recovery::Options options) : recovery(options) {}
-  void operator()(const std::string& event, const Recovery::Actions& actions = {}) {
-    absl::StrAppend(&text, event, "\n");
-    for (const RecoveryAction& action : actions) absl::StrAppend(&text, "  ", ToString(action), "\n");
-  }
-  void Start() { (*this)("start", recovery.Start(Generation(0), {kInitialValues})); }
-  void Committed(uint64_t n) {
-    recovery.Committed(CheckpointNumber(n));
-    (*this)(absl::StrCat("committed ", n));
-  }
-  void Lost(uint32_t server) { (*this)(absl::StrCat("lost ", server), recovery.ServerLost(server)); }
-  void Ready(uint32_t server) { (*this)(absl::StrCat("ready ", server), recovery.ServerReady(server)); }
-  void Done(uint32_t server, uint64_t generation) {
-    (*this)(absl::StrCat("done ", server, " in ", generation), recovery.RestoreDone(server, Generation(generation)));
-  }
-  void Bad(uint32_t server, uint64_t generation) {
-    (*this)(absl::StrCat("bad checkpoint for ", server, " in ", generation),
-            recovery.RestoreFailed(server, Generation(generation), Failure::kBadCheckpoint));
-  }
-
-  Recovery recovery;
-  std::string text = "\n";
-};
+using Transcript = testing::RecoveryTranscript;
 
 TEST(Recovery, AllServersGoBackToTheNewestCheckpoint) {
   Transcript t({.servers = 2});
@@ -245,100 +216,6 @@ done 0 in 3
 done 1 in 3
 done 2 in 3
   resume in generation 3
-)");
-}
-
-TEST(Recovery, WhoLeavesTakesNothingAlong) {
-  Transcript t({.servers = 2});
-  t.Start();
-  t.Committed(1);
-  t("leaving 1", t.recovery.ServerLeaving(1));
-  t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Done(0, 1);
-  t.Done(1, 1);
-  t.Committed(2);
-  t("taken 2", t.recovery.LeaveCheckpoint(CheckpointNumber(2)));
-  t.Lost(1);
-  t.Lost(0);
-  t.Ready(1);
-  t.Ready(0);
-  t.Done(0, 2);
-  t.Done(1, 2);
-  EXPECT_EQ(t.text, R"(
-start
-committed 1
-leaving 1
-  pause
-  keep server 0 in generation 1
-  keep server 1 in generation 1
-leaving 1
-done 0 in 1
-done 1 in 1
-  take a checkpoint in generation 1
-committed 2
-taken 2
-  let server 1 go
-lost 1
-lost 0
-ready 1
-ready 0
-  restore server 0 from checkpoint 2 in generation 2
-  restore server 1 from checkpoint 2 in generation 2
-done 0 in 2
-done 1 in 2
-  resume in generation 2
-)");
-}
-
-TEST(Recovery, ALeaveWhoseCheckpointFailsIsALoss) {
-  Transcript t({.servers = 2});
-  t.Start();
-  t("leaving 0", t.recovery.ServerLeaving(0));
-  t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Done(0, 1);
-  t.Done(1, 1);
-  t("failed", t.recovery.LeaveCheckpoint(std::nullopt));
-  t.Ready(0);
-  t.Ready(1);
-  EXPECT_EQ(t.text, R"(
-start
-leaving 0
-  pause
-  keep server 0 in generation 1
-  keep server 1 in generation 1
-leaving 1
-done 0 in 1
-done 1 in 1
-  take a checkpoint in generation 1
-failed
-  let server 0 go
-  let server 1 go
-ready 0
-ready 1
-  roll back to initial values
-  restore server 0 from initial values in generation 2
-  restore server 1 from initial values in generation 2
-)");
-}
-
-TEST(Recovery, WhoLeavesWhileAnotherIsRecoveredIsLost) {
-  Transcript t({.servers = 2});
-  t.Start();
-  t.Lost(0);
-  t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Ready(0);
-  t.Ready(1);
-  EXPECT_EQ(t.text, R"(
-start
-lost 0
-  pause
-leaving 1
-  let server 1 go
-ready 0
-ready 1
-  roll back to initial values
-  restore server 0 from initial values in generation 1
-  restore server 1 from initial values in generation 1
 )");
 }
 
