@@ -20,13 +20,13 @@
 #include "coordinator/cluster/catalog.h"
 #include "coordinator/cluster/checkpoint_commit.h"
 #include "coordinator/cluster/data_leases.h"
+#include "coordinator/cluster/failure_log.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/membership.h"
 #include "coordinator/cluster/per_worker_leases.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
-#include "coordinator/cluster/update_ledger.h"
 #include "coordinator/cluster/worker_link.h"
 #include "proto/worker.pb.h"
 
@@ -194,9 +194,8 @@ class Runtime {
   void LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request);
   void CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // After a change of the ledger: to the servers' last failure.
-  void NoteRolledBack(int64_t before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteRunsOf(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether a server's loss now begins a recovery, rather than being one of several in it.
+  bool OpensRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailLocked(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
@@ -237,7 +236,7 @@ class Runtime {
   // The lease of a server that was replaced without being known to be dead runs until then.
   absl::Time leases_out_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
-  size_t first_failure_ ABSL_GUARDED_BY(mutex_) = 0;  // in stats_.failures, of those being recovered
+  bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;  // dispatch is paused for a leave; nothing was lost since
   std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
   CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
@@ -249,14 +248,12 @@ class Runtime {
   std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);
   uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;     // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  UpdateLedger updates_ ABSL_GUARDED_BY(mutex_);
   uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go
-  // Functions that a lost worker ran, and where its failure is in stats_.failures: the ledger counts their repeats there.
-  std::map<FunctionId, size_t> lost_runs_ ABSL_GUARDED_BY(mutex_);
 
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
-  RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);
+  RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);  // without the failures
+  FailureLog failures_ ABSL_GUARDED_BY(mutex_);
 
   std::unique_ptr<RpcServer> server_;
   std::thread monitor_;

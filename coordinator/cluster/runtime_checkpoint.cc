@@ -75,7 +75,7 @@ std::string Runtime::user_state() const {
 void Runtime::StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates) {
   MutexLock lock(&mutex_);
   for (size_t server = 0; server < updates.size(); ++server) {
-    updates_.Continue(static_cast<uint32_t>(server), updates[server]);
+    failures_.Continue(static_cast<uint32_t>(server), updates[server]);
   }
   queue_.StartFrom(point);
   recovery_.Loaded(generation, point);

@@ -80,6 +80,7 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
     MutexLock lock(&mutex_);
     if (link->gone || stopping_) break;
     if (status.ok()) {
+      if (link->installed_version == 0) failures_.WorkerReady(SecondsUp());
       link->installed_version = delta.version;
       queue_.WorkerReady(link->id, delta.version);
       changed_.SignalAll();

@@ -1,5 +1,6 @@
 // Membership: registration, heartbeats, leave, loss.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -115,7 +116,12 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
   if (!stopping_) {
     MU_LOG(WARN, "{} {} (pid {}, {}) {}: {}", is_worker ? "worker" : "server", member.index, member.pid,
            member.address, kind, message);
-    stats_.failures.push_back({member.role, member.index, kind, SecondsUp(), message});
+    MemberFailure failure = {member.role, member.index, kind, SecondsUp(), message};
+    if (is_worker) {
+      failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));
+    } else {
+      failures_.ServerLost(std::move(failure), OpensRecovery());
+    }
   }
   if (is_worker) {
     const WorkerId id(member.index);
@@ -124,7 +130,6 @@ void Runtime::MemberLost(const Member& member, const std::string& kind, const st
     std::shared_ptr<WorkerLink> link = it->second;
     link->gone = true;
     links_.erase(it);
-    if (!stopping_) NoteRunsOf(id);
     queue_.WorkerLost(id);
     ForgetReader(id);
     for (auto& [run, call] : link->runs) call->Cancel();
@@ -171,7 +176,7 @@ void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::L
   }
   MU_LOG(INFO, "server {} wants to leave ({}): a checkpoint is taken first", member->index, request.reason());
   leaving_[request.index()].push_back(call);
-  if (recovery_.serving()) first_failure_ = stats_.failures.size();
+  if (recovery_.serving()) leave_opened_ = true;
   Act(recovery_.ServerLeaving(request.index()));
 }
 

@@ -66,11 +66,9 @@ void Runtime::RunRound(const RestoreRound& round) {
   }
   if (stopping_ || recovery_.generation() != round.generation) return;
   if (replies.ok()) {
-    const int64_t before = updates_.rolled_back();
     for (size_t i = 0; i < round.servers.size(); ++i) {
-      if (!round.servers[i].keep) updates_.Restored(round.servers[i].index, (*replies)[i].updates());
+      if (!round.servers[i].keep) failures_.ServerRestored(round.servers[i].index, (*replies)[i].updates());
     }
-    NoteRolledBack(before);
     configured_ = round.generation;
     for (const RestoreRound::Server& server : round.servers) {
       Act(recovery_.RestoreDone(server.index, round.generation));
@@ -112,11 +110,7 @@ void Runtime::SaveForLeave() {
   MutexLock lock(&mutex_);
   if (stopping_ || !fatal_.ok()) return;
   if (!taken.ok()) MU_LOG(ERROR, "no checkpoint before a server leaves: {}", taken.status());
-  const size_t failures = stats_.failures.size();
-  const Recovery::Actions actions =
-      recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt);
-  first_failure_ = failures;  // that of the first to leave
-  Act(actions);
+  Act(recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt));
 }
 
 }  // namespace mu

@@ -1,4 +1,6 @@
 // The shell around the recovery of servers: its events and actions. What takes its time is in runtime_recoverer.cc.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
@@ -80,7 +82,6 @@ void Runtime::ServerLost(const Member& member, const std::string& kind, const st
   Act(commit_.ServerLost(member.index));
   if (recovery_enabled_) {
     if (hooks_.interrupt != nullptr) hooks_.interrupt();
-    if (!recovery_.started() || recovery_.serving()) first_failure_ = stats_.failures.size() - 1;
     Act(recovery_.ServerLost(member.index));
     for (const auto& call : leaving_[member.index]) call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
     leaving_.erase(member.index);
@@ -104,10 +105,7 @@ void Runtime::Act(const Recovery::Actions& actions) {
         break;
       case Kind::kRollBack: {
         const FunctionQueue::RolledBack back = queue_.RollBack(action.checkpoint);
-        if (first_failure_ < stats_.failures.size()) {
-          stats_.failures[first_failure_].steps_repeated += back.steps;
-          stats_.failures[first_failure_].samples_repeated += back.samples;
-        }
+        failures_.RolledBack(back);
         MU_LOG(WARN, "{} steps of {} functions since {} will run again", back.steps, back.functions,
                action.checkpoint == kInitialValues ? "the beginning"
                                                    : absl::StrCat("checkpoint ", action.checkpoint.value()));
@@ -129,7 +127,8 @@ void Runtime::Act(const Recovery::Actions& actions) {
         if (const auto member = membership_.Find(pb::ROLE_PSSERVER, action.server)) {
           membership_.Remove(member->role, member->index, member->incarnation);
           departed_.insert(member->incarnation.value());
-          stats_.failures.push_back({member->role, member->index, "left", SecondsUp(), "SIGTERM"});
+          failures_.ServerLost({member->role, member->index, "left", SecondsUp(), "SIGTERM"},
+                               std::exchange(leave_opened_, false));
           MU_LOG(INFO, "server {} leaves", action.server);
           ++servers_lost_;
         }
@@ -156,9 +155,9 @@ void Runtime::Act(const Recovery::Actions& actions) {
 }
 
 void Runtime::ServersBack() {
-  for (MemberFailure& failure : stats_.failures) {
-    if (failure.role != pb::ROLE_PSSERVER || failure.recovered_seconds >= 0) continue;
-    failure.recovered_seconds = SecondsUp() - failure.at_seconds;
+  leave_opened_ = false;
+  for (const size_t back : failures_.ServersBack(SecondsUp())) {
+    const MemberFailure& failure = failures_.failures()[back];
     MU_LOG(INFO, "server {} is back after {:.3f} s", failure.index, failure.recovered_seconds);
   }
   Dispatch();

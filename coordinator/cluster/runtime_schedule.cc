@@ -96,7 +96,7 @@ void Runtime::Dispatch() {
 }
 
 void Runtime::FinishFunction(FunctionId id, absl::Status status) {
-  lost_runs_.erase(id);
+  failures_.FunctionOver(id, status.ok(), SecondsUp());
   const auto it = states_.find(id);
   if (it == states_.end()) return;
   if (status.ok()) ++stats_.functions;

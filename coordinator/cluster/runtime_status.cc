@@ -55,6 +55,7 @@ std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
 RuntimeStats Runtime::Stats() const {
   MutexLock lock(&mutex_);
   RuntimeStats stats = stats_;
+  stats.failures = failures_.failures();
   stats.workers_ready = links_.size();
   stats.servers = membership_.Count(pb::ROLE_PSSERVER);
   stats.unfinished = queue_.unfinished();
@@ -81,7 +82,8 @@ pb::GetStatusReply Runtime::Status() const {
     status.set_address(member.address);
     status.set_pid(member.pid);
     status.set_heartbeat_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
-    status.set_state("ready");
+    const bool leaving = member.role == pb::ROLE_PSSERVER && leaving_.contains(member.index);
+    status.set_state(leaving ? "leaving" : "ready");
     if (const auto it = links_.find(WorkerId(member.index)); member.role == pb::ROLE_WORKER && it != links_.end()) {
       status.set_functions(it->second->functions_done);
       status.set_steps(it->second->steps_done);

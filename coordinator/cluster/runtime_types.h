@@ -9,26 +9,11 @@
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "coordinator/cluster/checkpoint_number.h"
+#include "coordinator/cluster/failure_log.h"
 #include "coordinator/cluster/function_queue.h"
-#include "proto/error.pb.h"
 #include "proto/psserver.pb.h"
 
 namespace mu {
-
-// What happened to a daemon, for the report.
-struct MemberFailure {
-  pb::Role role;
-  uint32_t index;
-  std::string kind;  // died, unreachable, unreadable, silent, replaced, left
-  double at_seconds;
-  std::string message;
-  double recovered_seconds = -1;  // until work went on without it or with its replacement; negative: not (yet)
-  uint64_t steps_repeated = 0;    // whose results had arrived, or whose updates the servers had
-  uint64_t samples_repeated = 0;
-  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what was under way at the
-  // restore has its results, until then perhaps too small.
-  int64_t updates_rolled_back = 0;
-};
 
 // What the servers have to do together: a generation of their state, and what each brings into it.
 struct RestoreRound {

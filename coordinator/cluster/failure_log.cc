@@ -1,0 +1,94 @@
+#include "coordinator/cluster/failure_log.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace mu {
+
+void FailureLog::Recovered(size_t failure, double now) {
+  MemberFailure& entry = failures_[failure];
+  if (entry.recovered_seconds < 0) entry.recovered_seconds = now - entry.at_seconds;
+}
+
+void FailureLog::WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running) {
+  const size_t index = failures_.size();
+  failures_.push_back(std::move(failure));
+  for (const FunctionId function : running) lost_runs_[function].push_back(index);
+  if (running.empty()) idle_.insert(index);
+}
+
+void FailureLog::ServerLost(MemberFailure failure, bool first) {
+  if (first) recovering_ = failures_.size();
+  failures_.push_back(std::move(failure));
+}
+
+void FailureLog::WorkGoesOn(double now) {
+  for (const size_t failure : idle_) Recovered(failure, now);
+  idle_.clear();
+}
+
+void FailureLog::WorkerReady(double now) { WorkGoesOn(now); }
+
+void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const Result& result, double now) {
+  if (result.updates) {
+    // Also those of a repeat: the servers went back and have them again.
+    const int64_t before = updates_.rolled_back();
+    for (int server = 0; server < step.updates_size(); ++server) {
+      const uint32_t inherited = server < step.inherited_size() ? step.inherited(server) : 0;
+      updates_.StepDone(static_cast<uint32_t>(server), step.updates(server), inherited, result.first);
+    }
+    NoteRolledBack(before);
+  }
+  WorkGoesOn(now);
+  const auto lost = lost_runs_.find(function);
+  if (lost == lost_runs_.end()) return;
+  for (const size_t failure : lost->second) Recovered(failure, now);
+  if (step.repeated()) {
+    MemberFailure& latest = failures_[lost->second.back()];
+    ++latest.steps_repeated;
+    latest.samples_repeated += step.samples();
+  }
+  if (result.last) lost_runs_.erase(lost);
+}
+
+void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
+  const auto lost = lost_runs_.find(function);
+  if (lost == lost_runs_.end()) return;
+  const std::vector<size_t> failures = std::move(lost->second);
+  lost_runs_.erase(lost);
+  for (const size_t failure : failures) {
+    if (finished) Recovered(failure, now);
+    const bool waits = std::any_of(lost_runs_.begin(), lost_runs_.end(), [&](const auto& run) {
+      return std::find(run.second.begin(), run.second.end(), failure) != run.second.end();
+    });
+    if (failures_[failure].recovered_seconds < 0 && !waits) idle_.insert(failure);
+  }
+}
+
+void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
+  if (!recovering_.has_value()) return;
+  failures_[*recovering_].steps_repeated += back.steps;
+  failures_[*recovering_].samples_repeated += back.samples;
+}
+
+void FailureLog::ServerRestored(uint32_t server, uint64_t held) {
+  const int64_t before = updates_.rolled_back();
+  updates_.Restored(server, held);
+  NoteRolledBack(before);
+}
+
+void FailureLog::NoteRolledBack(int64_t before) {
+  if (recovering_.has_value()) failures_[*recovering_].updates_rolled_back += updates_.rolled_back() - before;
+}
+
+std::vector<size_t> FailureLog::ServersBack(double now) {
+  std::vector<size_t> back;
+  for (size_t i = 0; i < failures_.size(); ++i) {
+    if (failures_[i].role != pb::ROLE_PSSERVER || failures_[i].recovered_seconds >= 0) continue;
+    Recovered(i, now);
+    back.push_back(i);
+  }
+  return back;
+}
+
+}  // namespace mu

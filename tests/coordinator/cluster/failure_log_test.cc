@@ -1,0 +1,106 @@
+// How long a loss held up the work, and what it cost.
+#include "coordinator/cluster/failure_log.h"
+
+#include "gmock/gmock.h"
+
+namespace mu {
+namespace {
+
+using ::testing::DoubleNear;
+
+MemberFailure Worker(uint32_t index, double at) { return {pb::ROLE_WORKER, index, "died", at, "killed"}; }
+MemberFailure Server(uint32_t index, double at) { return {pb::ROLE_PSSERVER, index, "died", at, "killed"}; }
+
+pb::StepResult Repeated(uint32_t samples) {
+  pb::StepResult step;
+  step.set_repeated(true);
+  step.set_samples(samples);
+  return step;
+}
+pb::StepResult Updates(uint32_t updates, uint32_t inherited) {
+  pb::StepResult step;
+  step.add_updates(updates);
+  step.add_inherited(inherited);
+  return step;
+}
+
+TEST(FailureLog, AnIdleWorkerHoldsUpNobodyOnceOthersGoOn) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {});
+  EXPECT_LT(log.failures()[0].recovered_seconds, 0);
+  log.StepDone(FunctionId(7), {}, {}, 1.5);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(0.5, 1e-9));
+  log.StepDone(FunctionId(7), {}, {}, 9);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(0.5, 1e-9));
+}
+
+TEST(FailureLog, AnIdleWorkerIsReplacedWhenTheNextOneIsReady) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {});
+  log.WorkerReady(3.0);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(2.0, 1e-9));
+}
+
+TEST(FailureLog, ABusyWorkersFunctionsHaveToGoOn) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {FunctionId(7), FunctionId(8)});
+  log.WorkerReady(1.1);
+  log.StepDone(FunctionId(9), {}, {}, 1.2);
+  EXPECT_LT(log.failures()[0].recovered_seconds, 0) << "nothing of it goes on";
+  log.StepDone(FunctionId(8), Repeated(5), {.last = true}, 1.7);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(0.7, 1e-9));
+  log.StepDone(FunctionId(8), Repeated(5), {}, 1.8);  // it is over: a repeat for another reason
+  EXPECT_EQ(log.failures()[0].steps_repeated, 1u);
+  EXPECT_EQ(log.failures()[0].samples_repeated, 5u);
+}
+
+// Its results were all there, only the end of the run was missing.
+TEST(FailureLog, WhatIsFoundToBeCompleteGoesOn) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {FunctionId(7)});
+  log.FunctionOver(FunctionId(7), /*finished=*/true, 1.1);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(0.1, 1e-9));
+}
+
+TEST(FailureLog, WhatIsCancelledNobodyWaitsFor) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {FunctionId(7), FunctionId(8)});
+  log.FunctionOver(FunctionId(7), /*finished=*/false, 1.1);
+  log.WorkerReady(1.2);
+  EXPECT_LT(log.failures()[0].recovered_seconds, 0) << "the other one is still waited for";
+  log.FunctionOver(FunctionId(8), /*finished=*/false, 1.3);
+  EXPECT_LT(log.failures()[0].recovered_seconds, 0);
+  log.WorkerReady(1.5);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(0.5, 1e-9));
+}
+
+TEST(FailureLog, AFunctionThatLosesTwoWorkersIsTheEndOfBothLosses) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 1.0), {FunctionId(7)});
+  log.WorkerLost(Worker(1, 2.0), {FunctionId(7)});
+  log.StepDone(FunctionId(7), Repeated(5), {}, 4.0);
+  EXPECT_THAT(log.failures()[0].recovered_seconds, DoubleNear(3.0, 1e-9));
+  EXPECT_THAT(log.failures()[1].recovered_seconds, DoubleNear(2.0, 1e-9));
+  EXPECT_EQ(log.failures()[0].steps_repeated, 0u);
+  EXPECT_EQ(log.failures()[1].steps_repeated, 1u);
+}
+
+TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
+  FailureLog log;
+  log.WorkerLost(Worker(0, 0.5), {});
+  for (int i = 0; i < 4; ++i) log.StepDone(FunctionId(1), Updates(3, 0), {.updates = true, .first = true}, 0.7);
+  log.ServerLost(Server(0, 1.0), /*first=*/true);
+  log.ServerLost(Server(1, 2.0), /*first=*/false);
+  log.RolledBack({.functions = 1, .steps = 3, .samples = 30});
+  log.ServerRestored(0, 5);
+  EXPECT_THAT(log.ServersBack(3.0), ::testing::ElementsAre(1, 2));
+  EXPECT_EQ(log.failures()[1].steps_repeated, 3u);
+  EXPECT_EQ(log.failures()[1].samples_repeated, 30u);
+  EXPECT_EQ(log.failures()[1].updates_rolled_back, 7);
+  EXPECT_EQ(log.failures()[2].updates_rolled_back, 0);
+  EXPECT_THAT(log.failures()[1].recovered_seconds, DoubleNear(2.0, 1e-9));
+  EXPECT_THAT(log.failures()[2].recovered_seconds, DoubleNear(1.0, 1e-9));
+}
+
+}  // namespace
+}  // namespace mu
