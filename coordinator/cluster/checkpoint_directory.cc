@@ -1,6 +1,9 @@
 #include "coordinator/cluster/checkpoint_directory.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
 
 #include "absl/strings/numbers.h"
@@ -33,10 +36,34 @@ std::string Path(const std::string& parent, uint64_t number) {
 
 }  // namespace
 
-absl::StatusOr<std::string> NextCheckpointDirectory(const std::string& parent) {
+absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent) {
   MU_RETURN_IF_ERROR(MakeDirectories(parent));
   MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
-  return Path(parent, numbers.empty() ? 1 : numbers.back() + 1);
+  uint64_t number = numbers.empty() ? 0 : numbers.back();
+  while (true) {
+    const std::string path = Path(parent, ++number);
+    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (errno != EEXIST) return ErrnoToStatus(errno, "make the directory", path);
+  }
+}
+
+absl::Status EmptyCheckpointDirectory(const std::string& path) {
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
+  for (const std::string& name : names) MU_RETURN_IF_ERROR(RemoveTree(JoinPath(path, name)));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent) {
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(parent));
+  std::vector<std::string> failed, since;  // since the last complete one
+  for (const uint64_t number : numbers) {
+    since.push_back(Path(parent, number));
+    if (!FileExists(JoinPath(since.back(), kManifestName))) continue;
+    since.pop_back();
+    failed.insert(failed.end(), since.begin(), since.end());
+    since.clear();
+  }
+  return failed;
 }
 
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent) {

@@ -1,4 +1,7 @@
 // Where a job's checkpoints lie: DIR/ckpt-00000007, numbered as they are made. One is complete if it has a manifest.
+//
+// A number is used once: a server that hangs may write its file of a checkpoint long after that has failed, when others
+// with greater numbers are there. The folder of one that failed stays, empty, until a later one is complete.
 #pragma once
 
 #include <string>
@@ -10,8 +13,12 @@ namespace mu {
 
 inline constexpr char kManifestName[] = "manifest.json";
 
-// A path for the next checkpoint below `parent` (made); nothing is there yet.
-absl::StatusOr<std::string> NextCheckpointDirectory(const std::string& parent);
+// Makes the folder of the next checkpoint below `parent`; nobody else is given the same one, in whatever process.
+absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent);
+// The checkpoint in that folder has failed.
+absl::Status EmptyCheckpointDirectory(const std::string& path);
+// Folders without a manifest that are older than the newest complete checkpoint: nobody will complete them.
+absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent);
 // The complete checkpoint with the largest number. NOT_FOUND if there is none.
 absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent);
 // Complete ones, oldest first.

@@ -177,7 +177,13 @@ class Coordinator : public VariableFactory {
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<std::vector<pb::RestoreReply>> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<CheckpointNumber> SaveForLeave();
+  absl::StatusOr<CheckpointNumber> SaveForLeave() ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
+  // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called with the lock.
+  absl::Status SaveWhenServing(const std::function<absl::StatusOr<std::string>()>& directory,
+                               pb::CheckpointProto* manifest) ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
+  // A new folder below the one of EnableRecovery, absolute. With save_mutex_ held, or it is pruned before it is used.
+  absl::StatusOr<std::string> ClaimDirectory();
+  void CheckpointFailed(const std::string& directory);
   absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving, pb::CheckpointProto* manifest,
                                               bool* begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_);

@@ -16,13 +16,19 @@ constexpr size_t kDirectories = 8;  // more than there are restore points
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory, pb::CheckpointProto manifest) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
+  MU_RETURN_IF_ERROR(SaveWhenServing([&] { return absl::StatusOr<std::string>(absolute); }, &manifest));
+  return manifest;
+}
+
+absl::Status Coordinator::SaveWhenServing(const std::function<absl::StatusOr<std::string>()>& directory,
+                                          pb::CheckpointProto* manifest) {
   while (true) {
     MU_RETURN_IF_ERROR(EnsureServers());
     MutexLock lock(&save_mutex_);
+    MU_ASSIGN_OR_RETURN(const std::string path, directory());
     bool begun = false;
-    const auto number = SaveLocked(absolute, false, &manifest, &begun);
-    if (number.ok()) return manifest;
-    if (begun || !absl::IsUnavailable(number.status())) return number.status();
+    const auto number = SaveLocked(path, false, manifest, &begun);
+    if (number.ok() || begun || !absl::IsUnavailable(number.status())) return number.status();
   }
 }
 
@@ -72,8 +78,7 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
   return number;
 }
 
-absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
-                                                            std::string* used) {
+absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
   std::string parent;
   {
     MutexLock lock(&checkpoint_mutex_);
@@ -82,11 +87,30 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto 
     }
     parent = *checkpoint_directory_;
   }
-  MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(parent));
-  if (used != nullptr) *used = directory;
-  auto saved = Save(directory, std::move(manifest));
+  MU_ASSIGN_OR_RETURN(const std::string claimed, ClaimCheckpointDirectory(parent));
+  return AbsolutePath(claimed);  // servers have other working directories
+}
+
+void Coordinator::CheckpointFailed(const std::string& directory) {
   // A newer coordinator decides over what is in the folder.
-  if (!saved.ok() && !runtime_->superseded()) RemoveTree(directory).IgnoreError();
+  if (directory.empty() || runtime_->superseded()) return;
+  if (const absl::Status emptied = EmptyCheckpointDirectory(directory); !emptied.ok()) {
+    MU_LOG(WARN, "what is left of a checkpoint that failed: {}", emptied);
+  }
+}
+
+absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest, std::string* used) {
+  std::string directory;
+  const auto claim = [&]() -> absl::StatusOr<std::string> {
+    if (!directory.empty()) return directory;
+    auto claimed = ClaimDirectory();
+    if (claimed.ok()) directory = *claimed;
+    return claimed;
+  };
+  const absl::Status saved = SaveWhenServing(claim, &manifest);
+  if (used != nullptr) *used = directory;
+  if (saved.ok()) return manifest;
+  CheckpointFailed(directory);
   return saved;
 }
 
@@ -97,10 +121,14 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
     if (checkpoint_directory_ == nullptr || keep <= 0) return absl::OkStatus();
     parent = *checkpoint_directory_;
   }
+  MutexLock lock(&save_mutex_);  // none is incomplete because it is being taken
+  MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
   MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
-  for (size_t i = 0; i + static_cast<size_t>(keep) < complete.size(); ++i) {
+  const size_t kept = static_cast<size_t>(keep);
+  if (complete.size() > kept) old.insert(old.end(), complete.begin(), complete.end() - keep);
+  for (const std::string& directory : old) {
     if (runtime_->superseded()) return absl::AbortedError("a newer coordinator has taken over");
-    MU_RETURN_IF_ERROR(RemoveTree(complete[i]));
+    MU_RETURN_IF_ERROR(RemoveTree(directory));
   }
   return absl::OkStatus();
 }

@@ -76,16 +76,13 @@ absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RestoreServers(
 }
 
 absl::StatusOr<CheckpointNumber> Coordinator::SaveForLeave() {
-  std::string parent;
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    parent = *checkpoint_directory_;
-  }
-  MU_ASSIGN_OR_RETURN(const std::string directory, NextCheckpointDirectory(parent));
   MutexLock lock(&save_mutex_);
+  MU_ASSIGN_OR_RETURN(const std::string directory, ClaimDirectory());
   pb::CheckpointProto manifest;
   bool begun = false;
-  return SaveLocked(directory, true, &manifest, &begun);
+  auto number = SaveLocked(directory, true, &manifest, &begun);
+  if (!number.ok()) CheckpointFailed(directory);
+  return number;
 }
 
 absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {

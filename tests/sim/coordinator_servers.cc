@@ -225,7 +225,7 @@ void Coordinator::TakeCheckpoint() {
   std::vector<uint32_t> servers;
   for (uint32_t s = 0; s < expected_servers_; ++s) servers.push_back(s);
   auto& checkpoints = cluster_->disk().checkpoints;
-  checkpoint_ = checkpoints.empty() ? 1 : checkpoints.rbegin()->first + 1;
+  checkpoint_ = ++cluster_->disk().last_checkpoint;
   attempt_ = cluster_->NextCall();
   if (std::exchange(leave_wanted_, false)) leave_checkpoint_ = checkpoint_;
   Checkpoint& checkpoint = checkpoints[checkpoint_];  // the directory, made exclusively
@@ -265,7 +265,7 @@ void Coordinator::Act(const CheckpointCommit::Actions& actions) {
         }
         for (size_t i = 0; i + kKeep < committed.size(); ++i) checkpoints.erase(committed[i]);
         if (leave_checkpoint_ == number) {
-          leave_checkpoint_ = 0;  // the number of one that fails is given again
+          leave_checkpoint_ = 0;
           Act(recovery_.LeaveCheckpoint(action.checkpoint));
         }
         break;

@@ -1,0 +1,57 @@
+// Numbers of checkpoints.
+#include "coordinator/cluster/checkpoint_directory.h"
+
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "common/env/file.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class CheckpointDirectoryTest : public ::testing::Test {
+ protected:
+  void SetUp() override { MU_ASSERT_OK(directory_); }
+  std::string Parent() const { return directory_->path() + "/checkpoints"; }
+  std::string Claim() {
+    auto claimed = ClaimCheckpointDirectory(Parent());
+    MU_EXPECT_OK(claimed);
+    return claimed.ok() ? BaseName(*claimed) : "";
+  }
+  std::string Path(const std::string& name) const { return JoinPath(Parent(), name); }
+  void Complete(const std::string& name) { MU_EXPECT_OK(WriteFileAtomic(JoinPath(Path(name), kManifestName), "{}")); }
+
+  absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("muster-checkpoints");
+};
+
+TEST_F(CheckpointDirectoryTest, TheNumberOfOneThatFailedIsNotUsedAgain) {
+  EXPECT_EQ(Claim(), "ckpt-00000001");
+  Complete("ckpt-00000001");
+  EXPECT_EQ(Claim(), "ckpt-00000002");
+  MU_ASSERT_OK(WriteFileAtomic(Path("ckpt-00000002/ps-0.safetensors"), "half"));
+  MU_ASSERT_OK(EmptyCheckpointDirectory(Path("ckpt-00000002")));
+  EXPECT_THAT(*ListDirectory(Path("ckpt-00000002")), IsEmpty());
+  EXPECT_EQ(Claim(), "ckpt-00000003");
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path("ckpt-00000001")));
+  EXPECT_THAT(*ListFailedCheckpoints(Parent()), IsEmpty()) << "the greatest number must stay";
+  Complete("ckpt-00000003");
+  EXPECT_THAT(*ListFailedCheckpoints(Parent()), ElementsAre(Path("ckpt-00000002")));
+  EXPECT_EQ(Claim(), "ckpt-00000004");
+  EXPECT_THAT(*ListFailedCheckpoints(Parent()), ElementsAre(Path("ckpt-00000002")));
+}
+
+TEST_F(CheckpointDirectoryTest, NobodyIsGivenTheSame) {
+  std::vector<std::string> claimed(8);
+  std::vector<std::thread> threads;
+  for (std::string& name : claimed) threads.emplace_back([&] { name = Claim(); });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(std::set<std::string>(claimed.begin(), claimed.end()).size(), claimed.size());
+}
+
+}  // namespace
+}  // namespace mu
