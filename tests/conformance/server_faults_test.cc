@@ -300,6 +300,30 @@ TEST(Conformance, PsKilledAfterAnError) {
   EXPECT_EQ(counting.Count(), 100);
 }
 
+// A function fails while what a lost server took with it is repeated.
+TEST(Conformance, UserErrorWhilePsIsRecovered) {
+  MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
+  Coordinator& c = counting.c();
+  Checkpointer checkpointer(&c, EverySteps(*counting.cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const Function log, testing::DefineLog(c, "log"));
+  for (int i = 0; i < 20; ++i) c.Schedule(counting.count, {.steps = 10});
+  MU_ASSERT_OK(c.Join());
+  counting.cluster->KillServer(0);
+  const RemoteValue bad = c.Schedule(log, {.args = {{"x", -1.0}}});
+  c.Schedule(counting.count, {.steps = 1000});
+  MU_ASSERT_OK(counting.cluster->StartServer(0));
+  EXPECT_THAT(c.Join(), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(bad.Fetch(), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  MU_ASSERT_OK(c.Join());  // waits for the repeats
+  const int64_t before = counting.Count();
+  EXPECT_GE(before, 200) << "what had finished was repeated";
+  EXPECT_LE(before, 1200) << "and no more than was asked for";
+  const RemoteValue next = c.Schedule(counting.count, {.steps = 10});
+  MU_ASSERT_OK(c.Join());
+  MU_EXPECT_OK(next.Fetch());
+  EXPECT_EQ(counting.Count(), before + 10);
+}
+
 TEST(Conformance, EveryPsKilled) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
   Checkpointer checkpointer(&counting.c(),

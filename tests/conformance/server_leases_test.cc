@@ -1,6 +1,7 @@
 // Parameter servers that leave, hang or are cut off: leases, and who may take a place when.
 #include <csignal>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -49,6 +50,42 @@ TEST(Conformance, PsDrains) {
   }
   MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
   EXPECT_EQ(complete.size(), 2u) << "one before each leave";
+}
+
+// A server that is asked to leave while another is being recovered takes its leave when that has its state again.
+TEST(Conformance, PsDrainsWhileAnotherIsRecovered) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(50);
+  job.WaitForSteps(200);
+  cluster->KillServer(0);
+  WaitWhile([&] { return c.Stats().servers > 1; });
+  const std::unique_ptr<Subprocess> leaving = cluster->Release("psserver", 1);
+  MU_ASSERT_OK(leaving->Kill(SIGTERM));
+  const auto waits = [&] {
+    const pb::GetStatusReply status = c.runtime().Status();
+    for (const pb::MemberStatus& member : status.members()) {
+      if (member.role() == pb::ROLE_PSSERVER && member.index() == 1) return member.state() == "leaving";
+    }
+    return false;
+  };
+  WaitWhile([&] { return !waits(); });
+  MU_ASSERT_OK(cluster->StartServer(0));
+  const std::optional<ExitStatus> status = leaving->WaitFor(absl::Seconds(20));
+  ASSERT_TRUE(status.has_value());
+  EXPECT_EQ(status->code, 0) << status->ToString();
+  MU_ASSERT_OK(cluster->StartServer(1));
+  job.JoinAndCheck();
+  const RuntimeStats stats = c.Stats();
+  ASSERT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("died", "left"));
+  EXPECT_GT(stats.failures[0].steps_repeated, 0u);
+  EXPECT_EQ(stats.failures[1].steps_repeated, 0u);
+  EXPECT_EQ(stats.failures[1].updates_rolled_back, 0);
+  EXPECT_GE(stats.failures[1].recovered_seconds, 0);
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
+  EXPECT_EQ(complete.size(), 1u) << "the one before the leave";
 }
 
 // A server is stopped, another takes its place, the first one wakes up: what it says then harms nobody.

@@ -1,0 +1,146 @@
+// Errors of users while functions are repeated because a server was lost: against workers and a server that are played.
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/coordinator/cluster/played_worker.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::HasCode;
+using testing::PlayedWorker;
+using testing::StatusIs;
+
+class RepeatsTest : public testing::PlayedClusterTest {
+ protected:
+  ~RepeatsTest() override { runtime_.reset(); }  // it calls what is below
+
+  // Workers with room for one function each.
+  void StartWithServer(size_t workers) {
+    Start(1);
+    RegisterServer();
+    RecoveryHooks hooks;
+    hooks.restore = [this](const RestoreRound& round) {
+      MutexLock lock(&mutex_);
+      restored_.push_back(round.checkpoint);
+      return absl::StatusOr<std::vector<pb::RestoreReply>>(std::vector<pb::RestoreReply>(1));
+    };
+    runtime_->EnableRecovery(RecoveryMode::kAll, std::move(hooks));
+    MU_ASSERT_OK(runtime_->ServersConfigured(runtime_->ServersLost(), Generation(1)));
+    for (size_t i = 0; i < workers; ++i) workers_.push_back(Worker(11 + i, static_cast<int>(i)));
+  }
+  void RegisterServer() {
+    pb::RegisterRequest request;
+    request.set_role(pb::ROLE_PSSERVER);
+    request.set_address("memory:none");
+    request.set_incarnation(++servers_);
+    request.set_pid(servers_);
+    const auto channel = transport_->Connect(runtime_->address());
+    MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
+  }
+  void ReplaceServer() {
+    runtime_->DaemonDied(servers_, "killed");
+    RegisterServer();
+  }
+
+  RemoteValue Update(uint64_t fingerprint = 5) {
+    return runtime_->Schedule(
+        {.fingerprint = Fingerprint(fingerprint), .steps = 1, .needs_version = 1, .updates = true}, {"x"});
+  }
+  // The run of this function, on whichever worker it arrives.
+  PlayedWorker::Run RunOf(FunctionId function) {
+    while (true) {
+      for (const auto& worker : workers_) {
+        MutexLock lock(&worker->mutex);
+        for (auto run = worker->runs.begin(); run != worker->runs.end(); ++run) {
+          if (run->request.function() != function.value()) continue;
+          PlayedWorker::Run found = std::move(*run);
+          worker->runs.erase(run);
+          return found;
+        }
+      }
+      std::this_thread::yield();
+    }
+  }
+  void FinishRunOf(const RemoteValue& value) { PlayedWorker::Finish(RunOf(value.id())); }
+
+  std::vector<std::unique_ptr<PlayedWorker>> workers_;
+  int64_t servers_ = 0;
+  Mutex mutex_;
+  std::vector<CheckpointNumber> restored_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(RepeatsTest, ARepeatThatFailsIsReportedOnceAndTheOthersAreMade) {
+  StartWithServer(1);
+  const RemoteValue first = Update(), second = Update(), third = Update();
+  for (const RemoteValue& value : {first, second, third}) FinishRunOf(value);
+  MU_ASSERT_OK(runtime_->Join());
+  ReplaceServer();
+  FinishRunOf(first);
+  RunOf(second.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
+  // The third is part of what the user was told is done: with the first, from the beginning.
+  FinishRunOf(first);
+  FinishRunOf(third);
+  MU_EXPECT_OK(runtime_->Join());
+  {
+    MutexLock lock(&mutex_);
+    EXPECT_THAT(restored_, ElementsAre(kInitialValues, kInitialValues));
+  }
+  const RemoteValue next = Update();
+  FinishRunOf(next);
+  MU_EXPECT_OK(runtime_->Join());
+  MU_EXPECT_OK(next.Fetch());
+  MU_EXPECT_OK(second.Fetch());  // what was delivered stays
+  EXPECT_EQ(runtime_->Stats().functions, 4u);
+}
+
+TEST_F(RepeatsTest, ANewFunctionThatFailsMeanwhileIsReportedOnceAndTheRepeatsAreMade) {
+  StartWithServer(3);
+  const RemoteValue first = Update(), second = Update();
+  for (const RemoteValue& value : {first, second}) FinishRunOf(value);
+  MU_ASSERT_OK(runtime_->Join());
+  ReplaceServer();
+  const auto first_repeat = RunOf(first.id());
+  const auto second_repeat = RunOf(second.id());
+  const RemoteValue bad = Update(6);
+  const RemoteValue queued = Update(6);
+  RunOf(bad.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
+  EXPECT_THAT(bad.Fetch(), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(queued.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  PlayedWorker::Finish(first_repeat);  // too late to count: the state has gone back once more
+  FinishRunOf(first);
+  FinishRunOf(second);
+  MU_EXPECT_OK(runtime_->Join());
+  const RemoteValue next = Update();
+  FinishRunOf(next);
+  MU_EXPECT_OK(runtime_->Join());
+  MU_EXPECT_OK(next.Fetch());
+  EXPECT_EQ(runtime_->Stats().functions, 3u);
+  EXPECT_EQ(runtime_->Stats().steps, 3u) << "each result is delivered once";
+}
+
+TEST_F(RepeatsTest, ASecondLossOfTheServerEndsNothing) {
+  StartWithServer(1);
+  const RemoteValue first = Update(), second = Update();
+  for (const RemoteValue& value : {first, second}) FinishRunOf(value);
+  MU_ASSERT_OK(runtime_->Join());
+  ReplaceServer();
+  FinishRunOf(first);
+  const auto interrupted = RunOf(second.id());
+  ReplaceServer();
+  interrupted.call->Finish(absl::InvalidArgumentError("of a run that does not count any more"));
+  FinishRunOf(first);
+  RunOf(second.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
+  ReplaceServer();
+  FinishRunOf(first);  // the one that failed is not tried again
+  MU_EXPECT_OK(runtime_->Join());
+}
+
+}  // namespace
+}  // namespace mu
