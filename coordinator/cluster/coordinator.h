@@ -192,8 +192,9 @@ class Coordinator : public VariableFactory {
                                                                const std::vector<bool>& keep, uint64_t generation,
                                                                uint64_t interruptions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to.
-  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest)
+  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to. `continues`: the job that
+  // it stopped in goes on, not only its values.
+  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest, bool continues)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ConfigureServers, again if servers had to be recovered meanwhile.
   absl::Status EnsureServers() ABSL_LOCKS_EXCLUDED(mutex_);

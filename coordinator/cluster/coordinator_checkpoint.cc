@@ -133,7 +133,7 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest) {
+absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest, bool continues) {
   const Generation generation = runtime_->NextGeneration();
   MU_ASSIGN_OR_RETURN(const auto replies,
                       RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},
@@ -147,7 +147,12 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     number = CheckpointNumber(last_checkpoint_);
     checkpoints_ = {{number, directory}};
   }
-  runtime_->StateLoaded(generation, number, updates);
+  // Whoever only takes the values over repeats nothing: what the job did not know of then is of no interest.
+  std::vector<uint64_t> acknowledged;
+  if (continues) {
+    acknowledged.assign(manifest.position().acknowledged().begin(), manifest.position().acknowledged().end());
+  }
+  runtime_->StateLoaded(generation, number, updates, acknowledged);
   return absl::OkStatus();
 }
 
@@ -160,7 +165,7 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
   if (runtime_->Stats().unfinished > 0) {
     return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
   }
-  MU_RETURN_IF_ERROR(Load(absolute, manifest));
+  MU_RETURN_IF_ERROR(Load(absolute, manifest, /*continues=*/false));
   scheduled_steps_ = manifest.steps();
   return manifest;
 }

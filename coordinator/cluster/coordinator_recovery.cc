@@ -120,7 +120,7 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
         return absl::InvalidArgumentError(absl::StrFormat(
             "%s is of another job: its fingerprint is %016x, this job's %016x; choose another job_dir", *it, saved, own));
       }
-      loaded = Load(*it, job.manifest);
+      loaded = Load(*it, job.manifest, /*continues=*/true);
       if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE)) break;
       if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) break;
     }

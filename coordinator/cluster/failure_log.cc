@@ -1,6 +1,7 @@
 #include "coordinator/cluster/failure_log.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace mu {
@@ -18,8 +19,17 @@ void FailureLog::WorkerLost(MemberFailure failure, const std::vector<FunctionId>
 }
 
 void FailureLog::ServerLost(MemberFailure failure, bool first) {
-  if (first) recovering_ = failures_.size();
+  if (first) {
+    failure.updates_rolled_back += TakeDebt();
+    recovering_ = failures_.size();
+  }
   failures_.push_back(std::move(failure));
+}
+
+// What a restore counted too little, results add later, to the recovery of then: so the debt moves there.
+int64_t FailureLog::TakeDebt() {
+  int64_t& debt = recovering_.has_value() ? failures_[*recovering_].updates_rolled_back : debt_;
+  return debt < 0 ? std::exchange(debt, 0) : 0;
 }
 
 void FailureLog::WorkGoesOn(double now) {
@@ -77,8 +87,22 @@ void FailureLog::ServerRestored(uint32_t server, uint64_t held) {
   NoteRolledBack(before);
 }
 
+void FailureLog::Continue(const std::vector<uint64_t>& held, const std::vector<uint64_t>& acknowledged) {
+  const int64_t before = updates_.rolled_back();
+  if (held.size() == acknowledged.size()) {
+    for (uint32_t server = 0; server < held.size(); ++server) updates_.Continue(server, acknowledged[server]);
+  } else {
+    // Of other servers: only the sum matters.
+    for (uint32_t server = 0; server < held.size(); ++server) updates_.Continue(server, 0);
+    updates_.Continue(0, std::accumulate(acknowledged.begin(), acknowledged.end(), uint64_t{0}));
+  }
+  for (uint32_t server = 0; server < held.size(); ++server) updates_.Restored(server, held[server]);
+  NoteRolledBack(before);
+}
+
 void FailureLog::NoteRolledBack(int64_t before) {
-  if (recovering_.has_value()) failures_[*recovering_].updates_rolled_back += updates_.rolled_back() - before;
+  int64_t& noted = recovering_.has_value() ? failures_[*recovering_].updates_rolled_back : debt_;
+  noted += updates_.rolled_back() - before;
 }
 
 std::vector<size_t> FailureLog::ServersBack(double now) {

@@ -64,16 +64,20 @@ class FailureLog {
 
   // Of a server, what the results said that have arrived, of what it holds.
   uint64_t acknowledged(uint32_t server) const { return updates_.acknowledged(server); }
-  void Continue(uint32_t server, uint64_t acknowledged) { updates_.Continue(server, acknowledged); }
+  // All servers were given a state, by this coordinator's will or because it continues a job: `held` updates by server,
+  // of which the results of `acknowledged` had arrived when it was saved, on these or another number of servers.
+  void Continue(const std::vector<uint64_t>& held, const std::vector<uint64_t>& acknowledged);
 
  private:
   void Recovered(size_t failure, double now);
   void WorkGoesOn(double now);
   void NoteRolledBack(int64_t before);
+  int64_t TakeDebt();
 
   std::vector<MemberFailure> failures_;
   std::optional<size_t> recovering_;  // the first of the servers' failures that are, or were last, recovered together
   UpdateLedger updates_;
+  int64_t debt_ = 0;  // of before the first recovery: updates that results will add
   // Functions that lost workers ran, and the failures: the last one's worker ran it last.
   std::map<FunctionId, std::vector<size_t>> lost_runs_;
   std::set<size_t> idle_;  // failures of workers that nobody waits for; over as soon as any work goes on

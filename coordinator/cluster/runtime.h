@@ -113,8 +113,10 @@ class Runtime {
   // Finished functions that a lost server would make run again.
   size_t uncovered_functions() const;
   // Values were loaded into all servers, in this generation: functions of before will not be repeated.
-  // `updates`: how many the state holds, by server.
-  void StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates);
+  // By server, how many updates the state holds, and how many of them (`acknowledged`) the job knew of when it was saved;
+  // empty: of all.
+  void StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates,
+                   const std::vector<uint64_t>& acknowledged);
   // An assignment is about to be made: its place among the functions, which is its identity on the servers. That of an
   // earlier try (`place`, 0: none), unless everything was cancelled since. Waits while an error is being dealt with.
   FunctionId BeginAssignment(FunctionId place);
@@ -241,6 +243,7 @@ class Runtime {
   CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
   FunctionQueue::Position begun_ ABSL_GUARDED_BY(mutex_);
+  std::vector<uint64_t> begun_acknowledged_ ABSL_GUARDED_BY(mutex_);  // by server
   uint64_t begun_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t begun_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string user_state_ ABSL_GUARDED_BY(mutex_);

@@ -27,6 +27,8 @@ absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving)
   const FunctionQueue::RolledBack repeating = queue_.Repeating();
   begun_steps_ = trained_steps_ - repeating.steps;
   begun_samples_ = trained_samples_ - repeating.samples;
+  begun_acknowledged_.clear();
+  for (const uint32_t server : servers) begun_acknowledged_.push_back(failures_.acknowledged(server));
   commit_.PositionTaken(checkpoint);  // whoever asked calls the servers
   return absl::OkStatus();
 }
@@ -44,6 +46,7 @@ absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber c
   }
   position.set_steps(begun_steps_);
   position.set_samples(begun_samples_);
+  for (const uint64_t acknowledged : begun_acknowledged_) position.add_acknowledged(acknowledged);
   return position;
 }
 
@@ -72,11 +75,10 @@ std::string Runtime::user_state() const {
   return user_state_;
 }
 
-void Runtime::StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates) {
+void Runtime::StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates,
+                          const std::vector<uint64_t>& acknowledged) {
   MutexLock lock(&mutex_);
-  for (size_t server = 0; server < updates.size(); ++server) {
-    failures_.Continue(static_cast<uint32_t>(server), updates[server]);
-  }
+  failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
   queue_.StartFrom(point);
   recovery_.Loaded(generation, point);
 }

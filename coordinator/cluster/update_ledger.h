@@ -36,8 +36,8 @@ class UpdateLedger {
   void Continue(uint32_t server, uint64_t acknowledged) { At(server) = static_cast<int64_t>(acknowledged); }
 
   // Of all restores so far: exact once all steps that were under way at a restore have their results, before that it may
-  // be too small, even negative. After Continue it may count twice what was under way at a restore of the coordinator
-  // before; what is repeated, lost again and then comes from a newer checkpoint may be missing.
+  // be too small, even negative. Two rare things it cannot tell: a checkpoint begun before what was under way at a restore
+  // has its results makes Continue count that twice; what comes from one with its repeat's result missing is not counted.
   int64_t rolled_back() const { return rolled_back_; }
 
  private:

@@ -102,5 +102,22 @@ TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   EXPECT_THAT(log.failures()[2].recovered_seconds, DoubleNear(1.0, 1e-9));
 }
 
+// A coordinator continues from a checkpoint that contains two updates of a step whose result had not come; then a server
+// is lost and goes back to that checkpoint before they come. Nobody has lost anything of what was acknowledged.
+TEST(FailureLog, WhatACheckpointHeldWithoutItsResultWasNotLost) {
+  for (const std::vector<uint64_t>& held : {std::vector<uint64_t>{12}, std::vector<uint64_t>{5, 7}}) {
+    FailureLog log;
+    log.Continue(held, {10});
+    log.ServerLost(Server(0, 1.0), /*first=*/true);
+    log.ServerRestored(0, held[0]);
+    log.StepDone(FunctionId(1), Updates(0, 2), {.updates = true, .first = true}, 2.0);
+    EXPECT_EQ(log.failures()[0].updates_rolled_back, 0);
+    log.StepDone(FunctionId(2), Updates(4, 0), {.updates = true, .first = true}, 2.0);
+    log.ServerLost(Server(0, 3.0), /*first=*/true);
+    log.ServerRestored(0, held[0]);
+    EXPECT_EQ(log.failures()[1].updates_rolled_back, 4);
+  }
+}
+
 }  // namespace
 }  // namespace mu
