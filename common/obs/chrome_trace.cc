@@ -19,6 +19,19 @@ void Append(const Json& event, std::string* out) {
 
 double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
+// One of no thread: the viewer finds room for those that overlap, on tracks of their own. `id` is of this span only.
+void AppendAsync(const pb::SpanProto& span, int pid, int64_t start_ns, uint64_t id, std::string* out) {
+  Json event = {{"ph", "b"},  {"cat", "async"}, {"name", span.name()},
+                {"pid", pid}, {"tid", 0},       {"id", std::to_string(id)}};
+  event["ts"] = Microseconds(start_ns);
+  if (!span.detail().empty()) event["args"] = {{"detail", span.detail()}};
+  Append(event, out);
+  event.erase("args");
+  event["ph"] = "e";
+  event["ts"] = Microseconds(start_ns + static_cast<int64_t>(span.duration_ns()));
+  Append(event, out);
+}
+
 }  // namespace
 
 int64_t ClockOffsetNs(uint64_t asked_ns, uint64_t answered_ns, uint64_t remote_now_ns) {
@@ -32,6 +45,7 @@ std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes) {
       origin = std::min(origin, static_cast<int64_t>(span.start_ns()) + process.clock_offset_ns);
     }
   }
+  uint64_t asyncs = 0;
   std::string out = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[";
   for (size_t i = 0; i < processes.size(); ++i) {
     const ProcessSpans& process = processes[i];
@@ -42,6 +56,10 @@ std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes) {
     Append({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", pid}, {"args", {{"sort_index", pid}}}}, &out);
     for (const pb::SpanProto& span : process.spans) {
       const int64_t start = static_cast<int64_t>(span.start_ns()) + process.clock_offset_ns - origin;
+      if (span.thread() == 0) {
+        AppendAsync(span, pid, start, ++asyncs, &out);
+        continue;
+      }
       Json event = {{"ph", "X"},
                     {"name", span.name()},
                     {"pid", pid},

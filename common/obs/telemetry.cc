@@ -70,8 +70,15 @@ Timer* Telemetry::timer(absl::string_view name) {
   return FindOrMake(timers_, name, [&] { return std::make_unique<Timer>(this, std::string(name)); });
 }
 
-void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
-                        absl::string_view detail) {
+void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+  Add(name, start_ns, end_ns, detail, /*async=*/false);
+}
+
+void Telemetry::AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+  Add(name, start_ns, end_ns, detail, /*async=*/true);
+}
+
+void Telemetry::Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail, bool async) {
   const uint32_t thread = ThreadNumber();
   SpanShard& shard = shards_[thread % kShards];
   MutexLock lock(&shard.mutex);
@@ -83,7 +90,7 @@ void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_
   span.set_name(name.data(), name.size());
   span.set_start_ns(start_ns);
   span.set_duration_ns(end_ns > start_ns ? end_ns - start_ns : 0);
-  span.set_thread(thread);
+  span.set_thread(async ? 0 : thread);
   if (!detail.empty()) span.set_detail(detail.data(), detail.size());
 }
 

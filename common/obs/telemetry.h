@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -72,12 +73,15 @@ class Telemetry {
   void SetTracing(bool on) { tracing_.store(on, std::memory_order_relaxed); }
   bool tracing() const { return tracing_.load(std::memory_order_relaxed); }
   void AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
+  // Of something that no thread is busy with, a call under way, say: such spans may overlap in any way.
+  void AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
 
   // Everything as a message, in order of names; `request` may turn tracing on or off and take the spans out.
   pb::TelemetryReply ToReply(const pb::TelemetryRequest& request);
 
  private:
   struct SpanShard;
+  void Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail, bool async);
   static constexpr int kShards = 8;
   static constexpr size_t kSpansPerShard = 1 << 15;
 
@@ -103,6 +107,25 @@ class ScopedTimer {
 
  private:
   Timer* timer_;
+  const uint64_t start_ns_;
+};
+
+// A span of a scope that has no timer. Nothing while tracing is off.
+class ScopedSpan {
+ public:
+  ScopedSpan(Telemetry* telemetry, absl::string_view name, std::string detail = "")
+      : telemetry_(telemetry), name_(name), detail_(std::move(detail)), start_ns_(NowNs()) {}
+  ~ScopedSpan() {
+    if (telemetry_->tracing()) telemetry_->AddSpan(name_, start_ns_, NowNs(), detail_);
+  }
+  ScopedSpan(const ScopedSpan&) = delete;
+  ScopedSpan& operator=(const ScopedSpan&) = delete;
+  void set_detail(std::string detail) { detail_ = std::move(detail); }
+
+ private:
+  Telemetry* const telemetry_;
+  const std::string name_;
+  std::string detail_;
   const uint64_t start_ns_;
 };
 

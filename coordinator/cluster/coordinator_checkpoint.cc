@@ -3,6 +3,7 @@
 
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "common/obs/telemetry.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator.h"
@@ -39,11 +40,17 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
     MutexLock lock(&checkpoint_mutex_);
     number = CheckpointNumber(++last_checkpoint_);
   }
+  Telemetry* const telemetry = runtime_->options().telemetry;
   const uint64_t interruptions = files_->interruptions();
-  MU_RETURN_IF_ERROR(runtime_->BeginCheckpoint(number, leaving));
+  {
+    ScopedSpan span(telemetry, "checkpoint_position");
+    MU_RETURN_IF_ERROR(runtime_->BeginCheckpoint(number, leaving));
+  }
+  ScopedSpan whole(telemetry, "checkpoint", directory);
   *begun = true;
   absl::Status saved = MakeDirectories(directory);
   if (saved.ok()) {
+    ScopedSpan span(telemetry, "checkpoint_save");
     const auto replies = files_->Save(runtime_->Context(), directory, interruptions);
     saved = replies.status();
     manifest->clear_files();
@@ -55,6 +62,7 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
       }
     }
   }
+  ScopedSpan span(telemetry, "checkpoint_manifest");
   MU_ASSIGN_OR_RETURN(*manifest->mutable_position(), runtime_->CheckpointSaved(number, saved));
   if (manifest->position().steps() > 0) {
     manifest->set_steps(manifest->position().steps());
@@ -134,6 +142,7 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 }
 
 absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest, bool continues) {
+  ScopedSpan span(runtime_->options().telemetry, "restore", directory);
   const Generation generation = runtime_->NextGeneration();
   MU_ASSIGN_OR_RETURN(const auto replies,
                       RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},

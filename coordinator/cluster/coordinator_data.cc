@@ -39,6 +39,7 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   }
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
+  ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
   auto records = runtime_->ScanFiles(dataset);
   if (!records.ok()) return Annotate(records.status(), context);
   std::unique_ptr<PerWorkerLeases> own;

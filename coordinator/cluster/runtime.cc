@@ -1,7 +1,7 @@
-// The runtime's beginning and end, what everything else needs (the context of calls, fatal errors), and the
-// monitor.
+// The runtime's beginning and end, what everything else needs (the context of calls, fatal errors), and the monitor.
 // Scheduling is in runtime_schedule.cc, runs on workers in runtime_runs.cc, membership in runtime_members.cc, installation
-// in runtime_install.cc, servers' recovery in runtime_recovery.cc, checkpoints in runtime_checkpoint.cc.
+// in runtime_install.cc, servers' recovery in runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in
+// runtime_data.cc, checkpoints in runtime_checkpoint.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>
@@ -20,7 +20,8 @@ Runtime::Runtime(Options options)
       queue_(options_.in_flight, [this](uint64_t dataset, WorkerId worker, uint32_t steps)
                                      ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
         return TakeBatches(dataset, worker, steps);
-      }) {}
+      }),
+      spans_(options_.telemetry) {}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(options)));
@@ -69,6 +70,11 @@ Runtime::~Runtime() {
 }
 
 double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(absl::Now() - started_); }
+
+std::string Runtime::NameOf(Fingerprint function) const {
+  const InstalledFunction* const installed = catalog_.FindFunction(function);
+  return installed == nullptr ? "" : installed->proto.name();
+}
 
 pb::RequestContext Runtime::ContextLocked() const {
   pb::RequestContext context;

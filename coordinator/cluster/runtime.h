@@ -16,12 +16,14 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/obs/telemetry.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
 #include "coordinator/cluster/checkpoint_commit.h"
 #include "coordinator/cluster/data_leases.h"
 #include "coordinator/cluster/failure_log.h"
 #include "coordinator/cluster/function_queue.h"
+#include "coordinator/cluster/function_spans.h"
 #include "coordinator/cluster/membership.h"
 #include "coordinator/cluster/per_worker_leases.h"
 #include "coordinator/cluster/recovery.h"
@@ -45,6 +47,7 @@ class Runtime {
     size_t queue_bound = 1000;  // functions that wait; Schedule blocks beyond it
     absl::Duration heartbeat = absl::Milliseconds(250);
     absl::Duration timeout = absl::Seconds(10);
+    Telemetry* telemetry = &Telemetry::Process();  // its spans go there
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
     std::function<uint64_t()> newest_epoch;
   };
@@ -203,6 +206,8 @@ class Runtime {
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
   std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double SecondsUp() const;
+  // Of a function, as its user calls it.
+  std::string NameOf(Fingerprint function) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const absl::Time started_;
@@ -257,6 +262,8 @@ class Runtime {
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);  // without the failures
   FailureLog failures_ ABSL_GUARDED_BY(mutex_);
+  FunctionSpans spans_ ABSL_GUARDED_BY(mutex_);
+  uint64_t paused_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // when servers began to be recovered
 
   std::unique_ptr<RpcServer> server_;
   std::thread monitor_;

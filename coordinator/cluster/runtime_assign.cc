@@ -46,7 +46,10 @@ void Runtime::RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> 
     assign = hooks_.assign;
     token = servers_lost_;
   }
-  const absl::Status status = assign(id, *assignment);
+  const absl::Status status = [&] {
+    ScopedSpan span(options_.telemetry, "assign_again", assignment->variable);
+    return assign(id, *assignment);
+  }();
   MutexLock lock(&mutex_);
   if (stopping_ || servers_lost_ != token) return;
   if (status.ok()) {

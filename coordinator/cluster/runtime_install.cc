@@ -1,4 +1,5 @@
 // Installation on workers of what the catalog holds, on a thread per worker.
+#include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
@@ -76,7 +77,13 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
       if (link->gone || stopping_) break;
       delta = catalog_.Since(link->installed_version);
     }
-    const absl::Status status = InstallOn(*link, delta);
+    const absl::Status status = [&] {
+      ScopedSpan span(options_.telemetry, "install",
+                      absl::StrCat("worker ", link->id.value(), ", version ", delta.version, ": ",
+                                   delta.has_routing ? "routing, " : "", delta.datasets.size(), " data sets, ",
+                                   delta.functions.size(), " functions"));
+      return InstallOn(*link, delta);
+    }();
     MutexLock lock(&mutex_);
     if (link->gone || stopping_) break;
     if (status.ok()) {

@@ -1,5 +1,8 @@
-// The thread that does what takes its time: rounds of restores, a checkpoint for a server that leaves, assignments that are
-// made again.
+// The thread that does what takes its time: rounds of restores, a checkpoint for a server that leaves, and assignments that
+// are made again (runtime_assign.cc).
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
@@ -58,7 +61,11 @@ void Runtime::RunRound(const RestoreRound& round) {
     MutexLock lock(&mutex_);
     restore = hooks_.restore;
   }
-  const absl::StatusOr<std::vector<pb::RestoreReply>> replies = restore(round);
+  const absl::StatusOr<std::vector<pb::RestoreReply>> replies = [&] {
+    ScopedSpan span(options_.telemetry, "restore",
+                    absl::StrCat("generation ", round.generation.value(), ", checkpoint ", round.checkpoint.value()));
+    return restore(round);
+  }();
   MutexLock lock(&mutex_);
   // A server that was cut off may serve until its lease runs out: what replaces it waits for that.
   while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt && absl::Now() < leases_out_) {

@@ -101,6 +101,7 @@ void Runtime::Act(const Recovery::Actions& actions) {
     switch (action.kind) {
       case Kind::kPause:
         round_error_ = absl::OkStatus();
+        paused_ns_ = NowNs();
         StopRuns();
         break;
       case Kind::kRollBack: {
@@ -156,6 +157,10 @@ void Runtime::Act(const Recovery::Actions& actions) {
 
 void Runtime::ServersBack() {
   leave_opened_ = false;
+  if (options_.telemetry->tracing()) {
+    options_.telemetry->AddAsyncSpan("recovery", paused_ns_, NowNs(),
+                                     absl::StrCat("of servers, until generation ", recovery_.generation().value()));
+  }
   for (const size_t back : failures_.ServersBack(SecondsUp())) {
     const MemberFailure& failure = failures_.failures()[back];
     MU_LOG(INFO, "server {} is back after {:.3f} s", failure.index, failure.recovered_seconds);

@@ -31,6 +31,7 @@ void Runtime::StartOn(const StartRun& start) {
   for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker)) *request.add_upcoming() = lease;
   if (link.runs.empty()) link.last_news = absl::Now();
   ++streams_;
+  spans_.Started(start, NameOf(function.work.fingerprint));
   link.runs[start.run] = link.channel->ServerStream(
       "/muster.Worker/Run", Buffer(request.SerializeAsString()), {.timeout = absl::InfiniteDuration()},
       [this, start](Buffer message) { OnRunReply(start, message); },
@@ -86,6 +87,7 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
 void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
   MutexLock lock(&mutex_);
   --streams_;
+  spans_.Ended(start, status);
   std::shared_ptr<WorkerLink> link;
   if (const auto it = links_.find(start.worker); it != links_.end()) {
     // Forget the call only if this is the link that made it: an index may have a new incarnation by now.
@@ -159,8 +161,7 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status, const s
 void Runtime::Unreadable(const StartRun& start, const std::string& what) {
   const FunctionQueue::Unreadable decided = queue_.AnswerUnreadable(start.function, start.run);
   if (stopping_ || decided == FunctionQueue::Unreadable::kIgnored) return;
-  const InstalledFunction* const installed = catalog_.FindFunction(queue_.Find(start.function)->work.fingerprint);
-  const std::string name = installed == nullptr ? "" : installed->proto.name();
+  const std::string name = NameOf(queue_.Find(start.function)->work.fingerprint);
   const auto link = links_.find(start.worker);
   const std::string worker =
       link == links_.end() ? absl::StrCat("worker ", start.worker.value())

@@ -33,7 +33,9 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset)) trained_on_.insert(work.dataset);
   if (user_state.has_value()) user_state_ = *std::move(user_state);
   if (!recovery_enabled_) queue_.ForgetKept();
+  const std::string name = NameOf(work.fingerprint);
   const FunctionId id = queue_.Schedule(std::move(work));
+  spans_.Scheduled(id, name);
   states_[id] = state;
   Dispatch();
   return RemoteValue(id, std::move(state));
@@ -97,6 +99,7 @@ void Runtime::Dispatch() {
 
 void Runtime::FinishFunction(FunctionId id, absl::Status status) {
   failures_.FunctionOver(id, status.ok(), SecondsUp());
+  spans_.Finished(id, status);
   const auto it = states_.find(id);
   if (it == states_.end()) return;
   if (status.ok()) ++stats_.functions;

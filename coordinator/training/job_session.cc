@@ -10,6 +10,7 @@
 #include "common/metrics/binary_metrics.h"
 #include "common/metrics/regression_metrics.h"
 #include "common/obs/log.h"
+#include "common/obs/telemetry.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/training/evaluator.h"
@@ -100,6 +101,7 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
 }
 
 absl::Status JobSession::Train(RunReport* report) {
+  ScopedSpan span(&Telemetry::Process(), "train");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
   uint32_t warmup_steps = 0;
   if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
@@ -200,6 +202,7 @@ absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool 
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {
+  ScopedSpan span(&Telemetry::Process(), "evaluate");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
@@ -225,6 +228,7 @@ absl::Status JobSession::Evaluate(RunReport* report) {
 }
 
 absl::Status JobSession::Predict(RunReport* report) {
+  ScopedSpan span(&Telemetry::Process(), "predict");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
@@ -259,6 +263,7 @@ absl::Status JobSession::Predict(RunReport* report) {
 }
 
 absl::Status JobSession::Save(RunReport* report) {
+  ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
   MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeNow());
   checkpointer_.reset();

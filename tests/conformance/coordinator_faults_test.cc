@@ -1,5 +1,7 @@
 // Coordinators that die, and two at a time.
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -96,6 +98,51 @@ TEST(Conformance, CoordinatorKilledTwiceAndAServer) {
     checkpointer.reset();  // before the coordinator that it uses
     cluster->DestroyCoordinator();
   }
+}
+
+// A coordinator continues from a checkpoint that was taken under load, then a server goes back to it: the report says
+// exactly what the server had acknowledged and lost, although some steps were in the checkpoint before their results came.
+TEST(Conformance, RolledBackIsExactAfterARestart) {
+  constexpr int kPartitions = 12, kFunctions = 100;
+  constexpr int64_t kSteps = 10 * kFunctions;
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  CheckpointerOptions options = OnRequest(cluster->directory() + "/checkpoints");
+  options.recovery = RecoveryMode::kShard;
+  const auto create = [](Coordinator& c, Variable* steps) -> absl::StatusOr<Function> {
+    MU_ASSIGN_OR_RETURN(*steps, c.CreateVariable({.name = "steps",
+                                                  .shape = Shape({kPartitions}),
+                                                  .dtype = kInt64,
+                                                  .partitioner = FixedShards{kPartitions}}));
+    const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+    return c.DefineFunction("step", [&](FunctionBuilder&) { AssignAdd(*steps, ConstantTensor(ones)); });
+  };
+  {
+    Coordinator& c = cluster->coordinator();
+    Checkpointer checkpointer(&c, options);
+    Variable steps;
+    MU_ASSERT_OK_AND_ASSIGN(const Function step, create(c, &steps));
+    for (int i = 0; i < kFunctions; ++i) c.Schedule(step, {.steps = 10});
+    while (c.Stats().steps < 200) std::this_thread::yield();
+    MU_ASSERT_OK(checkpointer.TakeNow());
+  }
+  cluster->DestroyCoordinator();
+
+  MU_ASSERT_OK(cluster->StartCoordinator());
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, options);
+  Variable steps;
+  MU_ASSERT_OK(create(c, &steps).status());
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c.Restore());
+  EXPECT_EQ(restored.manifest.position().acknowledged_size(), 2);
+  while (c.Stats().steps < restored.manifest.position().steps() + 100) std::this_thread::yield();
+  cluster->KillServer(1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  MU_ASSERT_OK(c.Join());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor counted, c.Read(steps));
+  int64_t missing = 0;
+  for (const int64_t value : counted.flat<int64_t>()) missing += kSteps - value;
+  ASSERT_EQ(c.Stats().failures.size(), 1u);
+  EXPECT_EQ(c.Stats().failures[0].updates_rolled_back, missing);
 }
 
 // The older of two coordinators of a job finds out, ends, and neither saves nor deletes anything.

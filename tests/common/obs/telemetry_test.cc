@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,27 @@ TEST(Telemetry, SpansOnlyWhileTracing) {
   EXPECT_FALSE(telemetry.tracing());
 }
 
+TEST(Telemetry, AsyncSpansAreOfNoThread) {
+  Telemetry telemetry;
+  { ScopedSpan nothing(&telemetry, "before"); }
+  telemetry.SetTracing(true);
+  telemetry.AddAsyncSpan("function", 5, 9, "17");
+  {
+    ScopedSpan scope(&telemetry, "checkpoint");
+    scope.set_detail("ckpt-1");
+  }
+  pb::TelemetryRequest drain;
+  drain.set_drain_spans(true);
+  const pb::TelemetryReply reply = telemetry.ToReply(drain);
+  ASSERT_EQ(reply.spans_size(), 2);
+  EXPECT_EQ(reply.spans(0).thread(), 0u);
+  EXPECT_EQ(reply.spans(0).duration_ns(), 4u);
+  EXPECT_EQ(reply.spans(1).name(), "checkpoint");
+  EXPECT_EQ(reply.spans(1).detail(), "ckpt-1");
+  EXPECT_NE(reply.spans(1).thread(), 0u);
+  EXPECT_GE(reply.spans(1).start_ns() + reply.spans(1).duration_ns(), reply.spans(1).start_ns());
+}
+
 TEST(Telemetry, SpansAreBoundedAndLossesCounted) {
   Telemetry telemetry;
   telemetry.SetTracing(true);
@@ -135,6 +157,24 @@ TEST(ChromeTrace, PutsAllProcessesOnOneClock) {
   EXPECT_EQ(events["serve"]["args"]["detail"], "rows");
   EXPECT_THAT(trace.dump(), HasSubstr("psserver 0 (9 spans lost)"));
   EXPECT_TRUE(nlohmann::json::parse(ChromeTraceJson({})).contains("traceEvents"));
+}
+
+TEST(ChromeTrace, SpansOfNoThreadMayOverlap) {
+  const std::vector<ProcessSpans> processes = {
+      {.name = "coordinator", .spans = {Span("first", 1000, 4000, 0), Span("second", 2000, 9000, 0)}}};
+  const nlohmann::json trace = nlohmann::json::parse(ChromeTraceJson(processes));
+  std::map<std::string, std::map<std::string, nlohmann::json>> events;
+  for (const auto& event : trace["traceEvents"]) {
+    if (event["ph"] != "M") events[event["name"]][event["ph"]] = event;
+  }
+  for (const auto& [name, begin, end] : {std::tuple{"first", 0.0, 4.0}, std::tuple{"second", 1.0, 10.0}}) {
+    ASSERT_EQ(events[name].size(), 2u);
+    EXPECT_EQ(events[name]["b"]["ts"], begin);
+    EXPECT_EQ(events[name]["e"]["ts"], end);
+    EXPECT_EQ(events[name]["b"]["id"], events[name]["e"]["id"]);
+    EXPECT_EQ(events[name]["b"]["cat"], events[name]["e"]["cat"]);
+  }
+  EXPECT_NE(events["first"]["b"]["id"], events["second"]["b"]["id"]);
 }
 
 TEST(ChromeTrace, IsWrittenWhole) {

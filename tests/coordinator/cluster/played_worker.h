@@ -109,6 +109,7 @@ class PlayedClusterTest : public ::testing::Test {
     options.epoch = CoordinatorEpoch(1);
     options.in_flight = in_flight;
     options.queue_bound = bound;
+    options.telemetry = &telemetry_;
     MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
     runtime_->SetFence([this](FunctionId below) {
       fenced_below_ = below.value();
@@ -125,6 +126,7 @@ class PlayedClusterTest : public ::testing::Test {
     return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"});
   }
 
+  Telemetry telemetry_;
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
   std::unique_ptr<Runtime> runtime_;
   std::atomic<uint64_t> fenced_below_{0};

@@ -142,5 +142,31 @@ TEST_F(RepeatsTest, ASecondLossOfTheServerEndsNothing) {
   MU_EXPECT_OK(runtime_->Join());
 }
 
+TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
+  telemetry_.SetTracing(true);
+  StartWithServer(1);
+  const RemoteValue value = Update();
+  FinishRunOf(value);
+  MU_ASSERT_OK(runtime_->Join());
+  ReplaceServer();
+  FinishRunOf(value);
+  MU_ASSERT_OK(runtime_->Join());
+  runtime_.reset();
+  pb::TelemetryRequest request;
+  request.set_drain_spans(true);
+  std::map<std::string, pb::SpanProto> spans;
+  size_t runs = 0;
+  const pb::TelemetryReply reply = telemetry_.ToReply(request);
+  for (const pb::SpanProto& span : reply.spans()) {
+    spans[span.name()] = span;
+    runs += span.name() == "step on worker 0" ? 1 : 0;
+  }
+  ASSERT_TRUE(spans.contains("recovery") && spans.contains("restore"));
+  EXPECT_EQ(spans["restore"].detail(), "generation 2, checkpoint 0");
+  EXPECT_GE(spans["restore"].start_ns(), spans["recovery"].start_ns());
+  EXPECT_GE(spans["recovery"].duration_ns(), spans["restore"].duration_ns());
+  EXPECT_EQ(runs, 2u) << "the repeat is there as well";
+}
+
 }  // namespace
 }  // namespace mu

@@ -66,7 +66,7 @@ TEST_F(StoppingTest, WhatWasStoppedCanBeTrainedOn) {
       << Output();
   EXPECT_THAT(Output(), HasSubstr("begins with " + Path("run/checkpoints/")));
   EXPECT_EQ(Report(Path("next/report.json"))["samples"], 2000);
-  EXPECT_TRUE(Report(Path("t.json")).contains("traceEvents"));
+  EXPECT_TRUE(Report(Path("t.json")).contains("traceEvents"));  // more of it: trace_test.cc
   ExpectNoDaemonLeft(Path("next"), 4);
 }
 
