@@ -56,12 +56,17 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
   EXPECT_TRUE(within("eval_step", "evaluate"));
   EXPECT_TRUE(within("checkpoint_save", "checkpoint"));
   EXPECT_LE(intervals["train"].end, intervals["evaluate"].begin);
-  // Workers' clocks are compared by a call there and back, so their steps may be a little off, but not beside the run.
+  // Workers' clocks are compared by a call there and back, so their steps may be off by half of what that took: not far from
+  // the run, and not all beside it.
+  const double begin = intervals["train"].begin, end = intervals["evaluate"].end, length = end - begin;
   ASSERT_FALSE(workers.empty());
+  size_t within_run = 0;
   for (const Interval& step : workers) {
-    EXPECT_GT(step.end, intervals["train"].begin);
-    EXPECT_LT(step.begin, intervals["evaluate"].end);
+    EXPECT_GT(step.end, begin - length);
+    EXPECT_LT(step.begin, end + length);
+    within_run += step.begin >= begin && step.end <= end ? 1 : 0;
   }
+  EXPECT_GT(within_run, 0u);
 }
 
 }  // namespace
