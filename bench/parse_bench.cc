@@ -96,7 +96,7 @@ void BM_ReadLease(benchmark::State& state) {
   lease.set_permutation(7);
   pb::BlockProto* block = lease.add_blocks();
   block->set_count(kRows);
-  if (!reader->CountRecords(0).ok()) return state.SkipWithError("cannot index the rows");
+  if (!reader->Layout(0).ok()) return state.SkipWithError("cannot index the rows");
   for (auto _ : state) {
     const auto data = reader->Read(lease);
     if (!data.ok()) return state.SkipWithError("cannot read the rows");

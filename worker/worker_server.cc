@@ -132,9 +132,8 @@ absl::StatusOr<pb::ScanFileReply> WorkerServer::ScanFile(const pb::ScanFileReque
     MU_RETURN_IF_ERROR(Admit(request.context()));
     MU_ASSIGN_OR_RETURN(reader, datasets_.Find(request.dataset()));
   }
-  MU_ASSIGN_OR_RETURN(const uint64_t records, reader->CountRecords(request.file()));
   pb::ScanFileReply reply;
-  reply.set_records(records);
+  MU_ASSIGN_OR_RETURN(*reply.mutable_layout(), reader->Layout(request.file()));
   return reply;
 }
 

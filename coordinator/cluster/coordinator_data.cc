@@ -40,11 +40,11 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
   ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
-  auto records = runtime_->ScanFiles(dataset);
-  if (!records.ok()) return Annotate(records.status(), context);
+  auto layouts = runtime_->ScanFiles(dataset);
+  if (!layouts.ok()) return Annotate(layouts.status(), context);
   std::unique_ptr<PerWorkerLeases> own;
-  if (dataset.visitation() == pb::VISITATION_NONE) own = std::make_unique<PerWorkerLeases>(dataset, *records);
-  auto leases = std::make_unique<DataLeases>(dataset, *std::move(records));
+  if (dataset.visitation() == pb::VISITATION_NONE) own = std::make_unique<PerWorkerLeases>(dataset, *layouts);
+  auto leases = std::make_unique<DataLeases>(dataset, *std::move(layouts));
   if (!leases->status().ok()) return leases->status();
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
   runtime_->AddLeases(std::move(leases), std::move(own));

@@ -8,13 +8,13 @@
 
 namespace mu {
 
-DataLeases::DataLeases(pb::DatasetProto dataset, std::vector<uint64_t> file_records)
-    : dataset_(std::move(dataset)), file_records_(std::move(file_records)) {
+DataLeases::DataLeases(pb::DatasetProto dataset, std::vector<FileLayout> files)
+    : dataset_(std::move(dataset)), files_(std::move(files)) {
   LoadEpoch();
 }
 
 void DataLeases::LoadEpoch() {
-  auto plan = EpochPlan::Make(dataset_, file_records_, epoch_);
+  auto plan = EpochPlan::Make(dataset_, files_, epoch_);
   status_ = plan.status();
   plan_ = plan.ok() ? *std::move(plan) : EpochPlan();
   cursors_.assign(plan_.leases().size(), Cursor());
@@ -111,7 +111,7 @@ uint64_t DataLeases::DataFingerprint() const {
   dataset.clear_files();
   dataset.clear_epochs();
   uint64_t hash = HashString(dataset.SerializeAsString());
-  for (const uint64_t records : file_records_) hash = HashCombine(hash, records);
+  for (const FileLayout& file : files_) hash = HashCombine(hash, file.records);
   return hash;
 }
 
@@ -155,7 +155,7 @@ absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
 
 uint64_t DataLeases::BatchesInEpoch(uint64_t epoch) const {
   if (epoch == epoch_) return plan_.batches();
-  auto plan = EpochPlan::Make(dataset_, file_records_, epoch);
+  auto plan = EpochPlan::Make(dataset_, files_, epoch);
   return plan.ok() ? plan->batches() : 0;
 }
 

@@ -18,7 +18,7 @@ namespace mu {
 
 class DataLeases {
  public:
-  DataLeases(pb::DatasetProto dataset, std::vector<uint64_t> file_records);
+  DataLeases(pb::DatasetProto dataset, std::vector<FileLayout> files);
 
   // Up to `steps` batches for a function that goes to `worker`; fewer, or none, at the end of the data.
   std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps);
@@ -57,7 +57,7 @@ class DataLeases {
   uint64_t DataFingerprint() const;
 
   const pb::DatasetProto dataset_;
-  const std::vector<uint64_t> file_records_;
+  const std::vector<FileLayout> files_;
   absl::Status status_;
   uint64_t epoch_ = 0;
   EpochPlan plan_;

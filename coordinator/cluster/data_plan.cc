@@ -33,27 +33,39 @@ uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset) {
   return static_cast<uint32_t>(std::min(block, std::max(kMaxBlockRecords, batch)));
 }
 
+FileLayout::FileLayout(const pb::FileLayoutProto& proto) : records(proto.records()), bytes(proto.bytes()) {
+  if (proto.offsets_size() != proto.lines_size()) return;
+  for (int i = 0; i < proto.offsets_size(); ++i) marks.push_back({proto.offsets(i), proto.lines(i)});
+}
+
 absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
-                                          const std::vector<uint64_t>& file_records, uint64_t epoch) {
+                                          const std::vector<FileLayout>& files, uint64_t epoch) {
   const uint64_t block_records = dataset.block_records();
   std::vector<pb::BlockProto> blocks;
   std::vector<uint64_t> selected;
-  for (size_t file = 0; file < file_records.size(); ++file) {
-    for (uint64_t first = 0; first < file_records[file]; first += block_records) {
-      const uint64_t count = std::min(block_records, file_records[file] - first);
+  for (size_t file = 0; file < files.size(); ++file) {
+    const FileLayout& layout = files[file];
+    for (uint64_t first = 0; first < layout.records; first += block_records) {
+      const uint64_t count = std::min(block_records, layout.records - first);
       const uint64_t kept = SelectedRecords(dataset.records(), first, count);
       if (kept == 0) continue;
       pb::BlockProto block;
       block.set_file(static_cast<uint32_t>(file));
       block.set_first(first);
       block.set_count(static_cast<uint32_t>(count));
+      if (const uint64_t i = first / block_records; i < layout.marks.size()) {
+        const uint64_t end = i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
+        block.set_offset(layout.marks[i].offset);
+        block.set_bytes(end - layout.marks[i].offset);
+        block.set_line(layout.marks[i].line);
+      }
       blocks.push_back(block);
       selected.push_back(kept);
     }
   }
   if (blocks.empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("dataset '", dataset.name(), "': no record is left of its ", file_records.size(),
+        absl::StrCat("dataset '", dataset.name(), "': no record is left of its ", files.size(),
                      " files; look at `files` and `records`"));
   }
   std::vector<size_t> order(blocks.size());

@@ -1,5 +1,5 @@
 // Cuts a dataset into blocks and groups the blocks of an epoch into leases. Pure and deterministic: the plan depends on
-// the dataset and the record counts of its files alone, never on workers.
+// the dataset and the records of its files alone, never on workers.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,20 @@ uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t fir
 // A block size that gives whole batches where the data allows: a multiple of batch_size (and of the selection's modulo).
 uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset);
 
+// Of one file: how many records it has before selection and, if known, where each block of them begins.
+struct FileLayout {
+  FileLayout(uint64_t count) : records(count) {}  // NOLINT(google-explicit-constructor)
+  explicit FileLayout(const pb::FileLayoutProto& proto);
+
+  uint64_t records;
+  uint64_t bytes = 0;
+  struct Mark {
+    uint64_t offset;
+    uint64_t line;
+  };
+  std::vector<Mark> marks;  // one a block, or none
+};
+
 struct PlannedLease {
   pb::LeaseProto lease;
   uint64_t records = 0;  // selected ones, bad ones included
@@ -27,9 +41,9 @@ struct PlannedLease {
 // (seed, epoch), so that a lease holds blocks of the whole dataset; else they follow the files.
 class EpochPlan {
  public:
-  // `file_records`: records of each file before selection. INVALID_ARGUMENT if no record is left.
-  static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset,
-                                        const std::vector<uint64_t>& file_records, uint64_t epoch);
+  // INVALID_ARGUMENT if no record is left.
+  static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset, const std::vector<FileLayout>& files,
+                                        uint64_t epoch);
 
   const std::vector<PlannedLease>& leases() const { return leases_; }
   uint64_t batches() const { return batches_; }

@@ -10,7 +10,7 @@ DataLeases& PerWorkerLeases::Of(WorkerId worker) {
   if (known != leases_.end()) return known->second;
   pb::DatasetProto own = dataset_;
   own.set_seed(HashCombine(dataset_.seed(), uint64_t{worker.value()} + 1));
-  DataLeases& leases = leases_.try_emplace(worker, std::move(own), file_records_).first->second;
+  DataLeases& leases = leases_.try_emplace(worker, std::move(own), files_).first->second;
   if (first_epoch_ > 0) leases.StartEpoch(first_epoch_);
   if (const auto left = left_at_.find(worker); left != left_at_.end()) {
     MU_CHECK(leases.Resume(left->second).ok());  // of the same data

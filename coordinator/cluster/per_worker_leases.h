@@ -18,8 +18,8 @@ namespace mu {
 
 class PerWorkerLeases {
  public:
-  PerWorkerLeases(pb::DatasetProto dataset, std::vector<uint64_t> file_records)
-      : dataset_(std::move(dataset)), file_records_(std::move(file_records)) {}
+  PerWorkerLeases(pb::DatasetProto dataset, std::vector<FileLayout> files)
+      : dataset_(std::move(dataset)), files_(std::move(files)) {}
 
   // Up to `steps` batches of this worker's own; fewer, or none, at its end of the data.
   std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps) { return Of(worker).Take(worker, steps); }
@@ -37,7 +37,7 @@ class PerWorkerLeases {
   DataLeases& Of(WorkerId worker);
 
   const pb::DatasetProto dataset_;
-  const std::vector<uint64_t> file_records_;
+  const std::vector<FileLayout> files_;
   uint64_t first_epoch_ = 0;
   std::map<WorkerId, DataLeases> leases_;
   std::map<WorkerId, pb::DatasetPositionProto> left_at_;  // of workers that are gone

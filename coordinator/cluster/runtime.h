@@ -69,8 +69,8 @@ class Runtime {
   void ChangeCatalog(const std::function<void(Catalog&)>& change);
   pb::RequestContext Context() const;
 
-  // Reads how many records each file of a dataset has, on the workers, in parallel.
-  absl::StatusOr<std::vector<uint64_t>> ScanFiles(const pb::DatasetProto& dataset);
+  // Finds how many records each file of a dataset has, and where, on the workers, in parallel.
+  absl::StatusOr<std::vector<FileLayout>> ScanFiles(const pb::DatasetProto& dataset);
   // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
   void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
   // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every worker reads by itself

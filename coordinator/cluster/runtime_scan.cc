@@ -1,4 +1,4 @@
-// Counting the records of a dataset's files, on the workers.
+// Looking through the files of a dataset, on the workers.
 #include <memory>
 #include <vector>
 
@@ -15,14 +15,14 @@ constexpr absl::Duration kScanTimeout = absl::Hours(1);
 
 }  // namespace
 
-absl::StatusOr<std::vector<uint64_t>> Runtime::ScanFiles(const pb::DatasetProto& dataset) {
+absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProto& dataset) {
   struct Scan {
     Mutex mutex;
     CondVar changed;
     size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<absl::StatusOr<uint64_t>> records ABSL_GUARDED_BY(mutex);
+    std::vector<absl::StatusOr<FileLayout>> files ABSL_GUARDED_BY(mutex);
   };
-  std::vector<uint64_t> result(dataset.files_size());
+  std::vector<FileLayout> result(dataset.files_size(), FileLayout(0));
   std::vector<size_t> missing(dataset.files_size());
   for (size_t i = 0; i < missing.size(); ++i) missing[i] = i;
   for (int attempt = 0; !missing.empty(); ++attempt) {
@@ -52,7 +52,7 @@ absl::StatusOr<std::vector<uint64_t>> Runtime::ScanFiles(const pb::DatasetProto&
     {
       MutexLock lock(&scan->mutex);
       scan->open = missing.size();
-      scan->records.assign(missing.size(), absl::UnknownError("not scanned"));
+      scan->files.assign(missing.size(), absl::UnknownError("not scanned"));
     }
     for (size_t i = 0; i < missing.size(); ++i) {
       pb::ScanFileRequest request;
@@ -64,9 +64,9 @@ absl::StatusOr<std::vector<uint64_t>> Runtime::ScanFiles(const pb::DatasetProto&
                                    [scan, i](absl::StatusOr<pb::ScanFileReply> reply) {
                                      MutexLock lock(&scan->mutex);
                                      if (reply.ok()) {
-                                       scan->records[i] = reply->records();
+                                       scan->files[i] = FileLayout(reply->layout());
                                      } else {
-                                       scan->records[i] = reply.status();
+                                       scan->files[i] = reply.status();
                                      }
                                      --scan->open;
                                      scan->changed.SignalAll();
@@ -76,10 +76,10 @@ absl::StatusOr<std::vector<uint64_t>> Runtime::ScanFiles(const pb::DatasetProto&
     while (scan->open > 0) scan->changed.Wait(&scan->mutex);
     std::vector<size_t> again;
     for (size_t i = 0; i < missing.size(); ++i) {
-      if (scan->records[i].ok()) {
-        result[missing[i]] = *scan->records[i];
-      } else if (KindOf(scan->records[i].status()) == pb::ERROR_USER || attempt >= 10) {
-        return scan->records[i].status();
+      if (scan->files[i].ok()) {
+        result[missing[i]] = *std::move(scan->files[i]);
+      } else if (KindOf(scan->files[i].status()) == pb::ERROR_USER || attempt >= 10) {
+        return scan->files[i].status();
       } else {
         again.push_back(missing[i]);
       }

@@ -32,7 +32,7 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
       expected_servers_(cluster->servers()),
       membership_({expected_servers_, absl::Nanoseconds(kHeartbeatEvery), absl::Nanoseconds(kLease)}),
       leases_(std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
-                                           std::vector<uint64_t>{cluster->scenario().batches})),
+                                           std::vector<FileLayout>{cluster->scenario().batches})),
       queue_(static_cast<int>(cluster->scenario().in_flight),
              [this](uint64_t, WorkerId worker, uint32_t steps) { return leases_->Take(worker, steps); }),
       recovery_({expected_servers_,

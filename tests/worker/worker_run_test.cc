@@ -195,7 +195,7 @@ TEST_F(WorkerRunTest, FilesAreCounted) {
   request.set_dataset(1);
   MU_ASSERT_OK_AND_ASSIGN(const auto reply,
                           cluster_.CallWorker<muster::ScanFileReply>("ScanFile", request));
-  EXPECT_EQ(reply.records(), 10u);
+  EXPECT_EQ(reply.layout().records(), 10u);
 }
 
 }  // namespace

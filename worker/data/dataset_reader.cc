@@ -22,6 +22,7 @@ namespace {
 
 constexpr uint32_t kDefaultSpacing = 4096;
 constexpr size_t kScanBytes = size_t{1} << 20;
+constexpr size_t kHeaderBytes = size_t{16} << 10;
 
 absl::Status ByUser(const absl::Status& status) {
   if (status.ok() || DetailOf(status).has_value() || KindOf(status) != pb::ERROR_USER) return status;
@@ -53,17 +54,19 @@ absl::Status PreadAll(int fd, char* buffer, uint64_t size, uint64_t offset, cons
   return absl::OkStatus();
 }
 
-absl::Status Scan(int fd, const std::string& path, FileIndexer* indexer) {
+absl::Status Scan(int fd, const std::string& path, FileIndexer* indexer, bool header_only = false) {
   const std::unique_ptr<char[]> buffer(new char[kScanBytes]);
   uint64_t offset = 0;
-  while (true) {
-    const ssize_t n = pread(fd, buffer.get(), kScanBytes, static_cast<off_t>(offset));
+  const size_t step = header_only ? kHeaderBytes : kScanBytes;
+  while (!header_only || !indexer->header_seen()) {
+    const ssize_t n = pread(fd, buffer.get(), step, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return ErrnoToStatus(errno, "read", path);
     if (n == 0) return absl::OkStatus();
     MU_RETURN_IF_ERROR(indexer->Write(absl::string_view(buffer.get(), static_cast<size_t>(n))));
     offset += static_cast<uint64_t>(n);
   }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<UniqueFd> OpenPlain(const std::string& path) {
@@ -77,8 +80,7 @@ absl::StatusOr<UniqueFd> OpenPlain(const std::string& path) {
 struct DatasetReader::Reading {
   ColumnSet columns;
   LeaseData::Bad bad;
-  absl::flat_hash_map<uint32_t, IndexedFile> files;
-  absl::flat_hash_map<uint32_t, UniqueFd> open;
+  absl::flat_hash_map<uint32_t, OpenFile> files;
   std::unique_ptr<char[]> buffer;
   size_t buffer_size = 0;
   std::string error;
@@ -112,53 +114,81 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(const pb::D
   return std::shared_ptr<DatasetReader>(new DatasetReader(dataset, std::move(cache)));
 }
 
-absl::StatusOr<FileIndex> DatasetReader::BuildIndex(const std::string& path) const {
-  MU_ASSIGN_OR_RETURN(const FileInfo source, GetFileInfo(path));
-  if (source.directory) return absl::InvalidArgumentError(absl::StrCat(path, " is a directory, not a file"));
-  MU_ASSIGN_OR_RETURN(const Compression compression, DetectCompression(path));
-  const uint32_t spacing = dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
-  FileIndexer indexer(path, SyntaxOf(dataset_), spacing);
-  UniqueFd fd;
-  bool fed = false;
-  if (compression == Compression::kNone) {
-    MU_ASSIGN_OR_RETURN(fd, OpenPlain(path));
-  } else {
-    MU_ASSIGN_OR_RETURN(fd, cache_->Open(path, source, &indexer, &fed));
-  }
-  if (!fed) MU_RETURN_IF_ERROR(Scan(fd.get(), path, &indexer));
-  MU_ASSIGN_OR_RETURN(FileIndex index, indexer.Finish());
-  index.source = source;
-  index.compressed = compression != Compression::kNone;
-  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(path));
-  if (!IsSame(now, source)) return Changed(path);
-  return index;
+absl::StatusOr<UniqueFd> DatasetReader::Open(const KnownFile& file, ChunkSink* sink, bool* fed) const {
+  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(file.path));
+  if (!IsSame(now, file.source)) return Changed(file.path);
+  return file.compressed ? cache_->Open(file.path, file.source, sink, fed) : OpenPlain(file.path);
 }
 
-absl::StatusOr<DatasetReader::IndexedFile> DatasetReader::Index(uint32_t file) {
+absl::Status DatasetReader::MakeParser(KnownFile* file, const std::string& header, uint64_t header_line) const {
+  absl::StatusOr<std::unique_ptr<RecordParser>> parser = MakeRecordParser(dataset_, header);
+  if (!parser.ok()) {
+    return absl::Status(parser.status().code(),
+                        ValidUtf8(absl::StrCat(file->path, ":", header_line, ": ", parser.status().message())));
+  }
+  file->parser = *std::move(parser);
+  return absl::OkStatus();
+}
+
+absl::Status DatasetReader::LookThrough(KnownFile* file) const {
+  const uint32_t spacing = dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
+  FileIndexer indexer(file->path, SyntaxOf(dataset_), spacing);
+  bool fed = false;
+  MU_ASSIGN_OR_RETURN(const UniqueFd fd, Open(*file, &indexer, &fed));
+  if (!fed) MU_RETURN_IF_ERROR(Scan(fd.get(), file->path, &indexer));
+  MU_ASSIGN_OR_RETURN(FileIndex index, indexer.Finish());
+  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(file->path));
+  if (!IsSame(now, file->source)) return Changed(file->path);
+  MU_RETURN_IF_ERROR(MakeParser(file, index.header, index.header_line));
+  file->index = std::make_shared<const FileIndex>(std::move(index));
+  return absl::OkStatus();
+}
+
+absl::Status DatasetReader::ReadHeader(KnownFile* file) const {
+  const RecordSyntax syntax = SyntaxOf(dataset_);
+  if (!syntax.header) return MakeParser(file, "", 1);
+  FileIndexer indexer(file->path, syntax, /*spacing=*/1);
+  MU_ASSIGN_OR_RETURN(const UniqueFd fd, Open(*file));
+  MU_RETURN_IF_ERROR(Scan(fd.get(), file->path, &indexer, /*header_only=*/true));
+  if (!indexer.header_seen()) MU_RETURN_IF_ERROR(indexer.Finish().status());
+  return MakeParser(file, indexer.header(), indexer.header_line());
+}
+
+absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool with_index) {
   if (file >= files_.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat("file ", file, " of dataset \"", dataset_.name(), "\", which has ", files_.size()));
   }
-  const std::string& path = dataset_.files(static_cast<int>(file));
   File& entry = *files_[file];
   MutexLock lock(&entry.mutex);
-  if (entry.index == nullptr) {
-    MU_ASSIGN_OR_RETURN(FileIndex index, BuildIndex(path));
-    absl::StatusOr<std::unique_ptr<RecordParser>> parser = MakeRecordParser(dataset_, index.header);
-    if (!parser.ok()) {
-      return absl::Status(parser.status().code(),
-                          ValidUtf8(absl::StrCat(path, ":", index.header_line, ": ", parser.status().message())));
-    }
-    entry.parser = *std::move(parser);
-    entry.index = std::make_shared<const FileIndex>(std::move(index));
+  KnownFile& known = entry.known;
+  if (known.parser != nullptr && (known.index != nullptr || !with_index)) return known;
+  KnownFile found;
+  found.path = dataset_.files(static_cast<int>(file));
+  MU_ASSIGN_OR_RETURN(found.source, GetFileInfo(found.path));
+  if (found.source.directory) {
+    return absl::InvalidArgumentError(absl::StrCat(found.path, " is a directory, not a file"));
   }
-  return IndexedFile{entry.index, entry.parser};
+  if (known.parser != nullptr && !IsSame(found.source, known.source)) return Changed(found.path);
+  MU_ASSIGN_OR_RETURN(const Compression compression, DetectCompression(found.path));
+  found.compressed = compression != Compression::kNone;
+  MU_RETURN_IF_ERROR(with_index ? LookThrough(&found) : ReadHeader(&found));
+  known = std::move(found);
+  return known;
 }
 
-absl::StatusOr<uint64_t> DatasetReader::CountRecords(uint32_t file) {
-  const absl::StatusOr<IndexedFile> indexed = Index(file);
-  if (!indexed.ok()) return ByUser(indexed.status());
-  return indexed->index->records;
+absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
+  const absl::StatusOr<KnownFile> known = Know(file, /*with_index=*/true);
+  if (!known.ok()) return ByUser(known.status());
+  pb::FileLayoutProto layout;
+  layout.set_records(known->index->records);
+  layout.set_bytes(known->index->bytes);
+  if (dataset_.block_records() == 0) return layout;
+  for (const FileIndex::Mark& mark : known->index->marks) {
+    layout.add_offsets(mark.offset);
+    layout.add_lines(mark.line);
+  }
+  return layout;
 }
 
 absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::LeaseProto& lease) {
@@ -167,34 +197,48 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::L
   return data;
 }
 
-absl::StatusOr<UniqueFd> DatasetReader::OpenIndexed(const FileIndex& index) const {
-  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(index.path));
-  if (!IsSame(now, index.source)) return Changed(index.path);
-  UniqueFd fd;
-  if (index.compressed) {
-    MU_ASSIGN_OR_RETURN(fd, cache_->Open(index.path, index.source, nullptr, nullptr));
-  } else {
-    MU_ASSIGN_OR_RETURN(fd, OpenPlain(index.path));
+absl::Status DatasetReader::OpenFor(const pb::BlockProto& block, OpenFile* file) {
+  const bool with_index = block.bytes() == 0;
+  if (file->known.parser == nullptr || (with_index && file->known.index == nullptr)) {
+    MU_ASSIGN_OR_RETURN(file->known, Know(block.file(), with_index));
   }
-  struct stat info;
-  if (fstat(fd.get(), &info) != 0) return ErrnoToStatus(errno, "look at", index.path);
-  if (static_cast<uint64_t>(info.st_size) != index.bytes) return Changed(index.path);
-  return fd;
+  if (!file->fd.valid()) {
+    MU_ASSIGN_OR_RETURN(file->fd, Open(file->known));
+    struct stat info;
+    if (fstat(file->fd.get(), &info) != 0) return ErrnoToStatus(errno, "look at", file->known.path);
+    file->size = static_cast<uint64_t>(info.st_size);
+  }
+  return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(const pb::LeaseProto& lease) {
-  absl::flat_hash_map<uint32_t, IndexedFile> files;
-  uint64_t selected = 0;
-  for (const pb::BlockProto& block : lease.blocks()) {
-    if (!files.contains(block.file())) {
-      MU_ASSIGN_OR_RETURN(files[block.file()], Index(block.file()));
-    }
-    const FileIndex& index = *files[block.file()].index;
+absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& block, const OpenFile& file) {
+  FileIndex::Range range{.offset = block.offset(), .size = block.bytes(), .line = block.line(), .skip = 0};
+  if (block.bytes() == 0) {
+    const FileIndex& index = *file.known.index;
+    if (index.bytes != file.size) return Changed(index.path);
     if (block.first() > index.records || block.count() > index.records - block.first()) {
       return absl::InvalidArgumentError(
           absl::StrCat("a block holds records ", block.first(), " to ", block.first() + block.count(), " of ",
                        index.path, ", which has ", index.records));
     }
+    if (block.count() > 0) range = index.Locate(block.first(), block.count());
+  }
+  if (range.offset > file.size || range.size > file.size - range.offset) return Changed(file.known.path);
+  if (block.count() > range.size) {
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path, " claims ", block.count(),
+                                                   " records in ", range.size, " bytes"));
+  }
+  return range;
+}
+
+absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(const pb::LeaseProto& lease) {
+  absl::flat_hash_map<uint32_t, OpenFile> files;
+  uint64_t selected = 0;
+  // All blocks are looked at before memory for them is taken.
+  for (const pb::BlockProto& block : lease.blocks()) {
+    OpenFile& file = files[block.file()];
+    MU_RETURN_IF_ERROR(OpenFor(block, &file));
+    MU_RETURN_IF_ERROR(Locate(block, file).status());
     selected += selection_.Count(block.first(), block.count());
   }
   if (selected > std::numeric_limits<int32_t>::max()) {
@@ -210,18 +254,14 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(const 
 }
 
 absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* reading) const {
-  const IndexedFile& file = reading->files.at(block.file());
-  const FileIndex& index = *file.index;
-  UniqueFd& fd = reading->open[block.file()];
-  if (!fd.valid()) {
-    MU_ASSIGN_OR_RETURN(fd, OpenIndexed(index));
-  }
-  const FileIndex::Range range = index.Locate(block.first(), block.count());
+  const OpenFile& open = reading->files.at(block.file());
+  const KnownFile& file = open.known;
+  MU_ASSIGN_OR_RETURN(const FileIndex::Range range, Locate(block, open));
   if (reading->buffer_size < range.size + kRecordPadding) {
     reading->buffer_size = range.size + kRecordPadding;
     reading->buffer.reset(new char[reading->buffer_size]);
   }
-  MU_RETURN_IF_ERROR(PreadAll(fd.get(), reading->buffer.get(), range.size, range.offset, index.path));
+  MU_RETURN_IF_ERROR(PreadAll(open.fd.get(), reading->buffer.get(), range.size, range.offset, file.path));
   std::fill_n(reading->buffer.get() + range.size, kRecordPadding, '\0');
 
   const RecordSyntax syntax = SyntaxOf(dataset_);
@@ -232,7 +272,7 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
   for (uint64_t i = 0; i < stop; ++i) {
     FoundRecord found;
     if (FindRecord(syntax, p, end, /*last=*/true, line, &found) != FindResult::kFound) {
-      return Changed(index.path);
+      return Changed(file.path);
     }
     p = found.next;
     line = found.next_line;
@@ -243,7 +283,7 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
     }
     reading->columns.DropRow();
     // Files may hold any bytes, messages may not.
-    std::string message = ValidUtf8(absl::StrCat(index.path, ":", found.line, ": ", reading->error));
+    std::string message = ValidUtf8(absl::StrCat(file.path, ":", found.line, ": ", reading->error));
     if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
       return absl::InvalidArgumentError(
           absl::StrCat(message, "; mend the file, or leave such records out with on_bad_record: skip"));

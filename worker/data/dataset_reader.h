@@ -1,7 +1,8 @@
 // Reads leases of a dataset: finds the blocks in the files, parses the selected records, permutes them.
 //
-// Any block of a file can be read at any time: one scan per file (plain) or one unpacking (gzip, zstd: into the
-// FileCache) indexes where every `block_records`-th record begins. The index stays in memory.
+// Any block of a file can be read at any time. Layout() looks through a whole file (gzip, zstd: while unpacking it into
+// the FileCache) and tells where every `block_records`-th record begins. Leases made from it say where their blocks are,
+// so that a worker which is new reads those and nothing else; for other leases the file is looked through first.
 #pragma once
 
 #include <cstdint>
@@ -32,30 +33,44 @@ class DatasetReader {
   static absl::StatusOr<std::shared_ptr<DatasetReader>> Create(const muster::DatasetProto& dataset,
                                                                std::shared_ptr<FileCache> cache);
 
-  // Before selection, bad ones included, blank lines and the header not. Builds the file's index on first use.
-  absl::StatusOr<uint64_t> CountRecords(uint32_t file);
+  // Looks through the file on first use.
+  absl::StatusOr<muster::FileLayoutProto> Layout(uint32_t file);
 
   absl::StatusOr<std::shared_ptr<const LeaseData>> Read(const muster::LeaseProto& lease);
 
   const muster::DatasetProto& dataset() const { return dataset_; }
 
  private:
-  struct File {
-    Mutex mutex;  // held while the index is built, so that others wait for it
-    std::shared_ptr<const FileIndex> index ABSL_GUARDED_BY(mutex);
-    std::shared_ptr<const RecordParser> parser ABSL_GUARDED_BY(mutex);
-  };
-  struct IndexedFile {
-    std::shared_ptr<const FileIndex> index;
+  // What is known of a file; the index only if somebody needed it.
+  struct KnownFile {
+    std::string path;
+    FileInfo source;  // as it was when it was first opened
+    bool compressed = false;
     std::shared_ptr<const RecordParser> parser;
+    std::shared_ptr<const FileIndex> index;
+  };
+  struct File {
+    Mutex mutex;  // held while the file is looked at, so that others wait for it
+    KnownFile known ABSL_GUARDED_BY(mutex);
+  };
+  struct OpenFile {
+    KnownFile known;
+    UniqueFd fd;
+    uint64_t size = 0;  // unpacked
   };
   struct Reading;  // one lease
 
   DatasetReader(const muster::DatasetProto& dataset, std::shared_ptr<FileCache> cache);
-  absl::StatusOr<IndexedFile> Index(uint32_t file);
-  absl::StatusOr<FileIndex> BuildIndex(const std::string& path) const;
+  absl::StatusOr<KnownFile> Know(uint32_t file, bool with_index);
+  absl::Status LookThrough(KnownFile* file) const;
+  absl::Status ReadHeader(KnownFile* file) const;
+  absl::Status MakeParser(KnownFile* file, const std::string& header, uint64_t header_line) const;
+  // Finds out what the block needs, and opens its file, once.
+  absl::Status OpenFor(const muster::BlockProto& block, OpenFile* file);
+  // Where the block is; FAILED_PRECONDITION if the file is no longer so long.
+  static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block, const OpenFile& file);
   absl::StatusOr<std::shared_ptr<const LeaseData>> ReadLease(const muster::LeaseProto& lease);
-  absl::StatusOr<UniqueFd> OpenIndexed(const FileIndex& index) const;
+  absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr, bool* fed = nullptr) const;
   absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;
 
   const muster::DatasetProto dataset_;

@@ -56,6 +56,9 @@ class FileIndexer final : public ChunkSink {
 
   // INVALID_ARGUMENT: a line is too long for a text file.
   absl::Status Write(absl::string_view chunk) override;
+  bool header_seen() const { return header_seen_; }
+  const std::string& header() const { return index_.header; }
+  uint64_t header_line() const { return index_.header_line; }
   // After the last chunk. INVALID_ARGUMENT: a header is missing.
   absl::StatusOr<FileIndex> Finish();
 

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "coordinator/cluster/data_leases.h"
 #include "tests/testing/matchers.h"
@@ -50,9 +51,9 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
   SplitMix random(2);
   for (int trial = 0; trial < 200; ++trial) {
     const auto dataset = Dataset(1 + random.Below(50), random.Below(2) * random.Below(500), 1 + random.Below(40));
-    std::vector<uint64_t> files;
+    std::vector<FileLayout> files;
     uint64_t total = 0;
-    for (uint64_t i = random.Below(5) + 1; i > 0; --i) total += files.emplace_back(random.Below(300));
+    for (uint64_t i = random.Below(5) + 1; i > 0; --i) total += files.emplace_back(random.Below(300)).records;
     if (total == 0) continue;
     MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(dataset, files, trial));
     std::set<std::pair<uint32_t, uint64_t>> seen;
@@ -72,7 +73,7 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
 }
 
 TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {
-  const std::vector<uint64_t> files = {5000};
+  const std::vector<FileLayout> files = {5000};
   const auto shuffled = Dataset(10, 500, 50);
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan first, EpochPlan::Make(shuffled, files, 0));
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan again, EpochPlan::Make(shuffled, files, 0));
@@ -89,6 +90,24 @@ TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {
       next += block.count();
     }
   }
+}
+
+TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
+  pb::FileLayoutProto layout;
+  layout.set_records(25);
+  layout.set_bytes(1000);
+  for (uint64_t offset : {7, 400, 790}) layout.add_offsets(offset);
+  for (uint64_t line : {2, 12, 23}) layout.add_lines(line);
+  const std::vector<FileLayout> files = {FileLayout(layout), 10};
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(Dataset(5, 0, 10), files, 0));
+  std::vector<std::string> places;
+  for (const auto& planned : plan.leases()) {
+    for (const auto& block : planned.lease.blocks()) {
+      places.push_back(absl::StrCat(block.file(), ":", block.offset(), "+", block.bytes(), " line ", block.line()));
+    }
+  }
+  EXPECT_THAT(places, ::testing::ElementsAre("0:7+393 line 2", "0:400+390 line 12", "0:790+210 line 23",
+                                             "1:0+0 line 0"));
 }
 
 TEST(EpochPlan, RefusesDataWithoutRecords) {

@@ -187,7 +187,7 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
   dataset.set_shuffle_records(40);
   dataset.set_seed(7);
   dataset.set_epochs(2);
-  const std::vector<uint64_t> records = {100, 65};
+  const std::vector<FileLayout> records = {100, 65};
   Transcript t;
   DataLeases first(dataset, records);
   const auto take = [&](DataLeases& leases, uint32_t worker, uint32_t steps) {

@@ -78,9 +78,9 @@ inline pb::BlockProto Block(uint32_t file, uint64_t first, uint32_t count) {
 
 // All records of a file as one lease.
 inline absl::StatusOr<std::shared_ptr<const LeaseData>> ReadFileWhole(DatasetReader* reader, uint32_t file = 0) {
-  const absl::StatusOr<uint64_t> records = reader->CountRecords(file);
-  if (!records.ok()) return records.status();
-  return reader->Read(LeaseOf({Block(file, 0, static_cast<uint32_t>(*records))}));
+  const absl::StatusOr<pb::FileLayoutProto> layout = reader->Layout(file);
+  if (!layout.ok()) return layout.status();
+  return reader->Read(LeaseOf({Block(file, 0, static_cast<uint32_t>(layout->records()))}));
 }
 
 template <typename T>

@@ -93,7 +93,8 @@ TEST_F(DatasetReaderTest, ReadsRandomCsvAsTheNaiveReaderDoes) {
     AddColumn(&dataset, "b", pb::CsvColumnProto::HASH, 2)->set_buckets(1'000'000'007);
     dataset.add_files(Write(absl::StrCat("f", seed, seed % 4 == 0 ? ".gz" : seed % 4 == 1 ? ".zst" : ""), text));
     const auto reader = Reader(dataset);
-    MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, reader->CountRecords(0));
+    MU_ASSERT_OK_AND_ASSIGN(const auto layout, reader->Layout(0));
+    const uint64_t records = layout.records();
     ASSERT_EQ(records, expected.size());
     const BucketHash a(HashString("a"), 1'000'000'007), b(HashString("b"), 1'000'000'007);
     const auto hash = [](const BucketHash& h, const std::string& s) { return s.empty() ? h.OfMissing() : h.OfText(s); };
@@ -146,7 +147,8 @@ TEST_F(DatasetReaderTest, EveryRecordOnceOverAllLeases) {
       std::vector<int64_t> expected;
       int64_t id = 0;
       for (int file = 0; file < dataset.files_size(); ++file) {
-        MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, reader->CountRecords(file));
+        MU_ASSERT_OK_AND_ASSIGN(const auto layout, reader->Layout(file));
+        const uint64_t records = layout.records();
         for (uint64_t i = 0; i < records; ++i, ++id) {
           if (modulo == 0 || i % modulo == modulo - 1 || i % modulo == 0) expected.push_back(id);
         }
@@ -220,7 +222,7 @@ TEST_F(DatasetReaderTest, RefusesLeasesThatDoNotFit) {
 TEST_F(DatasetReaderTest, NamesFilesThatAreMissingOrDamaged) {
   pb::DatasetProto dataset = Counting({5});
   dataset.set_files(0, Path("none.csv"));
-  const absl::StatusOr<uint64_t> missing = Reader(dataset)->CountRecords(0);
+  const absl::StatusOr<pb::FileLayoutProto> missing = Reader(dataset)->Layout(0);
   EXPECT_THAT(missing, StatusIs(absl::StatusCode::kNotFound, HasSubstr("none.csv")));
   EXPECT_EQ(KindOf(missing.status()), pb::ERROR_USER);
   EXPECT_TRUE(DetailOf(missing.status()).has_value());
@@ -233,11 +235,11 @@ TEST_F(DatasetReaderTest, NamesFilesThatAreMissingOrDamaged) {
     MU_ASSERT_OK(AppendToFile(packed.files(0), bytes));
     const auto reader = Reader(packed);
     for (int i = 0; i < 2; ++i) {
-      EXPECT_THAT(reader->CountRecords(0), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(packed.files(0))));
+      EXPECT_THAT(reader->Layout(0), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(packed.files(0))));
     }
   }
   dataset.set_files(0, root_);
-  EXPECT_THAT(Reader(dataset)->CountRecords(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("directory")));
+  EXPECT_THAT(Reader(dataset)->Layout(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("directory")));
 }
 
 TEST_F(DatasetReaderTest, NoticesFilesThatChange) {
@@ -245,7 +247,7 @@ TEST_F(DatasetReaderTest, NoticesFilesThatChange) {
     for (int size : {10, 20, 40}) {
       const pb::DatasetProto dataset = Counting({20}, ending);
       const auto reader = Reader(dataset);
-      MU_ASSERT_OK(reader->CountRecords(0).status());
+      MU_ASSERT_OK(reader->Layout(0).status());
       Counting({size}, ending);
       EXPECT_THAT(reader->Read(LeaseOf({Block(0, 0, 5)})).status(),
                   StatusIs(absl::StatusCode::kFailedPrecondition, AllOf(HasSubstr(dataset.files(0)), HasSubstr("changed"))));

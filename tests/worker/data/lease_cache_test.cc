@@ -23,7 +23,7 @@ class LeaseCacheTest : public DataTest {
     for (uint32_t i = 0; i < kRecords; ++i) absl::StrAppend(&text, i, "\n");
     dataset_.add_files(Write("f.csv", text));
     reader_ = Reader(dataset_);
-    MU_ASSERT_OK(reader_->CountRecords(0).status());
+    MU_ASSERT_OK(reader_->Layout(0).status());
     one_ = (*reader_->Read(Lease(0)))->bytes();
   }
   // Ten records from 10 * index.

@@ -170,7 +170,7 @@ TEST_F(CsvTest, ABadRecordLeavesNoListBehind) {
 TEST_F(CsvTest, AMissingHeaderColumnIsNamedWithTheNearest) {
   pb::DatasetProto dataset = Csv("userId,movieId\n1,2\n", true);
   AddColumn(&dataset, "movieid", pb::CsvColumnProto::ID);
-  EXPECT_THAT(Reader(dataset)->CountRecords(0),
+  EXPECT_THAT(Reader(dataset)->Layout(0),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("f.csv:1: the header has no column \"movieid\""), HasSubstr("\"movieId\""))));
 }
