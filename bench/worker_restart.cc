@@ -1,5 +1,7 @@
-// How soon a worker that was killed is of use again: from the start of its new process to the result of its first step,
-// which includes registering, installing all functions and reading one lease. The supervisor of mu::Local restarts it.
+// What the loss of a worker costs. How soon a worker that was killed is of use again: from the start of its new process
+// to the result of its first step, which includes registering, installing all functions and reading one lease; the
+// supervisor of mu::Local restarts it. And whether the other workers notice: their samples per second of their own
+// processor time in the two seconds after each kill against the two before.
 //
 //   build/bench/worker_restart [KILLS]      the daemons are those of build/bin, or of MUSTER_BIN_DIR
 #include <signal.h>
@@ -24,19 +26,43 @@ namespace {
 
 constexpr int kLines = 200'000;
 constexpr int kItems = 50'000;
-constexpr double kHealthy = 1.1;  // seconds: see coordinator/launch/restart_policy.h
+constexpr int kBatch = 512;
+constexpr absl::Duration kWindow = absl::Seconds(2);  // also long enough for a worker to count as healthy when killed
 
-// Seconds since the process was started; the kernel counts in hundredths.
-double SecondsSinceStart(int64_t pid) {
+// Field `n` of /proc/PID/stat, counted from 1 as in proc(5), in seconds; the kernel counts in hundredths. 0: no process.
+double StatSeconds(int64_t pid, int n) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
   std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
   std::string field;
-  for (int i = 3; i <= 22; ++i) fields >> field;  // the 22nd of the line: start time in ticks since boot
+  for (int i = 3; i <= n; ++i) fields >> field;
+  return std::atof(field.c_str()) / static_cast<double>(sysconf(_SC_CLK_TCK));
+}
+
+double SecondsSinceStart(int64_t pid) {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  const double started = std::atof(field.c_str()) / static_cast<double>(sysconf(_SC_CLK_TCK));
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - started;
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - StatSeconds(pid, 22);
+}
+
+// What all workers but the first have done, and the processor time that their processes took for it.
+struct Work {
+  double samples = 0;
+  double cpu_seconds = 0;
+  Work operator-(const Work& o) const { return {samples - o.samples, cpu_seconds - o.cpu_seconds}; }
+  Work operator+(const Work& o) const { return {samples + o.samples, cpu_seconds + o.cpu_seconds}; }
+  double rate() const { return samples / cpu_seconds; }
+};
+
+Work WorkOfOthers(Coordinator& c) {
+  Work work;
+  const pb::GetStatusReply status = c.runtime().Status();
+  for (const auto& member : status.members()) {
+    if (member.role() != pb::ROLE_WORKER || member.index() == 0) continue;
+    work.samples += static_cast<double>(member.steps()) * kBatch;
+    work.cpu_seconds += StatSeconds(member.pid(), 14) + StatSeconds(member.pid(), 15);  // user, system
+  }
+  return work;
 }
 
 pb::MemberStatus WorkerZero(Coordinator& c) {
@@ -61,7 +87,7 @@ absl::Status Measure(int kills) {
     for (int i = 0; i < kLines; ++i) out << i * 7919LL % kItems << "\n";
   }
   ClusterOptions options;
-  options.workers = 2;
+  options.workers = 4;
   options.ps = 2;
   options.job_dir = directory.path() + "/job";
   options.default_optimizer = Adagrad{.learning_rate = 0.02f};
@@ -71,16 +97,19 @@ absl::Status Measure(int kills) {
   MU_ASSIGN_OR_RETURN(const EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows = kItems, .dim = 16}));
   MU_ASSIGN_OR_RETURN(const Variable w, c->CreateVariable({.name = "w", .shape = Shape({16, 64})}));
   MU_ASSIGN_OR_RETURN(const Dataset data,
-                      c->CreateDataset(Csv({file}).Id("id", kItems, 0).Batch(512).Shuffle(100'000)));
+                      c->CreateDataset(Csv({file}).Id("id", kItems, 0).Batch(kBatch).Shuffle(100'000)));
   MU_ASSIGN_OR_RETURN(const Function step, c->DefineFunction("step", [&](FunctionBuilder& f) {
     f.Minimize(ReduceMean(Square(MatMul(EmbeddingLookup(items, f.NextBatch(data)["id"]), w) - 1.0f)));
   }));
   std::vector<double> since_start, since_kill;
+  Work calm, disturbed;
   for (int i = 0; i < kills; ++i) {
-    for (int k = 0; k < 4; ++k) c->Schedule(step, {.steps = 100'000});
+    for (int k = 0; k < 8; ++k) c->Schedule(step, {.steps = 100'000});
     const int64_t before = WorkerZero(*c).pid();
-    // One that dies soon after its start is restarted with a growing delay, which is not what is measured.
-    while (WorkerZero(*c).steps() < 50 || SecondsSinceStart(before) < kHealthy) absl::SleepFor(absl::Milliseconds(1));
+    while (WorkerZero(*c).steps() < 50) absl::SleepFor(absl::Milliseconds(1));
+    const Work begun = WorkOfOthers(*c);
+    absl::SleepFor(kWindow);
+    const Work at_kill = WorkOfOthers(*c);
     const absl::Time killed = absl::Now();
     kill(static_cast<pid_t>(before), SIGKILL);
     pb::MemberStatus now;
@@ -90,10 +119,15 @@ absl::Status Measure(int kills) {
     }
     since_start.push_back(SecondsSinceStart(now.pid()));
     since_kill.push_back(absl::ToDoubleSeconds(absl::Now() - killed));
+    absl::SleepFor(killed + kWindow - absl::Now());
+    disturbed = disturbed + (WorkOfOthers(*c) - at_kill);
+    calm = calm + (at_kill - begun);
     c->Cancel();
   }
   Print("first step after the start of its process", since_start);
   Print("first step after the kill of the one before", since_kill);
+  std::printf("the others: %.0f samples per CPU-second before a kill, %.0f after it (%+.1f%%)\n", calm.rate(),
+              disturbed.rate(), 100 * (disturbed.rate() / calm.rate() - 1));
   return absl::OkStatus();
 }
 

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Whether memory stays flat over hours with faults: one job on local processes with --chaos, stopped after MINUTES.
+
+Samples RssAnon of the coordinator and of every daemon, and prints what each had after its warm-up and at the end. A
+daemon that is killed starts anew, so daemons are judged by the longest lives. Exits 1 if a process grew by more than
+the limit per hour. Usage: bench/soak.py MINUTES [--samples=FILE.csv]
+"""
+import argparse
+import json
+import os
+import pathlib
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+WARM_UP = 300  # seconds: caches, read-ahead and allocators are full by then
+MB_PER_HOUR = 8
+CHAOS = ("worker:kill:every=90s,worker:hang:every=7m:for=15s,worker:drain:every=8m,"
+         "ps:kill:every=11m,ps:drain:every=17m,seed=11")
+JOB = """\
+name: soak
+seed: 1
+data:
+  train: {{format: criteo_tsv, files: ["{work}/data/train-*"], shuffle: {{records: 50000}}}}
+model:
+  dlrm: {{embedding_dim: 16, hash_buckets: 20000, bottom_mlp: [64, 16], top_mlp: [64, 1]}}
+optimizer:
+  adagrad: {{learning_rate: 0.02}}
+training: {{epochs: 1000000, batch_size: 256, steps_per_function: 4}}
+checkpoint: {{every: 30s}}
+"""
+
+
+def anonymous_kb(pid):
+    """RssAnon of a process, and when it started; None if it is gone."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        started = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[19]
+        return int(status.split("RssAnon:")[1].split()[0]), started
+    except (OSError, IndexError):
+        return None
+
+
+def children(pid):
+    try:
+        tasks = pathlib.Path(f"/proc/{pid}/task").iterdir()
+        found = [child for task in tasks for child in (task / "children").read_text().split()]
+        return [(int(c), pathlib.Path(f"/proc/{c}/comm").read_text().strip()) for c in found]
+    except OSError:
+        return []
+
+
+def mb_per_hour(samples):
+    """The slope between the medians of the first and the last third, in MB/h; samples are (second, kB)."""
+    third = max(1, len(samples) // 3)
+    first, last = samples[:third], samples[-third:]
+    hours = (statistics.mean(t for t, _ in last) - statistics.mean(t for t, _ in first)) / 3600
+    growth = statistics.median(kb for _, kb in last) - statistics.median(kb for _, kb in first)
+    return growth / 1024 / hours if hours > 0 else float("nan")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("minutes", type=float)
+    parser.add_argument("--samples", help="every sample, as CSV: second, process, role, kB")
+    options = parser.parse_args()
+    binary = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "bin" / "coordinator"
+    lives = {}  # (role, pid, start) -> [(second, kB)]
+    with tempfile.TemporaryDirectory() as work:
+        subprocess.run([binary, "make-data", "criteo", "--rows=200000", f"--out={work}/data"], check=True,
+                       stdout=subprocess.DEVNULL)
+        pathlib.Path(f"{work}/job.yaml").write_text(JOB.format(work=work))
+        with open(f"{work}/out", "w") as out:
+            run = subprocess.Popen([binary, "train", f"{work}/job.yaml", "--local", "--workers=3", "--ps=2",
+                                    f"--job_dir={work}/run", f"--report={work}/report.json", f"--chaos={CHAOS}"],
+                                   stdout=out, stderr=out)
+            begin = time.monotonic()
+            while time.monotonic() - begin < 60 * options.minutes and run.poll() is None:
+                for pid, role in [(run.pid, "coordinator")] + children(run.pid):
+                    sample = anonymous_kb(pid)
+                    if sample and role in ("coordinator", "worker", "psserver"):
+                        second = time.monotonic() - begin
+                        lives.setdefault((role, pid, sample[1]), []).append((second, sample[0]))
+                time.sleep(5)
+            ended_early = run.poll() is not None
+            run.send_signal(signal.SIGINT)
+            run.wait(timeout=120)
+        if ended_early or not os.path.exists(f"{work}/report.json"):
+            raise SystemExit(pathlib.Path(f"{work}/out").read_text()[-3000:])
+        report = json.loads(pathlib.Path(f"{work}/report.json").read_text())
+    if options.samples:
+        with open(options.samples, "w") as file:
+            for (role, pid, _), samples in lives.items():
+                file.writelines(f"{second:.0f},{pid},{role},{kb}\n" for second, kb in samples)
+    print(f"{options.minutes:.0f} minutes, {report['functions']:,} functions, {report['steps']:,} steps, "
+          f"{report['failure_totals']['failures']} failures, {report['failure_totals']['left']} left")
+    grew = False
+    for role in ("coordinator", "worker", "psserver"):
+        longest = sorted((v for k, v in lives.items() if k[0] == role), key=lambda v: v[0][0] - v[-1][0])[:3]
+        for samples in longest:
+            settled = [s for s in samples if s[0] - samples[0][0] >= WARM_UP]
+            if len(settled) < 60:
+                continue
+            slope = mb_per_hour(settled)
+            # A short life's slope is mostly noise; a leak shows in the long ones.
+            judged = settled[-1][0] - settled[0][0] >= 1200
+            grew = grew or (judged and slope > MB_PER_HOUR)
+            print(f"{role:12s} lived {(samples[-1][0] - samples[0][0]) / 60:5.1f} min: "
+                  f"{settled[0][1] / 1024:6.1f} MB after warm-up, {settled[-1][1] / 1024:6.1f} MB at its end, "
+                  f"most {max(kb for _, kb in settled) / 1024:6.1f} MB, {slope:+.1f} MB/h"
+                  + ("" if judged else " (too short to judge)"))
+    if grew:
+        raise SystemExit(f"memory grew by more than {MB_PER_HOUR} MB an hour")
+
+
+if __name__ == "__main__":
+    main()
