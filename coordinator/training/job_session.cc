@@ -64,7 +64,7 @@ absl::Status JobSession::LookForUnfinished() {
   absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
-  const auto checkpoints = ListCheckpoints(options_.job_dir + "/checkpoints");
+  const auto checkpoints = ListCheckpoints(CheckpointFolder());
   if (record->status == "done" || !checkpoints.ok() || checkpoints->empty()) return absl::OkStatus();
   if (JobFingerprint(record->job) != JobFingerprint(job_)) {
     return absl::InvalidArgumentError(absl::StrCat(options_.job_dir, " holds the unfinished run of another job: ",
@@ -88,6 +88,8 @@ absl::Status JobSession::Record(const std::string& status) {
 
 absl::Status JobSession::Start() {
   MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
+  // A server that is lost from now on, while the data are looked through as well, is replaced.
+  if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
   telemetry_ = std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
   progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps, options_.progress);
   MU_ASSIGN_OR_RETURN(model_, models_.Create(job_.model()));
@@ -128,7 +130,6 @@ absl::Status JobSession::Train(RunReport* report) {
           absl::StrCat("training.steps_per_function is '", steps, "'; use auto or a number from 1"));
     }
   }
-  // A server that is lost from now on is replaced, and goes back to the last checkpoint.
   const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();
   absl::Duration every = absl::Minutes(5);
   if (checkpoint.every() == "never") {
@@ -138,12 +139,11 @@ absl::Status JobSession::Train(RunReport* report) {
         absl::StrCat("checkpoint.every is '", checkpoint.every(), "'; use 30s, 5m, 1h or never"));
   }
   checkpointer_ = std::make_unique<Checkpointer>(
-      coordinator_.get(), CheckpointerOptions{.directory = options_.job_dir + "/checkpoints",
+      coordinator_.get(), CheckpointerOptions{.directory = CheckpointFolder(),
                                               .every = every,
                                               .every_steps = checkpoint.every_steps(),
                                               .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
-                                              .recovery = job_.recovery() == "shard" ? RecoveryMode::kShard
-                                                                                     : RecoveryMode::kAll,
+                                              .recovery = JobRecovery(),
                                               .describe = [this](pb::CheckpointProto* manifest) {
                                                 manifest->set_steps(steps_);
                                                 manifest->set_samples(samples_);

@@ -45,6 +45,8 @@ class JobSession {
   Coordinator& coordinator() { return *coordinator_; }
 
  private:
+  std::string CheckpointFolder() const { return options_.job_dir + "/checkpoints"; }
+  RecoveryMode JobRecovery() const { return job_.recovery() == "shard" ? RecoveryMode::kShard : RecoveryMode::kAll; }
   void Announce(const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);

@@ -94,6 +94,17 @@ TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
   ExpectWhole(Report(Path("run/report.json")));
 }
 
+// The servers die while nothing is trained yet: as they get their parameters, as the data are looked through.
+TEST_F(RestartTest, ServersKilledWhileTheJobStarts) {
+  EXPECT_EQ(Run({"train", LongJob(), "--local", "--workers=1", "--ps=2", "--job_dir=" + Path("run"),
+                 "--chaos=ps:kill:every=40ms:count=6,seed=3"}),
+            0)
+      << Output();
+  const auto report = Report(Path("run/report.json"));
+  ExpectWhole(report);
+  EXPECT_GT(report["failures"].size(), 0u);
+}
+
 TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
   auto first = Start({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")});
   WaitForCheckpoints(Path("run"), 1);
