@@ -107,6 +107,7 @@ absl::Status Measure(int kills) {
     for (int k = 0; k < 8; ++k) c->Schedule(step, {.steps = 100'000});
     const int64_t before = WorkerZero(*c).pid();
     while (WorkerZero(*c).steps() < 50) absl::SleepFor(absl::Milliseconds(1));
+    absl::SleepFor(kWindow);  // first leases are read, caches fill
     const Work begun = WorkOfOthers(*c);
     absl::SleepFor(kWindow);
     const Work at_kill = WorkOfOthers(*c);
