@@ -1,12 +1,12 @@
-// What a checkpoint costs a parameter server that holds much: the stop of the cut, processor time of a save, pushes while
-// it runs, and how fast a new server is back.
+// What a checkpoint costs a parameter server that holds much: the stop of the cut, processor time
+// of a save, pushes while it runs, and how fast a new server is back.
 //
 //   checkpoint_bench [--gb=1] [--dir=DIR] [--seconds=5] [--pace=500000]
 //
-// One server in this process, without network; 8 tables of 16 floats with Adagrad, all rows touched. Pushes come as fast
-// as the server takes them, and at the pace (rows a second) of a server in a busy cluster; rows are drawn uniformly,
-// which is the worst case for copies. Asked: cut < 50 ms; <= 0.6 core-seconds per GB; first update within 5 s plus one
-// read of the file.
+// One server in this process, without network; 8 tables of 16 floats with Adagrad, all rows
+// touched. Pushes come as fast as the server takes them, and at the pace (rows a second) of a
+// server in a busy cluster; rows are drawn uniformly, which is the worst case for copies. Asked:
+// cut < 50 ms; <= 0.6 core-seconds per GB; first update within 5 s plus one read of the file.
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -42,7 +42,9 @@ double Now() { return static_cast<double>(Clock::Real()->Now()) / 1e9; }
 double CpuSeconds(int who) {
   rusage usage;
   getrusage(who, &usage);
-  const auto seconds = [](const timeval& t) { return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6; };
+  const auto seconds = [](const timeval& t) {
+    return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_usec) / 1e6;
+  };
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
@@ -65,7 +67,8 @@ pb::RoutingProto Model(uint64_t rows) {
 }
 
 // A push of random rows, grouped by partition as clients do it.
-Buffer RandomPush(const pb::RequestContext& context, uint64_t function, uint32_t step, uint64_t rows, SplitMix* random) {
+Buffer RandomPush(const pb::RequestContext& context, uint64_t function, uint32_t step,
+                  uint64_t rows, SplitMix* random) {
   pb::PushRequest request;
   *request.mutable_context() = context;
   request.set_function(function);
@@ -122,7 +125,10 @@ struct Pace {
 class Bench {
  public:
   Bench(double gb, std::string directory, double seconds, double pace)
-      : rows_(static_cast<uint64_t>(gb * 1e9 / kRowBytes / kTables)), directory_(std::move(directory)), seconds_(seconds), pace_(pace) {
+      : rows_(static_cast<uint64_t>(gb * 1e9 / kRowBytes / kTables)),
+        directory_(std::move(directory)),
+        seconds_(seconds),
+        pace_(pace) {
     context_.set_job(1);
     context_.set_epoch(1);
     context_.set_generation(1);
@@ -144,14 +150,16 @@ class Bench {
     constexpr size_t kPushes = 64;  // made before, so that making them takes no time
     SplitMix random(function_);
     std::vector<Buffer> pushes;
-    for (uint32_t step = 0; step < kPushes; ++step) pushes.push_back(RandomPush(context_, 0, 0, rows_, &random));
+    for (uint32_t step = 0; step < kPushes; ++step)
+      pushes.push_back(RandomPush(context_, 0, 0, rows_, &random));
     Pace result;
     const double begin = Now();
     double busy = 0;
     uint64_t count = 0;
     for (; !stop; ++count) {
       Notification late;
-      const double due = pace > 0 ? begin + static_cast<double>(count * kTables * kRowsOfAPush) / pace : 0;
+      const double due =
+          pace > 0 ? begin + static_cast<double>(count * kTables * kRowsOfAPush) / pace : 0;
       if (due > Now()) late.WaitFor(absl::Seconds(due - Now()));
       ++function_;
       pb::PushRequest header;
@@ -191,13 +199,15 @@ class Bench {
     Touch(server.get(), context_, rows_);
     pb::PsStatsRequest stats;
     const double gb = static_cast<double>(server->GetStats(stats)->value_bytes()) / 1e9;
-    std::printf("%.2f GB of values and slots, %llu rows\n", gb, static_cast<unsigned long long>(rows_ * kTables));
+    std::printf("%.2f GB of values and slots, %llu rows\n", gb,
+                static_cast<unsigned long long>(rows_ * kTables));
     Save(server.get(), "warm-up");
 
     const double cpu = CpuSeconds(RUSAGE_SELF), begin = Now();
     const pb::SaveReply saved = Save(server.get(), "idle");
     const double save_cpu = CpuSeconds(RUSAGE_SELF) - cpu, save_seconds = Now() - begin;
-    std::printf("save, nothing else running: %.2f s, %.2f core-s per GB (asked <= 0.6)\n", save_seconds, save_cpu / gb);
+    std::printf("save, nothing else running: %.2f s, %.2f core-s per GB (asked <= 0.6)\n",
+                save_seconds, save_cpu / gb);
 
     for (const double pace : {pace_, 0.0}) Push(server.get(), pace);
     for (const bool cold : {false, true}) Restore(saved.file(), cold);
@@ -227,14 +237,18 @@ class Bench {
     const Pace with = WhilePushing(server, pace, [&] {
       for (; Now() < begin + seconds_; ++saves) Save(server, "busy");
     });
-    std::printf("pushes %s: stop of the cut %.2f ms (mean of %d; asked < 50); a save takes %.2f s\n",
-                pace > 0 ? "at a pace" : "at full speed",
-                static_cast<double>(cut->total_ns() - cut_ns) / 1e6 / static_cast<double>(cut->count() - cuts), saves,
-                (Now() - begin) / saves);
+    std::printf(
+        "pushes %s: stop of the cut %.2f ms (mean of %d; asked < 50); a save takes %.2f s\n",
+        pace > 0 ? "at a pace" : "at full speed",
+        static_cast<double>(cut->total_ns() - cut_ns) / 1e6 /
+            static_cast<double>(cut->count() - cuts),
+        saves, (Now() - begin) / saves);
     for (const bool saving : {false, true}) {
       const Pace& p = saving ? with : without;
-      std::printf("  %s: %.2f million rows/s; a push of 8,192 rows takes %.2f ms, at most %.1f ms\n",
-                  saving ? "saving all the time" : "without a save     ", p.rows_per_second / 1e6, p.mean_ms, p.longest_ms);
+      std::printf(
+          "  %s: %.2f million rows/s; a push of 8,192 rows takes %.2f ms, at most %.1f ms\n",
+          saving ? "saving all the time" : "without a save     ", p.rows_per_second / 1e6,
+          p.mean_ms, p.longest_ms);
     }
   }
 
@@ -270,14 +284,17 @@ class Bench {
     const double restore_cpu = CpuSeconds(RUSAGE_SELF) - cpu;
     SplitMix random(1);
     Notification done;
-    server->Push(RandomPush(context_, ++function_, 0, rows_, &random), [&](absl::StatusOr<pb::PushReply> reply) {
-      MU_CHECK(reply.ok());
-      done.Notify();
-    });
+    server->Push(RandomPush(context_, ++function_, 0, rows_, &random),
+                 [&](absl::StatusOr<pb::PushReply> reply) {
+                   MU_CHECK(reply.ok());
+                   done.Notify();
+                 });
     done.Wait();
-    std::printf("restore, file %s: first update after %.2f s (configure %.2f; %.2f core-s); a plain read of the file: "
-                "%.2f s (asked <= 5 s + it)\n",
-                cold ? "not in the cache" : "in the cache", Now() - begin, configured, restore_cpu, plain);
+    std::printf(
+        "restore, file %s: first update after %.2f s (configure %.2f; %.2f core-s); a plain read "
+        "of the file: "
+        "%.2f s (asked <= 5 s + it)\n",
+        cold ? "not in the cache" : "in the cache", Now() - begin, configured, restore_cpu, plain);
   }
 
   Telemetry telemetry_;

@@ -1,4 +1,5 @@
-// Parsing of click log lines, beside what the machine does when it only looks for the line ends (memchr). One core.
+// Parsing of click log lines, beside what the machine does when it only looks for the line ends
+// (memchr). One core.
 //   parse_bench                  # the rows of `coordinator make-data criteo`
 #include <benchmark/benchmark.h>
 
@@ -10,9 +11,9 @@
 
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
+#include "common/records/record_parser.h"
 #include "coordinator/cli/make_data_rows.h"
 #include "worker/data/dataset_reader.h"
-#include "common/records/record_parser.h"
 
 namespace mu {
 namespace {
@@ -30,7 +31,9 @@ const std::string& Lines() {
   return *lines;
 }
 
-absl::string_view Text() { return absl::string_view(Lines()).substr(0, Lines().size() - kRecordPadding); }
+absl::string_view Text() {
+  return absl::string_view(Lines()).substr(0, Lines().size() - kRecordPadding);
+}
 
 pb::DatasetProto Dataset() {
   pb::DatasetProto dataset;
@@ -53,7 +56,8 @@ void BM_FindLineEnds(benchmark::State& state) {
     const char* p = Text().data();
     const char* const end = p + Text().size();
     size_t lines = 0;
-    while (p < end && (p = static_cast<const char*>(std::memchr(p, '\n', static_cast<size_t>(end - p)))) != nullptr) {
+    while (p < end && (p = static_cast<const char*>(
+                           std::memchr(p, '\n', static_cast<size_t>(end - p)))) != nullptr) {
       ++lines;
       ++p;
     }
@@ -73,7 +77,8 @@ void BM_ParseCriteo(benchmark::State& state) {
     ColumnSet columns(SchemaOf(dataset), kRows);
     const char* p = Text().data();
     FoundRecord found;
-    while (FindRecord(syntax, p, Text().data() + Text().size(), true, 1, &found) == FindResult::kFound) {
+    while (FindRecord(syntax, p, Text().data() + Text().size(), true, 1, &found) ==
+           FindResult::kFound) {
       p = found.next;
       if (parser->Parse(found.text, &columns, &error)) columns.CommitRow();
     }
@@ -100,7 +105,8 @@ void BM_ReadLease(benchmark::State& state) {
   for (auto _ : state) {
     const auto data = reader->Read(lease);
     if (!data.ok()) return state.SkipWithError("cannot read the rows");
-    for (uint32_t b = 0; b < (*data)->batches(); ++b) benchmark::DoNotOptimize((*data)->MakeBatch(b));
+    for (uint32_t b = 0; b < (*data)->batches(); ++b)
+      benchmark::DoNotOptimize((*data)->MakeBatch(b));
   }
   Report(state);
 }

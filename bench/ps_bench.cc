@@ -1,9 +1,11 @@
-// Pulls and pushes of embedding rows through gRPC on loopback, beside a plain gather in the same run.
+// Pulls and pushes of embedding rows through gRPC on loopback, beside a plain gather in the same
+// run.
 //
 //   ps_bench [--benchmark_filter=...]
 //
-// One caller with one call in flight; 26 tables of 200,000 rows of 16 floats, 1,024 ids of each in a call (26,624 rows)
-// or 20 (520 rows). The counter rows/s is the figure; gather_rows/s of the plain loop is the limit of memory.
+// One caller with one call in flight; 26 tables of 200,000 rows of 16 floats, 1,024 ids of each in
+// a call (26,624 rows) or 20 (520 rows). The counter rows/s is the figure; gather_rows/s of the
+// plain loop is the limit of memory.
 #include <benchmark/benchmark.h>
 
 #include <cstring>
@@ -72,27 +74,31 @@ struct Cluster {
 // Distinct ids of each table, several sets so that the processor's caches do not hold the answer.
 struct Requests {
   static constexpr size_t kSets = 16;
-  explicit Requests(size_t per_table) : values(kTables, std::vector<float>(per_table * kDim, 0.01f)) {
+  explicit Requests(size_t per_table)
+      : values(kTables, std::vector<float>(per_table * kDim, 0.01f)) {
     SplitMix random(1);
     for (size_t set = 0; set < kSets; ++set) {
       for (uint32_t t = 0; t < kTables; ++t) {
         std::vector<int64_t> ids(per_table);
         const uint64_t stride = kRows / per_table;
-        for (size_t i = 0; i < per_table; ++i) ids[i] = static_cast<int64_t>(i * stride + random.Below(stride));
+        for (size_t i = 0; i < per_table; ++i)
+          ids[i] = static_cast<int64_t>(i * stride + random.Below(stride));
         for (size_t i = per_table; i > 1; --i) std::swap(ids[i - 1], ids[random.Below(i)]);
         this->ids.push_back(std::move(ids));
       }
     }
   }
-  const std::vector<int64_t>& of(size_t set, uint32_t table) const { return ids[set % kSets * kTables + table]; }
+  const std::vector<int64_t>& of(size_t set, uint32_t table) const {
+    return ids[set % kSets * kTables + table];
+  }
 
   std::vector<std::vector<int64_t>> ids;
   std::vector<std::vector<float>> values;
 };
 
 void Count(benchmark::State& state, size_t rows_per_call) {
-  state.counters["rows/s"] = benchmark::Counter(static_cast<double>(state.iterations() * rows_per_call),
-                                                benchmark::Counter::kIsRate);
+  state.counters["rows/s"] = benchmark::Counter(
+      static_cast<double>(state.iterations() * rows_per_call), benchmark::Counter::kIsRate);
 }
 
 void BM_Pull(benchmark::State& state) {
@@ -102,7 +108,8 @@ void BM_Pull(benchmark::State& state) {
   size_t set = 0;
   const auto pull = [&] {
     std::vector<RowsRead> rows;
-    for (uint32_t t = 0; t < kTables; ++t) rows.push_back({t, requests.of(set, t), requests.values[t].data()});
+    for (uint32_t t = 0; t < kTables; ++t)
+      rows.push_back({t, requests.of(set, t), requests.values[t].data()});
     MU_CHECK(session.Pull({}, rows).ok());
     ++set;
   };
@@ -118,7 +125,8 @@ void BM_Push(benchmark::State& state) {
   size_t set = 0;
   const auto push = [&] {
     std::vector<RowsWrite> rows;
-    for (uint32_t t = 0; t < kTables; ++t) rows.push_back({t, requests.of(set, t), requests.values[t].data()});
+    for (uint32_t t = 0; t < kTables; ++t)
+      rows.push_back({t, requests.of(set, t), requests.values[t].data()});
     session.BeginStep(static_cast<uint32_t>(set));
     MU_CHECK(session.Push({}, rows).ok());
     ++set;
@@ -138,7 +146,8 @@ void BM_PlainGather(benchmark::State& state) {
       const std::vector<int64_t>& ids = requests.of(set, t);
       for (size_t i = 0; i < ids.size(); ++i) {
         if (i + 12 < ids.size()) __builtin_prefetch(tables[t].data() + ids[i + 12] * kDim * 2);
-        std::memcpy(requests.values[t].data() + i * kDim, tables[t].data() + ids[i] * kDim * 2, kDim * sizeof(float));
+        std::memcpy(requests.values[t].data() + i * kDim, tables[t].data() + ids[i] * kDim * 2,
+                    kDim * sizeof(float));
       }
       benchmark::DoNotOptimize(requests.values[t].data());
     }
@@ -148,8 +157,10 @@ void BM_PlainGather(benchmark::State& state) {
 }
 
 BENCHMARK(BM_PlainGather)->Arg(1024)->UseRealTime();
-BENCHMARK(BM_Pull)->Args({1, 1024})->Args({2, 1024})->Args({1, 20})->UseRealTime()->Unit(benchmark::kMicrosecond);
-BENCHMARK(BM_Push)->Args({1, 1024})->Args({2, 1024})->Args({1, 20})->UseRealTime()->Unit(benchmark::kMicrosecond);
+BENCHMARK(BM_Pull)->Args({1, 1024})->Args({2, 1024})->Args({1, 20})->UseRealTime()->Unit(
+    benchmark::kMicrosecond);
+BENCHMARK(BM_Push)->Args({1, 1024})->Args({2, 1024})->Args({1, 20})->UseRealTime()->Unit(
+    benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace mu

@@ -1,7 +1,9 @@
-// What a call costs: unary round trips over the gRPC transport (loopback TCP), beside the machine's own limits in the
-// same run: memcpy of the bytes, a round trip over a pipe, and an echo over a TCP socket.
+// What a call costs: unary round trips over the gRPC transport (loopback TCP), beside the machine's
+// own limits in the same run: memcpy of the bytes, a round trip over a pipe, and an echo over a TCP
+// socket.
 //
-// bytes_per_second counts the request and the reply. Sizes: a control message, a small push, a push of DLRM's size.
+// bytes_per_second counts the request and the reply. Sizes: a control message, a small push, a push
+// of DLRM's size.
 #include <arpa/inet.h>
 #include <benchmark/benchmark.h>
 #include <netinet/in.h>
@@ -33,9 +35,10 @@ void CountBytes(benchmark::State& state, int64_t per_iteration) {
 struct EchoServer {
   explicit EchoServer(std::unique_ptr<Transport> with) : transport(std::move(with)) {
     MethodTable methods;
-    methods.AddUnary("/bench/Echo", RunOn::kTransportThread, [](std::shared_ptr<ServerCall> call, Buffer request) {
-      call->Finish(absl::OkStatus(), std::move(request));
-    });
+    methods.AddUnary("/bench/Echo", RunOn::kTransportThread,
+                     [](std::shared_ptr<ServerCall> call, Buffer request) {
+                       call->Finish(absl::OkStatus(), std::move(request));
+                     });
     auto listening = transport->Listen("127.0.0.1:0", std::move(methods));
     MU_CHECK(listening.ok());
     server = *std::move(listening);
@@ -129,9 +132,10 @@ void WriteAll(int fd, const char* from, size_t size) {
   }
 }
 
-// Whole messages there and back over a pair of descriptors, each way written while the other side reads.
-void EchoOver(benchmark::State& state, int client_read, int client_write, UniqueFd server_read, UniqueFd server_write,
-              UniqueFd* client_end) {
+// Whole messages there and back over a pair of descriptors, each way written while the other side
+// reads.
+void EchoOver(benchmark::State& state, int client_read, int client_write, UniqueFd server_read,
+              UniqueFd server_write, UniqueFd* client_end) {
   const size_t bytes = static_cast<size_t>(state.range(0));
   std::thread server([bytes, in = std::move(server_read), out = std::move(server_write)] {
     std::vector<char> message(bytes);
@@ -152,7 +156,8 @@ void BM_PipeEcho(benchmark::State& state) {
   int there[2], back[2];
   MU_CHECK(pipe(there) == 0 && pipe(back) == 0);
   UniqueFd client_read(back[0]), client_write(there[1]);
-  EchoOver(state, client_read.get(), client_write.get(), UniqueFd(there[0]), UniqueFd(back[1]), &client_write);
+  EchoOver(state, client_read.get(), client_write.get(), UniqueFd(there[0]), UniqueFd(back[1]),
+           &client_write);
 }
 BENCHMARK(BM_PipeEcho)->Apply(Sizes);
 
@@ -169,7 +174,8 @@ void BM_TcpEcho(benchmark::State& state) {
   MU_CHECK(connect(client.get(), raw, size) == 0);
   UniqueFd server(accept(listening.get(), nullptr, nullptr));
   const int on = 1;
-  for (const int fd : {client.get(), server.get()}) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  for (const int fd : {client.get(), server.get()})
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   EchoOver(state, client.get(), client.get(), std::move(server), UniqueFd(), &client);
 }
 BENCHMARK(BM_TcpEcho)->Apply(Sizes);

@@ -1,11 +1,14 @@
-// What the loss of a worker costs. How soon a worker that was killed is of use again: from the start of its new process
-// to the result of its first step, which includes registering, installing all functions and reading one lease; the
-// supervisor of mu::Local restarts it. And whether the other workers notice: their samples per second of their own
-// processor time in the two seconds after each kill against the two before.
+// What the loss of a worker costs. How soon a worker that was killed is of use again: from the
+// start of its new process to the result of its first step, which includes registering, installing
+// all functions and reading one lease; the supervisor of mu::Local restarts it. And whether the
+// other workers notice: their samples per second of their own processor time in the two seconds
+// after each kill against the two before.
 //
-//   build/bench/worker_restart [KILLS]      the daemons are those of build/bin, or of MUSTER_BIN_DIR
+//   build/bench/worker_restart [KILLS]      the daemons are those of build/bin, or of
+//   MUSTER_BIN_DIR
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -13,7 +16,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 #include "absl/time/clock.h"
@@ -27,9 +29,11 @@ namespace {
 constexpr int kLines = 200'000;
 constexpr int kItems = 50'000;
 constexpr int kBatch = 512;
-constexpr absl::Duration kWindow = absl::Seconds(2);  // also long enough for a worker to count as healthy when killed
+constexpr absl::Duration kWindow =
+    absl::Seconds(2);  // also long enough for a worker to count as healthy when killed
 
-// Field `n` of /proc/PID/stat, counted from 1 as in proc(5), in seconds; the kernel counts in hundredths. 0: no process.
+// Field `n` of /proc/PID/stat, counted from 1 as in proc(5), in seconds; the kernel counts in
+// hundredths. 0: no process.
 double StatSeconds(int64_t pid, int n) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string text((std::istreambuf_iterator<char>(file)), {});
@@ -42,10 +46,12 @@ double StatSeconds(int64_t pid, int n) {
 double SecondsSinceStart(int64_t pid) {
   timespec now;
   clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 - StatSeconds(pid, 22);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
+         StatSeconds(pid, 22);
 }
 
-// What all workers but the first have done, and the processor time that their processes took for it.
+// What all workers but the first have done, and the processor time that their processes took for
+// it.
 struct Work {
   double samples = 0;
   double cpu_seconds = 0;
@@ -60,7 +66,8 @@ Work WorkOfOthers(Coordinator& c) {
   for (const auto& member : status.members()) {
     if (member.role() != pb::ROLE_WORKER || member.index() == 0) continue;
     work.samples += static_cast<double>(member.steps()) * kBatch;
-    work.cpu_seconds += StatSeconds(member.pid(), 14) + StatSeconds(member.pid(), 15);  // user, system
+    work.cpu_seconds +=
+        StatSeconds(member.pid(), 14) + StatSeconds(member.pid(), 15);  // user, system
   }
   return work;
 }
@@ -75,8 +82,9 @@ pb::MemberStatus WorkerZero(Coordinator& c) {
 
 void Print(const char* what, std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
-  std::printf("%s: p50 %.0f ms, p90 %.0f ms, most %.0f ms of %zu\n", what, 1e3 * seconds[seconds.size() / 2],
-              1e3 * seconds[seconds.size() * 9 / 10], 1e3 * seconds.back(), seconds.size());
+  std::printf("%s: p50 %.0f ms, p90 %.0f ms, most %.0f ms of %zu\n", what,
+              1e3 * seconds[seconds.size() / 2], 1e3 * seconds[seconds.size() * 9 / 10],
+              1e3 * seconds.back(), seconds.size());
 }
 
 absl::Status Measure(int kills) {
@@ -94,12 +102,15 @@ absl::Status Measure(int kills) {
   const char* const binaries = std::getenv("MUSTER_BIN_DIR");
   options.binary_dir = binaries != nullptr ? binaries : MUSTER_BIN_DIR;
   MU_ASSIGN_OR_RETURN(const auto c, Local(options));
-  MU_ASSIGN_OR_RETURN(const EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows = kItems, .dim = 16}));
+  MU_ASSIGN_OR_RETURN(const EmbeddingTable items,
+                      c->CreateEmbeddingTable({.name = "items", .rows = kItems, .dim = 16}));
   MU_ASSIGN_OR_RETURN(const Variable w, c->CreateVariable({.name = "w", .shape = Shape({16, 64})}));
-  MU_ASSIGN_OR_RETURN(const Dataset data,
-                      c->CreateDataset(Csv({file}).Id("id", kItems, 0).Batch(kBatch).Shuffle(100'000)));
+  MU_ASSIGN_OR_RETURN(
+      const Dataset data,
+      c->CreateDataset(Csv({file}).Id("id", kItems, 0).Batch(kBatch).Shuffle(100'000)));
   MU_ASSIGN_OR_RETURN(const Function step, c->DefineFunction("step", [&](FunctionBuilder& f) {
-    f.Minimize(ReduceMean(Square(MatMul(EmbeddingLookup(items, f.NextBatch(data)["id"]), w) - 1.0f)));
+    f.Minimize(
+        ReduceMean(Square(MatMul(EmbeddingLookup(items, f.NextBatch(data)["id"]), w) - 1.0f)));
   }));
   std::vector<double> since_start, since_kill;
   Work calm, disturbed;
@@ -127,8 +138,8 @@ absl::Status Measure(int kills) {
   }
   Print("first step after the start of its process", since_start);
   Print("first step after the kill of the one before", since_kill);
-  std::printf("the others: %.0f samples per CPU-second before a kill, %.0f after it (%+.1f%%)\n", calm.rate(),
-              disturbed.rate(), 100 * (disturbed.rate() / calm.rate() - 1));
+  std::printf("the others: %.0f samples per CPU-second before a kill, %.0f after it (%+.1f%%)\n",
+              calm.rate(), disturbed.rate(), 100 * (disturbed.rate() / calm.rate() - 1));
   return absl::OkStatus();
 }
 

@@ -9,12 +9,14 @@
 
 namespace mu {
 
-absl::Status Admission::Refuse(absl::StatusCode code, pb::ErrorKind kind, const std::string& message) const {
+absl::Status Admission::Refuse(absl::StatusCode code, pb::ErrorKind kind,
+                               const std::string& message) const {
   pb::ErrorDetail detail;
   detail.set_kind(kind);
   detail.set_role(pb::ROLE_PSSERVER);
   detail.set_index(index_);
-  return WithDetail(absl::Status(code, absl::StrCat("parameter server ", index_, ": ", message)), detail);
+  return WithDetail(absl::Status(code, absl::StrCat("parameter server ", index_, ": ", message)),
+                    detail);
 }
 
 absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
@@ -27,14 +29,15 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
   }
   if (job_ != 0 && context.job() != job_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
-                  absl::StrFormat("it belongs to job %016x and refuses job %016x; start a cluster for each job", job_,
-                                  context.job()));
+                  absl::StrFormat(
+                      "it belongs to job %016x and refuses job %016x; start a cluster for each job",
+                      job_, context.job()));
   }
   if (context.epoch() < epoch_) {
     absl::Status refusal =
         Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-               absl::StrCat("the request is of epoch ", context.epoch(), ", but a coordinator of epoch ", epoch_,
-                            " has taken over"));
+               absl::StrCat("the request is of epoch ", context.epoch(),
+                            ", but a coordinator of epoch ", epoch_, " has taken over"));
     pb::ErrorDetail detail = *DetailOf(refusal);
     detail.set_epoch(epoch_);
     return WithDetail(std::move(refusal), detail);
@@ -58,7 +61,8 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& con
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
-    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "it has not been configured yet");
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "it has not been configured yet");
   }
   if (context.generation() < generation_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
@@ -94,8 +98,8 @@ absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (context.generation() < generation_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                  absl::StrCat("the request is of generation ", context.generation(), ", this server of ",
-                               generation_));
+                  absl::StrCat("the request is of generation ", context.generation(),
+                               ", this server of ", generation_));
   }
   if (job_ != 0 && index != index_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
@@ -121,35 +125,41 @@ absl::Status Admission::CheckLease() const {
                 "its lease from the coordinator has run out, so it does not acknowledge");
 }
 
-absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context, const std::string& what, bool dirty,
-                                             bool keep) {
+absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
+                                             const std::string& what, bool dirty, bool keep) {
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
-    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "it has not been configured yet");
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "it has not been configured yet");
   }
   if (state_ == State::kRestoring) {
-    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "another restore is under way");
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "another restore is under way");
   }
   if (context.generation() < generation_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                  absl::StrCat("generation ", context.generation(), " cannot follow generation ", generation_));
+                  absl::StrCat("generation ", context.generation(), " cannot follow generation ",
+                               generation_));
   }
   if (context.generation() == generation_) {
     if (restored_.has_value() && *restored_ == what) return false;
     if (keep && state_ == State::kServing) return false;
     if (restored_.has_value()) {
-      return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                    absl::StrCat("generation ", generation_,
-                                 " was restored from something else already; restore into a newer one"));
+      return Refuse(
+          absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+          absl::StrCat("generation ", generation_,
+                       " was restored from something else already; restore into a newer one"));
     }
     if (dirty && state_ == State::kServing) {
-      return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                    absl::StrCat("generation ", generation_, " has taken updates; restore into a newer one"));
+      return Refuse(
+          absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+          absl::StrCat("generation ", generation_, " has taken updates; restore into a newer one"));
     }
   }
   if (keep && state_ == State::kBroken) {
-    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE, "its last restore failed, so it has no state to keep");
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  "its last restore failed, so it has no state to keep");
   }
   epoch_ = std::max(epoch_, context.epoch());
   generation_ = context.generation();

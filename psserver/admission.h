@@ -1,10 +1,11 @@
-// Who may do what with a server, in one place: job, coordinator's epoch, generation of the state, lease, and the state's
-// being whole (DESIGN section 4).
+// Who may do what with a server, in one place: job, coordinator's epoch, generation of the state,
+// lease, and the state's being whole (DESIGN section 4).
 //
 // Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
 //   FAILED_PRECONDITION, ERROR_STALE       an older epoch or generation
-//   UNAVAILABLE, ERROR_MACHINE             not registered, configured or restored yet, or the lease ran out: try again
+//   UNAVAILABLE, ERROR_MACHINE             not registered, configured or restored yet, or the lease
+//   ran out: try again
 #pragma once
 
 #include <cstdint>
@@ -37,8 +38,9 @@ class Admission {
     Admission* admission_;
   };
 
-  // `leased`: serve only after RenewLease and while the lease lasts. `registers`: nobody is admitted before SetIdentity;
-  // else the first to configure this server decides to which job it belongs.
+  // `leased`: serve only after RenewLease and while the lease lasts. `registers`: nobody is
+  // admitted before SetIdentity; else the first to configure this server decides to which job it
+  // belongs.
   explicit Admission(Clock* clock, bool leased, bool registers = false)
       : clock_(clock), registers_(registers), lease_(leased) {}
 
@@ -48,21 +50,23 @@ class Admission {
 
   // For requests that read or change the state.
   absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
-  // For requests of the coordinator that do not depend on the state's generation. A newer epoch is taken from these and
-  // from registrations, not from workers' requests.
+  // For requests of the coordinator that do not depend on the state's generation. A newer epoch is
+  // taken from these and from registrations, not from workers' requests.
   absl::Status AdmitControl(const muster::RequestContext& context);
-  // The same; a server without a job takes this one, with its index. It serves, in the context's generation, once
-  // Configured says that the store is ready.
+  // The same; a server without a job takes this one, with its index. It serves, in the context's
+  // generation, once Configured says that the store is ready.
   absl::Status AdmitConfigure(const muster::RequestContext& context, uint32_t index);
   void Configured(const muster::RequestContext& context);
   absl::Status CheckLease() const;
 
-  // Begins the change to context.generation: new requests are refused as UNAVAILABLE, those under way have ended when it
-  // returns. False: the state is already the one asked for, a repeat. `what` says what is restored: within a generation
-  // nothing else may be, so that requests that come late mix nothing. `dirty`: the state has taken updates, which only a
-  // newer generation may drop. `keep`: the state stays as it is, unless it is broken (UNAVAILABLE). UNAVAILABLE while
-  // another restore runs.
-  absl::StatusOr<bool> BeginRestore(const muster::RequestContext& context, const std::string& what, bool dirty, bool keep);
+  // Begins the change to context.generation: new requests are refused as UNAVAILABLE, those under
+  // way have ended when it returns. False: the state is already the one asked for, a repeat. `what`
+  // says what is restored: within a generation nothing else may be, so that requests that come late
+  // mix nothing. `dirty`: the state has taken updates, which only a newer generation may drop.
+  // `keep`: the state stays as it is, unless it is broken (UNAVAILABLE). UNAVAILABLE while another
+  // restore runs.
+  absl::StatusOr<bool> BeginRestore(const muster::RequestContext& context, const std::string& what,
+                                    bool dirty, bool keep);
   // After BeginRestore gave true. Not ok: the state stays unusable until another restore.
   void EndRestore(bool ok);
 
@@ -72,9 +76,10 @@ class Admission {
  private:
   enum class State { kFresh, kServing, kRestoring, kBroken };
 
-  absl::Status CheckIdentity(const muster::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind, const std::string& message) const
+  absl::Status CheckIdentity(const muster::RequestContext& context)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind,
+                      const std::string& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave();
 
   Clock* const clock_;

@@ -1,5 +1,5 @@
-// The ledger of applied pushes with its lock and those who wait: repeats that arrive while the first is being applied,
-// and fences.
+// The ledger of applied pushes with its lock and those who wait: repeats that arrive while the
+// first is being applied, and fences.
 //
 // Thread safe.
 #pragma once
@@ -22,10 +22,11 @@ class AppliedPushes {
   // Called once with how the first push of that id ended.
   using Waiter = std::function<void(absl::Status)>;
 
-  // The ledger's answer. For kInProgress, `waiter` is kept and called when the first ends (from Finish); otherwise it is
-  // not called.
+  // The ledger's answer. For kInProgress, `waiter` is kept and called when the first ends (from
+  // Finish); otherwise it is not called.
   Ledger::Answer Begin(const PushId& push, Waiter waiter);
-  // Ends a kFirst: it is to be remembered, or may come again. Returns those who wait for it: call them without locks.
+  // Ends a kFirst: it is to be remembered, or may come again. Returns those who wait for it: call
+  // them without locks.
   std::vector<Waiter> Finish(const PushId& push, bool remember);
 
   void RaiseLowWater(uint64_t function);

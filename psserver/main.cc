@@ -1,5 +1,5 @@
-// The daemon of a parameter server. Exit codes: 0 asked to stop, 2 bad flags, 4 infrastructure (port in use, coordinator
-// out of reach).
+// The daemon of a parameter server. Exit codes: 0 asked to stop, 2 bad flags, 4 infrastructure
+// (port in use, coordinator out of reach).
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -14,7 +14,8 @@
 
 namespace {
 
-// The last word of the process: on standard error, where whoever started it looks, and in the log if that is elsewhere.
+// The last word of the process: on standard error, where whoever started it looks, and in the log
+// if that is elsewhere.
 int Fail(int code, const absl::Status& status, bool log = false) {
   std::fprintf(stderr, "psserver: %s\n", std::string(status.message()).c_str());
   if (log) MU_LOG(ERROR, "{}", status);
@@ -26,21 +27,25 @@ int CodeOf(const absl::Status& status) {
 }
 
 int Run(const mu::DaemonFlags& flags, double save_memory_mb) {
-  if (absl::Status status = mu::CheckDaemonFlags(flags); !status.ok()) return Fail(mu::kExitBadInput, status);
+  if (absl::Status status = mu::CheckDaemonFlags(flags); !status.ok())
+    return Fail(mu::kExitBadInput, status);
   auto process = mu::DaemonProcess::Start(flags);
   if (!process.ok()) return Fail(mu::kExitInfrastructure, process.status());
   mu::LogOptions log;
   log.role = "psserver";
   log.file = flags.log_file;
   log.to_stderr = flags.log_file.empty();
-  if (absl::Status status = mu::InitLogging(log); !status.ok()) return Fail(mu::kExitBadInput, status);
+  if (absl::Status status = mu::InitLogging(log); !status.ok())
+    return Fail(mu::kExitBadInput, status);
 
   const bool logged = !flags.log_file.empty();
   const auto transport = mu::NewGrpcTransport();
   mu::PsNodeOptions options;
   options.coordinator = flags.coordinator;
   options.listen = flags.listen;
-  options.advertise = [&flags](const std::string& bound) { return mu::AdvertisedAddress(flags, bound); };
+  options.advertise = [&flags](const std::string& bound) {
+    return mu::AdvertisedAddress(flags, bound);
+  };
   options.index = flags.index;
   options.orphan_timeout = flags.orphan_timeout();
   options.most_copies = static_cast<size_t>(save_memory_mb * (1 << 20));
@@ -63,21 +68,25 @@ int Run(const mu::DaemonFlags& flags, double save_memory_mb) {
   }
   const absl::Status end = (*process)->WaitForStop();
   if (!end.ok()) return Fail(mu::kExitInfrastructure, end, logged);
-  MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most", flags.drain_timeout_seconds);
+  MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most",
+         flags.drain_timeout_seconds);
   const absl::Status left = (*node)->Drain("SIGTERM", flags.drain_timeout());
-  MU_LOG(INFO, "stopped ({})", left.ok() ? "the coordinator let it go" : std::string(left.message()));
+  MU_LOG(INFO, "stopped ({})",
+         left.ok() ? "the coordinator let it go" : std::string(left.message()));
   return mu::kExitOk;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Muster's parameter server: holds shards of a job's variables and embedding tables.", "psserver");
+  CLI::App app("Muster's parameter server: holds shards of a job's variables and embedding tables.",
+               "psserver");
   mu::DaemonFlags flags;
   mu::AddDaemonFlags(&app, &flags);
   double save_memory_mb = 0;
   app.add_option("--save_memory", save_memory_mb,
-                 "MB for copies of what changes while a checkpoint is written; pushes that need more wait for the writer "
+                 "MB for copies of what changes while a checkpoint is written; pushes that need "
+                 "more wait for the writer "
                  "(default: a quarter of what the server holds)")
       ->check(CLI::NonNegativeNumber);
   try {

@@ -21,11 +21,13 @@ void PsServer::RegisterMethods(MethodTable* methods) {
     });
   });
   add("Configure", RunOn::kOwnThread,
-      TypedHandler<pb::ConfigurePsRequest>([this](const auto& request) { return Configure(request); }));
+      TypedHandler<pb::ConfigurePsRequest>(
+          [this](const auto& request) { return Configure(request); }));
   add("Assign", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
     pb::AssignRequest request;
     if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return call->Finish(absl::InvalidArgumentError("the request does not parse as an AssignRequest"));
+      return call->Finish(
+          absl::InvalidArgumentError("the request does not parse as an AssignRequest"));
     }
     Assign(request, [call](absl::StatusOr<pb::AssignReply> reply) {
       if (!reply.ok()) return call->Finish(reply.status());
@@ -34,7 +36,8 @@ void PsServer::RegisterMethods(MethodTable* methods) {
   });
   add("Fence", RunOn::kOwnThread,
       TypedHandler<pb::FenceRequest>([this](const auto& request) { return Fence(request); }));
-  add("Save", RunOn::kOwnThread, TypedHandler<pb::SaveRequest>([this](const auto& request) { return Save(request); }));
+  add("Save", RunOn::kOwnThread,
+      TypedHandler<pb::SaveRequest>([this](const auto& request) { return Save(request); }));
   add("Restore", RunOn::kOwnThread,
       TypedHandler<pb::RestoreRequest>([this](const auto& request) { return Restore(request); }));
   add("GetStats", RunOn::kOwnThread,

@@ -16,7 +16,8 @@ absl::Duration LeaseOf(uint32_t lease_ms) {
 }  // namespace
 
 PsNode::PsNode(const PsNodeOptions& options)
-    : options_(options), server_({.leased = true,
+    : options_(options),
+      server_({.leased = true,
                .registers = true,
                .telemetry = options.telemetry,
                .most_copies = options.most_copies}) {}
@@ -26,7 +27,8 @@ PsNode::~PsNode() {
   if (rpc_server_ != nullptr) rpc_server_->Shutdown();
 }
 
-absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport, PsNodeOptions options) {
+absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
+                                                       PsNodeOptions options) {
   auto node = std::unique_ptr<PsNode>(new PsNode(options));
   MethodTable methods;
   node->server_.RegisterMethods(&methods);
@@ -47,8 +49,8 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport, PsN
     n->server_.RaiseLowWater(reply.low_water());
   };
   membership.on_lost = options.on_lost;
-  node->membership_ =
-      std::make_unique<MembershipClient>(transport->Connect(options.coordinator), std::move(membership));
+  node->membership_ = std::make_unique<MembershipClient>(transport->Connect(options.coordinator),
+                                                         std::move(membership));
   return node;
 }
 

@@ -1,5 +1,5 @@
-// A parameter server as a member of a cluster: it listens, registers with the coordinator and serves while its lease
-// lasts. main() runs one per process; an in-process cluster runs several.
+// A parameter server as a member of a cluster: it listens, registers with the coordinator and
+// serves while its lease lasts. main() runs one per process; an in-process cluster runs several.
 //
 // Thread safe after Listen.
 #pragma once
@@ -28,14 +28,17 @@ struct PsNodeOptions {
   absl::Duration orphan_timeout = absl::Minutes(10);
   Telemetry* telemetry = &Telemetry::Process();
   size_t most_copies = 0;  // as PsServerOptions has it
-  // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread, at most once.
+  // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread,
+  // at most once.
   std::function<void(absl::Status)> on_lost;
 };
 
 class PsNode {
  public:
-  // Takes calls from now on (and refuses them until it is registered). UNAVAILABLE if the address is in use.
-  static absl::StatusOr<std::unique_ptr<PsNode>> Listen(Transport* transport, PsNodeOptions options);
+  // Takes calls from now on (and refuses them until it is registered). UNAVAILABLE if the address
+  // is in use.
+  static absl::StatusOr<std::unique_ptr<PsNode>> Listen(Transport* transport,
+                                                        PsNodeOptions options);
   ~PsNode();  // without leaving
 
   const std::string& address() const { return address_; }  // as advertised
@@ -47,7 +50,8 @@ class PsNode {
   void RequestStop() { membership_->RequestStop(); }
   // Says good-bye to the coordinator and stops serving.
   absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
-  // The same, but serves until the coordinator has answered (it takes a checkpoint first), for `timeout` at most.
+  // The same, but serves until the coordinator has answered (it takes a checkpoint first), for
+  // `timeout` at most.
   absl::Status Drain(const std::string& reason, absl::Duration timeout);
   uint32_t index() const { return membership_->registration().index(); }
 

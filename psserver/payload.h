@@ -1,5 +1,5 @@
-// Reading the raw part of data-plane frames: the bytes come from outside, so every size is checked against what is left.
-// Not thread safe.
+// Reading the raw part of data-plane frames: the bytes come from outside, so every size is checked
+// against what is left. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@ namespace mu {
 
 constexpr uint64_t PaddedTo8(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
-// A payload whose first byte is aligned to 16: as it is, or copied where the transport delivered it elsewhere.
+// A payload whose first byte is aligned to 16: as it is, or copied where the transport delivered it
+// elsewhere.
 class AlignedPayload {
  public:
   explicit AlignedPayload(absl::Span<const char> bytes) : bytes_(bytes) {
@@ -34,7 +35,8 @@ class PayloadReader {
  public:
   explicit PayloadReader(absl::Span<const char> bytes) : bytes_(bytes) {}
 
-  // The next `count` values of T, which begin at a multiple of sizeof(T) as long as all reads before did.
+  // The next `count` values of T, which begin at a multiple of sizeof(T) as long as all reads
+  // before did.
   template <typename T>
   absl::StatusOr<const T*> Take(uint64_t count) {
     if (count > (bytes_.size() - position_) / sizeof(T)) {

@@ -32,8 +32,9 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
     const StoredVariable* variable = directory.variable(key.variable());
     if (variable == nullptr || key.partition() >= variable->partitions.size() ||
         variable->partitions[key.partition()] == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("partition ", key.partition(), " of the variable with id ",
-                                                     key.variable(), " is not held here"));
+      return absl::InvalidArgumentError(absl::StrCat("partition ", key.partition(),
+                                                     " of the variable with id ", key.variable(),
+                                                     " is not held here"));
     }
     variables.push_back(variable->partitions[key.partition()].get());
     bytes += PaddedTo8(variables.back()->value_bytes());
@@ -43,7 +44,8 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
     bytes += segment.ids.size() * segment.table->definition->dim * sizeof(float);
   }
   if (bytes > kMostReplyBytes) {
-    return absl::InvalidArgumentError("the reply to this pull would have more than 2 GiB; use smaller batches");
+    return absl::InvalidArgumentError(
+        "the reply to this pull would have more than 2 GiB; use smaller batches");
   }
 
   FrameWriter frame(pb::PullReply(), bytes);

@@ -9,8 +9,10 @@
 
 namespace mu {
 
-// The reply's frame. INVALID_ARGUMENT for malformed requests, OUT_OF_RANGE for ids that a table does not have.
-absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const muster::PullRequest& request,
+// The reply's frame. INVALID_ARGUMENT for malformed requests, OUT_OF_RANGE for ids that a table
+// does not have.
+absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory,
+                                   const muster::PullRequest& request,
                                    absl::Span<const char> payload);
 
 }  // namespace mu

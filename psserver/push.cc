@@ -13,7 +13,8 @@ namespace {
 absl::Status NotFinite(absl::string_view what, const std::string& name) {
   return absl::InvalidArgumentError(
       absl::StrCat("an update of ", what, " '", name,
-                   "' holds NaN or infinity; nothing of this step was applied (lower the learning rate, or look for a "
+                   "' holds NaN or infinity; nothing of this step was applied (lower the learning "
+                   "rate, or look for a "
                    "division by zero or the logarithm of 0 in the loss)"));
 }
 
@@ -32,19 +33,21 @@ PushCounts CountUpdates(const pb::PushRequest& request, const InheritedMemory* i
   };
   for (const pb::VariableUpdate& update : request.variables()) count(VariableOf(update));
   for (const pb::TableKeys& keys : request.tables()) {
-    for (const uint32_t partition : keys.partitions()) count({PartitionKey::Kind::kTable, keys.table(), partition});
+    for (const uint32_t partition : keys.partitions())
+      count({PartitionKey::Kind::kTable, keys.table(), partition});
   }
   return counts;
 }
 
-absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory, const pb::PushRequest& request,
+absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
+                                         const pb::PushRequest& request,
                                          absl::Span<const char> payload) {
   PushPlan plan(payload);
   if (request.has_rate_scale()) {
     plan.rate_scale_ = request.rate_scale();
     if (!(plan.rate_scale_ >= 0) || std::isinf(plan.rate_scale_)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the scale of the learning rate must be a number from 0, not ", plan.rate_scale_));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the scale of the learning rate must be a number from 0, not ", plan.rate_scale_));
     }
   }
   PayloadReader reader(plan.payload_->bytes());
@@ -57,22 +60,26 @@ absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory, const 
   return plan;
 }
 
-absl::Status PushPlan::AddVariable(const StoreDirectory& directory, const pb::VariableUpdate& update,
-                                   PayloadReader* reader) {
+absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
+                                   const pb::VariableUpdate& update, PayloadReader* reader) {
   const StoredVariable* variable = directory.variable(update.variable());
   if (variable == nullptr || update.partition() >= variable->partitions.size() ||
       variable->partitions[update.partition()] == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("partition ", update.partition(), " of the variable with id ",
-                                                   update.variable(), " is not held here"));
+    return absl::InvalidArgumentError(absl::StrCat("partition ", update.partition(),
+                                                   " of the variable with id ", update.variable(),
+                                                   " is not held here"));
   }
   const VariableDefinition& definition = *variable->definition;
   const std::string& name = definition.proto.name();
   if (update.kind() == pb::VariableUpdate::GRADIENT && !definition.optimizer.takes_gradients()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable '", name, "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable '", name,
+        "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
   }
-  if (update.kind() != pb::VariableUpdate::GRADIENT && update.kind() != pb::VariableUpdate::ASSIGN_ADD) {
-    return absl::InvalidArgumentError(absl::StrCat("variable '", name, "': unknown kind of update ", update.kind()));
+  if (update.kind() != pb::VariableUpdate::GRADIENT &&
+      update.kind() != pb::VariableUpdate::ASSIGN_ADD) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", name, "': unknown kind of update ", update.kind()));
   }
   VariablePartition* partition = variable->partitions[update.partition()].get();
   MU_ASSIGN_OR_RETURN(const char* bytes, reader->Take<char>(partition->value_bytes()));
@@ -90,8 +97,8 @@ absl::Status PushPlan::AddGradients(PayloadReader* reader) {
   for (const RowSegment& segment : segments_) {
     const TableDefinition& table = *segment.table->definition;
     if (!table.optimizer.takes_gradients()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("table '", table.proto.name(), "' has no optimizer, so it takes no gradients"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "table '", table.proto.name(), "' has no optimizer, so it takes no gradients"));
     }
     const size_t floats = segment.ids.size() * table.dim;
     MU_ASSIGN_OR_RETURN(const float* gradients, reader->Take<float>(floats));
@@ -103,13 +110,15 @@ absl::Status PushPlan::AddGradients(PayloadReader* reader) {
 
 void PushPlan::Skip(const InheritedMemory& inherited, const PushId& push) {
   if (!inherited.Knows(push)) return;
-  variables_.erase(std::remove_if(variables_.begin(), variables_.end(),
-                                  [&](const VariablePart& part) { return inherited.Contains(part.key, push); }),
-                   variables_.end());
+  variables_.erase(
+      std::remove_if(variables_.begin(), variables_.end(),
+                     [&](const VariablePart& part) { return inherited.Contains(part.key, push); }),
+      variables_.end());
   size_t kept = 0;
   for (size_t s = 0; s < segments_.size(); ++s) {
     const uint32_t table = segments_[s].table->definition->proto.id();
-    if (inherited.Contains({PartitionKey::Kind::kTable, table, segments_[s].number}, push)) continue;
+    if (inherited.Contains({PartitionKey::Kind::kTable, table, segments_[s].number}, push))
+      continue;
     segments_[kept] = segments_[s];
     gradients_[kept++] = gradients_[s];
   }

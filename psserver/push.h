@@ -1,4 +1,5 @@
-// A push, checked whole before anything of it is applied. Not thread safe; applying locks partition after partition.
+// A push, checked whole before anything of it is applied. Not thread safe; applying locks partition
+// after partition.
 #pragma once
 
 #include <memory>
@@ -25,10 +26,11 @@ PushCounts CountUpdates(const muster::PushRequest& request, const InheritedMemor
 
 class PushPlan {
  public:
-  // `directory` and `payload` outlive the plan. INVALID_ARGUMENT for malformed requests, updates of a kind that the
-  // variable or table does not take, and updates that are not finite (names the variable or table); OUT_OF_RANGE for
-  // ids that a table does not have.
-  static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory, const muster::PushRequest& request,
+  // `directory` and `payload` outlive the plan. INVALID_ARGUMENT for malformed requests, updates of
+  // a kind that the variable or table does not take, and updates that are not finite (names the
+  // variable or table); OUT_OF_RANGE for ids that a table does not have.
+  static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory,
+                                        const muster::PushRequest& request,
                                         absl::Span<const char> payload);
   // Takes what the partitions inherited out of the plan.
   void Skip(const InheritedMemory& inherited, const PushId& push);
@@ -43,7 +45,8 @@ class PushPlan {
     const void* update;
   };
 
-  explicit PushPlan(absl::Span<const char> payload) : payload_(std::make_unique<AlignedPayload>(payload)) {}
+  explicit PushPlan(absl::Span<const char> payload)
+      : payload_(std::make_unique<AlignedPayload>(payload)) {}
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
   absl::Status AddGradients(PayloadReader* reader);

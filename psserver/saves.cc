@@ -7,7 +7,8 @@
 namespace mu {
 namespace {
 
-constexpr size_t kRemembered = 64;  // attempts; a copy of an older request is hardly on its way any more
+constexpr size_t kRemembered =
+    64;  // attempts; a copy of an older request is hardly on its way any more
 
 }  // namespace
 
@@ -23,7 +24,8 @@ void Saves::Job::DoneReading() {
   saves_->changed_.SignalAll();
 }
 
-Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch, const std::function<Result(Job*)>& save) {
+Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch,
+                         const std::function<Result(Job*)>& save) {
   std::shared_ptr<Job> job;
   {
     MutexLock lock(&mutex_);
@@ -33,7 +35,8 @@ Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch, const std::function<R
         while (!other->done_) changed_.Wait(&mutex_);
         return other->result_;
       }
-      if (epoch > other->epoch_ && other->cancelled_.empty()) other->cancelled_ = "a newer coordinator saves";
+      if (epoch > other->epoch_ && other->cancelled_.empty())
+        other->cancelled_ = "a newer coordinator saves";
       while (!other->done_) changed_.Wait(&mutex_);
     }
     for (const std::shared_ptr<Job>& ended : ended_) {

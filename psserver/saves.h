@@ -1,5 +1,6 @@
-// One save at a time: who asks for another one waits in line, who asks for the same one (a repeat after a lost reply) gets
-// the result of the first. A newer coordinator's save, and a restore, end the one that runs.
+// One save at a time: who asks for another one waits in line, who asks for the same one (a repeat
+// after a lost reply) gets the result of the first. A newer coordinator's save, and a restore, end
+// the one that runs.
 //
 // Thread safe.
 #pragma once
@@ -30,7 +31,8 @@ class Saves {
 
    private:
     friend class Saves;
-    Job(Saves* saves, uint64_t attempt, uint64_t epoch) : saves_(saves), attempt_(attempt), epoch_(epoch) {}
+    Job(Saves* saves, uint64_t attempt, uint64_t epoch)
+        : saves_(saves), attempt_(attempt), epoch_(epoch) {}
 
     Saves* const saves_;
     const uint64_t attempt_;
@@ -42,7 +44,8 @@ class Saves {
     Result result_ = absl::UnknownError("the save has not ended");
   };
 
-  // Runs `save` on this thread when its turn has come, or waits for the one with the same attempt (0: has none).
+  // Runs `save` on this thread when its turn has come, or waits for the one with the same attempt
+  // (0: has none).
   Result Run(uint64_t attempt, uint64_t epoch, const std::function<Result(Job*)>& save);
   // Ends the save that runs, if one does; `why` is what it reports.
   void Cancel(const std::string& why);
@@ -53,7 +56,8 @@ class Saves {
   mutable Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Job> running_ ABSL_GUARDED_BY(mutex_);
-  // The latest that ended well: a copy of a request that comes late must not write over the file of an older checkpoint.
+  // The latest that ended well: a copy of a request that comes late must not write over the file of
+  // an older checkpoint.
   std::deque<std::shared_ptr<Job>> ended_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -29,7 +29,8 @@ absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
   const pb::ErrorKind kind = KindOf(status);
   // What the disk or the memory lacks is no fault of the user's function.
   const bool machine = status.code() == absl::StatusCode::kResourceExhausted ||
-                       status.code() == absl::StatusCode::kInternal || status.code() == absl::StatusCode::kDataLoss ||
+                       status.code() == absl::StatusCode::kInternal ||
+                       status.code() == absl::StatusCode::kDataLoss ||
                        status.code() == absl::StatusCode::kAborted;
   detail.set_kind(machine ? pb::ERROR_MACHINE : kind);
   detail.set_role(pb::ROLE_PSSERVER);
@@ -41,8 +42,10 @@ absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
 absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRequest& request) {
   MU_RETURN_IF_ERROR(admission_.AdmitConfigure(request.context(), request.index()));
   MutexLock lock(&configure_mutex_);
-  MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));  // a newer coordinator may have been quicker
-  // A newer coordinator restores all servers; it may have other definitions, or place them on more servers or fewer.
+  MU_RETURN_IF_ERROR(
+      admission_.AdmitControl(request.context()));  // a newer coordinator may have been quicker
+  // A newer coordinator restores all servers; it may have other definitions, or place them on more
+  // servers or fewer.
   const bool replace = request.context().epoch() > configured_epoch_;
   MU_RETURN_IF_ERROR(Detailed(store_.Configure(request.routing(), request.index(), replace)));
   configured_epoch_ = request.context().epoch();

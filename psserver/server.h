@@ -1,8 +1,8 @@
-// A parameter server without its transport: the handlers of the service PsServer (proto/psserver.proto), over a store, a
-// memory of applied pushes and the checks of who may call.
+// A parameter server without its transport: the handlers of the service PsServer
+// (proto/psserver.proto), over a store, a memory of applied pushes and the checks of who may call.
 //
-// Thread safe. Errors: those of Admission (psserver/admission.h); otherwise what each handler says, with an ErrorDetail
-// of ROLE_PSSERVER.
+// Thread safe. Errors: those of Admission (psserver/admission.h); otherwise what each handler says,
+// with an ErrorDetail of ROLE_PSSERVER.
 #pragma once
 
 #include <atomic>
@@ -31,14 +31,15 @@ namespace mu {
 
 struct PsServerOptions {
   Clock* clock = Clock::Real();
-  // Serve only while the lease that RenewLease extends lasts. Without a coordinator (tests, tools): false.
+  // Serve only while the lease that RenewLease extends lasts. Without a coordinator (tests, tools):
+  // false.
   bool leased = false;
-  // Refuse everybody until SetIdentity, as a server does that registers with a coordinator: the first to call it need not
-  // be the one whose job it serves.
+  // Refuse everybody until SetIdentity, as a server does that registers with a coordinator: the
+  // first to call it need not be the one whose job it serves.
   bool registers = false;
   Telemetry* telemetry = &Telemetry::Process();
-  // Memory for copies of what changes while a save writes, in bytes; pushes that would need more wait for the writer.
-  // 0: a quarter of the state.
+  // Memory for copies of what changes while a save writes, in bytes; pushes that would need more
+  // wait for the writer. 0: a quarter of the state.
   size_t most_copies = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
@@ -63,41 +64,48 @@ class PsServer {
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
-  // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies for a save take too much
-  // memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests, of which nothing is applied;
-  // FAILED_PRECONDITION (ERROR_STALE) below the low-water mark.
+  // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
+  // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
+  // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
+  // low-water mark.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
-  // Gives a partition a value, once: as Push, with the function and the partition as its identity. INVALID_ARGUMENT for
-  // another size than the partition's.
-  void Assign(const muster::AssignRequest& request, std::function<void(absl::StatusOr<muster::AssignReply>)> done);
+  // Gives a partition a value, once: as Push, with the function and the partition as its identity.
+  // INVALID_ARGUMENT for another size than the partition's.
+  void Assign(const muster::AssignRequest& request,
+              std::function<void(absl::StatusOr<muster::AssignReply>)> done);
   // Blocks until no push below the mark is in progress, as Save and Restore block for their files.
   absl::StatusOr<muster::FenceReply> Fence(const muster::FenceRequest& request);
-  // Takes a cut between pushes, which stops them for milliseconds, and writes it while pushes go on. One at a time;
-  // repeats of an attempt share its result. ABORTED: a restore or a newer epoch ended it, or memory for what changed
-  // meanwhile ran out. RESOURCE_EXHAUSTED (disk full) and what else the file system says; earlier files stay.
+  // Takes a cut between pushes, which stops them for milliseconds, and writes it while pushes go
+  // on. One at a time; repeats of an attempt share its result. ABORTED: a restore or a newer epoch
+  // ended it, or memory for what changed meanwhile ran out. RESOURCE_EXHAUSTED (disk full) and what
+  // else the file system says; earlier files stay.
   absl::StatusOr<muster::SaveReply> Save(const muster::SaveRequest& request);
-  // Replaces the state by the checkpoint's, in context.generation; no files: the initial values; keep_state: by nothing.
-  // Ends a save first. A repeat does nothing; something else in the same generation is FAILED_PRECONDITION. DATA_LOSS or
-  // NOT_FOUND name a bad or missing file (of those that this server needs); nothing has changed then, except that a
-  // server that held nothing but initial values must be restored from something else before it serves.
+  // Replaces the state by the checkpoint's, in context.generation; no files: the initial values;
+  // keep_state: by nothing. Ends a save first. A repeat does nothing; something else in the same
+  // generation is FAILED_PRECONDITION. DATA_LOSS or NOT_FOUND name a bad or missing file (of those
+  // that this server needs); nothing has changed then, except that a server that held nothing but
+  // initial values must be restored from something else before it serves.
   absl::StatusOr<muster::RestoreReply> Restore(const muster::RestoreRequest& request);
   absl::StatusOr<muster::PsStatsReply> GetStats(const muster::PsStatsRequest& request);
 
  private:
   using PushDone = std::function<void(absl::StatusOr<muster::PushReply>)>;
 
-  void PushNow(const muster::PushRequest& request, absl::Span<const char> payload, const PushDone& done);
+  void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
+               const PushDone& done);
   absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload,
                          const InheritedMemory* inherited, const PushCounts& counts);
-  // Applies what has this identity unless it was applied before, and acknowledges it either way. Holds the admission's
-  // ticket meanwhile: the caller.
-  void ApplyOnce(const PushId& id, const PushCounts& counts, const std::function<absl::Status()>& apply,
-                 const PushDone& done);
+  // Applies what has this identity unless it was applied before, and acknowledges it either way.
+  // Holds the admission's ticket meanwhile: the caller.
+  void ApplyOnce(const PushId& id, const PushCounts& counts,
+                 const std::function<absl::Status()>& apply, const PushDone& done);
   absl::StatusOr<muster::PushReply> Acknowledge(bool repeated, const PushCounts& counts);
   absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request, Saves::Job* job);
   // The cut, marked, with its memory of applied pushes.
-  absl::StatusOr<std::unique_ptr<StoreCut>> TakeCut(const muster::SaveRequest& request, CutMemory* memory);
-  absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request, bool verify);
+  absl::StatusOr<std::unique_ptr<StoreCut>> TakeCut(const muster::SaveRequest& request,
+                                                    CutMemory* memory);
+  absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request,
+                                                 bool verify);
   // Attaches the server's detail to errors that have none.
   absl::Status Detailed(absl::Status status, int64_t step = 0) const;
 
@@ -120,7 +128,7 @@ class PsServer {
   std::atomic<uint64_t> pulls_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint64_t> repeated_{0};
-  std::atomic<bool> dirty_{false};  // pushes were applied since the last restore
+  std::atomic<bool> dirty_{false};   // pushes were applied since the last restore
   std::atomic<bool> initial_{true};  // nothing but initial values is lost with the state
   Mutex restore_mutex_;
   muster::RestoreReply restored_ ABSL_GUARDED_BY(restore_mutex_);

@@ -24,10 +24,12 @@ std::string WhatOf(const pb::RestoreRequest& request) {
 uint64_t UpdatesOf(const StoreDirectory& store) {
   uint64_t updates = 0;
   for (const auto& [id, variable] : store.variables) {
-    for (const auto& partition : variable->partitions) updates += partition == nullptr ? 0 : partition->updates();
+    for (const auto& partition : variable->partitions)
+      updates += partition == nullptr ? 0 : partition->updates();
   }
   for (const auto& [id, table] : store.tables) {
-    for (const auto& partition : table->partitions) updates += partition == nullptr ? 0 : partition->updates();
+    for (const auto& partition : table->partitions)
+      updates += partition == nullptr ? 0 : partition->updates();
   }
   return updates;
 }
@@ -35,15 +37,14 @@ uint64_t UpdatesOf(const StoreDirectory& store) {
 }  // namespace
 
 absl::StatusOr<pb::SaveReply> PsServer::Save(const pb::SaveRequest& request) {
-  {
-    MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
-  }
+  { MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context())); }
   MU_RETURN_IF_ERROR(Detailed(CheckFileName(request.file())));
   return saves_.Run(request.attempt(), request.context().epoch(),
                     [&](Saves::Job* job) { return SaveNow(request, job); });
 }
 
-absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveRequest& request, CutMemory* memory) {
+absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveRequest& request,
+                                                            CutMemory* memory) {
   // Only for the cut: the writer holds its partitions itself, and a restore need not wait for it.
   MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
   while (true) {
@@ -63,18 +64,20 @@ absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveReques
 absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, Saves::Job* job) {
   ScopedTimer timing(save_timer_);
   copies_.ClearFailure();
-  copies_.set_limit(options_.most_copies > 0 ? options_.most_copies
-                                             : std::max<size_t>(kLeastCopies, store_.Usage().bytes / 4));
+  copies_.set_limit(options_.most_copies > 0
+                        ? options_.most_copies
+                        : std::max<size_t>(kLeastCopies, store_.Usage().bytes / 4));
   CutMemory memory;
   auto cut = TakeCut(request, &memory);
   if (!cut.ok()) return Detailed(cut.status());
   const auto go_on = [&]() -> absl::Status {
-    if (copies_.failed()) return absl::AbortedError("the save was ended: no memory for copies of what changed meanwhile");
+    if (copies_.failed())
+      return absl::AbortedError(
+          "the save was ended: no memory for copies of what changed meanwhile");
     return job->GoOn();
   };
-  const auto saved = SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(), [&]() -> absl::Status {
-    return go_on();
-  });
+  const auto saved = SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(),
+                                        [&]() -> absl::Status { return go_on(); });
   (*cut)->End();
   job->DoneReading();
   if (!saved.ok()) return Detailed(saved.status());
@@ -84,7 +87,8 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, 
   return reply;
 }
 
-absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request, bool verify) {
+absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request,
+                                                     bool verify) {
   const uint64_t low_water = request.context().low_water();
   MU_RETURN_IF_ERROR(store_.Reset());
   pushes_.Reset(low_water, {});
@@ -93,8 +97,9 @@ absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& r
   pb::RestoreReply reply;
   if (request.files().empty()) return reply;
   initial_.store(false);
-  MU_ASSIGN_OR_RETURN(LoadedCheckpoint loaded,
-                      LoadCheckpoint(*store_.directory(), request.directory(), request.files(), low_water, verify));
+  MU_ASSIGN_OR_RETURN(
+      LoadedCheckpoint loaded,
+      LoadCheckpoint(*store_.directory(), request.directory(), request.files(), low_water, verify));
   pushes_.Reset(low_water, std::move(loaded.memory));
   reply.set_rows(loaded.rows);
   reply.set_updates(loaded.updates);
@@ -107,15 +112,17 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
   if (request.keep_state() && !request.files().empty()) {
     return Detailed(absl::InvalidArgumentError("a restore that keeps the state takes no files"));
   }
-  // A state that would be missed is given up only for files that are whole. Otherwise they are read once.
+  // A state that would be missed is given up only for files that are whole. Otherwise they are read
+  // once.
   const bool verified = !request.files().empty() && !initial_.load();
   if (verified) {
     MU_RETURN_IF_ERROR(
         Detailed(VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
   }
   saves_.Cancel("the state is being restored");
-  MU_ASSIGN_OR_RETURN(const bool begun, admission_.BeginRestore(request.context(), WhatOf(request), dirty_.load(),
-                                                                request.keep_state()));
+  MU_ASSIGN_OR_RETURN(const bool begun,
+                      admission_.BeginRestore(request.context(), WhatOf(request), dirty_.load(),
+                                              request.keep_state()));
   if (!begun) {
     MutexLock lock(&restore_mutex_);
     if (!request.keep_state()) return restored_;
@@ -138,8 +145,8 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
   }
   admission_.EndRestore(reply.ok());
   if (!reply.ok()) return Detailed(reply.status());
-  MU_LOG(INFO, "{} {} rows in generation {}", request.keep_state() ? "keeps" : "restored", reply->rows(),
-         request.context().generation());
+  MU_LOG(INFO, "{} {} rows in generation {}", request.keep_state() ? "keeps" : "restored",
+         reply->rows(), request.context().generation());
   return reply;
 }
 

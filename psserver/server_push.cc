@@ -17,14 +17,16 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
   // A thread of the transport must not wait.
   waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
     if (!copies_.WaitForRoom(options_.most_wait)) {
-      saves_.Cancel("parameters change faster than they can be written, and the copies take too much memory");
+      saves_.Cancel(
+          "parameters change faster than they can be written, and the copies take too much memory");
       (void)copies_.WaitForRoom(options_.most_wait);
     }
     PushNow(*request, payload, done);
   });
 }
 
-void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> payload, const PushDone& done) {
+void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> payload,
+                       const PushDone& done) {
   ScopedTimer timing(push_timer_);
   const auto ticket = admission_.Admit(request.context());
   if (!ticket.ok()) return done(ticket.status());
@@ -33,12 +35,16 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
   const PushId id{request.function(), request.step(), request.part()};
   const auto inherited = pushes_.inherited();
   const PushCounts counts = CountUpdates(request, inherited.get());
-  ApplyOnce(id, counts,
-            [&] { return Detailed(ApplyPush(request, payload, inherited.get(), counts), request.step()); }, done);
+  ApplyOnce(
+      id, counts,
+      [&] {
+        return Detailed(ApplyPush(request, payload, inherited.get(), counts), request.step());
+      },
+      done);
 }
 
-void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts, const std::function<absl::Status()>& apply,
-                         const PushDone& done) {
+void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
+                         const std::function<absl::Status()>& apply, const PushDone& done) {
   switch (pushes_.Begin(id, [this, counts, done](absl::Status status) {
     if (!status.ok()) return done(std::move(status));
     done(Acknowledge(/*repeated=*/true, counts));
@@ -66,14 +72,16 @@ void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts, const std::
       detail.set_kind(pb::ERROR_STALE);
       detail.set_role(pb::ROLE_PSSERVER);
       detail.set_index(admission_.index());
-      return done(WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                                 "an update of function ", id.function, " is refused: every function below ",
-                                 pushes_.low_water(), " is finished")),
-                             detail));
+      return done(WithDetail(
+          absl::FailedPreconditionError(absl::StrCat("an update of function ", id.function,
+                                                     " is refused: every function below ",
+                                                     pushes_.low_water(), " is finished")),
+          detail));
     }
     case Ledger::Answer::kFull:
-      return done(Detailed(absl::ResourceExhaustedError(
-          "the memory of applied steps is full: the coordinator's low-water mark of finished functions stands still")));
+      return done(Detailed(
+          absl::ResourceExhaustedError("the memory of applied steps is full: the coordinator's "
+                                       "low-water mark of finished functions stands still")));
   }
 }
 
@@ -81,7 +89,8 @@ absl::Status PsServer::ApplyPush(const pb::PushRequest& request, absl::Span<cons
                                  const InheritedMemory* inherited, const PushCounts& counts) {
   const auto directory = store_.directory();
   MU_ASSIGN_OR_RETURN(PushPlan plan, PushPlan::Check(*directory, request, payload));
-  if (inherited != nullptr) plan.Skip(*inherited, {request.function(), request.step(), request.part()});
+  if (inherited != nullptr)
+    plan.Skip(*inherited, {request.function(), request.step(), request.part()});
   MU_RETURN_IF_ERROR(admission_.CheckLease());
   if (counts.updates == 0) return absl::OkStatus();
   dirty_.store(true, std::memory_order_relaxed);
@@ -100,17 +109,19 @@ void PsServer::Assign(const pb::AssignRequest& request,
   const StoredVariable* variable = directory->variable(request.variable());
   if (variable == nullptr || request.partition() >= variable->partitions.size() ||
       variable->partitions[request.partition()] == nullptr) {
-    return done(Detailed(absl::InvalidArgumentError(absl::StrCat(
-        "partition ", request.partition(), " of the variable with id ", request.variable(), " is not held here"))));
+    return done(Detailed(absl::InvalidArgumentError(
+        absl::StrCat("partition ", request.partition(), " of the variable with id ",
+                     request.variable(), " is not held here"))));
   }
   VariablePartition* const partition = variable->partitions[request.partition()].get();
   if (request.value().size() != partition->value_bytes()) {
-    return done(Detailed(absl::InvalidArgumentError(
-        absl::StrCat("variable '", variable->definition->proto.name(), "' partition ", request.partition(), " has ",
-                     partition->value_bytes(), " bytes; ", request.value().size(), " were given"))));
+    return done(Detailed(absl::InvalidArgumentError(absl::StrCat(
+        "variable '", variable->definition->proto.name(), "' partition ", request.partition(),
+        " has ", partition->value_bytes(), " bytes; ", request.value().size(), " were given"))));
   }
   if (request.function() == 0) {
-    return done(Detailed(absl::InvalidArgumentError("an assignment needs its place among the functions")));
+    return done(
+        Detailed(absl::InvalidArgumentError("an assignment needs its place among the functions")));
   }
   const PushId id{request.function(), request.partition(), /*part=*/0};
   const PartitionKey key{PartitionKey::Kind::kVariable, request.variable(), request.partition()};

@@ -1,4 +1,5 @@
-// The ids of a request, resolved to the partitions of this server and checked. Shared by pulls and pushes.
+// The ids of a request, resolved to the partitions of this server and checked. Shared by pulls and
+// pushes.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ struct RowSegment {
 };
 
 // Appends a segment per partition in the order of `tables`, taking their ids from `payload`.
-// INVALID_ARGUMENT for keys that are malformed or not held here, OUT_OF_RANGE for ids that a table does not have.
+// INVALID_ARGUMENT for keys that are malformed or not held here, OUT_OF_RANGE for ids that a table
+// does not have.
 absl::Status ResolveTables(const StoreDirectory& directory,
                            const google::protobuf::RepeatedPtrField<muster::TableKeys>& tables,
                            PayloadReader* payload, std::vector<RowSegment>* segments);

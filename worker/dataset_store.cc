@@ -32,9 +32,10 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetStore::Find(uint64_t id) c
   MutexLock lock(&mutex_);
   const auto it = readers_.find(id);
   if (it == readers_.end()) {
-    return WorkerRefusal(pb::ERROR_NOT_INSTALLED,
-                         absl::StrCat("dataset ", id,
-                                      " is not installed on this worker: call InstallDataset first"));
+    return WorkerRefusal(
+        pb::ERROR_NOT_INSTALLED,
+        absl::StrCat("dataset ", id,
+                     " is not installed on this worker: call InstallDataset first"));
   }
   return it->second;
 }

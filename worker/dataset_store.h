@@ -20,17 +20,17 @@ namespace mu {
 class DatasetStore {
  public:
   struct Options {
-    std::string cache_dir;       // unpacked copies of compressed files
-    uint64_t cache_bytes = 0;    // of them
-    size_t lease_bytes = 0;      // parsed leases held in memory
-    int threads = 1;             // that read ahead
+    std::string cache_dir;     // unpacked copies of compressed files
+    uint64_t cache_bytes = 0;  // of them
+    size_t lease_bytes = 0;    // parsed leases held in memory
+    int threads = 1;           // that read ahead
   };
   explicit DatasetStore(const Options& options)
       : files_(std::make_shared<FileCache>(options.cache_dir, options.cache_bytes)),
         leases_(options.threads, options.lease_bytes) {}
 
-  // The same again changes nothing; another dataset of the same id replaces the first for later runs. INVALID_ARGUMENT
-  // if it makes no sense.
+  // The same again changes nothing; another dataset of the same id replaces the first for later
+  // runs. INVALID_ARGUMENT if it makes no sense.
   absl::Status Install(const muster::DatasetProto& dataset);
 
   // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) if there is none of this id.

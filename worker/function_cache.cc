@@ -13,17 +13,21 @@ namespace mu {
 namespace {
 
 bool ReadOnly(const muster::FunctionProto& graph) {
-  return std::none_of(graph.nodes().begin(), graph.nodes().end(), [](const muster::NodeProto& node) {
-    const OpDef* op = AllOps().Find(node.op());
-    return op == nullptr || op->has_effect;
-  });
+  return std::none_of(graph.nodes().begin(), graph.nodes().end(),
+                      [](const muster::NodeProto& node) {
+                        const OpDef* op = AllOps().Find(node.op());
+                        return op == nullptr || op->has_effect;
+                      });
 }
 
 }  // namespace
 
 WorkerFunction::WorkerFunction(muster::FunctionProto graph,
-                               std::shared_ptr<const CompiledFunction> compiled, Telemetry* telemetry)
-    : graph(std::move(graph)), read_only(ReadOnly(this->graph)), executor(std::move(compiled), telemetry) {}
+                               std::shared_ptr<const CompiledFunction> compiled,
+                               Telemetry* telemetry)
+    : graph(std::move(graph)),
+      read_only(ReadOnly(this->graph)),
+      executor(std::move(compiled), telemetry) {}
 
 absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
                                     const muster::RoutingProto& routing, uint64_t clears) {
@@ -32,10 +36,11 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
     if (clears == clears_ && functions_.contains(fingerprint)) return absl::OkStatus();
   }
   if (const Fingerprint own = FingerprintOf(graph); own != fingerprint) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "function '%s' has fingerprint %016x, but the request says %016x: coordinator and worker are "
-        "not of the same version",
-        graph.name(), own.value(), fingerprint.value()));
+    return absl::InvalidArgumentError(
+        absl::StrFormat("function '%s' has fingerprint %016x, but the request says %016x: "
+                        "coordinator and worker are "
+                        "not of the same version",
+                        graph.name(), own.value(), fingerprint.value()));
   }
   MU_ASSIGN_OR_RETURN(auto compiled, Compile(graph, routing));  // slow: not under the lock
   auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled), telemetry_);

@@ -21,7 +21,7 @@ struct WorkerFunction {
                  Telemetry* telemetry);
   const muster::FunctionProto graph;
   const bool read_only;  // changes no variable or table, so it creates no rows either
-  Executor executor;  // for the thread that executes runs
+  Executor executor;     // for the thread that executes runs
 };
 
 class FunctionCache {
@@ -29,8 +29,9 @@ class FunctionCache {
   // The parts of a step are timed into `telemetry`, which outlives this.
   explicit FunctionCache(Telemetry* telemetry = nullptr) : telemetry_(telemetry) {}
 
-  // Compiles and keeps the function; nothing is done if it is there. INVALID_ARGUMENT, with op and file:line, for a
-  // graph that does not verify, or if `fingerprint` is not that of `graph`; ABORTED if there was a Clear since `clears`.
+  // Compiles and keeps the function; nothing is done if it is there. INVALID_ARGUMENT, with op and
+  // file:line, for a graph that does not verify, or if `fingerprint` is not that of `graph`;
+  // ABORTED if there was a Clear since `clears`.
   absl::Status Install(const muster::FunctionProto& graph, Fingerprint fingerprint,
                        const muster::RoutingProto& routing, uint64_t clears);
 

@@ -32,14 +32,13 @@ class FunctionRun {
   FunctionRun(muster::RunRequest request, std::shared_ptr<ServerCall> call, RunInputs inputs = {})
       : request_(std::move(request)), call_(std::move(call)), inputs_(std::move(inputs)) {}
 
-
   const muster::RunRequest& request() const { return request_; }
   uint64_t id() const { return request_.function(); }
   const std::shared_ptr<ServerCall>& call() const { return call_; }
   const RunInputs& inputs() const { return inputs_; }
 
-  // It ends before its next step, with `why` (the first one counts). What waits for data of servers is aborted; a push
-  // under way is not.
+  // It ends before its next step, with `why` (the first one counts). What waits for data of servers
+  // is aborted; a push under way is not.
   void Stop(const absl::Status& why) {
     MutexLock lock(&mutex_);
     if (aborted_) return;
@@ -69,7 +68,8 @@ class FunctionRun {
     return why_;
   }
 
-  // Names what Stop calls, at once if it was called before; empty: nothing. It must not block nor call back.
+  // Names what Stop calls, at once if it was called before; empty: nothing. It must not block nor
+  // call back.
   void SetAbort(std::function<void()> abort) {
     MutexLock lock(&mutex_);
     abort_ = std::move(abort);

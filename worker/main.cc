@@ -28,7 +28,8 @@ int Report(const absl::Status& status, int code) {
 // A refusal of the coordinator is for good; one that cannot be reached may come back.
 int ExitCodeOf(const absl::Status& status) {
   const pb::ErrorKind kind = KindOf(status);
-  return kind == pb::ERROR_OTHER_JOB || kind == pb::ERROR_USER ? kExitBadInput : kExitInfrastructure;
+  return kind == pb::ERROR_OTHER_JOB || kind == pb::ERROR_USER ? kExitBadInput
+                                                               : kExitInfrastructure;
 }
 
 int Run(const DaemonFlags& flags, WorkerOptions options) {
@@ -64,10 +65,11 @@ int Run(const DaemonFlags& flags, WorkerOptions options) {
   if (absl::Status status = member.Register(); !status.ok()) daemon.RequestStop(std::move(status));
   daemon.OnStop(nullptr);  // heartbeats go on until this worker has left
   const absl::Status stopped = daemon.WaitForStop();
-  // The running step is finished and the rest handed back before the coordinator hears that this worker goes; it answers
-  // when it has all results.
+  // The running step is finished and the rest handed back before the coordinator hears that this
+  // worker goes; it answers when it has all results.
   worker.Drain(kDrainPatience);
-  const absl::Status left = stopped.ok() ? member.Leave("asked to stop", kLeaveTimeout) : absl::OkStatus();
+  const absl::Status left =
+      stopped.ok() ? member.Leave("asked to stop", kLeaveTimeout) : absl::OkStatus();
   if (!left.ok()) MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
   (*server)->Shutdown();
   if (!stopped.ok()) return Report(stopped, ExitCodeOf(stopped));
@@ -84,14 +86,16 @@ int main(int argc, char** argv) {
   CLI::App app("Muster worker: runs the functions that the coordinator installs on it");
   mu::AddDaemonFlags(&app, &flags);
   options.cache_dir = "/tmp/muster-cache";
-  app.add_option("--cache_dir", options.cache_dir, "Directory for unpacked copies of compressed files")
+  app.add_option("--cache_dir", options.cache_dir,
+                 "Directory for unpacked copies of compressed files")
       ->capture_default_str();
   app.add_option("--cache_bytes", options.cache_bytes, "Bytes that those copies may take")
       ->capture_default_str();
   app.add_option("--threads", options.threads, "Threads that read data ahead")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
-  app.add_option("--slow_down", options.slow_down, "For tests: every step takes this many times as long")
+  app.add_option("--slow_down", options.slow_down,
+                 "For tests: every step takes this many times as long")
       ->capture_default_str();
   try {
     app.parse(argc, argv);

@@ -61,12 +61,13 @@ void ParameterRoute::SetLowWater(uint64_t low_water) {
 absl::Status ParameterRoute::CheckGeneration(uint64_t generation) const {
   MutexLock lock(&mutex_);
   if (generation == 0 || generation == current_.generation) return absl::OkStatus();
-  const std::string numbers = absl::StrCat("the request is of generation ", generation,
-                                           " of the servers' state, this worker knows generation ",
-                                           current_.generation);
+  const std::string numbers =
+      absl::StrCat("the request is of generation ", generation,
+                   " of the servers' state, this worker knows generation ", current_.generation);
   return generation < current_.generation
              ? WorkerRefusal(pb::ERROR_STALE, numbers)
-             : WorkerRefusal(pb::ERROR_NOT_INSTALLED, absl::StrCat(numbers, ": call Configure first"));
+             : WorkerRefusal(pb::ERROR_NOT_INSTALLED,
+                             absl::StrCat(numbers, ": call Configure first"));
 }
 
 ParameterRoute::Snapshot ParameterRoute::snapshot() const {

@@ -1,5 +1,6 @@
-// The schedule of learning rates: a linear warm-up. A pure function of the step's place in the job, so that it does not
-// depend on how steps are packed into functions, nor on who runs them or how often.
+// The schedule of learning rates: a linear warm-up. A pure function of the step's place in the job,
+// so that it does not depend on how steps are packed into functions, nor on who runs them or how
+// often.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ absl::Status NotRegistered() {
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_MACHINE);
   detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(absl::UnavailableError("this worker's coordinator has not told it yet to which job it belongs"),
+  return WithDetail(absl::UnavailableError(
+                        "this worker's coordinator has not told it yet to which job it belongs"),
                     detail);
 }
 
@@ -68,14 +69,15 @@ absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestC
   if (context.job() != *job_) {
     return WorkerRefusal(
         pb::ERROR_OTHER_JOB,
-        absl::StrFormat("this worker serves job %016x, not job %016x: a cluster serves one job; start "
-                        "workers of its own for another",
-                        *job_, context.job()));
+        absl::StrFormat(
+            "this worker serves job %016x, not job %016x: a cluster serves one job; start "
+            "workers of its own for another",
+            *job_, context.job()));
   }
   if (context.epoch() < epoch_) {
-    absl::Status refusal = WorkerRefusal(pb::ERROR_STALE, absl::StrCat("the request is of the coordinator's epoch ",
-                                                                       context.epoch(), ", but epoch ", epoch_,
-                                                                       " has taken over"));
+    absl::Status refusal = WorkerRefusal(
+        pb::ERROR_STALE, absl::StrCat("the request is of the coordinator's epoch ", context.epoch(),
+                                      ", but epoch ", epoch_, " has taken over"));
     pb::ErrorDetail detail = *DetailOf(refusal);
     detail.set_epoch(epoch_);
     return WithDetail(std::move(refusal), detail);

@@ -1,7 +1,8 @@
 // Whose requests a worker answers: those of one job, and of the newest epoch of its coordinator.
 //
-// A worker that registers belongs to whoever answers its registration. Requests may be quicker than that answer: those of
-// its own coordinator have to wait for it, and another coordinator must not be taken for its own.
+// A worker that registers belongs to whoever answers its registration. Requests may be quicker than
+// that answer: those of its own coordinator have to wait for it, and another coordinator must not
+// be taken for its own.
 //
 // Thread safe.
 #pragma once
@@ -21,7 +22,8 @@ class RequestGate {
  public:
   enum class Verdict {
     kSameEpoch,
-    kNewEpoch,  // the first request of a newer coordinator: what the older one installed is no longer valid
+    kNewEpoch,  // the first request of a newer coordinator: what the older one installed is no
+                // longer valid
   };
 
   // `registers`: Register() fixes the job; else the first context does.
@@ -29,11 +31,12 @@ class RequestGate {
 
   // What the coordinator answered to the registration. Errors as Admit.
   absl::StatusOr<Verdict> Register(const pb::RequestContext& context);
-  // FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an older epoch (ERROR_STALE). UNAVAILABLE (ERROR_MACHINE): not
-  // registered yet.
+  // FAILED_PRECONDITION: another job (ERROR_OTHER_JOB), an older epoch (ERROR_STALE). UNAVAILABLE
+  // (ERROR_MACHINE): not registered yet.
   absl::StatusOr<Verdict> Admit(const pb::RequestContext& context);
 
-  // Waits until Admit can tell, for `patience` at most; then UNAVAILABLE (ERROR_MACHINE), as after Close.
+  // Waits until Admit can tell, for `patience` at most; then UNAVAILABLE (ERROR_MACHINE), as after
+  // Close.
   absl::Status AwaitRegistration(absl::Duration patience);
   // Whoever waits gives up, now and later. What was registered is admitted as before.
   void Close();
@@ -43,7 +46,8 @@ class RequestGate {
   uint64_t epoch() const;
 
  private:
-  absl::StatusOr<Verdict> AdmitLocked(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Verdict> AdmitLocked(const pb::RequestContext& context)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const bool registers_;
   mutable Mutex mutex_;

@@ -47,7 +47,9 @@ void RunQueue::Add(std::shared_ptr<FunctionRun> run) {
       refusal = Cancelled(run->id());
     } else if (!draining) {
       auto place = queue_.end();
-      while (order != 0 && place != queue_.begin() && std::prev(place)->run->request().run() > order) --place;
+      while (order != 0 && place != queue_.begin() &&
+             std::prev(place)->run->request().run() > order)
+        --place;
       queue_.insert(place, {next_arrival_++, run, Clock::Real()->Now() + patience_ns_});
     }
   }
@@ -153,7 +155,8 @@ size_t RunQueue::active() const {
   return queue_.size() + (running_.run != nullptr ? 1 : 0);
 }
 
-void RunQueue::StopIf(const std::function<bool(const FunctionRun&)>& stop, const absl::Status& why) {
+void RunQueue::StopIf(const std::function<bool(const FunctionRun&)>& stop,
+                      const absl::Status& why) {
   std::vector<std::shared_ptr<FunctionRun>> ended;
   std::shared_ptr<FunctionRun> running;
   {

@@ -18,14 +18,17 @@ void StepAccess::Begin(FunctionRun* run, uint32_t step, bool read_only, float ra
   }
 }
 
-absl::Status StepAccess::Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) {
+absl::Status StepAccess::Pull(absl::Span<const VariableRead> variables,
+                              absl::Span<const RowsRead> rows) {
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   return Try(/*stop_with_run=*/true, [&] { return session_->Pull(variables, rows); });
 }
 
-absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) {
+absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables,
+                              absl::Span<const RowsWrite> rows) {
   if (variables.empty() && rows.empty()) return absl::OkStatus();
-  const absl::Status status = Try(/*stop_with_run=*/false, [&] { return session_->Push(variables, rows); });
+  const absl::Status status =
+      Try(/*stop_with_run=*/false, [&] { return session_->Push(variables, rows); });
   pushed_ = status.ok();
   return status;
 }

@@ -1,8 +1,8 @@
 // A step's access to the parameter servers: stops with its run, and follows servers to new places.
 //
-// Of one thread. A pull is given up when the run is stopped; a push that has begun is not, so that none is on its way
-// when a run has ended. When a server moves, the call under way is made again at the new place: that is harmless, since
-// servers remember what they applied.
+// Of one thread. A pull is given up when the run is stopped; a push that has begun is not, so that
+// none is on its way when a run has ended. When a server moves, the call under way is made again at
+// the new place: that is harmless, since servers remember what they applied.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +22,26 @@ class StepAccess final : public ParameterAccess {
  public:
   explicit StepAccess(ParameterRoute* route) : route_(route) {}
 
-  // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning rates.
+  // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning
+  // rates.
   void Begin(FunctionRun* run, uint32_t step, bool read_only, float rate_scale);
 
-  absl::Status Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) override;
-  absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
+  absl::Status Pull(absl::Span<const VariableRead> variables,
+                    absl::Span<const RowsRead> rows) override;
+  absl::Status Push(absl::Span<const VariableWrite> variables,
+                    absl::Span<const RowsWrite> rows) override;
 
   // Whether the servers had the step's push already.
   bool repeated() const { return pushed_ && session_->push_repeated(); }
   // Partitions that the step changed, by server; empty if it pushed nothing.
   absl::Span<const uint32_t> updates() const {
-    return pushed_ ? absl::Span<const uint32_t>(session_->push_updates()) : absl::Span<const uint32_t>();
+    return pushed_ ? absl::Span<const uint32_t>(session_->push_updates())
+                   : absl::Span<const uint32_t>();
   }
   // Partitions that were left alone, by server; empty: none.
   absl::Span<const uint32_t> inherited() const {
-    return pushed_ ? absl::Span<const uint32_t>(session_->push_inherited()) : absl::Span<const uint32_t>();
+    return pushed_ ? absl::Span<const uint32_t>(session_->push_inherited())
+                   : absl::Span<const uint32_t>();
   }
 
  private:

@@ -78,7 +78,8 @@ absl::StatusOr<Batch> StepRunner::NextBatch(const FunctionRun& run, const pb::Le
     MU_ASSIGN_OR_RETURN(current->data, leases_->Get(run.inputs().dataset, *lease));
     current->lease = lease;
   }
-  // The bad records of a lease are counted where its first batch is, so once however often the lease is read.
+  // The bad records of a lease are counted where its first batch is, so once however often the
+  // lease is read.
   if (batch == 0 && current->data->bad_records() > 0) {
     result->set_bad_records(current->data->bad_records());
     result->set_bad_record_message(current->data->first_bad());
@@ -93,8 +94,9 @@ absl::Status StepRunner::Step(FunctionRun& run, uint32_t step, const Batch* batc
                               pb::StepResult* result) {
   const uint64_t start_ns = NowNs();
   const RunInputs& inputs = run.inputs();
-  access_.Begin(&run, step, inputs.function->read_only,
-                RateScale(run.request().step_offset() + step, inputs.function->graph.warmup_steps()));
+  access_.Begin(
+      &run, step, inputs.function->read_only,
+      RateScale(run.request().step_offset() + step, inputs.function->graph.warmup_steps()));
   std::vector<Tensor> returns;
   const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed)};
   const absl::Status status = inputs.function->executor.RunStep(step_inputs, access_, &returns);
@@ -126,7 +128,8 @@ absl::Status StepRunner::Explain(const absl::Status& status, const FunctionRun& 
   detail.set_function(name);
   const uint64_t job_step = run.request().step_offset() + step;
   detail.set_step(static_cast<int64_t>(job_step));
-  return WithDetail(Annotate(status, absl::StrCat("function '", name, "', step ", job_step)), detail);
+  return WithDetail(Annotate(status, absl::StrCat("function '", name, "', step ", job_step)),
+                    detail);
 }
 
 }  // namespace mu

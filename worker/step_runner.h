@@ -28,8 +28,8 @@ class StepRunner {
   // For tests: every step takes `factor` times as long. Before the first run.
   void SlowDown(double factor) { slow_down_ = factor; }
 
-  // Runs the steps from the request's first to its last, unless the run is stopped, and finishes its call. Errors name
-  // the function and the step, and carry an ErrorDetail.
+  // Runs the steps from the request's first to its last, unless the run is stopped, and finishes
+  // its call. Errors name the function and the step, and carry an ErrorDetail.
   void Execute(FunctionRun& run);
 
  private:
@@ -42,8 +42,8 @@ class StepRunner {
   absl::Status ExecuteSteps(FunctionRun& run, ResultStream* results);
   absl::Status Step(FunctionRun& run, uint32_t step, const Batch* batch, pb::StepResult* result);
   // The batch of a step and what is to be said of it. No records: there is nothing to do.
-  absl::StatusOr<Batch> NextBatch(const FunctionRun& run, const pb::LeaseProto* lease, uint32_t batch,
-                                  CurrentLease* current, pb::StepResult* result);
+  absl::StatusOr<Batch> NextBatch(const FunctionRun& run, const pb::LeaseProto* lease,
+                                  uint32_t batch, CurrentLease* current, pb::StepResult* result);
   absl::Status Explain(const absl::Status& status, const FunctionRun& run, uint32_t step) const;
 
   LeaseCache* const leases_;

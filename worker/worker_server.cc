@@ -21,19 +21,22 @@ absl::Status TakenOver(uint64_t epoch) {
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_STALE);
   detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(absl::CancelledError(absl::StrCat("epoch ", epoch, " of the coordinator took over")), detail);
+  return WithDetail(
+      absl::CancelledError(absl::StrCat("epoch ", epoch, " of the coordinator took over")), detail);
 }
 
 // A registration's answer comes within milliseconds, or is asked for again after some seconds.
 constexpr absl::Duration kRegistrationPatience = absl::Seconds(20);
 
-// Answers by `f` once the worker knows to whom it belongs. On a thread of its own, since it may wait.
+// Answers by `f` once the worker knows to whom it belongs. On a thread of its own, since it may
+// wait.
 template <typename Request, typename Function>
 Handler AfterRegistration(RequestGate* gate, Function f) {
-  return TypedHandler<Request>([gate, f = std::move(f)](const Request& request) -> decltype(f(request)) {
-    MU_RETURN_IF_ERROR(gate->AwaitRegistration(kRegistrationPatience));
-    return f(request);
-  });
+  return TypedHandler<Request>(
+      [gate, f = std::move(f)](const Request& request) -> decltype(f(request)) {
+        MU_RETURN_IF_ERROR(gate->AwaitRegistration(kRegistrationPatience));
+        return f(request);
+      });
 }
 
 }  // namespace
@@ -57,21 +60,23 @@ void WorkerServer::AddMethods(MethodTable* methods) {
   const auto add = [&](const char* name, Handler handler) {
     methods->AddUnary(std::string("/muster.Worker/") + name, own, std::move(handler));
   };
-  add("Configure",
-      AfterRegistration<pb::ConfigureWorkerRequest>(&gate_, [this](const auto& r) { return Configure(r); }));
-  add("InstallDataset",
-      AfterRegistration<pb::InstallDatasetRequest>(&gate_, [this](const auto& r) { return InstallDataset(r); }));
-  add("ScanFile", AfterRegistration<pb::ScanFileRequest>(&gate_, [this](const auto& r) { return ScanFile(r); }));
-  add("InstallFunction",
-      AfterRegistration<pb::InstallFunctionRequest>(&gate_, [this](const auto& r) { return InstallFunction(r); }));
+  add("Configure", AfterRegistration<pb::ConfigureWorkerRequest>(
+                       &gate_, [this](const auto& r) { return Configure(r); }));
+  add("InstallDataset", AfterRegistration<pb::InstallDatasetRequest>(
+                            &gate_, [this](const auto& r) { return InstallDataset(r); }));
+  add("ScanFile", AfterRegistration<pb::ScanFileRequest>(
+                      &gate_, [this](const auto& r) { return ScanFile(r); }));
+  add("InstallFunction", AfterRegistration<pb::InstallFunctionRequest>(
+                             &gate_, [this](const auto& r) { return InstallFunction(r); }));
   add("CancelRuns", [this](Call call, Buffer bytes) { CancelRuns(std::move(call), bytes); });
   // Whoever sends a Run has installed its function before.
   methods->AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
                            [this](Call call, Buffer bytes) { StartRun(std::move(call), bytes); });
   methods->AddUnary("/muster.Worker/GetTelemetry", own,
-                    TypedHandler<pb::TelemetryRequest>([this](const auto& r) -> absl::StatusOr<pb::TelemetryReply> {
-                      return telemetry_->ToReply(r);
-                    }));
+                    TypedHandler<pb::TelemetryRequest>(
+                        [this](const auto& r) -> absl::StatusOr<pb::TelemetryReply> {
+                          return telemetry_->ToReply(r);
+                        }));
 }
 
 absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t index) {
@@ -89,7 +94,9 @@ void WorkerServer::Drain(absl::Duration patience) {
   queue_.Drain(patience);
 }
 
-absl::Status WorkerServer::Admit(const pb::RequestContext& context) { return Admitted(gate_.Admit(context), context); }
+absl::Status WorkerServer::Admit(const pb::RequestContext& context) {
+  return Admitted(gate_.Admit(context), context);
+}
 
 absl::Status WorkerServer::Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict,
                                     const pb::RequestContext& context) {
@@ -147,8 +154,8 @@ absl::StatusOr<pb::InstallFunctionReply> WorkerServer::InstallFunction(
     routing = route_.routing();
     clears = functions_.clears();
   }
-  MU_RETURN_IF_ERROR(functions_.Install(request.function(), Fingerprint(request.fingerprint()),
-                                        *routing, clears));
+  MU_RETURN_IF_ERROR(
+      functions_.Install(request.function(), Fingerprint(request.fingerprint()), *routing, clears));
   return pb::InstallFunctionReply();
 }
 
@@ -190,9 +197,9 @@ absl::StatusOr<RunInputs> WorkerServer::ResolveRun(const pb::RunRequest& request
   for (int i = 0; i < request.args_size(); ++i) {
     MU_ASSIGN_OR_RETURN(Tensor arg, Tensor::FromProto(request.args(i)));
     if (arg.dtype() != graph.args(i).dtype() || arg.shape().rank() != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("argument '", graph.args(i).name(), "' of function '",
-                                                     graph.name(), "' is a scalar of type ",
-                                                     pb::DType_Name(graph.args(i).dtype())));
+      return absl::InvalidArgumentError(
+          absl::StrCat("argument '", graph.args(i).name(), "' of function '", graph.name(),
+                       "' is a scalar of type ", pb::DType_Name(graph.args(i).dtype())));
     }
     inputs.args.push_back(std::move(arg));
   }
@@ -227,7 +234,8 @@ void WorkerServer::CancelRuns(Call call, const Buffer& bytes) {
   if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return call->Finish(DoesNotParse("a CancelRunsRequest"));
   }
-  if (absl::Status status = gate_.AwaitRegistration(kRegistrationPatience); !status.ok()) return call->Finish(status);
+  if (absl::Status status = gate_.AwaitRegistration(kRegistrationPatience); !status.ok())
+    return call->Finish(status);
   {
     MutexLock lock(&mutex_);
     if (absl::Status status = Admit(request.context()); !status.ok()) return call->Finish(status);

@@ -1,9 +1,11 @@
-// A worker, free of its transport: it answers the methods of muster.Worker. See DESIGN sections 1 and 3 to 5.
+// A worker, free of its transport: it answers the methods of muster.Worker. See DESIGN sections 1
+// and 3 to 5.
 //
 //   WorkerServer worker(options, transport);
 //   MethodTable methods;
 //   worker.AddMethods(&methods);
-//   auto rpc = transport->Listen(address, std::move(methods));    // shut down before the worker is destroyed
+//   auto rpc = transport->Listen(address, std::move(methods));    // shut down before the worker is
+//   destroyed
 #pragma once
 
 #include <cstddef>
@@ -16,10 +18,10 @@
 #include "common/obs/telemetry.h"
 #include "common/rpc/transport.h"
 #include "proto/worker.pb.h"
-#include "worker/request_gate.h"
 #include "worker/dataset_store.h"
 #include "worker/function_cache.h"
 #include "worker/parameter_route.h"
+#include "worker/request_gate.h"
 #include "worker/run_queue.h"
 #include "worker/step_runner.h"
 
@@ -27,8 +29,9 @@ namespace mu {
 
 struct WorkerOptions {
   uint32_t index = 0;
-  bool registers = false;  // requests wait for Registered(); else the first one decides to which job the worker belongs
-  std::string cache_dir;                      // for unpacked copies of compressed files
+  bool registers = false;  // requests wait for Registered(); else the first one decides to which
+                           // job the worker belongs
+  std::string cache_dir;   // for unpacked copies of compressed files
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   int threads = 1;                            // that read ahead
@@ -48,8 +51,9 @@ class WorkerServer {
   // The coordinator has taken this worker: its job, its epoch and the worker's index.
   absl::Status Registered(uint64_t job, uint64_t epoch, uint32_t index);
 
-  // The running step is the last; what is left of all functions is handed back (RunReply.handed_back), and so is all of
-  // new ones. What the running step waits for is given up after `patience`. Returns when nothing runs.
+  // The running step is the last; what is left of all functions is handed back
+  // (RunReply.handed_back), and so is all of new ones. What the running step waits for is given up
+  // after `patience`. Returns when nothing runs.
   void Drain(absl::Duration patience);
 
  private:
@@ -57,12 +61,13 @@ class WorkerServer {
 
   absl::Status Admit(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // What the gate's answer to this context brings with it.
-  absl::Status Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict, const pb::RequestContext& context)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict,
+                        const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<pb::ConfigureWorkerReply> Configure(const pb::ConfigureWorkerRequest& request);
   absl::StatusOr<pb::InstallDatasetReply> InstallDataset(const pb::InstallDatasetRequest& request);
   absl::StatusOr<pb::ScanFileReply> ScanFile(const pb::ScanFileRequest& request);
-  absl::StatusOr<pb::InstallFunctionReply> InstallFunction(const pb::InstallFunctionRequest& request);
+  absl::StatusOr<pb::InstallFunctionReply> InstallFunction(
+      const pb::InstallFunctionRequest& request);
   void StartRun(Call call, const Buffer& bytes);
   absl::StatusOr<RunInputs> ResolveRun(const pb::RunRequest& request)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -71,8 +76,8 @@ class WorkerServer {
   void CancelRuns(Call call, const Buffer& bytes);
 
   Telemetry* const telemetry_;
-  // Held while a request is admitted and takes effect, so that nothing of an older epoch outlives the change; never
-  // while something is compiled, read or run.
+  // Held while a request is admitted and takes effect, so that nothing of an older epoch outlives
+  // the change; never while something is compiled, read or run.
   Mutex mutex_;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest of the servers' state
   RequestGate gate_;

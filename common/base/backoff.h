@@ -1,5 +1,5 @@
-// How long to wait before trying again: doubling, bounded, with jitter so that many callers do not come back at once.
-// Not thread safe.
+// How long to wait before trying again: doubling, bounded, with jitter so that many callers do not
+// come back at once. Not thread safe.
 #pragma once
 
 #include <algorithm>

@@ -6,7 +6,8 @@
 
 namespace mu {
 
-// Extends `crc` (0 for an empty prefix) with `size` bytes. Uses the processor's instruction (SSE 4.2).
+// Extends `crc` (0 for an empty prefix) with `size` bytes. Uses the processor's instruction
+// (SSE 4.2).
 uint32_t ExtendCrc32c(uint32_t crc, const void* data, size_t size);
 inline uint32_t Crc32c(const void* data, size_t size) { return ExtendCrc32c(0, data, size); }
 

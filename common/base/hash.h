@@ -9,7 +9,8 @@ namespace mu {
 
 inline constexpr uint64_t kGolden = 0x9E3779B97F4A7C15ull;
 
-// The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+// The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", 2014).
 constexpr uint64_t Mix64(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
@@ -26,7 +27,8 @@ constexpr double UnitDouble(uint64_t x) {
   return unit < 1.0 ? unit : 1.0 - 1.0 / 9007199254740992.0;  // the largest would round to 1
 }
 
-// A 64-bit hash of bytes: stable over time, used for hashing text to buckets and for fingerprints. Not for security.
+// A 64-bit hash of bytes: stable over time, used for hashing text to buckets and for fingerprints.
+// Not for security.
 uint64_t HashBytes(const void* data, size_t size, uint64_t seed = 0);
 inline uint64_t HashString(std::string_view text, uint64_t seed = 0) {
   return HashBytes(text.data(), text.size(), seed);

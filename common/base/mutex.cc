@@ -5,8 +5,8 @@
 #include "absl/time/clock.h"
 
 #if MU_TSAN
-// Debian's Abseil counts the references of a Status where TSan does not see it: the thread that deletes it seems to race
-// with those that let it go before.
+// Debian's Abseil counts the references of a Status where TSan does not see it: the thread that
+// deletes it seems to race with those that let it go before.
 extern "C" const char* __tsan_default_suppressions();
 extern "C" const char* __tsan_default_suppressions() {
   return "race:absl::debian3::Status::Unref\n"

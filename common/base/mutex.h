@@ -1,7 +1,8 @@
 // Locks with thread-safety annotations that ThreadSanitizer understands.
 //
-// Debian's Abseil is not instrumented, so under TSan these are std:: primitives (which are intercepted); otherwise
-// absl's. Use these instead of either, with ABSL_GUARDED_BY on every guarded member.
+// Debian's Abseil is not instrumented, so under TSan these are std:: primitives (which are
+// intercepted); otherwise absl's. Use these instead of either, with ABSL_GUARDED_BY on every
+// guarded member.
 #pragma once
 
 #include <condition_variable>

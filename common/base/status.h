@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "proto/error.pb.h"
 
-#define MU_RETURN_IF_ERROR(expression)                     \
-  do {                                                     \
+#define MU_RETURN_IF_ERROR(expression)                                               \
+  do {                                                                               \
     if (absl::Status mu_status_ = (expression); !mu_status_.ok()) return mu_status_; \
   } while (false)
 
@@ -33,8 +33,8 @@ absl::Status WithDetail(absl::Status status, const pb::ErrorDetail& detail);
 // The detail that a service of ours attached, if any.
 std::optional<pb::ErrorDetail> DetailOf(const absl::Status& status);
 
-// The kind of an error: from its detail, or, where it has none, from its code: UNAVAILABLE, DEADLINE_EXCEEDED and
-// CANCELLED are the machine's, everything else the user's.
+// The kind of an error: from its detail, or, where it has none, from its code: UNAVAILABLE,
+// DEADLINE_EXCEEDED and CANCELLED are the machine's, everything else the user's.
 pb::ErrorKind KindOf(const absl::Status& status);
 
 // Same code and payload, message "`context`: message".

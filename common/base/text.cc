@@ -8,7 +8,9 @@ namespace {
 
 // Bytes of the character that begins at `text[i]`; 0 if there is none.
 size_t CharacterAt(absl::string_view text, size_t i) {
-  const auto byte = [&](size_t k) { return k < text.size() ? static_cast<uint8_t>(text[k]) : uint8_t{0}; };
+  const auto byte = [&](size_t k) {
+    return k < text.size() ? static_cast<uint8_t>(text[k]) : uint8_t{0};
+  };
   const auto follows = [&](size_t k) { return (byte(k) & 0xC0) == 0x80; };
   const uint8_t first = byte(i), second = byte(i + 1);
   if (first < 0x80) return 1;

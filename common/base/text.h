@@ -7,7 +7,8 @@
 
 namespace mu {
 
-// The text with every byte that is no valid UTF-8 replaced by '?': protobuf's strings and JSON take nothing else.
+// The text with every byte that is no valid UTF-8 replaced by '?': protobuf's strings and JSON take
+// nothing else.
 std::string ValidUtf8(absl::string_view text);
 
 }  // namespace mu

@@ -42,30 +42,35 @@ HostPort Split(const std::string& address) {
 absl::Status CheckAddress(const char* flag, const std::string& address) {
   const HostPort parts = Split(address);
   if (!parts.host.empty() && parts.port >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat(flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
 }
 
 void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
-  app->add_option("--coordinator", flags->coordinator, "Address of the coordinator, HOST:PORT")->required();
+  app->add_option("--coordinator", flags->coordinator, "Address of the coordinator, HOST:PORT")
+      ->required();
   app->add_option("--listen", flags->listen, "Address to listen on; port 0 takes a free one")
       ->capture_default_str();
-  app->add_option("--advertise", flags->advertise,
-                  "HOST or HOST:PORT by which others reach this daemon (default: what --listen bound)");
+  app->add_option(
+      "--advertise", flags->advertise,
+      "HOST or HOST:PORT by which others reach this daemon (default: what --listen bound)");
   app->add_option("--index", flags->index, "Index wished for in the cluster; -1 takes any")
       ->capture_default_str();
   app->add_option("--parent_pipe_fd", flags->parent_pipe_fd,
                   "Ends when this pipe's other end closes (for launchers)");
-  app->add_option("--ready_fd", flags->ready_fd, "Writes its address here when ready (for launchers)");
+  app->add_option("--ready_fd", flags->ready_fd,
+                  "Writes its address here when ready (for launchers)");
   app->add_flag("--die_with_parent", flags->die_with_parent, "Ends when the parent process ends");
   app->add_option("--log_file", flags->log_file, "Log to this file instead of standard error");
   app->add_flag("--insecure", flags->insecure, "Allows to listen off loopback without TLS");
-  app->add_option("--orphan_timeout", flags->orphan_timeout_seconds,
-                  "Seconds without a coordinator, or a newer one in its place, after which this daemon ends")
+  app->add_option(
+         "--orphan_timeout", flags->orphan_timeout_seconds,
+         "Seconds without a coordinator, or a newer one in its place, after which this daemon ends")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app->add_option("--drain_timeout", flags->drain_timeout_seconds,
-                  "Seconds after SIGTERM in which the coordinator may let this daemon go; then it ends all the same")
+                  "Seconds after SIGTERM in which the coordinator may let this daemon go; then it "
+                  "ends all the same")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
 }
@@ -77,19 +82,22 @@ bool IsLoopback(const std::string& address) {
 }
 
 absl::Status CheckDaemonFlags(const DaemonFlags& flags) {
-  if (absl::Status status = CheckAddress("--coordinator", flags.coordinator); !status.ok()) return status;
+  if (absl::Status status = CheckAddress("--coordinator", flags.coordinator); !status.ok())
+    return status;
   if (absl::Status status = CheckAddress("--listen", flags.listen); !status.ok()) return status;
   if (flags.insecure || IsLoopback(flags.listen)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("--listen=", flags.listen,
-                   " is reachable from other machines and calls are neither encrypted nor authenticated; listen on "
+                   " is reachable from other machines and calls are neither encrypted nor "
+                   "authenticated; listen on "
                    "127.0.0.1 or, in a network you trust, add --insecure"));
 }
 
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound) {
   const HostPort at = Split(bound);
   if (!flags.advertise.empty()) {
-    return Split(flags.advertise).port > 0 ? flags.advertise : absl::StrCat(flags.advertise, ":", at.port);
+    return Split(flags.advertise).port > 0 ? flags.advertise
+                                           : absl::StrCat(flags.advertise, ":", at.port);
   }
   if (at.host != "0.0.0.0" && at.host != "[::]" && at.host != "::") return bound;
   char name[256] = {};
@@ -97,8 +105,7 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
   return absl::StrCat(name, ":", at.port);
 }
 
-DaemonProcess::DaemonProcess(const DaemonFlags& flags)
-    : ready_fd_(flags.ready_fd) {}
+DaemonProcess::DaemonProcess(const DaemonFlags& flags) : ready_fd_(flags.ready_fd) {}
 
 absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const DaemonFlags& flags) {
   auto process = std::unique_ptr<DaemonProcess>(new DaemonProcess(flags));

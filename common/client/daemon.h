@@ -1,5 +1,5 @@
-// What the worker's and the parameter server's main() share: flags, the signals, and the ties to the process that
-// launched them.
+// What the worker's and the parameter server's main() share: flags, the signals, and the ties to
+// the process that launched them.
 //
 //   DaemonFlags flags;
 //   CLI::App app("..."); AddDaemonFlags(&app, &flags);   // then parse; exit 2 on errors
@@ -29,20 +29,20 @@ namespace mu {
 
 // Exit codes of all our processes (DESIGN section 8).
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitBadInput = 2;        // flags, job or input are wrong: no use in trying again
+inline constexpr int kExitBadInput = 2;  // flags, job or input are wrong: no use in trying again
 inline constexpr int kExitUserFunction = 3;    // the user's function failed
 inline constexpr int kExitInfrastructure = 4;  // machines or network: try again
 
 struct DaemonFlags {
-  std::string coordinator;              // --coordinator=HOST:PORT
-  std::string listen = "127.0.0.1:0";   // --listen
-  std::string advertise;                // --advertise=HOST[:PORT]: how others call us; empty: what was bound
-  int index = -1;                       // --index
-  int parent_pipe_fd = -1;              // --parent_pipe_fd: ends at once when this pipe closes
-  int ready_fd = -1;                    // --ready_fd: "ADDRESS\n" is written here when calls are taken
-  bool die_with_parent = false;         // --die_with_parent: the kernel kills us when the parent ends
-  std::string log_file;                 // --log_file
-  bool insecure = false;                // --insecure: needed off loopback
+  std::string coordinator;             // --coordinator=HOST:PORT
+  std::string listen = "127.0.0.1:0";  // --listen
+  std::string advertise;    // --advertise=HOST[:PORT]: how others call us; empty: what was bound
+  int index = -1;           // --index
+  int parent_pipe_fd = -1;  // --parent_pipe_fd: ends at once when this pipe closes
+  int ready_fd = -1;        // --ready_fd: "ADDRESS\n" is written here when calls are taken
+  bool die_with_parent = false;  // --die_with_parent: the kernel kills us when the parent ends
+  std::string log_file;          // --log_file
+  bool insecure = false;         // --insecure: needed off loopback
   double orphan_timeout_seconds = 600;  // --orphan_timeout
   double drain_timeout_seconds = 25;    // --drain_timeout
 
@@ -58,27 +58,31 @@ absl::Status CheckAddress(const char* flag, const std::string& address);
 // INVALID_ARGUMENT: an address that is none, or one off loopback without --insecure.
 absl::Status CheckDaemonFlags(const DaemonFlags& flags);
 
-// True for "localhost", 127.x.y.z, [::1] and transports inside the process; `address` is "host:port".
+// True for "localhost", 127.x.y.z, [::1] and transports inside the process; `address` is
+// "host:port".
 bool IsLoopback(const std::string& address);
 
-// Where others reach a daemon that bound `bound`: --advertise, else the host's name in place of a wildcard.
+// Where others reach a daemon that bound `bound`: --advertise, else the host's name in place of a
+// wildcard.
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound);
 
 class DaemonProcess {
  public:
-  // Blocks SIGTERM and SIGINT in this thread and those it starts later and watches for them (SIGINT is ignored when
-  // there is a parent pipe: on Ctrl-C the launcher decides). A second one ends the process at once. Call before any
-  // other thread is started; one per process.
+  // Blocks SIGTERM and SIGINT in this thread and those it starts later and watches for them (SIGINT
+  // is ignored when there is a parent pipe: on Ctrl-C the launcher decides). A second one ends the
+  // process at once. Call before any other thread is started; one per process.
   static absl::StatusOr<std::unique_ptr<DaemonProcess>> Start(const DaemonFlags& flags);
   ~DaemonProcess();
 
   // Tells the launcher (if it gave a ready_fd) where we listen.
   absl::Status AnnounceReady(const std::string& address);
 
-  // `callback` runs on the watching thread when a stop is asked for, at once (on this thread) if it was already. One; a
-  // nullptr takes it back, after which it does not run (any more). It must not call OnStop.
+  // `callback` runs on the watching thread when a stop is asked for, at once (on this thread) if it
+  // was already. One; a nullptr takes it back, after which it does not run (any more). It must not
+  // call OnStop.
   void OnStop(std::function<void()> callback);
-  // Asks for a stop: with `status` OK as a signal does, otherwise because of an error that main() reports.
+  // Asks for a stop: with `status` OK as a signal does, otherwise because of an error that main()
+  // reports.
   void RequestStop(absl::Status status);
   bool stopping() const { return stop_.HasBeenNotified(); }
   // Returns the status of the first RequestStop; OK for a signal.

@@ -26,10 +26,11 @@ absl::Status GroupedIds::Group(const TableRoute& table, absl::Span<const int64_t
       if (static_cast<uint64_t>(id) < rows) continue;
       pb::ErrorDetail detail;
       detail.set_kind(pb::ERROR_USER);
-      return WithDetail(absl::OutOfRangeError(absl::StrCat("id ", id, " is outside of table '", table.proto.name(),
-                                                           "', which has ids 0 to ", rows - 1,
-                                                           "; hash it or create the table with more rows")),
-                        detail);
+      return WithDetail(
+          absl::OutOfRangeError(absl::StrCat("id ", id, " is outside of table '",
+                                             table.proto.name(), "', which has ids 0 to ", rows - 1,
+                                             "; hash it or create the table with more rows")),
+          detail);
     }
   }
   for (uint32_t r = 0; r < partitions; ++r) begins_[r + 1] += begins_[r];
@@ -44,7 +45,8 @@ absl::Status GroupedIds::Group(const TableRoute& table, absl::Span<const int64_t
   return absl::OkStatus();
 }
 
-void GroupedIds::AddKeys(size_t server, google::protobuf::RepeatedPtrField<pb::TableKeys>* keys) const {
+void GroupedIds::AddKeys(size_t server,
+                         google::protobuf::RepeatedPtrField<pb::TableKeys>* keys) const {
   if (begin(server) == end(server)) return;
   pb::TableKeys* added = keys->Add();
   added->set_table(table_->proto.id());

@@ -1,5 +1,5 @@
-// Sorts the ids of a request by server and partition, so that each server gets its own in the order of partitions.
-// Buffers are kept between steps. Not thread safe.
+// Sorts the ids of a request by server and partition, so that each server gets its own in the order
+// of partitions. Buffers are kept between steps. Not thread safe.
 #pragma once
 
 #include <cstdint>

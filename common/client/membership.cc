@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/backoff.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
-#include "common/base/backoff.h"
 #include "common/rpc/typed.h"
 
 namespace mu {
@@ -31,7 +31,8 @@ bool IsMachine(const absl::Status& status) { return KindOf(status) == pb::ERROR_
 uint64_t RandomIdentity() {
   uint64_t value = 0;
   if (getrandom(&value, sizeof(value), 0) != sizeof(value)) {
-    value = HashCombine(static_cast<uint64_t>(getpid()), static_cast<uint64_t>(Clock::Real()->Now()));
+    value =
+        HashCombine(static_cast<uint64_t>(getpid()), static_cast<uint64_t>(Clock::Real()->Now()));
   }
   return value | 1;
 }
@@ -127,9 +128,10 @@ absl::Status MembershipClient::Register() {
       return Annotate(reply.status(), "the coordinator refuses this daemon");
     }
     if (options_.clock->Now() >= give_up) {
-      return absl::UnavailableError(absl::StrCat(
-          "the coordinator could not be reached within ", absl::FormatDuration(options_.orphan_timeout),
-          " (is --coordinator right and is it running?): ", reply.status().message()));
+      return absl::UnavailableError(
+          absl::StrCat("the coordinator could not be reached within ",
+                       absl::FormatDuration(options_.orphan_timeout),
+                       " (is --coordinator right and is it running?): ", reply.status().message()));
     }
     if (!SleepFor(backoff.Next())) {
       return absl::CancelledError("registration with the coordinator was stopped");
@@ -168,7 +170,8 @@ absl::Status MembershipClient::Beat() {
     const auto again = RegisterOnce(kRegisterTimeout, &sent_ns);
     if (stopping()) return absl::OkStatus();
     if (again.ok() && again->epoch() < identity.epoch()) {
-      // One that was taken for dead and has not noticed yet that a newer one has taken over: as good as out of reach.
+      // One that was taken for dead and has not noticed yet that a newer one has taken over: as
+      // good as out of reach.
     } else if (again.ok()) {
       if (again->job() != identity.job() || again->index() != identity.index()) {
         return absl::FailedPreconditionError(
@@ -200,8 +203,8 @@ void MembershipClient::HeartbeatLoop() {
   }
 }
 
-absl::Status MembershipClient::SayGoodbye(const std::string& reason, absl::Duration timeout, absl::Duration patience,
-                                          bool try_again) {
+absl::Status MembershipClient::SayGoodbye(const std::string& reason, absl::Duration timeout,
+                                          absl::Duration patience, bool try_again) {
   const pb::RegisterReply identity = registration();
   pb::LeaveRequest request;
   request.set_role(options_.role);
@@ -216,8 +219,10 @@ absl::Status MembershipClient::SayGoodbye(const std::string& reason, absl::Durat
     const auto reply = Call<pb::LeaveReply>(*coordinator_, kLeave, request,
                                             CallOptions{.timeout = try_again ? left / 2 : left});
     const absl::Time now = absl::Now();
-    if (now - begun >= absl::Seconds(1)) reached = now;  // it was there: the call did not fail at once
-    if (reply.ok() || !IsMachine(reply.status()) || now >= give_up || now - reached >= patience) return reply.status();
+    if (now - begun >= absl::Seconds(1))
+      reached = now;  // it was there: the call did not fail at once
+    if (reply.ok() || !IsMachine(reply.status()) || now >= give_up || now - reached >= patience)
+      return reply.status();
     // A refused connection fails at once: do not spin on it.
     Notification never;
     never.WaitFor(std::min(absl::Milliseconds(50), give_up - now));
@@ -234,7 +239,8 @@ absl::Status MembershipClient::Drain(const std::string& reason, absl::Duration t
     MutexLock lock(&mutex_);
     leaving_ = true;
   }
-  const absl::Status status = SayGoodbye(reason, timeout, std::min(timeout, absl::Seconds(5)), /*try_again=*/false);
+  const absl::Status status =
+      SayGoodbye(reason, timeout, std::min(timeout, absl::Seconds(5)), /*try_again=*/false);
   Stop();
   return status;
 }

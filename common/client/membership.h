@@ -1,8 +1,9 @@
-// A daemon's side of the cluster's membership: it registers with the coordinator, heartbeats on a thread of its own and
-// leaves. Workers and parameter servers share it. See DESIGN section 5.
+// A daemon's side of the cluster's membership: it registers with the coordinator, heartbeats on a
+// thread of its own and leaves. Workers and parameter servers share it. See DESIGN section 5.
 //
-// Thread safe. Callbacks run one at a time, on the heartbeat thread or, for the first registration, on the caller's of
-// Register; they must not block for long and must not call Stop, Leave or the destructor.
+// Thread safe. Callbacks run one at a time, on the heartbeat thread or, for the first registration,
+// on the caller's of Register; they must not block for long and must not call Stop, Leave or the
+// destructor.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +32,14 @@ struct MembershipOptions {
   Incarnation incarnation;  // 0: a random one
   Clock* clock = Clock::Real();
 
-  // After each registration: the first one, and again when the coordinator has forgotten this daemon or one of a newer
-  // epoch took over (job and index stay or the daemon is lost; one of an older epoch is none). `sent_ns` is the clock's time when the request was sent: leases
-  // count from then.
+  // After each registration: the first one, and again when the coordinator has forgotten this
+  // daemon or one of a newer epoch took over (job and index stay or the daemon is lost; one of an
+  // older epoch is none). `sent_ns` is the clock's time when the request was sent: leases count
+  // from then.
   std::function<void(const muster::RegisterReply&, int64_t sent_ns)> on_registered;
   std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
-  // The coordinator has been out of reach for orphan_timeout (UNAVAILABLE) or refuses this daemon. Called at most once;
-  // there are no heartbeats after it. The daemon should end.
+  // The coordinator has been out of reach for orphan_timeout (UNAVAILABLE) or refuses this daemon.
+  // Called at most once; there are no heartbeats after it. The daemon should end.
   std::function<void(absl::Status)> on_lost;
 };
 
@@ -48,15 +50,17 @@ class MembershipClient {
   MembershipClient(const MembershipClient&) = delete;
   MembershipClient& operator=(const MembershipClient&) = delete;
 
-  // Registers, trying again with back-off while the coordinator cannot be reached, for orphan_timeout at most, and
-  // starts the heartbeats. Once. UNAVAILABLE if the coordinator stayed out of reach, CANCELLED after Stop, else the
-  // coordinator's refusal.
+  // Registers, trying again with back-off while the coordinator cannot be reached, for
+  // orphan_timeout at most, and starts the heartbeats. Once. UNAVAILABLE if the coordinator stayed
+  // out of reach, CANCELLED after Stop, else the coordinator's refusal.
   absl::Status Register();
 
-  // Tells the coordinator that this daemon goes, after stopping the heartbeats. Tries for `timeout`.
+  // Tells the coordinator that this daemon goes, after stopping the heartbeats. Tries for
+  // `timeout`.
   absl::Status Leave(const std::string& reason, absl::Duration timeout = absl::Seconds(5));
-  // The same while the heartbeats go on, so that the daemon serves until the coordinator has answered: it may take its
-  // time (a checkpoint, say), at most `timeout`. Gives up earlier if the coordinator has been out of reach for 5 seconds.
+  // The same while the heartbeats go on, so that the daemon serves until the coordinator has
+  // answered: it may take its time (a checkpoint, say), at most `timeout`. Gives up earlier if the
+  // coordinator has been out of reach for 5 seconds.
   absl::Status Drain(const std::string& reason, absl::Duration timeout);
 
   // Makes a Register under way return; waits only for the heartbeat thread.
@@ -70,14 +74,16 @@ class MembershipClient {
  private:
   struct PendingCall;
 
-  absl::Status SayGoodbye(const std::string& reason, absl::Duration timeout, absl::Duration patience, bool try_again);
+  absl::Status SayGoodbye(const std::string& reason, absl::Duration timeout,
+                          absl::Duration patience, bool try_again);
   absl::StatusOr<muster::RegisterReply> RegisterOnce(absl::Duration timeout, int64_t* sent_ns);
   void HeartbeatLoop();
   // Returns what ended the membership, or OK to go on.
   absl::Status Beat();
   void Registered(const muster::RegisterReply& reply, int64_t sent_ns);
   template <typename Reply, typename Request>
-  absl::StatusOr<Reply> CallUntilStopped(const char* method, const Request& request, absl::Duration timeout);
+  absl::StatusOr<Reply> CallUntilStopped(const char* method, const Request& request,
+                                         absl::Duration timeout);
   bool stopping() const;
   // False once Stop was called.
   bool SleepFor(absl::Duration time);

@@ -12,25 +12,31 @@ namespace {
 
 absl::StatusOr<std::shared_ptr<const PsClient::View>> ViewOf(const PsClient& client) {
   auto view = client.view();
-  if (view == nullptr) return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  if (view == nullptr)
+    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
   return view;
 }
 
-// Calls `method` on every server of `view`; `make` gives the request for the server at a position. Replies by position.
+// Calls `method` on every server of `view`; `make` gives the request for the server at a position.
+// Replies by position.
 template <typename Reply>
-absl::StatusOr<std::vector<Reply>> CallAll(const PsClient::View& view, const RetryPolicy& policy, const char* method,
+absl::StatusOr<std::vector<Reply>> CallAll(const PsClient::View& view, const RetryPolicy& policy,
+                                           const char* method,
                                            const std::function<std::string(size_t server)>& make) {
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view.channels.size(); ++s) {
-    calls.push_back({view.routing->servers()[s].index(), view.channels[s], absl::StrCat("/muster.PsServer/", method),
-                     Buffer(make(s))});
+    calls.push_back({view.routing->servers()[s].index(), view.channels[s],
+                     absl::StrCat("/muster.PsServer/", method), Buffer(make(s))});
   }
   std::vector<Reply> replies(calls.size());
   PsCallGroup group;
-  MU_RETURN_IF_ERROR(group.Run(std::move(calls), policy, [&](size_t call, const Buffer& bytes) -> absl::Status {
-    if (replies[call].ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
-    return absl::InternalError(absl::StrCat("a parameter server's answer to ", method, " does not parse"));
-  }));
+  MU_RETURN_IF_ERROR(
+      group.Run(std::move(calls), policy, [&](size_t call, const Buffer& bytes) -> absl::Status {
+        if (replies[call].ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+          return absl::OkStatus();
+        return absl::InternalError(
+            absl::StrCat("a parameter server's answer to ", method, " does not parse"));
+      }));
   return replies;
 }
 
@@ -49,13 +55,14 @@ std::string ShapeText(const pb::VariableProto& variable) {
 
 absl::Status PsAdmin::Configure(const pb::RequestContext& context) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
-  return CallAll<pb::ConfigurePsReply>(*view, client_->policy(), "Configure", [&](size_t s) {
-           pb::ConfigurePsRequest request;
-           *request.mutable_context() = context;
-           request.set_index(view->routing->servers()[s].index());
-           *request.mutable_routing() = view->routing->proto();
-           return request.SerializeAsString();
-         })
+  return CallAll<pb::ConfigurePsReply>(*view, client_->policy(), "Configure",
+                                       [&](size_t s) {
+                                         pb::ConfigurePsRequest request;
+                                         *request.mutable_context() = context;
+                                         request.set_index(view->routing->servers()[s].index());
+                                         *request.mutable_routing() = view->routing->proto();
+                                         return request.SerializeAsString();
+                                       })
       .status();
 }
 
@@ -63,33 +70,34 @@ absl::Status PsAdmin::Fence(const pb::RequestContext& context) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   pb::FenceRequest request;
   *request.mutable_context() = context;
-  return CallAll<pb::FenceReply>(*view, client_->policy(), "Fence", [&](size_t) {
-           return request.SerializeAsString();
-         })
+  return CallAll<pb::FenceReply>(*view, client_->policy(), "Fence",
+                                 [&](size_t) { return request.SerializeAsString(); })
       .status();
 }
 
-absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(const pb::RequestContext& context,
-                                                                   const std::string& directory,
-                                                                   const std::string& prefix) {
+absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(
+    const pb::RequestContext& context, const std::string& directory, const std::string& prefix) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   const uint64_t attempt = RandomIdentity();
   MU_ASSIGN_OR_RETURN(
       std::vector<pb::SaveReply> replies,
-      CallAll<pb::SaveReply>(*view, WithTimeout(client_->policy(), file_timeout_), "Save", [&](size_t s) {
-        pb::SaveRequest request;
-        *request.mutable_context() = context;
-        request.set_directory(directory);
-        request.set_file(absl::StrCat(prefix, "-", view->routing->servers()[s].index(), ".safetensors"));
-        request.set_attempt(attempt);
-        return request.SerializeAsString();
-      }));
+      CallAll<pb::SaveReply>(
+          *view, WithTimeout(client_->policy(), file_timeout_), "Save", [&](size_t s) {
+            pb::SaveRequest request;
+            *request.mutable_context() = context;
+            request.set_directory(directory);
+            request.set_file(
+                absl::StrCat(prefix, "-", view->routing->servers()[s].index(), ".safetensors"));
+            request.set_attempt(attempt);
+            return request.SerializeAsString();
+          }));
   std::vector<pb::CheckpointFileProto> files;
   for (pb::SaveReply& reply : replies) files.push_back(std::move(*reply.mutable_file()));
   return files;
 }
 
-absl::StatusOr<uint64_t> PsAdmin::Restore(const pb::RequestContext& context, const std::string& directory,
+absl::StatusOr<uint64_t> PsAdmin::Restore(const pb::RequestContext& context,
+                                          const std::string& directory,
                                           const std::vector<pb::CheckpointFileProto>& files) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   pb::RestoreRequest request;
@@ -113,16 +121,19 @@ absl::StatusOr<std::vector<pb::PsStatsReply>> PsAdmin::Stats(const pb::RequestCo
                                    [&](size_t) { return request.SerializeAsString(); });
 }
 
-absl::StatusOr<std::vector<pb::TelemetryReply>> PsAdmin::Telemetry(const pb::TelemetryRequest& request) {
+absl::StatusOr<std::vector<pb::TelemetryReply>> PsAdmin::Telemetry(
+    const pb::TelemetryRequest& request) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   return CallAll<pb::TelemetryReply>(*view, client_->policy(), "GetTelemetry",
                                      [&](size_t) { return request.SerializeAsString(); });
 }
 
-absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context, const std::string& name) {
+absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context,
+                                             const std::string& name) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   const VariableRoute* route = view->routing->variable(name);
-  if (route == nullptr) return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
+  if (route == nullptr)
+    return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
   Tensor value(route->proto.dtype(), Shape(route->proto.shape()));
   PsSession session(client_, {.context = context, .function = 0, .read_only = true});
   const VariableRead read{route->proto.id(), value.raw()};
@@ -130,15 +141,16 @@ absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context, 
   return value;
 }
 
-absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, FunctionId place, const std::string& name,
-                                     const Tensor& value) {
+absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, FunctionId place,
+                                     const std::string& name, const Tensor& value) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   const VariableRoute* route = view->routing->variable(name);
-  if (route == nullptr) return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
+  if (route == nullptr)
+    return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
   if (value.dtype() != route->proto.dtype() || !(value.shape() == Shape(route->proto.shape()))) {
-    return absl::InvalidArgumentError(absl::StrCat("variable '", name, "' is ", ShapeText(route->proto),
-                                                   " and cannot be assigned ", DTypeName(value.dtype()),
-                                                   value.shape().ToString()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "variable '", name, "' is ", ShapeText(route->proto), " and cannot be assigned ",
+        DTypeName(value.dtype()), value.shape().ToString()));
   }
   std::vector<PsCall> calls;
   for (uint32_t p = 0; p < route->servers.size(); ++p) {
@@ -150,11 +162,12 @@ absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, Function
     request.set_function(place.value());
     request.set_value(static_cast<const char*>(value.raw()) + route->offsets[p], route->sizes[p]);
     const uint32_t s = route->servers[p];
-    calls.push_back({view->routing->servers()[s].index(), view->channels[s], "/muster.PsServer/Assign",
-                     Buffer(request.SerializeAsString())});
+    calls.push_back({view->routing->servers()[s].index(), view->channels[s],
+                     "/muster.PsServer/Assign", Buffer(request.SerializeAsString())});
   }
   PsCallGroup group;
-  return group.Run(std::move(calls), client_->policy(), [](size_t, const Buffer&) { return absl::OkStatus(); });
+  return group.Run(std::move(calls), client_->policy(),
+                   [](size_t, const Buffer&) { return absl::OkStatus(); });
 }
 
 }  // namespace mu

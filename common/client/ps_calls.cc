@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status.h"
 #include "common/base/backoff.h"
+#include "common/base/status.h"
 #include "common/env/clock.h"
 
 namespace mu {
@@ -17,7 +17,8 @@ struct Try {
   int64_t retry_at_ns = -1;  // when to try again; -1: nothing to do
 };
 
-// A full disk or a damaged file is the machine's fault as well, but no other try will find it different.
+// A full disk or a damaged file is the machine's fault as well, but no other try will find it
+// different.
 bool WorthRetrying(const absl::Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kUnavailable:
@@ -35,9 +36,9 @@ absl::Status GaveUp(const PsCall& call, const RetryPolicy& policy, const absl::S
   detail.set_role(pb::ROLE_PSSERVER);
   detail.set_index(call.server_index);
   return WithDetail(
-      absl::UnavailableError(absl::StrCat("parameter server ", call.server_index, " did not answer ", call.method,
-                                          " within ", absl::FormatDuration(policy.total_timeout),
-                                          "; last error: ", last.message())),
+      absl::UnavailableError(absl::StrCat(
+          "parameter server ", call.server_index, " did not answer ", call.method, " within ",
+          absl::FormatDuration(policy.total_timeout), "; last error: ", last.message())),
       detail);
 }
 
@@ -74,8 +75,9 @@ void PsCallGroup::ResetCancel() {
   cancelled_ = false;
 }
 
-absl::Status PsCallGroup::Run(std::vector<PsCall> calls, const RetryPolicy& policy,
-                              const std::function<absl::Status(size_t call, const Buffer& reply)>& on_reply) {
+absl::Status PsCallGroup::Run(
+    std::vector<PsCall> calls, const RetryPolicy& policy,
+    const std::function<absl::Status(size_t call, const Buffer& reply)>& on_reply) {
   const auto state = std::make_shared<State>();
   {
     MutexLock lock(&mutex_);
@@ -90,17 +92,19 @@ absl::Status PsCallGroup::Run(std::vector<PsCall> calls, const RetryPolicy& poli
     tries.push_back({Backoff(policy.first_backoff, policy.longest_backoff, policy.seed + i)});
   }
   const auto start = [&](size_t i) {
-    const absl::Duration left = policy.bound_tries
-                                    ? absl::Nanoseconds(std::max<int64_t>(give_up_ns - clock->Now(), 1000000))
-                                    : absl::InfiniteDuration();
+    const absl::Duration left =
+        policy.bound_tries
+            ? absl::Nanoseconds(std::max<int64_t>(give_up_ns - clock->Now(), 1000000))
+            : absl::InfiniteDuration();
     tries[i].retry_at_ns = -1;
-    under_way[i] = calls[i].channel->Unary(calls[i].method, calls[i].request,
-                                           CallOptions{.timeout = std::min(policy.call_timeout, left)},
-                                           [state, i](absl::Status status, Buffer reply) {
-                                             MutexLock lock(&state->mutex);
-                                             state->ended.push_back({i, std::move(status), std::move(reply)});
-                                             state->changed.SignalAll();
-                                           });
+    under_way[i] =
+        calls[i].channel->Unary(calls[i].method, calls[i].request,
+                                CallOptions{.timeout = std::min(policy.call_timeout, left)},
+                                [state, i](absl::Status status, Buffer reply) {
+                                  MutexLock lock(&state->mutex);
+                                  state->ended.push_back({i, std::move(status), std::move(reply)});
+                                  state->changed.SignalAll();
+                                });
   };
   for (size_t i = 0; i < calls.size(); ++i) start(i);
 
@@ -141,7 +145,8 @@ absl::Status PsCallGroup::Run(std::vector<PsCall> calls, const RetryPolicy& poli
       } else if (clock->Now() >= give_up_ns) {
         result = GaveUp(calls[end.call], policy, end.status);
       } else {
-        tries[end.call].retry_at_ns = clock->Now() + absl::ToInt64Nanoseconds(tries[end.call].backoff.Next());
+        tries[end.call].retry_at_ns =
+            clock->Now() + absl::ToInt64Nanoseconds(tries[end.call].backoff.Next());
       }
     }
     ended.clear();

@@ -9,17 +9,20 @@ namespace mu {
 absl::Status PsClient::SetRouting(const pb::RoutingProto& proto) {
   {
     MutexLock lock(&mutex_);
-    if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return absl::OkStatus();
+    if (view_ != nullptr && proto.version() <= view_->routing->proto().version())
+      return absl::OkStatus();
   }
   MU_ASSIGN_OR_RETURN(auto routing, Routing::Create(proto));
   auto view = std::make_shared<View>();
   view->routing = std::move(routing);
   MutexLock lock(&mutex_);
-  if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return absl::OkStatus();
+  if (view_ != nullptr && proto.version() <= view_->routing->proto().version())
+    return absl::OkStatus();
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels;
   for (const pb::ServerProto& server : view->routing->servers()) {
     std::shared_ptr<Channel>& channel = channels[server.address()];
-    if (const auto it = channels_.find(server.address()); it != channels_.end()) channel = it->second;
+    if (const auto it = channels_.find(server.address()); it != channels_.end())
+      channel = it->second;
     if (channel == nullptr) channel = connect_(server.address());
     view->channels.push_back(channel);
   }

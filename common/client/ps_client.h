@@ -1,12 +1,13 @@
 // The parameter servers as a worker sees them.
 //
-// PsClient holds what all steps of a process share: the routing and a channel to each server. Thread safe.
-// PsSession is one function's access (ParameterAccess), used by one thread at a time; only Cancel may come from another.
+// PsClient holds what all steps of a process share: the routing and a channel to each server.
+// Thread safe. PsSession is one function's access (ParameterAccess), used by one thread at a time;
+// only Cancel may come from another.
 //
-//   PsClient client([transport](const std::string& address) { return transport->Connect(address); });
-//   MU_RETURN_IF_ERROR(client.SetRouting(routing));
-//   PsSession session(&client, {.context = context, .function = 7});
-//   session.BeginStep(0);  ... executor: session.Pull(...), session.Push(...) ...
+//   PsClient client([transport](const std::string& address) { return transport->Connect(address);
+//   }); MU_RETURN_IF_ERROR(client.SetRouting(routing)); PsSession session(&client, {.context =
+//   context, .function = 7}); session.BeginStep(0);  ... executor: session.Pull(...),
+//   session.Push(...) ...
 #pragma once
 
 #include <cstdint>
@@ -29,9 +30,11 @@ namespace mu {
 class PsClient {
  public:
   using Connect = std::function<std::shared_ptr<Channel>(const std::string& address)>;
-  explicit PsClient(Connect connect, RetryPolicy policy = {}) : connect_(std::move(connect)), policy_(policy) {}
+  explicit PsClient(Connect connect, RetryPolicy policy = {})
+      : connect_(std::move(connect)), policy_(policy) {}
 
-  // Takes the routing if its version is newer than what is here (or the first). INVALID_ARGUMENT if it is not sane.
+  // Takes the routing if its version is newer than what is here (or the first). INVALID_ARGUMENT if
+  // it is not sane.
   absl::Status SetRouting(const muster::RoutingProto& routing);
   // The routing and the channels of its servers, in the order of routing->servers().
   struct View {
@@ -46,7 +49,8 @@ class PsClient {
   const RetryPolicy policy_;
   mutable Mutex mutex_;
   std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_ ABSL_GUARDED_BY(mutex_);  // by address
+  absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_
+      ABSL_GUARDED_BY(mutex_);  // by address
 };
 
 struct PsSessionOptions {
@@ -61,21 +65,27 @@ class PsSession final : public ParameterAccess {
   PsSession(PsClient* client, PsSessionOptions options);
   ~PsSession() override;
 
-  // What follows belongs to this step. A session may be given new options between functions to keep its buffers.
+  // What follows belongs to this step. A session may be given new options between functions to keep
+  // its buffers.
   void BeginStep(uint32_t step);
   void BeginFunction(PsSessionOptions options);
 
-  // INVALID_ARGUMENT for unknown variables and tables, OUT_OF_RANGE (ERROR_USER) for ids that a table does not have,
-  // both before anything is sent; what the servers refuse; UNAVAILABLE with {ERROR_MACHINE, ROLE_PSSERVER, index} if a
-  // server stays out of reach; CANCELLED.
-  absl::Status Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) override;
-  absl::Status Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) override;
+  // INVALID_ARGUMENT for unknown variables and tables, OUT_OF_RANGE (ERROR_USER) for ids that a
+  // table does not have, both before anything is sent; what the servers refuse; UNAVAILABLE with
+  // {ERROR_MACHINE, ROLE_PSSERVER, index} if a server stays out of reach; CANCELLED.
+  absl::Status Pull(absl::Span<const VariableRead> variables,
+                    absl::Span<const RowsRead> rows) override;
+  absl::Status Push(absl::Span<const VariableWrite> variables,
+                    absl::Span<const RowsWrite> rows) override;
 
-  // Whether every server that the last push went to had applied it before. False if it went to none.
+  // Whether every server that the last push went to had applied it before. False if it went to
+  // none.
   bool push_repeated() const { return push_repeated_; }
-  // How many partitions the last push changed, by the server's index; a repeat counts what the first one changed.
+  // How many partitions the last push changed, by the server's index; a repeat counts what the
+  // first one changed.
   const std::vector<uint32_t>& push_updates() const { return push_updates_; }
-  // How many partitions it left alone, since the checkpoint that they came from contained it; empty: none.
+  // How many partitions it left alone, since the checkpoint that they came from contained it;
+  // empty: none.
   const std::vector<uint32_t>& push_inherited() const { return push_inherited_; }
 
   // A Pull or Push under way, and those to come until BeginFunction, return CANCELLED. Thread safe.

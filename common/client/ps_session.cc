@@ -15,7 +15,8 @@ constexpr char kPull[] = "/muster.PsServer/Pull";
 constexpr char kPush[] = "/muster.PsServer/Push";
 
 absl::Status NoRouting() {
-  return absl::FailedPreconditionError("the routing to the parameter servers is not known here yet");
+  return absl::FailedPreconditionError(
+      "the routing to the parameter servers is not known here yet");
 }
 
 }  // namespace
@@ -53,7 +54,8 @@ RetryPolicy PsSession::NextPolicy() {
   return policy;
 }
 
-absl::Status PsSession::Pull(absl::Span<const VariableRead> variables, absl::Span<const RowsRead> rows) {
+absl::Status PsSession::Pull(absl::Span<const VariableRead> variables,
+                             absl::Span<const RowsRead> rows) {
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   const auto view = client_->view();
   if (view == nullptr) return NoRouting();
@@ -74,11 +76,13 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables, absl::Spa
   });
 }
 
-absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Span<const RowsWrite> rows) {
+absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
+                             absl::Span<const RowsWrite> rows) {
   push_repeated_ = false;
   push_updates_.clear();
   push_inherited_.clear();
-  if (options_.read_only) return absl::FailedPreconditionError("a read-only function pushes nothing");
+  if (options_.read_only)
+    return absl::FailedPreconditionError("a read-only function pushes nothing");
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   const auto view = client_->view();
   if (view == nullptr) return NoRouting();
@@ -105,20 +109,21 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables, absl::Sp
   for (const auto& server : view->routing->servers()) {
     updates.resize(std::max<size_t>(updates.size(), server.index() + 1), 0);
   }
-  MU_RETURN_IF_ERROR(group_.Run(std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) -> absl::Status {
-    pb::PushReply message;
-    if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size()))) {
-      return absl::InternalError("a parameter server's answer to a push does not parse");
-    }
-    repeated &= message.repeated();
-    const uint32_t server = view->routing->servers()[scratch_->servers[call]].index();
-    updates[server] = message.updates();
-    if (message.inherited() > 0) {
-      inherited.resize(updates.size());
-      inherited[server] = message.inherited();
-    }
-    return absl::OkStatus();
-  }));
+  MU_RETURN_IF_ERROR(group_.Run(
+      std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) -> absl::Status {
+        pb::PushReply message;
+        if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size()))) {
+          return absl::InternalError("a parameter server's answer to a push does not parse");
+        }
+        repeated &= message.repeated();
+        const uint32_t server = view->routing->servers()[scratch_->servers[call]].index();
+        updates[server] = message.updates();
+        if (message.inherited() > 0) {
+          inherited.resize(updates.size());
+          inherited[server] = message.inherited();
+        }
+        return absl::OkStatus();
+      }));
   push_repeated_ = repeated;
   push_updates_ = std::move(updates);
   push_inherited_ = std::move(inherited);

@@ -21,7 +21,8 @@ inline void CopyRow(float* to, const float* from, size_t dim) {
 }
 
 absl::Status Unknown(absl::string_view what, uint32_t id) {
-  return absl::InvalidArgumentError(absl::StrCat("no ", what, " has id ", id, " in the routing that is known here"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("no ", what, " has id ", id, " in the routing that is known here"));
 }
 
 }  // namespace
@@ -47,7 +48,8 @@ absl::Status StepGrouping::AddVariable(const Routing& routing, const Piece& whol
   return absl::OkStatus();
 }
 
-absl::Status StepGrouping::AddRows(const Routing& routing, uint32_t table, absl::Span<const int64_t> ids, float* out,
+absl::Status StepGrouping::AddRows(const Routing& routing, uint32_t table,
+                                   absl::Span<const int64_t> ids, float* out,
                                    const float* gradients) {
   const TableRoute* route = routing.table(table);
   if (route == nullptr) return Unknown("table", table);
@@ -58,7 +60,8 @@ absl::Status StepGrouping::AddRows(const Routing& routing, uint32_t table, absl:
   return rows.ids.Group(*route, ids);
 }
 
-absl::Status StepGrouping::GroupReads(const Routing& routing, absl::Span<const VariableRead> variables,
+absl::Status StepGrouping::GroupReads(const Routing& routing,
+                                      absl::Span<const VariableRead> variables,
                                       absl::Span<const RowsRead> rows) {
   Begin(routing.servers().size());
   for (const VariableRead& read : variables) {
@@ -67,18 +70,21 @@ absl::Status StepGrouping::GroupReads(const Routing& routing, absl::Span<const V
     whole.out = static_cast<char*>(read.out);
     MU_RETURN_IF_ERROR(AddVariable(routing, whole));
   }
-  for (const RowsRead& read : rows) MU_RETURN_IF_ERROR(AddRows(routing, read.table, read.ids, read.out, nullptr));
+  for (const RowsRead& read : rows)
+    MU_RETURN_IF_ERROR(AddRows(routing, read.table, read.ids, read.out, nullptr));
   return absl::OkStatus();
 }
 
-absl::Status StepGrouping::GroupWrites(const Routing& routing, absl::Span<const VariableWrite> variables,
+absl::Status StepGrouping::GroupWrites(const Routing& routing,
+                                       absl::Span<const VariableWrite> variables,
                                        absl::Span<const RowsWrite> rows) {
   Begin(routing.servers().size());
   for (const VariableWrite& write : variables) {
     Piece whole{};
     whole.variable = write.variable;
     whole.from = static_cast<const char*>(write.value);
-    whole.kind = write.kind == VariableWrite::kGradient ? pb::VariableUpdate::GRADIENT : pb::VariableUpdate::ASSIGN_ADD;
+    whole.kind = write.kind == VariableWrite::kGradient ? pb::VariableUpdate::GRADIENT
+                                                        : pb::VariableUpdate::ASSIGN_ADD;
     MU_RETURN_IF_ERROR(AddVariable(routing, whole));
   }
   for (const RowsWrite& write : rows) {
@@ -89,7 +95,8 @@ absl::Status StepGrouping::GroupWrites(const Routing& routing, absl::Span<const 
 
 size_t StepGrouping::CountIds(size_t server) const {
   size_t count = 0;
-  for (size_t t = 0; t < tables_; ++t) count += rows_[t].ids.end(server) - rows_[t].ids.begin(server);
+  for (size_t t = 0; t < tables_; ++t)
+    count += rows_[t].ids.end(server) - rows_[t].ids.begin(server);
   return count;
 }
 
@@ -108,7 +115,9 @@ size_t StepGrouping::RowBytes(size_t server) const {
   return bytes;
 }
 
-bool StepGrouping::Needs(size_t server) const { return !pieces_[server].empty() || CountIds(server) > 0; }
+bool StepGrouping::Needs(size_t server) const {
+  return !pieces_[server].empty() || CountIds(server) > 0;
+}
 
 char* StepGrouping::WriteIds(size_t server, char* to) const {
   for (size_t t = 0; t < tables_; ++t) {
@@ -144,7 +153,8 @@ Buffer StepGrouping::PushFrame(size_t server, pb::PushRequest* header) const {
     update->set_kind(piece.kind);
   }
   for (size_t t = 0; t < tables_; ++t) rows_[t].ids.AddKeys(server, header->mutable_tables());
-  FrameWriter frame(*header, CountIds(server) * sizeof(int64_t) + PieceBytes(server) + RowBytes(server));
+  FrameWriter frame(*header,
+                    CountIds(server) * sizeof(int64_t) + PieceBytes(server) + RowBytes(server));
   char* to = WriteIds(server, frame.payload);
   for (const Piece& piece : pieces_[server]) {
     std::memcpy(to, piece.from, piece.size);
@@ -165,8 +175,9 @@ absl::Status StepGrouping::TakeReply(size_t server, const Buffer& reply) const {
   pb::PullReply header;
   MU_ASSIGN_OR_RETURN(const absl::Span<const char> payload, ParseFrame(reply, &header));
   if (payload.size() != PieceBytes(server) + RowBytes(server)) {
-    return absl::InternalError(absl::StrCat("a parameter server answered a pull with ", payload.size(),
-                                            " bytes instead of ", PieceBytes(server) + RowBytes(server)));
+    return absl::InternalError(absl::StrCat("a parameter server answered a pull with ",
+                                            payload.size(), " bytes instead of ",
+                                            PieceBytes(server) + RowBytes(server)));
   }
   const char* from = payload.data();
   for (const Piece& piece : pieces_[server]) {

@@ -1,5 +1,5 @@
-// A step's reads or writes, sorted by server: makes the frames of its calls and takes the replies apart. Buffers are kept
-// from step to step. Not thread safe.
+// A step's reads or writes, sorted by server: makes the frames of its calls and takes the replies
+// apart. Buffers are kept from step to step. Not thread safe.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,9 @@ namespace mu {
 
 class StepGrouping {
  public:
-  // INVALID_ARGUMENT for variables and tables that the routing does not have, OUT_OF_RANGE for ids that a table does not
-  // have. `routing` and what the spans point at stay until the step's calls have ended.
+  // INVALID_ARGUMENT for variables and tables that the routing does not have, OUT_OF_RANGE for ids
+  // that a table does not have. `routing` and what the spans point at stay until the step's calls
+  // have ended.
   absl::Status GroupReads(const Routing& routing, absl::Span<const VariableRead> variables,
                           absl::Span<const RowsRead> rows);
   absl::Status GroupWrites(const Routing& routing, absl::Span<const VariableWrite> variables,
@@ -30,7 +31,8 @@ class StepGrouping {
   // The request to a server. `header` holds context and kind; its keys are filled in here.
   Buffer PullFrame(size_t server, muster::PullRequest* header) const;
   Buffer PushFrame(size_t server, muster::PushRequest* header) const;
-  // Copies what a server sent to where the step wants it. INTERNAL if the reply is not of the size that was asked for.
+  // Copies what a server sent to where the step wants it. INTERNAL if the reply is not of the size
+  // that was asked for.
   absl::Status TakeReply(size_t server, const Buffer& reply) const;
 
  private:
@@ -51,8 +53,8 @@ class StepGrouping {
 
   void Begin(size_t servers);
   absl::Status AddVariable(const Routing& routing, const Piece& whole);
-  absl::Status AddRows(const Routing& routing, uint32_t table, absl::Span<const int64_t> ids, float* out,
-                       const float* gradients);
+  absl::Status AddRows(const Routing& routing, uint32_t table, absl::Span<const int64_t> ids,
+                       float* out, const float* gradients);
   size_t CountIds(size_t server) const;
   size_t PieceBytes(size_t server) const;
   size_t RowBytes(size_t server) const;

@@ -1,4 +1,5 @@
-// Time as a dependency: code that waits or measures takes a Clock, so that tests decide what time it is.
+// Time as a dependency: code that waits or measures takes a Clock, so that tests decide what time
+// it is.
 #pragma once
 
 #include <atomic>

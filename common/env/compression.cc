@@ -19,7 +19,9 @@ namespace {
 class PlainStream final : public ByteStream {
  public:
   explicit PlainStream(FileReader file) : file_(std::move(file)) {}
-  absl::StatusOr<size_t> Read(char* buffer, size_t size) override { return file_.Read(buffer, size); }
+  absl::StatusOr<size_t> Read(char* buffer, size_t size) override {
+    return file_.Read(buffer, size);
+  }
 
  private:
   FileReader file_;
@@ -49,9 +51,10 @@ absl::StatusOr<Compression> DetectCompression(const std::string& path) {
   if (n >= 4 && std::memcmp(magic, "\x28\xB5\x2F\xFD", 4) == 0) return Compression::kZstd;
   for (absl::string_view ending : {".gz", ".zst"}) {
     if (!absl::EndsWith(path, ending)) continue;
-    return absl::DataLossError(absl::StrCat(
-        path, n == 0 ? " is empty" : " does not begin as a compressed file does", ", though its name ends in ",
-        ending, "; fetch or write it again, or give it another name if it is not compressed"));
+    return absl::DataLossError(
+        absl::StrCat(path, n == 0 ? " is empty" : " does not begin as a compressed file does",
+                     ", though its name ends in ", ending,
+                     "; fetch or write it again, or give it another name if it is not compressed"));
   }
   return Compression::kNone;
 }

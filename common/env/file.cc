@@ -79,11 +79,11 @@ absl::Status ErrnoToStatus(int error, absl::string_view doing, absl::string_view
 absl::StatusOr<FileInfo> GetFileInfo(const std::string& path) {
   struct stat info;
   if (stat(path.c_str(), &info) != 0) return ErrnoToStatus(errno, "look at", path);
-  return FileInfo{
-      .size = static_cast<uint64_t>(info.st_size),
-      .modified_ns = static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 + info.st_mtim.tv_nsec,
-      .inode = info.st_ino,
-      .directory = S_ISDIR(info.st_mode)};
+  return FileInfo{.size = static_cast<uint64_t>(info.st_size),
+                  .modified_ns = static_cast<int64_t>(info.st_mtim.tv_sec) * 1'000'000'000 +
+                                 info.st_mtim.tv_nsec,
+                  .inode = info.st_ino,
+                  .directory = S_ISDIR(info.st_mode)};
 }
 
 absl::StatusOr<uint64_t> FileSize(const std::string& path) {
@@ -105,7 +105,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   if (fstat(fd.get(), &info) != 0) return ErrnoToStatus(errno, "look at", path);
   std::string contents;
   size_t used = 0;
-  // One byte more than the size, so that the end is seen without growing; files in /proc have size 0.
+  // One byte more than the size, so that the end is seen without growing; files in /proc have size
+  // 0.
   contents.resize(static_cast<size_t>(info.st_size) + 1);
   while (true) {
     if (used == contents.size()) contents.resize(std::max<size_t>(4096, contents.size() * 2));

@@ -1,8 +1,9 @@
 // Files and directories of the local machine, with errors as absl::Status that name the path.
 //
-// All functions are thread safe. Codes: NOT_FOUND (no such file or directory), ALREADY_EXISTS, PERMISSION_DENIED,
-// RESOURCE_EXHAUSTED (disk or quota full, too many open files), INVALID_ARGUMENT (a directory where a file is meant or
-// the reverse, name too long), DATA_LOSS (the device failed), else INTERNAL.
+// All functions are thread safe. Codes: NOT_FOUND (no such file or directory), ALREADY_EXISTS,
+// PERMISSION_DENIED, RESOURCE_EXHAUSTED (disk or quota full, too many open files), INVALID_ARGUMENT
+// (a directory where a file is meant or the reverse, name too long), DATA_LOSS (the device failed),
+// else INTERNAL.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +33,8 @@ bool DirectoryExists(const std::string& path);
 
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Readers see the old contents or the new ones, whole, also after a crash: written beside the path, synced, renamed.
+// Readers see the old contents or the new ones, whole, also after a crash: written beside the path,
+// synced, renamed.
 absl::Status WriteFileAtomic(const std::string& path, absl::string_view contents);
 // ALREADY_EXISTS if the path exists: of several callers, in whatever process, one succeeds.
 absl::Status CreateFileExclusive(const std::string& path, absl::string_view contents);
@@ -60,7 +62,9 @@ absl::StatusOr<std::string> AbsolutePath(const std::string& path);  // links are
 class TempDirectory {
  public:
   static absl::StatusOr<TempDirectory> Create(absl::string_view prefix);
-  TempDirectory(TempDirectory&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
+  TempDirectory(TempDirectory&& other) noexcept : path_(std::move(other.path_)) {
+    other.path_.clear();
+  }
   TempDirectory& operator=(TempDirectory&&) = delete;
   ~TempDirectory();
   const std::string& path() const { return path_; }

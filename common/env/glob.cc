@@ -19,7 +19,9 @@ absl::StatusOr<std::vector<std::string>> ExpandGlob(const std::string& pattern) 
   }
   glob_t matches = {};
   // A folder that is not there holds no file that matches; one that may not be listed is an error.
-  const auto gives_up = [](const char*, int error) { return error == ENOENT || error == ENOTDIR ? 0 : 1; };
+  const auto gives_up = [](const char*, int error) {
+    return error == ENOENT || error == ENOTDIR ? 0 : 1;
+  };
   const int result = glob(pattern.c_str(), GLOB_NOSORT, gives_up, &matches);
   std::vector<std::string> files;
   size_t directories = 0;
@@ -45,7 +47,9 @@ absl::StatusOr<std::vector<std::string>> ExpandGlob(const std::string& pattern) 
   return files;
 }
 
-bool IsPattern(absl::string_view name) { return name.find_first_of("*?[") != absl::string_view::npos; }
+bool IsPattern(absl::string_view name) {
+  return name.find_first_of("*?[") != absl::string_view::npos;
+}
 
 absl::StatusOr<std::vector<std::string>> ExpandFiles(const std::string& pattern) {
   if (!IsPattern(pattern)) return std::vector<std::string>{pattern};

@@ -56,7 +56,8 @@ class GzipStream final : public ByteStream {
         first_member_ = false;
         inflateReset(&state_);
       } else if (result != Z_OK && result != Z_BUF_ERROR) {
-        return Corrupt(absl::StrCat("is corrupt (", state_.msg != nullptr ? state_.msg : "zlib", ")"));
+        return Corrupt(
+            absl::StrCat("is corrupt (", state_.msg != nullptr ? state_.msg : "zlib", ")"));
       }
     }
     return limit - state_.avail_out;

@@ -23,7 +23,8 @@ namespace {
 
 // Where the child finds its pipes; everything above is closed in it.
 constexpr int kFirstPipeFd = 3;
-// The parent's copies stay clear of those numbers, so that dup2 in the child overwrites none of them.
+// The parent's copies stay clear of those numbers, so that dup2 in the child overwrites none of
+// them.
 constexpr int kParentFdsFrom = 16;
 
 struct Pipe {
@@ -75,7 +76,8 @@ struct SpawnSetup {
   posix_spawnattr_t attributes;
 };
 
-// A process group of its own, no blocked signals, default actions: whatever the parent's threads have set up.
+// A process group of its own, no blocked signals, default actions: whatever the parent's threads
+// have set up.
 void SetAttributes(posix_spawnattr_t* attributes) {
   sigset_t none;
   sigset_t all;
@@ -103,7 +105,8 @@ ExitStatus FromWaitStatus(int status) {
 std::string ExitStatus::ToString() const {
   if (signal == 0) return absl::StrCat("exit code ", code);
   const char* name = sigabbrev_np(signal);
-  return name == nullptr ? absl::StrCat("killed by signal ", signal) : absl::StrCat("killed by SIG", name);
+  return name == nullptr ? absl::StrCat("killed by signal ", signal)
+                         : absl::StrCat("killed by SIG", name);
 }
 
 struct Subprocess::State {
@@ -121,8 +124,8 @@ struct Subprocess::State {
   ExitStatus exit ABSL_GUARDED_BY(mutex);
 
   void Reap(const std::function<void(pid_t, const ExitStatus&)>& on_exit) {
-    // First wait without reaping: under the lock the pid is either still ours or known to be gone, so that Kill never
-    // hits a process that got the number later.
+    // First wait without reaping: under the lock the pid is either still ours or known to be gone,
+    // so that Kill never hits a process that got the number later.
     siginfo_t info;
     while (waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
     }
@@ -157,9 +160,11 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(const SubprocessOp
   posix_spawn_file_actions_addopen(&setup.actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   UniqueFd output;
   if (!options.output_file.empty()) {
-    UniqueFd file(open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+    UniqueFd file(
+        open(options.output_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
     if (!file.valid()) {
-      return SystemError(absl::StrCat("cannot write ", options.output_file, ", the output of ", options.path));
+      return SystemError(
+          absl::StrCat("cannot write ", options.output_file, ", the output of ", options.path));
     }
     auto moved = MoveUp(std::move(file));
     if (!moved.ok()) return moved.status();
@@ -190,12 +195,12 @@ absl::StatusOr<std::unique_ptr<Subprocess>> Subprocess::Start(const SubprocessOp
   }
   posix_spawn_file_actions_addclosefrom_np(&setup.actions, next_fd);
 
-  // glibc's posix_spawn shares memory with the child until exec and runs nothing of ours in between: it is safe with
-  // threads, and as quick for a large parent as for a small one.
+  // glibc's posix_spawn shares memory with the child until exec and runs nothing of ours in
+  // between: it is safe with threads, and as quick for a large parent as for a small one.
   std::vector<char*> argv = Pointers(args);
   std::vector<char*> envp = Pointers(environment);
-  const int error =
-      posix_spawnp(&state->pid, options.path.c_str(), &setup.actions, &setup.attributes, argv.data(), envp.data());
+  const int error = posix_spawnp(&state->pid, options.path.c_str(), &setup.actions,
+                                 &setup.attributes, argv.data(), envp.data());
   if (error != 0) {
     return absl::ErrnoToStatus(
         error, absl::StrCat("cannot run ", options.path, "; is it there, and may it be executed?"));
@@ -233,14 +238,16 @@ absl::StatusOr<std::string> Subprocess::ReadReadyLine(absl::Duration timeout) {
       } else if (size == 0) {
         // The pipe closes a moment before the process is gone.
         const std::optional<ExitStatus> exit = WaitFor(absl::Seconds(1));
-        return absl::UnavailableError(absl::StrCat(
-            state_->path, " (pid ", state_->pid, ") ",
-            exit ? "ended before it was ready: " + exit->ToString() : "closed its ready pipe without a line"));
+        return absl::UnavailableError(
+            absl::StrCat(state_->path, " (pid ", state_->pid, ") ",
+                         exit ? "ended before it was ready: " + exit->ToString()
+                              : "closed its ready pipe without a line"));
       } else if (errno != EINTR) {
         return SystemError("cannot read from a child process");
       }
     } else if (absl::Now() >= deadline) {
-      return absl::DeadlineExceededError(absl::StrCat(state_->path, " (pid ", state_->pid, ") was not ready within ",
+      return absl::DeadlineExceededError(absl::StrCat(state_->path, " (pid ", state_->pid,
+                                                      ") was not ready within ",
                                                       absl::FormatDuration(timeout)));
     }
   }
@@ -253,7 +260,8 @@ absl::Status Subprocess::Kill(int signal) {
   if (state_->reaped) {
     return absl::NotFoundError(absl::StrCat(state_->path, " has ended: ", state_->exit.ToString()));
   }
-  if (kill(state_->pid, signal) != 0) return SystemError(absl::StrCat("cannot signal ", state_->path));
+  if (kill(state_->pid, signal) != 0)
+    return SystemError(absl::StrCat("cannot signal ", state_->path));
   return absl::OkStatus();
 }
 

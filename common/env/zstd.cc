@@ -12,7 +12,9 @@ namespace {
 class ZstdStream final : public ByteStream {
  public:
   explicit ZstdStream(FileReader file)
-      : file_(std::move(file)), state_(ZSTD_createDCtx(), ZSTD_freeDCtx), input_(new char[kInputBytes]) {}
+      : file_(std::move(file)),
+        state_(ZSTD_createDCtx(), ZSTD_freeDCtx),
+        input_(new char[kInputBytes]) {}
 
   bool ready() const { return state_ != nullptr; }
 

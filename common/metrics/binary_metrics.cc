@@ -17,15 +17,18 @@ constexpr double kLogLossEpsilon = 1e-7;
 size_t BucketOf(double probability) {
   if (probability <= 0) return 0;
   if (probability >= 1) return kBuckets - 1;
-  const double log_odds = std::clamp(std::log(probability / (1 - probability)), -kMaxLogOdds, kMaxLogOdds);
-  return static_cast<size_t>((log_odds + kMaxLogOdds) / (2 * kMaxLogOdds) * static_cast<double>(kBuckets - 1));
+  const double log_odds =
+      std::clamp(std::log(probability / (1 - probability)), -kMaxLogOdds, kMaxLogOdds);
+  return static_cast<size_t>((log_odds + kMaxLogOdds) / (2 * kMaxLogOdds) *
+                             static_cast<double>(kBuckets - 1));
 }
 
 }  // namespace
 
 BinaryMetrics::BinaryMetrics() : positive_histogram_(kBuckets), negative_histogram_(kBuckets) {}
 
-absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<const float> labels) {
+absl::Status BinaryMetrics::Add(absl::Span<const float> predictions,
+                                absl::Span<const float> labels) {
   if (predictions.size() != labels.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(predictions.size(), " predictions do not go with ", labels.size(), " labels"));
@@ -33,7 +36,8 @@ absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<
   for (size_t i = 0; i < predictions.size(); ++i) {
     if (!(predictions[i] >= 0 && predictions[i] <= 1)) {
       return absl::InvalidArgumentError(
-          absl::StrCat("a prediction is ", predictions[i], ", which is no probability; look at the model's output"));
+          absl::StrCat("a prediction is ", predictions[i],
+                       ", which is no probability; look at the model's output"));
     }
     if (labels[i] != 0 && labels[i] != 1) {
       return absl::InvalidArgumentError(
@@ -77,7 +81,9 @@ double BinaryMetrics::auc() const {
 
 double BinaryMetrics::logloss() const { return log_loss_sum_ / static_cast<double>(count()); }
 
-double BinaryMetrics::accuracy() const { return static_cast<double>(correct_) / static_cast<double>(count()); }
+double BinaryMetrics::accuracy() const {
+  return static_cast<double>(correct_) / static_cast<double>(count());
+}
 
 std::map<std::string, double> BinaryMetrics::Values() const {
   return {{"auc", auc()}, {"logloss", logloss()}, {"accuracy", accuracy()}};

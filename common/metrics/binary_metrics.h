@@ -1,5 +1,5 @@
-// Metrics of a binary classifier's probabilities. Mergeable, so that parts of a data set may be measured apart. Pure; not
-// synchronised.
+// Metrics of a binary classifier's probabilities. Mergeable, so that parts of a data set may be
+// measured apart. Pure; not synchronised.
 #pragma once
 
 #include <array>
@@ -13,14 +13,15 @@
 
 namespace mu {
 
-// The area under the ROC curve comes from a histogram of the log-odds with 2^17 buckets: memory stays the same for any
-// number of records. Scores in one bucket count as equal (half a pair each), which moves the area by less than 1e-4.
+// The area under the ROC curve comes from a histogram of the log-odds with 2^17 buckets: memory
+// stays the same for any number of records. Scores in one bucket count as equal (half a pair each),
+// which moves the area by less than 1e-4.
 class BinaryMetrics {
  public:
   BinaryMetrics();
 
-  // `predictions` are probabilities, `labels` 0 or 1; both of the same length. INVALID_ARGUMENT for a prediction that is
-  // NaN or outside [0, 1], or another label; nothing is added then.
+  // `predictions` are probabilities, `labels` 0 or 1; both of the same length. INVALID_ARGUMENT for
+  // a prediction that is NaN or outside [0, 1], or another label; nothing is added then.
   absl::Status Add(absl::Span<const float> predictions, absl::Span<const float> labels);
   void Merge(const BinaryMetrics& other);
 

@@ -6,14 +6,16 @@
 
 namespace mu {
 
-absl::Status RegressionMetrics::Add(absl::Span<const float> predictions, absl::Span<const float> labels) {
+absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
+                                    absl::Span<const float> labels) {
   if (predictions.size() != labels.size()) {
     return absl::InvalidArgumentError(
         absl::StrCat(predictions.size(), " predictions do not go with ", labels.size(), " labels"));
   }
   for (size_t i = 0; i < predictions.size(); ++i) {
     if (!std::isfinite(predictions[i]) || !std::isfinite(labels[i])) {
-      return absl::InvalidArgumentError(absl::StrCat("a prediction of ", predictions[i], " for a label of ", labels[i],
+      return absl::InvalidArgumentError(absl::StrCat("a prediction of ", predictions[i],
+                                                     " for a label of ", labels[i],
                                                      " is not finite; look at the model's output"));
     }
   }
@@ -36,6 +38,8 @@ double RegressionMetrics::rmse() const { return std::sqrt(squares_ / static_cast
 
 double RegressionMetrics::mae() const { return absolutes_ / static_cast<double>(count_); }
 
-std::map<std::string, double> RegressionMetrics::Values() const { return {{"rmse", rmse()}, {"mae", mae()}}; }
+std::map<std::string, double> RegressionMetrics::Values() const {
+  return {{"rmse", rmse()}, {"mae", mae()}};
+}
 
 }  // namespace mu

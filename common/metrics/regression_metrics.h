@@ -12,7 +12,8 @@ namespace mu {
 
 class RegressionMetrics {
  public:
-  // Both of the same length. INVALID_ARGUMENT for a prediction or label that is not finite; nothing is added then.
+  // Both of the same length. INVALID_ARGUMENT for a prediction or label that is not finite; nothing
+  // is added then.
   absl::Status Add(absl::Span<const float> predictions, absl::Span<const float> labels);
   void Merge(const RegressionMetrics& other);
 

@@ -19,8 +19,10 @@ void Append(const Json& event, std::string* out) {
 
 double Microseconds(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
 
-// One of no thread: the viewer finds room for those that overlap, on tracks of their own. `id` is of this span only.
-void AppendAsync(const pb::SpanProto& span, int pid, int64_t start_ns, uint64_t id, std::string* out) {
+// One of no thread: the viewer finds room for those that overlap, on tracks of their own. `id` is
+// of this span only.
+void AppendAsync(const pb::SpanProto& span, int pid, int64_t start_ns, uint64_t id,
+                 std::string* out) {
   Json event = {{"ph", "b"},  {"cat", "async"}, {"name", span.name()},
                 {"pid", pid}, {"tid", 0},       {"id", std::to_string(id)}};
   event["ts"] = Microseconds(start_ns);
@@ -35,7 +37,8 @@ void AppendAsync(const pb::SpanProto& span, int pid, int64_t start_ns, uint64_t 
 }  // namespace
 
 int64_t ClockOffsetNs(uint64_t asked_ns, uint64_t answered_ns, uint64_t remote_now_ns) {
-  return static_cast<int64_t>(asked_ns + (answered_ns - asked_ns) / 2) - static_cast<int64_t>(remote_now_ns);
+  return static_cast<int64_t>(asked_ns + (answered_ns - asked_ns) / 2) -
+         static_cast<int64_t>(remote_now_ns);
 }
 
 std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes) {
@@ -51,11 +54,17 @@ std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes) {
     const ProcessSpans& process = processes[i];
     const int pid = static_cast<int>(i) + 1;
     std::string name = process.name;
-    if (process.dropped_spans > 0) name += " (" + std::to_string(process.dropped_spans) + " spans lost)";
+    if (process.dropped_spans > 0)
+      name += " (" + std::to_string(process.dropped_spans) + " spans lost)";
     Append({{"ph", "M"}, {"name", "process_name"}, {"pid", pid}, {"args", {{"name", name}}}}, &out);
-    Append({{"ph", "M"}, {"name", "process_sort_index"}, {"pid", pid}, {"args", {{"sort_index", pid}}}}, &out);
+    Append({{"ph", "M"},
+            {"name", "process_sort_index"},
+            {"pid", pid},
+            {"args", {{"sort_index", pid}}}},
+           &out);
     for (const pb::SpanProto& span : process.spans) {
-      const int64_t start = static_cast<int64_t>(span.start_ns()) + process.clock_offset_ns - origin;
+      const int64_t start =
+          static_cast<int64_t>(span.start_ns()) + process.clock_offset_ns - origin;
       if (span.thread() == 0) {
         AppendAsync(span, pid, start, ++asyncs, &out);
         continue;

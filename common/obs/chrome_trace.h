@@ -1,4 +1,5 @@
-// The spans of several processes as one Chrome trace (chrome://tracing, ui.perfetto.dev), on one clock.
+// The spans of several processes as one Chrome trace (chrome://tracing, ui.perfetto.dev), on one
+// clock.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +13,14 @@
 namespace mu {
 
 struct ProcessSpans {
-  std::string name;              // "worker 0"
-  int64_t clock_offset_ns = 0;   // added to its times gives the reader's clock
+  std::string name;             // "worker 0"
+  int64_t clock_offset_ns = 0;  // added to its times gives the reader's clock
   std::vector<pb::SpanProto> spans;
-  uint64_t dropped_spans = 0;    // said in the trace
+  uint64_t dropped_spans = 0;  // said in the trace
 };
 
-// The offset of a process's clock: its TelemetryReply.now_ns was read about half way between question and answer, both
-// on the asker's clock. Right to within half the round trip.
+// The offset of a process's clock: its TelemetryReply.now_ns was read about half way between
+// question and answer, both on the asker's clock. Right to within half the round trip.
 int64_t ClockOffsetNs(uint64_t asked_ns, uint64_t answered_ns, uint64_t remote_now_ns);
 
 // JSON in the "JSON object format" of the trace viewer; times begin at the first span.

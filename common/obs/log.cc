@@ -22,7 +22,8 @@ namespace {
 
 constexpr size_t kLineBytes = 512;
 
-// The last lines, in static memory so that a signal handler can print them whatever state the heap is in.
+// The last lines, in static memory so that a signal handler can print them whatever state the heap
+// is in.
 struct Ring {
   Mutex mutex;
   uint64_t written = 0;  // guarded by mutex, except in the signal handler
@@ -62,7 +63,8 @@ spdlog::level::level_enum ToSpdlog(LogSeverity severity) {
   return spdlog::level::off;
 }
 
-std::shared_ptr<spdlog::logger> MakeLogger(const std::string& role, std::vector<spdlog::sink_ptr> sinks) {
+std::shared_ptr<spdlog::logger> MakeLogger(const std::string& role,
+                                           std::vector<spdlog::sink_ptr> sinks) {
   auto logger = std::make_shared<spdlog::logger>(role, sinks.begin(), sinks.end());
   logger->set_level(spdlog::level::trace);  // the level is ours
   logger->set_pattern(role.empty() ? "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v"
@@ -113,7 +115,8 @@ void InstallCrashHandler() {
   action.sa_handler = OnFatalSignal;
   action.sa_flags = SA_RESETHAND | SA_NODEFER;
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL})
+    sigaction(signal, &action, nullptr);
 }
 
 }  // namespace
@@ -125,14 +128,16 @@ absl::Status InitLogging(const LogOptions& options) {
     // Tried first by hand: spdlog throws, and its text lacks what to do.
     const int fd = open(options.file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (fd < 0) {
-      result = absl::ErrnoToStatus(errno, absl::StrCat("cannot write the log file ", options.file,
-                                                       "; name one in a folder that exists and can be written"));
+      result = absl::ErrnoToStatus(
+          errno, absl::StrCat("cannot write the log file ", options.file,
+                              "; name one in a folder that exists and can be written"));
     } else {
       close(fd);
       try {
         outputs.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(options.file));
       } catch (const spdlog::spdlog_ex& error) {
-        result = absl::UnavailableError(absl::StrCat("cannot write the log file ", options.file, ": ", error.what()));
+        result = absl::UnavailableError(
+            absl::StrCat("cannot write the log file ", options.file, ": ", error.what()));
       }
     }
   }
@@ -157,7 +162,9 @@ absl::StatusOr<LogSeverity> ParseLogSeverity(absl::string_view text) {
       absl::StrCat("log level '", text, "' is unknown; use debug, info, warn, error or off"));
 }
 
-void SetLogSeverity(LogSeverity level) { g_level.store(static_cast<int>(level), std::memory_order_relaxed); }
+void SetLogSeverity(LogSeverity level) {
+  g_level.store(static_cast<int>(level), std::memory_order_relaxed);
+}
 
 bool LogEnabled(LogSeverity severity) {
   return static_cast<int>(severity) >= g_level.load(std::memory_order_relaxed);

@@ -1,5 +1,6 @@
-// The log of a process: lines to stderr and, if asked, to a file; the last lines are kept in memory so that a message
-// about a failure can carry them. Thread safe. Usable before InitLogging (then: stderr, from INFO on).
+// The log of a process: lines to stderr and, if asked, to a file; the last lines are kept in memory
+// so that a message about a failure can carry them. Thread safe. Usable before InitLogging (then:
+// stderr, from INFO on).
 //
 //   MU_LOG(INFO, "worker {} registered from {}", id, address);      // fmt style
 //
@@ -28,8 +29,8 @@ struct LogOptions {
   bool crash_handler = true;  // on a fatal signal print its name and the last lines to stderr
 };
 
-// Sets up the process's log; a later call replaces the earlier set-up. PERMISSION_DENIED, NOT_FOUND or so if the file
-// cannot be opened; the log then still goes to stderr.
+// Sets up the process's log; a later call replaces the earlier set-up. PERMISSION_DENIED, NOT_FOUND
+// or so if the file cannot be opened; the log then still goes to stderr.
 absl::Status InitLogging(const LogOptions& options);
 
 // "debug", "info", "warn", "error", "off".
@@ -50,11 +51,11 @@ void FlushLog();
 
 }  // namespace mu
 
-#define MU_LOG(severity, ...)                                                                   \
-  do {                                                                                          \
-    if (::mu::LogEnabled(::mu::LogSeverity::severity)) {                                        \
+#define MU_LOG(severity, ...)                                                                     \
+  do {                                                                                            \
+    if (::mu::LogEnabled(::mu::LogSeverity::severity)) {                                          \
       ::mu::LogLine(::mu::LogSeverity::severity, __FILE__, __LINE__, ::fmt::format(__VA_ARGS__)); \
-    }                                                                                           \
+    }                                                                                             \
   } while (false)
 
 // What our code logs most often. (Debian's absl::string_view is not std's.)

@@ -18,14 +18,17 @@ void AddTimers(const pb::TelemetryReply& reply, TimerSums* sums) {
 
 std::string PartsTable(const TimerSums& sums) {
   std::vector<std::pair<std::string, TimerSum>> rows(sums.begin(), sums.end());
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const auto& a, const auto& b) { return a.second.total_ns > b.second.total_ns; });
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) {
+    return a.second.total_ns > b.second.total_ns;
+  });
   size_t width = 4;
   for (const auto& [name, sum] : rows) width = std::max(width, name.size());
-  std::string out = absl::StrFormat("%-*s %10s %12s %12s\n", static_cast<int>(width), "part", "seconds", "times",
-                                    "us each");
+  std::string out = absl::StrFormat("%-*s %10s %12s %12s\n", static_cast<int>(width), "part",
+                                    "seconds", "times", "us each");
   for (const auto& [name, sum] : rows) {
-    const double each = sum.count == 0 ? 0 : static_cast<double>(sum.total_ns) / 1e3 / static_cast<double>(sum.count);
+    const double each =
+        sum.count == 0 ? 0
+                       : static_cast<double>(sum.total_ns) / 1e3 / static_cast<double>(sum.count);
     absl::StrAppendFormat(&out, "%-*s %10.3f %12d %12.1f\n", static_cast<int>(width), name,
                           static_cast<double>(sum.total_ns) / 1e9, sum.count, each);
   }

@@ -9,7 +9,8 @@
 namespace mu {
 namespace {
 
-// Threads are numbered from 1 in the order of their first span or timer: short, and stable within the process.
+// Threads are numbered from 1 in the order of their first span or timer: short, and stable within
+// the process.
 uint32_t ThreadNumber() {
   static std::atomic<uint32_t> next{1};
   thread_local const uint32_t number = next.fetch_add(1, std::memory_order_relaxed);
@@ -27,7 +28,8 @@ template <typename Map>
 auto SortedByName(const Map& map) {
   std::vector<decltype(map.begin()->second.get())> all;
   for (const auto& [name, value] : map) all.push_back(value.get());
-  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  std::sort(all.begin(), all.end(),
+            [](const auto* a, const auto* b) { return a->name() < b->name(); });
   return all;
 }
 
@@ -67,18 +69,22 @@ Counter* Telemetry::counter(absl::string_view name) {
 
 Timer* Telemetry::timer(absl::string_view name) {
   MutexLock lock(&mutex_);
-  return FindOrMake(timers_, name, [&] { return std::make_unique<Timer>(this, std::string(name)); });
+  return FindOrMake(timers_, name,
+                    [&] { return std::make_unique<Timer>(this, std::string(name)); });
 }
 
-void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+                        absl::string_view detail) {
   Add(name, start_ns, end_ns, detail, /*async=*/false);
 }
 
-void Telemetry::AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+void Telemetry::AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+                             absl::string_view detail) {
   Add(name, start_ns, end_ns, detail, /*async=*/true);
 }
 
-void Telemetry::Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail, bool async) {
+void Telemetry::Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+                    absl::string_view detail, bool async) {
   const uint32_t thread = ThreadNumber();
   SpanShard& shard = shards_[thread % kShards];
   MutexLock lock(&shard.mutex);

@@ -1,8 +1,8 @@
 // Counters, timers and spans of one process (or, in tests and in-process clusters, of one role).
 //
-// Look a counter or timer up once by name and keep the pointer: it lives as long as the Telemetry. An update is a relaxed
-// atomic add. Spans are recorded only while tracing is on, into bounded memory; what does not fit is dropped and counted.
-// Everything here is thread safe.
+// Look a counter or timer up once by name and keep the pointer: it lives as long as the Telemetry.
+// An update is a relaxed atomic add. Spans are recorded only while tracing is on, into bounded
+// memory; what does not fit is dropped and counted. Everything here is thread safe.
 //
 //   Timer* const pull_timer = telemetry.timer("pull");
 //   { ScopedTimer timing(pull_timer); ... }
@@ -72,16 +72,21 @@ class Telemetry {
 
   void SetTracing(bool on) { tracing_.store(on, std::memory_order_relaxed); }
   bool tracing() const { return tracing_.load(std::memory_order_relaxed); }
-  void AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
-  // Of something that no thread is busy with, a call under way, say: such spans may overlap in any way.
-  void AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
+  void AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+               absl::string_view detail = {});
+  // Of something that no thread is busy with, a call under way, say: such spans may overlap in any
+  // way.
+  void AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
+                    absl::string_view detail = {});
 
-  // Everything as a message, in order of names; `request` may turn tracing on or off and take the spans out.
+  // Everything as a message, in order of names; `request` may turn tracing on or off and take the
+  // spans out.
   pb::TelemetryReply ToReply(const pb::TelemetryRequest& request);
 
  private:
   struct SpanShard;
-  void Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail, bool async);
+  void Add(absl::string_view name, uint64_t start_ns, uint64_t end_ns, absl::string_view detail,
+           bool async);
   static constexpr int kShards = 8;
   static constexpr size_t kSpansPerShard = 1 << 15;
 

@@ -94,7 +94,8 @@ void ColumnSet::GatherLists(const Column& column, absl::Span<const uint32_t> row
   Tensor values(kInt64, {*split});
   int64_t* out = values.data<int64_t>();
   for (uint32_t row : rows) {
-    out = std::copy(column.values.begin() + begin(row), column.values.begin() + column.ends[row], out);
+    out = std::copy(column.values.begin() + begin(row), column.values.begin() + column.ends[row],
+                    out);
   }
   batch->names.push_back(absl::StrCat(column.name, ".values"));
   batch->columns.push_back(std::move(values));

@@ -15,11 +15,12 @@ namespace mu {
 
 // Not thread safe; moved into a LeaseData it is only read.
 //
-// A parser writes the row after the last one (Floats, Ints, Append), then CommitRow() keeps it or DropRow() forgets it.
+// A parser writes the row after the last one (Floats, Ints, Append), then CommitRow() keeps it or
+// DropRow() forgets it.
 class ColumnSet {
  public:
-  // What SchemaOf(dataset) lists: float32 and int64 columns of a fixed size per record; a pair NAME.values, NAME.splits
-  // is one list column. Room for `capacity` rows is taken at once.
+  // What SchemaOf(dataset) lists: float32 and int64 columns of a fixed size per record; a pair
+  // NAME.values, NAME.splits is one list column. Room for `capacity` rows is taken at once.
   ColumnSet(const std::vector<muster::ColumnSchema>& schema, uint32_t capacity);
 
   int columns() const { return static_cast<int>(columns_.size()); }
@@ -27,7 +28,9 @@ class ColumnSet {
   size_t bytes() const;
 
   // Where the row being written has its values of a column that is no list.
-  float* Floats(int column) { return columns_[column].floats.get() + rows_ * columns_[column].width; }
+  float* Floats(int column) {
+    return columns_[column].floats.get() + rows_ * columns_[column].width;
+  }
   int64_t* Ints(int column) { return columns_[column].ints.get() + rows_ * columns_[column].width; }
   // Adds to the list of the row being written.
   void Append(int column, int64_t value) { columns_[column].values.push_back(value); }

@@ -25,7 +25,9 @@ class LogTable {
   float operator()(uint64_t x) const { return x < table_.size() ? table_[x] : Compute(x); }
 
  private:
-  static float Compute(uint64_t x) { return static_cast<float>(std::log1p(static_cast<double>(x))); }
+  static float Compute(uint64_t x) {
+    return static_cast<float>(std::log1p(static_cast<double>(x)));
+  }
   std::array<float, 4096> table_;
 };
 
@@ -63,15 +65,17 @@ absl::string_view FieldAt(const char* p, const char* end) {
   return absl::string_view(p, static_cast<size_t>(stop - p));
 }
 
-bool WrongField(int field, const char* p, const char* end, absl::string_view problem, std::string* error) {
-  *error = absl::StrCat("column ", FieldName(field), ": \"", FieldAt(p, end).substr(0, kShownText), "\" ", problem);
+bool WrongField(int field, const char* p, const char* end, absl::string_view problem,
+                std::string* error) {
+  *error = absl::StrCat("column ", FieldName(field), ": \"", FieldAt(p, end).substr(0, kShownText),
+                        "\" ", problem);
   return false;
 }
 
 bool TooFew(int field, std::string* error) {
   constexpr int kFields = 1 + kCriteoDense + kCriteoCategorical;
-  *error = absl::StrCat("column ", FieldName(field), ": is not there; the line has ", field, " of ", kFields,
-                        " tab separated fields");
+  *error = absl::StrCat("column ", FieldName(field), ": is not there; the line has ", field, " of ",
+                        kFields, " tab separated fields");
   return false;
 }
 
@@ -87,8 +91,8 @@ CriteoParser::CriteoParser(int64_t hash_buckets) {
 bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::string* error) const {
   const char* p = record.data();
   const char* const end = p + record.size();
-  // Every field but the last must be followed by a tab. Bytes behind `end` may be looked at (kRecordPadding), so a
-  // position is compared with `end` before what stands there is believed.
+  // Every field but the last must be followed by a tab. Bytes behind `end` may be looked at
+  // (kRecordPadding), so a position is compared with `end` before what stands there is believed.
   if (end - p < 1 || (*p != '0' && *p != '1') || (p + 1 < end && p[1] != '\t')) {
     return WrongField(0, p, end, "is not 0 or 1", error);
   }
@@ -109,8 +113,10 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
       ++p;
       if (p - digits > kMaxDigits) return WrongField(1 + field, begin, end, "is too large", error);
     }
-    if (p < end ? *p != '\t' : false) return WrongField(1 + field, begin, end, "is not an integer", error);
-    if (negative && p == digits) return WrongField(1 + field, begin, end, "is not an integer", error);
+    if (p < end ? *p != '\t' : false)
+      return WrongField(1 + field, begin, end, "is not an integer", error);
+    if (negative && p == digits)
+      return WrongField(1 + field, begin, end, "is not an integer", error);
     if (p == end) return TooFew(2 + field, error);
     dense[field] = negative ? 0.0f : Log1p(value);
     ++p;

@@ -15,7 +15,8 @@ absl::Status CheckColumn(const pb::CsvColumnProto& column, bool header) {
   if (column.index() < -1) return wrong("index is negative");
   if (column.index() > 1'000'000) return wrong("index is above a million");
   if (column.index() == -1 && !header) {
-    return wrong("give its index, counted from 0, because the files have no header that could name it");
+    return wrong(
+        "give its index, counted from 0, because the files have no header that could name it");
   }
   switch (column.kind()) {
     case pb::CsvColumnProto::NUMBER:
@@ -27,7 +28,8 @@ absl::Status CheckColumn(const pb::CsvColumnProto& column, bool header) {
       if (column.buckets() <= 0) return wrong("a hashed column needs buckets above 0");
       break;
     case pb::CsvColumnProto::LABEL:
-      if (column.positive().empty()) return wrong("a label needs the texts that count as 1 in `positive`");
+      if (column.positive().empty())
+        return wrong("a label needs the texts that count as 1 in `positive`");
       break;
     default:
       return wrong("its kind is unknown");
@@ -43,8 +45,10 @@ absl::Status CheckColumn(const pb::CsvColumnProto& column, bool header) {
 
 absl::Status CheckCsv(const pb::CsvProto& csv) {
   if (csv.columns().empty()) return absl::InvalidArgumentError("csv: no columns are named");
-  if (csv.delimiter().size() > 1) return absl::InvalidArgumentError("csv: delimiter must be one character");
-  if (csv.quote().size() > 1) return absl::InvalidArgumentError("csv: quote must be one character, or empty");
+  if (csv.delimiter().size() > 1)
+    return absl::InvalidArgumentError("csv: delimiter must be one character");
+  if (csv.quote().size() > 1)
+    return absl::InvalidArgumentError("csv: quote must be one character, or empty");
   const RecordSyntax syntax = CsvSyntax(csv);
   for (char c : {'\n', '\r', '\0'}) {
     if (syntax.delimiter == c || (c != '\0' && syntax.quote == c)) {
@@ -58,7 +62,8 @@ absl::Status CheckCsv(const pb::CsvProto& csv) {
   for (const pb::CsvColumnProto& column : csv.columns()) {
     MU_RETURN_IF_ERROR(CheckColumn(column, csv.header()));
     if (!names.insert(column.name()).second) {
-      return absl::InvalidArgumentError(absl::StrCat("csv: two columns have the name ", column.name()));
+      return absl::InvalidArgumentError(
+          absl::StrCat("csv: two columns have the name ", column.name()));
     }
   }
   return absl::OkStatus();

@@ -23,13 +23,15 @@ bool IsList(const pb::CsvColumnProto& column) {
          (column.kind() == pb::CsvColumnProto::ID || column.kind() == pb::CsvColumnProto::HASH);
 }
 
-bool Wrong(absl::string_view column, absl::string_view text, absl::string_view problem, std::string* error) {
+bool Wrong(absl::string_view column, absl::string_view text, absl::string_view problem,
+           std::string* error) {
   *error = absl::StrCat("column ", column, ": \"", text.substr(0, kShownText), "\" ", problem);
   return false;
 }
 
 // The text of a field; `scratch` holds it where doubled quotes had to be undone.
-absl::string_view TextOf(const RecordSyntax& syntax, const FieldBounds& field, std::string* scratch) {
+absl::string_view TextOf(const RecordSyntax& syntax, const FieldBounds& field,
+                         std::string* scratch) {
   if (!field.escaped) return field.text;
   const std::string one(1, syntax.quote);
   *scratch = absl::StrReplaceAll(field.text, {{one + one, one}});
@@ -53,17 +55,21 @@ std::string HeaderRemedy(const std::string& wanted, const std::vector<std::strin
   constexpr size_t kShown = 12;
   const std::string nearest = DidYouMean(wanted, names);
   if (!nearest.empty()) return nearest;
-  const std::vector<std::string> shown(names.begin(), names.begin() + std::min(names.size(), kShown));
-  return absl::StrCat("; it names ", absl::StrJoin(shown, ", "), names.size() > kShown ? ", ..." : "");
+  const std::vector<std::string> shown(names.begin(),
+                                       names.begin() + std::min(names.size(), kShown));
+  return absl::StrCat("; it names ", absl::StrJoin(shown, ", "),
+                      names.size() > kShown ? ", ..." : "");
 }
 
 // The field that a column is read from. INVALID_ARGUMENT: the header does not tell.
-absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header, const std::vector<std::string>& names) {
+absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header,
+                               const std::vector<std::string>& names) {
   if (column.index() >= 0) {
     const auto index = static_cast<size_t>(column.index());
     if (!header || index < names.size()) return index;
     return absl::InvalidArgumentError(absl::StrCat("column ", column.name(), " has index ", index,
-                                                   ", but the header names ", names.size(), " columns"));
+                                                   ", but the header names ", names.size(),
+                                                   " columns"));
   }
   const std::string& wanted = column.field().empty() ? column.name() : column.field();
   const auto found = std::find(names.begin(), names.end(), wanted);
@@ -72,8 +78,8 @@ absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header, co
         absl::StrCat("the header has no column \"", wanted, "\"", HeaderRemedy(wanted, names)));
   }
   if (std::find(found + 1, names.end(), wanted) != names.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the header has several columns \"", wanted, "\"; name the column by its index"));
+    return absl::InvalidArgumentError(absl::StrCat("the header has several columns \"", wanted,
+                                                   "\"; name the column by its index"));
   }
   return static_cast<size_t>(found - names.begin());
 }
@@ -82,7 +88,9 @@ absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header, co
 
 RecordSyntax CsvSyntax(const pb::CsvProto& csv) {
   return {.delimiter = csv.delimiter().empty() ? ',' : csv.delimiter()[0],
-          .quote = !csv.has_quote() ? '"' : csv.quote().empty() ? '\0' : csv.quote()[0],
+          .quote = !csv.has_quote()      ? '"'
+                   : csv.quote().empty() ? '\0'
+                                         : csv.quote()[0],
           .trim = csv.trim(),
           .header = csv.header()};
 }
@@ -94,7 +102,8 @@ CsvParser::CsvParser(const pb::CsvProto& csv)
     column.proto = proto;
     column.positive.insert(proto.positive().begin(), proto.positive().end());
     if (proto.kind() == pb::CsvColumnProto::HASH) {
-      column.hash = std::make_unique<BucketHash>(HashString(proto.name()), static_cast<uint64_t>(proto.buckets()));
+      column.hash = std::make_unique<BucketHash>(HashString(proto.name()),
+                                                 static_cast<uint64_t>(proto.buckets()));
     }
   }
 }
@@ -109,7 +118,8 @@ std::vector<std::string> CsvHeaderProblems(const pb::CsvProto& csv, absl::string
   return problems;
 }
 
-absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvProto& csv, absl::string_view header) {
+absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvProto& csv,
+                                                                absl::string_view header) {
   std::unique_ptr<CsvParser> parser(new CsvParser(csv));
   std::vector<std::string> names;
   if (csv.header()) {
@@ -129,7 +139,8 @@ bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string*
   static thread_local std::string scratch;
   const char* p = record.data();
   size_t fields = 0;
-  // Behind the last needed field only the number of fields matters, and only where a header gives it.
+  // Behind the last needed field only the number of fields matters, and only where a header gives
+  // it.
   while (p != nullptr && (fields < needed_fields_ || header_fields_ > 0)) {
     const FieldBounds field = FindField(syntax_, p, record.data() + record.size());
     p = field.next;
@@ -146,23 +157,27 @@ bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string*
     }
   }
   if (header_fields_ > 0 && fields != header_fields_) {
-    *error = absl::StrCat("the record has ", fields, " fields, but the header names ", header_fields_);
+    *error =
+        absl::StrCat("the record has ", fields, " fields, but the header names ", header_fields_);
     return false;
   }
   if (fields < needed_fields_) {
     size_t field = fields;
     while (by_field_[field].empty()) ++field;
-    *error = absl::StrCat("column ", columns_[by_field_[field][0]].proto.name(), ": is not there; the record has ",
-                          fields, " fields, this would be number ", field + 1);
+    *error = absl::StrCat("column ", columns_[by_field_[field][0]].proto.name(),
+                          ": is not there; the record has ", fields,
+                          " fields, this would be number ", field + 1);
     return false;
   }
   return true;
 }
 
-bool CsvParser::Store(int index, absl::string_view text, bool missing, ColumnSet* columns, std::string* error) const {
+bool CsvParser::Store(int index, absl::string_view text, bool missing, ColumnSet* columns,
+                      std::string* error) const {
   const pb::CsvColumnProto& proto = columns_[index].proto;
   if (!missing) {
-    return IsList(proto) ? StoreList(index, text, columns, error) : StoreItem(index, text, columns, error);
+    return IsList(proto) ? StoreList(index, text, columns, error)
+                         : StoreItem(index, text, columns, error);
   }
   if (proto.required()) return Wrong(proto.name(), text, "is missing, but required", error);
   if (IsList(proto)) return true;
@@ -181,7 +196,8 @@ bool CsvParser::Store(int index, absl::string_view text, bool missing, ColumnSet
   }
 }
 
-bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns, std::string* error) const {
+bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns,
+                          std::string* error) const {
   const Column& column = columns_[index];
   const pb::CsvColumnProto& proto = column.proto;
   int64_t id = 0;
@@ -198,12 +214,14 @@ bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns,
       id = column.hash->OfText(text);
       break;
     default:
-      if (!absl::SimpleAtoi(text, &id)) return Wrong(proto.name(), text, "is not an integer", error);
+      if (!absl::SimpleAtoi(text, &id))
+        return Wrong(proto.name(), text, "is not an integer", error);
       if (id < 0) return Wrong(proto.name(), text, "is negative, but ids begin at 0", error);
       if (proto.buckets() > 0 && id >= proto.buckets()) {
         return Wrong(proto.name(), text,
                      absl::StrCat("is not below ", proto.buckets(),
-                                  ", the bound of its ids (the column's `buckets`, or the rows of the model's table)"),
+                                  ", the bound of its ids (the column's `buckets`, or the rows of "
+                                  "the model's table)"),
                      error);
       }
   }
@@ -215,7 +233,8 @@ bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns,
   return true;
 }
 
-bool CsvParser::StoreList(int index, absl::string_view text, ColumnSet* columns, std::string* error) const {
+bool CsvParser::StoreList(int index, absl::string_view text, ColumnSet* columns,
+                          std::string* error) const {
   for (absl::string_view item : absl::StrSplit(text, columns_[index].proto.separator())) {
     if (syntax_.trim) item = absl::StripAsciiWhitespace(item);
     if (!item.empty() && !StoreItem(index, item, columns, error)) return false;

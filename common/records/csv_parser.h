@@ -17,12 +17,14 @@ RecordSyntax CsvSyntax(const muster::CsvProto& csv);
 // A sentence for each column that a file with this header does not have.
 std::vector<std::string> CsvHeaderProblems(const muster::CsvProto& csv, absl::string_view header);
 
-// A missing field (empty, or a mark) is: NUMBER its missing_value; HASH a value of its own; LABEL 0; a list empty; an ID
-// without a list has nothing to stand for it and is bad, as is every missing field that is required.
+// A missing field (empty, or a mark) is: NUMBER its missing_value; HASH a value of its own; LABEL
+// 0; a list empty; an ID without a list has nothing to stand for it and is bad, as is every missing
+// field that is required.
 class CsvParser final : public RecordParser {
  public:
   // `header` is the file's, where the syntax has one. INVALID_ARGUMENT: a column is not in it.
-  static absl::StatusOr<std::unique_ptr<RecordParser>> Create(const muster::CsvProto& csv, absl::string_view header);
+  static absl::StatusOr<std::unique_ptr<RecordParser>> Create(const muster::CsvProto& csv,
+                                                              absl::string_view header);
 
   bool Parse(absl::string_view record, ColumnSet* columns, std::string* error) const override;
 
@@ -34,7 +36,8 @@ class CsvParser final : public RecordParser {
   };
 
   explicit CsvParser(const muster::CsvProto& csv);
-  bool Store(int column, absl::string_view text, bool missing, ColumnSet* columns, std::string* error) const;
+  bool Store(int column, absl::string_view text, bool missing, ColumnSet* columns,
+             std::string* error) const;
   bool StoreItem(int column, absl::string_view text, ColumnSet* columns, std::string* error) const;
   bool StoreList(int column, absl::string_view text, ColumnSet* columns, std::string* error) const;
 

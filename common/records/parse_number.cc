@@ -9,8 +9,9 @@ namespace {
 
 constexpr double kPowersOfTen[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
 
-// Few digits, no exponent: both parts are exact in a double and the quotient is rounded once (Clinger 1990), then to
-// float. Rounding twice could differ from the nearest float only for more digits than are allowed here.
+// Few digits, no exponent: both parts are exact in a double and the quotient is rounded once
+// (Clinger 1990), then to float. Rounding twice could differ from the nearest float only for more
+// digits than are allowed here.
 bool ParseShort(absl::string_view text, float* value) {
   constexpr size_t kMaxShort = 8;
   if (text.empty() || text.size() > kMaxShort) return false;

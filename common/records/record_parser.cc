@@ -10,8 +10,9 @@ absl::Status CheckFormat(const pb::DatasetProto& dataset) {
   switch (dataset.format_case()) {
     case pb::DatasetProto::kCriteoTsv:
       if (dataset.criteo_tsv().hash_buckets() <= 0) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("criteo_tsv: hash_buckets is ", dataset.criteo_tsv().hash_buckets(), ", but must be above 0"));
+        return absl::InvalidArgumentError(absl::StrCat("criteo_tsv: hash_buckets is ",
+                                                       dataset.criteo_tsv().hash_buckets(),
+                                                       ", but must be above 0"));
       }
       return absl::OkStatus();
     case pb::DatasetProto::kCsv:

@@ -7,9 +7,9 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "proto/dataset.pb.h"
 #include "common/records/column_set.h"
 #include "common/records/record_scanner.h"
+#include "proto/dataset.pb.h"
 
 namespace mu {
 
@@ -21,8 +21,9 @@ class RecordParser {
  public:
   virtual ~RecordParser() = default;
 
-  // Writes the row being filled of `columns` (made from the dataset's schema); the caller commits it. `record` is
-  // without its line end. False if it is bad, with the reason as "column X: ..." in *error.
+  // Writes the row being filled of `columns` (made from the dataset's schema); the caller commits
+  // it. `record` is without its line end. False if it is bad, with the reason as "column X: ..." in
+  // *error.
   virtual bool Parse(absl::string_view record, ColumnSet* columns, std::string* error) const = 0;
 };
 
@@ -32,8 +33,10 @@ absl::Status CheckFormat(const muster::DatasetProto& dataset);
 // How the records of a (checked) dataset are told apart.
 RecordSyntax SyntaxOf(const muster::DatasetProto& dataset);
 
-// A sentence for each column that a file with this header (empty if the syntax has none) does not have.
-std::vector<std::string> HeaderProblems(const muster::DatasetProto& dataset, absl::string_view header);
+// A sentence for each column that a file with this header (empty if the syntax has none) does not
+// have.
+std::vector<std::string> HeaderProblems(const muster::DatasetProto& dataset,
+                                        absl::string_view header);
 
 // The parser for one file, whose header (empty if the syntax has none) says where the columns are.
 // INVALID_ARGUMENT: the first of HeaderProblems().

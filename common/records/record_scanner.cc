@@ -34,8 +34,9 @@ const char* OpeningQuote(const RecordSyntax& syntax, const char* begin, const ch
   return begin < end && *begin == syntax.quote ? begin : nullptr;
 }
 
-// The newline that ends a record which begins at `begin` and has a quote somewhere; `newline` ends its first line.
-// Null: a quote is still open at `end`, or it cannot be told yet whether it is closed there.
+// The newline that ends a record which begins at `begin` and has a quote somewhere; `newline` ends
+// its first line. Null: a quote is still open at `end`, or it cannot be told yet whether it is
+// closed there.
 const char* EndOfQuoted(const RecordSyntax& syntax, const char* begin, const char* newline,
                         const char* end, bool last) {
   const char* p = begin;
@@ -93,7 +94,8 @@ FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char*
     if (syntax.quote != 0 && Find(begin, stop, syntax.quote) != nullptr) {
       const bool whole = static_cast<size_t>(end - begin) >= kMaxQuotedRecord;
       const char* limit = whole ? begin + kMaxQuotedRecord : end;
-      // Within the limit the answer does not depend on how much of the file the caller happens to hold.
+      // Within the limit the answer does not depend on how much of the file the caller happens to
+      // hold.
       const char* quoted_stop =
           limit >= stop ? EndOfQuoted(syntax, begin, stop, limit, last && limit == end) : nullptr;
       if (quoted_stop != nullptr) {

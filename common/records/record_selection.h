@@ -1,4 +1,5 @@
-// Which records of a file a dataset keeps, by their index in the file (`records: {modulo: 10, keep: [9]}`).
+// Which records of a file a dataset keeps, by their index in the file (`records: {modulo: 10, keep:
+// [9]}`).
 #pragma once
 
 #include <cstdint>

@@ -90,22 +90,26 @@ class LateCalls {
 
 class FaultyChannel final : public Channel {
  public:
-  FaultyChannel(std::shared_ptr<Channel> inner, std::shared_ptr<FaultPlan> plan, std::shared_ptr<LateCalls> late)
+  FaultyChannel(std::shared_ptr<Channel> inner, std::shared_ptr<FaultPlan> plan,
+                std::shared_ptr<LateCalls> late)
       : inner_(std::move(inner)), plan_(std::move(plan)), late_(std::move(late)) {}
 
   std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
                                     UnaryDone done) override {
     FaultRule rule;
-    if (!plan_->Decide(method, &rule)) return inner_->Unary(method, std::move(request), options, std::move(done));
+    if (!plan_->Decide(method, &rule))
+      return inner_->Unary(method, std::move(request), options, std::move(done));
     switch (rule.fault) {
       case Fault::kLoseRequest:
-        return Lose(rule, method, options, [done = std::move(done)](absl::Status status) { done(std::move(status), {}); });
+        return Lose(rule, method, options,
+                    [done = std::move(done)](absl::Status status) { done(std::move(status), {}); });
       case Fault::kLoseReply:
-        return inner_->Unary(method, std::move(request), options,
-                             [error = Lost(rule, method), done = std::move(done)](absl::Status status, Buffer) {
-                               // What the caller itself brought about it may hear.
-                               done(absl::IsCancelled(status) ? std::move(status) : error, {});
-                             });
+        return inner_->Unary(
+            method, std::move(request), options,
+            [error = Lost(rule, method), done = std::move(done)](absl::Status status, Buffer) {
+              // What the caller itself brought about it may hear.
+              done(absl::IsCancelled(status) ? std::move(status) : error, {});
+            });
       case Fault::kDuplicate:
         inner_->Unary(method, request, options, [](absl::Status, Buffer) {});
         return inner_->Unary(method, std::move(request), options, std::move(done));
@@ -127,38 +131,45 @@ class FaultyChannel final : public Channel {
         });
   }
 
-  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request, CallOptions options,
-                                           std::function<void(Buffer)> message,
+  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                           CallOptions options, std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override {
     FaultRule rule;
     if (!plan_->Decide(method, &rule)) {
-      return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+      return inner_->ServerStream(method, std::move(request), options, std::move(message),
+                                  std::move(done));
     }
     switch (rule.fault) {
       case Fault::kLoseRequest:
         return Lose(rule, method, options, std::move(done));
       case Fault::kLoseReply:
-        return inner_->ServerStream(method, std::move(request), options, [](Buffer) {},
-                                    [error = Lost(rule, method), done = std::move(done)](absl::Status status) {
-                                      done(absl::IsCancelled(status) ? std::move(status) : error);
-                                    });
+        return inner_->ServerStream(
+            method, std::move(request), options, [](Buffer) {},
+            [error = Lost(rule, method), done = std::move(done)](absl::Status status) {
+              done(absl::IsCancelled(status) ? std::move(status) : error);
+            });
       case Fault::kDuplicate:
-        inner_->ServerStream(method, request, options, [](Buffer) {}, [](absl::Status) {});
-        return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+        inner_->ServerStream(
+            method, request, options, [](Buffer) {}, [](absl::Status) {});
+        return inner_->ServerStream(method, std::move(request), options, std::move(message),
+                                    std::move(done));
       case Fault::kLateCopy:
         Delay(
             rule, [](absl::Status) {},
             [inner = inner_, method, request, options] {
-              return inner->ServerStream(method, request, options, [](Buffer) {}, [](absl::Status) {});
+              return inner->ServerStream(
+                  method, request, options, [](Buffer) {}, [](absl::Status) {});
             });
-        return inner_->ServerStream(method, std::move(request), options, std::move(message), std::move(done));
+        return inner_->ServerStream(method, std::move(request), options, std::move(message),
+                                    std::move(done));
       case Fault::kDelay:
         break;
     }
     auto shared = std::make_shared<std::function<void(absl::Status)>>(std::move(done));
     return Delay(
         rule, [shared](absl::Status status) { (*shared)(std::move(status)); },
-        [inner = inner_, method, request = std::move(request), options, message = std::move(message), shared] {
+        [inner = inner_, method, request = std::move(request), options,
+         message = std::move(message), shared] {
           return inner->ServerStream(method, request, options, message, std::move(*shared));
         });
   }
@@ -168,7 +179,8 @@ class FaultyChannel final : public Channel {
     return absl::Status(rule.error, absl::StrCat("a fault of the test lost ", method));
   }
 
-  // After `wait` the call starts by `start`, unless it was cancelled before; `end` ends one that never starts.
+  // After `wait` the call starts by `start`, unless it was cancelled before; `end` ends one that
+  // never starts.
   std::shared_ptr<ClientCall> After(absl::Duration wait, std::function<void(absl::Status)> end,
                                     std::function<void(std::shared_ptr<LateCall>)> start) {
     auto call = std::make_shared<LateCall>();
@@ -186,8 +198,8 @@ class FaultyChannel final : public Channel {
     return call;
   }
 
-  std::shared_ptr<ClientCall> Lose(const FaultRule& rule, const std::string& method, CallOptions options,
-                                   std::function<void(absl::Status)> done) {
+  std::shared_ptr<ClientCall> Lose(const FaultRule& rule, const std::string& method,
+                                   CallOptions options, std::function<void(absl::Status)> done) {
     const bool silent = rule.error == absl::StatusCode::kDeadlineExceeded;
     return After(silent ? options.timeout : absl::ZeroDuration(), done,
                  [done, error = Lost(rule, method)](std::shared_ptr<LateCall>) { done(error); });
@@ -195,8 +207,9 @@ class FaultyChannel final : public Channel {
 
   std::shared_ptr<ClientCall> Delay(const FaultRule& rule, std::function<void(absl::Status)> end,
                                     std::function<std::shared_ptr<ClientCall>()> start) {
-    return After(rule.delay, std::move(end),
-                 [start = std::move(start)](std::shared_ptr<LateCall> call) { call->Set(start()); });
+    return After(
+        rule.delay, std::move(end),
+        [start = std::move(start)](std::shared_ptr<LateCall> call) { call->Set(start()); });
   }
 
   const std::shared_ptr<Channel> inner_;
@@ -209,7 +222,8 @@ class FaultyTransport final : public Transport {
   FaultyTransport(std::shared_ptr<Transport> inner, std::shared_ptr<FaultPlan> plan)
       : inner_(std::move(inner)), plan_(std::move(plan)) {}
   ~FaultyTransport() override { late_->CancelAndWait(); }
-  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address, MethodTable methods) override {
+  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
+                                                    MethodTable methods) override {
     return inner_->Listen(address, std::move(methods));
   }
   std::shared_ptr<Channel> Connect(const std::string& address) override {
@@ -262,7 +276,8 @@ std::set<std::string> FaultPlan::called() const {
   return called_;
 }
 
-std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner, std::shared_ptr<FaultPlan> plan) {
+std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner,
+                                              std::shared_ptr<FaultPlan> plan) {
   return std::make_unique<FaultyTransport>(std::move(inner), std::move(plan));
 }
 

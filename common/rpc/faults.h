@@ -1,5 +1,5 @@
-// A transport with faults, for tests: wraps another one and loses, repeats or delays calls by method name, decided by a
-// seed. Thread safe; rules may be added and cleared at any time.
+// A transport with faults, for tests: wraps another one and loses, repeats or delays calls by
+// method name, decided by a seed. Thread safe; rules may be added and cleared at any time.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,14 @@ enum class Fault {
 };
 
 struct FaultRule {
-  std::string method;         // whole ("/muster.PsServer/Push") or its end ("Push"); empty: all
+  std::string method;  // whole ("/muster.PsServer/Push") or its end ("Push"); empty: all
   Fault fault = Fault::kLoseRequest;
   double probability = 1;
-  int skip = 0;               // the first so many calls of the method that it would hit go well
-  int times = -1;             // how often at most; -1: always
+  int skip = 0;    // the first so many calls of the method that it would hit go well
+  int times = -1;  // how often at most; -1: always
   absl::Duration delay = absl::Milliseconds(10);  // for kDelay and kLateCopy
-  // What the caller of a lost call gets, as if its connection had broken. DEADLINE_EXCEEDED comes when its time is up.
+  // What the caller of a lost call gets, as if its connection had broken. DEADLINE_EXCEEDED comes
+  // when its time is up.
   absl::StatusCode error = absl::StatusCode::kUnavailable;
 };
 
@@ -55,8 +56,10 @@ class FaultPlan {
   std::set<std::string> called_ ABSL_GUARDED_BY(mutex_);
 };
 
-// `inner` may be shared by several, e.g. one per member of a cluster, each with a plan of its own. The reply of a stream is
-// all its messages: kLoseReply loses every one of them, and says so when the stream has ended.
-std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner, std::shared_ptr<FaultPlan> plan);
+// `inner` may be shared by several, e.g. one per member of a cluster, each with a plan of its own.
+// The reply of a stream is all its messages: kLoseReply loses every one of them, and says so when
+// the stream has ended.
+std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner,
+                                              std::shared_ptr<FaultPlan> plan);
 
 }  // namespace mu

@@ -4,7 +4,8 @@ namespace mu {
 namespace {
 
 size_t PayloadOffset(size_t header_bytes) {
-  return (sizeof(uint32_t) + header_bytes + kFrameAlignment - 1) / kFrameAlignment * kFrameAlignment;
+  return (sizeof(uint32_t) + header_bytes + kFrameAlignment - 1) / kFrameAlignment *
+         kFrameAlignment;
 }
 
 }  // namespace
@@ -16,7 +17,8 @@ FrameWriter::FrameWriter(const google::protobuf::MessageLite& header, size_t pay
   char* data = buffer.data();
   std::memcpy(data, &header_bytes, sizeof(header_bytes));
   header.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(data + sizeof(header_bytes)));
-  std::memset(data + sizeof(header_bytes) + header_bytes, 0, offset - sizeof(header_bytes) - header_bytes);
+  std::memset(data + sizeof(header_bytes) + header_bytes, 0,
+              offset - sizeof(header_bytes) - header_bytes);
   payload = data + offset;
 }
 
@@ -29,7 +31,8 @@ absl::StatusOr<absl::Span<const char>> ParseFrame(const Buffer& frame,
   std::memcpy(&header_bytes, frame.data(), sizeof(header_bytes));
   const size_t offset = PayloadOffset(header_bytes);
   if (header_bytes > frame.size() || offset > frame.size() ||
-      !header->ParseFromArray(frame.data() + sizeof(header_bytes), static_cast<int>(header_bytes))) {
+      !header->ParseFromArray(frame.data() + sizeof(header_bytes),
+                              static_cast<int>(header_bytes))) {
     return absl::InvalidArgumentError("a frame's header does not parse");
   }
   return absl::MakeConstSpan(frame.data() + offset, frame.size() - offset);

@@ -33,7 +33,8 @@ grpc::ByteBuffer ToByteBuffer(const Buffer& buffer) {
 Buffer FromByteBuffer(const grpc::ByteBuffer& bytes) {
   if (!bytes.Valid() || bytes.Length() == 0) return Buffer();
   grpc::Slice single;
-  if (bytes.TrySingleSlice(&single).ok() && reinterpret_cast<uintptr_t>(single.begin()) % kAlignment == 0) {
+  if (bytes.TrySingleSlice(&single).ok() &&
+      reinterpret_cast<uintptr_t>(single.begin()) % kAlignment == 0) {
     auto owner = std::make_shared<const grpc::Slice>(std::move(single));
     // Short slices hold their bytes within themselves: ask the one that stays.
     const char* data = reinterpret_cast<const char*>(owner->begin());

@@ -18,9 +18,14 @@ namespace {
 
 // What both kinds of call share: the context, and the place for error messages.
 struct CallBase : ClientCall {
-  CallBase(std::string address, std::string method, CallOptions options, std::shared_ptr<GrpcActiveCalls> active)
-      : address(std::move(address)), method(std::move(method)), timeout(options.timeout), active(std::move(active)) {
-    if (timeout != absl::InfiniteDuration()) context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+  CallBase(std::string address, std::string method, CallOptions options,
+           std::shared_ptr<GrpcActiveCalls> active)
+      : address(std::move(address)),
+        method(std::move(method)),
+        timeout(options.timeout),
+        active(std::move(active)) {
+    if (timeout != absl::InfiniteDuration())
+      context.set_deadline(absl::ToChronoTime(absl::Now() + timeout));
   }
   void Cancel() override { context.TryCancel(); }
 
@@ -29,8 +34,8 @@ struct CallBase : ClientCall {
     if (result.ok() || !status.error_details().empty()) return result;
     switch (result.code()) {
       case absl::StatusCode::kDeadlineExceeded:
-        return absl::DeadlineExceededError(
-            absl::StrCat(method, " at ", address, " did not answer within ", absl::FormatDuration(timeout)));
+        return absl::DeadlineExceededError(absl::StrCat(
+            method, " at ", address, " did not answer within ", absl::FormatDuration(timeout)));
       case absl::StatusCode::kUnavailable:
         return Annotate(result, address);
       default:
@@ -88,7 +93,8 @@ struct StreamCall final : CallBase, grpc::ClientBidiReactor<grpc::ByteBuffer, gr
 
 }  // namespace
 
-bool GrpcActiveCalls::Add(ClientCall* call, std::weak_ptr<ClientCall> weak, const Channel* channel) {
+bool GrpcActiveCalls::Add(ClientCall* call, std::weak_ptr<ClientCall> weak,
+                          const Channel* channel) {
   MutexLock lock(&mutex_);
   calls_[call] = {std::move(weak), channel};
   return !closed_;
@@ -128,20 +134,23 @@ GrpcChannel::GrpcChannel(const std::string& address, const TransportOptions& opt
                          std::shared_ptr<GrpcActiveCalls> active)
     : address_(address),
       active_(std::move(active)),
-      stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), ClientArguments(options))) {}
+      stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
+                                      ClientArguments(options))) {}
 
-std::shared_ptr<ClientCall> GrpcChannel::Unary(const std::string& method, Buffer request, CallOptions options,
+std::shared_ptr<ClientCall> GrpcChannel::Unary(const std::string& method, Buffer request,
+                                               CallOptions options,
                                                std::function<void(absl::Status, Buffer)> done) {
   auto call = std::make_shared<UnaryCall>(address_, method, options, active_);
   call->request = ToByteBuffer(request);
   call->done = std::move(done);
   if (!active_->Add(call.get(), call, this)) call->Cancel();
-  stub_.UnaryCall(&call->context, call->method, grpc::StubOptions(), &call->request, &call->response,
-                  [call](grpc::Status status) { call->Done(status); });
+  stub_.UnaryCall(&call->context, call->method, grpc::StubOptions(), &call->request,
+                  &call->response, [call](grpc::Status status) { call->Done(status); });
   return call;
 }
 
-std::shared_ptr<ClientCall> GrpcChannel::ServerStream(const std::string& method, Buffer request, CallOptions options,
+std::shared_ptr<ClientCall> GrpcChannel::ServerStream(const std::string& method, Buffer request,
+                                                      CallOptions options,
                                                       std::function<void(Buffer)> message,
                                                       std::function<void(absl::Status)> done) {
   auto call = std::make_shared<StreamCall>(address_, method, options, active_);

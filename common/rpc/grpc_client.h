@@ -12,7 +12,8 @@
 
 namespace mu {
 
-// The calls under way of all channels of a transport, so that they can be cancelled and waited for. Thread safe.
+// The calls under way of all channels of a transport, so that they can be cancelled and waited for.
+// Thread safe.
 class GrpcActiveCalls {
  public:
   // False: the transport is gone, the call must be cancelled.
@@ -36,13 +37,14 @@ class GrpcActiveCalls {
 
 class GrpcChannel final : public Channel {
  public:
-  GrpcChannel(const std::string& address, const TransportOptions& options, std::shared_ptr<GrpcActiveCalls> active);
+  GrpcChannel(const std::string& address, const TransportOptions& options,
+              std::shared_ptr<GrpcActiveCalls> active);
   ~GrpcChannel() override { active_->CancelCallsOf(this); }
 
   std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
                                     std::function<void(absl::Status, Buffer)> done) override;
-  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request, CallOptions options,
-                                           std::function<void(Buffer)> message,
+  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                           CallOptions options, std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override;
 
  private:

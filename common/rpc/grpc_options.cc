@@ -9,12 +9,14 @@ namespace mu {
 namespace {
 
 int MessageLimit(const TransportOptions& options) {
-  return static_cast<int>(std::min<int64_t>(options.max_message_bytes, std::numeric_limits<int>::max()));
+  return static_cast<int>(
+      std::min<int64_t>(options.max_message_bytes, std::numeric_limits<int>::max()));
 }
 
 constexpr int kMaxFrameBytes = (16 << 20) - 1;  // the most that HTTP/2 has
-constexpr int kMaxMetadataBytes = 1 << 20;  // long error messages travel as metadata
-// How soon a peer that is cut off (no FIN, no RST) is noticed; a stopped process answers no pings either.
+constexpr int kMaxMetadataBytes = 1 << 20;      // long error messages travel as metadata
+// How soon a peer that is cut off (no FIN, no RST) is noticed; a stopped process answers no pings
+// either.
 constexpr int kKeepaliveTimeMs = 20'000;
 constexpr int kKeepaliveTimeoutMs = 20'000;
 
@@ -44,7 +46,8 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   // Daemons come and go: try again soon. (gRPC takes nothing below 100 ms.)
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);  // in truth: how long one attempt may take
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+                   5000);  // in truth: how long one attempt may take
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
   // A connection per Channel, so that several channels to one address do not wait for each other.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);

@@ -27,12 +27,14 @@ std::string WhyNotBound(const std::string& host, int port) {
   if (error != 0) return absl::StrCat(gai_strerror(error), "; give a host that this machine has");
   std::string why = "the address could not be bound";
   for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    const UniqueFd fd(socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
+    const UniqueFd fd(
+        socket(address->ai_family, address->ai_socktype | SOCK_CLOEXEC, address->ai_protocol));
     const int on = 1;
     setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (fd.valid() && bind(fd.get(), address->ai_addr, address->ai_addrlen) == 0) continue;
     if (errno == EADDRINUSE) {
-      why = absl::StrCat("port ", port, " is in use; stop what listens there or choose another port (0: any)");
+      why = absl::StrCat("port ", port,
+                         " is in use; stop what listens there or choose another port (0: any)");
     } else if (errno == EACCES) {
       why = absl::StrCat("port ", port, " needs privileges; choose one from 1024 on (0: any)");
     } else {
@@ -50,17 +52,20 @@ absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& add
   const size_t colon = address.rfind(':');
   int port = 0;
   if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(absl::string_view(address.data() + colon + 1, address.size() - colon - 1), &port) ||
+      !absl::SimpleAtoi(absl::string_view(address.data() + colon + 1, address.size() - colon - 1),
+                        &port) ||
       port < 0 || port > 65535) {
     return absl::InvalidArgumentError(
         absl::StrCat("address '", address, "' is not HOST:PORT with a port of 0 to 65535"));
   }
   std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
+    host = host.substr(1, host.size() - 2);
   return std::make_pair(std::move(host), port);
 }
 
-absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string& address, MethodTable methods,
+absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string& address,
+                                                              MethodTable methods,
                                                               const TransportOptions& options) {
   auto split = SplitHostPort(address);
   if (!split.ok()) return split.status();
@@ -79,7 +84,8 @@ absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string&
   return std::unique_ptr<RpcServer>(std::move(server));
 }
 
-grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(grpc::GenericCallbackServerContext* context) {
+grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
+    grpc::GenericCallbackServerContext* context) {
   const MethodTable::Method* method = server_->methods_.Find(context->method());
   auto call = std::make_shared<GrpcServerCall>(server_, method, context->method());
   bool stopping;
@@ -91,7 +97,8 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(grpc::Generic
   if (stopping) {
     call->Answer(absl::UnavailableError("the server is shutting down"));
   } else if (method == nullptr) {
-    call->Answer(absl::UnimplementedError("there is no method " + context->method() + " at this address"));
+    call->Answer(
+        absl::UnimplementedError("there is no method " + context->method() + " at this address"));
   } else {
     call->Start();
   }
@@ -105,7 +112,8 @@ void GrpcServer::Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request) 
     if (stopping_) return;
     ++running_;
   }
-  if (call->method().run_on == RunOn::kTransportThread) return Run(std::move(call), std::move(request));
+  if (call->method().run_on == RunOn::kTransportThread)
+    return Run(std::move(call), std::move(request));
   pool_.Post([this, call = std::move(call), request = std::move(request)]() mutable {
     Run(std::move(call), std::move(request));
   });

@@ -19,7 +19,8 @@ class GrpcServerCall;
 
 class GrpcServer final : public RpcServer {
  public:
-  static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address, MethodTable methods,
+  static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
+                                                           MethodTable methods,
                                                            const TransportOptions& options);
   ~GrpcServer() override { Shutdown(); }
 
@@ -31,7 +32,8 @@ class GrpcServer final : public RpcServer {
   class Service : public grpc::CallbackGenericService {
    public:
     explicit Service(GrpcServer* server) : server_(server) {}
-    grpc::ServerGenericBidiReactor* CreateReactor(grpc::GenericCallbackServerContext* context) override;
+    grpc::ServerGenericBidiReactor* CreateReactor(
+        grpc::GenericCallbackServerContext* context) override;
 
    private:
     GrpcServer* const server_;
@@ -56,7 +58,8 @@ class GrpcServer final : public RpcServer {
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // handlers
   // Calls that gRPC has not finished with.
-  absl::flat_hash_map<GrpcServerCall*, std::shared_ptr<GrpcServerCall>> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<GrpcServerCall*, std::shared_ptr<GrpcServerCall>> calls_
+      ABSL_GUARDED_BY(mutex_);
 
   ThreadPool pool_{4096};  // last: its threads use the above
 };

@@ -10,13 +10,20 @@ namespace {
 
 class Handle final : public ServerCall {
  public:
-  Handle(std::shared_ptr<GrpcServerCall> call, const std::string& name) : call_(std::move(call)), name_(name) {}
-  ~Handle() override { call_->Answer(absl::InternalError("the handler of " + name_ + " gave no answer")); }
+  Handle(std::shared_ptr<GrpcServerCall> call, const std::string& name)
+      : call_(std::move(call)), name_(name) {}
+  ~Handle() override {
+    call_->Answer(absl::InternalError("the handler of " + name_ + " gave no answer"));
+  }
 
   bool IsCancelled() const override { return call_->IsCancelled(); }
-  void OnCancel(std::function<void()> callback) override { call_->SetOnCancel(std::move(callback)); }
+  void OnCancel(std::function<void()> callback) override {
+    call_->SetOnCancel(std::move(callback));
+  }
   void Send(Buffer message) override { call_->Send(std::move(message)); }
-  void Finish(absl::Status status, Buffer reply) override { call_->Answer(std::move(status), reply); }
+  void Finish(absl::Status status, Buffer reply) override {
+    call_->Answer(std::move(status), reply);
+  }
 
  private:
   const std::shared_ptr<GrpcServerCall> call_;
@@ -30,7 +37,8 @@ std::shared_ptr<ServerCall> GrpcServerCall::NewHandle() {
 }
 
 void GrpcServerCall::OnReadDone(bool ok) {
-  if (!ok) return Answer(absl::InvalidArgumentError("the call of " + name_ + " carries no request"));
+  if (!ok)
+    return Answer(absl::InvalidArgumentError("the call of " + name_ + " carries no request"));
   Buffer request = FromByteBuffer(request_);
   request_.Clear();
   server_->Dispatch(shared_from_this(), std::move(request));

@@ -15,8 +15,8 @@ namespace mu {
 
 class GrpcServer;
 
-// Lives until both gRPC (OnDone) and the handler have let it go; after it has finished the handler's requests are
-// ignored. Thread safe.
+// Lives until both gRPC (OnDone) and the handler have let it go; after it has finished the
+// handler's requests are ignored. Thread safe.
 class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
                              public std::enable_shared_from_this<GrpcServerCall> {
  public:

@@ -19,21 +19,25 @@
 namespace mu {
 namespace {
 
-// gRPC's own log is for its developers; what matters comes back as a status. Its errors are at hand at DEBUG, and its
-// last words always: an assertion says what failed and aborts.
+// gRPC's own log is for its developers; what matters comes back as a status. Its errors are at hand
+// at DEBUG, and its last words always: an assertion says what failed and aborts.
 void LogOfGrpc(gpr_log_func_args* args) {
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const bool fatal = std::strncmp(args->message, "assertion failed", 16) == 0;
   const LogSeverity severity = fatal ? LogSeverity::ERROR : LogSeverity::DEBUG;
-  if (LogEnabled(severity)) LogLine(severity, args->file, args->line, std::string("gRPC: ") + args->message);
+  if (LogEnabled(severity))
+    LogLine(severity, args->file, args->line, std::string("gRPC: ") + args->message);
 }
 
-// gRPC 1.51 serves all callbacks of a process from one queue that it ends with the last channel or server and begins
-// anew with the next one; ending it races with its threads ("assertion failed: prior > 0"). A channel that has made one
-// call and is never destroyed keeps the queue for as long as the process lives. The call is cancelled before it leaves.
+// gRPC 1.51 serves all callbacks of a process from one queue that it ends with the last channel or
+// server and begins anew with the next one; ending it races with its threads ("assertion failed:
+// prior > 0"). A channel that has made one call and is never destroyed keeps the queue for as long
+// as the process lives. The call is cancelled before it leaves.
 void KeepCallbackQueue() {
-  auto* const stub = new grpc::GenericStub(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
-  [[maybe_unused]] static const grpc::GenericStub* volatile kept;  // reachable, so no leak; volatile, or it is optimised away
+  auto* const stub =
+      new grpc::GenericStub(grpc::CreateChannel("127.0.0.1:1", grpc::InsecureChannelCredentials()));
+  [[maybe_unused]] static const grpc::
+      GenericStub* volatile kept;  // reachable, so no leak; volatile, or it is optimised away
   kept = stub;
   struct Call {
     grpc::ClientContext context;
@@ -42,8 +46,8 @@ void KeepCallbackQueue() {
     Notification done;
   } call;
   call.context.TryCancel();
-  stub->UnaryCall(&call.context, "/muster.None/None", grpc::StubOptions(), &call.request, &call.response,
-                  [&call](grpc::Status) { call.done.Notify(); });
+  stub->UnaryCall(&call.context, "/muster.None/None", grpc::StubOptions(), &call.request,
+                  &call.response, [&call](grpc::Status) { call.done.Notify(); });
   call.done.Wait();
 }
 
@@ -58,7 +62,8 @@ class GrpcTransport final : public Transport {
   }
   ~GrpcTransport() override { active_->CloseAndWait(); }
 
-  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address, MethodTable methods) override {
+  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
+                                                    MethodTable methods) override {
     return GrpcServer::Listen(address, std::move(methods), options_);
   }
   std::shared_ptr<Channel> Connect(const std::string& address) override {

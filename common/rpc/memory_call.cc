@@ -14,9 +14,13 @@ class Handle final : public ServerCall {
     call_->Answer(absl::InternalError("the handler of " + call_->method() + " gave no answer"));
   }
   bool IsCancelled() const override { return call_->IsCancelled(); }
-  void OnCancel(std::function<void()> callback) override { call_->SetOnCancel(std::move(callback)); }
+  void OnCancel(std::function<void()> callback) override {
+    call_->SetOnCancel(std::move(callback));
+  }
   void Send(Buffer message) override { call_->Send(std::move(message)); }
-  void Finish(absl::Status status, Buffer reply) override { call_->Answer(std::move(status), std::move(reply)); }
+  void Finish(absl::Status status, Buffer reply) override {
+    call_->Answer(std::move(status), std::move(reply));
+  }
 
  private:
   const std::shared_ptr<MemoryCall> call_;

@@ -1,4 +1,5 @@
-// A call of the memory transport: the client's end, the server's end, and what is on its way between them.
+// A call of the memory transport: the client's end, the server's end, and what is on its way
+// between them.
 #pragma once
 
 #include <deque>
@@ -17,7 +18,8 @@ class MemoryServerState;
 // Thread safe. Callbacks of one call run one at a time on the network's threads.
 class MemoryCall final : public ClientCall, public std::enable_shared_from_this<MemoryCall> {
  public:
-  // Constant after construction. A unary call's reply goes to `done`, a stream's messages to `message`.
+  // Constant after construction. A unary call's reply goes to `done`, a stream's messages to
+  // `message`.
   struct Spec {
     std::string address;
     std::string method;

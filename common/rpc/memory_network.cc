@@ -23,7 +23,8 @@ void MemoryServerState::Accept(std::shared_ptr<MemoryCall> call, Buffer request)
   if (stopping) return call->Abort();
   const MethodTable::Method* method = methods_.Find(call->method());
   if (method == nullptr) {
-    call->Answer(absl::UnimplementedError("there is no method " + call->method() + " at this address"));
+    call->Answer(
+        absl::UnimplementedError("there is no method " + call->method() + " at this address"));
     Leave();
   } else if (method->run_on == RunOn::kTransportThread) {
     Run(*method, std::move(call), std::move(request));
@@ -34,7 +35,8 @@ void MemoryServerState::Accept(std::shared_ptr<MemoryCall> call, Buffer request)
   }
 }
 
-void MemoryServerState::Run(const MethodTable::Method& method, std::shared_ptr<MemoryCall> call, Buffer request) {
+void MemoryServerState::Run(const MethodTable::Method& method, std::shared_ptr<MemoryCall> call,
+                            Buffer request) {
   method.handler(NewMemoryHandle(std::move(call)), std::move(request));
   request = Buffer();  // what the request holds is gone before Shutdown returns
   Leave();
@@ -78,10 +80,11 @@ absl::StatusOr<std::string> MemoryNetwork::Bind(const std::string& address,
                                                 std::shared_ptr<MemoryServerState> server) {
   MutexLock lock(&mutex_);
   std::string bound = address;
-  if (address.empty() || absl::EndsWith(address, ":0")) bound = absl::StrCat("memory:", next_port_++);
+  if (address.empty() || absl::EndsWith(address, ":0"))
+    bound = absl::StrCat("memory:", next_port_++);
   if (!servers_.emplace(bound, std::move(server)).second) {
-    return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", bound, ": it is in use; choose another one (memory:0: any)"));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot listen on ", bound, ": it is in use; choose another one (memory:0: any)"));
   }
   return bound;
 }
@@ -97,15 +100,18 @@ void MemoryNetwork::Unbind(const std::string& address) {
 
 uint64_t MemoryNetwork::EndAfter(const std::shared_ptr<MemoryCall>& call, absl::Duration timeout) {
   if (timeout == absl::InfiniteDuration()) return 0;
-  return TimerQueue::Process().CallAfter(timeout, [weak = std::weak_ptr<MemoryCall>(call), timeout] {
-    const std::shared_ptr<MemoryCall> late = weak.lock();
-    if (late == nullptr) return;
-    late->EndFromClient(absl::DeadlineExceededError(absl::StrCat(
-        late->method(), " at ", late->address(), " did not answer within ", absl::FormatDuration(timeout))));
-  });
+  return TimerQueue::Process().CallAfter(
+      timeout, [weak = std::weak_ptr<MemoryCall>(call), timeout] {
+        const std::shared_ptr<MemoryCall> late = weak.lock();
+        if (late == nullptr) return;
+        late->EndFromClient(absl::DeadlineExceededError(
+            absl::StrCat(late->method(), " at ", late->address(), " did not answer within ",
+                         absl::FormatDuration(timeout))));
+      });
 }
 
-void MemoryNetwork::Start(std::shared_ptr<MemoryCall> call, Buffer request, absl::Duration timeout) {
+void MemoryNetwork::Start(std::shared_ptr<MemoryCall> call, Buffer request,
+                          absl::Duration timeout) {
   bool closed;
   {
     // One step: the timer may go off at once, and the end of the call takes it out of active_.
@@ -114,19 +120,20 @@ void MemoryNetwork::Start(std::shared_ptr<MemoryCall> call, Buffer request, absl
     active_.emplace(call.get(), Active{call, EndAfter(call, timeout)});
   }
   if (closed) return call->EndFromClient(absl::CancelledError("the transport is gone"));
-  threads_.Post([self = shared_from_this(), call = std::move(call), request = std::move(request)]() mutable {
-    std::shared_ptr<MemoryServerState> server;
-    {
-      MutexLock lock(&self->mutex_);
-      const auto it = self->servers_.find(call->address());
-      if (it != self->servers_.end()) server = it->second;
-    }
-    if (server == nullptr) {
-      call->EndFromClient(absl::UnavailableError("nobody listens at " + call->address()));
-    } else {
-      server->Accept(std::move(call), std::move(request));
-    }
-  });
+  threads_.Post(
+      [self = shared_from_this(), call = std::move(call), request = std::move(request)]() mutable {
+        std::shared_ptr<MemoryServerState> server;
+        {
+          MutexLock lock(&self->mutex_);
+          const auto it = self->servers_.find(call->address());
+          if (it != self->servers_.end()) server = it->second;
+        }
+        if (server == nullptr) {
+          call->EndFromClient(absl::UnavailableError("nobody listens at " + call->address()));
+        } else {
+          server->Accept(std::move(call), std::move(request));
+        }
+      });
 }
 
 void MemoryNetwork::Remove(MemoryCall* call) {
@@ -154,7 +161,9 @@ void MemoryNetwork::CancelIf(const Channel* channel, const char* why) {
   for (const auto& call : calls) call->EndFromClient(absl::CancelledError(why));
 }
 
-void MemoryNetwork::CancelCallsOf(const Channel* channel) { CancelIf(channel, "the channel is gone"); }
+void MemoryNetwork::CancelCallsOf(const Channel* channel) {
+  CancelIf(channel, "the channel is gone");
+}
 
 void MemoryNetwork::CloseAndWait() {
   {

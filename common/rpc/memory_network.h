@@ -36,13 +36,13 @@ class MemoryServerState final : public std::enable_shared_from_this<MemoryServer
   int running_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::flat_hash_map<MemoryCall*, std::shared_ptr<MemoryCall>> calls_ ABSL_GUARDED_BY(mutex_);
   ThreadPool pool_{4096};
-
 };
 
 class MemoryNetwork final : public std::enable_shared_from_this<MemoryNetwork> {
  public:
   // The address that was bound; UNAVAILABLE if it is in use.
-  absl::StatusOr<std::string> Bind(const std::string& address, std::shared_ptr<MemoryServerState> server);
+  absl::StatusOr<std::string> Bind(const std::string& address,
+                                   std::shared_ptr<MemoryServerState> server);
   void Unbind(const std::string& address);
 
   // Sends the request on its way, to end within `timeout`.
@@ -68,7 +68,8 @@ class MemoryNetwork final : public std::enable_shared_from_this<MemoryNetwork> {
   CondVar idle_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   int next_port_ ABSL_GUARDED_BY(mutex_) = 1;
-  absl::flat_hash_map<std::string, std::shared_ptr<MemoryServerState>> servers_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, std::shared_ptr<MemoryServerState>> servers_
+      ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<MemoryCall*, Active> active_ ABSL_GUARDED_BY(mutex_);
   ThreadPool threads_{2};
 };

@@ -18,12 +18,13 @@ class MemoryChannel final : public Channel {
                                     std::function<void(absl::Status, Buffer)> done) override {
     return Start({address_, method, this, nullptr, std::move(done)}, std::move(request), options);
   }
-  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request, CallOptions options,
-                                           std::function<void(Buffer)> message,
+  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                           CallOptions options, std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override {
-    return Start({address_, method, this, std::move(message),
-                  [done = std::move(done)](absl::Status status, Buffer) { done(std::move(status)); }},
-                 std::move(request), options);
+    return Start(
+        {address_, method, this, std::move(message),
+         [done = std::move(done)](absl::Status status, Buffer) { done(std::move(status)); }},
+        std::move(request), options);
   }
 
  private:
@@ -39,7 +40,8 @@ class MemoryChannel final : public Channel {
 
 class MemoryServer final : public RpcServer {
  public:
-  MemoryServer(std::string address, std::shared_ptr<MemoryServerState> state, std::shared_ptr<MemoryNetwork> network)
+  MemoryServer(std::string address, std::shared_ptr<MemoryServerState> state,
+               std::shared_ptr<MemoryNetwork> network)
       : address_(std::move(address)), state_(std::move(state)), network_(std::move(network)) {}
   ~MemoryServer() override { MemoryServer::Shutdown(); }
 
@@ -65,7 +67,8 @@ class MemoryTransport final : public Transport {
  public:
   ~MemoryTransport() override { network_->CloseAndWait(); }
 
-  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address, MethodTable methods) override {
+  absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
+                                                    MethodTable methods) override {
     auto state = std::make_shared<MemoryServerState>(std::move(methods));
     auto bound = network_->Bind(address, state);
     if (!bound.ok()) return bound.status();

@@ -21,8 +21,8 @@ uint64_t SeedOf(const RetryOptions& options) {
 
 class RetryingCall final : public ClientCall, public std::enable_shared_from_this<RetryingCall> {
  public:
-  RetryingCall(std::shared_ptr<Channel> channel, std::string method, Buffer request, RetryOptions options,
-               std::function<void(absl::Status, Buffer)> done)
+  RetryingCall(std::shared_ptr<Channel> channel, std::string method, Buffer request,
+               RetryOptions options, std::function<void(absl::Status, Buffer)> done)
       : channel_(std::move(channel)),
         method_(std::move(method)),
         request_(std::move(request)),
@@ -39,10 +39,11 @@ class RetryingCall final : public ClientCall, public std::enable_shared_from_thi
       number = ++attempts_;
     }
     // A copy of the request shares its bytes.
-    auto attempt = channel_->Unary(method_, request_, {.timeout = std::min(left, options_.attempt_timeout)},
-                                   [self = shared_from_this()](absl::Status status, Buffer reply) {
-                                     self->Ended(std::move(status), std::move(reply));
-                                   });
+    auto attempt =
+        channel_->Unary(method_, request_, {.timeout = std::min(left, options_.attempt_timeout)},
+                        [self = shared_from_this()](absl::Status status, Buffer reply) {
+                          self->Ended(std::move(status), std::move(reply));
+                        });
     bool cancelled;
     {
       MutexLock lock(&mutex_);
@@ -60,7 +61,8 @@ class RetryingCall final : public ClientCall, public std::enable_shared_from_thi
       attempt = attempt_;
       // Waiting for the next attempt: it begins at once, and ends at once.
       if (timer_ != 0 && TimerQueue::Process().Cancel(timer_)) {
-        TimerQueue::Process().CallAfter(absl::ZeroDuration(), [self = shared_from_this()] { self->EndCancelled(); });
+        TimerQueue::Process().CallAfter(absl::ZeroDuration(),
+                                        [self = shared_from_this()] { self->EndCancelled(); });
       }
       timer_ = 0;
     }
@@ -74,7 +76,8 @@ class RetryingCall final : public ClientCall, public std::enable_shared_from_thi
     {
       MutexLock lock(&mutex_);
       const absl::Duration delay = backoff_.Next();
-      const bool again = !status.ok() && !cancelled_ && options_.retryable(status) && absl::Now() + delay < deadline_;
+      const bool again = !status.ok() && !cancelled_ && options_.retryable(status) &&
+                         absl::Now() + delay < deadline_;
       if (again) {
         timer_ = TimerQueue::Process().CallAfter(delay, [self = shared_from_this()] {
           {
@@ -119,11 +122,12 @@ bool IsRetryable(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
-std::shared_ptr<ClientCall> UnaryWithRetries(std::shared_ptr<Channel> channel, const std::string& method,
-                                             Buffer request, RetryOptions options,
+std::shared_ptr<ClientCall> UnaryWithRetries(std::shared_ptr<Channel> channel,
+                                             const std::string& method, Buffer request,
+                                             RetryOptions options,
                                              std::function<void(absl::Status, Buffer)> done) {
-  auto call = std::make_shared<RetryingCall>(std::move(channel), method, std::move(request), std::move(options),
-                                             std::move(done));
+  auto call = std::make_shared<RetryingCall>(std::move(channel), method, std::move(request),
+                                             std::move(options), std::move(done));
   call->Try();
   return call;
 }

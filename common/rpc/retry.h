@@ -1,5 +1,5 @@
-// Calls that are tried again: with back-off and jitter, until an answer, an error that a retry does not mend, or the
-// deadline. Only for methods that may run more than once.
+// Calls that are tried again: with back-off and jitter, until an answer, an error that a retry does
+// not mend, or the deadline. Only for methods that may run more than once.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +26,11 @@ struct RetryOptions {
   std::function<bool(const absl::Status&)> retryable = IsRetryable;
 };
 
-// As Channel::Unary. When the time is up, `done` gets the last attempt's error, its message saying how often it was
-// tried. The channel is kept alive until then.
-std::shared_ptr<ClientCall> UnaryWithRetries(std::shared_ptr<Channel> channel, const std::string& method,
-                                             Buffer request, RetryOptions options,
+// As Channel::Unary. When the time is up, `done` gets the last attempt's error, its message saying
+// how often it was tried. The channel is kept alive until then.
+std::shared_ptr<ClientCall> UnaryWithRetries(std::shared_ptr<Channel> channel,
+                                             const std::string& method, Buffer request,
+                                             RetryOptions options,
                                              std::function<void(absl::Status, Buffer)> done);
 
 }  // namespace mu

@@ -11,11 +11,12 @@ namespace mu {
 // Adds "/SERVICE/GetTelemetry", e.g. of "muster.Worker". `telemetry` must outlive the server.
 inline void AddTelemetryMethod(MethodTable& methods, const std::string& service,
                                Telemetry* telemetry = &Telemetry::Process()) {
-  methods.AddUnary("/" + service + "/GetTelemetry", RunOn::kOwnThread,
-                   TypedHandler<pb::TelemetryRequest>(
-                       [telemetry](const pb::TelemetryRequest& request) -> absl::StatusOr<pb::TelemetryReply> {
-                         return telemetry->ToReply(request);
-                       }));
+  methods.AddUnary(
+      "/" + service + "/GetTelemetry", RunOn::kOwnThread,
+      TypedHandler<pb::TelemetryRequest>(
+          [telemetry](const pb::TelemetryRequest& request) -> absl::StatusOr<pb::TelemetryReply> {
+            return telemetry->ToReply(request);
+          }));
 }
 
 }  // namespace mu

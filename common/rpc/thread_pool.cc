@@ -76,8 +76,10 @@ void ThreadPool::Post(std::function<void()> task) {
   {
     MutexLock lock(&core_->mutex);
     core_->tasks.push_back(std::move(task));
-    // Threads that were woken for earlier tasks still count as idle until they run: compare with all tasks.
-    if (static_cast<size_t>(core_->idle) < core_->tasks.size() && core_->threads < core_->max_threads) {
+    // Threads that were woken for earlier tasks still count as idle until they run: compare with
+    // all tasks.
+    if (static_cast<size_t>(core_->idle) < core_->tasks.size() &&
+        core_->threads < core_->max_threads) {
       ++core_->threads;
       grow = true;
     }

@@ -1,8 +1,10 @@
-// The transport: calls by name, bytes in and bytes out. Every service of Muster goes through it, so that gRPC stays in
-// one place, tests can run a cluster in memory (and under TSan), and faults can be injected by method name.
+// The transport: calls by name, bytes in and bytes out. Every service of Muster goes through it, so
+// that gRPC stays in one place, tests can run a cluster in memory (and under TSan), and faults can
+// be injected by method name.
 //
-// Methods are full gRPC paths ("/muster.Worker/Run"); a Buffer that arrives begins at a multiple of 16. Messages are protobuf or frames (common/rpc/frame.h), so the wire
-// is plain gRPC. Typed wrappers: common/rpc/typed.h.
+// Methods are full gRPC paths ("/muster.Worker/Run"); a Buffer that arrives begins at a multiple
+// of 16. Messages are protobuf or frames (common/rpc/frame.h), so the wire is plain gRPC. Typed
+// wrappers: common/rpc/typed.h.
 #pragma once
 
 #include <functional>
@@ -28,23 +30,27 @@ struct CallOptions {
   absl::Duration timeout = absl::Seconds(30);  // InfiniteDuration: none
 };
 
-// A connection to one address; connects lazily and again after it was lost. While there is no connection calls fail at
-// once with UNAVAILABLE (common/rpc/retry.h tries again). Thread safe.
+// A connection to one address; connects lazily and again after it was lost. While there is no
+// connection calls fail at once with UNAVAILABLE (common/rpc/retry.h tries again). Thread safe.
 class Channel {
  public:
-  // Cancels the calls under way; their callbacks come soon, maybe after the destructor has returned.
+  // Cancels the calls under way; their callbacks come soon, maybe after the destructor has
+  // returned.
   virtual ~Channel() = default;
   // `done` is called exactly once, from another thread or, never, from within. It must not block.
-  virtual std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
+  virtual std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request,
+                                            CallOptions options,
                                             std::function<void(absl::Status, Buffer)> done) = 0;
-  // `message` is called for each message in order, then `done` once; one at a time. They must not block.
+  // `message` is called for each message in order, then `done` once; one at a time. They must not
+  // block.
   virtual std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
                                                    CallOptions options,
                                                    std::function<void(Buffer)> message,
                                                    std::function<void(absl::Status)> done) = 0;
 };
 
-// A call under way, as its handler holds it. Thread safe; Finish exactly once (a later one is ignored).
+// A call under way, as its handler holds it. Thread safe; Finish exactly once (a later one is
+// ignored).
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
@@ -52,7 +58,8 @@ class ServerCall {
   // Called when the caller gave up or vanished, at once if it has already; at most one may be set.
   virtual void OnCancel(std::function<void()> callback) = 0;
   virtual void Send(Buffer message) = 0;  // streams only; queued, never blocks
-  virtual void Finish(absl::Status status, Buffer reply = {}) = 0;  // the reply of a unary call; empty for streams
+  virtual void Finish(absl::Status status,
+                      Buffer reply = {}) = 0;  // the reply of a unary call; empty for streams
 };
 
 using Handler = std::function<void(std::shared_ptr<ServerCall>, Buffer request)>;
@@ -87,26 +94,29 @@ class MethodTable {
 
 class RpcServer {
  public:
-  virtual ~RpcServer() = default;  // Shutdown()
+  virtual ~RpcServer() = default;           // Shutdown()
   virtual std::string address() const = 0;  // "host:port" with the port that was bound
-  // Refuses new calls, ends those under way (UNAVAILABLE for their callers, OnCancel for their handlers), returns when
-  // no handler and no OnCancel callback runs; none comes later. Not from a handler.
+  // Refuses new calls, ends those under way (UNAVAILABLE for their callers, OnCancel for their
+  // handlers), returns when no handler and no OnCancel callback runs; none comes later. Not from a
+  // handler.
   virtual void Shutdown() = 0;
 };
 
 class Transport {
  public:
-  // Cancels the calls of its channels and waits for their callbacks (so: not from one of them); a channel that lives
-  // longer answers CANCELLED from then on. Servers should be gone before.
+  // Cancels the calls of its channels and waits for their callbacks (so: not from one of them); a
+  // channel that lives longer answers CANCELLED from then on. Servers should be gone before.
   virtual ~Transport() = default;
-  // `address` is "host:port", port 0 for any. UNAVAILABLE if it is in use (the message says what to do).
+  // `address` is "host:port", port 0 for any. UNAVAILABLE if it is in use (the message says what to
+  // do).
   virtual absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                             MethodTable methods) = 0;
   virtual std::shared_ptr<Channel> Connect(const std::string& address) = 0;
 };
 
 struct TransportOptions {
-  int64_t max_message_bytes = int64_t{1} << 30;  // larger ones are refused, RESOURCE_EXHAUSTED; below 2 GiB
+  int64_t max_message_bytes = int64_t{1}
+                              << 30;  // larger ones are refused, RESOURCE_EXHAUSTED; below 2 GiB
 };
 
 // gRPC on TCP; declared here, defined in grpc_transport.cc (absent when MUSTER_WITH_GRPC is off).

@@ -13,17 +13,19 @@
 namespace mu {
 
 template <typename Reply, typename Request>
-std::shared_ptr<ClientCall> CallAsync(Channel& channel, const std::string& method, const Request& request,
-                                      CallOptions options, std::function<void(absl::StatusOr<Reply>)> done) {
-  return channel.Unary(method, Buffer(request.SerializeAsString()), options,
-                       [done = std::move(done), method](absl::Status status, Buffer bytes) {
-                         if (!status.ok()) return done(std::move(status));
-                         Reply reply;
-                         if (!reply.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-                           return done(absl::InternalError("the reply of " + method + " does not parse"));
-                         }
-                         done(std::move(reply));
-                       });
+std::shared_ptr<ClientCall> CallAsync(Channel& channel, const std::string& method,
+                                      const Request& request, CallOptions options,
+                                      std::function<void(absl::StatusOr<Reply>)> done) {
+  return channel.Unary(
+      method, Buffer(request.SerializeAsString()), options,
+      [done = std::move(done), method](absl::Status status, Buffer bytes) {
+        if (!status.ok()) return done(std::move(status));
+        Reply reply;
+        if (!reply.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+          return done(absl::InternalError("the reply of " + method + " does not parse"));
+        }
+        done(std::move(reply));
+      });
 }
 
 // Waits for the reply. Not from a transport thread.
@@ -39,13 +41,15 @@ absl::StatusOr<Reply> Call(Channel& channel, const std::string& method, const Re
   return std::move(state->second);
 }
 
-// A handler that parses the request, calls `f` (StatusOr<Reply>(const Request&)) and sends what it returns.
+// A handler that parses the request, calls `f` (StatusOr<Reply>(const Request&)) and sends what it
+// returns.
 template <typename Request, typename Function>
 Handler TypedHandler(Function f) {
   return [f = std::move(f)](std::shared_ptr<ServerCall> call, Buffer bytes) {
     Request request;
     if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-      return call->Finish(absl::InvalidArgumentError("the request does not parse as " + request.GetTypeName()));
+      return call->Finish(
+          absl::InvalidArgumentError("the request does not parse as " + request.GetTypeName()));
     }
     auto reply = f(request);
     if (!reply.ok()) return call->Finish(reply.status());

@@ -27,7 +27,8 @@ absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
         break;
       }
       if (optimizer.adagrad().initial_accumulator() < 0 || optimizer.adagrad().epsilon() < 0) {
-        return absl::InvalidArgumentError("Adagrad's initial_accumulator and epsilon must not be negative");
+        return absl::InvalidArgumentError(
+            "Adagrad's initial_accumulator and epsilon must not be negative");
       }
       return absl::OkStatus();
     default:
@@ -38,16 +39,18 @@ absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
 
 absl::Status CheckVariableParts(const pb::VariableProto& variable) {
   if (variable.dtype() != kFloat32 && variable.dtype() != kInt32 && variable.dtype() != kInt64) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its type is ", DTypeName(variable.dtype()), "; a variable is float32, int32 or int64"));
+    return absl::InvalidArgumentError(absl::StrCat("its type is ", DTypeName(variable.dtype()),
+                                                   "; a variable is float32, int32 or int64"));
   }
   double elements = 1;
   for (int64_t dim : variable.shape().dims()) {
-    if (dim < 0) return absl::InvalidArgumentError("its shape has an axis of unknown or negative size");
+    if (dim < 0)
+      return absl::InvalidArgumentError("its shape has an axis of unknown or negative size");
     elements *= static_cast<double>(dim);
   }
   if (elements > kMostElements) return absl::InvalidArgumentError("it has too many elements");
-  if (variable.dtype() != kFloat32 && variable.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET) {
+  if (variable.dtype() != kFloat32 &&
+      variable.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET) {
     return absl::InvalidArgumentError("only float32 variables have an optimizer");
   }
   if (variable.partition_starts().empty() || variable.partition_starts(0) != 0) {
@@ -55,7 +58,8 @@ absl::Status CheckVariableParts(const pb::VariableProto& variable) {
   }
   const int64_t rows = LayoutOf(variable).rows;
   for (int p = 1; p < variable.partition_starts_size(); ++p) {
-    if (variable.partition_starts(p) <= variable.partition_starts(p - 1) || variable.partition_starts(p) >= rows) {
+    if (variable.partition_starts(p) <= variable.partition_starts(p - 1) ||
+        variable.partition_starts(p) >= rows) {
       return absl::InvalidArgumentError("its partition_starts do not ascend within its rows");
     }
   }
@@ -64,12 +68,15 @@ absl::Status CheckVariableParts(const pb::VariableProto& variable) {
 }
 
 absl::Status CheckTableParts(const pb::TableProto& table) {
-  if (table.rows() == 0 || table.dim() == 0) return absl::InvalidArgumentError("it needs at least one row and column");
-  if (table.dim() > kMostDim) return absl::InvalidArgumentError(absl::StrCat("dim is more than ", kMostDim));
-  if (table.rows() >= (uint64_t{1} << 62)) return absl::InvalidArgumentError("it has too many rows");
+  if (table.rows() == 0 || table.dim() == 0)
+    return absl::InvalidArgumentError("it needs at least one row and column");
+  if (table.dim() > kMostDim)
+    return absl::InvalidArgumentError(absl::StrCat("dim is more than ", kMostDim));
+  if (table.rows() >= (uint64_t{1} << 62))
+    return absl::InvalidArgumentError("it has too many rows");
   if (table.partitions() == 0 || table.partitions() > kMostPartitions) {
-    return absl::InvalidArgumentError(absl::StrCat("it has ", table.partitions(), " partitions; 1 to ",
-                                                   kMostPartitions, " are possible"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", table.partitions(), " partitions; 1 to ", kMostPartitions, " are possible"));
   }
   MU_RETURN_IF_ERROR(CheckInitializer(table.initializer(), kFloat32));
   return CheckOptimizer(table.optimizer());
@@ -85,7 +92,8 @@ absl::Status CheckName(const std::string& name) {
 absl::Status CheckVariable(const pb::VariableProto& variable) {
   absl::Status status = CheckName(variable.name());
   if (status.ok()) status = CheckVariableParts(variable);
-  return Annotate(status, absl::StrCat("variable '", variable.name(), "' (id ", variable.id(), ")"));
+  return Annotate(status,
+                  absl::StrCat("variable '", variable.name(), "' (id ", variable.id(), ")"));
 }
 
 absl::Status CheckTable(const pb::TableProto& table) {

@@ -1,5 +1,6 @@
-// Initial values as a pure function of (seed, name, row, column): independent of partitions, servers, order and libm.
-// Integer hashing and single IEEE operations only, so every machine and build computes the same bits.
+// Initial values as a pure function of (seed, name, row, column): independent of partitions,
+// servers, order and libm. Integer hashing and single IEEE operations only, so every machine and
+// build computes the same bits.
 //
 // Immutable after construction, hence thread safe.
 #pragma once
@@ -14,7 +15,8 @@
 
 namespace mu {
 
-// INVALID_ARGUMENT if the initializer does not fit the type (random integers) or its numbers are not finite.
+// INVALID_ARGUMENT if the initializer does not fit the type (random integers) or its numbers are
+// not finite.
 absl::Status CheckInitializer(const muster::InitializerProto& initializer, muster::DType dtype);
 
 class RowInitializer {
@@ -23,7 +25,8 @@ class RowInitializer {
   // `name` is the variable's or the table's.
   RowInitializer(const muster::InitializerProto& proto, const std::string& name);
 
-  // Columns 0 .. columns-1 of a row. A variable's row is its index on axis 0, its columns are the rest, flat.
+  // Columns 0 .. columns-1 of a row. A variable's row is its index on axis 0, its columns are the
+  // rest, flat.
   void FillRow(uint64_t row, float* out, size_t columns) const;
 
   // The value that integers begin with.

@@ -9,7 +9,8 @@ namespace {
 
 constexpr int64_t kDefaultPartitionBytes = 256 << 10;
 constexpr int64_t kDefaultPieces = 64;
-// More pieces than this only cost memory for routing; a partitioner that asks for more gets this many.
+// More pieces than this only cost memory for routing; a partitioner that asks for more gets this
+// many.
 constexpr int64_t kMostPieces = 1 << 16;
 
 int64_t PiecesOfAtLeast(const RowLayout& layout, int64_t bytes) {
@@ -34,7 +35,8 @@ RowLayout LayoutOf(const muster::VariableProto& variable) {
   const auto& dims = variable.shape().dims();
   if (!dims.empty()) layout.rows = dims[0];
   for (int axis = 1; axis < dims.size(); ++axis) layout.elements_per_row *= dims[axis];
-  layout.bytes_per_row = layout.elements_per_row * static_cast<int64_t>(ElementSize(variable.dtype()));
+  layout.bytes_per_row =
+      layout.elements_per_row * static_cast<int64_t>(ElementSize(variable.dtype()));
   return layout;
 }
 

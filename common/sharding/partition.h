@@ -1,5 +1,5 @@
-// How variables and tables are cut into partitions: a function of their shapes alone, never of the number of servers
-// (DESIGN section 6). Pure.
+// How variables and tables are cut into partitions: a function of their shapes alone, never of the
+// number of servers (DESIGN section 6). Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,13 @@
 
 namespace mu {
 
-// The first row (axis 0) of each partition, ascending from 0; at least one. A scalar is one row. Partitions' numbers of
-// rows differ by one at most, so that fixed_shards, min_size and max_size hold for each.
+// The first row (axis 0) of each partition, ascending from 0; at least one. A scalar is one row.
+// Partitions' numbers of rows differ by one at most, so that fixed_shards, min_size and max_size
+// hold for each.
 std::vector<int64_t> PartitionStarts(const muster::VariableProto& variable);
 
-// Partitions of a table in a cluster of `servers`: enough for even shares, 64 unless there are more than 4 servers.
+// Partitions of a table in a cluster of `servers`: enough for even shares, 64 unless there are more
+// than 4 servers.
 uint32_t DefaultTablePartitions(uint32_t servers);
 
 // Rows of `partition`: the ids of 0 .. rows-1 with id % partitions == partition.

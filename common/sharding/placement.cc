@@ -25,17 +25,18 @@ uint64_t VariablePartitionBytes(const pb::VariableProto& variable, int partition
   const int64_t end = partition + 1 < variable.partition_starts_size()
                           ? variable.partition_starts(partition + 1)
                           : layout.rows;
-  return static_cast<uint64_t>((end - begin) * layout.bytes_per_row) * (1 + SlotCount(variable.optimizer()));
+  return static_cast<uint64_t>((end - begin) * layout.bytes_per_row) *
+         (1 + SlotCount(variable.optimizer()));
 }
 
 uint64_t TablePartitionBytes(const pb::TableProto& table, uint32_t partition) {
-  return TablePartitionRows(table.rows(), table.partitions(), partition) * table.dim() * sizeof(float) *
-         (1 + SlotCount(table.optimizer()));
+  return TablePartitionRows(table.rows(), table.partitions(), partition) * table.dim() *
+         sizeof(float) * (1 + SlotCount(table.optimizer()));
 }
 
 absl::Status BadPlacement(const std::string& name) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the placement of ", name, " does not have one server for each of its partitions"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the placement of ", name, " does not have one server for each of its partitions"));
 }
 
 }  // namespace
@@ -43,7 +44,8 @@ absl::Status BadPlacement(const std::string& name) {
 absl::Status PlaceAll(pb::RoutingProto* routing) {
   Loads loads;
   for (const pb::ServerProto& server : routing->servers()) loads[server.index()] = 0;
-  if (loads.empty()) return absl::FailedPreconditionError("there is no parameter server to place variables on");
+  if (loads.empty())
+    return absl::FailedPreconditionError("there is no parameter server to place variables on");
 
   for (pb::VariableProto& variable : *routing->mutable_variables()) {
     if (variable.partition_starts().empty()) {
@@ -58,12 +60,14 @@ absl::Status PlaceAll(pb::RoutingProto* routing) {
     }
   }
   for (pb::TableProto& table : *routing->mutable_tables()) {
-    if (table.partitions() == 0) table.set_partitions(DefaultTablePartitions(static_cast<uint32_t>(loads.size())));
+    if (table.partitions() == 0)
+      table.set_partitions(DefaultTablePartitions(static_cast<uint32_t>(loads.size())));
     if (table.placement().empty()) continue;
     if (static_cast<uint32_t>(table.placement_size()) != table.partitions()) {
       return BadPlacement("table '" + table.name() + "'");
     }
-    for (uint32_t p = 0; p < table.partitions(); ++p) loads[table.placement(p)] += TablePartitionBytes(table, p);
+    for (uint32_t p = 0; p < table.partitions(); ++p)
+      loads[table.placement(p)] += TablePartitionBytes(table, p);
   }
 
   for (pb::VariableProto& variable : *routing->mutable_variables()) {

@@ -16,7 +16,8 @@ absl::Status Bad(const std::string& what, absl::string_view problem) {
 
 absl::StatusOr<uint32_t> Routing::ServerPosition(uint32_t index, const std::string& what) const {
   const auto it = position_of_server_.find(index);
-  if (it == position_of_server_.end()) return Bad(what, absl::StrCat("is placed on unknown server ", index));
+  if (it == position_of_server_.end())
+    return Bad(what, absl::StrCat("is placed on unknown server ", index));
   return it->second;
 }
 
@@ -31,8 +32,10 @@ absl::Status Routing::AddVariable(const pb::VariableProto& proto) {
   route->layout = LayoutOf(proto);
   route->bytes = static_cast<size_t>(route->layout.rows * route->layout.bytes_per_row);
   for (int p = 0; p < proto.partition_starts_size(); ++p) {
-    const int64_t end = p + 1 < proto.partition_starts_size() ? proto.partition_starts(p + 1) : route->layout.rows;
-    route->offsets.push_back(static_cast<size_t>(proto.partition_starts(p) * route->layout.bytes_per_row));
+    const int64_t end =
+        p + 1 < proto.partition_starts_size() ? proto.partition_starts(p + 1) : route->layout.rows;
+    route->offsets.push_back(
+        static_cast<size_t>(proto.partition_starts(p) * route->layout.bytes_per_row));
     route->sizes.push_back(
         static_cast<size_t>((end - proto.partition_starts(p)) * route->layout.bytes_per_row));
     MU_ASSIGN_OR_RETURN(const uint32_t server, ServerPosition(proto.placement(p), what));
@@ -75,14 +78,16 @@ absl::StatusOr<std::shared_ptr<const Routing>> Routing::Create(const pb::Routing
   auto routing = std::make_shared<Routing>();
   routing->proto_ = proto;
   routing->servers_.assign(proto.servers().begin(), proto.servers().end());
-  std::sort(routing->servers_.begin(), routing->servers_.end(),
-            [](const pb::ServerProto& a, const pb::ServerProto& b) { return a.index() < b.index(); });
+  std::sort(
+      routing->servers_.begin(), routing->servers_.end(),
+      [](const pb::ServerProto& a, const pb::ServerProto& b) { return a.index() < b.index(); });
   for (uint32_t s = 0; s < routing->servers_.size(); ++s) {
     if (!routing->position_of_server_.emplace(routing->servers_[s].index(), s).second) {
       return Bad(absl::StrCat("server ", routing->servers_[s].index()), "is there twice");
     }
   }
-  for (const pb::VariableProto& variable : proto.variables()) MU_RETURN_IF_ERROR(routing->AddVariable(variable));
+  for (const pb::VariableProto& variable : proto.variables())
+    MU_RETURN_IF_ERROR(routing->AddVariable(variable));
   for (const pb::TableProto& table : proto.tables()) MU_RETURN_IF_ERROR(routing->AddTable(table));
   return std::shared_ptr<const Routing>(std::move(routing));
 }
@@ -98,8 +103,12 @@ auto FindPointer(const Map& map, const Key& key) -> decltype(&*map.begin()->seco
 }  // namespace
 
 const VariableRoute* Routing::variable(uint32_t id) const { return FindPointer(variables_, id); }
-const VariableRoute* Routing::variable(absl::string_view name) const { return FindPointer(variable_names_, name); }
+const VariableRoute* Routing::variable(absl::string_view name) const {
+  return FindPointer(variable_names_, name);
+}
 const TableRoute* Routing::table(uint32_t id) const { return FindPointer(tables_, id); }
-const TableRoute* Routing::table(absl::string_view name) const { return FindPointer(table_names_, name); }
+const TableRoute* Routing::table(absl::string_view name) const {
+  return FindPointer(table_names_, name);
+}
 
 }  // namespace mu

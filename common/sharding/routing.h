@@ -34,7 +34,8 @@ class FastMod {
 struct VariableRoute {
   muster::VariableProto proto;
   RowLayout layout;
-  // Of each partition: byte offset in the whole variable, its size, and the position of its server in servers().
+  // Of each partition: byte offset in the whole variable, its size, and the position of its server
+  // in servers().
   std::vector<size_t> offsets;
   std::vector<size_t> sizes;
   std::vector<uint32_t> servers;
@@ -45,14 +46,16 @@ struct TableRoute {
   muster::TableProto proto;
   FastMod partition_of;
   std::vector<uint32_t> servers;  // position in servers() of each partition's server
-  // Partitions sorted by server, then number, and where each server's begin (servers() + 1 entries).
+  // Partitions sorted by server, then number, and where each server's begin (servers() + 1
+  // entries).
   std::vector<uint32_t> order;
   std::vector<uint32_t> server_begin;
 };
 
 class Routing {
  public:
-  // INVALID_ARGUMENT if something is missing or contradicts itself (duplicate ids, placement on unknown servers, ...).
+  // INVALID_ARGUMENT if something is missing or contradicts itself (duplicate ids, placement on
+  // unknown servers, ...).
   static absl::StatusOr<std::shared_ptr<const Routing>> Create(const muster::RoutingProto& proto);
 
   const muster::RoutingProto& proto() const { return proto_; }
@@ -77,8 +80,8 @@ class Routing {
   absl::flat_hash_map<std::string, const TableRoute*> table_names_;
 };
 
-// INVALID_ARGUMENT, saying what is wrong, unless the definition is whole and sane: name, type, shape, partitions,
-// initializer, optimizer. Placement is not looked at.
+// INVALID_ARGUMENT, saying what is wrong, unless the definition is whole and sane: name, type,
+// shape, partitions, initializer, optimizer. Placement is not looked at.
 absl::Status CheckVariable(const muster::VariableProto& variable);
 absl::Status CheckTable(const muster::TableProto& table);
 

@@ -18,7 +18,8 @@ class Shape {
   Shape() = default;  // a scalar
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
   explicit Shape(absl::Span<const int64_t> dims) : dims_(dims.begin(), dims.end()) {}
-  explicit Shape(const muster::ShapeProto& proto) : dims_(proto.dims().begin(), proto.dims().end()) {}
+  explicit Shape(const muster::ShapeProto& proto)
+      : dims_(proto.dims().begin(), proto.dims().end()) {}
 
   int rank() const { return static_cast<int>(dims_.size()); }
   int64_t operator[](int axis) const { return dims_[axis]; }

@@ -30,7 +30,8 @@ Tensor::Tensor(DType dtype, Shape shape) : dtype_(dtype), shape_(std::move(shape
 absl::StatusOr<Tensor> Tensor::FromProto(const muster::TensorProto& proto) {
   const size_t element = ElementSize(proto.dtype());
   if (element == 0) {
-    return absl::InvalidArgumentError(absl::StrCat("a tensor has the unknown type ", proto.dtype()));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor has the unknown type ", proto.dtype()));
   }
   int64_t elements = 1;
   for (int64_t dim : proto.shape().dims()) {
@@ -43,8 +44,8 @@ absl::StatusOr<Tensor> Tensor::FromProto(const muster::TensorProto& proto) {
   if (proto.data().size() != elements * element) {
     return absl::InvalidArgumentError(
         absl::StrCat("a tensor of shape ", Shape(proto.shape()).ToString(), " and type ",
-                     std::string(DTypeName(proto.dtype())), " has ", proto.data().size(), " bytes, not ",
-                     elements * element));
+                     std::string(DTypeName(proto.dtype())), " has ", proto.data().size(),
+                     " bytes, not ", elements * element));
   }
   Tensor tensor(proto.dtype(), Shape(proto.shape()));
   std::memcpy(tensor.raw(), proto.data().data(), proto.data().size());

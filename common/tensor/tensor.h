@@ -1,4 +1,5 @@
-// A dense array in row-major order, 64-byte aligned. Copies share the buffer (like a shared_ptr); not synchronised.
+// A dense array in row-major order, 64-byte aligned. Copies share the buffer (like a shared_ptr);
+// not synchronised.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ namespace mu {
 
 class Tensor {
  public:
-  Tensor() = default;  // empty: dtype invalid, no elements
+  Tensor() = default;                // empty: dtype invalid, no elements
   Tensor(DType dtype, Shape shape);  // contents are not initialised
   // A view of memory that `owner` keeps alive.
   Tensor(DType dtype, Shape shape, std::shared_ptr<void> owner, void* data)

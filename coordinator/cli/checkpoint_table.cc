@@ -15,7 +15,9 @@ namespace mu {
 namespace {
 
 std::string Time(int64_t ns) {
-  return ns == 0 ? "-" : absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixNanos(ns), absl::LocalTimeZone());
+  return ns == 0 ? "-"
+                 : absl::FormatTime("%Y-%m-%d %H:%M:%S", absl::FromUnixNanos(ns),
+                                    absl::LocalTimeZone());
 }
 
 uint64_t BytesOf(const pb::CheckpointProto& manifest) {
@@ -44,11 +46,13 @@ void DescribePosition(const pb::JobPositionProto& position, std::string* text) {
     begun += function.bound() ? 1 : 0;
     left += function.steps() - function.next_step();
   }
-  absl::StrAppendFormat(text, "\nposition: next function %d; %d unfinished (%d begun) with %s steps left\n",
-                        position.next_function(), position.functions_size(), begun, Number(left));
+  absl::StrAppendFormat(
+      text, "\nposition: next function %d; %d unfinished (%d begun) with %s steps left\n",
+      position.next_function(), position.functions_size(), begun, Number(left));
   for (const auto& dataset : position.datasets()) {
-    absl::StrAppendFormat(text, "  data %s: epoch %d, %s leases begun, %d of them with batches left\n", dataset.name(),
-                          dataset.epoch() + 1, Number(dataset.next_lease()), dataset.begun_size());
+    absl::StrAppendFormat(
+        text, "  data %s: epoch %d, %s leases begun, %d of them with batches left\n",
+        dataset.name(), dataset.epoch() + 1, Number(dataset.next_lease()), dataset.begun_size());
   }
 }
 
@@ -66,12 +70,14 @@ std::string FormatBytes(uint64_t bytes) {
 }
 
 std::string CheckpointTable(const std::vector<CheckpointRow>& rows) {
-  std::string text = absl::StrFormat("%-16s %-19s %12s %14s %10s %6s %6s  %s\n", "checkpoint", "written", "steps",
-                                     "samples", "size", "files", "epoch", "state");
+  std::string text =
+      absl::StrFormat("%-16s %-19s %12s %14s %10s %6s %6s  %s\n", "checkpoint", "written", "steps",
+                      "samples", "size", "files", "epoch", "state");
   for (const CheckpointRow& row : rows) {
-    absl::StrAppendFormat(&text, "%-16s %-19s %12s %14s %10s %6d %6d  %s\n", BaseName(row.path), Time(row.written_ns),
-                          Number(row.manifest.steps()), Number(row.manifest.samples()),
-                          FormatBytes(BytesOf(row.manifest)), row.manifest.files_size(), row.manifest.epoch(),
+    absl::StrAppendFormat(&text, "%-16s %-19s %12s %14s %10s %6d %6d  %s\n", BaseName(row.path),
+                          Time(row.written_ns), Number(row.manifest.steps()),
+                          Number(row.manifest.samples()), FormatBytes(BytesOf(row.manifest)),
+                          row.manifest.files_size(), row.manifest.epoch(),
                           row.problem.empty() ? "complete" : row.problem);
   }
   return text;
@@ -80,26 +86,30 @@ std::string CheckpointTable(const std::vector<CheckpointRow>& rows) {
 std::string CheckpointDescription(const CheckpointRow& row) {
   const pb::CheckpointProto& manifest = row.manifest;
   std::string text = absl::StrFormat(
-      "%s\nformat %d, job %016x, coordinator's epoch %d, written %s\nsteps %s, samples %s\n\nfiles (%s):\n", row.path,
-      manifest.format_version(), manifest.job(), manifest.epoch(), Time(row.written_ns), Number(manifest.steps()),
-      Number(manifest.samples()), FormatBytes(BytesOf(manifest)));
+      "%s\nformat %d, job %016x, coordinator's epoch %d, written %s\nsteps %s, samples %s\n\nfiles "
+      "(%s):\n",
+      row.path, manifest.format_version(), manifest.job(), manifest.epoch(), Time(row.written_ns),
+      Number(manifest.steps()), Number(manifest.samples()), FormatBytes(BytesOf(manifest)));
   for (const auto& file : manifest.files()) {
-    absl::StrAppendFormat(&text, "  %-24s %10s  crc32c %08x\n", file.name(), FormatBytes(file.bytes()), file.crc32c());
+    absl::StrAppendFormat(&text, "  %-24s %10s  crc32c %08x\n", file.name(),
+                          FormatBytes(file.bytes()), file.crc32c());
   }
   if (manifest.variables_size() > 0) absl::StrAppend(&text, "\nvariables:\n");
   for (const auto& variable : manifest.variables()) {
-    absl::StrAppendFormat(&text, "  %-24s %s [%s], %d partitions, %s\n", variable.name(), std::string(DTypeName(variable.dtype())),
-                          absl::StrJoin(variable.shape().dims(), ", "), std::max(1, variable.partition_starts_size()),
-                          OptimizerOf(variable.optimizer()));
+    absl::StrAppendFormat(
+        &text, "  %-24s %s [%s], %d partitions, %s\n", variable.name(),
+        std::string(DTypeName(variable.dtype())), absl::StrJoin(variable.shape().dims(), ", "),
+        std::max(1, variable.partition_starts_size()), OptimizerOf(variable.optimizer()));
   }
   if (manifest.tables_size() > 0) absl::StrAppend(&text, "\ntables:\n");
   for (const auto& table : manifest.tables()) {
     absl::StrAppendFormat(&text, "  %-24s %s rows of %d, %d partitions, %s\n", table.name(),
-                          Number(static_cast<uint64_t>(table.rows())), table.dim(), table.partitions(),
-                          OptimizerOf(table.optimizer()));
+                          Number(static_cast<uint64_t>(table.rows())), table.dim(),
+                          table.partitions(), OptimizerOf(table.optimizer()));
   }
   if (manifest.has_position()) DescribePosition(manifest.position(), &text);
-  if (!manifest.user_state().empty()) absl::StrAppend(&text, "\nuser state: ", manifest.user_state(), "\n");
+  if (!manifest.user_state().empty())
+    absl::StrAppend(&text, "\nuser state: ", manifest.user_state(), "\n");
   return text;
 }
 

@@ -10,8 +10,8 @@ namespace mu {
 
 struct CheckpointRow {
   std::string path;
-  int64_t written_ns = 0;       // since 1970; 0: not known
-  std::string problem;          // empty: none was found
+  int64_t written_ns = 0;  // since 1970; 0: not known
+  std::string problem;     // empty: none was found
   muster::CheckpointProto manifest;
 };
 

@@ -32,7 +32,8 @@ CheckpointRow Look(const std::string& path) {
 int RunCheckpointsCommand(const CliOptions& options) {
   const auto paths = CheckpointsAt(options.checkpoint_directory);
   if (!paths.ok()) {
-    absl::FPrintF(stderr, "%s; name a run's directory, its folder of checkpoints, or one of those\n",
+    absl::FPrintF(stderr,
+                  "%s; name a run's directory, its folder of checkpoints, or one of those\n",
                   std::string(paths.status().message()));
     return kExitBadJob;
   }
@@ -57,8 +58,9 @@ int RunCheckpointsCommand(const CliOptions& options) {
   }
   absl::PrintF("%s", CheckpointTable(rows));
   if (options.checkpoints_action != "verify") return kExitDone;
-  absl::PrintF("%s", good ? "every file has the size and the CRC32C that its manifest says\n"
-                          : "a damaged checkpoint is not restored; Muster takes the newest good one\n");
+  absl::PrintF("%s",
+               good ? "every file has the size and the CRC32C that its manifest says\n"
+                    : "a damaged checkpoint is not restored; Muster takes the newest good one\n");
   return good ? kExitDone : kExitBadJob;
 }
 

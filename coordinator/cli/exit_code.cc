@@ -13,7 +13,9 @@ int ExitCodeOf(const absl::Status& status) {
   if (status.code() == absl::StatusCode::kResourceExhausted ||
       status.code() == absl::StatusCode::kInternal) {
     // But a tensor that an op makes too large is the function's.
-    return detail.has_value() && kind == pb::ERROR_USER && !detail->op().empty() ? kExitFunctionFailed : kExitMachines;
+    return detail.has_value() && kind == pb::ERROR_USER && !detail->op().empty()
+               ? kExitFunctionFailed
+               : kExitMachines;
   }
   const bool in_function =
       detail.has_value() && (!detail->function().empty() || !detail->op().empty());

@@ -106,7 +106,9 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   StopSignals signals;
   ProgressPrinter printer(ProgressPrinter::ForStdout());
   setup.options.stop = signals.count();
-  setup.options.announce = [](const std::string& text) { absl::FPrintF(stderr, "note: %s\n", text); };
+  setup.options.announce = [](const std::string& text) {
+    absl::FPrintF(stderr, "note: %s\n", text);
+  };
   setup.options.progress = [&printer](const Progress& progress) {
     printer.Show(progress, absl::Now());
   };

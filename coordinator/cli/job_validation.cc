@@ -72,9 +72,10 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
   }
   if (training.has_warmup_steps() && training.warmup_steps() != "auto" &&
       !absl::SimpleAtoi(training.warmup_steps(), &number)) {
-    problems->push_back({"training.warmup_steps",
-                         absl::StrCat("must be auto or a whole number, not `", training.warmup_steps(), "`"),
-                         "0 begins with the whole learning rate"});
+    problems->push_back(
+        {"training.warmup_steps",
+         absl::StrCat("must be auto or a whole number, not `", training.warmup_steps(), "`"),
+         "0 begins with the whole learning rate"});
   }
   batch("training.eval_batch_size", training.eval_batch_size() != 0, training.eval_batch_size());
   if (training.functions_in_flight() > kMaxInFlight) {

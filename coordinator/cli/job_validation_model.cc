@@ -56,7 +56,8 @@ class ModelRules {
   // More than any cluster holds is a slip of the keyboard.
   void Rows(const std::string& key, int64_t rows) {
     if (rows > kMaxRows) {
-      Add(key, absl::StrCat("must be at most ", kMaxRows, ", not ", rows), "a table of so many rows fits nowhere");
+      Add(key, absl::StrCat("must be at most ", kMaxRows, ", not ", rows),
+          "a table of so many rows fits nowhere");
     }
   }
 

@@ -7,16 +7,18 @@ namespace mu {
 
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   if (job.has_recovery() && job.recovery() != "all" && job.recovery() != "shard") {
-    problems->push_back({"recovery", absl::StrCat("must be all or shard, not `", job.recovery(), "`"),
-                         "all takes every server back to the last checkpoint, shard only the lost one"});
+    problems->push_back(
+        {"recovery", absl::StrCat("must be all or shard, not `", job.recovery(), "`"),
+         "all takes every server back to the last checkpoint, shard only the lost one"});
   }
   const muster::CheckpointOptionsProto& checkpoint = job.checkpoint();
   if (!checkpoint.has_every() || checkpoint.every() == "never") return;
   absl::Duration every;
   if (!absl::ParseDuration(checkpoint.every(), &every) || every < absl::Seconds(1)) {
-    problems->push_back({"checkpoint.every",
-                         absl::StrCat("must be a time of at least 1s or never, not `", checkpoint.every(), "`"),
-                         "write 30s, 5m or 1h"});
+    problems->push_back(
+        {"checkpoint.every",
+         absl::StrCat("must be a time of at least 1s or never, not `", checkpoint.every(), "`"),
+         "write 30s, 5m or 1h"});
   }
 }
 

@@ -42,7 +42,10 @@ struct Chunk {
 class Writer {
  public:
   Writer(const MakeDataOptions& options, std::vector<Output> outputs, std::vector<Chunk> chunks)
-      : options_(options), rows_(options.seed), outputs_(std::move(outputs)), chunks_(std::move(chunks)) {}
+      : options_(options),
+        rows_(options.seed),
+        outputs_(std::move(outputs)),
+        chunks_(std::move(chunks)) {}
 
   absl::Status Run(int threads, MakeDataResult* result) {
     std::vector<std::thread> pool;
@@ -91,7 +94,8 @@ class Writer {
     }
   }
 
-  absl::Status Write(const Chunk& chunk, const std::string& bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  absl::Status Write(const Chunk& chunk, const std::string& bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     const Output& output = outputs_[chunk.file];
     MU_RETURN_IF_ERROR(AppendToFile(output.temporary, bytes));
     if (!chunk.last) return absl::OkStatus();
@@ -113,20 +117,24 @@ class Writer {
 };
 
 absl::Status Check(const MakeDataOptions& options) {
-  if (options.rows == 0) return absl::InvalidArgumentError("rows is 0; say how many to make with --rows=N");
-  if (options.out_dir.empty()) return absl::InvalidArgumentError("no folder to write to; name it with --out=DIR");
+  if (options.rows == 0)
+    return absl::InvalidArgumentError("rows is 0; say how many to make with --rows=N");
+  if (options.out_dir.empty())
+    return absl::InvalidArgumentError("no folder to write to; name it with --out=DIR");
   if (options.files > kMostFiles || options.files > options.rows) {
     return absl::InvalidArgumentError(absl::StrCat(options.files, " files for ", options.rows,
-                                                   " rows; make no more files than rows or ", kMostFiles));
+                                                   " rows; make no more files than rows or ",
+                                                   kMostFiles));
   }
   if (options.rows > kMostRows || options.test_rows > kMostRows || options.start > kMostStart) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("at most ", kMostRows, " rows can be made at once, and start is at most ", kMostStart));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "at most ", kMostRows, " rows can be made at once, and start is at most ", kMostStart));
   }
   if (options.test_rows > 0 && options.start < kTestStart + options.test_rows &&
       kTestStart < options.start + options.rows) {
-    return absl::InvalidArgumentError(absl::StrCat("rows ", options.start, " to ", options.start + options.rows,
-                                                   " overlap the test rows, which begin at ", kTestStart));
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows ", options.start, " to ", options.start + options.rows,
+                     " overlap the test rows, which begin at ", kTestStart));
   }
   return absl::OkStatus();
 }
@@ -140,14 +148,16 @@ absl::Status CheckFolder(const std::string& folder, const std::vector<Output>& o
     const bool data = absl::EndsWith(name, ".tsv") || absl::EndsWith(name, ".tsv.gz");
     if (!data || ours.contains(name)) continue;
     if (absl::StartsWith(name, "train-") || absl::StartsWith(name, "test.")) {
-      return absl::AlreadyExistsError(absl::StrCat(JoinPath(folder, name), " is of another run and would be mixed",
-                                                   " with the new files; remove it or name another folder"));
+      return absl::AlreadyExistsError(
+          absl::StrCat(JoinPath(folder, name), " is of another run and would be mixed",
+                       " with the new files; remove it or name another folder"));
     }
   }
   return absl::OkStatus();
 }
 
-void Plan(const MakeDataOptions& options, std::vector<Output>* outputs, std::vector<Chunk>* chunks) {
+void Plan(const MakeDataOptions& options, std::vector<Output>* outputs,
+          std::vector<Chunk>* chunks) {
   const char* const ending = options.compress ? ".tsv.gz" : ".tsv";
   const auto add = [&](const std::string& name, bool test, uint64_t first, uint64_t end) {
     const std::string path = JoinPath(options.out_dir, absl::StrCat(name, ending));
@@ -158,7 +168,8 @@ void Plan(const MakeDataOptions& options, std::vector<Output>* outputs, std::vec
     }
   };
   const uint64_t by_size = (options.rows + kRowsPerFile - 1) / kRowsPerFile;
-  const uint64_t files = options.files > 0 ? options.files : std::min<uint64_t>(by_size, kMaxDefaultFiles);
+  const uint64_t files =
+      options.files > 0 ? options.files : std::min<uint64_t>(by_size, kMaxDefaultFiles);
   uint64_t first = options.start;
   for (uint64_t i = 0; i < files; ++i) {
     const uint64_t rows = options.rows / files + (i < options.rows % files ? 1 : 0);

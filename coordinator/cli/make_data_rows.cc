@@ -12,9 +12,11 @@ namespace {
 
 constexpr int kFields = 26;
 constexpr int kIntegers = 13;
-constexpr int kCardinality[kFields] = {3,    10,   25,   50,    100,   200,   300,   500,   700,    1000,   1500,   2000,   3000,
-                                       5000, 8000, 10000, 15000, 20000, 30000, 50000, 70000, 100000, 200000, 300000, 500000, 1000000};
-constexpr int kPairs[][2] = {{2, 5}, {3, 9}, {7, 12}, {4, 15}, {8, 20}, {6, 11}};  // fields whose product carries signal
+constexpr int kCardinality[kFields] = {
+    3,    10,   25,    50,    100,   200,   300,   500,   700,    1000,   1500,   2000,   3000,
+    5000, 8000, 10000, 15000, 20000, 30000, 50000, 70000, 100000, 200000, 300000, 500000, 1000000};
+constexpr int kPairs[][2] = {{2, 5},  {3, 9},  {7, 12},
+                             {4, 15}, {8, 20}, {6, 11}};  // fields whose product carries signal
 constexpr int kFactors = 4;
 constexpr int64_t kCachedRanks = 1 << 16;  // rarer values are worked out when they occur
 constexpr double kTail = 0.6, kOffset = 3.0;
@@ -55,8 +57,9 @@ ClickLogRows::ClickLogRows(uint64_t seed) {
                 .effect_state = Chain(Chain(seed, kEffect), key),
                 .pair_state = Chain(Chain(seed, kPair), key),
                 .token_state = Chain(Chain(seed, kToken), key)};
-    const bool in_pair = std::any_of(std::begin(kPairs), std::end(kPairs),
-                                     [f](const int(&pair)[2]) { return pair[0] == f || pair[1] == f; });
+    const bool in_pair =
+        std::any_of(std::begin(kPairs), std::end(kPairs),
+                    [f](const int(&pair)[2]) { return pair[0] == f || pair[1] == f; });
     const int64_t ranks = std::min<int64_t>(field.cardinality, kCachedRanks);
     std::vector<double> effects, factors;
     std::vector<uint64_t> tokens;
@@ -91,7 +94,8 @@ uint64_t ClickLogRows::Token(const Field& field, int64_t rank) const {
 double ClickLogRows::PairFactor(const Field& field, int64_t rank, int k) const {
   const size_t cached = static_cast<size_t>(rank) * kFactors + static_cast<size_t>(k);
   if (cached < field.pair_factors.size()) return field.pair_factors[cached];
-  return Normal(Hash(Chain(field.pair_state, static_cast<uint64_t>(rank)), static_cast<uint64_t>(k)));
+  return Normal(
+      Hash(Chain(field.pair_state, static_cast<uint64_t>(rank)), static_cast<uint64_t>(k)));
 }
 
 double ClickLogRows::Dot(const Field& a, int64_t rank_a, const Field& b, int64_t rank_b) const {
@@ -113,7 +117,8 @@ ClickLogRows::Row ClickLogRows::Append(uint64_t index, std::string* lines) const
   }
   for (const auto& [f, g] : kPairs) {
     const double rarer = static_cast<double>(std::max(ranks[f], ranks[g]));
-    logit += 0.20 * std::min(1.0, 200.0 / (rarer + 1.0)) * Dot(fields_[f], ranks[f], fields_[g], ranks[g]);
+    logit += 0.20 * std::min(1.0, 200.0 / (rarer + 1.0)) *
+             Dot(fields_[f], ranks[f], fields_[g], ranks[g]);
   }
 
   char line[512];

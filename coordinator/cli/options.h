@@ -27,7 +27,7 @@ struct CliOptions {
   double member_timeout_seconds = 10;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;  // predict: the CSV; make-data: the folder
+  std::string out;    // predict: the CSV; make-data: the folder
   std::string chaos;  // train: faults on demand
   bool verbose = false;
 

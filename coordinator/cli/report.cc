@@ -51,23 +51,22 @@ std::string ReportToJson(const RunReport& report) {
     updates += failure.updates_rolled_back;
     samples += failure.samples_repeated;
     if (failure.role == "psserver") without_progress_ms += std::max(0.0, failure.recovered_ms);
-    json["failures"].push_back({{"role", failure.role},
-                                {"index", failure.index},
-                                {"kind", failure.kind},
-                                {"at_seconds", Number(failure.at_seconds)},
-                                {"detected_ms", Number(failure.detected_ms)},
-                                {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
-                                {"steps_repeated", failure.steps_repeated},
-                                {"updates_rolled_back", failure.updates_rolled_back},
-                                {"samples_repeated", failure.samples_repeated},
-                                {"message", failure.message}});
+    json["failures"].push_back(
+        {{"role", failure.role},
+         {"index", failure.index},
+         {"kind", failure.kind},
+         {"at_seconds", Number(failure.at_seconds)},
+         {"detected_ms", Number(failure.detected_ms)},
+         {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
+         {"steps_repeated", failure.steps_repeated},
+         {"updates_rolled_back", failure.updates_rolled_back},
+         {"samples_repeated", failure.samples_repeated},
+         {"message", failure.message}});
   }
-  json["failure_totals"] = {{"failures", counted},
-                            {"left", left},
-                            {"steps_repeated", steps},
-                            {"updates_rolled_back", updates},
-                            {"samples_repeated", samples},
-                            {"without_progress_ms", Number(without_progress_ms)}};
+  json["failure_totals"] = {
+      {"failures", counted},         {"left", left},
+      {"steps_repeated", steps},     {"updates_rolled_back", updates},
+      {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)}};
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

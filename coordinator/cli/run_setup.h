@@ -17,9 +17,9 @@ struct RunSetup {
   RunOptions options;
 };
 
-// Reads and checks the job file, settles the run's directory and checkpoint, and checks the machine,
-// the data and the model, each as far as its own keys are right. Starts nothing; the only thing it
-// makes is the run's directory.
+// Reads and checks the job file, settles the run's directory and checkpoint, and checks the
+// machine, the data and the model, each as far as its own keys are right. Starts nothing; the only
+// thing it makes is the run's directory.
 RunSetup SetUpRun(const CliOptions& options, JobUse use, const ModelRegistry& models,
                   ProblemList* problems);
 

@@ -9,12 +9,14 @@ absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string&
   if (name.empty()) return absl::InvalidArgumentError("a variable or table needs a name");
   for (const auto& variable : routing.variables()) {
     if (variable.name() == name) {
-      return absl::AlreadyExistsError(absl::StrCat("there is a variable '", name, "' already; choose another name"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("there is a variable '", name, "' already; choose another name"));
     }
   }
   for (const auto& table : routing.tables()) {
     if (table.name() == name) {
-      return absl::AlreadyExistsError(absl::StrCat("there is a table '", name, "' already; choose another name"));
+      return absl::AlreadyExistsError(
+          absl::StrCat("there is a table '", name, "' already; choose another name"));
     }
   }
   return absl::OkStatus();
@@ -47,7 +49,9 @@ pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {
   return dataset;
 }
 
-void Catalog::UpdateDataset(const pb::DatasetProto& dataset) { datasets_[dataset.id()] = {dataset, ++version_}; }
+void Catalog::UpdateDataset(const pb::DatasetProto& dataset) {
+  datasets_[dataset.id()] = {dataset, ++version_};
+}
 
 const InstalledFunction& Catalog::AddFunction(Fingerprint fingerprint, pb::FunctionProto function) {
   auto [it, added] = functions_.try_emplace(fingerprint);
@@ -73,7 +77,8 @@ Catalog::Delta Catalog::Since(uint64_t version) const {
     while (!tables.empty() && tables.rbegin()->placement().empty()) tables.RemoveLast();
   }
   for (const auto& [id, dataset] : datasets_) {
-    if (dataset.version > version && dataset.version <= version_) delta.datasets.push_back(dataset.proto);
+    if (dataset.version > version && dataset.version <= version_)
+      delta.datasets.push_back(dataset.proto);
   }
   for (const auto& [fingerprint, function] : functions_) {
     if (function.version > version) delta.functions.push_back(function);

@@ -1,5 +1,5 @@
-// What has been created for a job: variables, tables, servers, datasets, functions. Versioned, so that a worker can be
-// sent just what it lacks. Not synchronised; the runtime guards it.
+// What has been created for a job: variables, tables, servers, datasets, functions. Versioned, so
+// that a worker can be sent just what it lacks. Not synchronised; the runtime guards it.
 #pragma once
 
 #include <map>
@@ -24,7 +24,9 @@ struct InstalledFunction {
 class Catalog {
  public:
   uint64_t version() const { return version_; }
-  uint64_t routing_version() const { return routing_version_; }  // of the catalog when the routing was last set
+  uint64_t routing_version() const {
+    return routing_version_;
+  }  // of the catalog when the routing was last set
   const pb::RoutingProto& routing() const { return routing_; }
 
   // ALREADY_EXISTS for a name that is taken. The id is set in the returned proto.

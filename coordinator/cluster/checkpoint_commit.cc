@@ -25,12 +25,15 @@ std::string ToString(const CheckpointAction& action) {
   return "?";
 }
 
-CheckpointCommit::Actions CheckpointCommit::Begin(CheckpointNumber checkpoint, const std::vector<uint32_t>& servers) {
+CheckpointCommit::Actions CheckpointCommit::Begin(CheckpointNumber checkpoint,
+                                                  const std::vector<uint32_t>& servers) {
   if (superseded_) {
-    return {{Kind::kAborted, checkpoint, 0, absl::FailedPreconditionError("a newer coordinator has taken over")}};
+    return {{Kind::kAborted, checkpoint, 0,
+             absl::FailedPreconditionError("a newer coordinator has taken over")}};
   }
   if (phase_ != Phase::kIdle) {
-    return {{Kind::kAborted, checkpoint, 0, absl::FailedPreconditionError("another checkpoint is being taken")}};
+    return {{Kind::kAborted, checkpoint, 0,
+             absl::FailedPreconditionError("another checkpoint is being taken")}};
   }
   phase_ = Phase::kPosition;
   current_ = checkpoint;
@@ -47,7 +50,8 @@ CheckpointCommit::Actions CheckpointCommit::PositionTaken(CheckpointNumber check
 }
 
 CheckpointCommit::Actions CheckpointCommit::Saved(CheckpointNumber checkpoint, uint32_t server) {
-  if (!Current(checkpoint, Phase::kSaving) || saving_.erase(server) == 0 || !saving_.empty()) return {};
+  if (!Current(checkpoint, Phase::kSaving) || saving_.erase(server) == 0 || !saving_.empty())
+    return {};
   phase_ = Phase::kManifest;
   return {{Kind::kWriteManifest, checkpoint}};
 }
@@ -64,7 +68,8 @@ CheckpointCommit::Actions CheckpointCommit::ManifestWritten(CheckpointNumber che
   return {{Kind::kCommitted, checkpoint}};
 }
 
-CheckpointCommit::Actions CheckpointCommit::ManifestFailed(CheckpointNumber checkpoint, const absl::Status& why) {
+CheckpointCommit::Actions CheckpointCommit::ManifestFailed(CheckpointNumber checkpoint,
+                                                           const absl::Status& why) {
   if (!Current(checkpoint, Phase::kManifest)) return {};
   return Abort(why);
 }

@@ -1,10 +1,11 @@
-// How a checkpoint comes into being: one at a time, and complete or not at all. A pure state machine: events in, actions
-// out; no clock, thread or socket.
+// How a checkpoint comes into being: one at a time, and complete or not at all. A pure state
+// machine: events in, actions out; no clock, thread or socket.
 //
-//   begin -> position taken -> every server has saved -> position after the cuts -> manifest written -> committed
+//   begin -> position taken -> every server has saved -> position after the cuts -> manifest
+//   written -> committed
 //
-// A server that is lost before the commit, a save or a manifest that fails, or a newer coordinator end it: aborted. What
-// arrives for a checkpoint that is not the current one is ignored.
+// A server that is lost before the commit, a save or a manifest that fails, or a newer coordinator
+// end it: aborted. What arrives for a checkpoint that is not the current one is ignored.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +20,12 @@ namespace mu {
 
 struct CheckpointAction {
   enum class Kind {
-    kTakePosition,    // write down what is unfinished; answered by PositionTaken
-    kSave,            // `server` takes its cut and writes it; answered by Saved or SaveFailed
-    kWriteManifest,   // write down the position after the cuts, then the manifest; answered by ManifestWritten or -Failed
-    kCommitted,       // from now on servers can go back to it
-    kAborted,         // `reason`; what was written is to be removed
+    kTakePosition,   // write down what is unfinished; answered by PositionTaken
+    kSave,           // `server` takes its cut and writes it; answered by Saved or SaveFailed
+    kWriteManifest,  // write down the position after the cuts, then the manifest; answered by
+                     // ManifestWritten or -Failed
+    kCommitted,      // from now on servers can go back to it
+    kAborted,        // `reason`; what was written is to be removed
   };
   Kind kind;
   CheckpointNumber checkpoint;
@@ -36,7 +38,8 @@ class CheckpointCommit {
  public:
   using Actions = std::vector<CheckpointAction>;
 
-  // FAILED_PRECONDITION as the reason of kAborted while another one is under way, or after Superseded.
+  // FAILED_PRECONDITION as the reason of kAborted while another one is under way, or after
+  // Superseded.
   Actions Begin(CheckpointNumber checkpoint, const std::vector<uint32_t>& servers);
   Actions PositionTaken(CheckpointNumber checkpoint);
   Actions Saved(CheckpointNumber checkpoint, uint32_t server);
@@ -52,7 +55,9 @@ class CheckpointCommit {
 
  private:
   enum class Phase { kIdle, kPosition, kSaving, kManifest };
-  bool Current(CheckpointNumber checkpoint, Phase phase) const { return phase_ == phase && checkpoint == current_; }
+  bool Current(CheckpointNumber checkpoint, Phase phase) const {
+    return phase_ == phase && checkpoint == current_;
+  }
   Actions Abort(absl::Status reason);
 
   Phase phase_ = Phase::kIdle;

@@ -24,7 +24,8 @@ absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& parent) {
   for (const std::string& name : names) {
     absl::string_view digits = name;
     uint64_t number = 0;
-    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &number)) numbers.push_back(number);
+    if (absl::ConsumePrefix(&digits, kPrefix) && absl::SimpleAtoi(digits, &number))
+      numbers.push_back(number);
   }
   std::sort(numbers.begin(), numbers.end());
   return numbers;
@@ -79,7 +80,8 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& pare
 absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent) {
   const auto complete = ListCheckpoints(parent);
   if (!complete.ok() || complete->empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", parent, "; train first, or name one"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no checkpoint in ", parent, "; train first, or name one"));
   }
   return complete->back();
 }

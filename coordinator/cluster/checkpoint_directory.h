@@ -1,7 +1,9 @@
-// Where a job's checkpoints lie: DIR/ckpt-00000007, numbered as they are made. One is complete if it has a manifest.
+// Where a job's checkpoints lie: DIR/ckpt-00000007, numbered as they are made. One is complete if
+// it has a manifest.
 //
-// A number is used once: a server that hangs may write its file of a checkpoint long after that has failed, when others
-// with greater numbers are there. The folder of one that failed stays, empty, until a later one is complete.
+// A number is used once: a server that hangs may write its file of a checkpoint long after that has
+// failed, when others with greater numbers are there. The folder of one that failed stays, empty,
+// until a later one is complete.
 #pragma once
 
 #include <string>
@@ -13,19 +15,22 @@ namespace mu {
 
 inline constexpr char kManifestName[] = "manifest.json";
 
-// Makes the folder of the next checkpoint below `parent`; nobody else is given the same one, in whatever process.
+// Makes the folder of the next checkpoint below `parent`; nobody else is given the same one, in
+// whatever process.
 absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent);
 // The checkpoint in that folder has failed.
 absl::Status EmptyCheckpointDirectory(const std::string& path);
-// Folders without a manifest that are older than the newest complete checkpoint: nobody will complete them.
+// Folders without a manifest that are older than the newest complete checkpoint: nobody will
+// complete them.
 absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent);
 // The complete checkpoint with the largest number. NOT_FOUND if there is none.
 absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent);
 // Complete ones, oldest first.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent);
 
-// What a user means by a path, oldest first: a checkpoint itself, or all complete ones of a run's directory or of its
-// folder of checkpoints. NOT_FOUND if none of these is there; never an empty list.
+// What a user means by a path, oldest first: a checkpoint itself, or all complete ones of a run's
+// directory or of its folder of checkpoints. NOT_FOUND if none of these is there; never an empty
+// list.
 absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path);
 // The newest of those.
 absl::StatusOr<std::string> FindCheckpoint(const std::string& path);

@@ -19,7 +19,8 @@ std::string Describe(const pb::VariableProto& v) {
   return absl::StrCat("variable ", std::string(DTypeName(v.dtype())), Shape(v.shape()).ToString());
 }
 std::string Describe(const pb::TableProto& t) {
-  return absl::StrCat("table of ", t.rows(), " rows of ", t.dim(), " in ", t.partitions(), " partitions");
+  return absl::StrCat("table of ", t.rows(), " rows of ", t.dim(), " in ", t.partitions(),
+                      " partitions");
 }
 std::string OptimizerName(const pb::OptimizerProto& optimizer) {
   return optimizer.has_adagrad() ? ", adagrad" : optimizer.has_sgd() ? ", sgd" : "";
@@ -28,7 +29,8 @@ std::string OptimizerName(const pb::OptimizerProto& optimizer) {
 template <typename Message>  // CheckpointProto or RoutingProto
 std::map<std::string, std::string> Describe(const Message& message) {
   std::map<std::string, std::string> all;
-  for (const auto& v : message.variables()) all[v.name()] = Describe(v) + OptimizerName(v.optimizer());
+  for (const auto& v : message.variables())
+    all[v.name()] = Describe(v) + OptimizerName(v.optimizer());
   for (const auto& t : message.tables()) all[t.name()] = Describe(t) + OptimizerName(t.optimizer());
   return all;
 }
@@ -40,8 +42,10 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
-  if (const auto status = google::protobuf::util::MessageToJsonString(manifest, &json, options); !status.ok()) {
-    return absl::InternalError(absl::StrCat("the manifest cannot be written as JSON: ", status.ToString()));
+  if (const auto status = google::protobuf::util::MessageToJsonString(manifest, &json, options);
+      !status.ok()) {
+    return absl::InternalError(
+        absl::StrCat("the manifest cannot be written as JSON: ", status.ToString()));
   }
   return WriteFileAtomic(ManifestPath(directory), json);
 }
@@ -50,12 +54,14 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
   MU_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
   pb::CheckpointProto manifest;
-  if (const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest); !status.ok()) {
-    return absl::DataLossError(absl::StrCat(path, " is damaged (", status.ToString(), "); use another checkpoint"));
+  if (const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest);
+      !status.ok()) {
+    return absl::DataLossError(
+        absl::StrCat(path, " is damaged (", status.ToString(), "); use another checkpoint"));
   }
   if (manifest.format_version() != kCheckpointFormat) {
-    return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(), "; this program reads ",
-                                            kCheckpointFormat));
+    return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(),
+                                            "; this program reads ", kCheckpointFormat));
   }
   return manifest;
 }
@@ -68,17 +74,20 @@ absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingPro
     if (it == saved.end()) {
       differences.push_back(absl::StrCat("'", name, "' is not in the checkpoint"));
     } else if (it->second != text) {
-      differences.push_back(absl::StrCat("'", name, "' is ", text, " in the job and ", it->second, " in the checkpoint"));
+      differences.push_back(absl::StrCat("'", name, "' is ", text, " in the job and ", it->second,
+                                         " in the checkpoint"));
     }
   }
   for (const auto& [name, text] : saved) {
-    if (!wanted.contains(name)) differences.push_back(absl::StrCat("'", name, "' of the checkpoint is not in the job"));
+    if (!wanted.contains(name))
+      differences.push_back(absl::StrCat("'", name, "' of the checkpoint is not in the job"));
   }
   if (differences.empty()) return absl::OkStatus();
   const size_t count = differences.size();
   if (count > 5) differences.resize(5);
-  return absl::InvalidArgumentError(absl::StrCat("the checkpoint is of another job (", count, " differences): ",
-                                                 absl::StrJoin(differences, "; ")));
+  return absl::InvalidArgumentError(
+      absl::StrCat("the checkpoint is of another job (", count,
+                   " differences): ", absl::StrJoin(differences, "; ")));
 }
 
 }  // namespace mu

@@ -1,4 +1,5 @@
-// The manifest of a checkpoint: a CheckpointProto as JSON, renamed into place last. Free of the cluster.
+// The manifest of a checkpoint: a CheckpointProto as JSON, renamed into place last. Free of the
+// cluster.
 #pragma once
 
 #include <string>
@@ -13,11 +14,13 @@ namespace mu {
 inline constexpr uint32_t kCheckpointFormat = 1;
 
 absl::Status WriteManifest(const std::string& directory, const pb::CheckpointProto& manifest);
-// NOT_FOUND if there is none, DATA_LOSS if it does not parse or is of a newer format; the message names the file.
+// NOT_FOUND if there is none, DATA_LOSS if it does not parse or is of a newer format; the message
+// names the file.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
-// OK if what the checkpoint holds fits what the job has created: the same variables and tables by name, with the same
-// types and shapes. Otherwise INVALID_ARGUMENT that names the first few differences.
+// OK if what the checkpoint holds fits what the job has created: the same variables and tables by
+// name, with the same types and shapes. Otherwise INVALID_ARGUMENT that names the first few
+// differences.
 absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingProto& routing);
 
 }  // namespace mu

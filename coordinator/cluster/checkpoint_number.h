@@ -1,5 +1,5 @@
-// Names a checkpoint of a job among the others; they grow. 0 is the state that a job begins with: no checkpoint, initial
-// values.
+// Names a checkpoint of a job among the others; they grow. 0 is the state that a job begins with:
+// no checkpoint, initial values.
 #pragma once
 
 #include <cstdint>

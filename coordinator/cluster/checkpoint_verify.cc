@@ -39,12 +39,13 @@ absl::Status CheckSizes(const std::string& directory, const pb::CheckpointProto&
     const std::string path = JoinPath(directory, file.name());
     const absl::StatusOr<uint64_t> size = FileSize(path);
     if (absl::IsNotFound(size.status())) {
-      return absl::NotFoundError(absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
+      return absl::NotFoundError(
+          absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
     }
     MU_RETURN_IF_ERROR(size.status());
     if (*size != file.bytes()) {
-      return absl::DataLossError(
-          absl::StrCat(path, " has ", *size, " bytes, its manifest says ", file.bytes(), "; use another checkpoint"));
+      return absl::DataLossError(absl::StrCat(path, " has ", *size, " bytes, its manifest says ",
+                                              file.bytes(), "; use another checkpoint"));
     }
   }
   return absl::OkStatus();
@@ -56,9 +57,10 @@ absl::Status VerifyCheckpoint(const std::string& directory, const pb::Checkpoint
     const std::string path = JoinPath(directory, file.name());
     MU_ASSIGN_OR_RETURN(const uint32_t crc, CrcOf(path));
     if (crc != file.crc32c()) {
-      return absl::DataLossError(absl::StrFormat("%s is damaged: its CRC32C is %08x, its manifest says %08x; use "
-                                                 "another checkpoint",
-                                                 path, crc, file.crc32c()));
+      return absl::DataLossError(
+          absl::StrFormat("%s is damaged: its CRC32C is %08x, its manifest says %08x; use "
+                          "another checkpoint",
+                          path, crc, file.crc32c()));
     }
   }
   return absl::OkStatus();

@@ -11,7 +11,9 @@ namespace mu {
 // NOT_FOUND names a missing file, DATA_LOSS one whose size differs.
 absl::Status CheckSizes(const std::string& directory, const muster::CheckpointProto& manifest);
 
-// Reads every file whole. NOT_FOUND names a missing file, DATA_LOSS one whose size or CRC32C differs.
-absl::Status VerifyCheckpoint(const std::string& directory, const muster::CheckpointProto& manifest);
+// Reads every file whole. NOT_FOUND names a missing file, DATA_LOSS one whose size or CRC32C
+// differs.
+absl::Status VerifyCheckpoint(const std::string& directory,
+                              const muster::CheckpointProto& manifest);
 
 }  // namespace mu

@@ -1,4 +1,5 @@
-// Creation, functions, scheduling. Data sets are in coordinator_data.cc, parameters in coordinator_parameters.cc.
+// Creation, functions, scheduling. Data sets are in coordinator_data.cc, parameters in
+// coordinator_parameters.cc.
 #include "coordinator/cluster/coordinator.h"
 
 #include <algorithm>
@@ -6,10 +7,10 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/client/membership.h"
 #include "common/graph/fingerprint.h"
 #include "common/graph/op_table.h"
 #include "common/obs/log.h"
-#include "common/client/membership.h"
 #include "common/sharding/partition.h"
 #include "coordinator/cluster/job_epoch.h"
 #include "coordinator/passes/trace.h"
@@ -20,29 +21,35 @@ namespace {
 absl::Status NotWhileTracing(const char* what) {
   if (TraceGraph::Current() == nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(what, " inside a function: a function is traced once and runs many times; create it outside, before "
-                         "DefineFunction"));
+      absl::StrCat(what,
+                   " inside a function: a function is traced once and runs many times; create it "
+                   "outside, before "
+                   "DefineFunction"));
 }
 
 bool HasUpdates(const pb::FunctionProto& function) {
-  return std::any_of(function.nodes().begin(), function.nodes().end(), [](const pb::NodeProto& node) {
-    const OpDef* const op = AllOps().Find(node.op());
-    return op != nullptr && op->has_effect;
-  });
+  return std::any_of(function.nodes().begin(), function.nodes().end(),
+                     [](const pb::NodeProto& node) {
+                       const OpDef* const op = AllOps().Find(node.op());
+                       return op != nullptr && op->has_effect;
+                     });
 }
 
 }  // namespace
 
 absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const {
   if (remote_) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("argument '", arg.name(), "' is a RemoteValue; Fetch it first and pass the value"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "argument '", arg.name(), "' is a RemoteValue; Fetch it first and pass the value"));
   }
   const bool integer = std::holds_alternative<int64_t>(value_);
-  const int64_t i = integer ? std::get<int64_t>(value_) : static_cast<int64_t>(std::get<double>(value_));
-  const double f = integer ? static_cast<double>(std::get<int64_t>(value_)) : std::get<double>(value_);
+  const int64_t i =
+      integer ? std::get<int64_t>(value_) : static_cast<int64_t>(std::get<double>(value_));
+  const double f =
+      integer ? static_cast<double>(std::get<int64_t>(value_)) : std::get<double>(value_);
   const auto misfit = [&] {
-    return absl::InvalidArgumentError(absl::StrCat("argument '", arg.name(), "' is ", f, ", which is no ",
+    return absl::InvalidArgumentError(absl::StrCat("argument '", arg.name(), "' is ", f,
+                                                   ", which is no ",
                                                    std::string(DTypeName(arg.dtype()))));
   };
   if (arg.dtype() == kFloat32) return Tensor::Scalar<float>(static_cast<float>(f)).ToProto();
@@ -51,7 +58,8 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
     case kInt64:
       return Tensor::Scalar<int64_t>(i).ToProto();
     case kInt32:
-      if (i < std::numeric_limits<int32_t>::min() || i > std::numeric_limits<int32_t>::max()) return misfit();
+      if (i < std::numeric_limits<int32_t>::min() || i > std::numeric_limits<int32_t>::max())
+        return misfit();
       return Tensor::Scalar<int32_t>(static_cast<int32_t>(i)).ToProto();
     case kUInt8:
       if (i < 0 || i > 255) return misfit();
@@ -66,16 +74,17 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
 
 Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
     : options_(std::move(options)), transport_(std::move(transport)) {
-  // A server that does not answer for this long is lost or about to be found so: its replacement has another address.
+  // A server that does not answer for this long is lost or about to be found so: its replacement
+  // has another address.
   const RetryPolicy policy = {.total_timeout = absl::Seconds(3)};
-  client_ = std::make_unique<PsClient>([this](const std::string& address) { return transport_->Connect(address); },
-                                       policy);
+  client_ = std::make_unique<PsClient>(
+      [this](const std::string& address) { return transport_->Connect(address); }, policy);
   admin_ = std::make_unique<PsAdmin>(client_.get());
   files_ = std::make_unique<ServerFiles>(client_.get());
 }
 
-absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(Options options,
-                                                                 std::unique_ptr<Transport> transport) {
+absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
+    Options options, std::unique_ptr<Transport> transport) {
   options.runtime.transport = transport.get();
   if (options.runtime.job.value() == 0) {
     options.runtime.job = JobId(RandomIdentity());
@@ -95,7 +104,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(Options options
   }
   std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
   MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
-  coordinator->runtime_->SetFence([c = coordinator.get()](FunctionId below) { return c->Fence(below); });
+  coordinator->runtime_->SetFence(
+      [c = coordinator.get()](FunctionId below) { return c->Fence(below); });
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
          options.runtime.epoch.value(), coordinator->address());
   return coordinator;
@@ -115,7 +125,8 @@ absl::Status Coordinator::WaitForCluster(int workers) {
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a variable is created"));
   VariableSpec full = spec;
-  if (!full.optimizer && full.trainable && full.dtype == kFloat32) full.optimizer = options_.default_optimizer;
+  if (!full.optimizer && full.trainable && full.dtype == kFloat32)
+    full.optimizer = options_.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
   proto.mutable_initializer()->set_seed(options_.seed);
   MutexLock lock(&mutex_);
@@ -132,7 +143,8 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
   if (!full.optimizer) full.optimizer = options_.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
   proto.mutable_initializer()->set_seed(options_.seed);
-  if (proto.partitions() == 0) proto.set_partitions(DefaultTablePartitions(runtime_->options().servers));
+  if (proto.partitions() == 0)
+    proto.set_partitions(DefaultTablePartitions(runtime_->options().servers));
   MutexLock lock(&mutex_);
   absl::StatusOr<pb::TableProto> added = proto;
   runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
@@ -141,8 +153,8 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
   return EmbeddingTable(*std::move(added));
 }
 
-absl::StatusOr<Function> Coordinator::DefineFunction(const std::string& name,
-                                                     const std::function<void(FunctionBuilder&)>& build) {
+absl::StatusOr<Function> Coordinator::DefineFunction(
+    const std::string& name, const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
   MU_RETURN_IF_ERROR(EnsureServers());
@@ -161,7 +173,8 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     return runtime_->Refuse(absl::InvalidArgumentError(
         "this function was not defined by this coordinator; use what its DefineFunction returned"));
   }
-  if (options.steps == 0) return runtime_->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
+  if (options.steps == 0)
+    return runtime_->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
   std::vector<pb::TensorProto> args;
   for (const pb::ArgProto& arg : function.proto().args()) {
     const auto given = std::find_if(options.args.begin(), options.args.end(),
@@ -171,13 +184,16 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
           absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
     }
     auto value = given->second.ToProto(arg);
-    if (!value.ok()) return runtime_->Refuse(Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
+    if (!value.ok())
+      return runtime_->Refuse(
+          Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
     args.push_back(*std::move(value));
   }
   for (const auto& given : options.args) {
     const std::string& name = given.first;
     const auto& known = function.proto().args();
-    if (std::none_of(known.begin(), known.end(), [&](const auto& arg) { return arg.name() == name; })) {
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const auto& arg) { return arg.name() == name; })) {
       return runtime_->Refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' has no argument '", name, "'")));
     }
@@ -207,7 +223,8 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());
-  if (!args.empty()) work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
+  if (!args.empty())
+    work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
   return runtime_->Schedule(std::move(work), std::move(names), std::move(options.user_state));
 }
 

@@ -1,7 +1,9 @@
-// The user's side of Muster: create variables, tables, datasets and functions; schedule and join. See DESIGN section 3.
+// The user's side of Muster: create variables, tables, datasets and functions; schedule and join.
+// See DESIGN section 3.
 //
 //   MU_ASSIGN_OR_RETURN(auto c, mu::Local({.workers = 2, .ps = 2}));
-//   MU_ASSIGN_OR_RETURN(mu::EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16}));
+//   MU_ASSIGN_OR_RETURN(mu::EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows =
+//   1000, .dim = 16}));
 //   ...
 //   c->Schedule(step, {.steps = 10});
 //   MU_RETURN_IF_ERROR(c->Join());
@@ -50,13 +52,14 @@ class Function {
 // A scalar for a function's argument. A RemoteValue is refused: fetch it first.
 class ArgValue {
  public:
-  ArgValue(double value) : value_(value) {}                        // NOLINT(google-explicit-constructor)
-  ArgValue(float value) : value_(value) {}                         // NOLINT
-  ArgValue(int value) : value_(int64_t{value}) {}                  // NOLINT
-  ArgValue(int64_t value) : value_(value) {}                       // NOLINT
-  ArgValue(bool value) : value_(int64_t{value}) {}                 // NOLINT
-  ArgValue(const RemoteValue&) : remote_(true) {}                  // NOLINT
-  // INVALID_ARGUMENT if the value does not fit the type (a fraction for an integer), or is a RemoteValue.
+  ArgValue(double value) : value_(value) {}         // NOLINT(google-explicit-constructor)
+  ArgValue(float value) : value_(value) {}          // NOLINT
+  ArgValue(int value) : value_(int64_t{value}) {}   // NOLINT
+  ArgValue(int64_t value) : value_(value) {}        // NOLINT
+  ArgValue(bool value) : value_(int64_t{value}) {}  // NOLINT
+  ArgValue(const RemoteValue&) : remote_(true) {}   // NOLINT
+  // INVALID_ARGUMENT if the value does not fit the type (a fraction for an integer), or is a
+  // RemoteValue.
   absl::StatusOr<pb::TensorProto> ToProto(const pb::ArgProto& arg) const;
 
  private:
@@ -67,19 +70,22 @@ class ArgValue {
 struct ScheduleOptions {
   uint32_t steps = 1;
   std::vector<std::pair<std::string, ArgValue>> args = {};
-  // What Restore() gives back if the newest checkpoint was taken after this call and before the next one that has a state.
+  // What Restore() gives back if the newest checkpoint was taken after this call and before the
+  // next one that has a state.
   std::optional<std::string> user_state = std::nullopt;
 };
 
 // What a program continues from after its coordinator was started again.
 struct RestoredJob {
-  std::string directory;           // of the checkpoint
+  std::string directory;  // of the checkpoint
   pb::CheckpointProto manifest;
-  std::string user_state;          // of the last Schedule or SetUserState before the checkpoint
-  std::vector<RemoteValue> unfinished;  // calls of before that run again or go on; Join waits for them
+  std::string user_state;  // of the last Schedule or SetUserState before the checkpoint
+  std::vector<RemoteValue>
+      unfinished;  // calls of before that run again or go on; Join waits for them
 };
 
-// Where a dataset stands; one that every worker reads by itself (visitation: none) has no such place.
+// Where a dataset stands; one that every worker reads by itself (visitation: none) has no such
+// place.
 struct DataProgress {
   uint64_t epoch = 0;
   uint64_t left = 0;  // batches of the epoch that no scheduled function will take
@@ -89,8 +95,8 @@ class Coordinator : public VariableFactory {
  public:
   struct Options {
     Runtime::Options runtime;
-    std::string job_dir;  // epochs are claimed in it; empty: epoch 1
-    uint64_t seed = 1;    // of initial values and of the order of data
+    std::string job_dir;                         // epochs are claimed in it; empty: epoch 1
+    uint64_t seed = 1;                           // of initial values and of the order of data
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
     uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
     absl::Duration start_timeout = absl::Seconds(60);
@@ -106,14 +112,17 @@ class Coordinator : public VariableFactory {
   // ALREADY_EXISTS for a taken name, INVALID_ARGUMENT for what makes no sense.
   absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
-  // Files are looked at when a function first needs them; what is wrong with them is that function's error.
+  // Files are looked at when a function first needs them; what is wrong with them is that
+  // function's error.
   absl::StatusOr<Dataset> CreateDataset(const DatasetSpec& spec);
   absl::StatusOr<Dataset> CreateDataset(pb::DatasetProto proto);
-  // Traces `build` once. Errors carry the file:line of the op at fault. What it creates inside (variables) is refused.
+  // Traces `build` once. Errors carry the file:line of the op at fault. What it creates inside
+  // (variables) is refused.
   absl::StatusOr<Function> DefineFunction(const std::string& name,
                                           const std::function<void(FunctionBuilder&)>& build);
 
-  // Returns at once, unless the queue is full. An earlier function's error, if nobody has seen it yet, is in the value.
+  // Returns at once, unless the queue is full. An earlier function's error, if nobody has seen it
+  // yet, is in the value.
   RemoteValue Schedule(const Function& function, ScheduleOptions options = {});
   // Waits for everything that was scheduled. The first error of a function, once.
   absl::Status Join() { return runtime_->Join(); }
@@ -122,9 +131,11 @@ class Coordinator : public VariableFactory {
   // Cancels what is queued and running; when it returns, nothing runs and no update comes.
   void Cancel() { runtime_->CancelEverything(); }
 
-  // The value of a variable as the servers have it now. Join first for one that no function is changing.
+  // The value of a variable as the servers have it now. Join first for one that no function is
+  // changing.
   absl::StatusOr<Tensor> Read(const Variable& variable);
-  // Once, however often it has to be sent. After an error the variable may have the value, in whole, in part or not.
+  // Once, however often it has to be sent. After an error the variable may have the value, in
+  // whole, in part or not.
   absl::Status Assign(const Variable& variable, const Tensor& value);
   // Rows of a table, [ids.size(), dim]; creates none.
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
@@ -138,28 +149,34 @@ class Coordinator : public VariableFactory {
 
   absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
 
-  // Writes all variables and tables into `directory` (made) with a manifest, while functions run. UNAVAILABLE if a server
-  // is lost meanwhile; the directory is then no checkpoint.
-  absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory, pb::CheckpointProto manifest = {});
-  // From now on a lost server does not end the job: servers go back to the last checkpoint (Checkpoint, Restore or Save),
-  // or to the initial values, and the functions since then are repeated (kAll), or only the lost server does and the
-  // report says what was rolled back (kShard). Take checkpoints now and then, so that there is little to repeat and to
-  // remember (every function since the last but one is): see training/checkpointer.h. Call it before functions are
-  // scheduled.
-  void EnableRecovery(const std::string& checkpoint_directory, RecoveryMode mode = RecoveryMode::kAll);
+  // Writes all variables and tables into `directory` (made) with a manifest, while functions run.
+  // UNAVAILABLE if a server is lost meanwhile; the directory is then no checkpoint.
+  absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory,
+                                           pb::CheckpointProto manifest = {});
+  // From now on a lost server does not end the job: servers go back to the last checkpoint
+  // (Checkpoint, Restore or Save), or to the initial values, and the functions since then are
+  // repeated (kAll), or only the lost server does and the report says what was rolled back
+  // (kShard). Take checkpoints now and then, so that there is little to repeat and to remember
+  // (every function since the last but one is): see training/checkpointer.h. Call it before
+  // functions are scheduled.
+  void EnableRecovery(const std::string& checkpoint_directory,
+                      RecoveryMode mode = RecoveryMode::kAll);
   // Save into the next numbered folder of that directory.
-  absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {}, std::string* directory = nullptr);
-  // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator has taken over.
+  absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
+                                                 std::string* directory = nullptr);
+  // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator
+  // has taken over.
   absl::Status PruneCheckpoints(int keep);
-  // Continues the job that the newest good checkpoint of that directory stopped in: values, the position in the data, and
-  // the calls that were not finished, which run again. Create the same variables, datasets and functions first, schedule
-  // nothing before. Checkpoints of epochs before `since` are another run's. NOT_FOUND if there is none; INVALID_ARGUMENT naming what differs if it is of another job;
-  // DATA_LOSS if none of them is good.
+  // Continues the job that the newest good checkpoint of that directory stopped in: values, the
+  // position in the data, and the calls that were not finished, which run again. Create the same
+  // variables, datasets and functions first, schedule nothing before. Checkpoints of epochs before
+  // `since` are another run's. NOT_FOUND if there is none; INVALID_ARGUMENT naming what differs if
+  // it is of another job; DATA_LOSS if none of them is good.
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
   void SetUserState(std::string state) { runtime_->SetUserState(std::move(state)); }
-  // Loads a checkpoint's values into what has been created; on any number of servers. INVALID_ARGUMENT naming what
-  // differs, DATA_LOSS naming a file that fails its checksum.
+  // Loads a checkpoint's values into what has been created; on any number of servers.
+  // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
 
   std::string address() const { return runtime_->address(); }
@@ -176,26 +193,29 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::vector<pb::RestoreReply>> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::vector<pb::RestoreReply>> RunRound(const RestoreRound& round)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<CheckpointNumber> SaveForLeave() ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
-  // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called with the lock.
+  // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called
+  // with the lock.
   absl::Status SaveWhenServing(const std::function<absl::StatusOr<std::string>()>& directory,
-                               pb::CheckpointProto* manifest) ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
-  // A new folder below the one of EnableRecovery, absolute. With save_mutex_ held, or it is pruned before it is used.
+                               pb::CheckpointProto* manifest)
+      ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
+  // A new folder below the one of EnableRecovery, absolute. With save_mutex_ held, or it is pruned
+  // before it is used.
   absl::StatusOr<std::string> ClaimDirectory();
   void CheckpointFailed(const std::string& directory);
-  absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving, pb::CheckpointProto* manifest,
-                                              bool* begun)
+  absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving,
+                                              pb::CheckpointProto* manifest, bool* begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_);
-  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreServers(const std::string& directory,
-                                                               const std::vector<pb::CheckpointFileProto>& files,
-                                                               const std::vector<bool>& keep, uint64_t generation,
-                                                               uint64_t interruptions)
+  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreServers(
+      const std::string& directory, const std::vector<pb::CheckpointFileProto>& files,
+      const std::vector<bool>& keep, uint64_t generation, uint64_t interruptions)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to. `continues`: the job that
-  // it stopped in goes on, not only its values.
-  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest, bool continues)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to.
+  // `continues`: the job that it stopped in goes on, not only its values.
+  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest,
+                    bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // ConfigureServers, again if servers had to be recovered meanwhile.
   absl::Status EnsureServers() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes a call to the servers, again if they had to be recovered meanwhile.
@@ -215,17 +235,21 @@ class Coordinator : public VariableFactory {
   std::unique_ptr<ServerFiles> files_;  // thread safe
   uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change variables or tables
-  std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
+  uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) =
+      0;  // of functions that change variables or tables
+  std::map<uint64_t, pb::DatasetProto> datasets_
+      ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
 
-  // One Save or Assign at a time: an assignment is whole in a checkpoint or not in it. After mutex_, before
-  // checkpoint_mutex_.
+  // One Save or Assign at a time: an assignment is whole in a checkpoint or not in it. After
+  // mutex_, before checkpoint_mutex_.
   Mutex save_mutex_;
   Mutex checkpoint_mutex_;
-  std::unique_ptr<std::string> checkpoint_directory_ ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
+  std::unique_ptr<std::string> checkpoint_directory_
+      ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
   uint64_t last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
-  std::map<CheckpointNumber, std::string> checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
+  std::map<CheckpointNumber, std::string> checkpoints_
+      ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
 };
 
 }  // namespace mu

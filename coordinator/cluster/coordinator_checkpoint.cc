@@ -15,14 +15,16 @@ constexpr size_t kDirectories = 8;  // more than there are restore points
 
 }  // namespace
 
-absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory, pb::CheckpointProto manifest) {
+absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
+                                                      pb::CheckpointProto manifest) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  MU_RETURN_IF_ERROR(SaveWhenServing([&] { return absl::StatusOr<std::string>(absolute); }, &manifest));
+  MU_RETURN_IF_ERROR(
+      SaveWhenServing([&] { return absl::StatusOr<std::string>(absolute); }, &manifest));
   return manifest;
 }
 
-absl::Status Coordinator::SaveWhenServing(const std::function<absl::StatusOr<std::string>()>& directory,
-                                          pb::CheckpointProto* manifest) {
+absl::Status Coordinator::SaveWhenServing(
+    const std::function<absl::StatusOr<std::string>()>& directory, pb::CheckpointProto* manifest) {
   while (true) {
     MU_RETURN_IF_ERROR(EnsureServers());
     MutexLock lock(&save_mutex_);
@@ -34,7 +36,8 @@ absl::Status Coordinator::SaveWhenServing(const std::function<absl::StatusOr<std
 }
 
 absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& directory, bool leaving,
-                                                         pb::CheckpointProto* manifest, bool* begun) {
+                                                         pb::CheckpointProto* manifest,
+                                                         bool* begun) {
   CheckpointNumber number;
   {
     MutexLock lock(&checkpoint_mutex_);
@@ -73,7 +76,8 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
   manifest->set_epoch(runtime_->options().epoch.value());
   manifest->set_number(number.value());
   manifest->set_job_fingerprint(options_.job_fingerprint);
-  if (const std::string state = runtime_->user_state(); !state.empty()) manifest->set_user_state(state);
+  if (const std::string state = runtime_->user_state(); !state.empty())
+    manifest->set_user_state(state);
   const auto view = client_->view();
   *manifest->mutable_variables() = view->routing->proto().variables();
   *manifest->mutable_tables() = view->routing->proto().tables();
@@ -91,7 +95,8 @@ absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
   {
     MutexLock lock(&checkpoint_mutex_);
     if (checkpoint_directory_ == nullptr) {
-      return absl::FailedPreconditionError("there is no directory for checkpoints; call EnableRecovery first");
+      return absl::FailedPreconditionError(
+          "there is no directory for checkpoints; call EnableRecovery first");
     }
     parent = *checkpoint_directory_;
   }
@@ -107,7 +112,8 @@ void Coordinator::CheckpointFailed(const std::string& directory) {
   }
 }
 
-absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest, std::string* used) {
+absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
+                                                            std::string* used) {
   std::string directory;
   const auto claim = [&]() -> absl::StatusOr<std::string> {
     if (!directory.empty()) return directory;
@@ -141,12 +147,13 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
   return absl::OkStatus();
 }
 
-absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest, bool continues) {
+absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest,
+                               bool continues) {
   ScopedSpan span(runtime_->options().telemetry, "restore", directory);
   const Generation generation = runtime_->NextGeneration();
   MU_ASSIGN_OR_RETURN(const auto replies,
-                      RestoreServers(directory, {manifest.files().begin(), manifest.files().end()}, {},
-                                     generation.value(), files_->interruptions()));
+                      RestoreServers(directory, {manifest.files().begin(), manifest.files().end()},
+                                     {}, generation.value(), files_->interruptions()));
   std::vector<uint64_t> updates;
   for (const pb::RestoreReply& reply : replies) updates.push_back(reply.updates());
   CheckpointNumber number;
@@ -156,10 +163,12 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     number = CheckpointNumber(last_checkpoint_);
     checkpoints_ = {{number, directory}};
   }
-  // Whoever only takes the values over repeats nothing: what the job did not know of then is of no interest.
+  // Whoever only takes the values over repeats nothing: what the job did not know of then is of no
+  // interest.
   std::vector<uint64_t> acknowledged;
   if (continues) {
-    acknowledged.assign(manifest.position().acknowledged().begin(), manifest.position().acknowledged().end());
+    acknowledged.assign(manifest.position().acknowledged().begin(),
+                        manifest.position().acknowledged().end());
   }
   runtime_->StateLoaded(generation, number, updates, acknowledged);
   return absl::OkStatus();

@@ -13,7 +13,8 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
 }
 
 absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
-  if (proto.batch_size() == 0) return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
+  if (proto.batch_size() == 0)
+    return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
   if (proto.seed() == 0) proto.set_seed(options_.seed);
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
   MutexLock lock(&mutex_);
@@ -27,7 +28,8 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   if (prepared_[id]) return absl::OkStatus();
   const auto it = datasets_.find(id);
   if (it == datasets_.end()) {
-    return absl::InvalidArgumentError(absl::StrCat("there is no dataset ", id, " in this coordinator"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("there is no dataset ", id, " in this coordinator"));
   }
   pb::DatasetProto dataset = it->second;
   const std::string context = absl::StrCat("dataset '", dataset.name(), "'");
@@ -43,7 +45,8 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   auto layouts = runtime_->ScanFiles(dataset);
   if (!layouts.ok()) return Annotate(layouts.status(), context);
   std::unique_ptr<PerWorkerLeases> own;
-  if (dataset.visitation() == pb::VISITATION_NONE) own = std::make_unique<PerWorkerLeases>(dataset, *layouts);
+  if (dataset.visitation() == pb::VISITATION_NONE)
+    own = std::make_unique<PerWorkerLeases>(dataset, *layouts);
   auto leases = std::make_unique<DataLeases>(dataset, *std::move(layouts));
   if (!leases->status().ok()) return leases->status();
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
@@ -55,8 +58,9 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
 
 absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
-    return absl::InvalidArgumentError(absl::StrCat("every worker reads the dataset '", dataset.name(),
-                                                   "' by itself (visitation: none), so it has no progress"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("every worker reads the dataset '", dataset.name(),
+                     "' by itself (visitation: none), so it has no progress"));
   }
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
@@ -80,7 +84,8 @@ absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uin
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   uint64_t batches = 0;
-  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
+  runtime_->WithLeases(dataset.proto().id(),
+                       [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
   return batches;
 }
 
@@ -89,7 +94,8 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   std::map<uint64_t, uint32_t> batches;
   runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
-    for (const auto& planned : leases.plan().leases()) batches[planned.lease.index()] = planned.batches;
+    for (const auto& planned : leases.plan().leases())
+      batches[planned.lease.index()] = planned.batches;
   });
   return batches;
 }

@@ -39,7 +39,8 @@ absl::Status Coordinator::ConfigureServers() {
   if (first && runtime_->options().epoch > CoordinatorEpoch(1)) {
     // The servers may hold what an older coordinator left: this one begins with initial values.
     routing.set_generation(routing.generation() + 1);
-    MU_RETURN_IF_ERROR(RestoreServers("", {}, {}, routing.generation(), files_->interruptions()).status());
+    MU_RETURN_IF_ERROR(
+        RestoreServers("", {}, {}, routing.generation(), files_->interruptions()).status());
   } else {
     MU_RETURN_IF_ERROR(client_->SetRouting(routing));
     MU_RETURN_IF_ERROR(admin_->Configure(runtime_->Context()));
@@ -63,7 +64,8 @@ absl::Status Coordinator::Fence(FunctionId below) {
 }
 
 absl::Status Coordinator::WithServers(const std::function<absl::Status()>& call) {
-  constexpr int kTries = 20;  // of a call that a lost server made fail; each waits until all are back
+  constexpr int kTries =
+      20;  // of a call that a lost server made fail; each waits until all are back
   absl::Status status;
   for (int i = 0; i < kTries; ++i) {
     MU_RETURN_IF_ERROR(runtime_->WaitUntilServing());
@@ -100,7 +102,8 @@ absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) 
     const uint64_t token = runtime_->ServersLost();
     place = runtime_->BeginAssignment(place);
     MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), place, variable.name(), value));
-    // A lost server takes the assignment with it, so it has its place among the functions that are repeated.
+    // A lost server takes the assignment with it, so it has its place among the functions that are
+    // repeated.
     if (runtime_->Assigned(token, place, assignment)) return absl::OkStatus();
     return absl::UnavailableError("a server was lost while the variable was assigned");
   });
@@ -108,7 +111,8 @@ absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) 
   return status;
 }
 
-absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids) {
+absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
+                                             absl::Span<const int64_t> ids) {
   if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
   // A pull wants each id once; the caller may repeat them.
   std::map<int64_t, size_t> position;
@@ -119,7 +123,8 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table, absl::
   const int64_t dim = table.proto().dim();
   Tensor rows(kFloat32, Shape{static_cast<int64_t>(unique.size()), dim});
   MU_RETURN_IF_ERROR(WithServers([&] {
-    PsSession session(client_.get(), {.context = runtime_->Context(), .function = 0, .read_only = true});
+    PsSession session(client_.get(),
+                      {.context = runtime_->Context(), .function = 0, .read_only = true});
     const RowsRead read{table.proto().id(), unique, rows.data<float>()};
     return session.Pull({}, absl::MakeConstSpan(&read, 1));
   }));

@@ -40,7 +40,8 @@ absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RunRound(const Restor
   if (restores && round.checkpoint != kInitialValues) {
     MutexLock lock(&checkpoint_mutex_);
     const auto it = checkpoints_.find(round.checkpoint);
-    if (it == checkpoints_.end()) return absl::NotFoundError("the checkpoint's directory is not known");
+    if (it == checkpoints_.end())
+      return absl::NotFoundError("the checkpoint's directory is not known");
     directory = it->second;
   }
   MutexLock lock(&mutex_);
@@ -49,27 +50,31 @@ absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RunRound(const Restor
     MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
     files.assign(manifest.files().begin(), manifest.files().end());
   }
-  MU_ASSIGN_OR_RETURN(auto replies, RestoreServers(directory, files, keep, round.generation.value(), interruptions));
+  MU_ASSIGN_OR_RETURN(auto replies, RestoreServers(directory, files, keep, round.generation.value(),
+                                                   interruptions));
   if (restores) {
-    MU_LOG(INFO, "{} in generation {}",
-           directory.empty() ? "initial values are restored" : absl::StrCat(directory, " is restored"),
-           round.generation.value());
+    MU_LOG(
+        INFO, "{} in generation {}",
+        directory.empty() ? "initial values are restored" : absl::StrCat(directory, " is restored"),
+        round.generation.value());
   }
   return replies;
 }
 
 absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RestoreServers(
-    const std::string& directory, const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep,
-    uint64_t generation, uint64_t interruptions) {
+    const std::string& directory, const std::vector<pb::CheckpointFileProto>& files,
+    const std::vector<bool>& keep, uint64_t generation, uint64_t interruptions) {
   MU_ASSIGN_OR_RETURN(pb::RoutingProto routing, NextRouting());
-  // A restore begins a new generation of the servers' state; what still belongs to the old one is refused.
+  // A restore begins a new generation of the servers' state; what still belongs to the old one is
+  // refused.
   routing.set_generation(generation);
   MU_RETURN_IF_ERROR(client_->SetRouting(routing));
   pb::RequestContext context = runtime_->Context();
   context.set_generation(generation - 1);
   MU_RETURN_IF_ERROR(files_->Configure(context, interruptions));
   context.set_generation(generation);
-  MU_ASSIGN_OR_RETURN(auto replies, files_->Restore(context, directory, files, keep, interruptions));
+  MU_ASSIGN_OR_RETURN(auto replies,
+                      files_->Restore(context, directory, files, keep, interruptions));
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
   servers_current_ = true;
   return replies;
@@ -90,13 +95,15 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
   {
     MutexLock lock(&checkpoint_mutex_);
     if (checkpoint_directory_ == nullptr) {
-      return absl::FailedPreconditionError("there is no directory for checkpoints; call EnableRecovery first");
+      return absl::FailedPreconditionError(
+          "there is no directory for checkpoints; call EnableRecovery first");
     }
     parent = *checkpoint_directory_;
   }
   const auto directories = ListCheckpoints(parent);
   if (!directories.ok() || directories->empty()) {
-    return absl::NotFoundError(absl::StrCat("there is no checkpoint in ", parent, " to continue from"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no checkpoint in ", parent, " to continue from"));
   }
   constexpr int kTries = 20;  // of one checkpoint, with servers that are lost meanwhile
   absl::Status bad;
@@ -117,11 +124,14 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       MU_RETURN_IF_ERROR(CheckFits(job.manifest, client_->view()->routing->proto()));
       const uint64_t saved = job.manifest.job_fingerprint(), own = options_.job_fingerprint;
       if (saved != 0 && own != 0 && saved != own) {
-        return absl::InvalidArgumentError(absl::StrFormat(
-            "%s is of another job: its fingerprint is %016x, this job's %016x; choose another job_dir", *it, saved, own));
+        return absl::InvalidArgumentError(
+            absl::StrFormat("%s is of another job: its fingerprint is %016x, this job's %016x; "
+                            "choose another job_dir",
+                            *it, saved, own));
       }
       loaded = Load(*it, job.manifest, /*continues=*/true);
-      if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE)) break;
+      if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE))
+        break;
       if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) break;
     }
     if (another_run) break;
@@ -140,7 +150,8 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
         if (dataset.name() == position.name()) id = known;
       }
       if (id == 0) {
-        return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '", position.name(),
+        return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '",
+                                                       position.name(),
                                                        "', which this program has not created"));
       }
       datasets.insert(id);
@@ -161,15 +172,17 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       number = CheckpointNumber(last_checkpoint_);
     }
     MU_ASSIGN_OR_RETURN(job.unfinished, runtime_->Resume(number, job.manifest, datasets));
-    MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", *it, job.manifest.position().steps(),
-           job.unfinished.size());
+    MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", *it,
+           job.manifest.position().steps(), job.unfinished.size());
     return job;
   }
   if (bad.ok()) {
-    return absl::NotFoundError(absl::StrCat("there is no checkpoint of this run in ", parent, " to continue from"));
+    return absl::NotFoundError(
+        absl::StrCat("there is no checkpoint of this run in ", parent, " to continue from"));
   }
-  return absl::DataLossError(absl::StrCat("no checkpoint in ", parent, " is good; the last that was tried: ",
-                                          std::string(bad.message())));
+  return absl::DataLossError(
+      absl::StrCat("no checkpoint in ", parent,
+                   " is good; the last that was tried: ", std::string(bad.message())));
 }
 
 }  // namespace mu

@@ -92,7 +92,8 @@ std::vector<pb::BatchRangeProto> DataLeases::Take(WorkerId worker, uint32_t step
 std::vector<pb::LeaseProto> DataLeases::Upcoming(WorkerId worker) const {
   const auto held = held_.find(worker);
   // Worth reading ahead only when the worker is well into the lease that it has.
-  if (held != held_.end() && Left(held->second) * 2 > plan_.leases()[held->second].batches) return {};
+  if (held != held_.end() && Left(held->second) * 2 > plan_.leases()[held->second].batches)
+    return {};
   if (next_lease_ >= plan_.leases().size()) return {};
   return {plan_.leases()[next_lease_].lease};
 }
@@ -104,7 +105,8 @@ void DataLeases::Forget(WorkerId worker) {
   held_.erase(held);
 }
 
-// Paths do not matter, so that data may be moved; what is in the files, in which order and how it is cut does.
+// Paths do not matter, so that data may be moved; what is in the files, in which order and how it
+// is cut does.
 uint64_t DataLeases::DataFingerprint() const {
   pb::DatasetProto dataset = dataset_;
   dataset.clear_id();
@@ -133,16 +135,20 @@ pb::DatasetPositionProto DataLeases::Position() const {
 absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
   if (position.fingerprint() != DataFingerprint()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "dataset '", dataset_.name(), "' is not the one that the checkpoint stopped in: its files, the number of their "
+        "dataset '", dataset_.name(),
+        "' is not the one that the checkpoint stopped in: its files, the number of their "
         "records, the batch size, the seed or the shuffling differ"));
   }
   StartEpoch(position.epoch());
   MU_RETURN_IF_ERROR(status_);
-  if (position.next_lease() > cursors_.size()) return absl::InvalidArgumentError("the position is beyond the data");
+  if (position.next_lease() > cursors_.size())
+    return absl::InvalidArgumentError("the position is beyond the data");
   next_lease_ = position.next_lease();
-  for (size_t lease = 0; lease < next_lease_; ++lease) cursors_[lease].next_batch = plan_.leases()[lease].batches;
+  for (size_t lease = 0; lease < next_lease_; ++lease)
+    cursors_[lease].next_batch = plan_.leases()[lease].batches;
   for (const pb::LeaseCursorProto& begun : position.begun()) {
-    if (begun.lease() >= next_lease_ || begun.next_batch() > plan_.leases()[begun.lease()].batches) {
+    if (begun.lease() >= next_lease_ ||
+        begun.next_batch() > plan_.leases()[begun.lease()].batches) {
       return absl::InvalidArgumentError("the position is beyond the data");
     }
     cursors_[begun.lease()].next_batch = begun.next_batch();

@@ -1,8 +1,10 @@
-// Who reads which records: hands out the batches of a dataset, lease by lease. A pure state machine.
+// Who reads which records: hands out the batches of a dataset, lease by lease. A pure state
+// machine.
 //
-// A worker keeps to its lease (it has parsed it); without one it gets the next of the epoch; when none is left it helps
-// with the lease that has most left. Every batch is handed out once per epoch; a function that is lost keeps the batches
-// that were bound to it, so nothing comes back here.
+// A worker keeps to its lease (it has parsed it); without one it gets the next of the epoch; when
+// none is left it helps with the lease that has most left. Every batch is handed out once per
+// epoch; a function that is lost keeps the batches that were bound to it, so nothing comes back
+// here.
 #pragma once
 
 #include <map>
@@ -20,7 +22,8 @@ class DataLeases {
  public:
   DataLeases(pb::DatasetProto dataset, std::vector<FileLayout> files);
 
-  // Up to `steps` batches for a function that goes to `worker`; fewer, or none, at the end of the data.
+  // Up to `steps` batches for a function that goes to `worker`; fewer, or none, at the end of the
+  // data.
   std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps);
 
   // Leases that `worker` will probably read after those it has.
@@ -61,11 +64,11 @@ class DataLeases {
   absl::Status status_;
   uint64_t epoch_ = 0;
   EpochPlan plan_;
-  std::vector<Cursor> cursors_;    // parallel to plan_.leases()
-  size_t next_lease_ = 0;          // the first that nobody has begun
-  std::vector<size_t> orphans_;    // begun, and their workers are gone
+  std::vector<Cursor> cursors_;  // parallel to plan_.leases()
+  size_t next_lease_ = 0;        // the first that nobody has begun
+  std::vector<size_t> orphans_;  // begun, and their workers are gone
   std::map<WorkerId, size_t> held_;
-  uint64_t left_ = 0;              // batches of this epoch not handed out
+  uint64_t left_ = 0;  // batches of this epoch not handed out
 };
 
 }  // namespace mu

@@ -11,12 +11,14 @@ namespace {
 
 constexpr uint64_t kMinBlockRecords = 256;
 constexpr uint64_t kMaxBlockRecords = 65536;
-// Without shuffling, leases are small enough to share work evenly and large enough to be worth a request.
+// Without shuffling, leases are small enough to share work evenly and large enough to be worth a
+// request.
 constexpr uint64_t kOrderedLeaseRecords = 16384;
 
 }  // namespace
 
-uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first, uint64_t count) {
+uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first,
+                         uint64_t count) {
   const uint64_t modulo = selection.modulo();
   if (modulo == 0) return count;
   uint64_t selected = (count / modulo) * selection.keep_size();
@@ -29,13 +31,16 @@ uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t fir
 uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset) {
   const uint64_t batch = std::max<uint32_t>(1, dataset.batch_size());
   const uint64_t modulo = std::max<uint32_t>(1, dataset.records().modulo());
-  const uint64_t block = batch * modulo * std::max<uint64_t>(1, kMinBlockRecords / (batch * modulo));
+  const uint64_t block =
+      batch * modulo * std::max<uint64_t>(1, kMinBlockRecords / (batch * modulo));
   return static_cast<uint32_t>(std::min(block, std::max(kMaxBlockRecords, batch)));
 }
 
-FileLayout::FileLayout(const pb::FileLayoutProto& proto) : records(proto.records()), bytes(proto.bytes()) {
+FileLayout::FileLayout(const pb::FileLayoutProto& proto)
+    : records(proto.records()), bytes(proto.bytes()) {
   if (proto.offsets_size() != proto.lines_size()) return;
-  for (int i = 0; i < proto.offsets_size(); ++i) marks.push_back({proto.offsets(i), proto.lines(i)});
+  for (int i = 0; i < proto.offsets_size(); ++i)
+    marks.push_back({proto.offsets(i), proto.lines(i)});
 }
 
 absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
@@ -54,7 +59,8 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
       block.set_first(first);
       block.set_count(static_cast<uint32_t>(count));
       if (const uint64_t i = first / block_records; i < layout.marks.size()) {
-        const uint64_t end = i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
+        const uint64_t end =
+            i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
         block.set_offset(layout.marks[i].offset);
         block.set_bytes(end - layout.marks[i].offset);
         block.set_line(layout.marks[i].line);
@@ -64,9 +70,9 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
     }
   }
   if (blocks.empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dataset '", dataset.name(), "': no record is left of its ", files.size(),
-                     " files; look at `files` and `records`"));
+    return absl::InvalidArgumentError(absl::StrCat("dataset '", dataset.name(),
+                                                   "': no record is left of its ", files.size(),
+                                                   " files; look at `files` and `records`"));
   }
   std::vector<size_t> order(blocks.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -85,7 +91,8 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
     planned.lease.set_index(plan.leases_.size());
     // 0 means "no permutation", so the seed is made odd.
     if (shuffle) planned.lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
-    while (i < order.size() && (planned.records == 0 || planned.records + selected[order[i]] <= lease_records)) {
+    while (i < order.size() &&
+           (planned.records == 0 || planned.records + selected[order[i]] <= lease_records)) {
       *planned.lease.add_blocks() = blocks[order[i]];
       planned.records += selected[order[i]];
       ++i;

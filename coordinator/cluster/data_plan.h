@@ -1,5 +1,5 @@
-// Cuts a dataset into blocks and groups the blocks of an epoch into leases. Pure and deterministic: the plan depends on
-// the dataset and the records of its files alone, never on workers.
+// Cuts a dataset into blocks and groups the blocks of an epoch into leases. Pure and deterministic:
+// the plan depends on the dataset and the records of its files alone, never on workers.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,12 @@ namespace mu {
 // Records of a file's range [first, first + count) that the selection keeps.
 uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first, uint64_t count);
 
-// A block size that gives whole batches where the data allows: a multiple of batch_size (and of the selection's modulo).
+// A block size that gives whole batches where the data allows: a multiple of batch_size (and of the
+// selection's modulo).
 uint32_t DefaultBlockRecords(const pb::DatasetProto& dataset);
 
-// Of one file: how many records it has before selection and, if known, where each block of them begins.
+// Of one file: how many records it has before selection and, if known, where each block of them
+// begins.
 struct FileLayout {
   FileLayout(uint64_t count) : records(count) {}  // NOLINT(google-explicit-constructor)
   explicit FileLayout(const pb::FileLayoutProto& proto);
@@ -37,13 +39,14 @@ struct PlannedLease {
   uint32_t batches = 0;  // ceil(records / batch_size)
 };
 
-// The leases of one epoch in the order in which they are handed out. With shuffle_records > 0 blocks are scattered by
-// (seed, epoch), so that a lease holds blocks of the whole dataset; else they follow the files.
+// The leases of one epoch in the order in which they are handed out. With shuffle_records > 0
+// blocks are scattered by (seed, epoch), so that a lease holds blocks of the whole dataset; else
+// they follow the files.
 class EpochPlan {
  public:
   // INVALID_ARGUMENT if no record is left.
-  static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset, const std::vector<FileLayout>& files,
-                                        uint64_t epoch);
+  static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset,
+                                        const std::vector<FileLayout>& files, uint64_t epoch);
 
   const std::vector<PlannedLease>& leases() const { return leases_; }
   uint64_t batches() const { return batches_; }

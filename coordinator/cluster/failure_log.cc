@@ -26,7 +26,8 @@ void FailureLog::ServerLost(MemberFailure failure, bool first) {
   failures_.push_back(std::move(failure));
 }
 
-// What a restore counted too little, results add later, to the recovery of then: so the debt moves there.
+// What a restore counted too little, results add later, to the recovery of then: so the debt moves
+// there.
 int64_t FailureLog::TakeDebt() {
   int64_t& debt = recovering_.has_value() ? failures_[*recovering_].updates_rolled_back : debt_;
   return debt < 0 ? std::exchange(debt, 0) : 0;
@@ -39,13 +40,15 @@ void FailureLog::WorkGoesOn(double now) {
 
 void FailureLog::WorkerReady(double now) { WorkGoesOn(now); }
 
-void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const Result& result, double now) {
+void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const Result& result,
+                          double now) {
   if (result.updates) {
     // Also those of a repeat: the servers went back and have them again.
     const int64_t before = updates_.rolled_back();
     for (int server = 0; server < step.updates_size(); ++server) {
       const uint32_t inherited = server < step.inherited_size() ? step.inherited(server) : 0;
-      updates_.StepDone(static_cast<uint32_t>(server), step.updates(server), inherited, result.first);
+      updates_.StepDone(static_cast<uint32_t>(server), step.updates(server), inherited,
+                        result.first);
     }
     NoteRolledBack(before);
   }
@@ -87,10 +90,12 @@ void FailureLog::ServerRestored(uint32_t server, uint64_t held) {
   NoteRolledBack(before);
 }
 
-void FailureLog::Continue(const std::vector<uint64_t>& held, const std::vector<uint64_t>& acknowledged) {
+void FailureLog::Continue(const std::vector<uint64_t>& held,
+                          const std::vector<uint64_t>& acknowledged) {
   const int64_t before = updates_.rolled_back();
   if (held.size() == acknowledged.size()) {
-    for (uint32_t server = 0; server < held.size(); ++server) updates_.Continue(server, acknowledged[server]);
+    for (uint32_t server = 0; server < held.size(); ++server)
+      updates_.Continue(server, acknowledged[server]);
   } else {
     // Of other servers: only the sum matters.
     for (uint32_t server = 0; server < held.size(); ++server) updates_.Continue(server, 0);

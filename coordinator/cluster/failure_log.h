@@ -1,5 +1,5 @@
-// What was lost, how long that held up the work, and what it cost; for the report. Pure: events in, times handed in as
-// seconds since the run began. Not synchronised.
+// What was lost, how long that held up the work, and what it cost; for the report. Pure: events in,
+// times handed in as seconds since the run began. Not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -24,14 +24,15 @@ struct MemberFailure {
   std::string kind;  // died, unreachable, unreadable, silent, replaced, left
   double at_seconds;
   std::string message;
-  // Until work went on; negative: it did not (yet). Of a server: until all servers served again. Of a worker: until a
-  // result of something that it had run arrived, or what it had run was found to be complete; if it had run nothing, or
-  // nobody waits for that any more: until a result of another worker arrived or a new worker was ready.
+  // Until work went on; negative: it did not (yet). Of a server: until all servers served again. Of
+  // a worker: until a result of something that it had run arrived, or what it had run was found to
+  // be complete; if it had run nothing, or nobody waits for that any more: until a result of
+  // another worker arrived or a new worker was ready.
   double recovered_seconds = -1;
   uint64_t steps_repeated = 0;  // whose results had arrived, or whose updates the servers had
   uint64_t samples_repeated = 0;
-  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what was under way at the
-  // restore has its results, until then perhaps too small.
+  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what
+  // was under way at the restore has its results, until then perhaps too small.
   int64_t updates_rolled_back = 0;
 };
 
@@ -45,8 +46,9 @@ class FailureLog {
 
   // A worker has all that it needs for the first time.
   void WorkerReady(double now);
-  // A result of the function's current run arrived. `updates`: the function changes state; `first`: none of this step had
-  // arrived since the servers were last restored; `last`: all results are there.
+  // A result of the function's current run arrived. `updates`: the function changes state; `first`:
+  // none of this step had arrived since the servers were last restored; `last`: all results are
+  // there.
   struct Result {
     bool updates = false;
     bool first = false;
@@ -64,8 +66,9 @@ class FailureLog {
 
   // Of a server, what the results said that have arrived, of what it holds.
   uint64_t acknowledged(uint32_t server) const { return updates_.acknowledged(server); }
-  // All servers were given a state, by this coordinator's will or because it continues a job: `held` updates by server,
-  // of which the results of `acknowledged` had arrived when it was saved, on these or another number of servers.
+  // All servers were given a state, by this coordinator's will or because it continues a job:
+  // `held` updates by server, of which the results of `acknowledged` had arrived when it was saved,
+  // on these or another number of servers.
   void Continue(const std::vector<uint64_t>& held, const std::vector<uint64_t>& acknowledged);
 
  private:
@@ -75,12 +78,14 @@ class FailureLog {
   int64_t TakeDebt();
 
   std::vector<MemberFailure> failures_;
-  std::optional<size_t> recovering_;  // the first of the servers' failures that are, or were last, recovered together
+  std::optional<size_t>
+      recovering_;  // the first of the servers' failures that are, or were last, recovered together
   UpdateLedger updates_;
   int64_t debt_ = 0;  // of before the first recovery: updates that results will add
   // Functions that lost workers ran, and the failures: the last one's worker ran it last.
   std::map<FunctionId, std::vector<size_t>> lost_runs_;
-  std::set<size_t> idle_;  // failures of workers that nobody waits for; over as soon as any work goes on
+  std::set<size_t>
+      idle_;  // failures of workers that nobody waits for; over as soon as any work goes on
 };
 
 }  // namespace mu

@@ -25,7 +25,8 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
 void FunctionQueue::Requeue(Function& function) {
   if (const auto it = workers_.find(*function.worker); it != workers_.end()) {
     --it->second.in_flight;
-    it->second.last_run = RunId();  // it may have been cancelled on its way: nothing must wait for it
+    it->second.last_run =
+        RunId();  // it may have been cancelled on its way: nothing must wait for it
   }
   function.worker.reset();
   function.run = RunId();
@@ -82,7 +83,8 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     ++workers_[*worker].in_flight;
     --queued_;
     RunId& last_run = workers_[*worker].last_run;
-    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps, last_run});
+    starts.push_back(
+        {it->first, function.run, *worker, function.next_step, function.steps, last_run});
     last_run = function.run;
     NotePassedOver();
     ++it;
@@ -90,10 +92,11 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
   return starts;
 }
 
-bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples, bool* current) {
+bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples,
+                             bool* current) {
   const auto it = functions_.find(id);
-  const bool taken =
-      it != functions_.end() && it->second.run == run && it->second.worker && it->second.next_step == step;
+  const bool taken = it != functions_.end() && it->second.run == run && it->second.worker &&
+                     it->second.next_step == step;
   if (current != nullptr) *current = taken;
   if (!taken) return false;
   Function& function = it->second;
@@ -101,7 +104,8 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
-    function.samples.resize(step);  // a function that was resumed has delivered the earlier ones elsewhere
+    function.samples.resize(
+        step);  // a function that was resumed has delivered the earlier ones elsewhere
     function.samples.push_back(samples);
   }
   return true;
@@ -133,7 +137,8 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
 
 FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId run) {
   const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || !it->second.worker) return Unreadable::kIgnored;
+  if (it == functions_.end() || it->second.run != run || !it->second.worker)
+    return Unreadable::kIgnored;
   return ++it->second.unreadable < kMostUnreadable ? Unreadable::kRunAgain : Unreadable::kGiveUp;
 }
 

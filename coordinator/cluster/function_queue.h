@@ -1,13 +1,16 @@
-// Which function runs where: the queue of scheduled functions and what is in flight to each worker. A pure state machine:
-// events in, actions out; no clock, thread or socket.
+// Which function runs where: the queue of scheduled functions and what is in flight to each worker.
+// A pure state machine: events in, actions out; no clock, thread or socket.
 //
-// A function is bound to its batches when it is dispatched for the first time and keeps them for good; when its worker is
-// lost it goes back to the queue in its old place and resumes, anywhere, at the first step whose result has not arrived.
+// A function is bound to its batches when it is dispatched for the first time and keeps them for
+// good; when its worker is lost it goes back to the queue in its old place and resumes, anywhere,
+// at the first step whose result has not arrived.
 //
-// Functions that change state are kept after they have finished, as long as one of the newest restore points (committed
-// checkpoints, the initial values) does not contain them: when the servers go back to a point (RollBack), all that it
-// lacks run again, with the same ids and batches; each server ignores the steps that its state contains. Results are
-// delivered once, however often a step runs. An assignment that was made between functions keeps its place among them.
+// Functions that change state are kept after they have finished, as long as one of the newest
+// restore points (committed checkpoints, the initial values) does not contain them: when the
+// servers go back to a point (RollBack), all that it lacks run again, with the same ids and
+// batches; each server ignores the steps that its state contains. Results are delivered once,
+// however often a step runs. An assignment that was made between functions keeps its place among
+// them.
 #pragma once
 
 #include <functional>
@@ -20,14 +23,15 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
-#include "coordinator/cluster/worker_pace.h"
 #include "coordinator/cluster/checkpoint_number.h"
+#include "coordinator/cluster/worker_pace.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
 
 namespace mu {
 
-// One attempt to run a function on a worker; results of an attempt that is no longer the current one are ignored.
+// One attempt to run a function on a worker; results of an attempt that is no longer the current
+// one are ignored.
 using RunId = StrongId<struct RunIdTag, uint64_t>;
 
 // A value given to a whole variable.
@@ -44,7 +48,7 @@ struct FunctionWork {
   uint64_t step_offset = 0;    // steps that were scheduled before it, for learning-rate schedules
   bool updates = false;        // it changes variables or tables: it is repeated after a RollBack
   std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
-  std::shared_ptr<const Assignment> assignment;  // not null: this is no function
+  std::shared_ptr<const Assignment> assignment;              // not null: this is no function
 };
 
 struct StartRun {
@@ -53,20 +57,24 @@ struct StartRun {
   WorkerId worker;
   uint32_t first_step = 0;
   uint32_t steps = 0;
-  RunId after;  // what was started before it on this worker, if that may not have arrived there yet; 0: nothing
+  RunId after;  // what was started before it on this worker, if that may not have arrived there
+                // yet; 0: nothing
 };
 
 class FunctionQueue {
  public:
   // Binds up to `steps` batches of a dataset for a function that goes to a worker.
-  using Binder = std::function<std::vector<pb::BatchRangeProto>(uint64_t dataset, WorkerId, uint32_t steps)>;
+  using Binder =
+      std::function<std::vector<pb::BatchRangeProto>(uint64_t dataset, WorkerId, uint32_t steps)>;
 
   struct Function {
     FunctionWork work;
     bool bound = false;
-    uint32_t steps = 0;      // once bound
-    uint32_t next_step = 0;  // the first that this attempt has to run, or its result has not arrived
-    uint32_t delivered = 0;  // steps whose results were delivered, in this attempt or an earlier one
+    uint32_t steps = 0;  // once bound
+    uint32_t next_step =
+        0;  // the first that this attempt has to run, or its result has not arrived
+    uint32_t delivered =
+        0;  // steps whose results were delivered, in this attempt or an earlier one
     std::vector<pb::BatchRangeProto> batches;
     std::optional<WorkerId> worker;  // where it runs
     RunId run;
@@ -83,57 +91,64 @@ class FunctionQueue {
   FunctionId Schedule(FunctionWork work);
   // The worker has installed everything up to `version`; also when it grows.
   void WorkerReady(WorkerId worker, uint64_t version);
-  // From now on functions run only on workers that have installed this version or a later one: the servers have moved.
+  // From now on functions run only on workers that have installed this version or a later one: the
+  // servers have moved.
   void RequireVersion(uint64_t version) { least_version_ = version; }
   // It is leaving: what it runs may end there, nothing else is started on it.
   void WorkerDrains(WorkerId worker);
   // Its functions go back to the queue; returns how many steps were bound but unfinished in them.
   uint64_t WorkerLost(WorkerId worker);
 
-  // Steps of this function took so long on this worker: one that is slow gets less, and nothing at the end that others
-  // would have done before it.
+  // Steps of this function took so long on this worker: one that is slow gets less, and nothing at
+  // the end that others would have done before it.
   void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
 
-  // What to start now. Functions for which no data is left complete with fewer or no steps: those with none are returned
-  // in `*completed` at once.
+  // What to start now. Functions for which no data is left complete with fewer or no steps: those
+  // with none are returned in `*completed` at once.
   std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed);
 
-  // True if the result is to be delivered; false for one of an older run, or one that was delivered before. `*current`
-  // (not null): whether it is of the current run.
-  bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0, bool* current = nullptr);
+  // True if the result is to be delivered; false for one of an older run, or one that was delivered
+  // before. `*current` (not null): whether it is of the current run.
+  bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0,
+                bool* current = nullptr);
 
   enum class Ended { kCompleted, kRequeued, kIgnored };
-  // The stream of a run has ended. Completed if every step has its result, else the function is requeued.
+  // The stream of a run has ended. Completed if every step has its result, else the function is
+  // requeued.
   Ended RunEnded(FunctionId function, RunId run);
 
-  // What a worker says of a run makes no sense. The function is to be run again, by whichever worker, but not for ever.
+  // What a worker says of a run makes no sense. The function is to be run again, by whichever
+  // worker, but not for ever.
   enum class Unreadable { kIgnored, kRunAgain, kGiveUp };
   Unreadable AnswerUnreadable(FunctionId function, RunId run);
 
   // Removes a function that failed; false if the run is not the current one.
   bool Remove(FunctionId function, RunId run);
-  // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are not what somebody
-  // waits for: their functions are kept again.
+  // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
+  // not what somebody waits for: their functions are kept again.
   std::vector<FunctionId> CancelAll();
   // CancelAll has ended repeats: the servers lack what they ought to hold until the next RollBack.
   bool repeats_cancelled() const { return repeats_cancelled_; }
   // Every run goes back to the queue, at its first step without a result.
   void StopRuns();
 
-  // An assignment is about to be made, after everything that was scheduled before it. Its id is its identity on the
-  // servers: the mark stays below it until Assigned, EndAssignment or CancelAll.
+  // An assignment is about to be made, after everything that was scheduled before it. Its id is its
+  // identity on the servers: the mark stays below it until Assigned, EndAssignment or CancelAll.
   FunctionId BeginAssignment();
   bool AssignmentOpen(FunctionId id) const { return assigning_.contains(id); }
-  // It has been made, and will be repeated after a RollBack to a point that lacks it. Repeats keep its place.
+  // It has been made, and will be repeated after a RollBack to a point that lacks it. Repeats keep
+  // its place.
   void Assigned(FunctionId id, std::shared_ptr<const Assignment> assignment);
   // It has been made and will not be repeated, or was given up.
   void EndAssignment(FunctionId id) { assigning_.erase(id); }
-  // The assignment that has to be repeated now: everything before it has finished, nothing after it has begun.
+  // The assignment that has to be repeated now: everything before it has finished, nothing after it
+  // has begun.
   std::optional<FunctionId> NextAssignment() const;
   void AssignmentDone(FunctionId id);
   bool HasAssignments() const;  // that have to be repeated, now or later
 
-  // What the cuts of a checkpoint may contain in part or not at all; what had finished before is whole in every cut.
+  // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
+  // whole in every cut.
   struct Position {
     FunctionId next_id;
     std::map<FunctionId, Function> unfinished;  // those that change state
@@ -141,28 +156,30 @@ class FunctionQueue {
   };
   // A checkpoint is begun: every server takes its cut after this.
   Position CheckpointPosition() const;
-  // Every server has taken its cut. What was scheduled or bound meanwhile may be in some cuts and not in others, so it
-  // runs again with the same id and batches: this is the position that a coordinator resumes from, together with the
-  // data's position of this moment.
+  // Every server has taken its cut. What was scheduled or bound meanwhile may be in some cuts and
+  // not in others, so it runs again with the same id and batches: this is the position that a
+  // coordinator resumes from, together with the data's position of this moment.
   Position AfterCuts(const Position& begun) const;
   // The checkpoint that was begun at this position is complete.
   void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
-  // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point now.
+  // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point
+  // now.
   void StartFrom(CheckpointNumber point);
   // Nobody will go back to a point from now on.
   void ForgetKept() { kept_.clear(); }
-  // What changed state so far was not kept: there is nothing to go back to until a checkpoint is committed.
+  // What changed state so far was not kept: there is nothing to go back to until a checkpoint is
+  // committed.
   void ForgetPoints() { points_.clear(); }
   struct RolledBack {
     uint64_t functions = 0;
     uint64_t steps = 0;    // whose results had arrived and that run again
     uint64_t samples = 0;  // in these
   };
-  // The servers go back to this point, one of points(): everything that changes state and that it lacks runs again. Runs
-  // under way are no longer current. Newer points are forgotten.
+  // The servers go back to this point, one of points(): everything that changes state and that it
+  // lacks runs again. Runs under way are no longer current. Newer points are forgotten.
   RolledBack RollBack(CheckpointNumber point);
-  // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet. What it assigned is covered
-  // by the point: StartFrom came before.
+  // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet. What
+  // it assigned is covered by the point: StartFrom came before.
   void Resume(CheckpointNumber point, const Position& position);
   std::vector<CheckpointNumber> points() const;  // oldest first
 
@@ -180,8 +197,8 @@ class FunctionQueue {
   std::vector<FunctionId> RunningOn(WorkerId worker) const;
   // Functions that have finished since the newest point.
   size_t uncovered() const;
-  // Steps (with records, if they read any) and samples that were delivered but that run again: the totals say more than
-  // the servers' state holds.
+  // Steps (with records, if they read any) and samples that were delivered but that run again: the
+  // totals say more than the servers' state holds.
   RolledBack Repeating() const;
   size_t InFlight(WorkerId worker) const;
 

@@ -1,4 +1,5 @@
-// The queue's restore points: what a checkpoint contains, what runs again after a restore, what may be forgotten.
+// The queue's restore points: what a checkpoint contains, what runs again after a restore, what may
+// be forgotten.
 #include <algorithm>
 #include <iterator>
 
@@ -64,8 +65,9 @@ void FunctionQueue::StartFrom(CheckpointNumber point) {
 
 void FunctionQueue::ForgetCovered() {
   for (auto it = kept_.begin(); it != kept_.end();) {
-    const bool needed = std::any_of(points_.begin(), points_.end(),
-                                    [&](const auto& p) { return p.second.FirstStep(it->first).has_value(); });
+    const bool needed = std::any_of(points_.begin(), points_.end(), [&](const auto& p) {
+      return p.second.FirstStep(it->first).has_value();
+    });
     it = needed ? std::next(it) : kept_.erase(it);
   }
 }
@@ -93,7 +95,8 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
   RolledBack result;
   StopRuns();
   for (auto& [id, function] : functions_) {
-    if (const auto first = point.FirstStep(id); first && function.work.updates) Rewind(function, *first, &result);
+    if (const auto first = point.FirstStep(id); first && function.work.updates)
+      Rewind(function, *first, &result);
   }
   for (auto it = kept_.begin(); it != kept_.end();) {
     const std::optional<uint32_t> first = point.FirstStep(it->first);
@@ -132,8 +135,9 @@ std::vector<CheckpointNumber> FunctionQueue::points() const {
 size_t FunctionQueue::uncovered() const {
   if (points_.empty()) return kept_.size();
   const Point& newest = points_.rbegin()->second;
-  return static_cast<size_t>(std::count_if(kept_.begin(), kept_.end(),
-                                           [&](const auto& f) { return newest.FirstStep(f.first).has_value(); }));
+  return static_cast<size_t>(std::count_if(kept_.begin(), kept_.end(), [&](const auto& f) {
+    return newest.FirstStep(f.first).has_value();
+  }));
 }
 
 FunctionQueue::RolledBack FunctionQueue::Repeating() const {
@@ -182,7 +186,8 @@ void FunctionQueue::Assigned(FunctionId id, std::shared_ptr<const Assignment> as
 }
 
 std::optional<FunctionId> FunctionQueue::NextAssignment() const {
-  if (functions_.empty() || functions_.begin()->second.work.assignment == nullptr) return std::nullopt;
+  if (functions_.empty() || functions_.begin()->second.work.assignment == nullptr)
+    return std::nullopt;
   return functions_.begin()->first;
 }
 

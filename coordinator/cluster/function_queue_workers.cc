@@ -12,7 +12,9 @@ constexpr double kSlow = 2;
 
 }  // namespace
 
-void FunctionQueue::WorkerReady(WorkerId worker, uint64_t version) { workers_[worker].version = version; }
+void FunctionQueue::WorkerReady(WorkerId worker, uint64_t version) {
+  workers_[worker].version = version;
+}
 
 void FunctionQueue::WorkerDrains(WorkerId worker) {
   if (const auto it = workers_.find(worker); it != workers_.end()) it->second.draining = true;
@@ -21,7 +23,8 @@ void FunctionQueue::WorkerDrains(WorkerId worker) {
 void FunctionQueue::StepsTook(WorkerId worker, FunctionId id, double seconds_each) {
   const auto it = workers_.find(worker);
   const Function* const function = Find(id);
-  if (it != workers_.end() && function != nullptr) it->second.pace.Observe(function->work.fingerprint, seconds_each);
+  if (it != workers_.end() && function != nullptr)
+    it->second.pace.Observe(function->work.fingerprint, seconds_each);
 }
 
 bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const {
@@ -31,12 +34,14 @@ bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const
 double FunctionQueue::FastestStep(const FunctionWork& work) const {
   double fastest = std::numeric_limits<double>::infinity();
   for (const auto& [id, worker] : workers_) {
-    if (MayRun(worker, work)) fastest = std::min(fastest, worker.pace.Seconds(work.fingerprint).value_or(fastest));
+    if (MayRun(worker, work))
+      fastest = std::min(fastest, worker.pace.Seconds(work.fingerprint).value_or(fastest));
   }
   return fastest;
 }
 
-double FunctionQueue::Slowness(const Worker& worker, const FunctionWork& work, double fastest) const {
+double FunctionQueue::Slowness(const Worker& worker, const FunctionWork& work,
+                               double fastest) const {
   const double times = worker.pace.Seconds(work.fingerprint).value_or(fastest) / fastest;
   return times >= kSlow ? times : 1;  // also where nothing is known
 }
@@ -61,7 +66,8 @@ std::optional<WorkerId> FunctionQueue::PickWorker(const FunctionWork& work) cons
     best_in_flight = worker.in_flight;
   }
   if (!best.has_value() || best_slowness == 1) return best;
-  // A slow worker is given a function only if the others would not have finished all that waits before it has.
+  // A slow worker is given a function only if the others would not have finished all that waits
+  // before it has.
   const double others_load = all_load - static_cast<double>(best_in_flight);
   const double others_speed = all_speed - 1 / best_slowness;
   return others_speed > 0 && best_end > others_load / others_speed ? std::nullopt : best;

@@ -22,10 +22,10 @@ void FunctionSpans::Started(const StartRun& start, const std::string& name) {
 void FunctionSpans::Ended(const StartRun& start, const absl::Status& status) {
   const auto run = runs_.find(start.run);
   if (run == runs_.end()) return;
-  telemetry_->AddAsyncSpan(absl::StrCat(run->second.name, " on worker ", start.worker.value()), run->second.start_ns,
-                           NowNs(),
-                           absl::StrCat("function ", start.function.value(), ", steps ", start.first_step, " to ",
-                                        start.steps, End(status)));
+  telemetry_->AddAsyncSpan(absl::StrCat(run->second.name, " on worker ", start.worker.value()),
+                           run->second.start_ns, NowNs(),
+                           absl::StrCat("function ", start.function.value(), ", steps ",
+                                        start.first_step, " to ", start.steps, End(status)));
   runs_.erase(run);
 }
 

@@ -1,5 +1,6 @@
-// Functions in the trace: one span for each from Schedule to its end, one for each attempt to run it on a worker. They
-// overlap, so they are no thread's. Records nothing while tracing is off. Not synchronised.
+// Functions in the trace: one span for each from Schedule to its end, one for each attempt to run
+// it on a worker. They overlap, so they are no thread's. Records nothing while tracing is off. Not
+// synchronised.
 #pragma once
 
 #include <cstdint>

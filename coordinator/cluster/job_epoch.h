@@ -1,5 +1,5 @@
-// Coordinator epochs: each start of a coordinator on a job directory claims the next number, so that an older one that
-// still runs can be told apart and refused.
+// Coordinator epochs: each start of a coordinator on a job directory claims the next number, so
+// that an older one that still runs can be told apart and refused.
 #pragma once
 
 #include <string>
@@ -9,7 +9,8 @@
 
 namespace mu {
 
-// Claims the next epoch by exclusive creation of job_dir/epochs/N; the folder is made. Safe against other processes.
+// Claims the next epoch by exclusive creation of job_dir/epochs/N; the folder is made. Safe against
+// other processes.
 absl::StatusOr<CoordinatorEpoch> ClaimEpoch(const std::string& job_dir);
 
 // Whether some coordinator has claimed this epoch.

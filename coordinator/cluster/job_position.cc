@@ -24,12 +24,15 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
   }
 }
 
-absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto, uint64_t needs_version) {
+absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto,
+                                                        uint64_t needs_version) {
   FunctionQueue::Position position;
   position.next_id = FunctionId(proto.next_function());
   for (const pb::CheckpointFunctionProto& in : proto.functions()) {
-    if (in.function() == 0 || in.function() >= proto.next_function() || in.next_step() > in.steps()) {
-      return absl::InvalidArgumentError(absl::StrCat("the position of function ", in.function(), " makes no sense"));
+    if (in.function() == 0 || in.function() >= proto.next_function() ||
+        in.next_step() > in.steps()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the position of function ", in.function(), " makes no sense"));
     }
     FunctionQueue::Function& function = position.unfinished[FunctionId(in.function())];
     function.work.fingerprint = Fingerprint(in.fingerprint());
@@ -39,7 +42,8 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     function.work.step_offset = in.step_offset();
     function.work.updates = true;
     if (in.args_size() > 0) {
-      function.work.args = std::make_shared<const std::vector<pb::TensorProto>>(in.args().begin(), in.args().end());
+      function.work.args =
+          std::make_shared<const std::vector<pb::TensorProto>>(in.args().begin(), in.args().end());
     }
     function.bound = in.bound();
     function.steps = in.steps();

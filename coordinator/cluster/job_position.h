@@ -10,7 +10,9 @@ namespace mu {
 // Fills in next_function and functions.
 void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionProto* proto);
 
-// INVALID_ARGUMENT for one that makes no sense. Functions of `proto` need what the catalog of version `needs_version` has.
-absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto, uint64_t needs_version);
+// INVALID_ARGUMENT for one that makes no sense. Functions of `proto` need what the catalog of
+// version `needs_version` has.
+absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto,
+                                                        uint64_t needs_version);
 
 }  // namespace mu

@@ -48,14 +48,15 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
     }
   }
   const auto taken = members_.find({role, index});
-  if (taken != members_.end() && std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
+  if (taken != members_.end() &&
+      std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_STALE);
     detail.set_role(role);
     detail.set_index(index);
     return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "this daemon was lost and the process with pid ", taken->second.pid, " at ",
-                          taken->second.address, " has taken its place; it must end")),
+                          "this daemon was lost and the process with pid ", taken->second.pid,
+                          " at ", taken->second.address, " has taken its place; it must end")),
                       detail);
   }
   Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
@@ -71,7 +72,8 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
 absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Time now) {
   const auto it = members_.find({request.role(), request.index()});
   if (it == members_.end() || it->second.incarnation != Incarnation(request.incarnation())) {
-    return absl::NotFoundError("this daemon is not a member of the cluster (any more); it must register again");
+    return absl::NotFoundError(
+        "this daemon is not a member of the cluster (any more); it must register again");
   }
   it->second.last_heartbeat = now;
   return absl::OkStatus();

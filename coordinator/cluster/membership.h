@@ -1,7 +1,9 @@
-// Who belongs to the cluster: registration, heartbeats, loss. A pure state machine; time is handed in.
+// Who belongs to the cluster: registration, heartbeats, loss. A pure state machine; time is handed
+// in.
 //
-// A daemon that registers again under an index takes its place with a new incarnation; what was known of the older one is
-// over. Workers are numbered as they come; a server has a fixed index below `expected_servers`.
+// A daemon that registers again under an index takes its place with a new incarnation; what was
+// known of the older one is over. Workers are numbered as they come; a server has a fixed index
+// below `expected_servers`.
 #pragma once
 
 #include <deque>
@@ -42,8 +44,9 @@ class Membership {
     std::optional<Member> replaced;  // another incarnation that had the index
     bool known = false;              // the same incarnation asks again
   };
-  // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for nonsense;
-  // FAILED_PRECONDITION (ERROR_STALE) for one that was lost, and wakes up when another process has its place.
+  // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for
+  // nonsense; FAILED_PRECONDITION (ERROR_STALE) for one that was lost, and wakes up when another
+  // process has its place.
   absl::StatusOr<Registered> Register(const pb::RegisterRequest& request, absl::Time now);
   // NOT_FOUND if this incarnation is not a member (any more): it must register again.
   absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);

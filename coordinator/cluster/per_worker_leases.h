@@ -1,9 +1,10 @@
-// `visitation: none`: every worker goes through all records by itself, as often as the dataset's `epochs` say (0: without
-// end), in an order of its own if the dataset is shuffled. A pure state machine, as DataLeases is; one of these per worker.
+// `visitation: none`: every worker goes through all records by itself, as often as the dataset's
+// `epochs` say (0: without end), in an order of its own if the dataset is shuffled. A pure state
+// machine, as DataLeases is; one of these per worker.
 //
-// A function keeps the batches that it was bound to, also when it moves to another worker, so that a step that runs again
-// computes the same update. What has been read is in no checkpoint; a worker that comes back under its index goes on where
-// it was.
+// A function keeps the batches that it was bound to, also when it moves to another worker, so that
+// a step that runs again computes the same update. What has been read is in no checkpoint; a worker
+// that comes back under its index goes on where it was.
 #pragma once
 
 #include <map>
@@ -22,7 +23,9 @@ class PerWorkerLeases {
       : dataset_(std::move(dataset)), files_(std::move(files)) {}
 
   // Up to `steps` batches of this worker's own; fewer, or none, at its end of the data.
-  std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps) { return Of(worker).Take(worker, steps); }
+  std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps) {
+    return Of(worker).Take(worker, steps);
+  }
   // Leases that it will probably read after those it has.
   std::vector<pb::LeaseProto> Upcoming(WorkerId worker) { return Of(worker).Upcoming(worker); }
   // The worker is gone: only its place in the data is kept.

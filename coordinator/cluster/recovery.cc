@@ -9,8 +9,9 @@ namespace mu {
 using Kind = RecoveryAction::Kind;
 
 std::string ToString(const RecoveryAction& action) {
-  const std::string from =
-      action.checkpoint == kInitialValues ? "initial values" : absl::StrCat("checkpoint ", action.checkpoint.value());
+  const std::string from = action.checkpoint == kInitialValues
+                               ? "initial values"
+                               : absl::StrCat("checkpoint ", action.checkpoint.value());
   switch (action.kind) {
     case Kind::kPause:
       return "pause";
@@ -20,7 +21,8 @@ std::string ToString(const RecoveryAction& action) {
       return absl::StrCat("restore server ", action.server, " from ", from, " in generation ",
                           action.generation.value());
     case Kind::kKeep:
-      return absl::StrCat("keep server ", action.server, " in generation ", action.generation.value());
+      return absl::StrCat("keep server ", action.server, " in generation ",
+                          action.generation.value());
     case Kind::kTakeCheckpoint:
       return absl::StrCat("take a checkpoint in generation ", action.generation.value());
     case Kind::kLetGo:
@@ -117,7 +119,8 @@ void Recovery::BeginRound(Actions* actions) {
 }
 
 Recovery::Actions Recovery::RestoreDone(uint32_t server, Generation generation) {
-  if (generation != generation_ || pending_.erase(server) == 0 || !pending_.empty() || failed_) return {};
+  if (generation != generation_ || pending_.erase(server) == 0 || !pending_.empty() || failed_)
+    return {};
   Actions actions;
   if (!leaving_.empty()) {
     // Every push of before is in a server's state or will be refused.
@@ -163,8 +166,8 @@ Recovery::Actions Recovery::ServerLeaving(uint32_t server) {
     return actions;
   }
   leaving_.insert(server);
-  // The checkpoint that is on its way serves them all; while servers are being recovered there is no state that one could
-  // be taken of, and their round ends with it.
+  // The checkpoint that is on its way serves them all; while servers are being recovered there is
+  // no state that one could be taken of, and their round ends with it.
   if (paused_) return actions;
   actions = Pause();
   BeginRound(&actions);

@@ -1,19 +1,22 @@
-// What is to be done when parameter servers are lost. A pure state machine: events in, actions out; no clock, thread or
-// socket. The shell around it is the runtime (runtime_recovery.cc), and a simulation in the tests.
+// What is to be done when parameter servers are lost. A pure state machine: events in, actions out;
+// no clock, thread or socket. The shell around it is the runtime (runtime_recovery.cc), and a
+// simulation in the tests.
 //
-//   serving --a server is lost--> paused --all servers there--> restoring (generation g) --all have answered--> serving
+//   serving --a server is lost--> paused --all servers there--> restoring (generation g) --all have
+//   answered--> serving
 //
-// A round of restores is given a generation of its own; answers of an older one are ignored. A loss during a round ends
-// it: the next one begins when all servers are there. A checkpoint that turns out to be bad is not used any more, the
-// next older one is.
+// A round of restores is given a generation of its own; answers of an older one are ignored. A loss
+// during a round ends it: the next one begins when all servers are there. A checkpoint that turns
+// out to be bad is not used any more, the next older one is.
 //
-// `all`: every server restores and the queue rolls back to the checkpoint. `shard`: the servers that were lost restore,
-// the others keep what they have, and functions go on where they were.
+// `all`: every server restores and the queue rolls back to the checkpoint. `shard`: the servers
+// that were lost restore, the others keep what they have, and functions go on where they were.
 //
-// A server that takes its leave: dispatch pauses, every server takes a new generation so that no push of before can come
-// any more, and a checkpoint is taken. It then holds everything, so whoever takes the place restores from it and nothing
-// is rolled back, in either mode. One that asks while others are being recovered waits: the checkpoint is taken when they
-// have their state, before anything runs.
+// A server that takes its leave: dispatch pauses, every server takes a new generation so that no
+// push of before can come any more, and a checkpoint is taken. It then holds everything, so whoever
+// takes the place restores from it and nothing is rolled back, in either mode. One that asks while
+// others are being recovered waits: the checkpoint is taken when they have their state, before
+// anything runs.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +34,7 @@ enum class RecoveryMode { kAll, kShard };
 
 struct RecoveryAction {
   enum class Kind {
-    kPause,           // start nothing; what runs goes back to the queue at its first step without a result
+    kPause,  // start nothing; what runs goes back to the queue at its first step without a result
     kRollBack,        // the queue: what `checkpoint` does not contain runs again
     kRestore,         // `server` loads `checkpoint` in `generation`
     kKeep,            // `server` takes `generation` and keeps its state
@@ -60,8 +63,8 @@ class Recovery {
   };
   explicit Recovery(Options options) : options_(options) {}
 
-  // All servers have been given their parameters, in this generation; the queue could go back to one of `points`, oldest
-  // first. Once.
+  // All servers have been given their parameters, in this generation; the queue could go back to
+  // one of `points`, oldest first. Once.
   Actions Start(Generation generation, std::vector<CheckpointNumber> points);
   // A checkpoint is complete.
   void Committed(CheckpointNumber checkpoint);
@@ -69,7 +72,8 @@ class Recovery {
   void Loaded(Generation generation, CheckpointNumber point);
 
   Actions ServerLost(uint32_t server);
-  // What the servers hold is no longer what the queue believes (repeats were cancelled): back to the newest point.
+  // What the servers hold is no longer what the queue believes (repeats were cancelled): back to
+  // the newest point.
   Actions StateLost();
   // A process has taken the place of a server that was lost.
   Actions ServerReady(uint32_t server);
@@ -91,11 +95,15 @@ class Recovery {
   bool started() const { return started_; }
   bool serving() const { return started_ && !paused_; }
   // Functions that have finished may still run again before the servers serve.
-  bool may_roll_back() const { return paused_ && !lost_.empty() && !covered_ && options_.mode == RecoveryMode::kAll; }
+  bool may_roll_back() const {
+    return paused_ && !lost_.empty() && !covered_ && options_.mode == RecoveryMode::kAll;
+  }
   bool gave_up() const { return gave_up_; }
   Generation generation() const { return generation_; }
   // Whether answers of this generation are waited for.
-  bool restoring(Generation generation) const { return generation == generation_ && !pending_.empty(); }
+  bool restoring(Generation generation) const {
+    return generation == generation_ && !pending_.empty();
+  }
   const std::vector<CheckpointNumber>& points() const { return points_; }  // oldest first
   const std::set<uint32_t>& lost() const { return lost_; }  // since the servers last served
 
@@ -110,13 +118,13 @@ class Recovery {
   bool gave_up_ = false;
   Generation generation_;
   std::vector<CheckpointNumber> points_;
-  std::set<uint32_t> absent_;   // nobody has the place
-  std::set<uint32_t> lost_;     // their state is gone
-  bool covered_ = false;        // the newest point holds all that the servers did
+  std::set<uint32_t> absent_;  // nobody has the place
+  std::set<uint32_t> lost_;    // their state is gone
+  bool covered_ = false;       // the newest point holds all that the servers did
   std::set<uint32_t> leaving_;
-  bool taking_ = false;         // kTakeCheckpoint is to be answered
-  std::set<uint32_t> pending_;  // have to answer in this round
-  bool failed_ = false;         // the round is to be repeated
+  bool taking_ = false;                          // kTakeCheckpoint is to be answered
+  std::set<uint32_t> pending_;                   // have to answer in this round
+  bool failed_ = false;                          // the round is to be repeated
   std::optional<CheckpointNumber> rolled_back_;  // since the pause
 };
 

@@ -24,8 +24,8 @@ absl::StatusOr<Tensor> FunctionResult::Get(size_t step, const std::string& name)
     }
     return steps_[step].returns[i];
   }
-  return absl::NotFoundError(
-      absl::StrCat("the function returns no '", name, "'; it returns: ", absl::StrJoin(names_, ", ")));
+  return absl::NotFoundError(absl::StrCat("the function returns no '", name,
+                                          "'; it returns: ", absl::StrJoin(names_, ", ")));
 }
 
 absl::StatusOr<double> FunctionResult::Mean(const std::string& name) const {
@@ -100,7 +100,8 @@ absl::StatusOr<FunctionResult> RemoteValue::Fetch() const {
     error_->reported = true;
     return error_->status;
   }
-  if (state_ == nullptr) return absl::FailedPreconditionError("this RemoteValue belongs to no call");
+  if (state_ == nullptr)
+    return absl::FailedPreconditionError("this RemoteValue belongs to no call");
   return state_->Wait();
 }
 

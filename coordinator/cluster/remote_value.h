@@ -34,10 +34,11 @@ class FunctionResult {
   // The data ended before all steps could run.
   bool end_of_data() const { return steps_.size() < requested_steps_; }
 
-  // What step `step` returned as `name`. NOT_FOUND for another name (the message lists them), OUT_OF_RANGE for a step
-  // that did not run or had no records.
+  // What step `step` returned as `name`. NOT_FOUND for another name (the message lists them),
+  // OUT_OF_RANGE for a step that did not run or had no records.
   absl::StatusOr<Tensor> Get(size_t step, const std::string& name) const;
-  // Mean of a float scalar over the steps, weighted by samples (by steps if the function reads no data).
+  // Mean of a float scalar over the steps, weighted by samples (by steps if the function reads no
+  // data).
   absl::StatusOr<double> Mean(const std::string& name) const;
 
  private:
@@ -86,7 +87,8 @@ class RemoteValue {
   RemoteValue() = default;
   explicit RemoteValue(FunctionId id, std::shared_ptr<FunctionState> state)
       : id_(id), state_(std::move(state)) {}
-  // A call that was refused because of an earlier error, which the first look at this value reports.
+  // A call that was refused because of an earlier error, which the first look at this value
+  // reports.
   explicit RemoteValue(std::shared_ptr<PendingError> error) : error_(std::move(error)) {}
 
   FunctionId id() const { return id_; }

@@ -1,7 +1,8 @@
-// The runtime's beginning and end, what everything else needs (the context of calls, fatal errors), and the monitor.
-// Scheduling is in runtime_schedule.cc, runs on workers in runtime_runs.cc, membership in runtime_members.cc, installation
-// in runtime_install.cc, servers' recovery in runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in
-// runtime_data.cc, checkpoints in runtime_checkpoint.cc.
+// The runtime's beginning and end, what everything else needs (the context of calls, fatal errors),
+// and the monitor. Scheduling is in runtime_schedule.cc, runs on workers in runtime_runs.cc,
+// membership in runtime_members.cc, installation in runtime_install.cc, servers' recovery in
+// runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in runtime_data.cc,
+// checkpoints in runtime_checkpoint.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>
@@ -17,16 +18,17 @@ Runtime::Runtime(Options options)
     : options_(std::move(options)),
       started_(absl::Now()),
       membership_({options_.servers, options_.heartbeat, options_.timeout}),
-      queue_(options_.in_flight, [this](uint64_t dataset, WorkerId worker, uint32_t steps)
-                                     ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
-        return TakeBatches(dataset, worker, steps);
-      }),
+      queue_(options_.in_flight,
+             [this](uint64_t dataset, WorkerId worker, uint32_t steps)
+                 ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
+                   return TakeBatches(dataset, worker, steps);
+                 }),
       spans_(options_.telemetry) {}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   std::unique_ptr<Runtime> runtime(new Runtime(std::move(options)));
-  MU_ASSIGN_OR_RETURN(runtime->server_,
-                      runtime->options_.transport->Listen(runtime->options_.listen, runtime->Methods()));
+  MU_ASSIGN_OR_RETURN(runtime->server_, runtime->options_.transport->Listen(
+                                            runtime->options_.listen, runtime->Methods()));
   runtime->monitor_ = std::thread([r = runtime.get()] { r->Monitor(); });
   runtime->recoverer_ = std::thread([r = runtime.get()] { r->Recoverer(); });
   return runtime;
@@ -47,7 +49,8 @@ void Runtime::Close() {
   links_.clear();
   if (hooks_.interrupt != nullptr) hooks_.interrupt();
   for (auto& [server, calls] : leaving_) {
-    for (const auto& call : calls) call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
+    for (const auto& call : calls)
+      call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
   }
   leaving_.clear();
   changed_.SignalAll();

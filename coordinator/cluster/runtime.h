@@ -1,8 +1,10 @@
-// The cluster as the coordinator sees it: threads and calls around the pure state machines of this folder.
+// The cluster as the coordinator sees it: threads and calls around the pure state machines of this
+// folder.
 //
-// Daemons register with it. Each worker gets a thread that installs what the worker lacks; functions are dispatched from
-// whatever thread brought the news (a result, a registration, Schedule). A monitor thread expires heartbeats and, after
-// an error, sees to it that nothing is left running before the error is reported. Thread safe.
+// Daemons register with it. Each worker gets a thread that installs what the worker lacks;
+// functions are dispatched from whatever thread brought the news (a result, a registration,
+// Schedule). A monitor thread expires heartbeats and, after an error, sees to it that nothing is
+// left running before the error is reported. Thread safe.
 #pragma once
 
 #include <functional>
@@ -54,7 +56,8 @@ class Runtime {
   // UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Runtime>> Start(Options options);
   ~Runtime();  // Close(); all threads end
-  // Everything unfinished ends CANCELLED; nothing is started any more, daemons may still take their leave.
+  // Everything unfinished ends CANCELLED; nothing is started any more, daemons may still take their
+  // leave.
   void Close();
 
   std::string address() const { return server_->address(); }
@@ -73,24 +76,27 @@ class Runtime {
   absl::StatusOr<std::vector<FileLayout>> ScanFiles(const pb::DatasetProto& dataset);
   // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
   void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
-  // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every worker reads by itself
-  // they are handed to nobody: they say what the data is.
+  // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every
+  // worker reads by itself they are handed to nobody: they say what the data is.
   bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
   void StartEpoch(uint64_t dataset, uint64_t epoch);
 
   // With `user_state`, SetUserState at the same instant.
   RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
                        std::optional<std::string> user_state = std::nullopt);
-  // A call that cannot be made: its error is reported like a function's, by the value or by the next Join or Done.
+  // A call that cannot be made: its error is reported like a function's, by the value or by the
+  // next Join or Done.
   RemoteValue Refuse(absl::Status error);
   absl::Status Join();
   absl::StatusOr<bool> Done();
   // Cancels what is queued and running, as after an error, and waits until nothing is left.
   void CancelEverything();
-  // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with `error` from now on.
+  // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with
+  // `error` from now on.
   void Fail(absl::Status error);
 
-  // Called, on a thread of the runtime, when a daemon has sent no heartbeat for the timeout; it may come back.
+  // Called, on a thread of the runtime, when a daemon has sent no heartbeat for the timeout; it may
+  // come back.
   void SetOnSilent(std::function<void(const Member&)> on_silent);
   bool IsMember(int64_t pid) const;
   // The process of a daemon is known to be dead; `message` (its last lines) goes into the errors.
@@ -100,56 +106,67 @@ class Runtime {
   pb::GetStatusReply Status() const;
   void SetPhase(std::string phase);
   std::vector<std::shared_ptr<WorkerLink>> Workers() const;
-  std::shared_ptr<Channel> ChannelTo(const std::string& address) { return options_.transport->Connect(address); }
+  std::shared_ptr<Channel> ChannelTo(const std::string& address) {
+    return options_.transport->Connect(address);
+  }
 
-  // Servers were given their parameters, in this generation. UNAVAILABLE if one was lost since `token`, which
-  // ServersLost() gave before.
+  // Servers were given their parameters, in this generation. UNAVAILABLE if one was lost since
+  // `token`, which ServersLost() gave before.
   absl::Status ServersConfigured(uint64_t token, Generation generation);
   uint64_t ServersLost() const;
-  // From now on a lost server does not end the job, see recovery.h. Functions that change state and were scheduled before
-  // are not repeated: without a checkpoint there is then nothing to go back to.
+  // From now on a lost server does not end the job, see recovery.h. Functions that change state and
+  // were scheduled before are not repeated: without a checkpoint there is then nothing to go back
+  // to.
   void EnableRecovery(RecoveryMode mode, RecoveryHooks hooks);
   // False once a server was lost after the round had begun.
   bool RoundIsCurrent(const RestoreRound& round) const;
-  // Waits while servers are being recovered or assignments repeated; the error if there is no recovery from it.
+  // Waits while servers are being recovered or assignments repeated; the error if there is no
+  // recovery from it.
   absl::Status WaitUntilServing();
   // Finished functions that a lost server would make run again.
   size_t uncovered_functions() const;
-  // Values were loaded into all servers, in this generation: functions of before will not be repeated.
-  // By server, how many updates the state holds, and how many of them (`acknowledged`) the job knew of when it was saved;
-  // empty: of all.
-  void StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates,
-                   const std::vector<uint64_t>& acknowledged);
-  // An assignment is about to be made: its place among the functions, which is its identity on the servers. That of an
-  // earlier try (`place`, 0: none), unless everything was cancelled since. Waits while an error is being dealt with.
+  // Values were loaded into all servers, in this generation: functions of before will not be
+  // repeated. By server, how many updates the state holds, and how many of them (`acknowledged`)
+  // the job knew of when it was saved; empty: of all.
+  void StateLoaded(Generation generation, CheckpointNumber point,
+                   const std::vector<uint64_t>& updates, const std::vector<uint64_t>& acknowledged);
+  // An assignment is about to be made: its place among the functions, which is its identity on the
+  // servers. That of an earlier try (`place`, 0: none), unless everything was cancelled since.
+  // Waits while an error is being dealt with.
   FunctionId BeginAssignment(FunctionId place);
-  // It was made since `token` was given. False if a server was lost or everything cancelled meanwhile: it is to be made
-  // again.
+  // It was made since `token` was given. False if a server was lost or everything cancelled
+  // meanwhile: it is to be made again.
   bool Assigned(uint64_t token, FunctionId place, std::shared_ptr<const Assignment> assignment);
   // It is not tried again.
   void EndAssignment(FunctionId place);
 
-  // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved gives the position that
-  // belongs into the manifest, then Written commits. UNAVAILABLE from each of them: the checkpoint is void, a server was
-  // lost (or not all are serving at Begin).
+  // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved
+  // gives the position that belongs into the manifest, then Written commits. UNAVAILABLE from each
+  // of them: the checkpoint is void, a server was lost (or not all are serving at Begin).
   absl::Status BeginCheckpoint(CheckpointNumber checkpoint, bool leaving = false);
-  absl::StatusOr<pb::JobPositionProto> CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved);
+  absl::StatusOr<pb::JobPositionProto> CheckpointSaved(CheckpointNumber checkpoint,
+                                                       const absl::Status& saved);
   absl::Status CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written);
-  // What a program wants to be told after a restart; the position of a checkpoint carries the newest. See Schedule.
+  // What a program wants to be told after a restart; the position of a checkpoint carries the
+  // newest. See Schedule.
   void SetUserState(std::string state);
   std::string user_state() const;
-  // Continues after a checkpoint's position; nothing was scheduled yet. The values of what is unfinished, in order.
-  absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point, const pb::CheckpointProto& manifest,
+  // Continues after a checkpoint's position; nothing was scheduled yet. The values of what is
+  // unfinished, in order.
+  absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point,
+                                                  const pb::CheckpointProto& manifest,
                                                   const std::set<uint64_t>& datasets);
   // One that the servers' state has not been in.
   Generation NextGeneration() const;
   // Steps of functions of this dataset that wait for their batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
-  // A coordinator of a newer epoch has taken over: this one ends, without committing or deleting anything.
+  // A coordinator of a newer epoch has taken over: this one ends, without committing or deleting
+  // anything.
   void Superseded(uint64_t epoch);
   bool superseded() const;
 
-  // Called on the monitor's thread when an error ended everything: must make all servers refuse functions below the mark.
+  // Called on the monitor's thread when an error ended everything: must make all servers refuse
+  // functions below the mark.
   void SetFence(std::function<absl::Status(FunctionId below)> fence);
 
  private:
@@ -169,19 +186,22 @@ class Runtime {
 
   std::vector<pb::BatchRangeProto> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ForgetReader(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a function that ends because no data is left for it: OUT_OF_RANGE if each worker reads by itself.
+  // Of a function that ends because no data is left for it: OUT_OF_RANGE if each worker reads by
+  // itself.
   absl::Status CompletedWithoutRun(FunctionId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   void Dispatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartOn(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRunReply(const StartRun& start, const Buffer& message);
   void OnRunEnded(const StartRun& start, const absl::Status& status);
-  void RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RunOver(const StartRun& start, const absl::Status& status,
+               const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The worker counts as lost and the function runs again, or ends if that has happened too often.
-  void Unreadable(const StartRun& start, const std::string& what) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Unreadable(const StartRun& start, const std::string& what)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishCancel();  // on the monitor's thread
@@ -217,7 +237,8 @@ class Runtime {
   Membership membership_ ABSL_GUARDED_BY(mutex_);
   Catalog catalog_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::unique_ptr<DataLeases>> leases_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_ ABSL_GUARDED_BY(mutex_);  // visitation: none
+  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_
+      ABSL_GUARDED_BY(mutex_);  // visitation: none
   FunctionQueue queue_ ABSL_GUARDED_BY(mutex_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
@@ -243,7 +264,8 @@ class Runtime {
   // The lease of a server that was replaced without being known to be dead runs until then.
   absl::Time leases_out_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
-  bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;  // dispatch is paused for a leave; nothing was lost since
+  bool leave_opened_ ABSL_GUARDED_BY(mutex_) =
+      false;  // dispatch is paused for a leave; nothing was lost since
   std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
   CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
@@ -254,7 +276,7 @@ class Runtime {
   std::string user_state_ ABSL_GUARDED_BY(mutex_);
   // Datasets of functions that change state, with a position that checkpoints hold.
   std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);
-  uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;     // of functions that change state
+  uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go

@@ -1,4 +1,5 @@
-// A checkpoint as the runtime sees it: positions before and after the servers' cuts, and the commit.
+// A checkpoint as the runtime sees it: positions before and after the servers' cuts, and the
+// commit.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -15,7 +16,8 @@ absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving)
   if (recovery_enabled_ && !leaving && !recovery_.serving()) {
     return absl::UnavailableError("servers are being recovered");
   }
-  if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers) return absl::UnavailableError("a server is lost");
+  if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers)
+    return absl::UnavailableError("a server is lost");
   // An assignment that is still to be repeated has no place in a position.
   if (queue_.HasAssignments()) return absl::UnavailableError("an assignment is being repeated");
   std::vector<uint32_t> servers;
@@ -28,12 +30,14 @@ absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving)
   begun_steps_ = trained_steps_ - repeating.steps;
   begun_samples_ = trained_samples_ - repeating.samples;
   begun_acknowledged_.clear();
-  for (const uint32_t server : servers) begun_acknowledged_.push_back(failures_.acknowledged(server));
+  for (const uint32_t server : servers)
+    begun_acknowledged_.push_back(failures_.acknowledged(server));
   commit_.PositionTaken(checkpoint);  // whoever asked calls the servers
   return absl::OkStatus();
 }
 
-absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved) {
+absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber checkpoint,
+                                                              const absl::Status& saved) {
   MutexLock lock(&mutex_);
   for (uint32_t s = 0; s < options_.servers; ++s) {
     Act(saved.ok() ? commit_.Saved(checkpoint, s) : commit_.SaveFailed(checkpoint, s, saved));
@@ -52,7 +56,8 @@ absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber c
 
 absl::Status Runtime::CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written) {
   MutexLock lock(&mutex_);
-  Act(written.ok() ? commit_.ManifestWritten(checkpoint) : commit_.ManifestFailed(checkpoint, written));
+  Act(written.ok() ? commit_.ManifestWritten(checkpoint)
+                   : commit_.ManifestFailed(checkpoint, written));
   return aborted_;
 }
 
@@ -75,7 +80,8 @@ std::string Runtime::user_state() const {
   return user_state_;
 }
 
-void Runtime::StateLoaded(Generation generation, CheckpointNumber point, const std::vector<uint64_t>& updates,
+void Runtime::StateLoaded(Generation generation, CheckpointNumber point,
+                          const std::vector<uint64_t>& updates,
                           const std::vector<uint64_t>& acknowledged) {
   MutexLock lock(&mutex_);
   failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
@@ -94,21 +100,26 @@ absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
   const pb::JobPositionProto& proto = manifest.position();
   MutexLock lock(&mutex_);
   if (queue_.scheduled()) {
-    return absl::FailedPreconditionError("functions have been scheduled already; Restore() comes before them");
+    return absl::FailedPreconditionError(
+        "functions have been scheduled already; Restore() comes before them");
   }
-  MU_ASSIGN_OR_RETURN(const FunctionQueue::Position position, QueuePositionOf(proto, catalog_.version()));
+  MU_ASSIGN_OR_RETURN(const FunctionQueue::Position position,
+                      QueuePositionOf(proto, catalog_.version()));
   std::vector<RemoteValue> values;
   for (const auto& [id, function] : position.unfinished) {
     const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
     if (installed == nullptr) {
       states_.clear();
       return absl::InvalidArgumentError(absl::StrCat(
-          "the checkpoint stopped in a call of a function that this program has not defined, or defines in another way "
-          "(fingerprint ", function.work.fingerprint.value(), "); define the same functions before Restore()"));
+          "the checkpoint stopped in a call of a function that this program has not defined, or "
+          "defines in another way "
+          "(fingerprint ",
+          function.work.fingerprint.value(), "); define the same functions before Restore()"));
     }
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
-    states_[id] = std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset);
+    states_[id] =
+        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset);
     values.push_back(RemoteValue(id, states_[id]));
     if (function.work.dataset != 0 && !per_worker_.contains(function.work.dataset)) {
       trained_on_.insert(function.work.dataset);

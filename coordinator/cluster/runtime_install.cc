@@ -29,11 +29,12 @@ absl::Status Runtime::InstallCall(WorkerLink& link, const char* method, const Re
   {
     MutexLock lock(&mutex_);
     if (link.gone) return absl::CancelledError("the worker is gone");
-    link.install_call = CallAsync<Reply>(*link.channel, method, request, {.timeout = kInstallTimeout},
-                                         [waiter](absl::StatusOr<Reply> reply) {
-                                           waiter->status = reply.status();
-                                           waiter->done.Notify();
-                                         });
+    link.install_call =
+        CallAsync<Reply>(*link.channel, method, request, {.timeout = kInstallTimeout},
+                         [waiter](absl::StatusOr<Reply> reply) {
+                           waiter->status = reply.status();
+                           waiter->done.Notify();
+                         });
   }
   waiter->done.Wait();
   MutexLock lock(&mutex_);
@@ -47,20 +48,23 @@ absl::Status Runtime::InstallOn(WorkerLink& link, const Catalog::Delta& delta) {
     pb::ConfigureWorkerRequest request;
     *request.mutable_context() = context;
     *request.mutable_routing() = delta.routing;
-    MU_RETURN_IF_ERROR(InstallCall<pb::ConfigureWorkerReply>(link, "/muster.Worker/Configure", request));
+    MU_RETURN_IF_ERROR(
+        InstallCall<pb::ConfigureWorkerReply>(link, "/muster.Worker/Configure", request));
   }
   for (const auto& dataset : delta.datasets) {
     pb::InstallDatasetRequest request;
     *request.mutable_context() = context;
     *request.mutable_dataset() = dataset;
-    MU_RETURN_IF_ERROR(InstallCall<pb::InstallDatasetReply>(link, "/muster.Worker/InstallDataset", request));
+    MU_RETURN_IF_ERROR(
+        InstallCall<pb::InstallDatasetReply>(link, "/muster.Worker/InstallDataset", request));
   }
   for (const auto& function : delta.functions) {
     pb::InstallFunctionRequest request;
     *request.mutable_context() = context;
     *request.mutable_function() = function.proto;
     request.set_fingerprint(function.fingerprint.value());
-    MU_RETURN_IF_ERROR(InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request));
+    MU_RETURN_IF_ERROR(
+        InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request));
   }
   return absl::OkStatus();
 }
@@ -80,8 +84,8 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
     const absl::Status status = [&] {
       ScopedSpan span(options_.telemetry, "install",
                       absl::StrCat("worker ", link->id.value(), ", version ", delta.version, ": ",
-                                   delta.has_routing ? "routing, " : "", delta.datasets.size(), " data sets, ",
-                                   delta.functions.size(), " functions"));
+                                   delta.has_routing ? "routing, " : "", delta.datasets.size(),
+                                   " data sets, ", delta.functions.size(), " functions"));
       return InstallOn(*link, delta);
     }();
     MutexLock lock(&mutex_);
@@ -95,13 +99,15 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
       continue;
     }
     if (KindOf(status) == pb::ERROR_USER) {
-      // What was created is wrong (a graph that does not verify, say): no other worker would take it either.
+      // What was created is wrong (a graph that does not verify, say): no other worker would take
+      // it either.
       link->installed_version = delta.version;
       MU_LOG(ERROR, "worker {}: {}", link->id, status);
       BeginCancel(status);
       continue;
     }
-    if (auto lost = membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
+    if (auto lost =
+            membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
       MemberLost(*lost, "unreachable", std::string(status.message()));
       Dispatch();
     }

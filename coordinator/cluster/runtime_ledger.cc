@@ -9,7 +9,8 @@ bool Runtime::OpensRecovery() {
   return std::exchange(leave_opened_, false) || !recovery_.started() || recovery_.serving();
 }
 
-void Runtime::CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered) {
+void Runtime::CountResult(const StartRun& start, const pb::StepResult& step, bool current,
+                          bool delivered) {
   if (!current) return;
   const FunctionQueue::Function& function = *queue_.Find(start.function);
   if (function.work.updates && delivered) {

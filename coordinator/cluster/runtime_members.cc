@@ -12,12 +12,15 @@ namespace mu {
 
 MethodTable Runtime::Methods() {
   MethodTable methods;
-  methods.AddUnary("/muster.Coordinator/Register", RunOn::kTransportThread,
-                   TypedHandler<pb::RegisterRequest>([this](const auto& r) { return OnRegister(r); }));
-  methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
-                   TypedHandler<pb::HeartbeatRequest>([this](const auto& r) { return OnHeartbeat(r); }));
-  methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
-                   [this](std::shared_ptr<ServerCall> call, Buffer bytes) { OnLeave(std::move(call), bytes); });
+  methods.AddUnary(
+      "/muster.Coordinator/Register", RunOn::kTransportThread,
+      TypedHandler<pb::RegisterRequest>([this](const auto& r) { return OnRegister(r); }));
+  methods.AddUnary(
+      "/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
+      TypedHandler<pb::HeartbeatRequest>([this](const auto& r) { return OnHeartbeat(r); }));
+  methods.AddUnary(
+      "/muster.Coordinator/Leave", RunOn::kOwnThread,
+      [this](std::shared_ptr<ServerCall> call, Buffer bytes) { OnLeave(std::move(call), bytes); });
   methods.AddUnary("/muster.Coordinator/GetStatus", RunOn::kTransportThread,
                    TypedHandler<pb::GetStatusRequest>([this](const pb::GetStatusRequest&) {
                      return absl::StatusOr<pb::GetStatusReply>(Status());
@@ -31,7 +34,8 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
   if (departed_.contains(request.incarnation())) {
     return absl::FailedPreconditionError("this daemon has taken its leave");
   }
-  MU_ASSIGN_OR_RETURN(const Membership::Registered registered, membership_.Register(request, absl::Now()));
+  MU_ASSIGN_OR_RETURN(const Membership::Registered registered,
+                      membership_.Register(request, absl::Now()));
   const Member& member = registered.member;
   if (!registered.known) {
     if (registered.replaced) {
@@ -42,7 +46,8 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
       MemberLost(*registered.replaced, "replaced", "another process took its place");
     }
     MU_LOG(INFO, "{} {} registered from {} (pid {})",
-           member.role == pb::ROLE_WORKER ? "worker" : "server", member.index, member.address, member.pid);
+           member.role == pb::ROLE_WORKER ? "worker" : "server", member.index, member.address,
+           member.pid);
     if (member.role == pb::ROLE_WORKER) {
       AddWorker(member);
     } else {
@@ -85,8 +90,10 @@ void Runtime::OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes) {
   {
     MutexLock lock(&mutex_);
     if (const auto it = links_.find(WorkerId(request.index()));
-        it != links_.end() && it->second->member.incarnation == Incarnation(request.incarnation())) {
-      // It runs nothing any more, but its last results may still be on their way: what they say would be repeated.
+        it != links_.end() &&
+        it->second->member.incarnation == Incarnation(request.incarnation())) {
+      // It runs nothing any more, but its last results may still be on their way: what they say
+      // would be repeated.
       const std::shared_ptr<WorkerLink> link = it->second;
       queue_.WorkerDrains(link->id);
       const absl::Time until = absl::Now() + options_.timeout;
@@ -94,7 +101,8 @@ void Runtime::OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes) {
         changed_.WaitFor(&mutex_, until - absl::Now());
       }
     }
-    if (auto left = membership_.Remove(request.role(), request.index(), Incarnation(request.incarnation()))) {
+    if (auto left = membership_.Remove(request.role(), request.index(),
+                                       Incarnation(request.incarnation()))) {
       MemberLost(*left, "left", request.reason());
       Dispatch();
     }
@@ -111,11 +119,12 @@ void Runtime::AddWorker(const Member& member) {
   link->installer = std::thread([this, link] { InstallLoop(link); });
 }
 
-void Runtime::MemberLost(const Member& member, const std::string& kind, const std::string& message) {
+void Runtime::MemberLost(const Member& member, const std::string& kind,
+                         const std::string& message) {
   const bool is_worker = member.role == pb::ROLE_WORKER;
   if (!stopping_) {
-    MU_LOG(WARN, "{} {} (pid {}, {}) {}: {}", is_worker ? "worker" : "server", member.index, member.pid,
-           member.address, kind, message);
+    MU_LOG(WARN, "{} {} (pid {}, {}) {}: {}", is_worker ? "worker" : "server", member.index,
+           member.pid, member.address, kind, message);
     MemberFailure failure = {member.role, member.index, kind, SecondsUp(), message};
     if (is_worker) {
       failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));
@@ -149,7 +158,8 @@ void Runtime::SetOnSilent(std::function<void(const Member&)> on_silent) {
 bool Runtime::IsMember(int64_t pid) const {
   MutexLock lock(&mutex_);
   const std::vector<Member> members = membership_.All();
-  return std::any_of(members.begin(), members.end(), [&](const Member& member) { return member.pid == pid; });
+  return std::any_of(members.begin(), members.end(),
+                     [&](const Member& member) { return member.pid == pid; });
 }
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
@@ -163,10 +173,12 @@ void Runtime::DaemonDied(int64_t pid, const std::string& message) {
   Dispatch();
 }
 
-void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request) {
+void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call,
+                            const pb::LeaveRequest& request) {
   MutexLock lock(&mutex_);
   const auto member = membership_.Find(pb::ROLE_PSSERVER, request.index());
-  const bool known = member.has_value() && member->incarnation == Incarnation(request.incarnation());
+  const bool known =
+      member.has_value() && member->incarnation == Incarnation(request.incarnation());
   if (!known || stopping_ || !recovery_enabled_ || !recovery_.started()) {
     if (known) {
       membership_.Remove(member->role, member->index, member->incarnation);
@@ -174,7 +186,8 @@ void Runtime::LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::L
     }
     return call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
   }
-  MU_LOG(INFO, "server {} wants to leave ({}): a checkpoint is taken first", member->index, request.reason());
+  MU_LOG(INFO, "server {} wants to leave ({}): a checkpoint is taken first", member->index,
+         request.reason());
   leaving_[request.index()].push_back(call);
   if (recovery_.serving()) leave_opened_ = true;
   Act(recovery_.ServerLeaving(request.index()));

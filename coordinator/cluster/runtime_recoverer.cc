@@ -1,5 +1,5 @@
-// The thread that does what takes its time: rounds of restores, a checkpoint for a server that leaves, and assignments that
-// are made again (runtime_assign.cc).
+// The thread that does what takes its time: rounds of restores, a checkpoint for a server that
+// leaves, and assignments that are made again (runtime_assign.cc).
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -13,7 +13,9 @@ namespace {
 constexpr absl::Duration kRetry = absl::Milliseconds(100);
 
 // No other try will find these files different.
-bool IsBadCheckpoint(const absl::Status& status) { return absl::IsDataLoss(status) || absl::IsNotFound(status); }
+bool IsBadCheckpoint(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
 
 }  // namespace
 
@@ -32,7 +34,9 @@ void Runtime::Recoverer() {
             Act(recovery_.Retry());
           }
           if (round_.has_value() || save_for_leave_) break;
-          if (recovery_.serving() && !cancelling_ && (assignment = queue_.NextAssignment()).has_value()) break;
+          if (recovery_.serving() && !cancelling_ &&
+              (assignment = queue_.NextAssignment()).has_value())
+            break;
         }
         if (retry_at_ == absl::InfiniteFuture() || !fatal_.ok()) {
           changed_.Wait(&mutex_);
@@ -63,18 +67,21 @@ void Runtime::RunRound(const RestoreRound& round) {
   }
   const absl::StatusOr<std::vector<pb::RestoreReply>> replies = [&] {
     ScopedSpan span(options_.telemetry, "restore",
-                    absl::StrCat("generation ", round.generation.value(), ", checkpoint ", round.checkpoint.value()));
+                    absl::StrCat("generation ", round.generation.value(), ", checkpoint ",
+                                 round.checkpoint.value()));
     return restore(round);
   }();
   MutexLock lock(&mutex_);
   // A server that was cut off may serve until its lease runs out: what replaces it waits for that.
-  while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt && absl::Now() < leases_out_) {
+  while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt &&
+         absl::Now() < leases_out_) {
     changed_.WaitFor(&mutex_, leases_out_ - absl::Now());
   }
   if (stopping_ || recovery_.generation() != round.generation) return;
   if (replies.ok()) {
     for (size_t i = 0; i < round.servers.size(); ++i) {
-      if (!round.servers[i].keep) failures_.ServerRestored(round.servers[i].index, (*replies)[i].updates());
+      if (!round.servers[i].keep)
+        failures_.ServerRestored(round.servers[i].index, (*replies)[i].updates());
     }
     configured_ = round.generation;
     for (const RestoreRound::Server& server : round.servers) {
@@ -82,7 +89,8 @@ void Runtime::RunRound(const RestoreRound& round) {
     }
     return;
   }
-  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is taken.
+  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is
+  // taken.
   if (!recovery_.restoring(round.generation)) return;
   const absl::Status& status = replies.status();
   const auto detail = DetailOf(status);
@@ -97,14 +105,15 @@ void Runtime::RunRound(const RestoreRound& round) {
   if (!bad && !again) return FailLocked(status);
   round_error_ = status;
   if (bad) {
-    MU_LOG(ERROR, "the servers cannot be restored from checkpoint {}: {}; trying an older one", round.checkpoint.value(),
-           status);
+    MU_LOG(ERROR, "the servers cannot be restored from checkpoint {}: {}; trying an older one",
+           round.checkpoint.value(), status);
   } else {
     MU_LOG(WARN, "recovery of the servers did not succeed and is tried again: {}", status);
     retry_at_ = absl::Now() + kRetry;
   }
-  Act(recovery_.RestoreFailed(server, round.generation,
-                              bad ? Recovery::Failure::kBadCheckpoint : Recovery::Failure::kTryAgain));
+  Act(recovery_.RestoreFailed(
+      server, round.generation,
+      bad ? Recovery::Failure::kBadCheckpoint : Recovery::Failure::kTryAgain));
 }
 
 void Runtime::SaveForLeave() {
@@ -117,7 +126,8 @@ void Runtime::SaveForLeave() {
   MutexLock lock(&mutex_);
   if (stopping_ || !fatal_.ok()) return;
   if (!taken.ok()) MU_LOG(ERROR, "no checkpoint before a server leaves: {}", taken.status());
-  Act(recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt));
+  Act(recovery_.LeaveCheckpoint(taken.ok() ? std::optional<CheckpointNumber>(*taken)
+                                           : std::nullopt));
 }
 
 }  // namespace mu

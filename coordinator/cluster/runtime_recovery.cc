@@ -1,4 +1,5 @@
-// The shell around the recovery of servers: its events and actions. What takes its time is in runtime_recoverer.cc.
+// The shell around the recovery of servers: its events and actions. What takes its time is in
+// runtime_recoverer.cc.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -59,8 +60,8 @@ bool Runtime::RoundIsCurrent(const RestoreRound& round) const {
 
 absl::Status Runtime::WaitUntilServing() {
   MutexLock lock(&mutex_);
-  while (recovery_enabled_ && recovery_.started() && (!recovery_.serving() || queue_.HasAssignments()) &&
-         fatal_.ok() && !stopping_) {
+  while (recovery_enabled_ && recovery_.started() &&
+         (!recovery_.serving() || queue_.HasAssignments()) && fatal_.ok() && !stopping_) {
     changed_.Wait(&mutex_);
   }
   if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
@@ -75,7 +76,8 @@ void Runtime::StopRuns() {
   }
 }
 
-void Runtime::ServerLost(const Member& member, const std::string& kind, const std::string& message) {
+void Runtime::ServerLost(const Member& member, const std::string& kind,
+                         const std::string& message) {
   if (stopping_ || !fatal_.ok()) return;
   ++servers_lost_;
   round_.reset();
@@ -83,15 +85,16 @@ void Runtime::ServerLost(const Member& member, const std::string& kind, const st
   if (recovery_enabled_) {
     if (hooks_.interrupt != nullptr) hooks_.interrupt();
     Act(recovery_.ServerLost(member.index));
-    for (const auto& call : leaving_[member.index]) call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
+    for (const auto& call : leaving_[member.index])
+      call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
     leaving_.erase(member.index);
     changed_.SignalAll();
     return;
   }
-  FailLocked(MachineError(
-      absl::UnavailableError(absl::StrCat("parameter server ", member.index, " (pid ", member.pid, ", ", member.address,
-                                          ") is lost (", kind, "): ", message)),
-      member.index));
+  FailLocked(MachineError(absl::UnavailableError(absl::StrCat(
+                              "parameter server ", member.index, " (pid ", member.pid, ", ",
+                              member.address, ") is lost (", kind, "): ", message)),
+                          member.index));
 }
 
 void Runtime::Act(const Recovery::Actions& actions) {
@@ -108,8 +111,9 @@ void Runtime::Act(const Recovery::Actions& actions) {
         const FunctionQueue::RolledBack back = queue_.RollBack(action.checkpoint);
         failures_.RolledBack(back);
         MU_LOG(WARN, "{} steps of {} functions since {} will run again", back.steps, back.functions,
-               action.checkpoint == kInitialValues ? "the beginning"
-                                                   : absl::StrCat("checkpoint ", action.checkpoint.value()));
+               action.checkpoint == kInitialValues
+                   ? "the beginning"
+                   : absl::StrCat("checkpoint ", action.checkpoint.value()));
         break;
       }
       case Kind::kRestore:
@@ -145,10 +149,12 @@ void Runtime::Act(const Recovery::Actions& actions) {
       case Kind::kGiveUp:
         FailLocked(MachineError(absl::Status(
             absl::StatusCode::kDataLoss,
-            absl::StrCat("the servers' state is lost: there is no checkpoint that could be restored and whose functions "
+            absl::StrCat("the servers' state is lost: there is no checkpoint that could be "
+                         "restored and whose functions "
                          "could be repeated",
-                         round_error_.ok() ? "" : absl::StrCat("; the last that was tried: ",
-                                                               std::string(round_error_.message()))))));
+                         round_error_.ok() ? ""
+                                           : absl::StrCat("; the last that was tried: ",
+                                                          std::string(round_error_.message()))))));
         break;
     }
   }
@@ -158,8 +164,9 @@ void Runtime::Act(const Recovery::Actions& actions) {
 void Runtime::ServersBack() {
   leave_opened_ = false;
   if (options_.telemetry->tracing()) {
-    options_.telemetry->AddAsyncSpan("recovery", paused_ns_, NowNs(),
-                                     absl::StrCat("of servers, until generation ", recovery_.generation().value()));
+    options_.telemetry->AddAsyncSpan(
+        "recovery", paused_ns_, NowNs(),
+        absl::StrCat("of servers, until generation ", recovery_.generation().value()));
   }
   for (const size_t back : failures_.ServersBack(SecondsUp())) {
     const MemberFailure& failure = failures_.failures()[back];
@@ -173,9 +180,9 @@ void Runtime::Superseded(uint64_t epoch) {
   newer_epoch_ = std::max(newer_epoch_, epoch);
   Act(commit_.Superseded());
   if (hooks_.interrupt != nullptr) hooks_.interrupt();
-  FailLocked(MachineError(absl::AbortedError(
-      absl::StrCat("a newer coordinator (epoch ", newer_epoch_, ") has taken over this job; this one, of epoch ",
-                   options_.epoch.value(), ", ends without saving anything"))));
+  FailLocked(MachineError(absl::AbortedError(absl::StrCat(
+      "a newer coordinator (epoch ", newer_epoch_, ") has taken over this job; this one, of epoch ",
+      options_.epoch.value(), ", ends without saving anything"))));
 }
 
 bool Runtime::superseded() const {

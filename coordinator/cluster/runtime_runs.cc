@@ -28,12 +28,14 @@ void Runtime::StartOn(const StartRun& start) {
   if (function.work.args != nullptr) {
     for (const auto& arg : *function.work.args) *request.add_args() = arg;
   }
-  for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker)) *request.add_upcoming() = lease;
+  for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker))
+    *request.add_upcoming() = lease;
   if (link.runs.empty()) link.last_news = absl::Now();
   ++streams_;
   spans_.Started(start, NameOf(function.work.fingerprint));
   link.runs[start.run] = link.channel->ServerStream(
-      "/muster.Worker/Run", Buffer(request.SerializeAsString()), {.timeout = absl::InfiniteDuration()},
+      "/muster.Worker/Run", Buffer(request.SerializeAsString()),
+      {.timeout = absl::InfiniteDuration()},
       [this, start](Buffer message) { OnRunReply(start, message); },
       [this, start](absl::Status status) { OnRunEnded(start, status); });
 }
@@ -51,12 +53,14 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     if (values.ok()) {
       parsed.push_back(*std::move(values));
     } else {
-      unreadable = absl::StrCat("values that are none (", std::string(values.status().message()), ")");
+      unreadable =
+          absl::StrCat("values that are none (", std::string(values.status().message()), ")");
     }
   }
   MutexLock lock(&mutex_);
   if (!unreadable.empty()) return Unreadable(start, unreadable);
-  if (const auto it = links_.find(start.worker); it != links_.end() && it->second->runs.contains(start.run)) {
+  if (const auto it = links_.find(start.worker);
+      it != links_.end() && it->second->runs.contains(start.run)) {
     if (reply.handed_back()) {
       queue_.WorkerDrains(start.worker);
       it->second->handed_back.insert(start.run);
@@ -64,13 +68,15 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     const absl::Time now = absl::Now();
     if (reply.steps_size() > 0) {
       queue_.StepsTook(start.worker, start.function,
-                       absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) / reply.steps_size());
+                       absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) /
+                           reply.steps_size());
     }
   }
   for (int i = 0; i < reply.steps_size(); ++i) {
     const pb::StepResult& step = reply.steps(i);
     bool current = false;
-    const bool delivered = queue_.StepDone(start.function, start.run, step.step(), step.samples(), &current);
+    const bool delivered =
+        queue_.StepDone(start.function, start.run, step.step(), step.samples(), &current);
     CountResult(start, step, current, delivered);
     if (!delivered) continue;
     const auto state = states_.find(start.function);
@@ -80,7 +86,8 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     stats_.samples += step.samples();
     stats_.bad_records += step.bad_records();
     if (stats_.first_bad_record.empty()) stats_.first_bad_record = step.bad_record_message();
-    if (const auto link = links_.find(start.worker); link != links_.end()) ++link->second->steps_done;
+    if (const auto link = links_.find(start.worker); link != links_.end())
+      ++link->second->steps_done;
   }
 }
 
@@ -90,32 +97,36 @@ void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
   spans_.Ended(start, status);
   std::shared_ptr<WorkerLink> link;
   if (const auto it = links_.find(start.worker); it != links_.end()) {
-    // Forget the call only if this is the link that made it: an index may have a new incarnation by now.
+    // Forget the call only if this is the link that made it: an index may have a new incarnation by
+    // now.
     if (it->second->runs.erase(start.run) > 0) link = it->second;
   }
   changed_.SignalAll();
   if (link == nullptr) return RunOver(start, status, link);
-  // A worker executes its runs in order, but their ends may overtake each other on the way: an error waits for those of
-  // earlier runs, so that the first one is reported.
+  // A worker executes its runs in order, but their ends may overtake each other on the way: an
+  // error waits for those of earlier runs, so that the first one is reported.
   auto& errors = link->early_errors;
   if (!status.ok() && KindOf(status) == pb::ERROR_USER) {
     errors[start.run] = {start, status};
   } else {
     RunOver(start, status, link);
   }
-  while (!errors.empty() && (link->runs.empty() || errors.begin()->first < link->runs.begin()->first)) {
+  while (!errors.empty() &&
+         (link->runs.empty() || errors.begin()->first < link->runs.begin()->first)) {
     const auto error = errors.extract(errors.begin());
     RunOver(error.mapped().first, error.mapped().second, link);
   }
 }
 
-void Runtime::RunOver(const StartRun& start, const absl::Status& status, const std::shared_ptr<WorkerLink>& link) {
+void Runtime::RunOver(const StartRun& start, const absl::Status& status,
+                      const std::shared_ptr<WorkerLink>& link) {
   const bool handed_back = link != nullptr && link->handed_back.erase(start.run) > 0;
   const FunctionQueue::Function* function = queue_.Find(start.function);
   if (stopping_ || function == nullptr || function->run != start.run) return;
   if (status.ok()) {
     if (function->next_step < function->steps && !handed_back) {
-      return Unreadable(start, absl::StrCat("an end after ", function->next_step, " of ", function->steps, " steps"));
+      return Unreadable(start, absl::StrCat("an end after ", function->next_step, " of ",
+                                            function->steps, " steps"));
     }
     if (queue_.RunEnded(start.function, start.run) == FunctionQueue::Ended::kCompleted) {
       if (link != nullptr) ++link->functions_done;
@@ -124,7 +135,8 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status, const s
     return Dispatch();
   }
   const auto detail = DetailOf(status);
-  if (detail && detail->epoch() > options_.epoch.value()) newer_epoch_ = std::max(newer_epoch_, detail->epoch());
+  if (detail && detail->epoch() > options_.epoch.value())
+    newer_epoch_ = std::max(newer_epoch_, detail->epoch());
   switch (KindOf(status)) {
     case pb::ERROR_USER:
       queue_.Remove(start.function, start.run);
@@ -143,13 +155,15 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status, const s
   }
   if (detail && detail->role() == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
-    MU_LOG(WARN, "worker {}: server {} cannot be reached: {}", start.worker, detail->index(), status);
+    MU_LOG(WARN, "worker {}: server {} cannot be reached: {}", start.worker, detail->index(),
+           status);
     queue_.RunEnded(start.function, start.run);
     return Dispatch();
   }
   if (link != nullptr && !link->gone) {
     // Its connection broke: whatever the process is doing, it must register again.
-    if (auto lost = membership_.Remove(pb::ROLE_WORKER, start.worker.value(), link->member.incarnation)) {
+    if (auto lost =
+            membership_.Remove(pb::ROLE_WORKER, start.worker.value(), link->member.incarnation)) {
       MemberLost(*lost, "unreachable", std::string(status.message()));
     }
   } else {
@@ -164,19 +178,21 @@ void Runtime::Unreadable(const StartRun& start, const std::string& what) {
   const std::string name = NameOf(queue_.Find(start.function)->work.fingerprint);
   const auto link = links_.find(start.worker);
   const std::string worker =
-      link == links_.end() ? absl::StrCat("worker ", start.worker.value())
-                           : absl::StrCat("worker ", start.worker.value(), " (pid ", link->second->member.pid, ", ",
-                                          link->second->member.address, ")");
-  const std::string message =
-      absl::StrCat(worker, " answered function ", start.function.value(), " ('", name, "') with ", what);
+      link == links_.end()
+          ? absl::StrCat("worker ", start.worker.value())
+          : absl::StrCat("worker ", start.worker.value(), " (pid ", link->second->member.pid, ", ",
+                         link->second->member.address, ")");
+  const std::string message = absl::StrCat(worker, " answered function ", start.function.value(),
+                                           " ('", name, "') with ", what);
   if (decided == FunctionQueue::Unreadable::kGiveUp) {
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_MACHINE);
     detail.set_role(pb::ROLE_WORKER);
     detail.set_index(start.worker.value());
     const absl::Status error = WithDetail(
-        absl::InternalError(absl::StrCat(message, "; ", queue_.Find(start.function)->unreadable,
-                                         " answers to it made no sense: are all workers of the coordinator's version?")),
+        absl::InternalError(absl::StrCat(
+            message, "; ", queue_.Find(start.function)->unreadable,
+            " answers to it made no sense: are all workers of the coordinator's version?")),
         detail);
     MU_LOG(ERROR, "{}", error);
     queue_.Remove(start.function, start.run);
@@ -185,7 +201,8 @@ void Runtime::Unreadable(const StartRun& start, const std::string& what) {
   }
   // Whatever else it says is not believed either; it must register again.
   if (link == links_.end()) return Dispatch();
-  if (auto lost = membership_.Remove(pb::ROLE_WORKER, start.worker.value(), link->second->member.incarnation)) {
+  if (auto lost = membership_.Remove(pb::ROLE_WORKER, start.worker.value(),
+                                     link->second->member.incarnation)) {
     MemberLost(*lost, "unreadable", message);
   }
   Dispatch();

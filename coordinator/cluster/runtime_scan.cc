@@ -37,8 +37,8 @@ absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProt
       pb::InstallDatasetRequest install;
       *install.mutable_context() = context;
       *install.mutable_dataset() = dataset;
-      const auto reply = Call<pb::InstallDatasetReply>(*worker->channel, "/muster.Worker/InstallDataset", install,
-                                                       {.timeout = kInstallTimeout});
+      const auto reply = Call<pb::InstallDatasetReply>(
+          *worker->channel, "/muster.Worker/InstallDataset", install, {.timeout = kInstallTimeout});
       if (reply.ok()) {
         installed.push_back(worker);
       } else if (KindOf(reply.status()) == pb::ERROR_USER) {
@@ -46,7 +46,8 @@ absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProt
       }
     }
     if (installed.empty()) {
-      if (attempt >= 10) return absl::UnavailableError("no worker answers while the dataset's files are counted");
+      if (attempt >= 10)
+        return absl::UnavailableError("no worker answers while the dataset's files are counted");
       continue;
     }
     {
@@ -59,8 +60,8 @@ absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProt
       *request.mutable_context() = context;
       request.set_dataset(dataset.id());
       request.set_file(static_cast<uint32_t>(missing[i]));
-      CallAsync<pb::ScanFileReply>(*installed[i % installed.size()]->channel, "/muster.Worker/ScanFile", request,
-                                   {.timeout = kScanTimeout},
+      CallAsync<pb::ScanFileReply>(*installed[i % installed.size()]->channel,
+                                   "/muster.Worker/ScanFile", request, {.timeout = kScanTimeout},
                                    [scan, i](absl::StatusOr<pb::ScanFileReply> reply) {
                                      MutexLock lock(&scan->mutex);
                                      if (reply.ok()) {

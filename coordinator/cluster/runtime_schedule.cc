@@ -1,4 +1,5 @@
-// What callers do with functions: schedule, wait, cancel; how they end, and how an error ends all of them.
+// What callers do with functions: schedule, wait, cancel; how they end, and how an error ends all
+// of them.
 #include <utility>
 
 #include "common/obs/log.h"
@@ -21,7 +22,8 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
     if (auto error = UnseenError()) return RemoteValue(error);
     if (!fatal_.ok() || stopping_) {
       auto error = std::make_shared<PendingError>();
-      error->status = stopping_ ? absl::CancelledError("the coordinator is being destroyed") : fatal_;
+      error->status =
+          stopping_ ? absl::CancelledError("the coordinator is being destroyed") : fatal_;
       return RemoteValue(error);
     }
     if (queue_.queued() < options_.queue_bound) break;
@@ -30,7 +32,8 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   auto state = std::make_shared<FunctionState>(std::move(return_names), work.steps, work.dataset);
   // Whatever it uses was installed by now; a worker that has all of the catalog has that.
   work.needs_version = catalog_.version();
-  if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset)) trained_on_.insert(work.dataset);
+  if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset))
+    trained_on_.insert(work.dataset);
   if (user_state.has_value()) user_state_ = *std::move(user_state);
   if (!recovery_enabled_) queue_.ForgetKept();
   const std::string name = NameOf(work.fingerprint);
@@ -135,13 +138,15 @@ void Runtime::FinishCancel() {
     fence = fence_;
   }
   for (auto& link : links) {
-    const auto reply =
-        Call<pb::CancelRunsReply>(*link->channel, "/muster.Worker/CancelRuns", request, {.timeout = options_.timeout});
+    const auto reply = Call<pb::CancelRunsReply>(*link->channel, "/muster.Worker/CancelRuns",
+                                                 request, {.timeout = options_.timeout});
     if (reply.ok()) continue;
     // It does not answer: its functions are over here, and the fence keeps its updates out there.
-    MU_LOG(WARN, "worker {} does not confirm that its functions have ended: {}", link->id, reply.status());
+    MU_LOG(WARN, "worker {} does not confirm that its functions have ended: {}", link->id,
+           reply.status());
     MutexLock lock(&mutex_);
-    if (auto lost = membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
+    if (auto lost =
+            membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
       MemberLost(*lost, "unreachable", std::string(reply.status().message()));
     }
   }
@@ -154,8 +159,8 @@ void Runtime::FinishCancel() {
     error_->status = cancel_error_;
   }
   cancelling_ = false;
-  // Functions that were being repeated are part of what users were told is done: they are repeated from the beginning, in
-  // a generation in which nothing of before is refused or applied.
+  // Functions that were being repeated are part of what users were told is done: they are repeated
+  // from the beginning, in a generation in which nothing of before is refused or applied.
   if (recovery_enabled_ && queue_.repeats_cancelled()) Act(recovery_.StateLost());
   changed_.SignalAll();
 }

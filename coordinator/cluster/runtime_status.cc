@@ -12,10 +12,10 @@ absl::Status Runtime::WaitForServers(absl::Duration timeout) {
   MutexLock lock(&mutex_);
   while (fatal_.ok() && membership_.Count(pb::ROLE_PSSERVER) < options_.servers) {
     if (absl::Now() >= until) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(membership_.Count(pb::ROLE_PSSERVER), " of ", options_.servers,
-                       " parameter servers have registered at ", server_->address(), " within ",
-                       absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
+      return absl::DeadlineExceededError(absl::StrCat(
+          membership_.Count(pb::ROLE_PSSERVER), " of ", options_.servers,
+          " parameter servers have registered at ", server_->address(), " within ",
+          absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
     }
     changed_.WaitFor(&mutex_, until - absl::Now());
   }
@@ -28,8 +28,9 @@ absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
   while (fatal_.ok() && links_.size() < count) {
     if (absl::Now() >= until) {
       return absl::DeadlineExceededError(
-          absl::StrCat(links_.size(), " of ", count, " workers have registered at ", server_->address(), " within ",
-                       absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
+          absl::StrCat(links_.size(), " of ", count, " workers have registered at ",
+                       server_->address(), " within ", absl::FormatDuration(timeout),
+                       "; start them with --coordinator=", server_->address()));
     }
     changed_.WaitFor(&mutex_, until - absl::Now());
   }
@@ -81,10 +82,12 @@ pb::GetStatusReply Runtime::Status() const {
     status.set_index(member.index);
     status.set_address(member.address);
     status.set_pid(member.pid);
-    status.set_heartbeat_age_ms(static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
+    status.set_heartbeat_age_ms(
+        static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
     const bool leaving = member.role == pb::ROLE_PSSERVER && leaving_.contains(member.index);
     status.set_state(leaving ? "leaving" : "ready");
-    if (const auto it = links_.find(WorkerId(member.index)); member.role == pb::ROLE_WORKER && it != links_.end()) {
+    if (const auto it = links_.find(WorkerId(member.index));
+        member.role == pb::ROLE_WORKER && it != links_.end()) {
       status.set_functions(it->second->functions_done);
       status.set_steps(it->second->steps_done);
       status.set_in_flight(static_cast<uint32_t>(queue_.InFlight(it->first)));

@@ -19,15 +19,17 @@ absl::Status GivenUp(const char* method) {
 
 template <typename Reply, typename Make>
 absl::StatusOr<std::vector<Reply>> ServerFiles::CallAll(const char* method, uint64_t interruptions,
-                                                         const Make& make) {
+                                                        const Make& make) {
   const auto view = client_->view();
-  if (view == nullptr) return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  if (view == nullptr)
+    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
   RetryPolicy policy = client_->policy();
   policy.call_timeout = policy.total_timeout = kTimeout;
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view->channels.size(); ++s) {
     auto request = make(s, view->routing->servers()[s].index());
-    calls.push_back({view->routing->servers()[s].index(), view->channels[s], absl::StrCat("/muster.PsServer/", method),
+    calls.push_back({view->routing->servers()[s].index(), view->channels[s],
+                     absl::StrCat("/muster.PsServer/", method),
                      Buffer(request.SerializeAsString())});
   }
   std::vector<Reply> replies(calls.size());
@@ -39,8 +41,10 @@ absl::StatusOr<std::vector<Reply>> ServerFiles::CallAll(const char* method, uint
   }
   const absl::Status status =
       group.Run(std::move(calls), policy, [&](size_t call, const Buffer& bytes) -> absl::Status {
-        if (replies[call].ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) return absl::OkStatus();
-        return absl::InternalError(absl::StrCat("a parameter server's answer to ", method, " does not parse"));
+        if (replies[call].ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+          return absl::OkStatus();
+        return absl::InternalError(
+            absl::StrCat("a parameter server's answer to ", method, " does not parse"));
       });
   {
     MutexLock lock(&mutex_);
@@ -53,19 +57,22 @@ absl::StatusOr<std::vector<Reply>> ServerFiles::CallAll(const char* method, uint
 
 absl::Status ServerFiles::Configure(const pb::RequestContext& context, uint64_t interruptions) {
   const auto view = client_->view();
-  if (view == nullptr) return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
-  return CallAll<pb::ConfigurePsReply>("Configure", interruptions, [&](size_t, uint32_t index) {
-           pb::ConfigurePsRequest request;
-           *request.mutable_context() = context;
-           request.set_index(index);
-           *request.mutable_routing() = view->routing->proto();
-           return request;
-         })
+  if (view == nullptr)
+    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  return CallAll<pb::ConfigurePsReply>("Configure", interruptions,
+                                       [&](size_t, uint32_t index) {
+                                         pb::ConfigurePsRequest request;
+                                         *request.mutable_context() = context;
+                                         request.set_index(index);
+                                         *request.mutable_routing() = view->routing->proto();
+                                         return request;
+                                       })
       .status();
 }
 
 absl::StatusOr<std::vector<pb::SaveReply>> ServerFiles::Save(const pb::RequestContext& context,
-                                                             const std::string& directory, uint64_t interruptions) {
+                                                             const std::string& directory,
+                                                             uint64_t interruptions) {
   const uint64_t attempt = RandomIdentity();
   return CallAll<pb::SaveReply>("Save", interruptions, [&](size_t, uint32_t index) {
     pb::SaveRequest request;
@@ -77,11 +84,10 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerFiles::Save(const pb::RequestCo
   });
 }
 
-absl::StatusOr<std::vector<pb::RestoreReply>> ServerFiles::Restore(const pb::RequestContext& context,
-                                                                   const std::string& directory,
-                                                                   const std::vector<pb::CheckpointFileProto>& files,
-                                                                   const std::vector<bool>& keep,
-                                                                   uint64_t interruptions) {
+absl::StatusOr<std::vector<pb::RestoreReply>> ServerFiles::Restore(
+    const pb::RequestContext& context, const std::string& directory,
+    const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep,
+    uint64_t interruptions) {
   return CallAll<pb::RestoreReply>("Restore", interruptions, [&](size_t s, uint32_t) {
     pb::RestoreRequest request;
     *request.mutable_context() = context;

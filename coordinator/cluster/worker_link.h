@@ -1,4 +1,5 @@
-// What the coordinator holds for one incarnation of a worker. Guarded by the runtime's mutex, except the channel.
+// What the coordinator holds for one incarnation of a worker. Guarded by the runtime's mutex,
+// except the channel.
 #pragma once
 
 #include <map>
@@ -20,12 +21,13 @@ struct WorkerLink {
   Member member;
   std::shared_ptr<Channel> channel;
 
-  bool gone = false;               // lost or replaced: nothing is started on it any more
-  uint64_t installed_version = 0;  // of the catalog
+  bool gone = false;                         // lost or replaced: nothing is started on it any more
+  uint64_t installed_version = 0;            // of the catalog
   std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
   std::map<RunId, std::shared_ptr<ClientCall>> runs;
   std::set<RunId> handed_back;  // of `runs`: they end without all their results
-  std::map<RunId, std::pair<StartRun, absl::Status>> early_errors;  // earlier runs have not ended yet
+  std::map<RunId, std::pair<StartRun, absl::Status>>
+      early_errors;  // earlier runs have not ended yet
   std::thread installer;
   bool installer_ended = false;
 

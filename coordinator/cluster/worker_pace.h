@@ -1,4 +1,5 @@
-// How fast a worker has been with each function lately. A pure state machine: the times that steps took are handed in.
+// How fast a worker has been with each function lately. A pure state machine: the times that steps
+// took are handed in.
 #pragma once
 
 #include <algorithm>
@@ -19,15 +20,15 @@ class WorkerPace {
     recent.seconds[recent.count++ % kObservations] = seconds;
     passed_over_ = 0;
   }
-  // Seconds for a step; nothing before there are several observations. The best of the latest ones counts: a worker that
-  // had to read data, or was disturbed, is not slow.
+  // Seconds for a step; nothing before there are several observations. The best of the latest ones
+  // counts: a worker that had to read data, or was disturbed, is not slow.
   std::optional<double> Seconds(Fingerprint function) const {
     const auto it = recent_.find(function);
     if (it == recent_.end() || it->second.count < kObservations) return std::nullopt;
     return *std::min_element(it->second.seconds.begin(), it->second.seconds.end());
   }
-  // It got nothing while another worker got a function. What is known of one that has been idle for long is forgotten, so
-  // that it is tried again.
+  // It got nothing while another worker got a function. What is known of one that has been idle for
+  // long is forgotten, so that it is tried again.
   void PassedOver() {
     if (++passed_over_ < kForget) return;
     passed_over_ = 0;

@@ -27,12 +27,13 @@ class DatasetSpec {
   // Keeps a record if its index in its file, modulo `modulo`, is one of `keep`.
   DatasetSpec& Records(uint32_t modulo, const std::vector<uint32_t>& keep);
   DatasetSpec& Epochs(uint32_t epochs);  // 0, the default: without end
-  // Every worker goes through all records by itself, in an order of its own if they are shuffled, as a per-worker iterator
-  // of TensorFlow's ParameterServerStrategy does; nothing is promised about how often a record is used. Epochs are then
-  // each worker's; a function for which its worker has nothing left ends with OUT_OF_RANGE.
+  // Every worker goes through all records by itself, in an order of its own if they are shuffled,
+  // as a per-worker iterator of TensorFlow's ParameterServerStrategy does; nothing is promised
+  // about how often a record is used. Epochs are then each worker's; a function for which its
+  // worker has nothing left ends with OUT_OF_RANGE.
   DatasetSpec& PerWorker() { return Visitation(pb::VISITATION_NONE); }
   DatasetSpec& Visitation(pb::Visitation visitation);
-  DatasetSpec& Seed(uint64_t seed);      // of the order; 0, the default: the job's
+  DatasetSpec& Seed(uint64_t seed);  // of the order; 0, the default: the job's
   DatasetSpec& OnBadRecord(pb::OnBadRecord what);
   DatasetSpec& SkipBadRecords() { return OnBadRecord(pb::ON_BAD_RECORD_SKIP); }
   DatasetSpec& BlockRecords(uint32_t records);  // records of a file that are read together

@@ -34,8 +34,9 @@ class Model {
   virtual Task task() const = 0;
   // The columns that Build reads, the label last; the first size of each shape is -1.
   virtual std::vector<pb::ColumnSchema> Columns() const = 0;
-  // By column: what its ids must be below, such as the rows of the table that they are looked up in. So the reader finds
-  // an id that is too large, with its file and line; otherwise a server does.
+  // By column: what its ids must be below, such as the rows of the table that they are looked up
+  // in. So the reader finds an id that is too large, with its file and line; otherwise a server
+  // does.
   virtual std::map<std::string, int64_t> IdBounds() const { return {}; }
 };
 

@@ -30,8 +30,9 @@ struct SourcePlace {
 struct MinimizeOptions {
   std::vector<std::string> only =
       {};  // variables and tables to train; empty: all that are trainable
-  // Learning rates grow linearly to their full value over so many steps of the job; 0: at once. Adaptive optimizers
-  // take their largest steps first, while their accumulators are empty, and several workers overshoot together.
+  // Learning rates grow linearly to their full value over so many steps of the job; 0: at once.
+  // Adaptive optimizers take their largest steps first, while their accumulators are empty, and
+  // several workers overshoot together.
   uint32_t warmup_steps = 0;
 };
 

@@ -51,9 +51,11 @@ bool Chaos::WaitUntil(absl::Time at) {
 void Chaos::Do(const ChaosEvent& event) {
   std::vector<Target> candidates;
   for (Target& target : targets_()) {
-    const bool hangs = std::any_of(hanging_.begin(), hanging_.end(),
-                                   [&](const auto& other) { return other.second.pid == target.pid; });
-    if (target.worker == event.worker && target.pid > 0 && !hangs) candidates.push_back(std::move(target));
+    const bool hangs = std::any_of(hanging_.begin(), hanging_.end(), [&](const auto& other) {
+      return other.second.pid == target.pid;
+    });
+    if (target.worker == event.worker && target.pid > 0 && !hangs)
+      candidates.push_back(std::move(target));
   }
   if (candidates.empty()) return;  // none is up: there is nothing to break
   const Target& target = candidates[event.choice % candidates.size()];

@@ -1,6 +1,8 @@
-// Carries out a ChaosPlan on local daemons: for users to see what preemptions do to their own job, and for bench/chaos.
+// Carries out a ChaosPlan on local daemons: for users to see what preemptions do to their own job,
+// and for bench/chaos.
 //
-// It signals processes and nothing else: the cluster does not know that its losses are made. Thread safe.
+// It signals processes and nothing else: the cluster does not know that its losses are made. Thread
+// safe.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +25,8 @@ class Chaos {
     pid_t pid = 0;
     bool worker = false;
   };
-  // `targets` tells, from the chaos' thread, which daemons are up. What it looks at must live until this object ends.
+  // `targets` tells, from the chaos' thread, which daemons are up. What it looks at must live until
+  // this object ends.
   Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets);
   ~Chaos();  // wakes what hangs
 
@@ -38,7 +41,8 @@ class Chaos {
   Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::multimap<absl::Time, Target> hanging_;  // by the time of their waking; the thread's own until it has ended
+  std::multimap<absl::Time, Target>
+      hanging_;  // by the time of their waking; the thread's own until it has ended
   std::thread thread_;
 };
 

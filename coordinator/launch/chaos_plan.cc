@@ -11,11 +11,13 @@ namespace {
 
 absl::Status Wrong(const std::string& rule, const std::string& what) {
   return absl::InvalidArgumentError(absl::StrCat(
-      "chaos rule `", rule, "`: ", what, "; write ROLE:ACTION:every=TIME, such as worker:kill:every=3s, with role worker "
+      "chaos rule `", rule, "`: ", what,
+      "; write ROLE:ACTION:every=TIME, such as worker:kill:every=3s, with role worker "
       "or ps, action kill, hang or drain, and perhaps :for=10s (of a hang) or :count=20"));
 }
 
-absl::StatusOr<absl::Duration> ParseTime(const std::string& rule, const std::string& key, const std::string& text) {
+absl::StatusOr<absl::Duration> ParseTime(const std::string& rule, const std::string& key,
+                                         const std::string& text) {
   absl::Duration time;
   if (!absl::ParseDuration(text, &time) || time < absl::Milliseconds(1)) {
     return Wrong(rule, absl::StrCat(key, " must be a time such as 500ms or 3s, not `", text, "`"));
@@ -29,7 +31,8 @@ absl::StatusOr<ChaosPlan::Rule> ChaosPlan::ParseRule(const std::string& text) {
   const std::vector<std::string> parts = absl::StrSplit(text, ':');
   if (parts.size() < 3) return Wrong(text, "it has too few parts");
   Rule rule;
-  if (parts[0] != "worker" && parts[0] != "ps") return Wrong(text, absl::StrCat("there is no role `", parts[0], "`"));
+  if (parts[0] != "worker" && parts[0] != "ps")
+    return Wrong(text, absl::StrCat("there is no role `", parts[0], "`"));
   rule.worker = parts[0] == "worker";
   if (parts[1] == "kill") {
     rule.action = ChaosEvent::kKill;
@@ -48,7 +51,8 @@ absl::StatusOr<ChaosPlan::Rule> ChaosPlan::ParseRule(const std::string& text) {
     } else if (pair[0] == "for" && rule.action == ChaosEvent::kHang) {
       MU_ASSIGN_OR_RETURN(rule.duration, ParseTime(text, "for", pair[1]));
     } else if (pair[0] == "count") {
-      if (!absl::SimpleAtoi(pair[1], &rule.left) || rule.left == 0) return Wrong(text, "count must be a number from 1");
+      if (!absl::SimpleAtoi(pair[1], &rule.left) || rule.left == 0)
+        return Wrong(text, "count must be a number from 1");
     } else {
       return Wrong(text, absl::StrCat("there is no key `", pair[0], "` here"));
     }
@@ -83,7 +87,8 @@ std::optional<ChaosEvent> ChaosPlan::Next() {
     if (rule.left > 0 && (first == nullptr || rule.next < first->next)) first = &rule;
   }
   if (first == nullptr) return std::nullopt;
-  ChaosEvent event{first->next, first->worker, first->action, first->duration, first->random.Next()};
+  ChaosEvent event{first->next, first->worker, first->action, first->duration,
+                   first->random.Next()};
   --first->left;
   first->next += Interval(first);
   return event;

@@ -1,8 +1,10 @@
-// Which daemons are to suffer what and when: --chaos="worker:kill:every=3s,ps:kill:every=20s,worker:hang:every=30s,seed=7".
+// Which daemons are to suffer what and when:
+// --chaos="worker:kill:every=3s,ps:kill:every=20s,worker:hang:every=30s,seed=7".
 //
-// A rule is ROLE:ACTION:every=TIME[:for=TIME][:count=N]. Roles: worker, ps. Actions: kill (SIGKILL), hang (SIGSTOP, and
-// SIGCONT after `for`, 15 s by default), drain (SIGTERM). Intervals vary between a half and three halves of `every`;
-// `count` ends a rule after so many. The same text gives the same events. Pure: no clock, thread or process.
+// A rule is ROLE:ACTION:every=TIME[:for=TIME][:count=N]. Roles: worker, ps. Actions: kill
+// (SIGKILL), hang (SIGSTOP, and SIGCONT after `for`, 15 s by default), drain (SIGTERM). Intervals
+// vary between a half and three halves of `every`; `count` ends a rule after so many. The same text
+// gives the same events. Pure: no clock, thread or process.
 #pragma once
 
 #include <cstdint>

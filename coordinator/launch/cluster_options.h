@@ -9,11 +9,12 @@
 
 namespace mu {
 
-inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(const ClusterOptions& options,
-                                                                      std::unique_ptr<Transport> transport) {
+inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
+    const ClusterOptions& options, std::unique_ptr<Transport> transport) {
   if (options.workers < 1 || options.ps < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ",
-                                                   options.workers, " and ", options.ps));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ",
+                     options.workers, " and ", options.ps));
   }
   Coordinator::Options full;
   full.runtime.listen = options.listen;

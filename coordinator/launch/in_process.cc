@@ -1,5 +1,5 @@
-// A whole cluster inside one process: real services over real gRPC on loopback, without processes to start. The one place
-// where the coordinator's code includes the other roles.
+// A whole cluster inside one process: real services over real gRPC on loopback, without processes
+// to start. The one place where the coordinator's code includes the other roles.
 #include <unistd.h>
 
 #include <vector>
@@ -16,7 +16,8 @@
 namespace mu {
 namespace {
 
-// A daemon without its process. Members end in reverse order: membership, then calls, then the role.
+// A daemon without its process. Members end in reverse order: membership, then calls, then the
+// role.
 struct InProcessDaemon {
   Telemetry telemetry;
   std::unique_ptr<PsServer> ps;
@@ -31,7 +32,8 @@ struct InProcessCluster {
   std::unique_ptr<TempDirectory> cache;
 };
 
-absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinator, pb::Role role, int index) {
+absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinator, pb::Role role,
+                         int index) {
   auto daemon = std::make_unique<InProcessDaemon>();
   InProcessDaemon* const d = daemon.get();
   MethodTable methods;
@@ -69,7 +71,8 @@ absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinat
     d->ps->RenewLease(sent_ns, absl::Milliseconds(reply.lease_ms()));
     d->ps->RaiseLowWater(reply.low_water());
   };
-  d->membership = std::make_unique<MembershipClient>(cluster.transport->Connect(coordinator), membership);
+  d->membership =
+      std::make_unique<MembershipClient>(cluster.transport->Connect(coordinator), membership);
   cluster.daemons.push_back(std::move(daemon));
   return d->membership->Register();
 }
@@ -78,7 +81,8 @@ absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinat
 
 absl::StatusOr<std::unique_ptr<Coordinator>> InProcess(ClusterOptions options) {
   if (options.listen.empty()) options.listen = "127.0.0.1:0";
-  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, CreateCoordinator(options, NewGrpcTransport()));
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
+                      CreateCoordinator(options, NewGrpcTransport()));
   auto cluster = std::make_shared<InProcessCluster>();
   cluster->transport = NewGrpcTransport();
   MU_ASSIGN_OR_RETURN(TempDirectory cache, TempDirectory::Create("muster-in-process"));

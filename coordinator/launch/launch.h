@@ -20,17 +20,19 @@ struct ClusterOptions {
   int ps = 1;
   std::string name = "job";
   std::string job_dir = "";  // logs, checkpoints, epochs; Local: default ./runs/NAME-TIME
-  // Whether this is the one coordinator of the job in job_dir, which fences older ones. False for who only looks at its
-  // checkpoints, while it trains perhaps.
+  // Whether this is the one coordinator of the job in job_dir, which fences older ones. False for
+  // who only looks at its checkpoints, while it trains perhaps.
   bool owns_job = true;
   uint64_t job_fingerprint = 0;  // of what the job is, for its checkpoints; 0: not known
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
   int functions_in_flight = 2;                                // per worker
   size_t queue_bound = 1000;                                  // functions that may wait
-  std::string listen = "";      // Connect: host:port at which daemons register; Local: default any port of loopback
-  bool insecure = false;        // Connect: listen off loopback without TLS
-  std::string binary_dir = "";  // Local: where `worker` and `psserver` are; default: beside this program
+  std::string listen =
+      "";  // Connect: host:port at which daemons register; Local: default any port of loopback
+  bool insecure = false;  // Connect: listen off loopback without TLS
+  std::string binary_dir =
+      "";  // Local: where `worker` and `psserver` are; default: beside this program
   bool restart_workers = true;  // Local: a worker that ends is started again
   std::string chaos = "";       // Local: faults on demand, see chaos_plan.h
   absl::Duration start_timeout = absl::Seconds(60);
@@ -41,8 +43,8 @@ struct ClusterOptions {
 // The whole cluster in this process, over real gRPC on loopback. For tests and first steps.
 absl::StatusOr<std::unique_ptr<Coordinator>> InProcess(ClusterOptions options);
 
-// Real processes on this machine, supervised. NOT_FOUND if the daemons' programs are missing; UNAVAILABLE with its last
-// lines if one cannot start.
+// Real processes on this machine, supervised. NOT_FOUND if the daemons' programs are missing;
+// UNAVAILABLE with its last lines if one cannot start.
 absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options);
 
 // Waits for `workers` and `ps` daemons that were started with --coordinator=`listen`.

@@ -37,13 +37,15 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   }
   if (options.job_dir.empty()) {
     options.job_dir = absl::StrCat(
-        "runs/", options.name, "-", absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()), "-", getpid());
+        "runs/", options.name, "-",
+        absl::FormatTime("%Y%m%d-%H%M%S", absl::Now(), absl::LocalTimeZone()), "-", getpid());
   }
   MU_ASSIGN_OR_RETURN(options.job_dir, AbsolutePath(options.job_dir));
   MU_RETURN_IF_ERROR(MakeDirectories(options.job_dir + "/logs"));
   if (options.binary_dir.empty()) options.binary_dir = FolderOfThisProgram();
   if (options.listen.empty()) options.listen = "127.0.0.1:0";
-  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, CreateCoordinator(options, NewGrpcTransport()));
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
+                      CreateCoordinator(options, NewGrpcTransport()));
   LocalDaemonsOptions daemons;
   daemons.binary_dir = options.binary_dir;
   daemons.workers = options.workers;
@@ -53,7 +55,9 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   daemons.cache_dir = options.job_dir + "/cache";
   daemons.restart_workers = options.restart_workers;
   Runtime* const runtime = &coordinator->runtime();
-  daemons.died = [runtime](int64_t pid, const std::string& message) { runtime->DaemonDied(pid, message); };
+  daemons.died = [runtime](int64_t pid, const std::string& message) {
+    runtime->DaemonDied(pid, message);
+  };
   daemons.is_member = [runtime](int64_t pid) { return runtime->IsMember(pid); };
   daemons.wake_up = options.member_timeout / 2;
   daemons.cannot_start = [runtime](absl::Status error) {
@@ -67,22 +71,29 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   runtime->SetOnSilent([weak = std::weak_ptr<LocalEnvironment>(environment)](const Member& member) {
     if (const auto alive = weak.lock()) alive->processes->Silent(member.pid);
   });
-  for (const auto& process : processes->Processes()) MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
+  for (const auto& process : processes->Processes())
+    MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
   coordinator->OwnEnvironment(environment);
   MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
-  if (chaos) environment->chaos = std::make_unique<Chaos>(*std::move(chaos), [processes] { return TargetsOf(*processes); });
+  if (chaos)
+    environment->chaos =
+        std::make_unique<Chaos>(*std::move(chaos), [processes] { return TargetsOf(*processes); });
   return coordinator;
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options) {
   if (options.listen.empty()) {
-    return absl::InvalidArgumentError("a cluster's coordinator needs an address for its daemons to register at (listen)");
+    return absl::InvalidArgumentError(
+        "a cluster's coordinator needs an address for its daemons to register at (listen)");
   }
   if (!IsLoopback(options.listen) && !options.insecure) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        options.listen, " is not loopback and calls are not encrypted yet; say --insecure if the network is trusted"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(options.listen,
+                     " is not loopback and calls are not encrypted yet; say --insecure if the "
+                     "network is trusted"));
   }
-  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, CreateCoordinator(options, NewGrpcTransport()));
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
+                      CreateCoordinator(options, NewGrpcTransport()));
   MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
   return coordinator;
 }

@@ -28,8 +28,11 @@ std::string LastLinesOf(const std::string& path, int lines) {
   in.read(text.data(), tail);
   while (!text.empty() && text.back() == '\n') text.pop_back();
   size_t begin = text.size();
-  for (int i = 0; i < lines && begin != std::string::npos && begin > 0; ++i) begin = text.rfind('\n', begin - 1);
-  return begin == std::string::npos ? text : text.substr(begin + (begin < text.size() && text[begin] == '\n'));
+  for (int i = 0; i < lines && begin != std::string::npos && begin > 0; ++i)
+    begin = text.rfind('\n', begin - 1);
+  return begin == std::string::npos
+             ? text
+             : text.substr(begin + (begin < text.size() && text[begin] == '\n'));
 }
 
 absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOptions options) {
@@ -38,8 +41,9 @@ absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOp
   for (const char* binary : {"worker", "psserver"}) {
     const std::string path = absl::StrCat(o.binary_dir, "/", binary);
     if (access(path.c_str(), X_OK) != 0) {
-      return absl::NotFoundError(absl::StrCat("there is no program ", path,
-                                              "; build it, or name the folder of the daemons' programs with --binary_dir"));
+      return absl::NotFoundError(absl::StrCat(
+          "there is no program ", path,
+          "; build it, or name the folder of the daemons' programs with --binary_dir"));
     }
   }
   {
@@ -50,7 +54,8 @@ absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOp
       daemon->index = daemon->is_worker ? i - o.ps : i;
       daemon->binary = absl::StrCat(o.binary_dir, daemon->is_worker ? "/worker" : "/psserver");
       daemon->name = absl::StrCat(daemon->is_worker ? "worker-" : "psserver-", daemon->index);
-      daemon->restarts = std::make_unique<RestartPolicy>(static_cast<uint64_t>(getpid()) + static_cast<uint64_t>(i));
+      daemon->restarts = std::make_unique<RestartPolicy>(static_cast<uint64_t>(getpid()) +
+                                                         static_cast<uint64_t>(i));
       daemon->log_file = absl::StrCat(o.log_dir, "/", daemon->name, ".log");
       daemons->daemons_.push_back(std::move(daemon));
       MU_RETURN_IF_ERROR(daemons->StartDaemon(*daemons->daemons_.back()));
@@ -63,8 +68,10 @@ absl::StatusOr<std::unique_ptr<LocalDaemons>> LocalDaemons::Start(LocalDaemonsOp
 absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
   SubprocessOptions options;
   options.path = daemon.binary;
-  options.args = {absl::StrCat("--coordinator=", options_.coordinator), absl::StrCat("--index=", daemon.index)};
-  if (daemon.is_worker) options.args.push_back(absl::StrCat("--cache_dir=", options_.cache_dir, "/", daemon.name));
+  options.args = {absl::StrCat("--coordinator=", options_.coordinator),
+                  absl::StrCat("--index=", daemon.index)};
+  if (daemon.is_worker)
+    options.args.push_back(absl::StrCat("--cache_dir=", options_.cache_dir, "/", daemon.name));
   options.output_file = daemon.log_file;
   options.ready_pipe = true;
   options.parent_pipe = true;
@@ -86,14 +93,18 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
   const pid_t pid = daemon.process->pid();
   const std::string how = daemon.exit_text;
   const std::string tail = LastLinesOf(daemon.log_file, 5);
-  const std::string message = absl::StrCat(daemon.name, " (pid ", pid, ") ended: ", how, "; its last lines in ",
-                                           daemon.log_file, ":\n", tail.empty() ? "(none)" : tail);
+  const std::string message =
+      absl::StrCat(daemon.name, " (pid ", pid, ") ended: ", how, "; its last lines in ",
+                   daemon.log_file, ":\n", tail.empty() ? "(none)" : tail);
   // The ready line is there, or its absence is known, since the process has ended.
   const bool served = daemon.process->ReadReadyLine(absl::Seconds(1)).ok();
   daemon.exited = false;
-  // Keep the ended process object until the next start: it is destroyed on this thread, never on its own.
+  // Keep the ended process object until the next start: it is destroyed on this thread, never on
+  // its own.
   if (!served && !daemon.ever_served) {
-    calls->push_back([this, message] { options_.cannot_start(absl::UnavailableError("a daemon could not start: " + message)); });
+    calls->push_back([this, message] {
+      options_.cannot_start(absl::UnavailableError("a daemon could not start: " + message));
+    });
     return;
   }
   daemon.ever_served = true;
@@ -123,7 +134,8 @@ void LocalDaemons::KillSilent() {
     for (auto& daemon : daemons_) {
       if (absl::Now() < daemon->kill_at) continue;
       daemon->kill_at = absl::InfiniteFuture();
-      if (!daemon->exited && daemon->process != nullptr) suspects.emplace_back(daemon.get(), daemon->process->pid());
+      if (!daemon->exited && daemon->process != nullptr)
+        suspects.emplace_back(daemon.get(), daemon->process->pid());
     }
   }
   // Only this thread ends or replaces a process.
@@ -147,7 +159,8 @@ void LocalDaemons::Supervise() {
         wake = std::min({wake, daemon->restart_at, daemon->kill_at});
         exited |= daemon->exited;
       }
-      if (!exited && absl::Now() < wake) changed_.WaitFor(&mutex_, std::min(wake - absl::Now(), absl::Seconds(60)));
+      if (!exited && absl::Now() < wake)
+        changed_.WaitFor(&mutex_, std::min(wake - absl::Now(), absl::Seconds(60)));
       if (stopping_) return;
       for (auto& daemon : daemons_) {
         if (daemon->exited) HandleExit(*daemon, &calls);

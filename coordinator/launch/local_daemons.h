@@ -1,6 +1,7 @@
-// Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would: one that ends is started
-// again, with growing delay; one that the coordinator has declared silent and that does not come back is killed first.
-// Thread safe. No daemon outlives this process, however it ends (parent pipe).
+// Real `worker` and `psserver` processes on this machine, supervised as a cluster manager would:
+// one that ends is started again, with growing delay; one that the coordinator has declared silent
+// and that does not come back is killed first. Thread safe. No daemon outlives this process,
+// however it ends (parent pipe).
 #pragma once
 
 #include <functional>
@@ -26,11 +27,13 @@ struct LocalDaemonsOptions {
   std::string cache_dir;
   bool restart_workers = true;
   bool restart_servers = true;
-  // A daemon's process has ended; `message` says how, with its last lines. On a thread of the supervisor.
+  // A daemon's process has ended; `message` says how, with its last lines. On a thread of the
+  // supervisor.
   std::function<void(int64_t pid, const std::string& message)> died;
   // Whether the process belongs to the cluster (again).
   std::function<bool(int64_t pid)> is_member;
-  absl::Duration wake_up = absl::Seconds(5);  // that a silent worker is given; its work is done elsewhere meanwhile
+  absl::Duration wake_up =
+      absl::Seconds(5);  // that a silent worker is given; its work is done elsewhere meanwhile
   // A daemon ended before it ever served: the cluster will not come up.
   std::function<void(absl::Status)> cannot_start;
 };
@@ -47,8 +50,9 @@ class LocalDaemons {
   };
   std::vector<Process> Processes() const;
 
-  // The coordinator has not heard of this process for too long. A server, which everybody waits for, is killed at once, a
-  // worker unless it is a member again in time; both are started again then. Nothing for a process that is not ours.
+  // The coordinator has not heard of this process for too long. A server, which everybody waits
+  // for, is killed at once, a worker unless it is a member again in time; both are started again
+  // then. Nothing for a process that is not ours.
   void Silent(int64_t pid);
 
  private:
@@ -71,7 +75,8 @@ class LocalDaemons {
   absl::Status StartDaemon(Daemon& daemon) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Supervise();
   void KillSilent();
-  void HandleExit(Daemon& daemon, std::vector<std::function<void()>>* calls) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void HandleExit(Daemon& daemon, std::vector<std::function<void()>>* calls)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const LocalDaemonsOptions options_;
   mutable Mutex mutex_;

@@ -1,6 +1,6 @@
-// When a daemon that has ended is started again: at once if it had been well, else after a delay that grows from one
-// start to the next, with jitter, so that one that dies at every start costs the others nothing. Pure: time is handed in.
-// Not thread safe.
+// When a daemon that has ended is started again: at once if it had been well, else after a delay
+// that grows from one start to the next, with jitter, so that one that dies at every start costs
+// the others nothing. Pure: time is handed in. Not thread safe.
 #pragma once
 
 #include <cstdint>

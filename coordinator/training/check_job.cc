@@ -41,15 +41,16 @@ class PaperFactory : public VariableFactory {
  private:
   absl::Status Claim(const std::string& name) {
     if (names_.insert(name).second) return absl::OkStatus();
-    return absl::AlreadyExistsError(absl::StrCat("two variables or tables are called '", name, "'"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("two variables or tables are called '", name, "'"));
   }
   std::set<std::string> names_;
   uint32_t next_variable_ = 0;
   uint32_t next_table_ = 0;
 };
 
-void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, const RunOptions& options,
-               std::vector<std::string>* problems) {
+void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
+               const RunOptions& options, std::vector<std::string>* problems) {
   const auto source = DatasetOf(job, purpose);
   if (!source.ok()) {
     problems->emplace_back(source.status().message());
@@ -61,8 +62,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, c
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
   if (model == nullptr) return;
-  if (const absl::Status columns = CheckColumns(*model, dataset, purpose != DataPurpose::kPredict); !columns.ok()) {
-    problems->push_back(absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));
+  if (const absl::Status columns = CheckColumns(*model, dataset, purpose != DataPurpose::kPredict);
+      !columns.ok()) {
+    problems->push_back(
+        absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));
     return;
   }
   dataset.set_id(1);
@@ -73,7 +76,8 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, c
     f.Return("loss", output.loss);
   });
   if (!function.ok()) {
-    problems->push_back(absl::StrCat("model on ", dataset.name(), ": ", std::string(function.status().message())));
+    problems->push_back(
+        absl::StrCat("model on ", dataset.name(), ": ", std::string(function.status().message())));
   }
 }
 
@@ -82,7 +86,8 @@ void CheckDirectory(const std::string& directory, std::vector<std::string>* prob
   if (const absl::Status made = MakeDirectories(directory); !made.ok()) {
     problems->push_back(absl::StrCat("job_dir: ", std::string(made.message())));
   } else if (access(directory.c_str(), W_OK) != 0) {
-    problems->push_back(absl::StrCat("job_dir: ", directory, " is not writable; choose another with --job_dir"));
+    problems->push_back(
+        absl::StrCat("job_dir: ", directory, " is not writable; choose another with --job_dir"));
   }
 }
 
@@ -92,20 +97,24 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
   std::vector<std::string> problems;
   CheckDirectory(options.job_dir, &problems);
   constexpr int kMost = 10'000, kMostLocal = 256;
-  if (options.workers > kMost || options.ps > kMost || (options.local && options.workers + options.ps > kMostLocal)) {
-    problems.push_back(absl::StrCat(options.workers, " workers and ", options.ps, " parameter servers are more than ",
-                                    options.local ? absl::StrCat("the ", kMostLocal, " processes that one machine starts")
-                                                  : absl::StrCat("the ", kMost, " of each that a cluster may have"),
-                                    "; see --workers and --ps"));
+  if (options.workers > kMost || options.ps > kMost ||
+      (options.local && options.workers + options.ps > kMostLocal)) {
+    problems.push_back(absl::StrCat(
+        options.workers, " workers and ", options.ps, " parameter servers are more than ",
+        options.local ? absl::StrCat("the ", kMostLocal, " processes that one machine starts")
+                      : absl::StrCat("the ", kMost, " of each that a cluster may have"),
+        "; see --workers and --ps"));
   }
   if (options.workers < 1 || options.ps < 1) {
-    problems.push_back(absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ", options.workers,
-                                    " and ", options.ps, "; see --workers and --ps"));
+    problems.push_back(
+        absl::StrCat("a cluster needs at least 1 worker and 1 parameter server, not ",
+                     options.workers, " and ", options.ps, "; see --workers and --ps"));
   }
   if (options.local && !options.binary_dir.empty()) {
     for (const char* binary : {"/worker", "/psserver"}) {
       if (access((options.binary_dir + binary).c_str(), X_OK) != 0) {
-        problems.push_back(absl::StrCat("there is no program ", options.binary_dir, binary, "; build it"));
+        problems.push_back(
+            absl::StrCat("there is no program ", options.binary_dir, binary, "; build it"));
       }
     }
   }
@@ -113,10 +122,12 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
     if (const absl::Status address = CheckAddress("--listen", options.listen); !address.ok()) {
       problems.emplace_back(address.message());
     } else if (!IsLoopback(options.listen) && !options.insecure) {
-      problems.push_back(absl::StrCat("--listen: ", options.listen,
-                                      " is not loopback and calls are not encrypted yet; say --insecure if the network "
-                                      "is trusted"));
-    } else if (const auto server = NewGrpcTransport()->Listen(options.listen, MethodTable()); !server.ok()) {
+      problems.push_back(absl::StrCat(
+          "--listen: ", options.listen,
+          " is not loopback and calls are not encrypted yet; say --insecure if the network "
+          "is trusted"));
+    } else if (const auto server = NewGrpcTransport()->Listen(options.listen, MethodTable());
+               !server.ok()) {
       problems.push_back(absl::StrCat("--listen: ", std::string(server.status().message())));
     }
   }
@@ -141,7 +152,8 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
   }
   if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), options, &problems);
   if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
-  if (job.data().has_predict()) CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
+  if (job.data().has_predict())
+    CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
   return problems;
 }
 

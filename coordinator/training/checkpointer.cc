@@ -9,7 +9,8 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-// Between two that are due for what has to be remembered: one that fails, on a full disk say, is not tried all the time.
+// Between two that are due for what has to be remembered: one that fails, on a full disk say, is
+// not tried all the time.
 constexpr absl::Duration kBetween = absl::Seconds(1);
 
 }  // namespace
@@ -36,7 +37,8 @@ Checkpointer::~Checkpointer() {
 
 bool Checkpointer::Due() {
   if (absl::Now() - last_time_ >= options_.every) return true;
-  if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps) return true;
+  if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
+    return true;
   return absl::Now() - last_time_ >= kBetween &&
          coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
 }
@@ -73,7 +75,8 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
   }
   ++taken_;
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, absl::Now() - begin);
-  if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok()) MU_LOG(WARN, "old checkpoints: {}", pruned);
+  if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())
+    MU_LOG(WARN, "old checkpoints: {}", pruned);
   return directory;
 }
 

@@ -1,10 +1,13 @@
-// Takes checkpoints now and then while functions run, keeps the newest few, and makes a job survive the loss of servers.
+// Takes checkpoints now and then while functions run, keeps the newest few, and makes a job survive
+// the loss of servers.
 //
-//   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints", .every = absl::Minutes(5)});
+//   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints", .every =
+//   absl::Minutes(5)});
 //   ... schedule, join ...
 //   MU_RETURN_IF_ERROR(checkpointer.TakeNow().status());
 //
-// A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier ones stay. Thread safe.
+// A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier
+// ones stay. Thread safe.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +26,8 @@ struct CheckpointerOptions {
   std::string directory;
   absl::Duration every = absl::Minutes(5);  // InfiniteDuration: not by time
   uint64_t every_steps = 0;                 // 0: not by steps
-  // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest after so many functions.
+  // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest
+  // after so many functions.
   size_t most_uncovered = 20'000;
   int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
   RecoveryMode recovery = RecoveryMode::kAll;

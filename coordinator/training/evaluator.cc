@@ -13,12 +13,13 @@ struct BatchValues {
 
 }  // namespace
 
-absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Function& function,
-                                           const Dataset& dataset, const EvalOptions& options,
-                                           const OnBatch& on_batch,
-                                           const std::function<void(uint64_t, uint64_t)>& progress) {
+absl::StatusOr<uint64_t> ForEachPrediction(
+    Coordinator& coordinator, const Function& function, const Dataset& dataset,
+    const EvalOptions& options, const OnBatch& on_batch,
+    const std::function<void(uint64_t, uint64_t)>& progress) {
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
-    return absl::InvalidArgumentError("an evaluation uses each record once; visitation: none is for training");
+    return absl::InvalidArgumentError(
+        "an evaluation uses each record once; visitation: none is for training");
   }
   MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(const uint64_t total, coordinator.BatchesInEpoch(dataset, 0));
@@ -90,13 +91,15 @@ absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Funct
       return absl::CancelledError("stopped");
     }
     const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
-    const uint64_t share = std::max<uint64_t>(1, (total - scheduled) / (4 * static_cast<uint64_t>(workers)));
+    const uint64_t share =
+        std::max<uint64_t>(1, (total - scheduled) / (4 * static_cast<uint64_t>(workers)));
     const uint32_t steps = static_cast<uint32_t>(
         std::min<uint64_t>({options.steps_per_function, share, total - scheduled}));
     pending.push_back(coordinator.Schedule(function, {.steps = steps}));
     scheduled += steps;
     const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
-    while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers)) MU_RETURN_IF_ERROR(finish_oldest());
+    while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers))
+      MU_RETURN_IF_ERROR(finish_oldest());
   }
   while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
   MU_RETURN_IF_ERROR(coordinator.Join());

@@ -23,12 +23,13 @@ struct EvalOptions {
 };
 
 // One batch's values; `labels` is empty if the function returns none.
-using OnBatch = std::function<absl::Status(absl::Span<const float> predictions, absl::Span<const float> labels)>;
+using OnBatch = std::function<absl::Status(absl::Span<const float> predictions,
+                                           absl::Span<const float> labels)>;
 
 // Returns how many records there were. CANCELLED if stopped.
-absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Function& function,
-                                           const Dataset& dataset, const EvalOptions& options,
-                                           const OnBatch& on_batch,
-                                           const std::function<void(uint64_t steps, uint64_t total)>& progress = nullptr);
+absl::StatusOr<uint64_t> ForEachPrediction(
+    Coordinator& coordinator, const Function& function, const Dataset& dataset,
+    const EvalOptions& options, const OnBatch& on_batch,
+    const std::function<void(uint64_t steps, uint64_t total)>& progress = nullptr);
 
 }  // namespace mu

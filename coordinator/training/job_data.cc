@@ -32,8 +32,9 @@ absl::Status FillCsv(const pb::SourceProto& source, pb::CsvProto* csv) {
     } else if (column.kind() == "label") {
       out.set_kind(pb::CsvColumnProto::LABEL);
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("column '", column.name(), "' has the unknown kind '",
-                                                     column.kind(), "'; use number, id, hash or label"));
+      return absl::InvalidArgumentError(absl::StrCat("column '", column.name(),
+                                                     "' has the unknown kind '", column.kind(),
+                                                     "'; use number, id, hash or label"));
     }
     out.set_buckets(column.has_buckets() ? column.buckets()
                                          : (column.kind() == "hash" ? kDefaultHashBuckets : 0));
@@ -49,7 +50,9 @@ absl::Status FillCsv(const pb::SourceProto& source, pb::CsvProto* csv) {
 
 absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose purpose) {
   const pb::JobDataProto& data = job.data();
-  const char* key = purpose == DataPurpose::kTrain ? "train" : purpose == DataPurpose::kEval ? "eval" : "predict";
+  const char* key = purpose == DataPurpose::kTrain  ? "train"
+                    : purpose == DataPurpose::kEval ? "eval"
+                                                    : "predict";
   const pb::SourceProto* source = nullptr;
   if (purpose == DataPurpose::kTrain && data.has_train()) source = &data.train();
   if (purpose == DataPurpose::kEval && data.has_eval()) source = &data.eval();
@@ -58,7 +61,8 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
     source = data.has_predict() ? &data.predict() : data.has_eval() ? &data.eval() : nullptr;
   }
   if (source == nullptr) {
-    return absl::NotFoundError(absl::StrCat("the job has no data.", key, "; add it to the job file"));
+    return absl::NotFoundError(
+        absl::StrCat("the job has no data.", key, "; add it to the job file"));
   }
   pb::DatasetProto dataset;
   dataset.set_name(absl::StrCat("data.", key));
@@ -68,8 +72,8 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
   } else if (source->format() == "csv") {
     MU_RETURN_IF_ERROR(FillCsv(*source, dataset.mutable_csv()));
   } else {
-    return absl::InvalidArgumentError(
-        absl::StrCat("data.", key, ": unknown format '", source->format(), "'; use criteo_tsv or csv"));
+    return absl::InvalidArgumentError(absl::StrCat("data.", key, ": unknown format '",
+                                                   source->format(), "'; use criteo_tsv or csv"));
   }
   for (const auto& file : source->files()) dataset.add_files(file);
   if (source->has_records()) {
@@ -88,7 +92,8 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
     dataset.set_epochs(0);  // a worker that is quicker than others begins again
   }
   dataset.set_seed(job.seed());
-  dataset.set_on_bad_record(source->on_bad_record() == "skip" ? pb::ON_BAD_RECORD_SKIP : pb::ON_BAD_RECORD_FAIL);
+  dataset.set_on_bad_record(source->on_bad_record() == "skip" ? pb::ON_BAD_RECORD_SKIP
+                                                              : pb::ON_BAD_RECORD_FAIL);
   return dataset;
 }
 
@@ -98,7 +103,8 @@ void BoundIds(const Model& model, pb::DatasetProto* dataset) {
   for (pb::CsvColumnProto& column : *dataset->mutable_csv()->mutable_columns()) {
     const auto bound = bounds.find(column.name());
     if (column.kind() != pb::CsvColumnProto::ID || bound == bounds.end()) continue;
-    if (column.buckets() == 0 || column.buckets() > bound->second) column.set_buckets(bound->second);
+    if (column.buckets() == 0 || column.buckets() > bound->second)
+      column.set_buckets(bound->second);
   }
 }
 

@@ -13,7 +13,8 @@ namespace mu {
 
 enum class DataPurpose { kTrain, kEval, kPredict };
 
-// The dataset of a purpose; its files may still be patterns. NOT_FOUND if the job has none (the message says which key).
+// The dataset of a purpose; its files may still be patterns. NOT_FOUND if the job has none (the
+// message says which key).
 absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose purpose);
 
 // Gives the columns of ids that the model bounds that bound, where they have none or a larger one.

@@ -13,7 +13,8 @@ namespace {
 
 std::string PathOf(const std::string& job_dir) { return job_dir + "/job.json"; }
 
-// How the data is measured, where files lie and how often checkpoints are taken may change on the way.
+// How the data is measured, where files lie and how often checkpoints are taken may change on the
+// way.
 pb::JobProto Essence(pb::JobProto job) {
   job.clear_job_dir();
   job.clear_checkpoint();
@@ -28,15 +29,19 @@ pb::JobProto Essence(pb::JobProto job) {
 
 }  // namespace
 
-uint64_t JobFingerprint(const pb::JobProto& job) { return HashString(Essence(job).SerializeAsString()) | 1; }
+uint64_t JobFingerprint(const pb::JobProto& job) {
+  return HashString(Essence(job).SerializeAsString()) | 1;
+}
 
 absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   MU_ASSIGN_OR_RETURN(const std::string text, ReadFile(PathOf(job_dir)));
   const auto json = nlohmann::json::parse(text, nullptr, false);
   JobRecord record;
-  if (!json.is_object() || !json.contains("job") || !json.contains("status") || !json["status"].is_string() ||
+  if (!json.is_object() || !json.contains("job") || !json.contains("status") ||
+      !json["status"].is_string() ||
       !google::protobuf::util::JsonStringToMessage(json["job"].dump(), &record.job).ok()) {
-    return absl::DataLossError(absl::StrCat(PathOf(job_dir), " is damaged; choose another job_dir"));
+    return absl::DataLossError(
+        absl::StrCat(PathOf(job_dir), " is damaged; choose another job_dir"));
   }
   record.status = json["status"].get<std::string>();
   record.first_epoch = json.value("first_epoch", uint64_t{0});

@@ -1,5 +1,5 @@
-// What a job's directory says of the job that runs or ran in it: job_dir/job.json. With it a coordinator that is started
-// again knows whether it continues, and that it is the same job.
+// What a job's directory says of the job that runs or ran in it: job_dir/job.json. With it a
+// coordinator that is started again knows whether it continues, and that it is the same job.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@
 namespace mu {
 
 struct JobRecord {
-  std::string status;        // running (or died), stopped, done
-  uint64_t first_epoch = 0;  // the coordinator's epoch that began it: older checkpoints are another run's
+  std::string status;  // running (or died), stopped, done
+  uint64_t first_epoch =
+      0;  // the coordinator's epoch that began it: older checkpoints are another run's
   pb::JobProto job;
 };
 

@@ -11,8 +11,8 @@
 #include "common/metrics/regression_metrics.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
-#include "coordinator/launch/launch.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/launch/launch.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/trainer.h"
 
@@ -24,8 +24,8 @@ namespace {
 constexpr uint64_t kWarmupSteps = 200;
 constexpr uint64_t kWarmupPart = 10;
 
-absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job, const RunOptions& options,
-                                                           bool trains) {
+absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job,
+                                                           const RunOptions& options, bool trains) {
   ClusterOptions cluster;
   cluster.workers = options.workers;
   cluster.ps = options.ps;
@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
     cluster.default_optimizer = Sgd{.learning_rate = job.optimizer().sgd().learning_rate()};
   } else if (job.optimizer().has_adagrad()) {
     const auto& adagrad = job.optimizer().adagrad();
-    Adagrad optimizer{.learning_rate = adagrad.learning_rate(), .initial_accumulator = adagrad.initial_accumulator()};
+    Adagrad optimizer{.learning_rate = adagrad.learning_rate(),
+                      .initial_accumulator = adagrad.initial_accumulator()};
     if (adagrad.epsilon() > 0) optimizer.epsilon = adagrad.epsilon();
     cluster.default_optimizer = optimizer;
   }
@@ -65,11 +66,13 @@ absl::Status JobSession::LookForUnfinished() {
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
   const auto checkpoints = ListCheckpoints(CheckpointFolder());
-  if (record->status == "done" || !checkpoints.ok() || checkpoints->empty()) return absl::OkStatus();
+  if (record->status == "done" || !checkpoints.ok() || checkpoints->empty())
+    return absl::OkStatus();
   if (JobFingerprint(record->job) != JobFingerprint(job_)) {
-    return absl::InvalidArgumentError(absl::StrCat(options_.job_dir, " holds the unfinished run of another job: ",
-                                                   JobDifferences(record->job, job_),
-                                                   "; choose another job_dir, or undo the change to continue it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.job_dir,
+        " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
+        "; choose another job_dir, or undo the change to continue it"));
   }
   record_.first_epoch = record->first_epoch;
   continues_ = true;
@@ -90,8 +93,10 @@ absl::Status JobSession::Start() {
   MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
-  telemetry_ = std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
-  progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps, options_.progress);
+  telemetry_ =
+      std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
+  progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps,
+                                                 options_.progress);
   MU_ASSIGN_OR_RETURN(model_, models_.Create(job_.model()));
   return model_->Create(*coordinator_);
 }
@@ -109,10 +114,12 @@ absl::Status JobSession::Train(RunReport* report) {
   if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
     MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
     steps *= std::max<uint32_t>(1, job_.training().epochs());
-    if (job_.training().max_steps() > 0) steps = std::min<uint64_t>(steps, job_.training().max_steps());
+    if (job_.training().max_steps() > 0)
+      steps = std::min<uint64_t>(steps, job_.training().max_steps());
     warmup_steps = static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, steps / kWarmupPart));
   } else if (!absl::SimpleAtoi(text, &warmup_steps)) {
-    return absl::InvalidArgumentError(absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
   }
   MU_ASSIGN_OR_RETURN(const Function step,
                       coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
@@ -124,10 +131,11 @@ absl::Status JobSession::Train(RunReport* report) {
   options.epochs = std::max<uint32_t>(1, job_.training().epochs());
   options.max_steps = job_.training().max_steps();
   options.stop = options_.stop;
-  if (const std::string& steps = job_.training().steps_per_function(); !steps.empty() && steps != "auto") {
+  if (const std::string& steps = job_.training().steps_per_function();
+      !steps.empty() && steps != "auto") {
     if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("training.steps_per_function is '", steps, "'; use auto or a number from 1"));
+      return absl::InvalidArgumentError(absl::StrCat("training.steps_per_function is '", steps,
+                                                     "'; use auto or a number from 1"));
     }
   }
   const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();
@@ -139,30 +147,35 @@ absl::Status JobSession::Train(RunReport* report) {
         absl::StrCat("checkpoint.every is '", checkpoint.every(), "'; use 30s, 5m, 1h or never"));
   }
   checkpointer_ = std::make_unique<Checkpointer>(
-      coordinator_.get(), CheckpointerOptions{.directory = CheckpointFolder(),
-                                              .every = every,
-                                              .every_steps = checkpoint.every_steps(),
-                                              .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
-                                              .recovery = JobRecovery(),
-                                              .describe = [this](pb::CheckpointProto* manifest) {
-                                                manifest->set_steps(steps_);
-                                                manifest->set_samples(samples_);
-                                              }});
+      coordinator_.get(),
+      CheckpointerOptions{.directory = CheckpointFolder(),
+                          .every = every,
+                          .every_steps = checkpoint.every_steps(),
+                          .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
+                          .recovery = JobRecovery(),
+                          .describe = [this](pb::CheckpointProto* manifest) {
+                            manifest->set_steps(steps_);
+                            manifest->set_samples(samples_);
+                          }});
   RestoredJob restored;
   if (continues_) {
-    absl::StatusOr<RestoredJob> found = coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
+    absl::StatusOr<RestoredJob> found =
+        coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
     if (found.ok()) {
       restored = *std::move(found);
       options.restored = &restored;
       steps_ = restored.manifest.position().steps();
       samples_ = restored.manifest.position().samples();
       report->continued_from = restored.directory;
-      Announce(absl::StrCat(options_.job_dir, " holds an unfinished run of this job: it CONTINUES from ",
+      Announce(absl::StrCat(options_.job_dir,
+                            " holds an unfinished run of this job: it CONTINUES from ",
                             restored.directory, " after ", steps_.load(),
                             " steps; give another job_dir to begin anew"));
     } else if (absl::IsNotFound(found.status())) {
-      Announce(absl::StrCat(options_.job_dir, " holds an unfinished run of this job, but no checkpoint of it: it begins "
-                            "anew"));
+      Announce(
+          absl::StrCat(options_.job_dir,
+                       " holds an unfinished run of this job, but no checkpoint of it: it begins "
+                       "anew"));
       continues_ = false;
     } else {
       return found.status();
@@ -185,20 +198,23 @@ absl::Status JobSession::Train(RunReport* report) {
   samples_ = report->samples = result->samples;
   report->functions = result->functions;
   report->train_seconds = result->seconds;
-  report->samples_per_second = static_cast<double>(result->samples) / std::max(1e-9, result->seconds);
+  report->samples_per_second =
+      static_cast<double>(result->samples) / std::max(1e-9, result->seconds);
   report->train_loss = result->last_epoch_loss;
   report->steps_per_function = result->steps_per_function;
   if (result->stopped) report->status = "stopped";
   return absl::OkStatus();
 }
 
-absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label, Task* task) {
-  return coordinator_->DefineFunction(with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
-    const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
-    *task = output.task;
-    f.Return("prediction", output.prediction);
-    if (with_label) f.Return("label", output.label);
-  });
+absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label,
+                                                   Task* task) {
+  return coordinator_->DefineFunction(
+      with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
+        const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
+        *task = output.task;
+        f.Return("prediction", output.prediction);
+        if (with_label) f.Return("label", output.label);
+      });
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {
@@ -212,18 +228,19 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   EvalOptions options;
   options.stop = options_.stop;
   uint64_t seen = 0;
-  MU_ASSIGN_OR_RETURN(
-      const uint64_t examples,
-      ForEachPrediction(
-          *coordinator_, forward, dataset, options,
-          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
-            seen += predictions.size();
-            return task == Task::kBinaryClassification ? binary.Add(predictions, labels)
-                                                       : regression.Add(predictions, labels);
-          },
-          [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, seen, 0); }));
+  MU_ASSIGN_OR_RETURN(const uint64_t examples,
+                      ForEachPrediction(
+                          *coordinator_, forward, dataset, options,
+                          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
+                            seen += predictions.size();
+                            return task == Task::kBinaryClassification
+                                       ? binary.Add(predictions, labels)
+                                       : regression.Add(predictions, labels);
+                          },
+                          [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, seen, 0); }));
   report->eval_examples = examples;
-  report->eval_metrics = task == Task::kBinaryClassification ? binary.Values() : regression.Values();
+  report->eval_metrics =
+      task == Task::kBinaryClassification ? binary.Values() : regression.Values();
   return absl::OkStatus();
 }
 
@@ -233,7 +250,8 @@ absl::Status JobSession::Predict(RunReport* report) {
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
   progress_->Begin("predicting", 0);
-  const std::string path = options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
+  const std::string path =
+      options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
   const std::string temporary = path + ".part";
   std::ofstream out(temporary, std::ios::trunc);
   out << "prediction\n";
@@ -250,7 +268,8 @@ absl::Status JobSession::Predict(RunReport* report) {
           out.write(line, std::snprintf(line, sizeof(line), "%.9g\n", value));
         }
         written += predictions.size();
-        return out.good() ? absl::OkStatus() : absl::ResourceExhaustedError("cannot write " + temporary);
+        return out.good() ? absl::OkStatus()
+                          : absl::ResourceExhaustedError("cannot write " + temporary);
       },
       [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, written, 0); });
   out.close();
@@ -271,14 +290,16 @@ absl::Status JobSession::Save(RunReport* report) {
 }
 
 absl::Status JobSession::Restore(const std::string& checkpoint) {
-  MU_ASSIGN_OR_RETURN(const std::string directory, FindCheckpoint(checkpoint.empty() ? options_.job_dir : checkpoint));
+  MU_ASSIGN_OR_RETURN(const std::string directory,
+                      FindCheckpoint(checkpoint.empty() ? options_.job_dir : checkpoint));
   const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
   if (absl::IsDataLoss(manifest.status())) {
     // Where servers were lost it is the machines' error, but here somebody chose this checkpoint.
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_USER);
     return WithDetail(
-        absl::DataLossError(absl::StrCat(manifest.status().message(), "; use another checkpoint than ", directory)),
+        absl::DataLossError(
+            absl::StrCat(manifest.status().message(), "; use another checkpoint than ", directory)),
         detail);
   }
   MU_RETURN_IF_ERROR(manifest.status());
@@ -298,12 +319,13 @@ absl::Status JobSession::Finish(RunReport* report) {
   report->bad_records = stats.bad_records;
   report->first_bad_record = stats.first_bad_record;
   for (const MemberFailure& failure : stats.failures) {
-    report->failures.push_back({failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
-                                failure.at_seconds, failure.message, failure.at_seconds * 1e3,
-                                failure.recovered_seconds < 0 ? -1 : failure.recovered_seconds * 1e3,
-                                failure.steps_repeated,
-                                static_cast<uint64_t>(std::max<int64_t>(0, failure.updates_rolled_back)),
-                                failure.samples_repeated});
+    report->failures.push_back(
+        {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
+         failure.at_seconds, failure.message, failure.at_seconds * 1e3,
+         failure.recovered_seconds < 0 ? -1 : failure.recovered_seconds * 1e3,
+         failure.steps_repeated,
+         static_cast<uint64_t>(std::max<int64_t>(0, failure.updates_rolled_back)),
+         failure.samples_repeated});
   }
   absl::Status written;
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);

@@ -23,8 +23,8 @@ class JobSession {
   JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
       : job_(job), models_(models), options_(options) {}
 
-  // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is then continued.
-  // INVALID_ARGUMENT naming what differs if it is of another job.
+  // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is
+  // then continued. INVALID_ARGUMENT naming what differs if it is of another job.
   absl::Status LookForUnfinished();
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
@@ -46,7 +46,9 @@ class JobSession {
 
  private:
   std::string CheckpointFolder() const { return options_.job_dir + "/checkpoints"; }
-  RecoveryMode JobRecovery() const { return job_.recovery() == "shard" ? RecoveryMode::kShard : RecoveryMode::kAll; }
+  RecoveryMode JobRecovery() const {
+    return job_.recovery() == "shard" ? RecoveryMode::kShard : RecoveryMode::kAll;
+  }
   void Announce(const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);

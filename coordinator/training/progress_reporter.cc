@@ -53,7 +53,8 @@ void ProgressReporter::Update(uint32_t epoch, uint64_t steps, uint64_t samples, 
   progress_.epoch = epoch;
   progress_.steps = steps;
   progress_.samples = samples;
-  progress_.loss = std::isnan(progress_.loss) ? loss : progress_.loss + kLossSmoothing * (loss - progress_.loss);
+  progress_.loss =
+      std::isnan(progress_.loss) ? loss : progress_.loss + kLossSmoothing * (loss - progress_.loss);
 }
 
 Progress ProgressReporter::Now() {
@@ -67,9 +68,10 @@ Progress ProgressReporter::Now() {
       window > 0 ? static_cast<double>(progress.steps - recent_.front().steps) / window : 0;
   progress.samples_per_second =
       window > 0 ? static_cast<double>(progress.samples - recent_.front().samples) / window : 0;
-  progress.eta_seconds = steps_per_second > 0 && progress.total_steps >= progress.steps
-                             ? static_cast<double>(progress.total_steps - progress.steps) / steps_per_second
-                             : -1;
+  progress.eta_seconds =
+      steps_per_second > 0 && progress.total_steps >= progress.steps
+          ? static_cast<double>(progress.total_steps - progress.steps) / steps_per_second
+          : -1;
   return progress;
 }
 

@@ -15,7 +15,8 @@ namespace mu {
 
 class ProgressReporter {
  public:
-  ProgressReporter(Coordinator* coordinator, int workers, int ps, std::function<void(const Progress&)> callback);
+  ProgressReporter(Coordinator* coordinator, int workers, int ps,
+                   std::function<void(const Progress&)> callback);
   ~ProgressReporter();
 
   // A new phase with so many steps (0: not known).

@@ -1,8 +1,9 @@
 // How many steps to pack into a function. Pure.
 //
-// A function costs the coordinator and the network a fixed time, whatever it does; packed steps share it. Too many steps,
-// and a lost worker takes long to be missed and the end of an epoch is shared badly. So: as few as make the fixed cost less
-// than a hundredth, and never more than a fair share of what is left.
+// A function costs the coordinator and the network a fixed time, whatever it does; packed steps
+// share it. Too many steps, and a lost worker takes long to be missed and the end of an epoch is
+// shared badly. So: as few as make the fixed cost less than a hundredth, and never more than a fair
+// share of what is left.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +17,8 @@ class StepPacer {
   static constexpr double kMaxOverhead = 0.01;  // of a function's time
   static constexpr uint32_t kMaxSteps = 1000;
 
-  // fixed: always that many; 0: chosen. `call_seconds`: what an empty call to a worker takes, measured.
+  // fixed: always that many; 0: chosen. `call_seconds`: what an empty call to a worker takes,
+  // measured.
   StepPacer(uint32_t fixed, double call_seconds) : fixed_(fixed), call_seconds_(call_seconds) {}
 
   // After `seconds` in which `workers` workers ran `steps` steps.
@@ -30,9 +32,12 @@ class StepPacer {
     uint64_t steps = fixed_;
     if (fixed_ == 0) {
       // Nothing is known before the first results.
-      steps = step_seconds_ <= 0 ? 1 : static_cast<uint64_t>(std::ceil(call_seconds_ / kMaxOverhead / step_seconds_));
+      steps = step_seconds_ <= 0
+                  ? 1
+                  : static_cast<uint64_t>(std::ceil(call_seconds_ / kMaxOverhead / step_seconds_));
       // The last functions are small, so that all workers end together.
-      const uint64_t share = std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
+      const uint64_t share =
+          std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
       steps = std::clamp<uint64_t>(steps, 1, std::min<uint64_t>(kMaxSteps, share));
     }
     return static_cast<uint32_t>(std::min(steps, remaining));

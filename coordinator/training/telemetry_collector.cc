@@ -47,8 +47,8 @@ void TelemetryCollector::Stop() {
   Poll();
 }
 
-void TelemetryCollector::Store(const std::string& key, const std::string& name, pb::TelemetryReply reply,
-                               uint64_t asked_ns, uint64_t answered_ns) {
+void TelemetryCollector::Store(const std::string& key, const std::string& name,
+                               pb::TelemetryReply reply, uint64_t asked_ns, uint64_t answered_ns) {
   const int64_t offset = ClockOffsetNs(asked_ns, answered_ns, reply.now_ns());
   MutexLock lock(&mutex_);
   Process& process = processes_[key];
@@ -74,7 +74,8 @@ void TelemetryCollector::Poll() {
   std::vector<Target> targets;
   for (const auto& worker : coordinator_->runtime().Workers()) {
     targets.push_back({absl::StrCat("worker/", worker->member.incarnation.value()),
-                       absl::StrCat("worker ", worker->id.value()), "/muster.Worker/GetTelemetry", worker->channel});
+                       absl::StrCat("worker ", worker->id.value()), "/muster.Worker/GetTelemetry",
+                       worker->channel});
   }
   for (const Member& server : coordinator_->runtime().Servers()) {
     targets.push_back({absl::StrCat("psserver/", server.incarnation.value()),
@@ -83,7 +84,8 @@ void TelemetryCollector::Poll() {
   }
   for (const Target& target : targets) {
     const uint64_t asked = NowNs();
-    auto reply = Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
+    auto reply =
+        Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
     if (reply.ok()) {
       Store(target.key, target.name, *std::move(reply), asked, NowNs());
     } else {

@@ -14,8 +14,8 @@
 
 namespace mu {
 
-// With `trace` it switches tracing on everywhere and takes the spans every second (the processes hold a bounded number);
-// what was lost is said in the trace. Daemons that join later are included.
+// With `trace` it switches tracing on everywhere and takes the spans every second (the processes
+// hold a bounded number); what was lost is said in the trace. Daemons that join later are included.
 class TelemetryCollector {
  public:
   TelemetryCollector(Coordinator* coordinator, bool trace);
@@ -34,8 +34,8 @@ class TelemetryCollector {
   };
   void Poll();
   void EndThread();
-  void Store(const std::string& key, const std::string& name, pb::TelemetryReply reply, uint64_t asked_ns,
-             uint64_t answered_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Store(const std::string& key, const std::string& name, pb::TelemetryReply reply,
+             uint64_t asked_ns, uint64_t answered_ns) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Coordinator* const coordinator_;
   const bool trace_;

@@ -9,8 +9,8 @@ namespace mu {
 namespace {
 
 // Runs `body` in a session and fills in what every report has, whatever happens.
-RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                       absl::Status* error,
+RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
+                       const RunOptions& options, absl::Status* error,
                        const std::function<absl::Status(JobSession&, RunReport*)>& body,
                        const std::function<absl::Status(JobSession&)>& before = nullptr) {
   RunReport report;
@@ -34,32 +34,38 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
 
 }  // namespace
 
-RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                   absl::Status* error) {
-  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
-    if (!options.checkpoint.empty()) MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
-    MU_RETURN_IF_ERROR(session.Train(report));
-    MU_RETURN_IF_ERROR(session.Save(report));
-    // What was asked to stop is saved, not measured.
-    if (job.data().has_eval() && report->status == "done") MU_RETURN_IF_ERROR(session.Evaluate(report));
-    return session.Record(report->status);
-  }, [](JobSession& session) { return session.LookForUnfinished(); });
+RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
+                   const RunOptions& options, absl::Status* error) {
+  return RunInSession(
+      job, models, options, error,
+      [&](JobSession& session, RunReport* report) -> absl::Status {
+        if (!options.checkpoint.empty()) MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+        MU_RETURN_IF_ERROR(session.Train(report));
+        MU_RETURN_IF_ERROR(session.Save(report));
+        // What was asked to stop is saved, not measured.
+        if (job.data().has_eval() && report->status == "done")
+          MU_RETURN_IF_ERROR(session.Evaluate(report));
+        return session.Record(report->status);
+      },
+      [](JobSession& session) { return session.LookForUnfinished(); });
 }
 
-RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                  absl::Status* error) {
-  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
-    MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
-    return session.Evaluate(report);
-  });
+RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
+                  const RunOptions& options, absl::Status* error) {
+  return RunInSession(job, models, options, error,
+                      [&](JobSession& session, RunReport* report) -> absl::Status {
+                        MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+                        return session.Evaluate(report);
+                      });
 }
 
-RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                     absl::Status* error) {
-  return RunInSession(job, models, options, error, [&](JobSession& session, RunReport* report) -> absl::Status {
-    MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
-    return session.Predict(report);
-  });
+RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
+                     const RunOptions& options, absl::Status* error) {
+  return RunInSession(job, models, options, error,
+                      [&](JobSession& session, RunReport* report) -> absl::Status {
+                        MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
+                        return session.Predict(report);
+                      });
 }
 
 }  // namespace mu

@@ -1,4 +1,5 @@
-// Runs a job file's job from end to end: cluster, model, data, training, evaluation, checkpoint, report.
+// Runs a job file's job from end to end: cluster, model, data, training, evaluation, checkpoint,
+// report.
 #pragma once
 
 #include <atomic>
@@ -37,14 +38,15 @@ struct RunOptions {
   bool local = true;       // real processes on this machine; else daemons register at `listen`
   int workers = 2;
   int ps = 2;
-  std::string listen;      // host:port; empty with local: any port of loopback
-  bool insecure = false;   // listen off loopback without TLS
-  absl::Duration start_timeout = absl::Seconds(60);  // for all daemons to register
+  std::string listen;     // host:port; empty with local: any port of loopback
+  bool insecure = false;  // listen off loopback without TLS
+  absl::Duration start_timeout = absl::Seconds(60);   // for all daemons to register
   absl::Duration member_timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
-  std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict: the job_dir's newest)
-  std::string chaos;       // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
-  std::string trace_file;  // Chrome trace of all processes
-  std::string predict_out;  // CSV of predictions
+  std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict:
+                           // the job_dir's newest)
+  std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
+  std::string trace_file;            // Chrome trace of all processes
+  std::string predict_out;           // CSV of predictions
   std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run
   // What the user should know at once, such as that an unfinished run is continued.
   std::function<void(const std::string&)> announce;
@@ -60,7 +62,8 @@ struct Failure {
   double detected_ms = 0;    // since the run began
   double recovered_ms = -1;  // how long after that work went on; negative: it did not
   uint64_t steps_repeated = 0;
-  uint64_t updates_rolled_back = 0;  // acknowledged (function, step, partition) that the restored state does not hold
+  uint64_t updates_rolled_back =
+      0;  // acknowledged (function, step, partition) that the restored state does not hold
   uint64_t samples_repeated = 0;
 };
 
@@ -90,20 +93,23 @@ struct RunReport {
   std::string first_bad_record;
   std::string job_dir;
   std::string checkpoint;
-  std::string continued_from;  // a checkpoint of the run that this one continued; empty: it began anew
+  std::string
+      continued_from;  // a checkpoint of the run that this one continued; empty: it began anew
   uint32_t steps_per_function = 0;  // the last that was chosen
 };
 
-// Each returns a report with status "failed" and the error in `*error` (so that a report can be written all the same).
-RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                   absl::Status* error);
-RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                  absl::Status* error);
-RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options,
-                     absl::Status* error);
+// Each returns a report with status "failed" and the error in `*error` (so that a report can be
+// written all the same).
+RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
+                   const RunOptions& options, absl::Status* error);
+RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
+                  const RunOptions& options, absl::Status* error);
+RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
+                     const RunOptions& options, absl::Status* error);
 
-// What can be found out about a job without starting anything: its files by their headers and first records, and, if a
-// model is set, the model, its graph and shapes on each of the job's sources. Each problem is "KEY: a sentence".
+// What can be found out about a job without starting anything: its files by their headers and first
+// records, and, if a model is set, the model, its graph and shapes on each of the job's sources.
+// Each problem is "KEY: a sentence".
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
                                   const RunOptions& options);
 

@@ -22,8 +22,9 @@ double MeasureCallSeconds(Coordinator& coordinator) {
   std::vector<double> seconds;
   for (int i = 0; i < 5; ++i) {
     const absl::Time begin = absl::Now();
-    const auto reply = Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
-                                                pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
+    const auto reply =
+        Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
+                                 pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
     if (!reply.ok()) return kDefaultCallSeconds;
     seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
   }
@@ -42,9 +43,12 @@ struct LossState {
   double sum = 0;
   double weight = 0;
 
-  std::string ToString() const { return absl::StrFormat("epoch=%d loss_sum=%.17g loss_weight=%.17g", epoch, sum, weight); }
+  std::string ToString() const {
+    return absl::StrFormat("epoch=%d loss_sum=%.17g loss_weight=%.17g", epoch, sum, weight);
+  }
   bool Parse(const std::string& text) {
-    return std::sscanf(text.c_str(), "epoch=%" SCNu32 " loss_sum=%lg loss_weight=%lg", &epoch, &sum, &weight) == 3;
+    return std::sscanf(text.c_str(), "epoch=%" SCNu32 " loss_sum=%lg loss_weight=%lg", &epoch, &sum,
+                       &weight) == 3;
   }
 };
 
@@ -54,15 +58,16 @@ DataProgress ProgressOfSteps(const RestoredJob* restored, uint64_t batches) {
   if (restored != nullptr) {
     const pb::JobPositionProto& position = restored->manifest.position();
     taken = position.steps();
-    for (const auto& function : position.functions()) taken += function.steps() - function.next_step();
+    for (const auto& function : position.functions())
+      taken += function.steps() - function.next_step();
   }
   return {taken / batches, batches - taken % batches};
 }
 
 }  // namespace
 
-absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
-                                  const TrainOptions& options,
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
+                                  const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event) {
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
   // What is left of the data: everything, or what a continued job has not scheduled.
@@ -78,7 +83,9 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
     MU_ASSIGN_OR_RETURN(const uint64_t all, coordinator.BatchesInEpoch(dataset, epoch));
     const uint64_t batches = options.max_steps > 0 ? std::min(all, options.max_steps - total) : all;
-    const uint64_t taken = epoch < at.epoch ? all : epoch == at.epoch ? all - std::min(all, at.left) : 0;
+    const uint64_t taken = epoch < at.epoch    ? all
+                           : epoch == at.epoch ? all - std::min(all, at.left)
+                                               : 0;
     const uint64_t left = batches - std::min(batches, taken);
     total += batches;
     done += batches - left;
@@ -101,7 +108,8 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       loss_weight = loss.weight;
       result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
     }
-    for (const RemoteValue& value : options.restored->unfinished) pending.push_back({result.epochs_begun, value});
+    for (const RemoteValue& value : options.restored->unfinished)
+      pending.push_back({result.epochs_begun, value});
   }
   const uint64_t restored_steps = result.steps;
 
@@ -141,14 +149,16 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     uint64_t left = epoch_steps[epoch - 1];
     while (left > 0 && !stopping()) {
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
-      const uint32_t steps = std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
+      const uint32_t steps =
+          std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
       ScheduleOptions schedule = {.steps = steps};
       schedule.user_state = LossState{epoch, loss_sum, loss_weight}.ToString();
       pending.push_back({epoch, coordinator.Schedule(function, std::move(schedule))});
       if (result.steps < total / 2) result.steps_per_function = steps;
       left -= steps;
       scheduled_left -= steps;
-      // Enough for every worker to have its next functions at hand, few enough to stop and to adapt soon.
+      // Enough for every worker to have its next functions at hand, few enough to stop and to adapt
+      // soon.
       const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
       while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||
              (!pending.empty() && pending.front().value.Done())) {

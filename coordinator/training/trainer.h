@@ -1,5 +1,5 @@
-// The training loop: schedules epochs of a function over a dataset, packs steps, keeps the mean loss. See also
-// evaluator.h. Both are for users' own programs as well as for the CLI.
+// The training loop: schedules epochs of a function over a dataset, packs steps, keeps the mean
+// loss. See also evaluator.h. Both are for users' own programs as well as for the CLI.
 #pragma once
 
 #include <atomic>
@@ -13,7 +13,8 @@
 namespace mu {
 
 struct TrainOptions {
-  uint32_t epochs = 1;  // at most those of the dataset; visitation: none: as many steps as it has batches, each
+  uint32_t epochs =
+      1;  // at most those of the dataset; visitation: none: as many steps as it has batches, each
   uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
   uint64_t max_steps = 0;           // 0: no bound
   std::string loss = "loss";        // the function's returned scalar
@@ -23,12 +24,13 @@ struct TrainOptions {
 };
 
 struct TrainResult {
-  uint64_t steps = 0;    // with records; also those of a job that was continued
+  uint64_t steps = 0;  // with records; also those of a job that was continued
   uint64_t samples = 0;
   uint64_t functions = 0;
   double seconds = 0;
-  // Mean over the last epoch that was begun, weighted by samples. Where a job was continued in the middle of an epoch,
-  // without the few functions whose results had arrived when the checkpoint was taken but had not been looked at.
+  // Mean over the last epoch that was begun, weighted by samples. Where a job was continued in the
+  // middle of an epoch, without the few functions whose results had arrived when the checkpoint was
+  // taken but had not been looked at.
   double last_epoch_loss = 0;
   uint32_t epochs_begun = 0;
   uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
@@ -44,9 +46,10 @@ struct TrainEvent {
   double loss = 0;  // of the newest function
 };
 
-// The function must read the dataset. The first error of a function ends it (what runs is cancelled by then).
-absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function, const Dataset& dataset,
-                                  const TrainOptions& options,
+// The function must read the dataset. The first error of a function ends it (what runs is cancelled
+// by then).
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
+                                  const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event = nullptr);
 
 }  // namespace mu

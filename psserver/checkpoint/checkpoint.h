@@ -1,8 +1,10 @@
-// One server's part of a checkpoint: a file of the partitions that it holds (docs/checkpoint_format.md), and loading the
-// partitions that a server holds from the files of all servers, however many there were.
+// One server's part of a checkpoint: a file of the partitions that it holds
+// (docs/checkpoint_format.md), and loading the partitions that a server holds from the files of all
+// servers, however many there were.
 //
-// Thread safe. Errors name the file: NOT_FOUND (missing, or a partition is in none of them), DATA_LOSS (size or CRC32C
-// differ, or it is malformed), RESOURCE_EXHAUSTED (disk full) and what else the system says.
+// Thread safe. Errors name the file: NOT_FOUND (missing, or a partition is in none of them),
+// DATA_LOSS (size or CRC32C differ, or it is malformed), RESOURCE_EXHAUSTED (disk full) and what
+// else the system says.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +34,11 @@ struct SavedFile {
   uint64_t updates = 0;  // of all its partitions
 };
 
-// Writes the cut as `file` in `directory` (made if it is missing) and ends it before the file is synced. `go_on` is asked
-// again and again; what it returns, unless OK, ends the save.
-absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory, const std::string& directory,
-                                             const std::string& file, const std::function<absl::Status()>& go_on);
+// Writes the cut as `file` in `directory` (made if it is missing) and ends it before the file is
+// synced. `go_on` is asked again and again; what it returns, unless OK, ends the save.
+absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory,
+                                             const std::string& directory, const std::string& file,
+                                             const std::function<absl::Status()>& go_on);
 
 // INVALID_ARGUMENT for a name that is none or leads out of the directory.
 absl::Status CheckFileName(const std::string& file);
@@ -50,15 +53,18 @@ struct LoadedCheckpoint {
 absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
                                    const CheckpointFiles& files);
 
-// Loads what `store` holds. `verify`: compares sums while reading, so that each file is read once; after a failure
-// the store holds a mixture.
-absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water, bool verify);
+// Loads what `store` holds. `verify`: compares sums while reading, so that each file is read once;
+// after a failure the store holds a mixture.
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
+                                                const std::string& directory,
+                                                const CheckpointFiles& files, uint64_t low_water,
+                                                bool verify);
 
 // Names of tensors: "variables/NAME/PARTITION/PART" and "tables/NAME/PARTITION/PART".
-std::string VariableTensorName(const std::string& name, uint32_t partition, const std::string& part);
+std::string VariableTensorName(const std::string& name, uint32_t partition,
+                               const std::string& part);
 std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part);
-std::string SlotPart(uint32_t slot);           // "slot_K"
-std::string MemoryTensorName(size_t number);   // "memory/NUMBER/steps"
+std::string SlotPart(uint32_t slot);          // "slot_K"
+std::string MemoryTensorName(size_t number);  // "memory/NUMBER/steps"
 
 }  // namespace mu

@@ -27,9 +27,11 @@ class FileLoader {
     for (const TensorEntry& entry : file_.reader.entries()) {
       const auto use = file_.uses.find(&entry);
       if (use != file_.uses.end()) {
-        MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second) : LoadVariable(entry, use->second));
+        MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second)
+                                                        : LoadVariable(entry, use->second));
       } else if (verify) {
-        MU_RETURN_IF_ERROR(Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
+        MU_RETURN_IF_ERROR(
+            Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
       }
     }
     if (verify && crc_ != file_.proto->crc32c()) return SumDiffers(file_);
@@ -40,8 +42,10 @@ class FileLoader {
   absl::Status LoadHistory() {
     for (const LoadPlan::Use& use : file_.partitions) {
       const auto name = [&](const char* part) {
-        return use.table != nullptr ? TableTensorName(use.table->definition->proto.name(), use.partition, part)
-                                    : VariableTensorName(use.variable->definition->proto.name(), use.partition, part);
+        return use.table != nullptr
+                   ? TableTensorName(use.table->definition->proto.name(), use.partition, part)
+                   : VariableTensorName(use.variable->definition->proto.name(), use.partition,
+                                        part);
       };
       MU_ASSIGN_OR_RETURN(const std::vector<int64_t> updates, ReadInts(name("updates")));
       const uint64_t count = updates.size() == 1 ? static_cast<uint64_t>(updates[0]) : 0;
@@ -105,8 +109,8 @@ class FileLoader {
     MU_RETURN_IF_ERROR(ReadIds(*use.ids, *partition));
     if (use.part == 0) loaded_->rows += ids_.size();
     return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
-      partition->SetColumns(absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes), use.part * dim, dim,
-                            reinterpret_cast<const float*>(bytes));
+      partition->SetColumns(absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes),
+                            use.part * dim, dim, reinterpret_cast<const float*>(bytes));
       return absl::OkStatus();
     });
   }
@@ -119,9 +123,10 @@ class FileLoader {
     MU_RETURN_IF_ERROR(file_.reader.Read(entry, 0, ids_.data(), ids_.size() * sizeof(int64_t)));
     for (const int64_t id : ids_) {
       if (!partition.Holds(id)) {
-        return absl::DataLossError(absl::StrCat("the checkpoint's ", entry.name, " holds id ", id,
-                                                ", which does not belong there; was the table's size or number of "
-                                                "partitions another one?"));
+        return absl::DataLossError(
+            absl::StrCat("the checkpoint's ", entry.name, " holds id ", id,
+                         ", which does not belong there; was the table's size or number of "
+                         "partitions another one?"));
       }
     }
     ids_of_ = &entry;
@@ -135,7 +140,8 @@ class FileLoader {
     if (entry == nullptr) return values;
     if (entry->dtype != kInt64) return Malformed(name);
     values.resize((entry->end - entry->begin) / sizeof(int64_t));
-    MU_RETURN_IF_ERROR(file_.reader.Read(*entry, 0, values.data(), values.size() * sizeof(int64_t)));
+    MU_RETURN_IF_ERROR(
+        file_.reader.Read(*entry, 0, values.data(), values.size() * sizeof(int64_t)));
     return values;
   }
 
@@ -151,8 +157,9 @@ class FileLoader {
     if (values.size() % 4 != 0) return Malformed(name);
     AppliedSteps steps;
     for (size_t i = 0; i < values.size(); i += 4) {
-      const AppliedSteps::Range range{static_cast<uint64_t>(values[i]), static_cast<uint32_t>(values[i + 1]),
-                                      static_cast<uint64_t>(values[i + 2]), static_cast<uint64_t>(values[i + 3])};
+      const AppliedSteps::Range range{
+          static_cast<uint64_t>(values[i]), static_cast<uint32_t>(values[i + 1]),
+          static_cast<uint64_t>(values[i + 2]), static_cast<uint64_t>(values[i + 3])};
       if (range.begin >= range.end || range.end > uint64_t{1} << 32 || values[i + 1] < 0 ||
           values[i + 1] > std::numeric_limits<uint32_t>::max()) {
         return Malformed(name);
@@ -160,7 +167,8 @@ class FileLoader {
       if (range.function >= low_water_) steps.AddRange(range);
     }
     if (steps.entries() + loaded_->memory.entries() > kMostMemory) {
-      return absl::ResourceExhaustedError(absl::StrCat(file_.reader.path(), " remembers more steps than fit"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat(file_.reader.path(), " remembers more steps than fit"));
     }
     int64_t& added = memories_[number];
     added = steps.empty() ? -1 : static_cast<int64_t>(loaded_->memory.Add(std::move(steps)));
@@ -169,7 +177,8 @@ class FileLoader {
   }
 
   absl::Status Malformed(const std::string& name) const {
-    return absl::DataLossError(absl::StrCat(file_.reader.path(), ": '", name, "' is missing or malformed"));
+    return absl::DataLossError(
+        absl::StrCat(file_.reader.path(), ": '", name, "' is missing or malformed"));
   }
 
   const LoadPlan::File& file_;
@@ -179,7 +188,8 @@ class FileLoader {
   std::vector<char> buffer_;
   const TensorEntry* ids_of_ = nullptr;
   std::vector<int64_t> ids_;
-  std::map<int64_t, int64_t> memories_;  // by number in the file: number in loaded_->memory, -1: empty
+  std::map<int64_t, int64_t>
+      memories_;  // by number in the file: number in loaded_->memory, -1: empty
 };
 
 }  // namespace
@@ -193,8 +203,10 @@ absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::strin
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store, const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water, bool verify) {
+absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
+                                                const std::string& directory,
+                                                const CheckpointFiles& files, uint64_t low_water,
+                                                bool verify) {
   MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
   LoadedCheckpoint loaded;
   for (const LoadPlan::File& file : plan.files()) {

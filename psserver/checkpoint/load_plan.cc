@@ -43,8 +43,8 @@ absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles&
     const std::string path = JoinPath(directory, file.name());
     MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
     if (size != file.bytes()) {
-      return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, its checkpoint says ", file.bytes(),
-                                              "; it was cut short or replaced"));
+      return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, its checkpoint says ",
+                                              file.bytes(), "; it was cut short or replaced"));
     }
     MU_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(path));
     files_.push_back({&file, std::move(reader), {}, {}});
@@ -58,14 +58,16 @@ absl::StatusOr<LoadPlan::File*> LoadPlan::FileWith(const std::string& name) {
   for (File& file : files_) {
     if (file.reader.Find(name) != nullptr) return &file;
   }
-  return absl::NotFoundError(absl::StrCat("no file of the checkpoint has '", name, "' (files: ", names_,
-                                          "); is it a checkpoint of another model, or does a file miss?"));
+  return absl::NotFoundError(
+      absl::StrCat("no file of the checkpoint has '", name, "' (files: ", names_,
+                   "); is it a checkpoint of another model, or does a file miss?"));
 }
 
-absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType dtype, const std::vector<int64_t>& shape,
-                              const TensorEntry** entry) {
+absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType dtype,
+                              const std::vector<int64_t>& shape, const TensorEntry** entry) {
   *entry = file.reader.Find(name);
-  if (*entry == nullptr) return absl::NotFoundError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
+  if (*entry == nullptr)
+    return absl::NotFoundError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
   if ((*entry)->dtype == dtype && (*entry)->shape == shape) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the checkpoint's '", name, "' has another type or shape than the model's"));
@@ -74,15 +76,17 @@ absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType d
 absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
   const VariableDefinition& definition = *variable.definition;
   const std::string& name = definition.proto.name();
-  std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
+  std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
+                             definition.proto.shape().dims().end());
   if (!shape.empty()) shape[0] = definition.RowsOf(p);
   MU_ASSIGN_OR_RETURN(File* const file, FileWith(VariableTensorName(name, p, "value")));
   file->partitions.push_back({&variable, nullptr, p});
   for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
     const DType dtype = part == 0 ? definition.proto.dtype() : kFloat32;
     const TensorEntry* entry;
-    MU_RETURN_IF_ERROR(
-        Expect(*file, VariableTensorName(name, p, part == 0 ? "value" : SlotPart(part - 1)), dtype, shape, &entry));
+    MU_RETURN_IF_ERROR(Expect(*file,
+                              VariableTensorName(name, p, part == 0 ? "value" : SlotPart(part - 1)),
+                              dtype, shape, &entry));
     file->uses[entry] = {&variable, nullptr, p, part, nullptr};
   }
   return absl::OkStatus();
@@ -99,8 +103,9 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   MU_RETURN_IF_ERROR(Expect(*file, ids_name, kInt64, {rows}, &ids));
   for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
     const TensorEntry* entry;
-    MU_RETURN_IF_ERROR(Expect(*file, TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1)), kFloat32,
-                              {rows, static_cast<int64_t>(definition.dim)}, &entry));
+    MU_RETURN_IF_ERROR(Expect(*file,
+                              TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1)),
+                              kFloat32, {rows, static_cast<int64_t>(definition.dim)}, &entry));
     file->uses[entry] = {nullptr, &table, p, part, ids};
   }
   return absl::OkStatus();

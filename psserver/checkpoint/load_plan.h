@@ -1,4 +1,5 @@
-// What a restore takes from which tensor of which file: found and checked before anything is changed.
+// What a restore takes from which tensor of which file: found and checked before anything is
+// changed.
 //
 // Not thread safe. Errors: as psserver/checkpoint/checkpoint.h.
 #pragma once
@@ -32,7 +33,8 @@ class LoadPlan {
     std::vector<Use> partitions;  // taken from this file: part means nothing
   };
 
-  // Opens the files and finds all that `store` holds. DATA_LOSS if a file is damaged in a way that shows.
+  // Opens the files and finds all that `store` holds. DATA_LOSS if a file is damaged in a way that
+  // shows.
   static absl::StatusOr<LoadPlan> Make(const StoreDirectory& store, const std::string& directory,
                                        const CheckpointFiles& files);
 
@@ -44,8 +46,8 @@ class LoadPlan {
   absl::Status AddTable(const StoredTable& table, uint32_t p);
   // The file that has the tensor.
   absl::StatusOr<File*> FileWith(const std::string& name);
-  static absl::Status Expect(const File& file, const std::string& name, DType dtype, const std::vector<int64_t>& shape,
-                             const TensorEntry** entry);
+  static absl::Status Expect(const File& file, const std::string& name, DType dtype,
+                             const std::vector<int64_t>& shape, const TensorEntry** entry);
 
   std::vector<File> files_;
   std::string names_;

@@ -1,5 +1,6 @@
-// The safetensors file format (huggingface.co/docs/safetensors): 8 bytes of header length, a JSON header, then the
-// tensors' bytes without holes. See docs/checkpoint_format.md for what we put into it.
+// The safetensors file format (huggingface.co/docs/safetensors): 8 bytes of header length, a JSON
+// header, then the tensors' bytes without holes. See docs/checkpoint_format.md for what we put into
+// it.
 #pragma once
 
 #include <cstdint>
@@ -24,24 +25,26 @@ struct TensorEntry {
   uint64_t end = 0;
 };
 
-// Writes one file, streaming: all tensors are announced first, then their bytes follow in that order. The file appears
-// under its name at Finish, whole and synced, or never. Not thread safe.
+// Writes one file, streaming: all tensors are announced first, then their bytes follow in that
+// order. The file appears under its name at Finish, whole and synced, or never. Not thread safe.
 class SafetensorsWriter {
  public:
   // `entries` need no offsets. To have every tensor aligned, put those with larger elements first.
-  static absl::StatusOr<SafetensorsWriter> Create(const std::string& path, std::vector<TensorEntry> entries,
-                                                  const std::map<std::string, std::string>& metadata);
+  static absl::StatusOr<SafetensorsWriter> Create(
+      const std::string& path, std::vector<TensorEntry> entries,
+      const std::map<std::string, std::string>& metadata);
   SafetensorsWriter(SafetensorsWriter&&) = default;
   ~SafetensorsWriter();  // removes what is not finished
 
   // Bytes of the next tensors; may be cut anywhere. Buffered.
   absl::Status Append(const void* data, size_t size);
-  // The same without a copy: room for `size` bytes, at most kMostRoom, of which Wrote tells how many are now there.
+  // The same without a copy: room for `size` bytes, at most kMostRoom, of which Wrote tells how
+  // many are now there.
   static constexpr size_t kMostRoom = 256 << 10;
   absl::StatusOr<char*> Room(size_t size);
   void Wrote(size_t size) { used_ += size; }
-  // Optional, before Finish: waits until the bytes are on the disk. FAILED_PRECONDITION unless exactly the announced
-  // bytes were given.
+  // Optional, before Finish: waits until the bytes are on the disk. FAILED_PRECONDITION unless
+  // exactly the announced bytes were given.
   absl::Status Sync();
   // The same, and gives the file its name.
   absl::Status Finish();
@@ -62,11 +65,12 @@ class SafetensorsWriter {
   uint64_t expected_ = 0;
   uint64_t written_ = 0;  // what was flushed
   bool synced_ = false;
-  uint64_t asked_ = 0;    // of that, what the system was asked to bring to the disk
+  uint64_t asked_ = 0;  // of that, what the system was asked to bring to the disk
   uint32_t crc_ = 0;
 };
 
-// Reads a file's header and tensors. What the file says is checked: offsets, sizes, types. Thread safe.
+// Reads a file's header and tensors. What the file says is checked: offsets, sizes, types. Thread
+// safe.
 class SafetensorsReader {
  public:
   // DATA_LOSS, naming the file, if it is none.

@@ -38,15 +38,19 @@ bool AsSize(const Json& json, uint64_t* value) {
 }
 
 bool ParseEntry(const Json& json, TensorEntry* entry) {
-  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
+  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") ||
+      !json.contains("data_offsets")) {
     return false;
   }
   const Json& shape = json["shape"];
   const Json& offsets = json["data_offsets"];
-  if (!json["dtype"].is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2) return false;
+  if (!json["dtype"].is_string() || !shape.is_array() || !offsets.is_array() || offsets.size() != 2)
+    return false;
   entry->dtype = TypeOf(json["dtype"].get<std::string>());
   if (entry->dtype == muster::DTYPE_INVALID) return false;
-  if (!AsSize(offsets[0], &entry->begin) || !AsSize(offsets[1], &entry->end) || entry->end < entry->begin) return false;
+  if (!AsSize(offsets[0], &entry->begin) || !AsSize(offsets[1], &entry->end) ||
+      entry->end < entry->begin)
+    return false;
   unsigned __int128 bytes = ElementSize(entry->dtype);
   for (const Json& dim : shape) {
     uint64_t size;
@@ -124,7 +128,8 @@ const TensorEntry* SafetensorsReader::Find(const std::string& name) const {
   return it == by_name_.end() ? nullptr : &entries_[it->second];
 }
 
-absl::Status SafetensorsReader::Read(const TensorEntry& entry, uint64_t offset, void* out, size_t size) const {
+absl::Status SafetensorsReader::Read(const TensorEntry& entry, uint64_t offset, void* out,
+                                     size_t size) const {
   if (offset > entry.end - entry.begin || size > entry.end - entry.begin - offset) {
     return Bad(path_, absl::StrCat("'", entry.name, "' is shorter than expected"));
   }

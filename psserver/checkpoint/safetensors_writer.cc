@@ -19,13 +19,15 @@ namespace {
 
 // Small enough to stay in the processor's cache between being filled, summed and written.
 constexpr size_t kBufferBytes = SafetensorsWriter::kMostRoom;
-// Written out as it comes, so that there is little left to wait for at the end and the disk is kept evenly busy.
+// Written out as it comes, so that there is little left to wait for at the end and the disk is kept
+// evenly busy.
 constexpr uint64_t kWriteOutBytes = 32 << 20;
 
 // Of this writer alone: a process that was taken for dead may wake up and go on writing.
 std::string TemporaryName(const std::string& path) {
   uint64_t random = 0;
-  if (getrandom(&random, sizeof(random), 0) != sizeof(random)) random = static_cast<uint64_t>(getpid());
+  if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+    random = static_cast<uint64_t>(getpid());
   return absl::StrCat(path, ".partial-", absl::Hex(random, absl::kZeroPad16));
 }
 
@@ -57,8 +59,9 @@ absl::Status WriteAll(int fd, const char* data, size_t size, const std::string& 
 
 }  // namespace
 
-absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(const std::string& path, std::vector<TensorEntry> entries,
-                                                            const std::map<std::string, std::string>& metadata) {
+absl::StatusOr<SafetensorsWriter> SafetensorsWriter::Create(
+    const std::string& path, std::vector<TensorEntry> entries,
+    const std::map<std::string, std::string>& metadata) {
   // Ordered, so that the same state gives the same bytes.
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
@@ -117,8 +120,8 @@ absl::Status SafetensorsWriter::Flush() {
   used_ = 0;
   if (written_ - asked_ >= kWriteOutBytes) {
     // A hint: what it cannot do, fsync does.
-    (void)sync_file_range(fd_.get(), static_cast<off_t>(asked_), static_cast<off_t>(written_ - asked_),
-                          SYNC_FILE_RANGE_WRITE);
+    (void)sync_file_range(fd_.get(), static_cast<off_t>(asked_),
+                          static_cast<off_t>(written_ - asked_), SYNC_FILE_RANGE_WRITE);
     asked_ = written_;
   }
   return absl::OkStatus();

@@ -62,9 +62,10 @@ class FileWriter {
 
  private:
   void AddInts(const std::string& name, std::vector<int64_t> shape, std::vector<int64_t> values) {
-    sources_.push_back({{name, kInt64, std::move(shape)}, [values = std::move(values)](SafetensorsWriter* writer) {
-                          return writer->Append(values.data(), values.size() * sizeof(int64_t));
-                        }});
+    sources_.push_back(
+        {{name, kInt64, std::move(shape)}, [values = std::move(values)](SafetensorsWriter* writer) {
+           return writer->Append(values.data(), values.size() * sizeof(int64_t));
+         }});
   }
 
   void AddSteps(const std::vector<AppliedSteps::Range>& ranges) {
@@ -74,7 +75,8 @@ class FileWriter {
         values.push_back(static_cast<int64_t>(number));
       }
     }
-    AddInts(MemoryTensorName(memories_++), {static_cast<int64_t>(ranges.size()), 4}, std::move(values));
+    AddInts(MemoryTensorName(memories_++), {static_cast<int64_t>(ranges.size()), 4},
+            std::move(values));
   }
 
   // Number 0 is what this server applied itself; the inherited ones that are not empty follow.
@@ -87,7 +89,8 @@ class FileWriter {
     }
   }
 
-  void AddHistory(const PartitionKey& key, const std::function<std::string(const char*)>& name, uint64_t updates) {
+  void AddHistory(const PartitionKey& key, const std::function<std::string(const char*)>& name,
+                  uint64_t updates) {
     updates_ += updates;
     AddInts(name("updates"), {}, {static_cast<int64_t>(updates)});
     if (memory_.inherited == nullptr) return;
@@ -104,15 +107,20 @@ class FileWriter {
     const VariableDefinition& definition = *variable.definition;
     VariablePartition* const partition = variable.partitions[p].get();
     const std::string& name = definition.proto.name();
-    std::vector<int64_t> shape(definition.proto.shape().dims().begin(), definition.proto.shape().dims().end());
+    std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
+                               definition.proto.shape().dims().end());
     if (!shape.empty()) shape[0] = definition.RowsOf(p);
-    AddHistory({PartitionKey::Kind::kVariable, definition.proto.id(), p},
-               [&](const char* part) { return VariableTensorName(name, p, part); }, partition->CutUpdates());
+    AddHistory(
+        {PartitionKey::Kind::kVariable, definition.proto.id(), p},
+        [&](const char* part) { return VariableTensorName(name, p, part); },
+        partition->CutUpdates());
     const uint32_t parts = 1 + definition.optimizer.slots();
     for (uint32_t part = 0; part < parts; ++part) {
       const std::string part_name = part == 0 ? "value" : SlotPart(part - 1);
-      Source source{{VariableTensorName(name, p, part_name), definition.proto.dtype(), shape}, nullptr};
-      source.write = [this, partition, part, last = part + 1 == parts](SafetensorsWriter* writer) -> absl::Status {
+      Source source{{VariableTensorName(name, p, part_name), definition.proto.dtype(), shape},
+                    nullptr};
+      source.write = [this, partition, part,
+                      last = part + 1 == parts](SafetensorsWriter* writer) -> absl::Status {
         const size_t bytes = partition->value_bytes();
         for (size_t offset = 0; offset < bytes;) {
           MU_RETURN_IF_ERROR(go_on_());
@@ -157,12 +165,15 @@ class FileWriter {
     TablePartition* const partition = table.partitions[p].get();
     const std::string& name = definition.proto.name();
     const int64_t rows = static_cast<int64_t>(partition->CutRows());
-    AddHistory({PartitionKey::Kind::kTable, definition.proto.id(), p},
-               [&](const char* part) { return TableTensorName(name, p, part); }, partition->CutUpdates());
-    sources_.push_back({{TableTensorName(name, p, "ids"), kInt64, {rows}}, [this, partition](SafetensorsWriter* writer) {
+    AddHistory(
+        {PartitionKey::Kind::kTable, definition.proto.id(), p},
+        [&](const char* part) { return TableTensorName(name, p, part); }, partition->CutUpdates());
+    sources_.push_back({{TableTensorName(name, p, "ids"), kInt64, {rows}},
+                        [this, partition](SafetensorsWriter* writer) {
                           uint64_t position = 0;
                           return WriteRows(writer, sizeof(int64_t), [&](size_t most, char* out) {
-                            return partition->ReadCutIds(&position, most, reinterpret_cast<int64_t*>(out));
+                            return partition->ReadCutIds(&position, most,
+                                                         reinterpret_cast<int64_t*>(out));
                           });
                         }});
     const size_t dim = definition.dim;
@@ -170,17 +181,17 @@ class FileWriter {
     for (uint32_t part = 0; part < parts; ++part) {
       const std::string part_name = part == 0 ? "values" : SlotPart(part - 1);
       const bool last = part + 1 == parts;
-      sources_.push_back({{TableTensorName(name, p, part_name), kFloat32, {rows, static_cast<int64_t>(dim)}},
-                          [this, partition, part, dim, last](SafetensorsWriter* writer) -> absl::Status {
-                            uint64_t position = 0;
-                            MU_RETURN_IF_ERROR(
-                                WriteRows(writer, dim * sizeof(float), [&](size_t most, char* out) {
-                                  return partition->ReadCut(&position, part * dim, dim, most, last,
-                                                            reinterpret_cast<float*>(out));
-                                }));
-                            if (last) partition->EndCut();
-                            return absl::OkStatus();
-                          }});
+      sources_.push_back(
+          {{TableTensorName(name, p, part_name), kFloat32, {rows, static_cast<int64_t>(dim)}},
+           [this, partition, part, dim, last](SafetensorsWriter* writer) -> absl::Status {
+             uint64_t position = 0;
+             MU_RETURN_IF_ERROR(WriteRows(writer, dim * sizeof(float), [&](size_t most, char* out) {
+               return partition->ReadCut(&position, part * dim, dim, most, last,
+                                         reinterpret_cast<float*>(out));
+             }));
+             if (last) partition->EndCut();
+             return absl::OkStatus();
+           }});
     }
   }
 
@@ -195,7 +206,8 @@ class FileWriter {
 
 }  // namespace
 
-std::string VariableTensorName(const std::string& name, uint32_t partition, const std::string& part) {
+std::string VariableTensorName(const std::string& name, uint32_t partition,
+                               const std::string& part) {
   return absl::StrCat("variables/", name, "/", partition, "/", part);
 }
 std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part) {
@@ -205,12 +217,14 @@ std::string SlotPart(uint32_t slot) { return absl::StrCat("slot_", slot); }
 std::string MemoryTensorName(size_t number) { return absl::StrCat("memory/", number, "/steps"); }
 
 absl::Status CheckFileName(const std::string& file) {
-  if (!file.empty() && file != "." && file != ".." && !absl::StrContains(file, '/')) return absl::OkStatus();
+  if (!file.empty() && file != "." && file != ".." && !absl::StrContains(file, '/'))
+    return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("'", file, "' is no name of a checkpoint's file"));
 }
 
-absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory, const std::string& directory,
-                                             const std::string& file, const std::function<absl::Status()>& go_on) {
+absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory,
+                                             const std::string& directory, const std::string& file,
+                                             const std::function<absl::Status()>& go_on) {
   MU_RETURN_IF_ERROR(CheckFileName(file));
   MU_RETURN_IF_ERROR(MakeDirectories(directory));
   FileWriter files(cut, memory, go_on);

@@ -21,8 +21,10 @@ void Sgd(float* value, const float* gradient, size_t n, float rate) {
   for (; i < n; ++i) value[i] -= rate * gradient[i];
 }
 
-// The lanes compute what the loop of the rest does, operation by operation: nothing is fused or approximated.
-void Adagrad(float* value, float* accumulator, const float* gradient, size_t n, float rate, float epsilon) {
+// The lanes compute what the loop of the rest does, operation by operation: nothing is fused or
+// approximated.
+void Adagrad(float* value, float* accumulator, const float* gradient, size_t n, float rate,
+             float epsilon) {
   size_t i = 0;
   const __m256 rates = _mm256_set1_ps(rate);
   const __m256 epsilons = _mm256_set1_ps(epsilon);
@@ -30,7 +32,8 @@ void Adagrad(float* value, float* accumulator, const float* gradient, size_t n, 
     const __m256 g = _mm256_loadu_ps(gradient + i);
     const __m256 sum = _mm256_add_ps(_mm256_loadu_ps(accumulator + i), _mm256_mul_ps(g, g));
     _mm256_storeu_ps(accumulator + i, sum);
-    const __m256 step = _mm256_div_ps(_mm256_mul_ps(rates, g), _mm256_add_ps(_mm256_sqrt_ps(sum), epsilons));
+    const __m256 step =
+        _mm256_div_ps(_mm256_mul_ps(rates, g), _mm256_add_ps(_mm256_sqrt_ps(sum), epsilons));
     _mm256_storeu_ps(value + i, _mm256_sub_ps(_mm256_loadu_ps(value + i), step));
   }
   for (; i < n; ++i) {
@@ -60,7 +63,8 @@ RowOptimizer::RowOptimizer(const muster::OptimizerProto& proto) {
   }
 }
 
-void RowOptimizer::Apply(float* value, float* slots, const float* gradient, size_t n, float rate_scale) const {
+void RowOptimizer::Apply(float* value, float* slots, const float* gradient, size_t n,
+                         float rate_scale) const {
   switch (kind_) {
     case Kind::kSgd:
       Sgd(value, gradient, n, learning_rate_ * rate_scale);

@@ -1,6 +1,6 @@
-// Optimizers as they run on a server: over whole rows stored as [value | slots], or over spans of values with each slot
-// in a span of its own. Element by element with single IEEE operations, so the bits do not depend on how rows are cut,
-// grouped or vectorised.
+// Optimizers as they run on a server: over whole rows stored as [value | slots], or over spans of
+// values with each slot in a span of its own. Element by element with single IEEE operations, so
+// the bits do not depend on how rows are cut, grouped or vectorised.
 //
 // Immutable, hence thread safe; the rows are the caller's to guard.
 #pragma once
@@ -22,9 +22,10 @@ class RowOptimizer {
   // What the elements of a slot begin with.
   float slot_initial(uint32_t) const { return initial_accumulator_; }
 
-  // Applies `gradient` [n] to `value` [n]; `slots` [slots(), n] follow one another. No overlaps. The learning rate is
-  // multiplied by `rate_scale` (a schedule's).
-  void Apply(float* value, float* slots, const float* gradient, size_t n, float rate_scale = 1) const;
+  // Applies `gradient` [n] to `value` [n]; `slots` [slots(), n] follow one another. No overlaps.
+  // The learning rate is multiplied by `rate_scale` (a schedule's).
+  void Apply(float* value, float* slots, const float* gradient, size_t n,
+             float rate_scale = 1) const;
   // A row [value | slots] of `dim` columns each.
   void ApplyRow(float* row, const float* gradient, size_t dim, float rate_scale = 1) const {
     Apply(row, row + dim, gradient, dim, rate_scale);

@@ -83,7 +83,8 @@ std::vector<AppliedSteps::Range> AppliedSteps::Ranges() const {
 
 uint64_t AppliedSteps::MiddleFunction() const {
   if (functions_.empty()) return 0;
-  return std::next(functions_.begin(), static_cast<std::ptrdiff_t>(functions_.size() / 2))->first.first;
+  return std::next(functions_.begin(), static_cast<std::ptrdiff_t>(functions_.size() / 2))
+      ->first.first;
 }
 
 }  // namespace mu

@@ -1,5 +1,5 @@
-// Which pushes a state contains: a set of (function, step, part). A function's steps mostly come in order, so they are
-// kept as ranges and cost a few words for a function, not a word for a step.
+// Which pushes a state contains: a set of (function, step, part). A function's steps mostly come in
+// order, so they are kept as ranges and cost a few words for a function, not a word for a step.
 //
 // A value: copyable, not synchronised.
 #pragma once

@@ -1,6 +1,6 @@
-// The memory that copies take while a cut is being written: every row and variable that is changed before the writer came
-// by is copied first. Counts the bytes, so that those who change may wait for the writer, and notes a failure to
-// get memory, which ends the save.
+// The memory that copies take while a cut is being written: every row and variable that is changed
+// before the writer came by is copied first. Counts the bytes, so that those who change may wait
+// for the writer, and notes a failure to get memory, which ends the save.
 //
 // Thread safe.
 #pragma once

@@ -1,5 +1,5 @@
-// Lets a cut of a server's state happen between changes: any number of changes at once, or one cut. A cut that waits goes
-// before changes that come later, so it waits only for those under way.
+// Lets a cut of a server's state happen between changes: any number of changes at once, or one cut.
+// A cut that waits goes before changes that come later, so it waits only for those under way.
 //
 // Thread safe. Not recursive.
 #pragma once
@@ -10,7 +10,8 @@ namespace mu {
 
 class CutGate {
  public:
-  // Held by whoever changes the state, for one change that belongs together and its record in the ledger.
+  // Held by whoever changes the state, for one change that belongs together and its record in the
+  // ledger.
   class Change {
    public:
     explicit Change(CutGate* gate) : gate_(gate) { gate_->Enter(); }

@@ -11,7 +11,9 @@ size_t InheritedMemory::Add(AppliedSteps steps) {
   return memories_.size() - 1;
 }
 
-void InheritedMemory::Inherit(const PartitionKey& partition, size_t memory) { inherited_[partition].insert(memory); }
+void InheritedMemory::Inherit(const PartitionKey& partition, size_t memory) {
+  inherited_[partition].insert(memory);
+}
 
 bool InheritedMemory::Contains(const PartitionKey& partition, const PushId& push) const {
   const auto it = inherited_.find(partition);

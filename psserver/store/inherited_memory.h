@@ -1,12 +1,13 @@
-// What a restored state knew before: for each partition the pushes that the file it was read from contains, so that none
-// of them is applied to that partition again.
+// What a restored state knew before: for each partition the pushes that the file it was read from
+// contains, so that none of them is applied to that partition again.
 //
-// The files of a checkpoint are taken at different moments, and a restore onto another number of servers brings
-// partitions of several files to one server. So a push may be new to one partition of a server and known to the next;
-// it is applied to the former only. Partitions of one file share one memory.
+// The files of a checkpoint are taken at different moments, and a restore onto another number of
+// servers brings partitions of several files to one server. So a push may be new to one partition
+// of a server and known to the next; it is applied to the former only. Partitions of one file share
+// one memory.
 //
-// A value: copyable, not synchronised. Its size is bounded by the files' (which the ledger bounds) and falls with the
-// low-water mark.
+// A value: copyable, not synchronised. Its size is bounded by the files' (which the ledger bounds)
+// and falls with the low-water mark.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +30,8 @@ struct PartitionKey {
 
 class InheritedMemory {
  public:
-  // Adds the memory of a source; returns its number. Nothing that is below the low-water mark is kept.
+  // Adds the memory of a source; returns its number. Nothing that is below the low-water mark is
+  // kept.
   size_t Add(AppliedSteps steps);
   // The partition contains what memory number `memory` names, beside what it inherited before.
   void Inherit(const PartitionKey& partition, size_t memory);

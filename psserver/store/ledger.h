@@ -1,7 +1,8 @@
 // The memory of applied pushes: it makes a push happen once (DESIGN section 4).
 //
-// Functions below the low-water mark are finished: what was remembered of them is forgotten and their pushes are
-// refused. Pure: no lock, clock or thread; the caller guards it and keeps those who wait for a push in progress.
+// Functions below the low-water mark are finished: what was remembered of them is forgotten and
+// their pushes are refused. Pure: no lock, clock or thread; the caller guards it and keeps those
+// who wait for a push in progress.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,8 @@ class Ledger {
   explicit Ledger(size_t most = size_t{1} << 22) : most_(most) {}
 
   Answer Begin(const PushId& push);
-  // Ends a kFirst. Remembered if it was applied; forgotten if it was refused, so that it may come again.
+  // Ends a kFirst. Remembered if it was applied; forgotten if it was refused, so that it may come
+  // again.
   void Finish(const PushId& push, bool applied);
 
   // Marks never go back: a lower one is ignored. Pushes in progress below it still end with Finish.

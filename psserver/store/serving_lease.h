@@ -1,5 +1,5 @@
-// How long a server may serve: until its lease runs out, which heartbeats renew (DESIGN section 4). Times are the
-// caller's clock's, in nanoseconds. Pure and thread safe.
+// How long a server may serve: until its lease runs out, which heartbeats renew (DESIGN section 4).
+// Times are the caller's clock's, in nanoseconds. Pure and thread safe.
 #pragma once
 
 #include <atomic>
@@ -12,10 +12,13 @@ namespace mu {
 
 class ServingLease {
  public:
-  // `needed`: it serves only after the first Renew. Otherwise (no coordinator: tests, tools) it serves always.
-  explicit ServingLease(bool needed) : end_ns_(needed ? std::numeric_limits<int64_t>::min() : kForever) {}
+  // `needed`: it serves only after the first Renew. Otherwise (no coordinator: tests, tools) it
+  // serves always.
+  explicit ServingLease(bool needed)
+      : end_ns_(needed ? std::numeric_limits<int64_t>::min() : kForever) {}
 
-  // The coordinator granted `lease` from when the heartbeat was sent. A lease is never made shorter.
+  // The coordinator granted `lease` from when the heartbeat was sent. A lease is never made
+  // shorter.
   void Renew(int64_t sent_ns, absl::Duration lease) {
     const int64_t end = sent_ns + absl::ToInt64Nanoseconds(lease);
     int64_t current = end_ns_.load(std::memory_order_relaxed);

@@ -11,11 +11,13 @@ namespace mu {
 namespace {
 
 absl::Status Contradiction(absl::string_view kind, const std::string& name, uint32_t id) {
-  return absl::FailedPreconditionError(absl::StrCat(kind, " '", name, "' (id ", id,
-                                                    ") is configured here already, with another definition or placement"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(kind, " '", name, "' (id ", id,
+                   ") is configured here already, with another definition or placement"));
 }
 
-absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableProto& proto, uint32_t index) {
+absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableProto& proto,
+                                                             uint32_t index) {
   MU_RETURN_IF_ERROR(CheckVariable(proto));
   if (proto.placement_size() != proto.partition_starts_size()) {
     return absl::InvalidArgumentError(
@@ -26,12 +28,14 @@ absl::StatusOr<std::shared_ptr<StoredVariable>> MakeVariable(const pb::VariableP
   variable->partitions.resize(proto.placement_size());
   for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
     if (proto.placement(static_cast<int>(p)) != index) continue;
-    MU_ASSIGN_OR_RETURN(variable->partitions[p], VariablePartition::Create(variable->definition, p));
+    MU_ASSIGN_OR_RETURN(variable->partitions[p],
+                        VariablePartition::Create(variable->definition, p));
   }
   return variable;
 }
 
-absl::StatusOr<std::shared_ptr<StoredTable>> MakeTable(const pb::TableProto& proto, uint32_t index) {
+absl::StatusOr<std::shared_ptr<StoredTable>> MakeTable(const pb::TableProto& proto,
+                                                       uint32_t index) {
   MU_RETURN_IF_ERROR(CheckTable(proto));
   if (static_cast<uint32_t>(proto.placement_size()) != proto.partitions()) {
     return absl::InvalidArgumentError(
@@ -67,7 +71,8 @@ std::shared_ptr<const StoreDirectory> Store::directory() const {
   return directory_;
 }
 
-absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index, StoreDirectory* directory) {
+absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index,
+                        StoreDirectory* directory) {
   for (const pb::VariableProto& proto : routing.variables()) {
     if (const StoredVariable* there = directory->variable(proto.id()); there != nullptr) {
       if (there->definition->proto.SerializeAsString() == proto.SerializeAsString()) continue;

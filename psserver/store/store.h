@@ -1,6 +1,7 @@
 // Everything that one server holds: the partitions of variables and tables that are placed on it.
 //
-// Thread safe. The directory of definitions is immutable and replaced whole; the partitions in it have their own locks.
+// Thread safe. The directory of definitions is immutable and replaced whole; the partitions in it
+// have their own locks.
 #pragma once
 
 #include <cstdint>
@@ -51,13 +52,15 @@ struct StoreUsage {
 
 class Store {
  public:
-  // Adds the variables and tables of `routing` that are not here yet, with the partitions placed on server `index`.
-  // All or nothing. FAILED_PRECONDITION if one is here with another definition or placement, INVALID_ARGUMENT if one is
-  // no proper definition, RESOURCE_EXHAUSTED without memory. `replace`: a contradiction is no error, what is here is over
-  // and everything is made anew. Requests under way keep what they work on alive.
+  // Adds the variables and tables of `routing` that are not here yet, with the partitions placed on
+  // server `index`. All or nothing. FAILED_PRECONDITION if one is here with another definition or
+  // placement, INVALID_ARGUMENT if one is no proper definition, RESOURCE_EXHAUSTED without memory.
+  // `replace`: a contradiction is no error, what is here is over and everything is made anew.
+  // Requests under way keep what they work on alive.
   absl::Status Configure(const muster::RoutingProto& routing, uint32_t index, bool replace = false);
 
-  // Back to the initial values of all that is configured. Requests under way keep what they work on alive: let none run.
+  // Back to the initial values of all that is configured. Requests under way keep what they work on
+  // alive: let none run.
   absl::Status Reset();
 
   std::shared_ptr<const StoreDirectory> directory() const;

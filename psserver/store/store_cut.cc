@@ -6,8 +6,8 @@
 
 namespace mu {
 
-absl::StatusOr<std::unique_ptr<StoreCut>> StoreCut::Prepare(std::shared_ptr<const StoreDirectory> store,
-                                                            CutCopies* copies) {
+absl::StatusOr<std::unique_ptr<StoreCut>> StoreCut::Prepare(
+    std::shared_ptr<const StoreDirectory> store, CutCopies* copies) {
   auto cut = std::unique_ptr<StoreCut>(new StoreCut(std::move(store), copies));
   for (const auto& [id, table] : cut->store_->tables) {
     for (const auto& partition : table->partitions) {

@@ -1,5 +1,6 @@
-// One instant of all that a server holds: marks every partition, so that what changes afterwards is copied first, and
-// ends the marking when the partitions have been written or the save was given up.
+// One instant of all that a server holds: marks every partition, so that what changes afterwards is
+// copied first, and ends the marking when the partitions have been written or the save was given
+// up.
 //
 // Not thread safe; the partitions that it marks are.
 #pragma once
@@ -16,8 +17,8 @@ namespace mu {
 class StoreCut {
  public:
   // Gets the memory for the marks. `copies` outlives the cut. RESOURCE_EXHAUSTED.
-  static absl::StatusOr<std::unique_ptr<StoreCut>> Prepare(std::shared_ptr<const StoreDirectory> store,
-                                                           CutCopies* copies);
+  static absl::StatusOr<std::unique_ptr<StoreCut>> Prepare(
+      std::shared_ptr<const StoreDirectory> store, CutCopies* copies);
   ~StoreCut() { End(); }
 
   // Marks. No change of the store is under way (CutGate::Cut). Once, and short: it touches no rows.

@@ -17,7 +17,8 @@ constexpr size_t kIndexBytes = 32;
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<TableCut>> TableCut::Create(uint64_t capacity, size_t stride, CutCopies* copies) {
+absl::StatusOr<std::unique_ptr<TableCut>> TableCut::Create(uint64_t capacity, size_t stride,
+                                                           CutCopies* copies) {
   auto cut = std::unique_ptr<TableCut>(new TableCut(stride, copies));
   MU_ASSIGN_OR_RETURN(cut->bitmap_, ZeroMemory::Allocate((capacity + 63) / 64 * 8));
   cut->touched_ = reinterpret_cast<uint64_t*>(cut->bitmap_.data());

@@ -1,8 +1,8 @@
-// The rows of a table's partition as they were at a cut, while the rows themselves go on changing: which of them were
-// created or changed since, and copies of those that the writer still needs.
+// The rows of a table's partition as they were at a cut, while the rows themselves go on changing:
+// which of them were created or changed since, and copies of those that the writer still needs.
 //
-// Not synchronised: guarded by its partition. A copy that cannot be made is reported to CutCopies; what this holds is
-// worth nothing from then on.
+// Not synchronised: guarded by its partition. A copy that cannot be made is reported to CutCopies;
+// what this holds is worth nothing from then on.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ namespace mu {
 class TableCut {
  public:
   // For rows 0 .. capacity-1 of `stride` floats. RESOURCE_EXHAUSTED. `copies` outlives it.
-  static absl::StatusOr<std::unique_ptr<TableCut>> Create(uint64_t capacity, size_t stride, CutCopies* copies);
+  static absl::StatusOr<std::unique_ptr<TableCut>> Create(uint64_t capacity, size_t stride,
+                                                          CutCopies* copies);
   ~TableCut();
 
   // The partition's numbers at the cut.

@@ -56,8 +56,9 @@ absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
   result->capacity_ = TablePartitionRows(proto.rows(), proto.partitions(), partition);
   const uint64_t row_bytes = definition->stride * sizeof(float);
   if (result->capacity_ > (uint64_t{1} << 46) / row_bytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("table '", proto.name(), "' is too large: a partition of it has ", result->capacity_, " rows"));
+    return absl::ResourceExhaustedError(absl::StrCat("table '", proto.name(),
+                                                     "' is too large: a partition of it has ",
+                                                     result->capacity_, " rows"));
   }
   MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(result->capacity_ * row_bytes));
   MU_ASSIGN_OR_RETURN(result->bitmap_, ZeroMemory::Allocate((result->capacity_ + 63) / 64 * 8));
@@ -114,7 +115,8 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
   MutexLock lock(&mutex_);
   ++updates_;
   for (size_t i = 0; i < ids.size(); ++i, gradients += table.dim) {
-    if (i + kPrefetchDistance < ids.size()) PrefetchRow(Row(ids[i + kPrefetchDistance]), table.stride);
+    if (i + kPrefetchDistance < ids.size())
+      PrefetchRow(Row(ids[i + kPrefetchDistance]), table.stride);
     const uint64_t local = table.LocalRow(ids[i]);
     float* const row = rows_ + local * table.stride;
     if (!Exists(local)) CreateRow(ids[i], local);
@@ -151,7 +153,8 @@ std::vector<int64_t> TablePartition::Ids() const {
   return ids;
 }
 
-void TablePartition::SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in) {
+void TablePartition::SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count,
+                                const float* in) {
   MutexLock lock(&mutex_);
   for (const int64_t id : ids) {
     std::memcpy(Row(id) + begin, in, count * sizeof(float));

@@ -1,8 +1,8 @@
-// One partition of an embedding table: a directly indexed array of rows [value | slots] and a bitmap of those that
-// exist. Memory is taken as rows are touched.
+// One partition of an embedding table: a directly indexed array of rows [value | slots] and a
+// bitmap of those that exist. Memory is taken as rows are touched.
 //
-// Thread safe: one thread at a time works in a partition, under its mutex. Ids are global; the caller has checked that
-// they belong here (Holds).
+// Thread safe: one thread at a time works in a partition, under its mutex. Ids are global; the
+// caller has checked that they belong here (Holds).
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,12 @@ struct TableDefinition {
   const size_t dim;
   const size_t stride;  // floats of a row with its slots
 
-  uint64_t LocalRow(uint64_t id) const { return shift_ >= 0 ? id >> shift_ : id / proto.partitions(); }
+  uint64_t LocalRow(uint64_t id) const {
+    return shift_ >= 0 ? id >> shift_ : id / proto.partitions();
+  }
   uint32_t PartitionOf(uint64_t id) const {
-    return static_cast<uint32_t>(shift_ >= 0 ? id & (proto.partitions() - 1) : id % proto.partitions());
+    return static_cast<uint32_t>(shift_ >= 0 ? id & (proto.partitions() - 1)
+                                             : id % proto.partitions());
   }
 
  private:
@@ -42,19 +45,21 @@ struct TableDefinition {
 
 class TablePartition {
  public:
-  static absl::StatusOr<std::unique_ptr<TablePartition>> Create(std::shared_ptr<const TableDefinition> definition,
-                                                                uint32_t partition);
+  static absl::StatusOr<std::unique_ptr<TablePartition>> Create(
+      std::shared_ptr<const TableDefinition> definition, uint32_t partition);
 
   bool Holds(int64_t id) const {
-    return static_cast<uint64_t>(id) < definition_->proto.rows() && definition_->PartitionOf(id) == partition_;
+    return static_cast<uint64_t>(id) < definition_->proto.rows() &&
+           definition_->PartitionOf(id) == partition_;
   }
   // Brings the rows of (a first part of) `ids` towards the processor.
   void Prefetch(absl::Span<const int64_t> ids) const;
 
-  // Copies the values of `ids` to `out` [ids, dim]. A row that does not exist is created, or, if `read_only`, only
-  // computed.
+  // Copies the values of `ids` to `out` [ids, dim]. A row that does not exist is created, or, if
+  // `read_only`, only computed.
   void Pull(absl::Span<const int64_t> ids, bool read_only, float* out);
-  // Applies `gradients` [ids, dim] in order; creates missing rows first. The table has an optimizer.
+  // Applies `gradients` [ids, dim] in order; creates missing rows first. The table has an
+  // optimizer.
   void Push(absl::Span<const int64_t> ids, const float* gradients, float rate_scale = 1);
 
   uint64_t rows() const;  // that exist
@@ -66,10 +71,12 @@ class TablePartition {
 
   // The ids of the rows that exist, ascending.
   std::vector<int64_t> Ids() const;
-  // Sets columns [begin, begin + count) of rows, creating rows that do not exist with zeros elsewhere. Not during a cut.
+  // Sets columns [begin, begin + count) of rows, creating rows that do not exist with zeros
+  // elsewhere. Not during a cut.
   void SetColumns(absl::Span<const int64_t> ids, size_t begin, size_t count, const float* in);
 
-  // A cut: the state of the moment of BeginCut can be read, bit by bit and in passes over the rows, while it changes.
+  // A cut: the state of the moment of BeginCut can be read, bit by bit and in passes over the rows,
+  // while it changes.
   absl::StatusOr<std::unique_ptr<TableCut>> PrepareCut(CutCopies* copies) const;
   void BeginCut(std::unique_ptr<TableCut> cut);
   // Without a cut these read nothing.
@@ -77,9 +84,10 @@ class TablePartition {
   uint64_t CutUpdates() const;
   // The next ids, at most `most`, ascending; *position begins with 0. 0 at the end.
   size_t ReadCutIds(uint64_t* position, size_t most, int64_t* out) const;
-  // The same for columns [begin, begin + count) of the rows [value | slots]. `last`: of each row, nothing will be read
-  // again after this, so copies of it need not be made.
-  size_t ReadCut(uint64_t* position, size_t begin, size_t count, size_t most, bool last, float* out);
+  // The same for columns [begin, begin + count) of the rows [value | slots]. `last`: of each row,
+  // nothing will be read again after this, so copies of it need not be made.
+  size_t ReadCut(uint64_t* position, size_t begin, size_t count, size_t most, bool last,
+                 float* out);
   void EndCut();
 
  private:
@@ -95,7 +103,8 @@ class TablePartition {
   void CreateRow(int64_t id, uint64_t local) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls visit(local, row) for rows of the cut from *position on until it gave `most`.
   template <typename Visit>
-  size_t VisitCut(uint64_t* position, size_t most, Visit visit) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  size_t VisitCut(uint64_t* position, size_t most, Visit visit) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::shared_ptr<const TableDefinition> definition_;
   const uint32_t partition_;

@@ -44,7 +44,8 @@ size_t TablePartition::VisitCut(uint64_t* position, size_t most, Visit visit) co
       }
       const uint64_t row = word * 64 + bit;
       const float* data = rows_ + row * definition_->stride;
-      if (((touched >> bit) & 1) != 0 && (data = cut_->CopyOf(row)) == nullptr) continue;  // created since
+      if (((touched >> bit) & 1) != 0 && (data = cut_->CopyOf(row)) == nullptr)
+        continue;  // created since
       visit(row, data);
       ++given;
     }
@@ -60,7 +61,8 @@ size_t TablePartition::ReadCutIds(uint64_t* position, size_t most, int64_t* out)
   });
 }
 
-size_t TablePartition::ReadCut(uint64_t* position, size_t begin, size_t count, size_t most, bool last, float* out) {
+size_t TablePartition::ReadCut(uint64_t* position, size_t begin, size_t count, size_t most,
+                               bool last, float* out) {
   MutexLock lock(&mutex_);
   const size_t given = VisitCut(position, most, [&](uint64_t, const float* row) {
     std::memcpy(out, row + begin, count * sizeof(float));

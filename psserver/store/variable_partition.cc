@@ -28,11 +28,13 @@ VariableDefinition::VariableDefinition(const pb::VariableProto& variable)
 
 int64_t VariableDefinition::RowsOf(uint32_t partition) const {
   const int p = static_cast<int>(partition);
-  const int64_t end = p + 1 < proto.partition_starts_size() ? proto.partition_starts(p + 1) : layout.rows;
+  const int64_t end =
+      p + 1 < proto.partition_starts_size() ? proto.partition_starts(p + 1) : layout.rows;
   return end - proto.partition_starts(p);
 }
 
-VariablePartition::VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition)
+VariablePartition::VariablePartition(std::shared_ptr<const VariableDefinition> definition,
+                                     uint32_t partition)
     : definition_(std::move(definition)),
       elements_(definition_->ElementsOf(partition)),
       value_bytes_(definition_->BytesOf(partition)) {}
@@ -41,24 +43,28 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
     std::shared_ptr<const VariableDefinition> definition, uint32_t partition) {
   auto result = std::unique_ptr<VariablePartition>(new VariablePartition(definition, partition));
   const size_t value_bytes = Aligned(result->value_bytes_);
-  MU_ASSIGN_OR_RETURN(result->memory_,
-                      ZeroMemory::Allocate(value_bytes + definition->optimizer.slots() * result->value_bytes_));
+  MU_ASSIGN_OR_RETURN(
+      result->memory_,
+      ZeroMemory::Allocate(value_bytes + definition->optimizer.slots() * result->value_bytes_));
   char* data = result->memory_.data();
   const RowInitializer initializer(definition->proto.initializer(), definition->proto.name());
   if (definition->proto.dtype() == kFloat32) {
     result->slots_ = reinterpret_cast<float*>(data + value_bytes);
     for (uint32_t s = 0; s < definition->optimizer.slots(); ++s) {
-      std::fill_n(result->slots_ + s * result->elements_, result->elements_, definition->optimizer.slot_initial(s));
+      std::fill_n(result->slots_ + s * result->elements_, result->elements_,
+                  definition->optimizer.slot_initial(s));
     }
     const int64_t begin = definition->proto.partition_starts(static_cast<int>(partition));
     const size_t columns = static_cast<size_t>(definition->layout.elements_per_row);
     for (int64_t r = 0; r < definition->RowsOf(partition); ++r) {
-      initializer.FillRow(static_cast<uint64_t>(begin + r), reinterpret_cast<float*>(data) + r * columns, columns);
+      initializer.FillRow(static_cast<uint64_t>(begin + r),
+                          reinterpret_cast<float*>(data) + r * columns, columns);
     }
   } else if (definition->proto.dtype() == kInt64) {
     std::fill_n(reinterpret_cast<int64_t*>(data), result->elements_, initializer.integer());
   } else {
-    std::fill_n(reinterpret_cast<int32_t*>(data), result->elements_, static_cast<int32_t>(initializer.integer()));
+    std::fill_n(reinterpret_cast<int32_t*>(data), result->elements_,
+                static_cast<int32_t>(initializer.integer()));
   }
   return result;
 }
@@ -78,7 +84,8 @@ void VariablePartition::ApplyGradient(const float* gradient, float rate_scale) {
   MutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
-  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient, elements_, rate_scale);
+  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient,
+                               elements_, rate_scale);
 }
 
 void VariablePartition::AssignAdd(const void* delta) {

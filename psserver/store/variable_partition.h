@@ -1,6 +1,7 @@
 // One partition of a variable: whole rows of it, with the optimizer's slots beside them.
 //
-// Thread safe: one thread at a time works in a partition. Sizes and types are the caller's to check.
+// Thread safe: one thread at a time works in a partition. Sizes and types are the caller's to
+// check.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,9 @@ struct VariableDefinition {
   const RowLayout layout;
 
   int64_t RowsOf(uint32_t partition) const;
-  size_t ElementsOf(uint32_t partition) const { return RowsOf(partition) * layout.elements_per_row; }
+  size_t ElementsOf(uint32_t partition) const {
+    return RowsOf(partition) * layout.elements_per_row;
+  }
   size_t BytesOf(uint32_t partition) const { return RowsOf(partition) * layout.bytes_per_row; }
 };
 
@@ -51,7 +54,8 @@ class VariablePartition {
   uint64_t updates() const;
   void SetUpdates(uint64_t updates);
 
-  // A cut: the state of the moment of BeginCut can be read, bit by bit, while it changes. `copies` outlives the cut.
+  // A cut: the state of the moment of BeginCut can be read, bit by bit, while it changes. `copies`
+  // outlives the cut.
   void BeginCut(CutCopies* copies);
   uint64_t CutUpdates() const;
   // Bytes [offset, offset + size) of the value (part 0) or of slot part - 1. Zeros without a cut.

@@ -1,5 +1,5 @@
-// Zeroed memory, 64-byte aligned, that costs nothing until it is touched: large blocks are mapped, so the kernel gives
-// pages at the first write. Not synchronised.
+// Zeroed memory, 64-byte aligned, that costs nothing until it is touched: large blocks are mapped,
+// so the kernel gives pages at the first write. Not synchronised.
 #pragma once
 
 #include <sys/mman.h>
@@ -40,14 +40,16 @@ class ZeroMemory {
     if (size == 0) return memory;
     void* data;
     if (Mapped(size)) {
-      data = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+      data = mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
       if (data == MAP_FAILED) data = nullptr;
     } else {
       data = std::aligned_alloc(64, size);
       if (data != nullptr) std::memset(data, 0, size);
     }
     if (data == nullptr) {
-      return absl::ResourceExhaustedError(absl::StrCat("no memory for ", size, " bytes of parameters"));
+      return absl::ResourceExhaustedError(
+          absl::StrCat("no memory for ", size, " bytes of parameters"));
     }
     memory.data_ = static_cast<char*>(data);
     memory.size_ = size;

@@ -1,6 +1,6 @@
-// What a broken or hostile client may send to real daemons: each such request gets a clear error, the daemon lives, and
-// a job that runs beside it does not notice. Bytes that are no request at all: garbage_test.cc; bad_data_line and
-// bad_job_file: tests/integration/cli/bad_input_test.cc.
+// What a broken or hostile client may send to real daemons: each such request gets a clear error,
+// the daemon lives, and a job that runs beside it does not notice. Bytes that are no request at
+// all: garbage_test.cc; bad_data_line and bad_job_file: tests/integration/cli/bad_input_test.cc.
 #include <cmath>
 #include <limits>
 #include <string>
@@ -42,14 +42,16 @@ TEST(Conformance, MalformedGraph) {
     change(bad);
     EXPECT_THAT(victims->Install(bad), StatusIs(kInvalid, HasSubstr(says))) << what;
   };
-  expect_refused("an op that nobody knows", "frobnicate", [&](auto& f) { f.mutable_nodes(0)->set_op("frobnicate"); });
+  expect_refused("an op that nobody knows", "frobnicate",
+                 [&](auto& f) { f.mutable_nodes(0)->set_op("frobnicate"); });
   expect_refused("an input of nowhere", "does not come before it",
                  [&](auto& f) { f.mutable_nodes(user)->mutable_inputs(0)->set_node(1 << 20); });
   expect_refused("a negative input", "does not come before it",
                  [&](auto& f) { f.mutable_nodes(user)->mutable_inputs(0)->set_node(-1); });
   expect_refused("an output of nowhere", "output",
                  [&](auto& f) { f.mutable_nodes(user)->mutable_inputs(0)->set_output(9); });
-  expect_refused("an input too many", "input", [&](auto& f) { f.mutable_nodes(user)->add_inputs(); });
+  expect_refused("an input too many", "input",
+                 [&](auto& f) { f.mutable_nodes(user)->add_inputs(); });
   expect_refused("a missing attribute", "attribute", [&](auto& f) {
     for (auto& node : *f.mutable_nodes()) node.clear_attrs();
   });
@@ -67,10 +69,12 @@ TEST(Conformance, MalformedGraph) {
   *lie.mutable_context() = victims->c().runtime().Context();
   *lie.mutable_function() = good;
   lie.set_fingerprint(1);
-  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/InstallFunction", Buffer(lie.SerializeAsString())),
+  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/InstallFunction",
+                            Buffer(lie.SerializeAsString())),
               StatusIs(kInvalid, HasSubstr("fingerprint")));
 
-  // Damaged in all kinds of places. What is left may be a good graph; it is installed and never run.
+  // Damaged in all kinds of places. What is left may be a good graph; it is installed and never
+  // run.
   const std::string bytes = good.SerializeAsString();
   for (uint64_t seed = 0; seed < 200; ++seed) {
     SplitMix random(seed);
@@ -103,14 +107,21 @@ TEST(Conformance, ShapeLie) {
   const std::string name = "weight";
   const uint32_t id = victims->weight().proto().id();
   // Constants that say more than they hold, as far as sizes that overflow.
-  for (const std::vector<int64_t>& dims : std::vector<std::vector<int64_t>>{
-           {2}, {int64_t{1} << 40}, {int64_t{1} << 32, int64_t{1} << 32}, {int64_t{1} << 62, 4}, {-1}, {-5, 0}}) {
+  for (const std::vector<int64_t>& dims :
+       std::vector<std::vector<int64_t>>{{2},
+                                         {int64_t{1} << 40},
+                                         {int64_t{1} << 32, int64_t{1} << 32},
+                                         {int64_t{1} << 62, 4},
+                                         {-1},
+                                         {-5, 0}}) {
     GraphMaker g;
     g.function().set_dataset(0);
     g.Return("x", g.Constant(Tensor::Scalar(1.0f)));
-    pb::TensorProto& tensor = *(*g.function().mutable_nodes(0)->mutable_attrs())["value"].mutable_tensor();
+    pb::TensorProto& tensor =
+        *(*g.function().mutable_nodes(0)->mutable_attrs())["value"].mutable_tensor();
     for (const int64_t dim : dims) tensor.mutable_shape()->add_dims(dim);
-    EXPECT_THAT(victims->Install(g.function()), HasCode(kInvalid)) << ::testing::PrintToString(dims);
+    EXPECT_THAT(victims->Install(g.function()), HasCode(kInvalid))
+        << ::testing::PrintToString(dims);
   }
   // A variable that is said to be larger than it is, to be smaller, to be of another type.
   for (const auto& [dtype, shape] :
@@ -134,8 +145,9 @@ TEST(Conformance, ShapeLie) {
   run.set_steps(1);
   *run.add_args() = Tensor::Scalar(1.0f).ToProto();
   run.mutable_args(0)->mutable_shape()->add_dims(int64_t{1} << 40);
-  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Run", Buffer(run.SerializeAsString())),
-              HasCode(kInvalid));
+  EXPECT_THAT(
+      victims->Send(victims->worker(), "/muster.Worker/Run", Buffer(run.SerializeAsString())),
+      HasCode(kInvalid));
 
   // Payloads that are not what their headers say.
   pb::PushRequest push;
@@ -150,11 +162,14 @@ TEST(Conformance, ShapeLie) {
   keys->set_table(victims->items().proto().id());
   keys->add_partitions(1);
   keys->add_counts(std::numeric_limits<uint32_t>::max());
-  EXPECT_THAT(victims->SendFrame("Pull", pull, Bytes<int64_t>({1})), StatusIs(kInvalid, HasSubstr("shorter")));
+  EXPECT_THAT(victims->SendFrame("Pull", pull, Bytes<int64_t>({1})),
+              StatusIs(kInvalid, HasSubstr("shorter")));
   keys->add_counts(1);
-  EXPECT_THAT(victims->SendFrame("Pull", pull, Bytes<int64_t>({1})), StatusIs(kInvalid, HasSubstr("differ in number")));
+  EXPECT_THAT(victims->SendFrame("Pull", pull, Bytes<int64_t>({1})),
+              StatusIs(kInvalid, HasSubstr("differ in number")));
   for (const uint32_t header : {uint32_t{0x7fffffff}, uint32_t{0xffffffff}, uint32_t{17}}) {
-    EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Pull", Buffer(Bytes<uint32_t>({header, 0, 0, 0}))),
+    EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Pull",
+                              Buffer(Bytes<uint32_t>({header, 0, 0, 0}))),
                 HasCode(kInvalid));
   }
   pb::AssignRequest assign;
@@ -163,7 +178,8 @@ TEST(Conformance, ShapeLie) {
   assign.set_variable(id);
   for (const size_t bytes : {0, 15, 17, 1 << 20}) {
     assign.set_value(std::string(bytes, 'x'));
-    EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Assign", Buffer(assign.SerializeAsString())),
+    EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Assign",
+                              Buffer(assign.SerializeAsString())),
                 HasCode(kInvalid));
   }
   victims->ExpectUnharmed();
@@ -184,7 +200,8 @@ TEST(Conformance, IdOutOfRange) {
     *pull.add_tables() = keys;
     *push.add_tables() = keys;
     const absl::Status pulled = victims->SendFrame("Pull", pull, Bytes<int64_t>({id}));
-    const absl::Status pushed = victims->SendFrame("Push", push, Bytes<int64_t>({id}) + Bytes<float>({1, 1, 1, 1}));
+    const absl::Status pushed =
+        victims->SendFrame("Push", push, Bytes<int64_t>({id}) + Bytes<float>({1, 1, 1, 1}));
     EXPECT_EQ(pulled.code(), pushed.code()) << pulled << pushed;
     EXPECT_EQ(KindOf(pushed), pb::ERROR_USER);
     return pushed;
@@ -192,7 +209,9 @@ TEST(Conformance, IdOutOfRange) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   for (const int64_t id : {int64_t{1000}, int64_t{-1}, kMost, -kMost - 1, int64_t{1} << 32}) {
     const auto home = static_cast<uint32_t>(((id % partitions) + partitions) % partitions);
-    EXPECT_THAT(send(id, home, table), StatusIs(kOutOfRange, HasSubstr("table 'items', which has ids 0 to 999"))) << id;
+    EXPECT_THAT(send(id, home, table),
+                StatusIs(kOutOfRange, HasSubstr("table 'items', which has ids 0 to 999")))
+        << id;
   }
   EXPECT_THAT(send(5, 6, table), StatusIs(kInvalid, HasSubstr("does not belong to partition 6")));
   EXPECT_THAT(send(5, 1 << 30, table), StatusIs(kInvalid, HasSubstr("not held here")));
@@ -202,7 +221,8 @@ TEST(Conformance, IdOutOfRange) {
     pb::PullRequest pull;
     pull.add_variables()->set_variable(variable);
     pull.mutable_variables(0)->set_partition(partition);
-    EXPECT_THAT(victims->SendFrame("Pull", pull, ""), StatusIs(kInvalid, HasSubstr("not held here")));
+    EXPECT_THAT(victims->SendFrame("Pull", pull, ""),
+                StatusIs(kInvalid, HasSubstr("not held here")));
   }
   pb::ScanFileRequest scan;
   *scan.mutable_context() = victims->c().runtime().Context();
@@ -217,7 +237,8 @@ TEST(Conformance, IdOutOfRange) {
   server.set_address("127.0.0.1:1");
   server.set_incarnation(7);
   server.set_index(5);
-  EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register", Buffer(server.SerializeAsString())),
+  EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register",
+                            Buffer(server.SerializeAsString())),
               StatusIs(kInvalid, HasSubstr("index 5")));
   victims->ExpectUnharmed();
 }
@@ -240,7 +261,8 @@ TEST(Conformance, NanGradient) {
     keys->set_table(victims->items().proto().id());
     keys->add_partitions(3);
     keys->add_counts(1);
-    EXPECT_THAT(victims->SendFrame("Push", push, Bytes<int64_t>({3}) + Bytes<float>({1, 1, 1, 1, 1, bad, 1, 1})),
+    EXPECT_THAT(victims->SendFrame("Push", push,
+                                   Bytes<int64_t>({3}) + Bytes<float>({1, 1, 1, 1, 1, bad, 1, 1})),
                 StatusIs(kInvalid, HasSubstr("'items' holds NaN or infinity")));
   }
   victims->ExpectUnharmed();

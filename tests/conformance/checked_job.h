@@ -1,5 +1,5 @@
-// A job in which nothing can be lost or repeated unseen: every step adds 1 to a counter and the squares of its records to
-// a checksum, both on every server.
+// A job in which nothing can be lost or repeated unseen: every step adds 1 to a counter and the
+// squares of its records to a checksum, both on every server.
 #pragma once
 
 #include <string>
@@ -21,32 +21,38 @@ class CheckedJob {
     int64_t records = 4000;
     int64_t batch = 4;
     uint32_t epochs = 1;
-    pb::Visitation visitation = pb::VISITATION_EXACTLY_ONCE;  // none: which records are used is anybody's guess
+    pb::Visitation visitation =
+        pb::VISITATION_EXACTLY_ONCE;  // none: which records are used is anybody's guess
     uint64_t steps() const { return epochs * static_cast<uint64_t>(records / batch); }
   };
 
   static absl::StatusOr<CheckedJob> Create(TestCluster& cluster, Size size) {
     return Create(cluster.coordinator(), cluster.directory(), size);
   }
-  static absl::StatusOr<CheckedJob> Create(Coordinator& coordinator, const std::string& directory, Size size) {
+  static absl::StatusOr<CheckedJob> Create(Coordinator& coordinator, const std::string& directory,
+                                           Size size) {
     CheckedJob job;
     job.c_ = &coordinator;
     job.size_ = size;
     const std::string file = absl::StrCat(directory, "/checked.csv");
     WriteFile(file, Numbers(0, size.records));
-    MU_ASSIGN_OR_RETURN(const Dataset data, job.c_->CreateDataset(Csv({file})
-                                                                     .Id("id", 0, 0)
-                                                                     .Batch(static_cast<uint32_t>(size.batch))
-                                                                     .Shuffle(500)
-                                                                     .Epochs(size.epochs)
-                                                                     .Visitation(size.visitation)));
-    for (auto [variable, name] : {std::pair{&job.counters_, "counters"}, std::pair{&job.checksums_, "checksums"}}) {
-      MU_ASSIGN_OR_RETURN(*variable, job.c_->CreateVariable({.name = name,
-                                                             .shape = Shape({kPartitions}),
-                                                             .dtype = kInt64,
-                                                             .partitioner = FixedShards{kPartitions}}));
+    MU_ASSIGN_OR_RETURN(const Dataset data,
+                        job.c_->CreateDataset(Csv({file})
+                                                  .Id("id", 0, 0)
+                                                  .Batch(static_cast<uint32_t>(size.batch))
+                                                  .Shuffle(500)
+                                                  .Epochs(size.epochs)
+                                                  .Visitation(size.visitation)));
+    for (auto [variable, name] :
+         {std::pair{&job.counters_, "counters"}, std::pair{&job.checksums_, "checksums"}}) {
+      MU_ASSIGN_OR_RETURN(*variable,
+                          job.c_->CreateVariable({.name = name,
+                                                  .shape = Shape({kPartitions}),
+                                                  .dtype = kInt64,
+                                                  .partitioner = FixedShards{kPartitions}}));
     }
-    const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+    const Tensor ones =
+        Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
     MU_ASSIGN_OR_RETURN(job.step_, job.c_->DefineFunction("checked_step", [&](FunctionBuilder& f) {
       const Sym id = f.NextBatch(data)["id"];
       AssignAdd(job.counters_, ConstantTensor(ones));
@@ -81,7 +87,8 @@ class CheckedJob {
     int64_t squares = 0;
     for (int64_t i = 0; i < size_.records; ++i) squares += i * i;
     MU_ASSERT_OK_AND_ASSIGN(const Tensor summed, c_->Read(checksums_));
-    EXPECT_THAT(summed.flat<int64_t>(), ::testing::Each(squares * static_cast<int64_t>(size_.epochs)));
+    EXPECT_THAT(summed.flat<int64_t>(),
+                ::testing::Each(squares * static_cast<int64_t>(size_.epochs)));
   }
 
   const Function& step() const { return step_; }
@@ -101,8 +108,8 @@ inline uint64_t RepeatedPushes(Coordinator& c) {
   for (const Member& server : c.runtime().Servers()) {
     pb::PsStatsRequest request;
     *request.mutable_context() = c.runtime().Context();
-    const auto status =
-        Call<pb::PsStatsReply>(*c.runtime().ChannelTo(server.address), "/muster.PsServer/GetStats", request);
+    const auto status = Call<pb::PsStatsReply>(*c.runtime().ChannelTo(server.address),
+                                               "/muster.PsServer/GetStats", request);
     EXPECT_THAT(status, IsOk());
     if (status.ok()) repeated += status->repeated_pushes();
   }

@@ -15,9 +15,9 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::CheckedJob;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::OnRequest;
 using testing::StatusIs;
 using testing::TestCluster;
@@ -28,8 +28,9 @@ void Overwrite(const std::string& path, const std::function<void(std::string*)>&
   std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
 }
 
-// Two checkpoints are taken on the way; the newer one is damaged and a server is killed. The damage is named when the
-// checkpoint is asked for, recovery takes the older one, and nothing is lost or repeated.
+// Two checkpoints are taken on the way; the newer one is damaged and a server is killed. The damage
+// is named when the checkpoint is asked for, recovery takes the older one, and nothing is lost or
+// repeated.
 void RecoversFromTheOlderOne(const std::function<void(const std::string& directory)>& damage,
                              const std::string& named) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
@@ -54,7 +55,8 @@ void RecoversFromTheOlderOne(const std::function<void(const std::string& directo
 TEST(Conformance, TornShard) {
   RecoversFromTheOlderOne(
       [](const std::string& directory) {
-        Overwrite(directory + "/ps-0.safetensors", [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
+        Overwrite(directory + "/ps-0.safetensors",
+                  [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
       },
       "ps-0.safetensors");
 }
@@ -70,7 +72,8 @@ TEST(Conformance, FlippedBit) {
 TEST(Conformance, TruncatedManifest) {
   RecoversFromTheOlderOne(
       [](const std::string& directory) {
-        Overwrite(directory + "/manifest.json", [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
+        Overwrite(directory + "/manifest.json",
+                  [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
       },
       "manifest.json");
 }
@@ -88,7 +91,8 @@ TEST(Conformance, MissingShard) {
   cluster->KillServer(0);
   MU_ASSERT_OK(cluster->StartServer(0));
   job.JoinAndCheck();
-  EXPECT_THAT(c.Restore(newest), StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-0.safetensors")));
+  EXPECT_THAT(c.Restore(newest),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("ps-0.safetensors")));
 }
 
 TEST(Conformance, NoGoodCheckpointEndsTheJob) {
@@ -119,14 +123,16 @@ TEST(Conformance, CheckpointOfAnotherJob) {
   MU_ASSERT_OK(another->coordinator().CreateVariable({.name = "weights", .shape = Shape({4})}));
   MU_ASSERT_OK(another->coordinator().CreateVariable({.name = "bias", .shape = Shape({4})}));
   const absl::Status refused = another->coordinator().Restore(directory).status();
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'bias' is not in the checkpoint")));
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("'bias' is not in the checkpoint")));
   EXPECT_THAT(refused.message(), HasSubstr("'weights' is variable float32[4]"));
 }
 
 TEST(Conformance, RestoreOnOtherPsCount) {
   for (const auto& [from, to] : {std::pair{2, 3}, std::pair{3, 2}, std::pair{4, 1}}) {
     SCOPED_TRACE(absl::StrCat(from, " to ", to));
-    const auto create = [](Coordinator& c, Variable* variable, EmbeddingTable* table) -> absl::Status {
+    const auto create = [](Coordinator& c, Variable* variable,
+                           EmbeddingTable* table) -> absl::Status {
       MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = "v",
                                                        .shape = Shape({100}),
                                                        .dtype = kInt64,
@@ -148,10 +154,12 @@ TEST(Conformance, RestoreOnOtherPsCount) {
       MU_ASSERT_OK(c.Assign(variable, Tensor::Of<int64_t>(Shape({100}), values)));
       testing::WriteFile(cluster->directory() + "/ids.csv", testing::Numbers(0, 1000));
       MU_ASSERT_OK_AND_ASSIGN(
-          const Dataset data, c.CreateDataset(Csv({cluster->directory() + "/ids.csv"}).Id("id", 0, 0).Batch(50)));
-      MU_ASSERT_OK_AND_ASSIGN(const Function train, c.DefineFunction("train", [&](FunctionBuilder& f) {
-        f.Minimize(ReduceSum(Square(EmbeddingLookup(table, f.NextBatch(data)["id"]))));
-      }));
+          const Dataset data,
+          c.CreateDataset(Csv({cluster->directory() + "/ids.csv"}).Id("id", 0, 0).Batch(50)));
+      MU_ASSERT_OK_AND_ASSIGN(
+          const Function train, c.DefineFunction("train", [&](FunctionBuilder& f) {
+            f.Minimize(ReduceSum(Square(EmbeddingLookup(table, f.NextBatch(data)["id"]))));
+          }));
       c.Schedule(train, {.steps = 20});
       MU_ASSERT_OK(c.Join());
       MU_ASSERT_OK_AND_ASSIGN(rows, c.ReadRows(table, ids));
@@ -183,7 +191,8 @@ TEST(Conformance, DiskFullOnSave) {
     ~Unmount() { umount2(disk.c_str(), MNT_DETACH); }
   } unmount{disk};
   Coordinator& c = cluster->coordinator();
-  MU_ASSERT_OK(c.CreateVariable({.name = "ballast", .shape = Shape({500'000})}));  // 2 MB: there is room for one
+  MU_ASSERT_OK(c.CreateVariable(
+      {.name = "ballast", .shape = Shape({500'000})}));  // 2 MB: there is room for one
   Checkpointer checkpointer(&c, OnRequest(disk));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
   job.ScheduleAll(10);

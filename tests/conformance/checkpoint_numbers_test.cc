@@ -7,8 +7,8 @@ namespace mu {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
 using testing::HasCode;
+using ::testing::IsEmpty;
 using testing::MemoryCluster;
 
 TEST(CheckpointNumbers, OneThatFailedKeepsItsNumber) {

@@ -40,7 +40,8 @@ struct CountingCluster {
 inline absl::StatusOr<CountingCluster> StartCounting(TestClusterOptions options = {}) {
   CountingCluster result;
   MU_ASSIGN_OR_RETURN(result.cluster, TestCluster::Start(options));
-  MU_ASSIGN_OR_RETURN(result.counter, result.c().CreateVariable({.name = "counter", .dtype = kInt64}));
+  MU_ASSIGN_OR_RETURN(result.counter,
+                      result.c().CreateVariable({.name = "counter", .dtype = kInt64}));
   MU_ASSIGN_OR_RETURN(result.count, result.c().DefineFunction("count", [&](FunctionBuilder& f) {
     AssignAdd(result.counter, 1);
     f.Return("before", Read(result.counter));
@@ -49,8 +50,10 @@ inline absl::StatusOr<CountingCluster> StartCounting(TestClusterOptions options 
 }
 
 // A function that fails: the logarithm of its argument, for which -1 is not good.
-inline absl::StatusOr<Function> DefineLog(Coordinator& c, const std::string& name, float shift = 0) {
-  return c.DefineFunction(name, [&](FunctionBuilder& f) { f.Return("log", Log(f.Arg("x") + shift)); });
+inline absl::StatusOr<Function> DefineLog(Coordinator& c, const std::string& name,
+                                          float shift = 0) {
+  return c.DefineFunction(name,
+                          [&](FunctionBuilder& f) { f.Return("log", Log(f.Arg("x") + shift)); });
 }
 
 }  // namespace mu::testing

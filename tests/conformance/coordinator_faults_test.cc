@@ -13,22 +13,24 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::CheckedJob;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::OnRequest;
 using testing::StatusIs;
 using testing::TestCluster;
 
-// A program that schedules `functions` calls of 10 steps and says with each how many it has scheduled.
+// A program that schedules `functions` calls of 10 steps and says with each how many it has
+// scheduled.
 void ScheduleFrom(Coordinator& c, const CheckedJob& job, int first, int end) {
   for (int i = first; i < end; ++i) {
     c.Schedule(job.step(), {.steps = 10, .user_state = absl::StrCat(i + 1)});
   }
 }
 
-// The coordinator goes away in the middle, with calls queued and under way and results since the last checkpoint; the next
-// one continues with the same daemons. (With SIGKILL: tests/integration/cli/restart_test.cc.)
+// The coordinator goes away in the middle, with calls queued and under way and results since the
+// last checkpoint; the next one continues with the same daemons. (With SIGKILL:
+// tests/integration/cli/restart_test.cc.)
 TEST(Conformance, CoordinatorKilled) {
   constexpr CheckedJob::Size kSize = {.records = 8000};
   const int functions = static_cast<int>(kSize.steps() / 10);
@@ -77,7 +79,8 @@ TEST(Conformance, CoordinatorKilledTwiceAndAServer) {
     }
     Coordinator& c = cluster->coordinator();
     auto checkpointer = std::make_unique<Checkpointer>(
-        &c, CheckpointerOptions{.directory = directory, .every = absl::InfiniteDuration(), .every_steps = 150});
+        &c, CheckpointerOptions{
+                .directory = directory, .every = absl::InfiniteDuration(), .every_steps = 150});
     MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
     int scheduled = 0;
     if (life > 0) {
@@ -100,8 +103,9 @@ TEST(Conformance, CoordinatorKilledTwiceAndAServer) {
   }
 }
 
-// A coordinator continues from a checkpoint that was taken under load, then a server goes back to it: the report says
-// exactly what the server had acknowledged and lost, although some steps were in the checkpoint before their results came.
+// A coordinator continues from a checkpoint that was taken under load, then a server goes back to
+// it: the report says exactly what the server had acknowledged and lost, although some steps were
+// in the checkpoint before their results came.
 TEST(Conformance, RolledBackIsExactAfterARestart) {
   constexpr int kPartitions = 12, kFunctions = 100;
   constexpr int64_t kSteps = 10 * kFunctions;
@@ -113,8 +117,10 @@ TEST(Conformance, RolledBackIsExactAfterARestart) {
                                                   .shape = Shape({kPartitions}),
                                                   .dtype = kInt64,
                                                   .partitioner = FixedShards{kPartitions}}));
-    const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
-    return c.DefineFunction("step", [&](FunctionBuilder&) { AssignAdd(*steps, ConstantTensor(ones)); });
+    const Tensor ones =
+        Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+    return c.DefineFunction("step",
+                            [&](FunctionBuilder&) { AssignAdd(*steps, ConstantTensor(ones)); });
   };
   {
     Coordinator& c = cluster->coordinator();
@@ -150,7 +156,8 @@ TEST(Conformance, OldCoordinatorIsFenced) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
   Coordinator& older = cluster->coordinator();
   const std::string directory = cluster->directory() + "/checkpoints";
-  Checkpointer checkpointer(&older, {.directory = directory, .every = absl::InfiniteDuration(), .keep = 1});
+  Checkpointer checkpointer(&older,
+                            {.directory = directory, .every = absl::InfiniteDuration(), .keep = 1});
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 400'000}));
   job.ScheduleAll(1000);
   job.WaitForSteps(50);
@@ -162,15 +169,16 @@ TEST(Conformance, OldCoordinatorIsFenced) {
   EXPECT_EQ(newer->runtime().options().epoch, CoordinatorEpoch(2));
   EXPECT_EQ(newer->runtime().options().job, older.runtime().options().job);
   const absl::Status end = older.Join();
-  EXPECT_THAT(end, StatusIs(absl::StatusCode::kAborted, HasSubstr("a newer coordinator (epoch 2) has taken over")));
+  EXPECT_THAT(end, StatusIs(absl::StatusCode::kAborted,
+                            HasSubstr("a newer coordinator (epoch 2) has taken over")));
   EXPECT_EQ(KindOf(end), pb::ERROR_MACHINE) << "exit code 4";
   EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kAborted));
   MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(directory));
   EXPECT_EQ(complete.size(), 1u);
 }
 
-// The same where the two do not see each other's files: the daemons that have heard of a newer epoch refuse the older one,
-// and say so.
+// The same where the two do not see each other's files: the daemons that have heard of a newer
+// epoch refuse the older one, and say so.
 TEST(Conformance, OldCoordinatorsCallsAreRefused) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
   Coordinator& older = cluster->coordinator();
@@ -182,8 +190,10 @@ TEST(Conformance, OldCoordinatorsCallsAreRefused) {
   request.mutable_context()->set_epoch(7);
   request.mutable_context()->set_low_water(0);
   const Member server = older.runtime().Servers().front();
-  MU_ASSERT_OK(Call<pb::FenceReply>(*older.runtime().ChannelTo(server.address), "/muster.PsServer/Fence", request));
-  EXPECT_THAT(older.Join(), StatusIs(absl::StatusCode::kAborted, HasSubstr("a newer coordinator (epoch 7)")));
+  MU_ASSERT_OK(Call<pb::FenceReply>(*older.runtime().ChannelTo(server.address),
+                                    "/muster.PsServer/Fence", request));
+  EXPECT_THAT(older.Join(),
+              StatusIs(absl::StatusCode::kAborted, HasSubstr("a newer coordinator (epoch 7)")));
 }
 
 }  // namespace

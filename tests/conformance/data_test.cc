@@ -30,11 +30,14 @@ TEST(Conformance, EachRecordOncePerEpoch) {
   WriteFile(directory + "/a.csv.gz", Numbers(0, 1000));
   WriteFile(directory + "/b.csv", Numbers(1000, 37));
   WriteFile(directory + "/c.csv.zst", Numbers(1037, 5));
-  MU_ASSERT_OK_AND_ASSIGN(const Variable visits,
-                          c.CreateVariable({.name = "visits", .shape = Shape({kRecords}), .trainable = false}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable visits,
+      c.CreateVariable({.name = "visits", .shape = Shape({kRecords}), .trainable = false}));
   for (const uint64_t shuffle : {0, 300}) {
-    MU_ASSERT_OK(c.Assign(visits, Tensor::Of<float>(Shape({kRecords}), std::vector<float>(kRecords, 0))));
-    DatasetSpec spec = Csv({directory + "/a.csv.gz", directory + "/b.csv", directory + "/c.csv.zst"});
+    MU_ASSERT_OK(
+        c.Assign(visits, Tensor::Of<float>(Shape({kRecords}), std::vector<float>(kRecords, 0))));
+    DatasetSpec spec =
+        Csv({directory + "/a.csv.gz", directory + "/b.csv", directory + "/c.csv.zst"});
     spec.Name("numbers").Id("id", kRecords, 0).Batch(8).BlockRecords(16).Shuffle(shuffle).Epochs(2);
     MU_ASSERT_OK_AND_ASSIGN(const Dataset data, c.CreateDataset(spec));
     MU_ASSERT_OK_AND_ASSIGN(const Function visit, DefineVisit(c, data, visits));
@@ -65,13 +68,16 @@ absl::StatusOr<std::vector<float>> Train(int servers, uint32_t steps_per_functio
   MU_ASSIGN_OR_RETURN(auto cluster, TestCluster::Start(options));
   Coordinator& c = cluster->coordinator();
   WriteFile(cluster->directory() + "/data.csv", Numbers(0, 192));
-  MU_ASSIGN_OR_RETURN(const Dataset data,
-                      c.CreateDataset(Csv({cluster->directory() + "/data.csv"})
-                                          .Id("id", 192, 0).Batch(16).BlockRecords(16).Shuffle(64).Epochs(1)));
-  MU_ASSIGN_OR_RETURN(const EmbeddingTable items, c.CreateEmbeddingTable({.name = "items",
-                                                                          .rows = 192,
-                                                                          .dim = 8,
-                                                                          .initializer = Normal{.stddev = 0.5f}}));
+  MU_ASSIGN_OR_RETURN(const Dataset data, c.CreateDataset(Csv({cluster->directory() + "/data.csv"})
+                                                              .Id("id", 192, 0)
+                                                              .Batch(16)
+                                                              .BlockRecords(16)
+                                                              .Shuffle(64)
+                                                              .Epochs(1)));
+  MU_ASSIGN_OR_RETURN(
+      const EmbeddingTable items,
+      c.CreateEmbeddingTable(
+          {.name = "items", .rows = 192, .dim = 8, .initializer = Normal{.stddev = 0.5f}}));
   MU_ASSIGN_OR_RETURN(const Variable w, c.CreateVariable({.name = "w",
                                                           .shape = Shape({8, 4}),
                                                           .initializer = GlorotUniform(8, 4),
@@ -86,7 +92,8 @@ absl::StatusOr<std::vector<float>> Train(int servers, uint32_t steps_per_functio
   }));
   std::vector<float> seen;
   for (uint32_t first = 0; first < 12; first += steps_per_function) {
-    MU_ASSIGN_OR_RETURN(const FunctionResult result, c.Schedule(step, {.steps = steps_per_function}).Fetch());
+    MU_ASSIGN_OR_RETURN(const FunctionResult result,
+                        c.Schedule(step, {.steps = steps_per_function}).Fetch());
     for (size_t i = 0; i < result.steps(); ++i) {
       MU_ASSIGN_OR_RETURN(const Tensor loss, result.Get(i, "loss"));
       seen.push_back(*loss.data<float>());

@@ -6,9 +6,9 @@ namespace mu {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::DefineLog;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::kForever;
 using testing::StartCounting;
 using testing::StatusIs;
@@ -71,11 +71,13 @@ TEST(Conformance, SeveralErrors) {
 
 TEST(Conformance, ErroredInputUnused) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
-  MU_ASSERT_OK_AND_ASSIGN(const Dataset data,
-                          t.c().CreateDataset(Csv({t.cluster->directory() + "/none.csv"}).Number("x", 0).Batch(2)));
-  MU_ASSERT_OK_AND_ASSIGN(const Function reads, t.c().DefineFunction("reads", [&](FunctionBuilder& f) {
-    f.Return("sum", ReduceSum(f.NextBatch(data)["x"]));
-  }));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Dataset data,
+      t.c().CreateDataset(Csv({t.cluster->directory() + "/none.csv"}).Number("x", 0).Batch(2)));
+  MU_ASSERT_OK_AND_ASSIGN(const Function reads,
+                          t.c().DefineFunction("reads", [&](FunctionBuilder& f) {
+                            f.Return("sum", ReduceSum(f.NextBatch(data)["x"]));
+                          }));
   t.c().Schedule(t.count);
   MU_EXPECT_OK(t.c().Join());
   t.c().Schedule(reads);
@@ -90,13 +92,15 @@ TEST(Conformance, RemoteValueAsArgumentRefused) {
   MU_ASSERT_OK_AND_ASSIGN(const Function log, DefineLog(t.c(), "log"));
   const RemoteValue one = t.c().Schedule(log, {.args = {{"x", 1}}});
   const RemoteValue refused = t.c().Schedule(log, {.args = {{"x", one}}});
-  EXPECT_THAT(refused.Fetch(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Fetch it first")));
+  EXPECT_THAT(refused.Fetch(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("Fetch it first")));
 }
 
 TEST(Conformance, UnknownFunctionRefused) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
-  EXPECT_THAT(t.c().Schedule(Function()).Fetch(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not defined by this coordinator")));
+  EXPECT_THAT(
+      t.c().Schedule(Function()).Fetch(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("not defined by this coordinator")));
   t.c().Join().IgnoreError();
   MU_ASSERT_OK_AND_ASSIGN(auto other, StartCounting());
   EXPECT_THAT(t.c().Schedule(other.count).Fetch(), HasCode(absl::StatusCode::kInvalidArgument));

@@ -26,15 +26,19 @@ TEST(Conformance, OversizeMessage) {
   MU_ASSERT_OK_AND_ASSIGN(const auto victims, Victims::Start());
   // Zeros that take no memory: a byte more than a daemon takes.
   constexpr size_t kBytes = (size_t{1} << 30) + 1;
-  void* const zeros = mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const zeros =
+      mmap(nullptr, kBytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);
-  const std::shared_ptr<const void> owner(zeros, [](const void* p) { munmap(const_cast<void*>(p), kBytes); });
+  const std::shared_ptr<const void> owner(
+      zeros, [](const void* p) { munmap(const_cast<void*>(p), kBytes); });
   const Buffer huge(owner, static_cast<const char*>(zeros), kBytes);
-  const auto too_large = StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("larger than max"));
+  const auto too_large =
+      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("larger than max"));
   EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Push", huge), too_large);
   EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/InstallFunction", huge), too_large);
   EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Run", huge), too_large);
-  EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register", huge), too_large);
+  EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register", huge),
+              too_large);
   victims->ExpectUnharmed();
 }
 
@@ -43,8 +47,9 @@ TEST(Conformance, GarbageBytes) {
   SplitMix random(17);
   // At the port.
   std::vector<UniqueFd> open;
-  const std::string beginnings[] = {"", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-                                    "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"};  // of a TLS client
+  const std::string beginnings[] = {
+      "", "GET / HTTP/1.1\r\nHost: x\r\n\r\n", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+      "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"};  // of a TLS client
   for (const std::string& address : victims->addresses()) {
     for (int i = 0; i < 24; ++i) {
       UniqueFd fd = Dial(address);
@@ -61,13 +66,14 @@ TEST(Conformance, GarbageBytes) {
   for (const auto& [address, file] : services) {
     const google::protobuf::ServiceDescriptor& service = *file->service(0);
     for (int m = 0; m < service.method_count(); ++m) {
-      const std::string method = absl::StrCat("/", service.full_name(), "/", service.method(m)->name());
+      const std::string method =
+          absl::StrCat("/", service.full_name(), "/", service.method(m)->name());
       EXPECT_THAT(victims->Send(address, method, Buffer("\xff\xff\xff\xff" + Noise(&random, 100))),
                   StatusIs(absl::StatusCode::kInvalidArgument, Not(IsEmpty())))
           << method;
       // What only reads asks for nothing; who is no member may leave again.
-      const bool harmless =
-          absl::StartsWith(service.method(m)->name(), "Get") || service.method(m)->name() == "Leave";
+      const bool harmless = absl::StartsWith(service.method(m)->name(), "Get") ||
+                            service.method(m)->name() == "Leave";
       for (int i = 0; i < 30; ++i) {
         const absl::Status status =
             victims->Send(address, method, Buffer(Noise(&random, i == 0 ? 0 : random.Below(200))));

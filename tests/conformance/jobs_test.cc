@@ -6,8 +6,8 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::BinaryDirectory;
+using ::testing::HasSubstr;
 using testing::kForever;
 using testing::StartCounting;
 using testing::StatusIs;
@@ -33,11 +33,13 @@ TEST(Conformance, TwoJobsOneCluster) {
     if (member.role() == pb::ROLE_WORKER) {
       pb::ConfigureWorkerRequest request;
       *request.mutable_context() = context;
-      refused = Call<pb::ConfigureWorkerReply>(*channel, "/muster.Worker/Configure", request).status();
+      refused =
+          Call<pb::ConfigureWorkerReply>(*channel, "/muster.Worker/Configure", request).status();
     } else {
       pb::ConfigurePsRequest request;
       *request.mutable_context() = context;
-      refused = Call<pb::ConfigurePsReply>(*channel, "/muster.PsServer/Configure", request).status();
+      refused =
+          Call<pb::ConfigurePsReply>(*channel, "/muster.PsServer/Configure", request).status();
     }
     EXPECT_THAT(refused, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("job")));
     EXPECT_EQ(KindOf(refused), pb::ERROR_OTHER_JOB);
@@ -47,7 +49,8 @@ TEST(Conformance, TwoJobsOneCluster) {
   EXPECT_EQ(t.Count(), 6) << "the first job is not disturbed";
 }
 
-absl::StatusOr<std::unique_ptr<Coordinator>> CoordinatorOfEpoch(uint64_t epoch, const std::string& listen) {
+absl::StatusOr<std::unique_ptr<Coordinator>> CoordinatorOfEpoch(uint64_t epoch,
+                                                                const std::string& listen) {
   Coordinator::Options options;
   options.runtime.listen = listen;
   options.runtime.job = JobId(77);
@@ -56,7 +59,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> CoordinatorOfEpoch(uint64_t epoch, 
   return Coordinator::Create(options, NewGrpcTransport());
 }
 
-// The daemons of a cluster outlive their coordinator, and drop what it had installed when the next one comes.
+// The daemons of a cluster outlive their coordinator, and drop what it had installed when the next
+// one comes.
 TEST(Conformance, OrphanedWorkerJoinsTheNextEpoch) {
   MU_ASSERT_OK_AND_ASSIGN(auto c, CoordinatorOfEpoch(1, "127.0.0.1:0"));
   const std::string address = c->address();
@@ -74,10 +78,11 @@ TEST(Conformance, OrphanedWorkerJoinsTheNextEpoch) {
       MU_ASSERT_OK_AND_ASSIGN(c, CoordinatorOfEpoch(epoch, address));
     }
     MU_ASSERT_OK(c->WaitForCluster(1));
-    MU_ASSERT_OK_AND_ASSIGN(const Function twice, c->DefineFunction("twice", [](FunctionBuilder& f) {
-      f.Return("x", f.Arg("x") * 2.0f);
-    }));
-    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, c->Schedule(twice, {.args = {{"x", 21}}}).Fetch());
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Function twice,
+        c->DefineFunction("twice", [](FunctionBuilder& f) { f.Return("x", f.Arg("x") * 2.0f); }));
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result,
+                            c->Schedule(twice, {.args = {{"x", 21}}}).Fetch());
     MU_ASSERT_OK_AND_ASSIGN(const Tensor x, result.Get(0, "x"));
     EXPECT_EQ(*x.data<float>(), 42);
     c->Schedule(twice, {.steps = kForever, .args = {{"x", 1}}});
@@ -85,7 +90,8 @@ TEST(Conformance, OrphanedWorkerJoinsTheNextEpoch) {
     WaitWhile([&] { return c->Stats().steps == before; });
     c.reset();  // with a function under way
   }
-  for (auto& daemon : daemons) EXPECT_FALSE(daemon->TryWait().has_value()) << "it waits for a newer epoch";
+  for (auto& daemon : daemons)
+    EXPECT_FALSE(daemon->TryWait().has_value()) << "it waits for a newer epoch";
 }
 
 TEST(Conformance, OrphanEndsWhenNobodyComes) {

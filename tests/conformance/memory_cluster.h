@@ -1,5 +1,6 @@
-// A whole cluster over the transport in memory, with the real coordinator, workers and servers, every call of which
-// goes through one plan of faults. Not thread safe, but for coordinator() and faults().
+// A whole cluster over the transport in memory, with the real coordinator, workers and servers,
+// every call of which goes through one plan of faults. Not thread safe, but for coordinator() and
+// faults().
 #pragma once
 
 #include <map>
@@ -21,18 +22,22 @@ namespace mu::testing {
 class MemoryCluster {
  public:
   // Returns when all have registered.
-  static absl::StatusOr<std::unique_ptr<MemoryCluster>> Start(int workers, int ps, std::shared_ptr<FaultPlan> faults) {
+  static absl::StatusOr<std::unique_ptr<MemoryCluster>> Start(int workers, int ps,
+                                                              std::shared_ptr<FaultPlan> faults) {
     MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-memory"));
-    std::unique_ptr<MemoryCluster> cluster(new MemoryCluster(std::move(directory), std::move(faults)));
+    std::unique_ptr<MemoryCluster> cluster(
+        new MemoryCluster(std::move(directory), std::move(faults)));
     ClusterOptions options;
     options.workers = workers;
     options.ps = ps;
     options.job_dir = cluster->directory();
     options.listen = "memory:0";
     options.heartbeat = absl::Milliseconds(10);
-    options.member_timeout = absl::Seconds(1);  // a replaced server's lease runs so long, and its replacement waits for it
-    MU_ASSIGN_OR_RETURN(cluster->coordinator_,
-                        CreateCoordinator(options, NewFaultyTransport(cluster->network_, cluster->faults_)));
+    options.member_timeout = absl::Seconds(
+        1);  // a replaced server's lease runs so long, and its replacement waits for it
+    MU_ASSIGN_OR_RETURN(
+        cluster->coordinator_,
+        CreateCoordinator(options, NewFaultyTransport(cluster->network_, cluster->faults_)));
     for (int i = 0; i < ps; ++i) MU_RETURN_IF_ERROR(cluster->StartServer(i));
     for (int i = 0; i < workers; ++i) MU_RETURN_IF_ERROR(cluster->StartWorker(i));
     MU_RETURN_IF_ERROR(cluster->coordinator_->WaitForCluster(workers));
@@ -49,7 +54,9 @@ class MemoryCluster {
   FaultPlan& faults() { return *faults_; }
   const std::string& directory() const { return directory_.path(); }
   // As the test itself calls: the faults hit it as well.
-  std::shared_ptr<Channel> ChannelTo(const std::string& address) { return transport_->Connect(address); }
+  std::shared_ptr<Channel> ChannelTo(const std::string& address) {
+    return transport_->Connect(address);
+  }
   std::string WorkerAddress(int index) const { return workers_.at(index)->rpc->address(); }
   std::string ServerAddress(int index) const { return servers_.at(index)->address(); }
 
@@ -68,11 +75,12 @@ class MemoryCluster {
     membership.role = pb::ROLE_WORKER;
     membership.address = worker->rpc->address();
     membership.index = index;
-    membership.on_registered = [server = worker->server.get()](const pb::RegisterReply& reply, int64_t) {
+    membership.on_registered = [server = worker->server.get()](const pb::RegisterReply& reply,
+                                                               int64_t) {
       MU_EXPECT_OK(server->Registered(reply.job(), reply.epoch(), reply.index()));
     };
-    worker->membership =
-        std::make_unique<MembershipClient>(transport_->Connect(coordinator_->address()), std::move(membership));
+    worker->membership = std::make_unique<MembershipClient>(
+        transport_->Connect(coordinator_->address()), std::move(membership));
     workers_[index] = std::move(worker);
     return workers_[index]->membership->Register();
   }
@@ -110,7 +118,8 @@ class MemoryCluster {
   TempDirectory directory_;
   const std::shared_ptr<FaultPlan> faults_;
   const std::shared_ptr<Transport> network_ = NewMemoryTransport();
-  const std::unique_ptr<Transport> transport_ = NewFaultyTransport(network_, faults_);  // the daemons' and the test's
+  const std::unique_ptr<Transport> transport_ =
+      NewFaultyTransport(network_, faults_);  // the daemons' and the test's
   Telemetry telemetry_;
   std::unique_ptr<Coordinator> coordinator_;
   std::map<int, std::unique_ptr<PsNode>> servers_, former_servers_;

@@ -1,4 +1,5 @@
-// Networks that are slow, that reset connections, that are cut: real daemons behind proxies or in network namespaces.
+// Networks that are slow, that reset connections, that are cut: real daemons behind proxies or in
+// network namespaces.
 #include <signal.h>
 #include <unistd.h>
 
@@ -28,15 +29,17 @@ using testing::TestCluster;
 using testing::WaitForWorkers;
 using testing::WaitWhile;
 
-// Proxies before every process of a cluster: each daemon says that it is called at its proxy's address, and calls the
-// coordinator through another one.
+// Proxies before every process of a cluster: each daemon says that it is called at its proxy's
+// address, and calls the coordinator through another one.
 class SlowProxies {
  public:
   void PutBefore(const std::string& role, int index, SubprocessOptions* daemon) {
-    // An address that nobody else on this machine uses, so that its port can be chosen before the daemon starts.
+    // An address that nobody else on this machine uses, so that its port can be chosen before the
+    // daemon starts.
     const int pid = getpid();
-    const std::string listen = absl::StrFormat("127.%d.%d.%d:%d", 64 + (pid >> 16) % 64, (pid >> 8) & 255, pid & 255,
-                                               7000 + 100 * (role == "worker") + index);
+    const std::string listen =
+        absl::StrFormat("127.%d.%d.%d:%d", 64 + (pid >> 16) % 64, (pid >> 8) & 255, pid & 255,
+                        7000 + 100 * (role == "worker") + index);
     daemon->args.push_back("--listen=" + listen);
     daemon->args.push_back("--advertise=" + To(listen).address());
     for (std::string& arg : daemon->args) {
@@ -60,7 +63,9 @@ class SlowProxies {
   SlowProxy& To(const std::string& target) {
     std::unique_ptr<SlowProxy>& proxy = proxies_[target];
     if (proxy == nullptr) {
-      proxy = SlowProxy::Start({.target = target, .chunks_between_resets = 150, .seed = proxies_.size()}).value();
+      proxy = SlowProxy::Start(
+                  {.target = target, .chunks_between_resets = 150, .seed = proxies_.size()})
+                  .value();
     }
     return *proxy;
   }
@@ -71,32 +76,38 @@ TEST(Conformance, SlowNetwork) {
   SlowProxies proxies;
   MU_ASSERT_OK_AND_ASSIGN(
       auto cluster,
-      TestCluster::Start({.workers = 2, .ps = 2, .adjust = [&](const auto& role, int index, auto* options) {
-                            proxies.PutBefore(role, index, options);
-                          }}));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 240, .batch = 2}));
+      TestCluster::Start(
+          {.workers = 2, .ps = 2, .adjust = [&](const auto& role, int index, auto* options) {
+             proxies.PutBefore(role, index, options);
+           }}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job,
+                          CheckedJob::Create(*cluster, {.records = 240, .batch = 2}));
   job.ScheduleAll(5);
   job.JoinAndCheck();
   const SlowProxy::Counts counts = proxies.Sum();
   EXPECT_GT(counts.stalls, 0) << "of " << counts.chunks << " chunks";
   EXPECT_GT(counts.resets, 0);
-  EXPECT_THAT(Losses(cluster->coordinator(), pb::ROLE_PSSERVER), IsEmpty()) << "a slow server is not a lost one";
+  EXPECT_THAT(Losses(cluster->coordinator(), pb::ROLE_PSSERVER), IsEmpty())
+      << "a slow server is not a lost one";
 }
 
 // The coordinator and some daemons on this machine, some behind the cable of `net`.
 absl::StatusOr<std::unique_ptr<TestCluster>> StartAcross(
-    const NetworkNamespace& net, const std::function<bool(const std::string& role, int index)>& inside) {
+    const NetworkNamespace& net,
+    const std::function<bool(const std::string& role, int index)>& inside) {
   testing::TestClusterOptions options;
   options.workers = 2;
   options.ps = 2;
   options.heartbeat = absl::Milliseconds(100);
   options.member_timeout = absl::Seconds(2);
-  options.worker_flags = {"--slow_down=4"};  // so that there is something left to do when the cable is in again
+  options.worker_flags = {
+      "--slow_down=4"};  // so that there is something left to do when the cable is in again
   options.listen = net.outside_ip() + ":0";
   options.adjust = [&net, inside](const std::string& role, int index, SubprocessOptions* daemon) {
     const bool is_inside = inside(role, index);
     daemon->args.push_back("--insecure");
-    daemon->args.push_back(absl::StrCat("--listen=", is_inside ? net.inside_ip() : net.outside_ip(), ":0"));
+    daemon->args.push_back(
+        absl::StrCat("--listen=", is_inside ? net.inside_ip() : net.outside_ip(), ":0"));
     if (is_inside) *daemon = net.Inside(*daemon);
   };
   return TestCluster::Start(std::move(options));
@@ -139,7 +150,8 @@ TEST_F(Partition, PartitionPs) {
                             return role == "psserver" && index == 1;
                           }));
   Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints", .every_steps = 500});
+  Checkpointer checkpointer(
+      &c, {.directory = cluster->directory() + "/checkpoints", .every_steps = 500});
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
   job.ScheduleAll(50);
   job.WaitForSteps(200);
@@ -158,9 +170,11 @@ TEST_F(Partition, PartitionPs) {
 }
 
 TEST_F(Partition, PartitionCoordinator) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, StartAcross(*net_, [](const std::string&, int) { return true; }));
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          StartAcross(*net_, [](const std::string&, int) { return true; }));
   Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints", .every_steps = 500});
+  Checkpointer checkpointer(
+      &c, {.directory = cluster->directory() + "/checkpoints", .every_steps = 500});
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
   job.ScheduleAll(50);
   job.WaitForSteps(200);

@@ -21,7 +21,8 @@ inline std::string Numbers(int64_t first, int64_t count) {
 inline void WriteFile(const std::string& path, const std::string& text) {
   if (path.ends_with(".gz")) {
     gzFile file = gzopen(path.c_str(), "wb");
-    ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())), static_cast<int>(text.size()));
+    ASSERT_EQ(gzwrite(file, text.data(), static_cast<unsigned>(text.size())),
+              static_cast<int>(text.size()));
     ASSERT_EQ(gzclose(file), Z_OK);
     return;
   }

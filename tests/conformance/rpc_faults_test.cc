@@ -1,6 +1,6 @@
-// Every method of every service loses requests, loses replies and gets requests twice, while a job runs that calls all
-// of them. The methods are those of the protos: a new one is tested as soon as the job below calls it, and the tests
-// fail until it does.
+// Every method of every service loses requests, loses replies and gets requests twice, while a job
+// runs that calls all of them. The methods are those of the protos: a new one is tested as soon as
+// the job below calls it, and the tests fail until it does.
 #include <algorithm>
 #include <string>
 #include <thread>
@@ -42,8 +42,8 @@ std::vector<std::string> AllMethods() {
   return methods;
 }
 
-// Each step adds `one`, which was assigned, to a counter, and the squares of its records to a checksum, on every
-// server; and it counts on from what was assigned to `total`.
+// Each step adds `one`, which was assigned, to a counter, and the squares of its records to a
+// checksum, on every server; and it counts on from what was assigned to `total`.
 struct Job {
   Variable one, counters, checksums, total, late;
   Function step, bad;
@@ -55,15 +55,16 @@ Tensor All(int64_t value) {
 
 absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
   Job job;
-  MU_ASSIGN_OR_RETURN(const Dataset data,
-                      c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
-  for (auto [variable, name] :
-       {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"}, std::pair{&job.checksums, "checksums"},
-        std::pair{&job.total, "total"}, std::pair{&job.late, "late"}}) {
-    MU_ASSIGN_OR_RETURN(
-        *variable,
-        c.CreateVariable(
-            {.name = name, .shape = Shape({kPartitions}), .dtype = kInt64, .partitioner = FixedShards{kPartitions}}));
+  MU_ASSIGN_OR_RETURN(
+      const Dataset data,
+      c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
+  for (auto [variable, name] : {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"},
+                                std::pair{&job.checksums, "checksums"},
+                                std::pair{&job.total, "total"}, std::pair{&job.late, "late"}}) {
+    MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = name,
+                                                     .shape = Shape({kPartitions}),
+                                                     .dtype = kInt64,
+                                                     .partitioner = FixedShards{kPartitions}}));
   }
   const Tensor ones = All(1);
   MU_RETURN_IF_ERROR(c.Assign(job.one, ones));
@@ -73,7 +74,9 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
     AssignAdd(job.total, Read(job.one));
     AssignAdd(job.checksums, ConstantTensor(ones) * ReduceSum(id * id));
   }));
-  MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) { f.Return("log", Log(f.Arg("x"))); }));
+  MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) {
+    f.Return("log", Log(f.Arg("x")));
+  }));
   return job;
 }
 
@@ -91,8 +94,8 @@ void WaitForSteps(Coordinator& c, uint64_t steps) {
 void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const auto cluster, MemoryCluster::Start(2, 2, faults));
   Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c,
-                            {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
+  Checkpointer checkpointer(
+      &c, {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
   testing::WriteFile(cluster->directory() + "/data.csv", testing::Numbers(0, kRecords));
   MU_ASSERT_OK_AND_ASSIGN(const Job job, CreateJob(c, cluster->directory() + "/data.csv"));
 
@@ -100,7 +103,8 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   EXPECT_THAT(c.Join(), testing::HasCode(absl::StatusCode::kInvalidArgument));
 
   MU_ASSERT_OK(c.Assign(job.total, All(1000)));
-  for (int64_t i = 0; i < kSteps / kStepsPerFunction; ++i) c.Schedule(job.step, {.steps = kStepsPerFunction});
+  for (int64_t i = 0; i < kSteps / kStepsPerFunction; ++i)
+    c.Schedule(job.step, {.steps = kStepsPerFunction});
   WaitForSteps(c, kSteps / 8);
   MU_ASSERT_OK(checkpointer.TakeNow());
   MU_ASSERT_OK(c.Assign(job.late, All(7)));
@@ -108,7 +112,8 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK(cluster->DrainWorker(1));
   MU_ASSERT_OK(cluster->StartWorker(1));
   WaitForSteps(c, kSteps / 2);
-  MU_ASSERT_OK(cluster->StartServer(0));  // the place is taken from the one before: all go back to the checkpoint
+  MU_ASSERT_OK(cluster->StartServer(
+      0));  // the place is taken from the one before: all go back to the checkpoint
   MU_ASSERT_OK(c.Join());
 
   EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps)) << "each result is delivered once";
@@ -119,13 +124,16 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor summed, c.Read(job.checksums));
   EXPECT_THAT(summed.flat<int64_t>(), Each(squares * static_cast<int64_t>(kEpochs)));
   MU_ASSERT_OK_AND_ASSIGN(const Tensor total, c.Read(job.total));
-  EXPECT_THAT(total.flat<int64_t>(), Each(1000 + kSteps)) << "no copy of an assignment undoes a step";
+  EXPECT_THAT(total.flat<int64_t>(), Each(1000 + kSteps))
+      << "no copy of an assignment undoes a step";
   MU_ASSERT_OK_AND_ASSIGN(const Tensor late, c.Read(job.late));
-  EXPECT_THAT(late.flat<int64_t>(), Each(7)) << "made after the checkpoint, and made again after the restore";
+  EXPECT_THAT(late.flat<int64_t>(), Each(7))
+      << "made after the checkpoint, and made again after the restore";
 
-  Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus", pb::GetStatusRequest());
-  Ask<pb::TelemetryReply>(*cluster->ChannelTo(cluster->WorkerAddress(0)), "/muster.Worker/GetTelemetry",
-                          pb::TelemetryRequest());
+  Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus",
+                          pb::GetStatusRequest());
+  Ask<pb::TelemetryReply>(*cluster->ChannelTo(cluster->WorkerAddress(0)),
+                          "/muster.Worker/GetTelemetry", pb::TelemetryRequest());
   pb::PsStatsRequest stats;
   *stats.mutable_context() = c.runtime().Context();
   const auto server = cluster->ChannelTo(cluster->ServerAddress(0));
@@ -140,7 +148,8 @@ void RunWith(const std::vector<FaultRule>& rules) {
   const auto faults = std::make_shared<FaultPlan>(seed);
   for (const FaultRule& rule : rules) faults->Add(rule);
   RunJob(faults);
-  EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << rules[0].method << ": make it do so";
+  EXPECT_GT(faults->hits(), 0) << "the job of this test does not call " << rules[0].method
+                               << ": make it do so";
 }
 
 class RpcConformance : public ::testing::TestWithParam<std::string> {};
@@ -154,16 +163,25 @@ TEST_P(RpcConformance, LostReply) {
   RunWith({{.method = GetParam(), .fault = Fault::kLoseReply, .times = 2},
            {.method = GetParam(), .fault = Fault::kLoseReply, .probability = 0.05}});
 }
-TEST_P(RpcConformance, DuplicatedRequest) { RunWith({{.method = GetParam(), .fault = Fault::kDuplicate}}); }
-
-TEST_P(RpcConformance, LateCopy) {
-  RunWith({{.method = GetParam(), .fault = Fault::kLateCopy, .times = 2, .delay = absl::Milliseconds(100)},
-           {.method = GetParam(), .fault = Fault::kLateCopy, .probability = 0.2, .delay = absl::Milliseconds(5)}});
+TEST_P(RpcConformance, DuplicatedRequest) {
+  RunWith({{.method = GetParam(), .fault = Fault::kDuplicate}});
 }
 
-INSTANTIATE_TEST_SUITE_P(EveryMethod, RpcConformance, ::testing::ValuesIn(AllMethods()), [](const auto& info) {
-  return absl::StrReplaceAll(info.param.substr(1), {{"muster.", ""}, {"/", ""}});
-});
+TEST_P(RpcConformance, LateCopy) {
+  RunWith({{.method = GetParam(),
+            .fault = Fault::kLateCopy,
+            .times = 2,
+            .delay = absl::Milliseconds(100)},
+           {.method = GetParam(),
+            .fault = Fault::kLateCopy,
+            .probability = 0.2,
+            .delay = absl::Milliseconds(5)}});
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EveryMethod, RpcConformance, ::testing::ValuesIn(AllMethods()), [](const auto& info) {
+      return absl::StrReplaceAll(info.param.substr(1), {{"muster.", ""}, {"/", ""}});
+    });
 
 TEST(Conformance, EveryMethodIsTestedWithFaults) {
   const auto faults = std::make_shared<FaultPlan>(1);
@@ -171,7 +189,8 @@ TEST(Conformance, EveryMethodIsTestedWithFaults) {
   std::vector<std::string> methods = AllMethods();
   std::sort(methods.begin(), methods.end());
   EXPECT_THAT(faults->called(), ::testing::ElementsAreArray(methods))
-      << "a method that is called has to be in the protos, and the job of this test has to call each of those";
+      << "a method that is called has to be in the protos, and the job of this test has to call "
+         "each of those";
 }
 
 TEST(Conformance, AnythingIsLostOrRepeatedOrLate) {

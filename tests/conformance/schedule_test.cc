@@ -74,12 +74,13 @@ TEST(Conformance, FetchWaits) {
 
 TEST(Conformance, FetchStructure) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
-  MU_ASSERT_OK_AND_ASSIGN(const Function function, t.c().DefineFunction("many", [](FunctionBuilder& f) {
-    const Sym x = f.Arg("x");
-    f.Return("scalar", x * 2);
-    f.Return("vector", ConstantTensor(Tensor::Of<float>(Shape({3}), {1, 2, 3})) * x);
-    f.Return("matrix", ConstantTensor(Tensor::Of<int32_t>(Shape({2, 1}), {4, 5})));
-  }));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Function function, t.c().DefineFunction("many", [](FunctionBuilder& f) {
+        const Sym x = f.Arg("x");
+        f.Return("scalar", x * 2);
+        f.Return("vector", ConstantTensor(Tensor::Of<float>(Shape({3}), {1, 2, 3})) * x);
+        f.Return("matrix", ConstantTensor(Tensor::Of<int32_t>(Shape({2, 1}), {4, 5})));
+      }));
   const RemoteValue value = t.c().Schedule(function, {.steps = 2, .args = {{"x", 1.5}}});
   MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
   for (size_t step = 0; step < 2; ++step) {
@@ -158,7 +159,8 @@ TEST(Conformance, CoordinatorDestroyed) {
   t.cluster->DestroyCoordinator();
   EXPECT_LT(absl::Now() - begin, absl::Seconds(1));
   EXPECT_THAT(running.Fetch(), HasCode(absl::StatusCode::kCancelled));
-  for (const RemoteValue& value : queued) EXPECT_THAT(value.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  for (const RemoteValue& value : queued)
+    EXPECT_THAT(value.Fetch(), HasCode(absl::StatusCode::kCancelled));
 }
 
 }  // namespace

@@ -22,23 +22,28 @@ using testing::WriteFile;
 
 constexpr int kPartitions = 12;  // spread over all servers
 
-// Every step adds 1 to a counter and the squares of its records to a checksum, both on every server.
+// Every step adds 1 to a counter and the squares of its records to a checksum, both on every
+// server.
 struct Checked {
   Variable steps, checksum;
   Function step;
 };
 
-absl::StatusOr<Checked> CreateChecked(Coordinator& c, const std::string& file, int64_t batch, uint32_t epochs) {
+absl::StatusOr<Checked> CreateChecked(Coordinator& c, const std::string& file, int64_t batch,
+                                      uint32_t epochs) {
   Checked checked;
-  MU_ASSIGN_OR_RETURN(const Dataset data,
-                      c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(batch).Shuffle(500).Epochs(epochs)));
-  for (auto [variable, name] : {std::pair{&checked.steps, "steps"}, std::pair{&checked.checksum, "checksum"}}) {
+  MU_ASSIGN_OR_RETURN(
+      const Dataset data,
+      c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(batch).Shuffle(500).Epochs(epochs)));
+  for (auto [variable, name] :
+       {std::pair{&checked.steps, "steps"}, std::pair{&checked.checksum, "checksum"}}) {
     MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = name,
                                                      .shape = Shape({kPartitions}),
                                                      .dtype = kInt64,
                                                      .partitioner = FixedShards{kPartitions}}));
   }
-  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+  const Tensor ones =
+      Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
   MU_ASSIGN_OR_RETURN(checked.step, c.DefineFunction("step", [&](FunctionBuilder& f) {
     const Sym id = f.NextBatch(data)["id"];
     AssignAdd(checked.steps, ConstantTensor(ones));
@@ -54,7 +59,8 @@ absl::StatusOr<Checked> CreateUnread(Coordinator& c) {
                                                        .shape = Shape({kPartitions}),
                                                        .dtype = kInt64,
                                                        .partitioner = FixedShards{kPartitions}}));
-  const Tensor ones = Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
+  const Tensor ones =
+      Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, 1));
   MU_ASSIGN_OR_RETURN(checked.step, c.DefineFunction("step", [&](FunctionBuilder&) {
     AssignAdd(checked.steps, ConstantTensor(ones));
   }));
@@ -104,7 +110,8 @@ TEST(Conformance, ExactlyOnceAcrossRestore) {
 
 TEST(Conformance, PsKilledIdle) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
-  Checkpointer checkpointer(&counting.c(), {.directory = counting.cluster->directory() + "/checkpoints"});
+  Checkpointer checkpointer(&counting.c(),
+                            {.directory = counting.cluster->directory() + "/checkpoints"});
   for (int i = 0; i < 5; ++i) counting.c().Schedule(counting.count, {.steps = 10});
   MU_ASSERT_OK(counting.c().Join());
   MU_ASSERT_OK(checkpointer.TakeNow());
@@ -119,9 +126,12 @@ TEST(Conformance, PsKilledIdle) {
 
 TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
-  MU_ASSERT_OK_AND_ASSIGN(const Variable prepared, counting.c().CreateVariable({.name = "prepared", .dtype = kInt64}));
-  MU_ASSERT_OK(counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));  // before recovery is enabled
-  Checkpointer checkpointer(&counting.c(), {.directory = counting.cluster->directory() + "/checkpoints"});
+  MU_ASSERT_OK_AND_ASSIGN(const Variable prepared,
+                          counting.c().CreateVariable({.name = "prepared", .dtype = kInt64}));
+  MU_ASSERT_OK(
+      counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));  // before recovery is enabled
+  Checkpointer checkpointer(&counting.c(),
+                            {.directory = counting.cluster->directory() + "/checkpoints"});
   MU_ASSERT_OK(counting.c().Assign(counting.counter, Tensor::Scalar<int64_t>(1000)));
   const RemoteValue early = counting.c().Schedule(counting.count, {.steps = 10});
   MU_ASSERT_OK(counting.c().Join());
@@ -160,7 +170,8 @@ TEST(Conformance, PsKilledMidPush) {
     MU_ASSERT_OK(cluster->StartServer(victim));
   }
   job.JoinAndCheck();
-  EXPECT_THAT(Losses(cluster->coordinator(), pb::ROLE_PSSERVER), ::testing::ElementsAre("died", "died", "died"));
+  EXPECT_THAT(Losses(cluster->coordinator(), pb::ROLE_PSSERVER),
+              ::testing::ElementsAre("died", "died", "died"));
 }
 
 // Steps that do hardly anything but pull: 4 MB of a variable that never changes.
@@ -175,7 +186,8 @@ TEST(Conformance, PsKilledMidPull) {
   MU_ASSERT_OK_AND_ASSIGN(const Function sum, c.DefineFunction("sum", [&](FunctionBuilder& f) {
     f.Return("sum", ReduceSum(Read(large)));
   }));
-  MU_ASSERT_OK(c.Assign(large, Tensor::Of<float>(Shape({kValues}), std::vector<float>(kValues, 1))));
+  MU_ASSERT_OK(
+      c.Assign(large, Tensor::Of<float>(Shape({kValues}), std::vector<float>(kValues, 1))));
   std::vector<RemoteValue> sums;
   for (int i = 0; i < 20; ++i) sums.push_back(c.Schedule(sum, {.steps = 10}));
   while (c.Stats().steps < 30) std::this_thread::yield();
@@ -187,14 +199,18 @@ TEST(Conformance, PsKilledMidPull) {
     ASSERT_EQ(result.steps(), 10u);
     for (size_t step = 0; step < 10; ++step) {
       MU_ASSERT_OK_AND_ASSIGN(const Tensor total, result.Get(step, "sum"));
-      ASSERT_EQ(*total.data<float>(), kValues) << "a value that no checkpoint held was assigned again, before others read";
+      ASSERT_EQ(*total.data<float>(), kValues)
+          << "a value that no checkpoint held was assigned again, before others read";
     }
   }
 }
 
 // A state that takes a while to write and to read.
 absl::Status CreateBallast(Coordinator& c) {
-  return c.CreateVariable({.name = "ballast", .shape = Shape({16'000'000}), .partitioner = FixedShards{16}}).status();
+  return c
+      .CreateVariable(
+          {.name = "ballast", .shape = Shape({16'000'000}), .partitioner = FixedShards{16}})
+      .status();
 }
 
 TEST(Conformance, PsKilledWhileSaving) {
@@ -202,7 +218,8 @@ TEST(Conformance, PsKilledWhileSaving) {
   Coordinator& c = cluster->coordinator();
   MU_ASSERT_OK(CreateBallast(c));
   const std::string directory = cluster->directory() + "/checkpoints";
-  Checkpointer checkpointer(&c, {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0});
+  Checkpointer checkpointer(&c,
+                            {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0});
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
   job.ScheduleAll(50);
   job.WaitForSteps(100);
@@ -248,8 +265,8 @@ TEST(Conformance, PsKilledWhileRestoring) {
   job.JoinAndCheck();
 }
 
-// `recovery: shard`: the other servers keep all that they have, finished functions do not run again, and the ledger says
-// what was lost.
+// `recovery: shard`: the other servers keep all that they have, finished functions do not run
+// again, and the ledger says what was lost.
 TEST(Conformance, RecoveryShardKeepsTheOthers) {
   constexpr int64_t kSteps = 1000;
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
@@ -282,7 +299,8 @@ TEST(Conformance, RecoveryShardKeepsTheOthers) {
       << "each lost step changed each partition of the lost server";
 }
 
-// What finished before an error is repeated although its ids are below those that the error cancelled.
+// What finished before an error is repeated although its ids are below those that the error
+// cancelled.
 TEST(Conformance, PsKilledAfterAnError) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
   Coordinator& c = counting.c();
@@ -326,8 +344,9 @@ TEST(Conformance, UserErrorWhilePsIsRecovered) {
 
 TEST(Conformance, EveryPsKilled) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
-  Checkpointer checkpointer(&counting.c(),
-                            {.directory = counting.cluster->directory() + "/checkpoints", .every_steps = 100});
+  Checkpointer checkpointer(
+      &counting.c(),
+      {.directory = counting.cluster->directory() + "/checkpoints", .every_steps = 100});
   for (int i = 0; i < 50; ++i) counting.c().Schedule(counting.count, {.steps = 20});
   while (counting.c().Stats().steps < 250) std::this_thread::yield();
   for (int server = 0; server < 2; ++server) counting.cluster->KillServer(server);
@@ -338,8 +357,9 @@ TEST(Conformance, EveryPsKilled) {
 
 TEST(Conformance, PsKilledWhileAWorkerRecovers) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 2, .ps = 2}));
-  Checkpointer checkpointer(&counting.c(),
-                            {.directory = counting.cluster->directory() + "/checkpoints", .every_steps = 100});
+  Checkpointer checkpointer(
+      &counting.c(),
+      {.directory = counting.cluster->directory() + "/checkpoints", .every_steps = 100});
   for (int i = 0; i < 50; ++i) counting.c().Schedule(counting.count, {.steps = 20});
   while (counting.c().Stats().steps < 150) std::this_thread::yield();
   counting.cluster->KillWorker(0);

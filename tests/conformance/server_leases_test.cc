@@ -48,11 +48,13 @@ TEST(Conformance, PsDrains) {
     EXPECT_EQ(failure.updates_rolled_back, 0);
     EXPECT_GE(failure.recovered_seconds, 0);
   }
-  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete,
+                          ListCheckpoints(cluster->directory() + "/checkpoints"));
   EXPECT_EQ(complete.size(), 2u) << "one before each leave";
 }
 
-// A server that is asked to leave while another is being recovered takes its leave when that has its state again.
+// A server that is asked to leave while another is being recovered takes its leave when that has
+// its state again.
 TEST(Conformance, PsDrainsWhileAnotherIsRecovered) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
   Coordinator& c = cluster->coordinator();
@@ -67,7 +69,8 @@ TEST(Conformance, PsDrainsWhileAnotherIsRecovered) {
   const auto waits = [&] {
     const pb::GetStatusReply status = c.runtime().Status();
     for (const pb::MemberStatus& member : status.members()) {
-      if (member.role() == pb::ROLE_PSSERVER && member.index() == 1) return member.state() == "leaving";
+      if (member.role() == pb::ROLE_PSSERVER && member.index() == 1)
+        return member.state() == "leaving";
     }
     return false;
   };
@@ -84,14 +87,17 @@ TEST(Conformance, PsDrainsWhileAnotherIsRecovered) {
   EXPECT_EQ(stats.failures[1].steps_repeated, 0u);
   EXPECT_EQ(stats.failures[1].updates_rolled_back, 0);
   EXPECT_GE(stats.failures[1].recovered_seconds, 0);
-  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(cluster->directory() + "/checkpoints"));
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete,
+                          ListCheckpoints(cluster->directory() + "/checkpoints"));
   EXPECT_EQ(complete.size(), 1u) << "the one before the leave";
 }
 
-// A server is stopped, another takes its place, the first one wakes up: what it says then harms nobody.
+// A server is stopped, another takes its place, the first one wakes up: what it says then harms
+// nobody.
 TEST(Conformance, PsHangs) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
-                          TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto cluster,
+      TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
   Coordinator& c = cluster->coordinator();
   Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
@@ -107,8 +113,8 @@ TEST(Conformance, PsHangs) {
   EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
 }
 
-// A server that the coordinator does not reach any more, while the workers do: when its place is taken, its lease has run
-// out, and it acknowledges nothing.
+// A server that the coordinator does not reach any more, while the workers do: when its place is
+// taken, its lease has run out, and it acknowledges nothing.
 TEST(Conformance, PsCutOffFromCoordinator) {
   std::unique_ptr<SlowProxy> cable;  // between the first server 1 and the coordinator
   bool laid = false;
@@ -148,7 +154,8 @@ TEST(Conformance, PsCutOffFromCoordinator) {
   WaitWhile([&] { return c.Stats().servers > 1; });
   EXPECT_GT(c.Stats().steps, steps) << "the workers reached it until then";
   std::unique_ptr<Subprocess> older = cluster->Release("psserver", 1);
-  EXPECT_THAT(Call<pb::SaveReply>(*c.runtime().ChannelTo(cut_off.address), "/muster.PsServer/Save", request),
+  EXPECT_THAT(Call<pb::SaveReply>(*c.runtime().ChannelTo(cut_off.address), "/muster.PsServer/Save",
+                                  request),
               testing::HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(cluster->StartServer(1));
   job.JoinAndCheck();
@@ -156,10 +163,12 @@ TEST(Conformance, PsCutOffFromCoordinator) {
   EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
 }
 
-// The replacement of a server that is not known to be dead waits until the older one's lease must have run out.
+// The replacement of a server that is not known to be dead waits until the older one's lease must
+// have run out.
 TEST(Conformance, PsReplacedWhileItLives) {
   constexpr absl::Duration kLease = absl::Seconds(1);
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2, .member_timeout = kLease}));
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          TestCluster::Start({.workers = 1, .ps = 2, .member_timeout = kLease}));
   Coordinator& c = cluster->coordinator();
   Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
@@ -174,7 +183,8 @@ TEST(Conformance, PsReplacedWhileItLives) {
   const RuntimeStats stats = c.Stats();
   ASSERT_EQ(stats.failures.size(), 1u);
   EXPECT_EQ(stats.failures[0].kind, "replaced");
-  // The last heartbeat came before the loss was noticed, one interval earlier at most (and what the machine adds).
+  // The last heartbeat came before the loss was noticed, one interval earlier at most (and what the
+  // machine adds).
   EXPECT_GT(stats.failures[0].recovered_seconds, absl::ToDoubleSeconds(kLease) / 3);
 }
 

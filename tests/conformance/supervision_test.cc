@@ -14,9 +14,9 @@
 namespace mu {
 namespace {
 
-using ::testing::Contains;
 using testing::BinaryDirectory;
 using testing::CheckedJob;
+using ::testing::Contains;
 using testing::Losses;
 using testing::WaitForWorkers;
 using testing::WaitWhile;
@@ -40,14 +40,17 @@ ClusterOptions LocalOptions(const std::string& directory) {
   return options;
 }
 
-// A folder of programs whose worker 1 dies at every start while `deadly` exists, and notes that in `starts`.
-void MakeProgramsThatDie(const std::string& folder, const std::string& deadly, const std::string& starts) {
+// A folder of programs whose worker 1 dies at every start while `deadly` exists, and notes that in
+// `starts`.
+void MakeProgramsThatDie(const std::string& folder, const std::string& deadly,
+                         const std::string& starts) {
   MU_ASSERT_OK(MakeDirectories(folder));
-  std::ofstream(folder + "/worker") << "#!/bin/sh\n"
-                                    << "case \"$*\" in *--index=1*)\n"
-                                    << "  if [ -e " << deadly << " ]; then echo started >> " << starts << "; exit 4; fi;;\n"
-                                    << "esac\n"
-                                    << "exec " << BinaryDirectory() << "/worker \"$@\"\n";
+  std::ofstream(folder + "/worker")
+      << "#!/bin/sh\n"
+      << "case \"$*\" in *--index=1*)\n"
+      << "  if [ -e " << deadly << " ]; then echo started >> " << starts << "; exit 4; fi;;\n"
+      << "esac\n"
+      << "exec " << BinaryDirectory() << "/worker \"$@\"\n";
   ASSERT_EQ(chmod((folder + "/worker").c_str(), 0755), 0);
   ASSERT_EQ(symlink((BinaryDirectory() + "/psserver").c_str(), (folder + "/psserver").c_str()), 0);
 }
@@ -58,13 +61,15 @@ size_t LinesOf(const std::string& file) {
 }
 
 TEST(Conformance, WorkerKilledAgainAndAgain) {
-  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("muster-supervision"));
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
+                          TempDirectory::Create("muster-supervision"));
   const std::string deadly = directory.path() + "/deadly", starts = directory.path() + "/starts";
   ClusterOptions options = LocalOptions(directory.path());
   options.binary_dir = directory.path() + "/bin";
   MakeProgramsThatDie(options.binary_dir, deadly, starts);
   MU_ASSERT_OK_AND_ASSIGN(const auto c, Local(options));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*c, directory.path(), {.epochs = 4}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job,
+                          CheckedJob::Create(*c, directory.path(), {.epochs = 4}));
   job.ScheduleAll(20);
   job.WaitForSteps(100);
   std::ofstream(deadly) << "from now on\n";
@@ -74,17 +79,21 @@ TEST(Conformance, WorkerKilledAgainAndAgain) {
   EXPECT_EQ(WorkerPids(*c).count(1), 0u);
   ASSERT_EQ(unlink(deadly.c_str()), 0);
   WaitForWorkers(*c, 2);  // it is still tried
-  EXPECT_THAT(Losses(*c, pb::ROLE_WORKER), ::testing::SizeIs(1)) << "what never came back was not lost again";
+  EXPECT_THAT(Losses(*c, pb::ROLE_WORKER), ::testing::SizeIs(1))
+      << "what never came back was not lost again";
   EXPECT_LT(LinesOf(starts), 12u) << "the delay grows";
 }
 
-// Two workers hang. One is continued before the supervisor loses patience and is welcome back, the other is replaced.
+// Two workers hang. One is continued before the supervisor loses patience and is welcome back, the
+// other is replaced.
 TEST(Conformance, HungWorkerIsReplacedByTheSupervisor) {
-  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("muster-supervision"));
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
+                          TempDirectory::Create("muster-supervision"));
   ClusterOptions options = LocalOptions(directory.path());
   options.member_timeout = absl::Seconds(3);
   MU_ASSERT_OK_AND_ASSIGN(const auto c, Local(options));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*c, directory.path(), {.epochs = 4}));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job,
+                          CheckedJob::Create(*c, directory.path(), {.epochs = 4}));
   job.ScheduleAll(20);
   job.WaitForSteps(100);
   const auto before = WorkerPids(*c);

@@ -1,5 +1,5 @@
-// A cluster of real daemons with a job that runs, and a stranger's connections to them: for what a broken or hostile
-// client may send. Not thread safe.
+// A cluster of real daemons with a job that runs, and a stranger's connections to them: for what a
+// broken or hostile client may send. Not thread safe.
 #pragma once
 
 #include <limits>
@@ -22,7 +22,8 @@ class Victims {
     MU_ASSIGN_OR_RETURN(v->cluster_, TestCluster::Start({.workers = 2, .ps = 1}));
     Coordinator& c = v->cluster_->coordinator();
     MU_ASSIGN_OR_RETURN(v->weight_, c.CreateVariable({.name = "weight", .shape = Shape({4})}));
-    MU_ASSIGN_OR_RETURN(v->items_, c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 4}));
+    MU_ASSIGN_OR_RETURN(v->items_,
+                        c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 4}));
     MU_ASSIGN_OR_RETURN(CheckedJob job, CheckedJob::Create(*v->cluster_, {.epochs = 8}));
     v->job_ = std::move(job);
     v->pids_ = v->cluster_->pids();
@@ -57,7 +58,8 @@ class Victims {
       channel->ServerStream(
           method, std::move(message), {}, [](Buffer) {}, end);
     } else {
-      channel->Unary(method, std::move(message), {}, [end](absl::Status status, Buffer) { end(std::move(status)); });
+      channel->Unary(method, std::move(message), {},
+                     [end](absl::Status status, Buffer) { end(std::move(status)); });
     }
     answer->done.Wait();
     return answer->status;

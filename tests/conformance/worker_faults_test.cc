@@ -29,7 +29,8 @@ void KillBetweenFunctions(int workers, int servers) {
     EXPECT_FALSE(next.Done()) << "nobody is there to run it";
     MU_ASSERT_OK(t.cluster->StartWorker(round % workers));
     MU_ASSERT_OK(next.Fetch());
-    for (int other = 1; other < workers; ++other) MU_ASSERT_OK(t.cluster->StartWorker((round + other) % workers));
+    for (int other = 1; other < workers; ++other)
+      MU_ASSERT_OK(t.cluster->StartWorker((round + other) % workers));
   }
   MU_ASSERT_OK(t.c().Join());
   EXPECT_EQ(t.Count(), 60);
@@ -101,10 +102,13 @@ TEST(Conformance, WorkerKilledWhileInstalling) {
   for (int round = 0; round < kRounds; ++round) {
     const std::string file = absl::StrCat(t.cluster->directory(), "/", round, ".csv");
     WriteFile(file, Numbers(0, 40));
-    MU_ASSERT_OK_AND_ASSIGN(const Dataset data, t.c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
-    MU_ASSERT_OK_AND_ASSIGN(const Function add, t.c().DefineFunction(absl::StrCat("add", round), [&](FunctionBuilder& f) {
-      AssignAdd(t.counter, ReduceSum(f.NextBatch(data)["id"]));
-    }));
+    MU_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                            t.c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Function add,
+        t.c().DefineFunction(absl::StrCat("add", round), [&](FunctionBuilder& f) {
+          AssignAdd(t.counter, ReduceSum(f.NextBatch(data)["id"]));
+        }));
     t.cluster->KillWorker(round % 2);  // it is being sent the function, the other one as well
     t.c().Schedule(add, {.steps = 10});
     MU_ASSERT_OK(t.cluster->StartWorker(round % 2));
@@ -140,13 +144,20 @@ TEST(Conformance, FetchedValueSurvivesItsWorker) {
   EXPECT_EQ(*last.data<int64_t>(), 2);
 }
 
-// The records that a function of 25 steps sees, in order; its worker may be killed after some of them.
+// The records that a function of 25 steps sees, in order; its worker may be killed after some of
+// them.
 absl::StatusOr<std::vector<int64_t>> RecordsSeen(bool kill) {
-  MU_ASSIGN_OR_RETURN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2, .worker_flags = {"--slow_down=20"}}));
+  MU_ASSIGN_OR_RETURN(
+      auto cluster,
+      TestCluster::Start({.workers = 2, .ps = 2, .worker_flags = {"--slow_down=20"}}));
   Coordinator& c = cluster->coordinator();
   WriteFile(cluster->directory() + "/data.csv", Numbers(0, 100));
   MU_ASSIGN_OR_RETURN(const Dataset data, c.CreateDataset(Csv({cluster->directory() + "/data.csv"})
-                                                              .Id("id", 0, 0).Batch(4).BlockRecords(8).Shuffle(100).Epochs(1)));
+                                                              .Id("id", 0, 0)
+                                                              .Batch(4)
+                                                              .BlockRecords(8)
+                                                              .Shuffle(100)
+                                                              .Epochs(1)));
   MU_ASSIGN_OR_RETURN(const Variable sum, c.CreateVariable({.name = "sum", .dtype = kInt64}));
   MU_ASSIGN_OR_RETURN(const Function read, c.DefineFunction("read", [&](FunctionBuilder& f) {
     const Sym id = f.NextBatch(data)["id"];

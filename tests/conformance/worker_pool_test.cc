@@ -8,14 +8,14 @@
 namespace mu {
 namespace {
 
+using testing::CheckedJob;
 using ::testing::Contains;
 using ::testing::Each;
-using testing::CheckedJob;
 using testing::Losses;
 using testing::RepeatedPushes;
 using testing::TestCluster;
-using testing::WaitWhile;
 using testing::WaitForWorkers;
+using testing::WaitWhile;
 
 // Steps by worker, as `coordinator status` shows them.
 std::map<uint32_t, uint64_t> StepsByWorker(Coordinator& c) {
@@ -28,7 +28,9 @@ std::map<uint32_t, uint64_t> StepsByWorker(Coordinator& c) {
 }
 
 TEST(Conformance, WorkerHangs) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(2)}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto cluster,
+      TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(2)}));
   Coordinator& c = cluster->coordinator();
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 10}));
   job.ScheduleAll(50);

@@ -1,5 +1,5 @@
-// A distributed, asynchronous run comes as close to one machine's result as makes no difference: real processes, 2 workers
-// and 2 servers. References: the README of the data.
+// A distributed, asynchronous run comes as close to one machine's result as makes no difference:
+// real processes, 2 workers and 2 servers. References: the README of the data.
 #include "common/env/file.h"
 #include "tests/testing/coordinator_run.h"
 #include "tests/testing/matchers.h"
@@ -11,7 +11,8 @@ class AccuracyTest : public ::testing::Test {
  protected:
   void SetUp() override {
     data_ = DataDirectory();
-    if (data_.empty()) GTEST_SKIP() << "the real data sets are not here; set MUSTER_DATA to their folder";
+    if (data_.empty())
+      GTEST_SKIP() << "the real data sets are not here; set MUSTER_DATA to their folder";
     auto made = TempDirectory::Create("accuracy");
     MU_ASSERT_OK(made);
     directory_ = std::make_unique<TempDirectory>(*std::move(made));
@@ -47,9 +48,10 @@ TEST_F(AccuracyTest, CriteoSampleTrainsAndEvaluates) {
 TEST_F(AccuracyTest, ASavedModelIsEvaluatedTheSameAgainOnAnotherNumberOfServers) {
   const std::string job_dir = "--job_dir=" + directory_->path() + "/job";
   const std::string job = "deploy/jobs/movielens_mf.yaml";
-  MU_ASSERT_OK_AND_ASSIGN(const CoordinatorRun trained,
-                          RunCoordinator({"train", job, "--local", "--workers=2", "--ps=2", job_dir},
-                                         directory_->path(), true));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const CoordinatorRun trained,
+      RunCoordinator({"train", job, "--local", "--workers=2", "--ps=2", job_dir},
+                     directory_->path(), true));
   ASSERT_EQ(trained.exit_code, 0) << trained.output;
   MU_ASSERT_OK_AND_ASSIGN(
       const CoordinatorRun evaluated,
@@ -60,7 +62,8 @@ TEST_F(AccuracyTest, ASavedModelIsEvaluatedTheSameAgainOnAnotherNumberOfServers)
   ASSERT_EQ(evaluated.exit_code, 0) << evaluated.output;
   EXPECT_EQ(evaluated.report["eval"]["examples"], 10083);
   // Sums of squares are added in another order.
-  EXPECT_NEAR(evaluated.report["eval"]["rmse"].get<double>(), trained.report["eval"]["rmse"].get<double>(), 1e-9);
+  EXPECT_NEAR(evaluated.report["eval"]["rmse"].get<double>(),
+              trained.report["eval"]["rmse"].get<double>(), 1e-9);
 }
 
 }  // namespace

@@ -24,7 +24,8 @@ using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
 using Files = std::vector<pb::CheckpointFileProto>;
 
-// One step that touches everything; `ids` below 500. A further step depends on the slots, so it shows them.
+// One step that touches everything; `ids` below 500. A further step depends on the slots, so it
+// shows them.
 void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids) {
   PsSession session = cluster->Session(function);
   session.BeginStep(0);
@@ -38,10 +39,12 @@ void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids
              users = numbers(ids.size() * 4), bias = numbers(1), average = numbers(3);
   const int64_t one = 1;
   const int32_t seen[4] = {1, 2, 3, 4};
-  const VariableWrite writes[] = {
-      {0, VariableWrite::kGradient, weights.data()}, {5, VariableWrite::kGradient, kernel.data()},
-      {1, VariableWrite::kGradient, bias.data()},    {2, VariableWrite::kAssignAdd, &one},
-      {3, VariableWrite::kAssignAdd, seen},          {4, VariableWrite::kAssignAdd, average.data()}};
+  const VariableWrite writes[] = {{0, VariableWrite::kGradient, weights.data()},
+                                  {5, VariableWrite::kGradient, kernel.data()},
+                                  {1, VariableWrite::kGradient, bias.data()},
+                                  {2, VariableWrite::kAssignAdd, &one},
+                                  {3, VariableWrite::kAssignAdd, seen},
+                                  {4, VariableWrite::kAssignAdd, average.data()}};
   const RowsWrite rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
   MU_ASSERT_OK(session.Push(writes, rows));
 }
@@ -67,7 +70,8 @@ class CheckpointTest : public ::testing::Test {
 
 TEST_F(CheckpointTest, RestoresOntoAnyNumberOfServers) {
   const std::vector<int64_t> ids = {0, 1, 2, 63, 64, 65, 130, 499, 300};
-  for (const auto& [from, to] : std::vector<std::pair<uint32_t, uint32_t>>{{2, 3}, {3, 2}, {4, 1}, {1, 1}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<uint32_t, uint32_t>>{{2, 3}, {3, 2}, {4, 1}, {1, 1}}) {
     SCOPED_TRACE(::testing::Message() << from << " to " << to);
     PsCluster saved(from);
     MU_ASSERT_OK(saved.Configure());
@@ -80,7 +84,8 @@ TEST_F(CheckpointTest, RestoresOntoAnyNumberOfServers) {
 
     PsCluster restored(to);
     MU_ASSERT_OK(restored.Configure());
-    MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows, restored.admin().Restore(restored.context(), directory, files));
+    MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows,
+                            restored.admin().Restore(restored.context(), directory, files));
     EXPECT_EQ(rows, 2 * (ids.size() + 1));
     EXPECT_EQ(RowsOf(&restored), rows) << "rows that were never touched are not there";
     EXPECT_TRUE(StateOf(&restored) == state);
@@ -106,7 +111,8 @@ TEST_F(CheckpointTest, RestoreRollsBackIntoANewGenerationOnce) {
   Step(&cluster, 2, {3, 4});  // of the new generation: applied although the old one had it
   const std::string after = StateOf(&cluster);
   EXPECT_FALSE(after == state);
-  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files)) << "a repeat that comes late";
+  MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files))
+      << "a repeat that comes late";
   EXPECT_TRUE(StateOf(&cluster) == after) << "does nothing";
   cluster.context().set_generation(3);
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, {}));
@@ -123,7 +129,8 @@ TEST_F(CheckpointTest, DamagedFilesAreRefusedByNameAndChangeNothing) {
   MU_ASSERT_OK_AND_ASSIGN(const std::string good, ReadFile(path));
   cluster.context().set_generation(2);
   const auto expect_refused = [&](absl::StatusCode code) {
-    EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, files), StatusIs(code, HasSubstr(files[0].name())));
+    EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, files),
+                StatusIs(code, HasSubstr(files[0].name())));
     cluster.context().set_generation(1);
     EXPECT_TRUE(StateOf(&cluster) == state);
     cluster.context().set_generation(2);
@@ -152,7 +159,8 @@ TEST_F(CheckpointTest, AFileTooFewOrAnotherModelIsNoticed) {
   MU_ASSERT_OK(other.Configure());
   EXPECT_THAT(other.admin().Restore(other.context(), directory_, {files[0]}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no file of the checkpoint has")));
-  EXPECT_THAT(other.admin().ReadVariable(other.context(), "bias"), HasCode(absl::StatusCode::kUnavailable))
+  EXPECT_THAT(other.admin().ReadVariable(other.context(), "bias"),
+              HasCode(absl::StatusCode::kUnavailable))
       << "half a state is not served";
 }
 
@@ -164,15 +172,18 @@ TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
   Step(&cluster, 1, {1, 2});
   const std::string state = StateOf(&cluster);
   MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
-  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(JoinPath(directory_, "empty"), {}, {}));
+  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer,
+                          SafetensorsWriter::Create(JoinPath(directory_, "empty"), {}, {}));
   MU_ASSERT_OK(writer.Finish());
   pb::CheckpointFileProto empty;
   empty.set_name("empty");
   empty.set_bytes(writer.bytes());
   empty.set_crc32c(writer.crc32c());
   cluster.context().set_generation(2);
-  EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, {empty}), HasCode(absl::StatusCode::kNotFound));
-  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "bias"), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, {empty}),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "bias"),
+              HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
   EXPECT_TRUE(StateOf(&cluster) == state);
 }
@@ -192,15 +203,18 @@ TEST_F(CheckpointTest, SafetensorsReadsBackAndLeavesNothingHalf) {
   const std::string path = JoinPath(directory_, "x.safetensors");
   const std::vector<int64_t> ids = {4, 5};
   const std::vector<float> values = {1, 2, 3};
-  const std::vector<TensorEntry> entries = {{"a \"quoted\"/name", kInt64, {2}}, {"b", kFloat32, {3, 1}}, {"c", kUInt8, {0}}};
+  const std::vector<TensorEntry> entries = {
+      {"a \"quoted\"/name", kInt64, {2}}, {"b", kFloat32, {3, 1}}, {"c", kUInt8, {0}}};
   {
-    MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
+    MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer,
+                            SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
     MU_ASSERT_OK(writer.Append(ids.data(), 16));
     EXPECT_THAT(writer.Finish(), HasCode(absl::StatusCode::kFailedPrecondition));
   }
   MU_ASSERT_OK_AND_ASSIGN(const auto left, ListDirectory(directory_));
   EXPECT_TRUE(left.empty());
-  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer, SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
+  MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter writer,
+                          SafetensorsWriter::Create(path, entries, {{"k", "v"}}));
   MU_ASSERT_OK(writer.Append(ids.data(), 16));
   MU_ASSERT_OK(writer.Append(values.data(), 12));
   MU_ASSERT_OK(writer.Finish());
@@ -221,13 +235,18 @@ TEST_F(CheckpointTest, MalformedSafetensorsAreRefused) {
   const std::string path = JoinPath(directory_, "x.safetensors");
   const auto with_header = [&](const std::string& json, size_t data) {
     const uint64_t size = json.size();
-    EXPECT_THAT(WriteFileAtomic(path, std::string(reinterpret_cast<const char*>(&size), 8) + json + std::string(data, 'x')),
+    EXPECT_THAT(WriteFileAtomic(path, std::string(reinterpret_cast<const char*>(&size), 8) + json +
+                                          std::string(data, 'x')),
                 testing::IsOk());
     return SafetensorsReader::Open(path).status();
   };
   MU_EXPECT_OK(with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 8));
   for (const char* json : {
-           "", "[]", "{", "nonsense", R"({"a":1})",
+           "",
+           "[]",
+           "{",
+           "nonsense",
+           R"({"a":1})",
            R"({"a":{"dtype":"F99","shape":[2],"data_offsets":[0,8]}})",
            R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})",
            R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})",

@@ -51,7 +51,8 @@ Trace RunSteps(PsCluster* cluster, uint64_t seed, int steps) {
         seen[id] = true;
       }
     }
-    std::vector<float> weights(30), kernel(300 * 700), items(ids[0].size() * 16), users(ids[1].size() * 4);
+    std::vector<float> weights(30), kernel(300 * 700), items(ids[0].size() * 16),
+        users(ids[1].size() * 4);
     float bias = 0;
     const VariableRead reads[] = {{0, weights.data()}, {5, kernel.data()}, {1, &bias}};
     const RowsRead rows[] = {{100, ids[0], items.data()}, {101, ids[1], users.data()}};
@@ -65,8 +66,8 @@ Trace RunSteps(PsCluster* cluster, uint64_t seed, int steps) {
       for (float& v : values) v = v * 0.5f + 0.01f;
       return values;
     };
-    const auto g_weights = gradient(weights), g_kernel = gradient(kernel), g_items = gradient(items),
-               g_users = gradient(users);
+    const auto g_weights = gradient(weights), g_kernel = gradient(kernel),
+               g_items = gradient(items), g_users = gradient(users);
     const float g_bias = 0.25f, average[3] = {1, 2, 3};
     const int64_t one = 1;
     const VariableWrite writes[] = {{0, VariableWrite::kGradient, g_weights.data()},
@@ -147,7 +148,8 @@ TEST(PsClientTest, APushIsAppliedOnceHoweverOftenItComes) {
     MU_ASSERT_OK(session.Push({&write, 1}, {}));
     EXPECT_EQ(session.push_repeated(), repeat > 0);
   }
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor steps, cluster.admin().ReadVariable(cluster.context(), "steps"));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor steps,
+                          cluster.admin().ReadVariable(cluster.context(), "steps"));
   EXPECT_EQ(*steps.data<int64_t>(), 1);
 }
 
@@ -175,14 +177,16 @@ TEST(PsClientTest, ConcurrentWorkersAreCountedExactly) {
   }
   for (std::thread& worker : workers) worker.join();
   EXPECT_EQ(failed, 0);
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor steps, cluster.admin().ReadVariable(cluster.context(), "steps"));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor steps,
+                          cluster.admin().ReadVariable(cluster.context(), "steps"));
   EXPECT_EQ(*steps.data<int64_t>(), kWorkers * kSteps);
   std::vector<int64_t> ids = {0, 199};
   std::vector<float> values(8);
   PsSession session = cluster.Session(99, /*read_only=*/true);
   const RowsRead read{101, ids, values.data()};
   MU_ASSERT_OK(session.Pull({}, {&read, 1}));
-  EXPECT_THAT(values, ::testing::Each(static_cast<float>(kWorkers * kSteps)));  // rate 0.5 times gradient -2
+  EXPECT_THAT(values, ::testing::Each(
+                          static_cast<float>(kWorkers * kSteps)));  // rate 0.5 times gradient -2
 }
 
 TEST(PsClientTest, AServerOutOfReachIsNamedAfterTheTimeLimit) {
@@ -209,7 +213,9 @@ TEST(PsClientTest, AServerThatComesLateIsWaitedFor) {
   float bias = 3;
   const VariableRead read{1, &bias};
   absl::Status status;
-  std::thread worker([&] { status = session.Pull({&read, 1}, {}); });  // UNAVAILABLE until configured
+  std::thread worker([&] {
+    status = session.Pull({&read, 1}, {});
+  });  // UNAVAILABLE until configured
   MU_EXPECT_OK(cluster.Configure());
   worker.join();
   MU_EXPECT_OK(status);
@@ -226,7 +232,8 @@ TEST(PsClientTest, CancelEndsAPullThatWaits) {
   session.Cancel();
   worker.join();
   EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled));
-  EXPECT_THAT(session.Pull({&read, 1}, {}), HasCode(absl::StatusCode::kCancelled)) << "until the next function";
+  EXPECT_THAT(session.Pull({&read, 1}, {}), HasCode(absl::StatusCode::kCancelled))
+      << "until the next function";
   MU_ASSERT_OK(cluster.Configure());
   session.BeginFunction({.context = cluster.context(), .function = 2});
   MU_EXPECT_OK(session.Pull({&read, 1}, {}));
@@ -267,18 +274,25 @@ TEST(PsAdminTest, AssignAndRead) {
   MU_ASSERT_OK(cluster.Configure());
   Tensor kernel(kFloat32, Shape({300, 700}));
   for (int64_t i = 0; i < kernel.elements(); ++i) kernel.data<float>()[i] = static_cast<float>(i);
-  MU_ASSERT_OK(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", kernel));
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor read, cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
+  MU_ASSERT_OK(
+      cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", kernel));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor read,
+                          cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
   EXPECT_EQ(std::memcmp(read.raw(), kernel.raw(), kernel.bytes()), 0);
-  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", Tensor::Scalar<float>(1)),
+  EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel",
+                                             Tensor::Scalar<float>(1)),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("float32[300, 700]")));
   EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "nothing", kernel),
               HasCode(absl::StatusCode::kNotFound));
   const Tensor zeros(kFloat32, Shape({300, 700}));
-  MU_ASSERT_OK(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", zeros));
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor again, cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
-  EXPECT_EQ(std::memcmp(again.raw(), kernel.raw(), kernel.bytes()), 0) << "all partitions know this one";
-  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "nothing"), HasCode(absl::StatusCode::kNotFound));
+  MU_ASSERT_OK(
+      cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", zeros));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor again,
+                          cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
+  EXPECT_EQ(std::memcmp(again.raw(), kernel.raw(), kernel.bytes()), 0)
+      << "all partitions know this one";
+  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "nothing"),
+              HasCode(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

@@ -20,7 +20,8 @@ class PsCluster {
 
   explicit PsCluster(uint32_t servers, pb::RoutingProto model, RetryPolicy policy = {})
       : transport_(NewMemoryTransport()),
-        client_([this](const std::string& address) { return transport_->Connect(address); }, policy),
+        client_([this](const std::string& address) { return transport_->Connect(address); },
+                policy),
         admin_(&client_) {
     context_.set_job(kJob);
     context_.set_epoch(1);

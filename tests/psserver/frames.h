@@ -35,7 +35,8 @@ inline absl::StatusOr<pb::PushReply> PushAndWait(PsServer* server, const Buffer&
   return result;
 }
 
-inline absl::StatusOr<pb::AssignReply> AssignAndWait(PsServer* server, const pb::AssignRequest& request) {
+inline absl::StatusOr<pb::AssignReply> AssignAndWait(PsServer* server,
+                                                     const pb::AssignRequest& request) {
   absl::StatusOr<pb::AssignReply> result = absl::InternalError("no answer");
   Notification done;
   server->Assign(request, [&](absl::StatusOr<pb::AssignReply> reply) {
@@ -47,7 +48,8 @@ inline absl::StatusOr<pb::AssignReply> AssignAndWait(PsServer* server, const pb:
 }
 
 // assign_add of `delta` to variable 2 ("steps" of SmallModel).
-inline Buffer CountingPush(const pb::RequestContext& context, uint64_t function, uint32_t step, int64_t delta = 1) {
+inline Buffer CountingPush(const pb::RequestContext& context, uint64_t function, uint32_t step,
+                           int64_t delta = 1) {
   pb::PushRequest request;
   *request.mutable_context() = context;
   request.set_function(function);

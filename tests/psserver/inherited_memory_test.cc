@@ -20,7 +20,9 @@ AppliedSteps Of(const std::vector<Range>& ranges) {
   return steps;
 }
 
-constexpr PartitionKey Table(uint32_t id, uint32_t partition) { return {PartitionKey::Kind::kTable, id, partition}; }
+constexpr PartitionKey Table(uint32_t id, uint32_t partition) {
+  return {PartitionKey::Kind::kTable, id, partition};
+}
 constexpr PartitionKey Variable(uint32_t id) { return {PartitionKey::Kind::kVariable, id, 0}; }
 
 TEST(AppliedStepsTest, StepsInARowAreOneRange) {
@@ -43,11 +45,13 @@ TEST(AppliedStepsTest, RandomHistoriesAgreeWithASetOfAll) {
     AppliedSteps steps;
     std::set<PushId> all;
     for (int i = 0; i < 60; ++i) {
-      const PushId push{random.Below(3), static_cast<uint32_t>(random.Below(20)), static_cast<uint32_t>(random.Below(2))};
+      const PushId push{random.Below(3), static_cast<uint32_t>(random.Below(20)),
+                        static_cast<uint32_t>(random.Below(2))};
       if (random.Below(4) == 0) {
         const Range range{push.function, push.part, push.step, push.step + random.Below(5)};
         steps.AddRange(range);
-        for (uint64_t s = range.begin; s < range.end; ++s) all.insert({push.function, static_cast<uint32_t>(s), push.part});
+        for (uint64_t s = range.begin; s < range.end; ++s)
+          all.insert({push.function, static_cast<uint32_t>(s), push.part});
       } else {
         EXPECT_EQ(steps.Add(push), all.insert(push).second);
       }
@@ -59,13 +63,14 @@ TEST(AppliedStepsTest, RandomHistoriesAgreeWithASetOfAll) {
       const std::vector<Range> ranges = steps.Ranges();
       ASSERT_EQ(steps.entries(), ranges.size());
       for (size_t r = 1; r < ranges.size(); ++r) {
-        ASSERT_FALSE(ranges[r - 1].function == ranges[r].function && ranges[r - 1].part == ranges[r].part &&
-                     ranges[r - 1].end >= ranges[r].begin)
+        ASSERT_FALSE(ranges[r - 1].function == ranges[r].function &&
+                     ranges[r - 1].part == ranges[r].part && ranges[r - 1].end >= ranges[r].begin)
             << "ranges that touch are one";
       }
       for (uint64_t f = 0; f < 3; ++f) {
         for (uint32_t s = 0; s < 25; ++s) {
-          for (uint32_t p = 0; p < 2; ++p) ASSERT_EQ(steps.Contains({f, s, p}), all.count({f, s, p}) > 0);
+          for (uint32_t p = 0; p < 2; ++p)
+            ASSERT_EQ(steps.Contains({f, s, p}), all.count({f, s, p}) > 0);
         }
       }
       ASSERT_EQ(Of(ranges).Ranges(), ranges);
@@ -96,7 +101,8 @@ TEST(InheritedMemoryTest, MemoriesOfARestoredStateThatWasSavedAgainAddUp) {
   const size_t parent = memory.Add(Of({{1, 0, 10, 12}, {2, 0, 0, 1}}));
   memory.Inherit(Variable(0), grandparent);
   memory.Inherit(Variable(0), parent);
-  for (uint32_t step = 0; step < 12; ++step) EXPECT_TRUE(memory.Contains(Variable(0), {1, step, 0}));
+  for (uint32_t step = 0; step < 12; ++step)
+    EXPECT_TRUE(memory.Contains(Variable(0), {1, step, 0}));
   EXPECT_FALSE(memory.Contains(Variable(0), {1, 12, 0}));
   EXPECT_EQ(memory.MemoriesOf(Variable(0)), (std::vector<size_t>{grandparent, parent}));
   EXPECT_TRUE(memory.MemoriesOf(Variable(9)).empty());

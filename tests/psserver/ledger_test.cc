@@ -41,7 +41,8 @@ TEST(LedgerTest, EveryOrderOfSixStepsRemembersAll) {
       ASSERT_EQ(ledger.Begin({9, order[i], 0}), Answer::kFirst);
       ledger.Finish({9, order[i], 0}, true);
       for (uint32_t step = 0; step < 6; ++step) {
-        const bool applied = std::find(order.begin(), order.begin() + i + 1, step) != order.begin() + i + 1;
+        const bool applied =
+            std::find(order.begin(), order.begin() + i + 1, step) != order.begin() + i + 1;
         ASSERT_EQ(ledger.Begin({9, step, 0}), applied ? Answer::kRepeat : Answer::kFirst);
         if (!applied) ledger.Finish({9, step, 0}, false);
       }

@@ -10,14 +10,15 @@
 
 namespace mu::testing {
 
-// Variables: 0 "weights" float [6, 5] Adagrad, normal; 1 "bias" float [] SGD; 2 "steps" int64 []; 3 "seen" int32 [4];
-// 4 "average" float [3], no optimizer; 5 "kernel" float [300, 700], Adagrad, 3 partitions.
-// Tables: 100 "items" [1000, 16] Adagrad, normal; 101 "users" [500, 4] SGD, zeros.
+// Variables: 0 "weights" float [6, 5] Adagrad, normal; 1 "bias" float [] SGD; 2 "steps" int64 []; 3
+// "seen" int32 [4]; 4 "average" float [3], no optimizer; 5 "kernel" float [300, 700], Adagrad, 3
+// partitions. Tables: 100 "items" [1000, 16] Adagrad, normal; 101 "users" [500, 4] SGD, zeros.
 inline pb::RoutingProto SmallModel(uint32_t servers) {
   pb::RoutingProto routing;
   routing.set_version(1);
   for (uint32_t s = 0; s < servers; ++s) routing.add_servers()->set_index(s);
-  const auto variable = [&](uint32_t id, const std::string& name, pb::DType dtype, std::vector<int64_t> dims) {
+  const auto variable = [&](uint32_t id, const std::string& name, pb::DType dtype,
+                            std::vector<int64_t> dims) {
     pb::VariableProto* v = routing.add_variables();
     v->set_id(id);
     v->set_name(name);

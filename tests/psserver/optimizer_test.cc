@@ -68,8 +68,10 @@ TEST(OptimizerTest, AScaledRateIsThatRateAndLeavesTheSumsAlone) {
   const size_t n = 11;
   const auto gradient = Random(n, 5);
   for (const bool adaptive : {false, true}) {
-    const RowOptimizer full = adaptive ? RowOptimizer(Adagrad(0.5f, 0.1f, 0)) : RowOptimizer(Sgd(0.5f));
-    const RowOptimizer half = adaptive ? RowOptimizer(Adagrad(0.25f, 0.1f, 0)) : RowOptimizer(Sgd(0.25f));
+    const RowOptimizer full =
+        adaptive ? RowOptimizer(Adagrad(0.5f, 0.1f, 0)) : RowOptimizer(Sgd(0.5f));
+    const RowOptimizer half =
+        adaptive ? RowOptimizer(Adagrad(0.25f, 0.1f, 0)) : RowOptimizer(Sgd(0.25f));
     auto scaled = Random(n, 4), scaled_slots = std::vector<float>(n, 0.1f);
     auto expected = scaled, slots = scaled_slots;
     full.Apply(scaled.data(), scaled_slots.data(), gradient.data(), n, 0.5f);
@@ -115,8 +117,9 @@ TEST(OptimizerTest, AllFiniteFindsEachBadValueAtEachPlace) {
     std::vector<float> values(n, -3.4e38f);
     EXPECT_TRUE(AllFinite(values.data(), n));
     for (size_t i = 0; i < n; ++i) {
-      for (float bad : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
-                        std::numeric_limits<float>::quiet_NaN()}) {
+      for (float bad :
+           {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+            std::numeric_limits<float>::quiet_NaN()}) {
         values[i] = bad;
         EXPECT_FALSE(AllFinite(values.data(), n)) << n << " " << i;
       }

@@ -1,4 +1,5 @@
-// The server's handlers without a transport: who is admitted, what is refused, and that everything may come twice.
+// The server's handlers without a transport: who is admitted, what is refused, and that everything
+// may come twice.
 #include "psserver/server.h"
 
 #include <gmock/gmock.h>
@@ -55,7 +56,8 @@ class PsServerTest : public ::testing::Test {
     return steps;
   }
   // A push of one row's gradient to table `table`.
-  Buffer RowPush(uint32_t table, uint32_t partition, std::vector<int64_t> ids, std::vector<float> gradients) {
+  Buffer RowPush(uint32_t table, uint32_t partition, std::vector<int64_t> ids,
+                 std::vector<float> gradients) {
     pb::PushRequest request;
     *request.mutable_context() = context_;
     request.set_function(++next_function_);
@@ -75,7 +77,8 @@ class PsServerTest : public ::testing::Test {
 
 TEST_F(PsServerTest, NothingIsServedBeforeConfigure) {
   EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kUnavailable));
-  EXPECT_THAT(PushAndWait(&server_, CountingPush(context_, 1, 0)), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(PushAndWait(&server_, CountingPush(context_, 1, 0)),
+              HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(Configure());
   MU_ASSERT_OK(Configure());
   EXPECT_EQ(Steps(), 0);
@@ -84,8 +87,9 @@ TEST_F(PsServerTest, NothingIsServedBeforeConfigure) {
 TEST_F(PsServerTest, AnotherJobIsRefused) {
   MU_ASSERT_OK(Configure());
   context_.set_job(2);
-  for (const absl::Status& status : {Configure(), PullSteps().status(),
-                                     PushAndWait(&server_, CountingPush(context_, 1, 0)).status()}) {
+  for (const absl::Status& status :
+       {Configure(), PullSteps().status(),
+        PushAndWait(&server_, CountingPush(context_, 1, 0)).status()}) {
     EXPECT_THAT(status, HasCode(absl::StatusCode::kFailedPrecondition));
     EXPECT_EQ(KindOf(status), pb::ERROR_OTHER_JOB);
   }
@@ -97,7 +101,8 @@ TEST_F(PsServerTest, TheRegisteredJobIsTheOnlyOneThatMayConfigure) {
   MU_ASSERT_OK(server_.SetIdentity(/*job=*/9, /*epoch=*/4, /*index=*/0));
   EXPECT_EQ(KindOf(Configure()), pb::ERROR_OTHER_JOB);
   context_.set_job(9);
-  EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE) << "epoch 1 is older than the one registered with";
+  EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE)
+      << "epoch 1 is older than the one registered with";
   context_.set_epoch(4);
   MU_EXPECT_OK(Configure());
 }
@@ -113,7 +118,8 @@ TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
   context_.set_generation(2);
   EXPECT_EQ(KindOf(PullSteps().status()), pb::ERROR_STALE);
   context_.set_generation(4);
-  EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kUnavailable)) << "not restored to that generation yet";
+  EXPECT_THAT(PullSteps(), HasCode(absl::StatusCode::kUnavailable))
+      << "not restored to that generation yet";
   context_.set_generation(3);
   EXPECT_EQ(Steps(), 0);
 }
@@ -138,14 +144,16 @@ TEST_F(PsServerTest, ANewerCoordinatorMayPlacePartitionsAnew) {
   MU_ASSERT_OK(server_.Restore(restore).status());
   MU_EXPECT_OK(server_.Configure(request).status());
   context_.set_epoch(1);
-  EXPECT_THAT(Configure(), HasCode(absl::StatusCode::kFailedPrecondition)) << "the older coordinator";
+  EXPECT_THAT(Configure(), HasCode(absl::StatusCode::kFailedPrecondition))
+      << "the older coordinator";
 }
 
 TEST_F(PsServerTest, EveryPushIsAppliedOnce) {
   MU_ASSERT_OK(Configure());
   for (uint32_t step : {0u, 2u, 1u}) {
     for (int repeat = 0; repeat < 2; ++repeat) {
-      MU_ASSERT_OK_AND_ASSIGN(const auto reply, PushAndWait(&server_, CountingPush(context_, 5, step)));
+      MU_ASSERT_OK_AND_ASSIGN(const auto reply,
+                              PushAndWait(&server_, CountingPush(context_, 5, step)));
       EXPECT_EQ(reply.repeated(), repeat == 1);
     }
   }
@@ -183,7 +191,8 @@ TEST_F(PsServerTest, FinishedFunctionsPushNoMore) {
   EXPECT_EQ(KindOf(late.status()), pb::ERROR_STALE);
   EXPECT_EQ(Steps(), 1);
   context_.set_low_water(8);
-  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 8, 0))) << "the mark travels with requests";
+  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 8, 0)))
+      << "the mark travels with requests";
   context_.set_low_water(0);
   EXPECT_EQ(KindOf(PushAndWait(&server_, CountingPush(context_, 7, 0)).status()), pb::ERROR_STALE);
 }
@@ -199,11 +208,13 @@ TEST_F(PsServerTest, AFaultyPushChangesNothingAndNamesWhatIsWrong) {
   update->set_kind(pb::VariableUpdate::ASSIGN_ADD);
   update = request.add_variables();
   update->set_variable(1);
-  const auto bad = PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({nan, 0})));
+  const auto bad =
+      PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({nan, 0})));
   EXPECT_THAT(bad, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("variable 'bias'")));
   EXPECT_EQ(KindOf(bad.status()), pb::ERROR_USER);
   EXPECT_EQ(Steps(), 0) << "the good half was not applied";
-  MU_EXPECT_OK(PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({0.5f, 0})))) << "it may come again";
+  MU_EXPECT_OK(PushAndWait(&server_, Frame(request, Bytes<int64_t>({1}) + Bytes<float>({0.5f, 0}))))
+      << "it may come again";
   EXPECT_EQ(Steps(), 1);
 
   std::vector<float> row(4, 1.0f);
@@ -213,14 +224,20 @@ TEST_F(PsServerTest, AFaultyPushChangesNothingAndNamesWhatIsWrong) {
   row[3] = 1;
   EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {500 + 5 + 7}, row)),
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("table 'users'")));
-  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {-59}, row)), HasCode(absl::StatusCode::kOutOfRange));
-  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {6}, row)), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 64, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(PushAndWait(&server_, RowPush(7, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {-59}, row)),
+              HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {6}, row)),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 64, {5}, row)),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(7, 5, {5}, row)),
+              HasCode(absl::StatusCode::kInvalidArgument));
   row.pop_back();
-  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)),
+              HasCode(absl::StatusCode::kInvalidArgument));
   row.resize(5);
-  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, RowPush(101, 5, {5}, row)),
+              HasCode(absl::StatusCode::kInvalidArgument));
   pb::PsStatsRequest stats;
   MU_ASSERT_OK_AND_ASSIGN(const auto reply, server_.GetStats(stats));
   EXPECT_EQ(reply.rows(), 0u);
@@ -238,9 +255,12 @@ TEST_F(PsServerTest, VariablesTakeOnlyTheirKindOfUpdate) {
     update->set_kind(kind);
     return PushAndWait(&server_, Frame(request, std::string(bytes, '\0'))).status();
   };
-  EXPECT_THAT(push(2, pb::VariableUpdate::GRADIENT, 8), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps")));
-  EXPECT_THAT(push(4, pb::VariableUpdate::GRADIENT, 16), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(push(1, static_cast<pb::VariableUpdate::Kind>(9), 8), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(push(2, pb::VariableUpdate::GRADIENT, 8),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("steps")));
+  EXPECT_THAT(push(4, pb::VariableUpdate::GRADIENT, 16),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(push(1, static_cast<pb::VariableUpdate::Kind>(9), 8),
+              HasCode(absl::StatusCode::kInvalidArgument));
   MU_EXPECT_OK(push(4, pb::VariableUpdate::ASSIGN_ADD, 16));
   MU_EXPECT_OK(push(1, pb::VariableUpdate::ASSIGN_ADD, 8));
   MU_EXPECT_OK(push(3, pb::VariableUpdate::ASSIGN_ADD, 16));
@@ -305,7 +325,8 @@ TEST_F(PsServerTest, IdOutOfRange) {
 
 TEST_F(PsServerTest, NanGradient) {
   MU_ASSERT_OK(Configure());
-  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
     const auto refused = PushAndWait(&server_, RowPush(101, 5, {5}, {1, 1, bad, 1}));
     EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("table 'users'")));
     EXPECT_EQ(KindOf(refused.status()), pb::ERROR_USER);
@@ -328,7 +349,8 @@ TEST_F(PsServerTest, OversizeMessage) {
   keys->set_table(101);
   keys->add_partitions(5);
   keys->add_counts(std::numeric_limits<uint32_t>::max());
-  EXPECT_THAT(PushAndWait(&server_, Frame(push, "short")), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(PushAndWait(&server_, Frame(push, "short")),
+              HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(Steps(), 0) << "it serves on";
 }
 
@@ -362,7 +384,9 @@ TEST(PsServerLeaseTest, ServesOnlyWhileItsLeaseLasts) {
   context.set_job(1);
   *configure.mutable_routing() = testing::SmallModel(1);
   MU_ASSERT_OK(server.Configure(configure));
-  const auto push = [&](uint32_t step) { return PushAndWait(&server, CountingPush(context, 1, step)).status(); };
+  const auto push = [&](uint32_t step) {
+    return PushAndWait(&server, CountingPush(context, 1, step)).status();
+  };
   EXPECT_THAT(push(0), HasCode(absl::StatusCode::kUnavailable)) << "no lease yet";
   server.RenewLease(/*sent_ns=*/0, absl::Seconds(2));
   MU_EXPECT_OK(push(0));

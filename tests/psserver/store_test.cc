@@ -23,7 +23,8 @@ using ::testing::HasSubstr;
 // A table as the simplest thing that could work.
 class ModelTable {
  public:
-  explicit ModelTable(const pb::TableProto& proto) : proto_(proto), initializer_(proto.initializer(), proto.name()) {}
+  explicit ModelTable(const pb::TableProto& proto)
+      : proto_(proto), initializer_(proto.initializer(), proto.name()) {}
   std::vector<float> Pull(int64_t id, bool read_only) {
     auto it = rows_.find(id);
     if (it != rows_.end()) return {it->second.begin(), it->second.begin() + proto_.dim()};
@@ -74,7 +75,8 @@ TEST(StoreTest, RandomOperationsAgreeWithASimpleModel) {
       const uint32_t p = static_cast<uint32_t>(random.Below(partitions));
       std::vector<int64_t> ids;
       for (uint64_t n = random.Below(20); n > 0; --n) {
-        const int64_t id = static_cast<int64_t>(random.Below(proto->rows() / partitions) * partitions + p);
+        const int64_t id =
+            static_cast<int64_t>(random.Below(proto->rows() / partitions) * partitions + p);
         if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
       }
       std::vector<float> values(ids.size() * dim);
@@ -125,7 +127,8 @@ TEST(StoreTest, ConfigureIsIdempotentAndAdditive) {
   MU_ASSERT_OK(store.Configure(first, 1)) << "a late repeat takes nothing away";
   const auto after = store.directory();
   EXPECT_EQ(after->tables.size(), 2u);
-  for (const auto& [id, variable] : before->variables) EXPECT_EQ(after->variable(id), variable.get());
+  for (const auto& [id, variable] : before->variables)
+    EXPECT_EQ(after->variable(id), variable.get());
 }
 
 TEST(StoreTest, ContradictionsAreRefusedWhole) {

@@ -1,4 +1,5 @@
-// The checker is checked: with one protection taken away, some history fails. Each test stops at the first.
+// The checker is checked: with one protection taken away, some history fails. Each test stops at
+// the first.
 #include "tests/sim/expect.h"
 
 namespace mu::sim {
@@ -14,7 +15,8 @@ void ExpectNoticed(bool Broken::*protection) {
   const uint64_t seed = broken.first_failures[0].seed;
   limits.broken = Broken();
   const HistoryResult whole = RunOne(seed, limits);
-  EXPECT_TRUE(whole.ok) << "seed " << seed << " fails with the protection as well: " << whole.problem;
+  EXPECT_TRUE(whole.ok) << "seed " << seed
+                        << " fails with the protection as well: " << whole.problem;
 }
 
 TEST(Checker, NoticesMissingDeduplication) { ExpectNoticed(&Broken::deduplication); }

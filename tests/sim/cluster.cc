@@ -12,9 +12,7 @@ namespace {
 constexpr Time kProgressBound = 6000 * kMillisecond;
 constexpr Time kTroubleLasts = 350 * kMillisecond;  // the longest cut, hang or absence
 
-bool IsCall(Kind kind) {
-  return kind >= Kind::kRegister && kind <= Kind::kInstall;
-}
+bool IsCall(Kind kind) { return kind >= Kind::kRegister && kind <= Kind::kInstall; }
 bool IsStream(Kind kind) { return kind == Kind::kStepResult || kind == Kind::kRunEnded; }
 
 }  // namespace
@@ -36,7 +34,8 @@ void Cluster::Send(Message message) {
   const bool failing = now_ < calm_;
   if (const Time until = cut_until_[message.from][message.to]; until > now_) {
     // What is not given up arrives when the network is whole again.
-    if (!stream && message.kind != Kind::kRun && Between(0, 1) == 0) return Trace(message.from, "lost on a cut: ", int{static_cast<int>(message.kind)});
+    if (!stream && message.kind != Kind::kRun && Between(0, 1) == 0)
+      return Trace(message.from, "lost on a cut: ", int{static_cast<int>(message.kind)});
     at = until + Latency();
   } else if (failing && PerMille(scenario_.per_mille_slow)) {
     at += Between(kMillisecond, 80 * kMillisecond);
@@ -82,7 +81,8 @@ void Cluster::Reply(const Message& request, Message reply) {
 
 void Cluster::Deliver(const Message& message) {
   Process& process = processes_[message.to];
-  if (!process.alive || (message.to_incarnation != 0 && message.to_incarnation != process.incarnation)) {
+  if (!process.alive ||
+      (message.to_incarnation != 0 && message.to_incarnation != process.incarnation)) {
     if (process.alive || message.copy) return;
     // The connection is refused.
     if (IsCall(message.kind)) {
@@ -114,7 +114,8 @@ void Cluster::Deliver(const Message& message) {
 }
 
 void Cluster::Dispatch(Process& process, const Message& message) {
-  if (trace_ && message.kind != Kind::kTick && message.request != Kind::kHeartbeat && message.kind != Kind::kHeartbeat) {
+  if (trace_ && message.kind != Kind::kTick && message.request != Kind::kHeartbeat &&
+      message.kind != Kind::kHeartbeat) {
     Write(message.to, absl::StrCat("< ", NameOf(message.from), " ", KindName(message)));
   }
   if (process.coordinator) return process.coordinator->Handle(message);
@@ -128,9 +129,11 @@ void Cluster::Dispatch(Process& process, const Message& message) {
   }
 }
 
-void Cluster::WriteFile(const Message& save, uint8_t server, std::shared_ptr<const ServerFile> file) {
+void Cluster::WriteFile(const Message& save, uint8_t server,
+                        std::shared_ptr<const ServerFile> file) {
   const auto it = disk_.checkpoints.find(save.checkpoint);
-  if (it != disk_.checkpoints.end() && !it->second.committed) it->second.files[server] = std::move(file);
+  if (it != disk_.checkpoints.end() && !it->second.committed)
+    it->second.files[server] = std::move(file);
 }
 
 bool Cluster::FilesAreGood(uint64_t number) const {
@@ -189,12 +192,16 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
     calm_ = std::max(calm_, strike.at + kTroubleLasts);
     events_.Add(strike.at, {.kind = Kind::kStrike, .index = static_cast<uint8_t>(strike.fault)});
   }
-  if (scenario_.per_mille_lost + scenario_.per_mille_reply_lost + scenario_.per_mille_repeated + scenario_.per_mille_slow > 0) {
+  if (scenario_.per_mille_lost + scenario_.per_mille_reply_lost + scenario_.per_mille_repeated +
+          scenario_.per_mille_slow >
+      0) {
     calm_ = std::max(calm_, 1500 * kMillisecond);
   }
   StartProcess(0);
-  for (uint32_t w = 0; w < scenario_.workers; ++w) StartProcess(static_cast<Slot>(kFirstWorkerSlot + 2 * w));
-  for (uint32_t s = 0; s < scenario_.servers; ++s) StartProcess(static_cast<Slot>(kFirstServerSlot + 2 * s));
+  for (uint32_t w = 0; w < scenario_.workers; ++w)
+    StartProcess(static_cast<Slot>(kFirstWorkerSlot + 2 * w));
+  for (uint32_t s = 0; s < scenario_.servers; ++s)
+    StartProcess(static_cast<Slot>(kFirstServerSlot + 2 * s));
 
   Outcome outcome;
   while (!done_ && !truth_.failed()) {
@@ -211,11 +218,14 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
     ++outcome.events;
     const Message message = events_.Take();
     switch (message.kind) {
-      case Kind::kStrike: Strike(static_cast<Fault>(message.index)); break;
+      case Kind::kStrike:
+        Strike(static_cast<Fault>(message.index));
+        break;
       case Kind::kStartProcess:
         // A cluster manager runs one daemon of an index, unless it takes the other one for dead.
         if (message.to >= kFirstServerSlot + 2 * servers_) break;  // there are fewer by now
-        if (!processes_[message.to].alive && (message.copy || !processes_[message.to ^ 1].alive)) StartProcess(message.to);
+        if (!processes_[message.to].alive && (message.copy || !processes_[message.to ^ 1].alive))
+          StartProcess(message.to);
         break;
       case Kind::kStartCoordinator:
         if (!processes_[coordinator_slot_].alive) StartCoordinator();
@@ -225,7 +235,8 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
         Kill(message.to);
         Restart(message.to, 5 * kMillisecond, 50 * kMillisecond);
         break;
-      default: Deliver(message);
+      default:
+        Deliver(message);
     }
     ReapExited();
   }
@@ -242,14 +253,18 @@ std::string Cluster::NameOf(Slot slot) const {
   if (slot == kNowhere) return "the cluster";
   if (slot < kCoordinatorSlots) return absl::StrCat("coordinator ", slot);
   if (slot < kFirstServerSlot) {
-    return absl::StrCat("worker ", (slot - kFirstWorkerSlot) / 2, (slot - kFirstWorkerSlot) % 2 ? "'" : "");
+    return absl::StrCat("worker ", (slot - kFirstWorkerSlot) / 2,
+                        (slot - kFirstWorkerSlot) % 2 ? "'" : "");
   }
-  return absl::StrCat("server ", (slot - kFirstServerSlot) / 2, (slot - kFirstServerSlot) % 2 ? "'" : "");
+  return absl::StrCat("server ", (slot - kFirstServerSlot) / 2,
+                      (slot - kFirstServerSlot) % 2 ? "'" : "");
 }
 
 void Cluster::Write(Slot slot, const std::string& text) {
-  absl::StrAppend(&text_, absl::StrFormat("%10.3f ms  %-13s  ", static_cast<double>(now_) / kMillisecond, NameOf(slot)),
-                  text, "\n");
+  absl::StrAppend(
+      &text_,
+      absl::StrFormat("%10.3f ms  %-13s  ", static_cast<double>(now_) / kMillisecond, NameOf(slot)),
+      text, "\n");
 }
 
 }  // namespace mu::sim

@@ -1,5 +1,5 @@
-// A whole cluster in one thread and in virtual time: processes, the network between them, the disk, and what a history
-// does to them. One seed and scenario give one history, event by event.
+// A whole cluster in one thread and in virtual time: processes, the network between them, the disk,
+// and what a history does to them. One seed and scenario give one history, event by event.
 #pragma once
 
 #include <array>
@@ -10,12 +10,12 @@
 
 #include "common/base/hash.h"
 #include "common/env/clock.h"
+#include "tests/sim/coordinator.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/message.h"
 #include "tests/sim/scenario.h"
 #include "tests/sim/server.h"
-#include "tests/sim/coordinator.h"
 #include "tests/sim/truth.h"
 #include "tests/sim/worker.h"
 
@@ -48,13 +48,15 @@ class Cluster {
   uint32_t servers() const { return servers_; }  // how many there ought to be
   Disk& disk() { return disk_; }
   Truth& truth() { return truth_; }
-  Time Between(Time low, Time high) { return low + static_cast<Time>(random_.Below(static_cast<uint64_t>(high - low + 1))); }
+  Time Between(Time low, Time high) {
+    return low + static_cast<Time>(random_.Below(static_cast<uint64_t>(high - low + 1)));
+  }
   bool PerMille(uint32_t chance) { return chance > 0 && random_.Below(1000) < chance; }
   uint32_t NextCall() { return ++next_call_; }
   Slot coordinator_slot() const { return coordinator_slot_; }  // where daemons look for it
 
-  // From message.from to message.to, as the network pleases. kStepResult and kRunEnded of one run arrive in order or the
-  // run's caller gets a kRunEnded of kMachine.
+  // From message.from to message.to, as the network pleases. kStepResult and kRunEnded of one run
+  // arrive in order or the run's caller gets a kRunEnded of kMachine.
   void Send(Message message);
   void Reply(const Message& request, Message reply);
   void SetTimer(Slot slot, Time delay, Message message);
@@ -66,7 +68,9 @@ class Cluster {
   const Routing& RoutingAt(uint32_t place) const { return routings_[place]; }
   void WriteFile(const Message& save, uint8_t server, std::shared_ptr<const ServerFile> file);
   // Of the process that is there, whatever the coordinator knows: a registration may come late.
-  uint64_t IncarnationAt(Slot slot) const { return slot == kNowhere ? 0 : processes_[slot].incarnation; }
+  uint64_t IncarnationAt(Slot slot) const {
+    return slot == kNowhere ? 0 : processes_[slot].incarnation;
+  }
   const Partitions* PartitionsOf(Slot slot) const {  // null: nobody is there
     return processes_[slot].server ? &processes_[slot].server->partitions() : nullptr;
   }
@@ -137,7 +141,8 @@ class Cluster {
   Truth truth_;
   std::array<Process, kSlots> processes_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
-  std::array<std::array<Time, kSlots>, kSlots> stream_last_{};  // streams between two processes are in order
+  std::array<std::array<Time, kSlots>, kSlots>
+      stream_last_{};  // streams between two processes are in order
 };
 
 }  // namespace mu::sim

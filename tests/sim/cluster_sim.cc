@@ -1,4 +1,5 @@
-// Runs simulated histories by hand: cluster_sim --seeds=10000000 --threads=2; cluster_sim --seed=N --trace.
+// Runs simulated histories by hand: cluster_sim --seeds=10000000 --threads=2; cluster_sim --seed=N
+// --trace.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -15,12 +16,15 @@
 namespace {
 
 constexpr char kUsage[] =
-    "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N [--trace]]\n"
-    "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high or low_water_stuck\n";
+    "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N "
+    "[--trace]]\n"
+    "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high or "
+    "low_water_stuck\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
-  bool* const switches[] = {&broken->deduplication, &broken->fencing,        &broken->leases,
-                            &broken->requeueing,    &broken->low_water_high, &broken->low_water_stuck};
+  bool* const switches[] = {&broken->deduplication,  &broken->fencing,
+                            &broken->leases,         &broken->requeueing,
+                            &broken->low_water_high, &broken->low_water_stuck};
   constexpr absl::string_view kNames[] = {"deduplication", "fencing",        "leases",
                                           "requeueing",    "low_water_high", "low_water_stuck"};
   for (size_t i = 0; i < 6; ++i) {
@@ -64,7 +68,8 @@ int main(int argc, char** argv) {
   const mu::sim::ScenarioLimits* found = mu::sim::FindScenario(name);
   if (found == nullptr) {
     std::fprintf(stderr, "there is no scenario '%s'; there are:\n", name.c_str());
-    for (const auto& scenario : mu::sim::NamedScenarios()) std::fprintf(stderr, "  %s\n", scenario.name.c_str());
+    for (const auto& scenario : mu::sim::NamedScenarios())
+      std::fprintf(stderr, "  %s\n", scenario.name.c_str());
     return 2;
   }
   mu::sim::ScenarioLimits limits = *found;
@@ -73,23 +78,27 @@ int main(int argc, char** argv) {
     const auto result = mu::sim::RunOne(seed, limits, trace);
     std::printf("%s%s\nseed %llu: %s, %llu events, %.3f s of virtual time\n", result.trace.c_str(),
                 result.description.c_str(), static_cast<unsigned long long>(seed),
-                result.ok ? "passed" : result.problem.c_str(), static_cast<unsigned long long>(result.events),
+                result.ok ? "passed" : result.problem.c_str(),
+                static_cast<unsigned long long>(result.events),
                 static_cast<double>(result.ended) / 1e9);
     return result.ok ? 0 : 1;
   }
   const auto begin = std::chrono::steady_clock::now();
   const auto summary = mu::sim::RunMany(first, seeds, static_cast<int>(threads), limits);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf("%llu histories in %.2f s (%.1f us each), %.0f events and %.3f s of virtual time each, %llu failed\n",
-              static_cast<unsigned long long>(summary.histories), seconds,
-              seconds * 1e6 / static_cast<double>(summary.histories),
-              static_cast<double>(summary.events) / static_cast<double>(summary.histories),
-              static_cast<double>(summary.virtual_time) / 1e9 / static_cast<double>(summary.histories),
-              static_cast<unsigned long long>(summary.failures));
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  std::printf(
+      "%llu histories in %.2f s (%.1f us each), %.0f events and %.3f s of virtual time each, %llu "
+      "failed\n",
+      static_cast<unsigned long long>(summary.histories), seconds,
+      seconds * 1e6 / static_cast<double>(summary.histories),
+      static_cast<double>(summary.events) / static_cast<double>(summary.histories),
+      static_cast<double>(summary.virtual_time) / 1e9 / static_cast<double>(summary.histories),
+      static_cast<unsigned long long>(summary.failures));
   for (const auto& failure : summary.first_failures) {
     std::printf("seed %llu: %s\n  replay: cluster_sim --scenario=%s --seed=%llu --trace\n",
-                static_cast<unsigned long long>(failure.seed), failure.problem.c_str(), name.c_str(),
-                static_cast<unsigned long long>(failure.seed));
+                static_cast<unsigned long long>(failure.seed), failure.problem.c_str(),
+                name.c_str(), static_cast<unsigned long long>(failure.seed));
   }
   return summary.failures == 0 ? 0 : 1;
 }

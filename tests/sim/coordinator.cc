@@ -1,4 +1,5 @@
-// Scheduling and results; membership is in coordinator_members.cc, servers' state in coordinator_servers.cc.
+// Scheduling and results; membership is in coordinator_members.cc, servers' state in
+// coordinator_servers.cc.
 #include "tests/sim/coordinator.h"
 
 #include <algorithm>
@@ -30,11 +31,14 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
     : cluster_(cluster),
       slot_(slot),
       expected_servers_(cluster->servers()),
-      membership_({expected_servers_, absl::Nanoseconds(kHeartbeatEvery), absl::Nanoseconds(kLease)}),
+      membership_(
+          {expected_servers_, absl::Nanoseconds(kHeartbeatEvery), absl::Nanoseconds(kLease)}),
       leases_(std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
                                            std::vector<FileLayout>{cluster->scenario().batches})),
       queue_(static_cast<int>(cluster->scenario().in_flight),
-             [this](uint64_t, WorkerId worker, uint32_t steps) { return leases_->Take(worker, steps); }),
+             [this](uint64_t, WorkerId worker, uint32_t steps) {
+               return leases_->Take(worker, steps);
+             }),
       recovery_({expected_servers_,
                  cluster->scenario().recover_shard ? RecoveryMode::kShard : RecoveryMode::kAll}) {}
 
@@ -43,22 +47,32 @@ void Coordinator::Handle(const Message& message) {
     case Kind::kTick:
       cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
       return Monitor();
-    case Kind::kRegister: return OnRegister(message);
-    case Kind::kHeartbeat: return OnHeartbeat(message);
-    case Kind::kLeave: return OnLeave(message);
-    case Kind::kDaemonDied: return OnDaemonDied(message);
-    case Kind::kConnectionLost: return OnConnectionLost(message);
-    case Kind::kStepResult: return OnStepResult(message);
-    case Kind::kRunEnded: return OnRunEnded(message);
+    case Kind::kRegister:
+      return OnRegister(message);
+    case Kind::kHeartbeat:
+      return OnHeartbeat(message);
+    case Kind::kLeave:
+      return OnLeave(message);
+    case Kind::kDaemonDied:
+      return OnDaemonDied(message);
+    case Kind::kConnectionLost:
+      return OnConnectionLost(message);
+    case Kind::kStepResult:
+      return OnStepResult(message);
+    case Kind::kRunEnded:
+      return OnRunEnded(message);
     case Kind::kCheckpointDue:
       TakeCheckpoint();
-      return cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every, {.kind = Kind::kCheckpointDue});
-    case Kind::kManifestDue: return OnManifestDue(message);
+      return cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
+                                {.kind = Kind::kCheckpointDue});
+    case Kind::kManifestDue:
+      return OnManifestDue(message);
     case Kind::kReply:
       if (message.request == Kind::kInstall) return OnInstalled(message);
       if (message.request == Kind::kSave) return OnSaved(message.server, message);
       return OnServerReply(message.server, message);
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -67,7 +81,8 @@ Message Coordinator::WithContext(Message message) const {
   message.from = slot_;
   message.epoch = epoch_;
   message.low_water = queue_.low_water().value();
-  if (broken.low_water_high) message.low_water = states_.empty() ? queue_.next_id().value() : states_.begin()->first.value();
+  if (broken.low_water_high)
+    message.low_water = states_.empty() ? queue_.next_id().value() : states_.begin()->first.value();
   if (broken.low_water_stuck) message.low_water = 1;
   return message;
 }
@@ -96,7 +111,8 @@ uint16_t Coordinator::RecordOf(const pb::BatchRangeProto& range, uint32_t batch)
   uint64_t record = batch;
   for (const auto& block : range.lease().blocks()) {
     if (record < block.count()) {
-      return static_cast<uint16_t>(range.lease().epoch() * cluster_->scenario().batches + block.first() + record);
+      return static_cast<uint16_t>(range.lease().epoch() * cluster_->scenario().batches +
+                                   block.first() + record);
     }
     record -= block.count();
   }
@@ -106,7 +122,8 @@ uint16_t Coordinator::RecordOf(const pb::BatchRangeProto& range, uint32_t batch)
 
 void Coordinator::StartOn(const StartRun& start) {
   const auto found = links_.find(start.worker);
-  if (found == links_.end()) return;  // only with requeueing broken: the queue does not know that the worker is lost
+  if (found == links_.end())
+    return;  // only with requeueing broken: the queue does not know that the worker is lost
   Link& link = found->second;
   const FunctionQueue::Function& function = *queue_.Find(start.function);
   Message run = WithContext({.kind = Kind::kRun,
@@ -118,7 +135,8 @@ void Coordinator::StartOn(const StartRun& start) {
                              .run = start.run.value()});
   size_t step = 0;
   for (const auto& range : function.batches) {
-    for (uint32_t i = 0; i < range.batches(); ++i) run.records[step++] = RecordOf(range, range.first_batch() + i);
+    for (uint32_t i = 0; i < range.batches(); ++i)
+      run.records[step++] = RecordOf(range, range.first_batch() + i);
   }
   if (link.runs.empty()) link.last_news = cluster_->now();
   link.runs.push_back({start.function, start.run});
@@ -128,7 +146,9 @@ void Coordinator::StartOn(const StartRun& start) {
 void Coordinator::OnStepResult(const Message& message) {
   const FunctionId id(message.function);
   for (auto& [worker, link] : links_) {
-    if (std::find(link.runs.begin(), link.runs.end(), std::make_pair(id, RunId(message.run))) == link.runs.end()) continue;
+    if (std::find(link.runs.begin(), link.runs.end(), std::make_pair(id, RunId(message.run))) ==
+        link.runs.end())
+      continue;
     const Time took = cluster_->now() - std::exchange(link.last_news, cluster_->now());
     queue_.StepsTook(worker, id, static_cast<double>(took) / 1e9);
   }
@@ -183,11 +203,14 @@ void Coordinator::OnRunEnded(const Message& message) {
       if (message.epoch > epoch_) return Superseded();
       queue_.RunEnded(id, run);
       return Dispatch();
-    default: break;
+    default:
+      break;
   }
   if (link != nullptr) {
     // Its connection broke: whatever the process is doing, it must register again.
-    if (auto lost = membership_.Remove(pb::ROLE_WORKER, worker.value(), Incarnation(link->incarnation))) WorkerLost(*lost);
+    if (auto lost =
+            membership_.Remove(pb::ROLE_WORKER, worker.value(), Incarnation(link->incarnation)))
+      WorkerLost(*lost);
   } else {
     queue_.RunEnded(id, run);
   }
@@ -198,8 +221,11 @@ void Coordinator::StopRuns() {
   queue_.StopRuns();
   for (auto& [worker, link] : links_) {
     for (const auto& [function, run] : link.runs) {
-      cluster_->Send(WithContext({.to_incarnation = link.incarnation, .kind = Kind::kCancelRun, .to = link.slot,
-                                  .function = function.value(), .run = run.value()}));
+      cluster_->Send(WithContext({.to_incarnation = link.incarnation,
+                                  .kind = Kind::kCancelRun,
+                                  .to = link.slot,
+                                  .function = function.value(),
+                                  .run = run.value()}));
     }
     link.runs.clear();
   }
@@ -210,8 +236,8 @@ void Coordinator::CheckDone() {
     done_at_ = 0;
     return;
   }
-  // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then heartbeats carry the
-  // low-water mark to the servers.
+  // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
+  // heartbeats carry the low-water mark to the servers.
   if (queue_.kept() > 0) {
     done_at_ = 0;
     return TakeCheckpoint();
@@ -220,14 +246,16 @@ void Coordinator::CheckDone() {
 }
 
 void Coordinator::CheckMemory() const {
-  if (!states_.empty()) cluster_->truth().Fail(absl::StrCat(states_.size(), " finished functions have state left"));
+  if (!states_.empty())
+    cluster_->truth().Fail(absl::StrCat(states_.size(), " finished functions have state left"));
 }
 
 std::string Coordinator::Progress() const {
-  return absl::StrCat("epoch ", epoch_, beginning_ ? ", beginning" : "", paused_ ? ", paused" : "", ", generation ",
-                      generation_, ", functions unfinished ", queue_.unfinished(), " queued ", queue_.queued(),
-                      ", kept ", queue_.kept(), ", workers ", links_.size(), ", servers ",
-                      membership_.Count(pb::ROLE_PSSERVER), ", low water ", queue_.low_water().value(),
+  return absl::StrCat("epoch ", epoch_, beginning_ ? ", beginning" : "", paused_ ? ", paused" : "",
+                      ", generation ", generation_, ", functions unfinished ", queue_.unfinished(),
+                      " queued ", queue_.queued(), ", kept ", queue_.kept(), ", workers ",
+                      links_.size(), ", servers ", membership_.Count(pb::ROLE_PSSERVER),
+                      ", low water ", queue_.low_water().value(),
                       leases_->Exhausted() ? ", data used up" : "");
 }
 

@@ -1,5 +1,6 @@
-// The coordinator of the simulation: the product's membership, function queue, data leases, recovery and commit of
-// checkpoints, and what the runtime does around them. Its user schedules functions until the data is used up.
+// The coordinator of the simulation: the product's membership, function queue, data leases,
+// recovery and commit of checkpoints, and what the runtime does around them. Its user schedules
+// functions until the data is used up.
 #pragma once
 
 #include <array>
@@ -51,15 +52,15 @@ class Coordinator {
   struct ServerLink {
     uint64_t incarnation = 0;  // 0: nobody
     Slot slot = kNowhere;
-    bool ready = false;        // recovery has been told of it
-    uint32_t restored = 0;     // generation that it has answered for
+    bool ready = false;     // recovery has been told of it
+    uint32_t restored = 0;  // generation that it has answered for
     std::optional<Message> leave;
     // The call under way.
     uint32_t call = 0;
     Time call_until = 0;
     int tries = 0;
     Message request;
-    uint32_t configured = 0;   // generation
+    uint32_t configured = 0;  // generation
     uint32_t save_call = 0;
     Time save_until = 0;
     int save_tries = 0;
@@ -120,7 +121,7 @@ class Coordinator {
   std::array<ServerLink, kMaxServers> servers_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
 
-  bool beginning_ = true;          // the servers have not been brought to one state yet
+  bool beginning_ = true;  // the servers have not been brought to one state yet
   bool begin_round_ = false;
   std::array<bool, kMaxServers> begun_{};
   std::array<uint64_t, kMaxServers> held_{};
@@ -128,14 +129,14 @@ class Coordinator {
   bool paused_ = false;
   uint32_t generation_ = 0;
   uint32_t routing_ = 0, routing_place_ = 0;
-  uint64_t checkpoint_ = 0;        // that is being taken
-  uint32_t attempt_ = 0;           // of its saves
+  uint64_t checkpoint_ = 0;  // that is being taken
+  uint32_t attempt_ = 0;     // of its saves
   FunctionQueue::Position begun_position_;
   Checkpoint manifest_;
-  bool leave_wanted_ = false;      // a checkpoint, for a server that leaves
+  bool leave_wanted_ = false;  // a checkpoint, for a server that leaves
   uint64_t leave_checkpoint_ = 0;
   Time done_at_ = 0;
-  Time leases_out_ = 0;            // of servers that were lost and may still live
+  Time leases_out_ = 0;  // of servers that were lost and may still live
   pb::RegisterRequest register_;
   pb::HeartbeatRequest heartbeat_;
 };

@@ -30,12 +30,15 @@ void Coordinator::OnRegister(const Message& message) {
   register_.set_index(message.index);
   const auto registered = membership_.Register(register_, At(cluster_->now()));
   if (!registered.ok()) {
-    return cluster_->Reply(message, {.code = KindOf(registered.status()) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
+    return cluster_->Reply(
+        message,
+        {.code = KindOf(registered.status()) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
   }
   cluster_->Reply(message, {.index = message.index, .epoch = epoch_});
   if (registered->known) return;
   if (registered->replaced) MemberLost(*registered->replaced, /*may_serve=*/true);
-  cluster_->Trace(slot_, IsWorkerSlot(message.from) ? "worker " : "server ", int{message.index}, " is a member");
+  cluster_->Trace(slot_, IsWorkerSlot(message.from) ? "worker " : "server ", int{message.index},
+                  " is a member");
   if (IsWorkerSlot(message.from)) {
     Link& link = links_[WorkerId(message.index)];
     link = Link();
@@ -67,11 +70,13 @@ void Coordinator::OnHeartbeat(const Message& message) {
 void Coordinator::OnLeave(const Message& message) {
   if (IsWorkerSlot(message.from)) {
     const auto link = links_.find(WorkerId(message.index));
-    if (link != links_.end() && link->second.incarnation == message.incarnation && !link->second.runs.empty()) {
+    if (link != links_.end() && link->second.incarnation == message.incarnation &&
+        !link->second.runs.empty()) {
       // Its last results may still be on their way: it will ask again.
       return queue_.WorkerDrains(link->first);
     }
-    if (auto left = membership_.Remove(pb::ROLE_WORKER, message.index, Incarnation(message.incarnation))) {
+    if (auto left =
+            membership_.Remove(pb::ROLE_WORKER, message.index, Incarnation(message.incarnation))) {
       WorkerLost(*left);
       Dispatch();
     }
@@ -85,7 +90,8 @@ void Coordinator::OnLeave(const Message& message) {
 
 void Coordinator::OnDaemonDied(const Message& message) {
   for (const Member& member : membership_.All()) {
-    if (member.pid != message.index || member.incarnation != Incarnation(message.incarnation)) continue;
+    if (member.pid != message.index || member.incarnation != Incarnation(message.incarnation))
+      continue;
     if (auto lost = membership_.Remove(member.role, member.index, member.incarnation)) {
       MemberLost(*lost, /*may_serve=*/false);
     }
@@ -96,7 +102,8 @@ void Coordinator::OnDaemonDied(const Message& message) {
 void Coordinator::OnConnectionLost(const Message& message) {
   for (const auto& [id, link] : links_) {
     if (link.incarnation != message.incarnation || link.runs.empty()) continue;
-    // The streams of its runs end; the first one that says so makes the coordinator drop the worker.
+    // The streams of its runs end; the first one that says so makes the coordinator drop the
+    // worker.
     return OnRunEnded({.code = Code::kMachine,
                        .function = link.runs.front().first.value(),
                        .run = link.runs.front().second.value()});
@@ -114,8 +121,11 @@ void Coordinator::WorkerLost(const Member& member) {
   if (it == links_.end() || Incarnation(it->second.incarnation) != member.incarnation) return;
   cluster_->Trace(slot_, "worker ", member.index, " is lost");
   for (const auto& [function, run] : it->second.runs) {
-    cluster_->Send(WithContext({.to_incarnation = it->second.incarnation, .kind = Kind::kCancelRun,
-                                .to = it->second.slot, .function = function.value(), .run = run.value()}));
+    cluster_->Send(WithContext({.to_incarnation = it->second.incarnation,
+                                .kind = Kind::kCancelRun,
+                                .to = it->second.slot,
+                                .function = function.value(),
+                                .run = run.value()}));
   }
   links_.erase(it);
   if (!cluster_->scenario().broken.requeueing) queue_.WorkerLost(id);
@@ -128,7 +138,8 @@ void Coordinator::ServerLost(const Member& member, bool may_serve) {
   server = ServerLink();
   // Its lease counts from when it had sent the heartbeat, which was before it arrived.
   if (may_serve) {
-    leases_out_ = std::max<Time>(leases_out_, absl::ToInt64Nanoseconds(member.last_heartbeat - absl::UnixEpoch()) + kLease);
+    leases_out_ = std::max<Time>(
+        leases_out_, absl::ToInt64Nanoseconds(member.last_heartbeat - absl::UnixEpoch()) + kLease);
   }
   begin_round_ = false;
   Act(commit_.ServerLost(member.index));
@@ -136,7 +147,8 @@ void Coordinator::ServerLost(const Member& member, bool may_serve) {
 }
 
 void Coordinator::Monitor() {
-  for (const Member& member : membership_.Expire(At(cluster_->now()))) MemberLost(member, /*may_serve=*/false);
+  for (const Member& member : membership_.Expire(At(cluster_->now())))
+    MemberLost(member, /*may_serve=*/false);
   CheckCalls();
   FinishRestores();
   for (uint32_t s = 0; s < expected_servers_; ++s) {

@@ -55,7 +55,9 @@ void Coordinator::TryBegin() {
   cluster_->Trace(slot_, "begins from checkpoint ", begin_from_, " in generation ", generation_);
   for (uint32_t s = 0; s < servers; ++s) {
     servers_[s].configured = 0;
-    CallServer(s, {.kind = Kind::kRestore, .generation = generation_, .checkpoint = static_cast<uint32_t>(begin_from_)});
+    CallServer(s, {.kind = Kind::kRestore,
+                   .generation = generation_,
+                   .checkpoint = static_cast<uint32_t>(begin_from_)});
   }
 }
 
@@ -68,13 +70,16 @@ void Coordinator::Begun() {
     queue_.Resume(CheckpointNumber(begin_from_), checkpoint.functions);
     cluster_->truth().NewEpoch(epoch_, &checkpoint);
     // By other servers, perhaps: only the sum matters.
-    ledger_.Continue(0, std::accumulate(checkpoint.acknowledged.begin(), checkpoint.acknowledged.end(), uint64_t{0}));
-    if (!leases_->Resume(checkpoint.data).ok()) cluster_->truth().Fail("the position of the data does not fit");
+    ledger_.Continue(0, std::accumulate(checkpoint.acknowledged.begin(),
+                                        checkpoint.acknowledged.end(), uint64_t{0}));
+    if (!leases_->Resume(checkpoint.data).ok())
+      cluster_->truth().Fail("the position of the data does not fit");
   }
   for (uint32_t s = 0; s < expected_servers_; ++s) {
-    cluster_->truth().ServerActive(static_cast<uint8_t>(s), cluster_->IncarnationAt(servers_[s].slot), epoch_,
-                                     generation_);
-    cluster_->Trace(slot_, "server ", s, " acknowledged ", ledger_.acknowledged(s), " updates and holds ", held_[s]);
+    cluster_->truth().ServerActive(static_cast<uint8_t>(s),
+                                   cluster_->IncarnationAt(servers_[s].slot), epoch_, generation_);
+    cluster_->Trace(slot_, "server ", s, " acknowledged ", ledger_.acknowledged(s),
+                    " updates and holds ", held_[s]);
     ledger_.Restored(s, held_[s]);
   }
   NewRouting();
@@ -132,8 +137,9 @@ void Coordinator::Act(const Recovery::Actions& actions) {
       case RecoveryAction::Kind::kResume:
         paused_ = false;
         for (uint32_t s = 0; s < expected_servers_; ++s) {
-          cluster_->truth().ServerActive(static_cast<uint8_t>(s), cluster_->IncarnationAt(servers_[s].slot), epoch_,
-                                     generation_);
+          cluster_->truth().ServerActive(static_cast<uint8_t>(s),
+                                         cluster_->IncarnationAt(servers_[s].slot), epoch_,
+                                         generation_);
         }
         NewRouting();
         Dispatch();
@@ -211,7 +217,8 @@ void Coordinator::CheckCalls() {
     if (server.save_call != 0 && cluster_->now() >= server.save_until) {
       if (++server.save_tries >= kTries) {
         server.save_call = 0;
-        Act(commit_.SaveFailed(CheckpointNumber(checkpoint_), s, absl::DeadlineExceededError("no answer")));
+        Act(commit_.SaveFailed(CheckpointNumber(checkpoint_), s,
+                               absl::DeadlineExceededError("no answer")));
       } else {
         SendSave(s);
       }
@@ -243,7 +250,8 @@ void Coordinator::Act(const CheckpointCommit::Actions& actions) {
     switch (action.kind) {
       case CheckpointAction::Kind::kTakePosition:
         begun_position_ = queue_.CheckpointPosition();
-        for (uint32_t s = 0; s < kMaxServers; ++s) manifest_.acknowledged[s] = ledger_.acknowledged(s);
+        for (uint32_t s = 0; s < kMaxServers; ++s)
+          manifest_.acknowledged[s] = ledger_.acknowledged(s);
         Act(commit_.PositionTaken(action.checkpoint));
         break;
       case CheckpointAction::Kind::kSave:
@@ -253,8 +261,9 @@ void Coordinator::Act(const CheckpointCommit::Actions& actions) {
       case CheckpointAction::Kind::kWriteManifest:
         manifest_.functions = queue_.AfterCuts(begun_position_);
         manifest_.data = leases_->Position();
-        cluster_->SetTimer(slot_, cluster_->Between(0, 3 * kMillisecond),
-                           {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(number)});
+        cluster_->SetTimer(
+            slot_, cluster_->Between(0, 3 * kMillisecond),
+            {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(number)});
         break;
       case CheckpointAction::Kind::kCommitted: {
         queue_.CheckpointCommitted(action.checkpoint, begun_position_);
@@ -307,7 +316,8 @@ void Coordinator::OnSaved(uint32_t s, const Message& reply) {
     return Act(commit_.Saved(CheckpointNumber(reply.checkpoint), s));
   }
   if (reply.code == Code::kStale && reply.epoch > epoch_) return Superseded();
-  Act(commit_.SaveFailed(CheckpointNumber(checkpoint_), s, absl::ResourceExhaustedError("the disk is full")));
+  Act(commit_.SaveFailed(CheckpointNumber(checkpoint_), s,
+                         absl::ResourceExhaustedError("the disk is full")));
 }
 
 void Coordinator::OnManifestDue(const Message& timer) {
@@ -320,7 +330,8 @@ void Coordinator::OnManifestDue(const Message& timer) {
   }
   const auto it = disk.checkpoints.find(timer.checkpoint);
   if (it == disk.checkpoints.end()) {
-    return Act(commit_.ManifestFailed(CheckpointNumber(timer.checkpoint), absl::NotFoundError("no such directory")));
+    return Act(commit_.ManifestFailed(CheckpointNumber(timer.checkpoint),
+                                      absl::NotFoundError("no such directory")));
   }
   it->second.functions = manifest_.functions;
   it->second.data = manifest_.data;

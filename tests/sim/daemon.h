@@ -1,4 +1,5 @@
-// A daemon's side of membership in the simulation: registers, heartbeats, leaves. It follows common/client/membership.cc.
+// A daemon's side of membership in the simulation: registers, heartbeats, leaves. It follows
+// common/client/membership.cc.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ class Daemon {
   // Says good-bye until it is answered, then the process ends; until then it stays a member.
   void Leave();
   void Tick();
-  // The answer to a call of this daemon. True if it brings something from a coordinator: it has taken the daemon
-  // (request kRegister) or knows it (kHeartbeat). `*sent`: when the request was.
+  // The answer to a call of this daemon. True if it brings something from a coordinator: it has
+  // taken the daemon (request kRegister) or knows it (kHeartbeat). `*sent`: when the request was.
   bool OnReply(const Message& reply, Time* sent);
   uint32_t epoch() const { return epoch_; }
 

@@ -1,4 +1,5 @@
-// The disk that a simulated job's directory lies on: claimed epochs and checkpoints. It outlives every process.
+// The disk that a simulated job's directory lies on: claimed epochs and checkpoints. It outlives
+// every process.
 #pragma once
 
 #include <array>
@@ -15,7 +16,8 @@
 
 namespace mu::sim {
 
-// What one push did to one partition. A step has one record, so this says which records were used as well.
+// What one push did to one partition. A step has one record, so this says which records were used
+// as well.
 struct Effect {
   uint32_t function = 0;
   uint16_t record = 0;
@@ -30,7 +32,9 @@ struct Partition {
 };
 using Partitions = std::array<Partition, kMaxPartitions>;
 
-inline PartitionKey KeyOf(uint32_t partition) { return {PartitionKey::Kind::kVariable, 0, partition}; }
+inline PartitionKey KeyOf(uint32_t partition) {
+  return {PartitionKey::Kind::kVariable, 0, partition};
+}
 
 // What a server writes: all of one instant.
 struct ServerFile {
@@ -44,17 +48,18 @@ struct Checkpoint {
   uint64_t number = 0;
   uint32_t epoch = 0;  // of the coordinator that took it
   uint8_t servers = 0;
-  std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not (completely) written
+  std::array<std::shared_ptr<const ServerFile>, kMaxServers>
+      files;  // null: not (completely) written
   std::array<uint64_t, kMaxServers> updates{};
   std::array<uint64_t, kMaxServers> acknowledged{};  // UpdateLedger's, when it was begun
-  bool committed = false;  // it has a manifest
-  bool damaged = false;    // some file fails its checksum
+  bool committed = false;                            // it has a manifest
+  bool damaged = false;                              // some file fails its checksum
   FunctionQueue::Position functions;
   pb::DatasetPositionProto data;
 };
 
 struct Disk {
-  uint32_t epoch = 0;  // the newest claimed
+  uint32_t epoch = 0;                          // the newest claimed
   uint64_t last_checkpoint = 0;                // that was begun: numbers are used once
   std::map<uint64_t, Checkpoint> checkpoints;  // by number
   std::array<uint8_t, kMaxServers> full{};     // saves of a server that are going to fail

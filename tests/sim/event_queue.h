@@ -1,4 +1,5 @@
-// What will happen, by virtual time: a heap of indices into a pool of messages that is used over and over.
+// What will happen, by virtual time: a heap of indices into a pool of messages that is used over
+// and over.
 #pragma once
 
 #include <algorithm>

@@ -25,17 +25,20 @@ void Cluster::StartProcess(Slot slot) {
     process.coordinator.emplace(this, slot);
     process.coordinator->Start();
   } else if (slot < kWorkersEnd) {
-    process.worker.emplace(this, slot, process.incarnation, static_cast<uint8_t>((slot - kFirstWorkerSlot) / 2));
+    process.worker.emplace(this, slot, process.incarnation,
+                           static_cast<uint8_t>((slot - kFirstWorkerSlot) / 2));
     process.worker->Start();
   } else {
-    process.server.emplace(this, slot, process.incarnation, static_cast<uint8_t>((slot - kFirstServerSlot) / 2));
+    process.server.emplace(this, slot, process.incarnation,
+                           static_cast<uint8_t>((slot - kFirstServerSlot) / 2));
     process.server->Start();
   }
 }
 
 void Cluster::StartCoordinator() {
-  const Slot slot = processes_[coordinator_slot_].alive || Between(0, 1) == 0 ? OtherSlot(coordinator_slot_)
-                                                                              : coordinator_slot_;
+  const Slot slot = processes_[coordinator_slot_].alive || Between(0, 1) == 0
+                        ? OtherSlot(coordinator_slot_)
+                        : coordinator_slot_;
   if (processes_[slot].alive) Kill(slot);
   coordinator_slot_ = slot;
   StartProcess(slot);
@@ -70,7 +73,8 @@ void Cluster::Exit(Slot slot) {
   process.alive = false;
   exited_.push_back(slot);
   if (slot == coordinator_slot_) {
-    events_.Add(now_ + Between(5 * kMillisecond, 50 * kMillisecond), {.kind = Kind::kStartCoordinator});
+    events_.Add(now_ + Between(5 * kMillisecond, 50 * kMillisecond),
+                {.kind = Kind::kStartCoordinator});
   } else if (slot >= kFirstWorkerSlot) {
     Restart(slot, 5 * kMillisecond, 100 * kMillisecond);
   }
@@ -130,7 +134,8 @@ void Cluster::Strike(Fault fault) {
       return Restart(*server, 5 * kMillisecond, kLongest);
     case Fault::kKillCoordinator:
       Kill(coordinator);
-      return events_.Add(now_ + Between(5 * kMillisecond, 150 * kMillisecond), {.kind = Kind::kStartCoordinator});
+      return events_.Add(now_ + Between(5 * kMillisecond, 150 * kMillisecond),
+                         {.kind = Kind::kStartCoordinator});
     case Fault::kHangWorker:
       if (worker) processes_[*worker].hangs_until = until;
       return;
@@ -154,11 +159,13 @@ void Cluster::Strike(Fault fault) {
     case Fault::kReplaceServer: {
       if (!server || processes_[OtherSlot(*server)].alive) return;
       for (Slot c = 0; c < kCoordinatorSlots; ++c) Cut(*server, c, until);
-      events_.Add(now_ + Between(0, until - now_), {.kind = Kind::kStartProcess, .to = OtherSlot(*server), .copy = true});
+      events_.Add(now_ + Between(0, until - now_),
+                  {.kind = Kind::kStartProcess, .to = OtherSlot(*server), .copy = true});
       // The cluster manager ends what it has replaced as soon as it can reach it.
       return events_.Add(until, {.kind = Kind::kKillProcess, .to = *server});
     }
-    case Fault::kSecondCoordinator: return StartCoordinator();
+    case Fault::kSecondCoordinator:
+      return StartCoordinator();
     case Fault::kCutWorker:
       for (Slot c = 0; worker && c < kCoordinatorSlots; ++c) Cut(*worker, c, until);
       return;
@@ -181,7 +188,8 @@ void Cluster::Strike(Fault fault) {
       for (uint32_t s = 0; s < servers_; ++s) {
         Restart(static_cast<Slot>(kFirstServerSlot + 2 * s), 5 * kMillisecond, 100 * kMillisecond);
       }
-      return events_.Add(now_ + Between(5 * kMillisecond, 100 * kMillisecond), {.kind = Kind::kStartCoordinator});
+      return events_.Add(now_ + Between(5 * kMillisecond, 100 * kMillisecond),
+                         {.kind = Kind::kStartCoordinator});
     }
     case Fault::kBadFile:
       for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {

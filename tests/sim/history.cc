@@ -19,10 +19,12 @@ HistoryResult RunOne(uint64_t seed, const ScenarioLimits& limits, bool trace) {
   const Scenario scenario = DrawScenario(seed, limits);
   auto cluster = std::make_unique<Cluster>();
   Outcome outcome = cluster->Run(seed, scenario, trace);
-  return {outcome.ok, outcome.problem, Describe(scenario), std::move(outcome.trace), outcome.events, outcome.ended};
+  return {outcome.ok,     outcome.problem, Describe(scenario), std::move(outcome.trace),
+          outcome.events, outcome.ended};
 }
 
-Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits, bool stop_early) {
+Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits,
+                bool stop_early) {
   std::atomic<uint64_t> next{first};
   std::atomic<bool> stop{false};
   const uint64_t end = first + seeds;
@@ -38,7 +40,8 @@ Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimit
         part->virtual_time += outcome.ended;
         if (outcome.ok) continue;
         ++part->failures;
-        if (part->first_failures.size() < kFailuresTold) part->first_failures.push_back({seed, outcome.problem});
+        if (part->first_failures.size() < kFailuresTold)
+          part->first_failures.push_back({seed, outcome.problem});
         if (stop_early) stop = true;
       }
       if (begin + kChunk >= end) return;
@@ -54,7 +57,8 @@ Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimit
     summary.failures += part.failures;
     summary.events += part.events;
     summary.virtual_time += part.virtual_time;
-    summary.first_failures.insert(summary.first_failures.end(), part.first_failures.begin(), part.first_failures.end());
+    summary.first_failures.insert(summary.first_failures.end(), part.first_failures.begin(),
+                                  part.first_failures.end());
   }
   std::sort(summary.first_failures.begin(), summary.first_failures.end(),
             [](const auto& a, const auto& b) { return a.seed < b.seed; });

@@ -1,4 +1,5 @@
-// Runs histories: one with its trace, or many on several threads; and the scenarios that have names.
+// Runs histories: one with its trace, or many on several threads; and the scenarios that have
+// names.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct Summary {
   std::vector<Failure> first_failures;  // some, by seed
 };
 // Seeds first, first + 1, ...; threads share nothing. `stop_early`: at about the first failure.
-Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits, bool stop_early = false);
+Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits,
+                bool stop_early = false);
 
 }  // namespace mu::sim

@@ -12,7 +12,8 @@ TEST(Simulation, ASeedIsOneHistory) {
     const HistoryResult first = RunOne(seed, limits, /*trace=*/true);
     const HistoryResult again = RunOne(seed, limits, /*trace=*/true);
     EXPECT_EQ(first.trace, again.trace) << "seed " << seed;
-    EXPECT_EQ(RunOne(seed, limits, /*trace=*/false).events, first.events) << "a trace changes history " << seed;
+    EXPECT_EQ(RunOne(seed, limits, /*trace=*/false).events, first.events)
+        << "a trace changes history " << seed;
   }
 }
 

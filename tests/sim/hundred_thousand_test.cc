@@ -1,4 +1,5 @@
-// A hundred thousand histories; ten million by hand: build/tests/cluster_sim --seeds=10000000 --threads=2.
+// A hundred thousand histories; ten million by hand: build/tests/cluster_sim --seeds=10000000
+// --threads=2.
 #include <algorithm>
 #include <thread>
 
@@ -8,7 +9,8 @@ namespace mu::sim {
 namespace {
 
 TEST(Simulation, HundredThousandHistories) {
-  ExpectHolds("everything", 100000, static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
+  ExpectHolds("everything", 100000,
+              static_cast<int>(std::max(1u, std::thread::hardware_concurrency())));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What travels between the processes of a simulated cluster, and the timers that they set for themselves: one flat struct
-// for all, so that a history costs no allocation per message.
+// What travels between the processes of a simulated cluster, and the timers that they set for
+// themselves: one flat struct for all, so that a history costs no allocation per message.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ inline constexpr int kMaxServers = 3;
 inline constexpr int kMaxSteps = 8;  // of a function
 inline constexpr int kMaxPartitions = 4;
 
-// A place where a process may run: its address. Every daemon has two, so that a replacement may start elsewhere while its
-// predecessor is cut off or hangs.
+// A place where a process may run: its address. Every daemon has two, so that a replacement may
+// start elsewhere while its predecessor is cut off or hangs.
 using Slot = uint8_t;
 inline constexpr Slot kCoordinatorSlots = 2;
 inline constexpr Slot kFirstWorkerSlot = kCoordinatorSlots;
@@ -28,26 +28,41 @@ inline constexpr Slot kNowhere = 255;
 
 enum class Kind : uint8_t {
   // Timers of a process.
-  kTick,          // a daemon's heartbeat, the coordinator's monitor
-  kRetry,         // a daemon's next try
-  kComputed,      // a worker's step is ready to be pushed
-  kApply,         // a server applies the push `call`
-  kWritten,       // a server's file is on the disk
-  kLoaded,        // a server has read its files
-  kCheckpointDue, kManifestDue,
+  kTick,      // a daemon's heartbeat, the coordinator's monitor
+  kRetry,     // a daemon's next try
+  kComputed,  // a worker's step is ready to be pushed
+  kApply,     // a server applies the push `call`
+  kWritten,   // a server's file is on the disk
+  kLoaded,    // a server has read its files
+  kCheckpointDue,
+  kManifestDue,
   // Calls to the coordinator.
-  kRegister, kHeartbeat, kLeave,
+  kRegister,
+  kHeartbeat,
+  kLeave,
   // Calls to servers.
-  kConfigure, kPush, kSave, kRestore,
+  kConfigure,
+  kPush,
+  kSave,
+  kRestore,
   // Calls to workers.
-  kInstall, kRun, kCancelRun,
+  kInstall,
+  kRun,
+  kCancelRun,
   // What comes back.
-  kReply, kStepResult, kRunEnded,
-  // The machine's news: for the coordinator, the process that ran at slot `index` is dead, or its connections broke.
-  kDaemonDied, kConnectionLost,
+  kReply,
+  kStepResult,
+  kRunEnded,
+  // The machine's news: for the coordinator, the process that ran at slot `index` is dead, or its
+  // connections broke.
+  kDaemonDied,
+  kConnectionLost,
   kDrain,  // SIGTERM
   // What the history does; handled by the cluster itself.
-  kStrike, kStartProcess, kStartCoordinator, kKillProcess,
+  kStrike,
+  kStartProcess,
+  kStartCoordinator,
+  kKillProcess,
 };
 
 enum class Code : uint8_t {
@@ -64,29 +79,29 @@ enum class Code : uint8_t {
 
 struct Message {
   Time sent = 0;
-  uint64_t incarnation = 0;       // of the daemon that speaks: in kRegister, kHeartbeat, kLeave
-  uint64_t to_incarnation = 0;    // 0: for whoever has the address
+  uint64_t incarnation = 0;     // of the daemon that speaks: in kRegister, kHeartbeat, kLeave
+  uint64_t to_incarnation = 0;  // 0: for whoever has the address
   uint64_t from_incarnation = 0;
   Kind kind{};
-  Kind request{};                 // of a kReply: what it answers
+  Kind request{};  // of a kReply: what it answers
   Code code = Code::kOk;
   Slot from = kNowhere, to = kNowhere;
   uint8_t index = 0;
   uint8_t server = 0;
   uint8_t step = 0, first_step = 0, steps = 0;
-  bool copy = false;              // the network's second one; its answer goes nowhere
+  bool copy = false;  // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
-  uint32_t routing = 0;           // version, of a coordinator
-  uint32_t routing_place = 0;     // where the cluster keeps its content
+  uint32_t routing = 0;        // version, of a coordinator
+  uint32_t routing_place = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
-  uint32_t attempt = 0;           // of a save: the same in repeats of the call
+  uint32_t attempt = 0;  // of a save: the same in repeats of the call
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
   uint64_t updates = 0;
-  std::array<uint16_t, kMaxSteps> records{};     // of each step
+  std::array<uint16_t, kMaxSteps> records{};  // of each step
   // By server: partitions that a step changed, and those left alone since a restored state held it.
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};
 };

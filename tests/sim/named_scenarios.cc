@@ -1,11 +1,12 @@
-// The scenarios that have names: all faults together, and one for each row of the conformance list that concerns
-// decisions only, with that row's faults and nothing else.
+// The scenarios that have names: all faults together, and one for each row of the conformance list
+// that concerns decisions only, with that row's faults and nothing else.
 #include "tests/sim/history.h"
 
 namespace mu::sim {
 namespace {
 
-ScenarioLimits Only(std::vector<Fault> kinds, int least, int most, uint32_t workers, uint32_t servers) {
+ScenarioLimits Only(std::vector<Fault> kinds, int least, int most, uint32_t workers,
+                    uint32_t servers) {
   ScenarioLimits limits;
   limits.kinds = std::move(kinds);
   limits.least_strikes = least;
@@ -51,19 +52,24 @@ std::vector<NamedScenario> All() {
       {"worker_hangs", Only({F::kHangWorker}, 1, 3, 2, 2)},
       {"worker_drains", Only({F::kDrainWorker}, 1, 3, 2, 2)},
       {"worker_joins_late", Only({F::kJoinWorker, F::kDrainWorker}, 3, 6, 1, 2)},
-      {"lease_moves_to_another_worker", Only({F::kKillWorker, F::kCutWorker, F::kHangWorker}, 1, 2, 2, 2)},
+      {"lease_moves_to_another_worker",
+       Only({F::kKillWorker, F::kCutWorker, F::kHangWorker}, 1, 2, 2, 2)},
       {"ps_killed", Only({F::kKillServer}, 1, 1, 2, 2)},
       {"ps_killed_shard", Recovering(Only({F::kKillServer}, 1, 3, 2, 2), R::kShard)},
       {"every_ps_killed", Only({F::kKillServer}, 4, 6, 2, 2)},
-      {"ps_killed_while_a_worker_recovers", Only({F::kKillServer, F::kKillWorker, F::kKillWorker}, 4, 6, 2, 2)},
-      {"ps_killed_while_saving", CheckpointEvery(Only({F::kKillServer, F::kDiskFull}, 2, 4, 2, 2), kOften)},
+      {"ps_killed_while_a_worker_recovers",
+       Only({F::kKillServer, F::kKillWorker, F::kKillWorker}, 4, 6, 2, 2)},
+      {"ps_killed_while_saving",
+       CheckpointEvery(Only({F::kKillServer, F::kDiskFull}, 2, 4, 2, 2), kOften)},
       {"ps_killed_while_restoring", CheckpointEvery(Only({F::kKillServer}, 4, 8, 2, 3), kOften)},
-      {"ps_killed_before_first_checkpoint", CheckpointEvery(Only({F::kKillServer}, 1, 2, 2, 2), kNever)},
+      {"ps_killed_before_first_checkpoint",
+       CheckpointEvery(Only({F::kKillServer}, 1, 2, 2, 2), kNever)},
       {"ps_drains", Only({F::kDrainServer}, 1, 2, 2, 2)},
       {"ps_cut_off_from_coordinator", Only({F::kCutServer, F::kReplaceServer}, 1, 3, 2, 2)},
       {"ps_hangs", Only({F::kHangServer}, 1, 3, 2, 2)},
       {"coordinator_killed", Only({F::kKillCoordinator}, 1, 3, 2, 2)},
-      {"old_coordinator_is_fenced", Only({F::kSecondCoordinator, F::kHangCoordinator, F::kCutCoordinator}, 2, 4, 2, 2)},
+      {"old_coordinator_is_fenced",
+       Only({F::kSecondCoordinator, F::kHangCoordinator, F::kCutCoordinator}, 2, 4, 2, 2)},
       {"restore_on_other_ps_count", Only({F::kResize}, 1, 3, 2, 0)},
       {"partition_worker", Only({F::kCutWorker, F::kCutWorkerServer}, 1, 3, 2, 2)},
       {"partition_ps", Only({F::kCutServer, F::kCutWorkerServer}, 1, 3, 2, 2)},
@@ -71,8 +77,11 @@ std::vector<NamedScenario> All() {
       {"lost_request", With(none, M::kLost)},
       {"lost_reply", With(none, M::kReplyLost)},
       {"duplicated_request", With(none, M::kRepeated)},
-      {"disk_full_on_save", CheckpointEvery(Only({F::kDiskFull, F::kKillServer}, 2, 4, 2, 2), kOften)},
-      {"torn_shard", CheckpointEvery(Only({F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2), kOften)},
+      {"disk_full_on_save",
+       CheckpointEvery(Only({F::kDiskFull, F::kKillServer}, 2, 4, 2, 2), kOften)},
+      {"torn_shard",
+       CheckpointEvery(Only({F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2),
+                       kOften)},
   };
 }
 

@@ -9,10 +9,12 @@ namespace mu::sim {
 
 const char* ToString(Fault fault) {
   static constexpr const char* kNames[] = {
-      "kill worker",   "kill server",    "kill coordinator",   "hang worker", "hang server", "hang coordinator",
-      "drain worker",  "drain server",   "join worker",        "replace server", "second coordinator",
-      "cut worker",    "cut server",     "cut coordinator",    "cut worker from server", "disk full", "bad file",
-      "resize"};
+      "kill worker",    "kill server",        "kill coordinator",
+      "hang worker",    "hang server",        "hang coordinator",
+      "drain worker",   "drain server",       "join worker",
+      "replace server", "second coordinator", "cut worker",
+      "cut server",     "cut coordinator",    "cut worker from server",
+      "disk full",      "bad file",           "resize"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
   return kNames[static_cast<int>(fault)];
 }
@@ -36,7 +38,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.recover_shard = limits.recovery == ScenarioLimits::Recovery::kShard;
   }
   s.told_of_deaths = random.Below(2) == 0;
-  s.checkpoint_every = limits.checkpoint_every > 0 ? limits.checkpoint_every : between(30, 200) * kMillisecond;
+  s.checkpoint_every =
+      limits.checkpoint_every > 0 ? limits.checkpoint_every : between(30, 200) * kMillisecond;
   using Messages = ScenarioLimits::Messages;
   if (limits.messages == Messages::kDrawn && random.Below(2) == 0) {
     s.per_mille_lost = between(0, 30);
@@ -47,7 +50,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   if (limits.messages == Messages::kLost) s.per_mille_lost = between(10, 100);
   if (limits.messages == Messages::kReplyLost) s.per_mille_reply_lost = between(10, 100);
   if (limits.messages == Messages::kRepeated) s.per_mille_repeated = between(50, 300);
-  const uint32_t strikes = between(static_cast<uint32_t>(limits.least_strikes), static_cast<uint32_t>(limits.most_strikes));
+  const uint32_t strikes = between(static_cast<uint32_t>(limits.least_strikes),
+                                   static_cast<uint32_t>(limits.most_strikes));
   for (uint32_t i = 0; i < strikes; ++i) {
     const Fault fault = limits.kinds.empty() ? static_cast<Fault>(random.Below(kFaultKinds))
                                              : limits.kinds[random.Below(limits.kinds.size())];
@@ -55,19 +59,22 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     const uint32_t busy = 30 + 8 * s.batches * s.epochs / s.workers;
     s.strikes.push_back({between(2, busy) * kMillisecond + between(0, 999) * kMicrosecond, fault});
   }
-  std::stable_sort(s.strikes.begin(), s.strikes.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  std::stable_sort(s.strikes.begin(), s.strikes.end(),
+                   [](const auto& a, const auto& b) { return a.at < b.at; });
   s.broken = limits.broken;
   return s;
 }
 
 std::string Describe(const Scenario& s) {
   std::string text = absl::StrCat(
-      s.workers, " workers, ", s.servers, " servers, ", s.partitions, " partitions, ", s.in_flight, " in flight, ",
-      s.batches, " batches, ", s.epochs, " epochs, functions of ", s.steps, ", recovery ",
-      s.recover_shard ? "shard" : "all", s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
+      s.workers, " workers, ", s.servers, " servers, ", s.partitions, " partitions, ", s.in_flight,
+      " in flight, ", s.batches, " batches, ", s.epochs, " epochs, functions of ", s.steps,
+      ", recovery ", s.recover_shard ? "shard" : "all",
+      s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", ", checkpoint every ",
-      s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost, ", calls repeated ", s.per_mille_repeated,
-      ", slow ", s.per_mille_slow, " per mille");
+      s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ",
+      s.per_mille_reply_lost, ", calls repeated ", s.per_mille_repeated, ", slow ",
+      s.per_mille_slow, " per mille");
   for (const auto& strike : s.strikes) {
     absl::StrAppend(&text, "; ", ToString(strike.fault), " at ", strike.at / kMillisecond, " ms");
   }

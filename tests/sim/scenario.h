@@ -1,5 +1,5 @@
-// What a history is made of: the cluster's size, the work, and which faults may strike. All follow from the seed; a
-// scenario fixes some of it.
+// What a history is made of: the cluster's size, the work, and which faults may strike. All follow
+// from the seed; a scenario fixes some of it.
 #pragma once
 
 #include <cstdint>
@@ -11,28 +11,35 @@
 namespace mu::sim {
 
 enum class Fault : uint8_t {
-  kKillWorker, kKillServer, kKillCoordinator,
-  kHangWorker, kHangServer, kHangCoordinator,   // SIGSTOP, later SIGCONT
-  kDrainWorker, kDrainServer,
-  kJoinWorker,                                  // one more worker, from now on
-  kReplaceServer,                               // another process takes the place while the old one lives
-  kSecondCoordinator,                           // another coordinator is started while the old one lives
-  kCutWorker, kCutServer, kCutCoordinator,      // from the coordinator; kCutCoordinator: from everybody
-  kCutWorkerServer,                             // a worker from a server
-  kDiskFull,                                    // the next save of a server fails
-  kBadFile,                                     // the newest checkpoint is damaged
-  kResize,                                      // all servers and the coordinator start anew, with more or fewer servers
+  kKillWorker,
+  kKillServer,
+  kKillCoordinator,
+  kHangWorker,
+  kHangServer,
+  kHangCoordinator,  // SIGSTOP, later SIGCONT
+  kDrainWorker,
+  kDrainServer,
+  kJoinWorker,         // one more worker, from now on
+  kReplaceServer,      // another process takes the place while the old one lives
+  kSecondCoordinator,  // another coordinator is started while the old one lives
+  kCutWorker,
+  kCutServer,
+  kCutCoordinator,   // from the coordinator; kCutCoordinator: from everybody
+  kCutWorkerServer,  // a worker from a server
+  kDiskFull,         // the next save of a server fails
+  kBadFile,          // the newest checkpoint is damaged
+  kResize,           // all servers and the coordinator start anew, with more or fewer servers
 };
 inline constexpr int kFaultKinds = static_cast<int>(Fault::kResize) + 1;
 const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.
 struct Broken {
-  bool deduplication = false;  // servers apply repeats
-  bool fencing = false;        // servers and workers take older epochs and generations
-  bool leases = false;         // servers serve without one
-  bool requeueing = false;     // a lost worker's functions stay lost
-  bool low_water_high = false;  // the mark passes functions that a restore would run again
+  bool deduplication = false;    // servers apply repeats
+  bool fencing = false;          // servers and workers take older epochs and generations
+  bool leases = false;           // servers serve without one
+  bool requeueing = false;       // a lost worker's functions stay lost
+  bool low_water_high = false;   // the mark passes functions that a restore would run again
   bool low_water_stuck = false;  // the mark never rises
 };
 
@@ -41,12 +48,13 @@ struct Scenario {
   uint32_t servers = 2;
   uint32_t partitions = 4;
   uint32_t in_flight = 2;
-  uint32_t batches = 20;       // of an epoch
+  uint32_t batches = 20;  // of an epoch
   uint32_t epochs = 1;
-  uint32_t steps = 4;          // of a function, at most
-  int slow_worker = -1;        // its steps take ten times as long
+  uint32_t steps = 4;    // of a function, at most
+  int slow_worker = -1;  // its steps take ten times as long
   bool recover_shard = false;
-  bool told_of_deaths = false;  // somebody tells the coordinator that a process has died, as under --local
+  bool told_of_deaths =
+      false;  // somebody tells the coordinator that a process has died, as under --local
   Time checkpoint_every = 100 * kMillisecond;
   // Messages: calls, what comes back, calls that come twice, any that takes long.
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;
@@ -62,10 +70,16 @@ struct Scenario {
 struct ScenarioLimits {
   std::vector<Fault> kinds;  // to choose from; empty: all
   int least_strikes = 0, most_strikes = 6;
-  enum class Messages { kDrawn, kReliable, kLost, kReplyLost, kRepeated } messages = Messages::kDrawn;
+  enum class Messages {
+    kDrawn,
+    kReliable,
+    kLost,
+    kReplyLost,
+    kRepeated
+  } messages = Messages::kDrawn;
   uint32_t workers = 0, servers = 0;  // 0: drawn
   enum class Recovery { kDrawn, kAll, kShard } recovery = Recovery::kDrawn;
-  Time checkpoint_every = 0;          // 0: drawn
+  Time checkpoint_every = 0;  // 0: drawn
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

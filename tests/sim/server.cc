@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -21,18 +20,27 @@ Server::Server(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index)
 void Server::Handle(const Message& message) {
   Time sent = 0;
   switch (message.kind) {
-    case Kind::kTick: return daemon_.Tick();
+    case Kind::kTick:
+      return daemon_.Tick();
     case Kind::kReply:
       if (daemon_.OnReply(message, &sent)) OnMembership(message, sent);
       return;
-    case Kind::kConfigure: return Configure(message);
-    case Kind::kPush: return Push(message);
-    case Kind::kApply: return Apply(message.call);
-    case Kind::kSave: return Save(message);
-    case Kind::kWritten: return Written();
-    case Kind::kRestore: return Restore(message);
-    case Kind::kLoaded: return Loaded(message);
-    default: return;
+    case Kind::kConfigure:
+      return Configure(message);
+    case Kind::kPush:
+      return Push(message);
+    case Kind::kApply:
+      return Apply(message.call);
+    case Kind::kSave:
+      return Save(message);
+    case Kind::kWritten:
+      return Written();
+    case Kind::kRestore:
+      return Restore(message);
+    case Kind::kLoaded:
+      return Loaded(message);
+    default:
+      return;
   }
 }
 
@@ -56,7 +64,8 @@ const pb::RequestContext& Server::Context(const Message& request) {
 }
 
 void Server::Refuse(const Message& request, const absl::Status& status) {
-  cluster_->Reply(request, {.code = KindOf(status) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
+  cluster_->Reply(request,
+                  {.code = KindOf(status) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
 }
 
 void Server::RaiseLowWater(uint64_t function) {
@@ -82,7 +91,8 @@ void Server::Configure(const Message& request) {
     partitions_ = Partitions();
     ledger_.Clear();
     inherited_ = InheritedMemory();
-    for (uint32_t p = 0; p < cluster_->scenario().partitions; ++p) partitions_[p].held = p % request.steps == index_;
+    for (uint32_t p = 0; p < cluster_->scenario().partitions; ++p)
+      partitions_[p].held = p % request.steps == index_;
     configured_ = true;
     placement_ = request.steps;
   } else if (placement_ != request.steps) {
@@ -101,14 +111,16 @@ void Server::Push(const Message& request) {
   switch (ledger_.Begin(id)) {
     case Ledger::Answer::kFirst:
       work_.push_back({request, *std::move(ticket), {}});
-      cluster_->SetTimer(slot_, cluster_->Between(0, 300 * kMicrosecond), {.kind = Kind::kApply, .call = request.call});
+      cluster_->SetTimer(slot_, cluster_->Between(0, 300 * kMicrosecond),
+                         {.kind = Kind::kApply, .call = request.call});
       return;
     case Ledger::Answer::kRepeat:
       if (cluster_->scenario().broken.deduplication) {
         for (Partition& partition : partitions_) {
           if (!partition.held) continue;
           ++partition.counter;
-          partition.effects.push_back({static_cast<uint32_t>(request.function), request.records[0], request.step});
+          partition.effects.push_back(
+              {static_cast<uint32_t>(request.function), request.records[0], request.step});
         }
       }
       return Acknowledge(request, true);
@@ -120,13 +132,16 @@ void Server::Push(const Message& request) {
         }
       }
       return cluster_->truth().Fail("a push in progress that nobody works on");
-    case Ledger::Answer::kStale: return cluster_->Reply(request, {.code = Code::kStale});
-    case Ledger::Answer::kFull: return cluster_->Reply(request, {.code = Code::kMachine});
+    case Ledger::Answer::kStale:
+      return cluster_->Reply(request, {.code = Code::kStale});
+    case Ledger::Answer::kFull:
+      return cluster_->Reply(request, {.code = Code::kMachine});
   }
 }
 
 void Server::Apply(uint32_t call) {
-  const auto it = std::find_if(work_.begin(), work_.end(), [&](const Work& w) { return w.request.call == call; });
+  const auto it = std::find_if(work_.begin(), work_.end(),
+                               [&](const Work& w) { return w.request.call == call; });
   if (it == work_.end()) return;  // a restore has seen to it
   std::list<Work> work;
   work.splice(work.begin(), work_, it);
@@ -144,7 +159,8 @@ void Server::Finish(Work& work) {
       if (!partition.held || inherited_.Contains(KeyOf(p), id)) continue;
       changed = dirty_ = true;
       ++partition.counter;
-      partition.effects.push_back({static_cast<uint32_t>(id.function), request.records[0], request.step});
+      partition.effects.push_back(
+          {static_cast<uint32_t>(id.function), request.records[0], request.step});
     }
   }
   // Of a push that was inherited as a whole nothing need be remembered once more.
@@ -174,14 +190,17 @@ void Server::Acknowledge(const Message& request, bool repeated) {
   cluster_->Reply(request, reply);
 }
 
-// As psserver/saves.cc: one at a time, repeats of a call get its result, a newer coordinator's goes first.
+// As psserver/saves.cc: one at a time, repeats of a call get its result, a newer coordinator's goes
+// first.
 void Server::Save(const Message& request) {
-  if (const auto ticket = admission_.Admit(Context(request)); !ticket.ok()) return Refuse(request, ticket.status());
+  if (const auto ticket = admission_.Admit(Context(request)); !ticket.ok())
+    return Refuse(request, ticket.status());
   if (saved_attempt_ == request.attempt) {
     return cluster_->Reply(request, {.checkpoint = request.checkpoint, .updates = saved_updates_});
   }
   if (saving_) {
-    if (saving_->attempt != request.attempt && request.epoch > saving_->epoch) saving_cancelled_ = true;
+    if (saving_->attempt != request.attempt && request.epoch > saving_->epoch)
+      saving_cancelled_ = true;
     waiting_saves_.push_back(request);
     return;
   }
@@ -193,7 +212,8 @@ void Server::Save(const Message& request) {
   saving_ = request;
   saving_cancelled_ = false;
   file_ = std::move(file);
-  cluster_->SetTimer(slot_, cluster_->Between(2 * kMillisecond, 30 * kMillisecond), {.kind = Kind::kWritten});
+  cluster_->SetTimer(slot_, cluster_->Between(2 * kMillisecond, 30 * kMillisecond),
+                     {.kind = Kind::kWritten});
 }
 
 void Server::Written() {
@@ -225,22 +245,27 @@ void Server::Written() {
 }
 
 void Server::Restore(const Message& request) {
-  if (absl::Status status = admission_.AdmitControl(Context(request)); !status.ok()) return Refuse(request, status);
+  if (absl::Status status = admission_.AdmitControl(Context(request)); !status.ok())
+    return Refuse(request, status);
   epoch_ = std::max(epoch_, request.epoch);
-  if (!request.keep_state && request.checkpoint != 0 && !cluster_->FilesAreGood(request.checkpoint)) {
+  if (!request.keep_state && request.checkpoint != 0 &&
+      !cluster_->FilesAreGood(request.checkpoint)) {
     return cluster_->Reply(request, {.code = Code::kBadFile, .generation = request.generation});
   }
   // BeginRestore waits for the requests under way: they end now.
   for (; !work_.empty(); work_.pop_front()) Finish(work_.front());
-  
+
   saving_cancelled_ = true;
   const auto begun = admission_.BeginRestore(
-      context_, request.keep_state ? "keep" : absl::StrCat("checkpoint ", request.checkpoint), dirty_, request.keep_state);
+      context_, request.keep_state ? "keep" : absl::StrCat("checkpoint ", request.checkpoint),
+      dirty_, request.keep_state);
   if (!begun.ok()) return Refuse(request, begun.status());
-  if (!*begun) return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
+  if (!*begun)
+    return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
   restoring_ = request;
   generation_ = request.generation;
-  cluster_->SetTimer(slot_, request.keep_state ? 0 : cluster_->Between(kMillisecond, 15 * kMillisecond),
+  cluster_->SetTimer(slot_,
+                     request.keep_state ? 0 : cluster_->Between(kMillisecond, 15 * kMillisecond),
                      {.kind = Kind::kLoaded});
 }
 
@@ -265,12 +290,14 @@ void Server::Load(const Message& request) {
     const ServerFile& file = *checkpoint.files[f];
     const size_t own = inherited_.Add(file.applied);
     std::vector<size_t> numbers;
-    for (const AppliedSteps& memory : file.inherited.memories()) numbers.push_back(inherited_.Add(memory));
+    for (const AppliedSteps& memory : file.inherited.memories())
+      numbers.push_back(inherited_.Add(memory));
     for (uint32_t p = 0; p < partitions_.size(); ++p) {
       if (!partitions_[p].held || !file.partitions[p].held) continue;
       partitions_[p] = file.partitions[p];
       inherited_.Inherit(KeyOf(p), own);
-      for (const size_t memory : file.inherited.MemoriesOf(KeyOf(p))) inherited_.Inherit(KeyOf(p), numbers[memory]);
+      for (const size_t memory : file.inherited.MemoriesOf(KeyOf(p)))
+        inherited_.Inherit(KeyOf(p), numbers[memory]);
     }
   }
 }

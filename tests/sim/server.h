@@ -1,5 +1,6 @@
-// A parameter server of the simulation: the product's rules of admission, leases and memory of applied pushes around
-// partitions whose contents are the list of what was applied to them. It follows psserver/server.cc step by step.
+// A parameter server of the simulation: the product's rules of admission, leases and memory of
+// applied pushes around partitions whose contents are the list of what was applied to them. It
+// follows psserver/server.cc step by step.
 #pragma once
 
 #include <list>
@@ -34,7 +35,8 @@ class Server {
   bool serving(uint32_t generation) const { return configured_ && generation_ == generation; }
 
  private:
-  struct Work {  // a push that has been admitted and is being applied, and those who wait for its end
+  struct Work {  // a push that has been admitted and is being applied, and those who wait for its
+                 // end
     Message request;
     Admission::Ticket ticket;
     std::vector<Message> waiting;

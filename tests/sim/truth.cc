@@ -37,7 +37,8 @@ void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* part
       const size_t place = effect.function * kMaxSteps + effect.step;
       if (place < before.size() && before[place]) now[place] = true;
     }
-    rolled_back_ += std::count(before.begin(), before.end(), true) - std::count(now.begin(), now.end(), true);
+    rolled_back_ +=
+        std::count(before.begin(), before.end(), true) - std::count(now.begin(), now.end(), true);
     before = std::move(now);
   }
 }
@@ -55,10 +56,13 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
     for (const auto& file : checkpoint->files) {
       if (file == nullptr || !file->partitions[p].held) continue;
       for (const Effect& effect : file->partitions[p].effects) {
-        // What had no result when the checkpoint was begun has no result for the new coordinator either.
+        // What had no result when the checkpoint was begun has no result for the new coordinator
+        // either.
         if (FunctionId(effect.function) >= checkpoint->functions.next_id) continue;
         const auto unfinished = checkpoint->functions.unfinished.find(FunctionId(effect.function));
-        if (unfinished != checkpoint->functions.unfinished.end() && effect.step >= unfinished->second.next_step) continue;
+        if (unfinished != checkpoint->functions.unfinished.end() &&
+            effect.step >= unfinished->second.next_step)
+          continue;
         const size_t place = effect.function * kMaxSteps + effect.step;
         if (steps.size() <= place) steps.resize(place + 8 * kMaxSteps);
         steps[place] = true;
@@ -81,7 +85,8 @@ void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& pus
   const Active& active = active_[index];
   // What belongs to an older coordinator ended with it.
   if (active.incarnation == incarnation || active.epoch != push.epoch) return;
-  Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ", push.function,
+  Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
+                    push.function,
                     " although another process has taken its place: nobody will have that update"));
 }
 
@@ -89,12 +94,14 @@ void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
   uint32_t& next = delivered_[(uint64_t{epoch} << 32) | function];
   // After a restart of the coordinator a function may go on in its middle.
   if (next > step) {
-    Fail(absl::StrCat("the result of step ", step, " of function ", function, " is delivered twice in epoch ", epoch));
+    Fail(absl::StrCat("the result of step ", step, " of function ", function,
+                      " is delivered twice in epoch ", epoch));
   }
   next = step + 1;
 }
 
-void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers, int64_t reported) {
+void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers,
+                       int64_t reported) {
   const uint32_t records = scenario_->batches * scenario_->epochs;
   int64_t missing = 0;
   bool have_reference = false;
@@ -102,7 +109,8 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
     const Partitions* owner = state[p % servers];
     if (owner == nullptr) return Fail(absl::StrCat("nobody holds partition ", p));
     const Partition& partition = (*owner)[p];
-    if (partition.counter != partition.effects.size()) return Fail(absl::StrCat("partition ", p, ": a counter is off"));
+    if (partition.counter != partition.effects.size())
+      return Fail(absl::StrCat("partition ", p, ": a counter is off"));
     scratch_ = partition.effects;
     std::sort(scratch_.begin(), scratch_.end(), [](const Effect& a, const Effect& b) {
       return std::tie(a.function, a.step, a.record) < std::tie(b.function, b.step, b.record);
@@ -110,40 +118,48 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
     used_.assign(records, 0);
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Effect& effect = scratch_[i];
-      const std::string what = absl::StrCat("partition ", p, ": step ", effect.step, " of function ", effect.function);
-      if (i > 0 && scratch_[i - 1].function == effect.function && scratch_[i - 1].step == effect.step) {
+      const std::string what =
+          absl::StrCat("partition ", p, ": step ", effect.step, " of function ", effect.function);
+      if (i > 0 && scratch_[i - 1].function == effect.function &&
+          scratch_[i - 1].step == effect.step) {
         return Fail(absl::StrCat(what, " was applied twice"));
       }
-      if (effect.record >= records) return Fail(absl::StrCat(what, " used a record that does not exist"));
+      if (effect.record >= records)
+        return Fail(absl::StrCat(what, " used a record that does not exist"));
       if (used_[effect.record]++ > 0) {
-        return Fail(absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
+        return Fail(
+            absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
       }
     }
     missing += static_cast<int64_t>(records) - static_cast<int64_t>(scratch_.size());
     if (scratch_.size() < records && !scenario_->recover_shard) {
       const auto lost = std::find(used_.begin(), used_.end(), 0) - used_.begin();
-      return Fail(absl::StrCat("partition ", p, " has ", scratch_.size(), " of ", records, " steps; record ", lost,
-                               " was not used"));
+      return Fail(absl::StrCat("partition ", p, " has ", scratch_.size(), " of ", records,
+                               " steps; record ", lost, " was not used"));
     }
     if (scratch_.size() == records) {
       if (!have_reference) {
         reference_ = scratch_;
         have_reference = true;
       } else if (reference_ != scratch_) {
-        return Fail(absl::StrCat("partition ", p, " has other records for the same steps than another partition"));
+        return Fail(absl::StrCat("partition ", p,
+                                 " has other records for the same steps than another partition"));
       }
     }
   }
-  // A restart of the coordinator may make the report say more; results that come a third time, less. A run that the
-  // network repeats may bring a finished function's updates back to a shard that had lost them, without anybody's word.
-  const bool strays = scenario_->recover_shard && scenario_->per_mille_repeated > 0 && (epochs_ > 1 || restores_ > 1);
+  // A restart of the coordinator may make the report say more; results that come a third time,
+  // less. A run that the network repeats may bring a finished function's updates back to a shard
+  // that had lost them, without anybody's word.
+  const bool strays = scenario_->recover_shard && scenario_->per_mille_repeated > 0 &&
+                      (epochs_ > 1 || restores_ > 1);
   const bool comparable = (scenario_->recover_shard || restores_ <= 1) && !strays;
   if (comparable && (epochs_ == 1 ? reported != rolled_back_ : reported < rolled_back_)) {
-    Fail(absl::StrCat(rolled_back_, " acknowledged updates were rolled back, the report says ", reported));
+    Fail(absl::StrCat(rolled_back_, " acknowledged updates were rolled back, the report says ",
+                      reported));
   }
   if (missing > rolled_back_ + rolled_back_before_) {
-    Fail(absl::StrCat(missing, " updates are missing, of which ", rolled_back_ + rolled_back_before_,
-                      " were acknowledged and rolled back"));
+    Fail(absl::StrCat(missing, " updates are missing, of which ",
+                      rolled_back_ + rolled_back_before_, " were acknowledged and rolled back"));
   }
 }
 

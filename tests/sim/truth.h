@@ -1,5 +1,5 @@
-// The checker: what nobody in the cluster knows but everybody relies on. Processes tell it what they do while a history
-// runs; afterwards it looks at what is left.
+// The checker: what nobody in the cluster knows but everybody relies on. Processes tell it what
+// they do while a history runs; afterwards it looks at what is left.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ class Truth {
  public:
   void Begin(const Scenario* scenario);
 
-  // A server serves from now on, in this generation; whatever had its place before does not count any more.
+  // A server serves from now on, in this generation; whatever had its place before does not count
+  // any more.
   void ServerActive(uint8_t index, uint64_t incarnation, uint32_t epoch, uint32_t generation);
   // A server says to a worker that it has applied a push.
   void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push);
@@ -32,8 +33,10 @@ class Truth {
   // A coordinator begins, from a checkpoint or (null) with the initial values.
   void NewEpoch(uint32_t epoch, const Checkpoint* checkpoint);
 
-  // The servers' final state, and what the coordinator's report says of updates that were rolled back.
-  void CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers, int64_t reported);
+  // The servers' final state, and what the coordinator's report says of updates that were rolled
+  // back.
+  void CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers,
+                  int64_t reported);
 
   void Fail(const std::string& what);
   bool failed() const { return !problem_.empty(); }
@@ -48,9 +51,10 @@ class Truth {
   std::string problem_;  // the first
   std::array<Active, kMaxServers> active_;
   std::map<uint64_t, uint32_t> delivered_;  // (epoch, function) to steps
-  // By partition, of the present epoch: acknowledged steps that its state holds, as function * kMaxSteps + step.
+  // By partition, of the present epoch: acknowledged steps that its state holds, as function *
+  // kMaxSteps + step.
   std::array<std::vector<bool>, kMaxPartitions> acknowledged_;
-  int64_t rolled_back_ = 0;        // acknowledged updates, in this epoch
+  int64_t rolled_back_ = 0;  // acknowledged updates, in this epoch
   int64_t rolled_back_before_ = 0;
   uint32_t epoch_ = 0, epochs_ = 0, restores_ = 0, restored_generation_ = 0;
   std::vector<Effect> scratch_, reference_;

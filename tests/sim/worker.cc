@@ -15,7 +15,8 @@ constexpr Time kGiveUpAfter = 300 * kMillisecond;
 void Worker::Handle(const Message& message) {
   Time sent = 0;
   switch (message.kind) {
-    case Kind::kTick: return daemon_.Tick();
+    case Kind::kTick:
+      return daemon_.Tick();
     case Kind::kReply:
       if (message.request == Kind::kPush) return OnPushReply(message);
       if (daemon_.OnReply(message, &sent) && message.request == Kind::kRegister) {
@@ -24,21 +25,27 @@ void Worker::Handle(const Message& message) {
         Admit(registered);
       }
       return;
-    case Kind::kInstall: return Install(message);
-    case Kind::kRun: return AddRun(message);
-    case Kind::kCancelRun: return CancelRun(message);
+    case Kind::kInstall:
+      return Install(message);
+    case Kind::kRun:
+      return AddRun(message);
+    case Kind::kCancelRun:
+      return CancelRun(message);
     case Kind::kComputed:
       if (message.call == step_call_ && !pushing_) PushAll();
       return;
-    case Kind::kRetry: return OnPushTimer(message);
-    default: return;
+    case Kind::kRetry:
+      return OnPushTimer(message);
+    default:
+      return;
   }
 }
 
 bool Worker::Admit(const Message& message) {
   context_.set_job(kJob);
   const uint64_t known = gate_.epoch();
-  context_.set_epoch(cluster_->scenario().broken.fencing ? std::max<uint64_t>(known, message.epoch) : message.epoch);
+  context_.set_epoch(cluster_->scenario().broken.fencing ? std::max<uint64_t>(known, message.epoch)
+                                                         : message.epoch);
   context_.set_low_water(message.low_water);
   const auto verdict = gate_.Admit(context_);
   if (!verdict.ok()) {
@@ -61,7 +68,8 @@ void Worker::Install(const Message& message) {
   if (!Admit(message)) return;
   if (!configured_ || message.routing > routing_version_) {
     const Routing& routing = cluster_->RoutingAt(message.routing_place);
-    const bool moved = configured_ && (routing.slot != routing_.slot || routing.incarnation != routing_.incarnation);
+    const bool moved = configured_ && (routing.slot != routing_.slot ||
+                                       routing.incarnation != routing_.incarnation);
     routing_ = routing;
     routing_version_ = message.routing;
     configured_ = true;
@@ -85,9 +93,12 @@ void Worker::SendToCaller(const Message& request, Message message) {
 
 void Worker::AddRun(const Message& message) {
   if (!Admit(message)) return;
-  const auto refuse = [&](Code code) { SendToCaller(message, {.kind = Kind::kRunEnded, .code = code}); };
+  const auto refuse = [&](Code code) {
+    SendToCaller(message, {.kind = Kind::kRunEnded, .code = code});
+  };
   if (!configured_ || message.generation > routing_.generation) return refuse(Code::kNotInstalled);
-  if (message.generation < routing_.generation && !cluster_->scenario().broken.fencing) return refuse(Code::kStale);
+  if (message.generation < routing_.generation && !cluster_->scenario().broken.fencing)
+    return refuse(Code::kStale);
   if (draining_) return refuse(Code::kHandedBack);
   runs_.push_back({message, message.first_step});
   if (runs_.size() == 1) NextStep();
@@ -96,7 +107,8 @@ void Worker::AddRun(const Message& message) {
 void Worker::CancelRun(const Message& message) {
   for (size_t i = 0; i < runs_.size(); ++i) {
     RunState& run = runs_[i];
-    if (run.request.run != message.run || run.request.from_incarnation != message.from_incarnation) continue;
+    if (run.request.run != message.run || run.request.from_incarnation != message.from_incarnation)
+      continue;
     run.stopped = true;
     run.why = Code::kMachine;
     if (i > 0) {
@@ -152,7 +164,8 @@ void Worker::EndRun(Code code) {
 }
 
 void Worker::PushAll() {
-  if (runs_.front().stopped) return NextStep();  // what it waits for is aborted before it has pushed
+  if (runs_.front().stopped)
+    return NextStep();  // what it waits for is aborted before it has pushed
   pushing_ = true;
   updates_ = inherited_ = {};
   gives_up_ = cluster_->now() + kGiveUpAfter;
@@ -192,7 +205,8 @@ void Worker::OnPushReply(const Message& reply) {
   push_call_[server] = 0;
   updates_[server] = reply.step_updates[server];
   inherited_[server] = reply.step_inherited[server];
-  if (std::any_of(push_call_.begin(), push_call_.end(), [](uint32_t call) { return call != 0; })) return;
+  if (std::any_of(push_call_.begin(), push_call_.end(), [](uint32_t call) { return call != 0; }))
+    return;
   pushing_ = false;
   RunState& run = runs_.front();
   Message result{.kind = Kind::kStepResult, .step = run.next};
@@ -214,7 +228,8 @@ void Worker::OnPushTimer(const Message& timer) {
     if (push_call_[s] != 0) PushTo(s);
   }
   retry_delay_ = std::min(retry_delay_ * 2, 40 * kMillisecond);
-  cluster_->SetTimer(slot_, kPushTimeout + cluster_->Between(0, retry_delay_), {.kind = Kind::kRetry, .call = step_call_});
+  cluster_->SetTimer(slot_, kPushTimeout + cluster_->Between(0, retry_delay_),
+                     {.kind = Kind::kRetry, .call = step_call_});
 }
 
 }  // namespace mu::sim

@@ -1,5 +1,5 @@
-// A worker of the simulation: runs functions step by step, pushes each step to all servers and streams the results. It
-// follows worker/worker_server.cc, run_queue.cc and step_runner.cc.
+// A worker of the simulation: runs functions step by step, pushes each step to all servers and
+// streams the results. It follows worker/worker_server.cc, run_queue.cc and step_runner.cc.
 #pragma once
 
 #include <array>

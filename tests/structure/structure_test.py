@@ -30,7 +30,7 @@ MAX_LINES = 450
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STATIC_REGISTRATION = re.compile(
     r"^(static\s+|const\s+|inline\s+|\[\[maybe_unused\]\]\s*)*(bool|int|auto|Registrar\w*|\w*Registration)\s+\w+\s*"
-    r"(=\s*(\w+::)*Register\w*\(|=\s*\[|[({].*Register)|^\s*REGISTER_\w+\(|__attribute__\s*\(\(constructor")
+    r"(=\s*(\w+::)*Register\w*\(|=\s*\[|[({].*\bRegister\w*\()|^\s*REGISTER_\w+\(|__attribute__\s*\(\(constructor")
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|time\.sleep)\b|(?<![\w.\"])sleep\s*\(")
 
 

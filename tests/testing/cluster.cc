@@ -73,7 +73,8 @@ absl::Status TestCluster::StartWorker(int index, std::vector<std::string> flags)
 
 absl::Status TestCluster::StartServer(int index) { return StartDaemon("psserver", index, {}); }
 
-absl::Status TestCluster::StartDaemon(const std::string& role, int index, std::vector<std::string> flags) {
+absl::Status TestCluster::StartDaemon(const std::string& role, int index,
+                                      std::vector<std::string> flags) {
   SubprocessOptions options;
   options.path = absl::StrCat(BinaryDirectory(), "/", role);
   options.args = std::move(flags);
@@ -93,7 +94,8 @@ ExitStatus TestCluster::End(const std::string& role, int index, int signal) {
   Subprocess& ended = process(role, index);
   ended.Kill(signal).IgnoreError();
   ExitStatus status = ended.Wait();
-  // A cluster manager knows that it is dead; without that its replacement would wait until its lease must have run out.
+  // A cluster manager knows that it is dead; without that its replacement would wait until its
+  // lease must have run out.
   if (role == "psserver" && signal == SIGKILL && coordinator_ != nullptr) {
     coordinator_->runtime().DaemonDied(ended.pid(), "killed by the test");
   }

@@ -1,14 +1,14 @@
-// A cluster of real processes: a coordinator in the test, `worker` and `psserver` daemons that the test starts, stops,
-// continues and kills.
+// A cluster of real processes: a coordinator in the test, `worker` and `psserver` daemons that the
+// test starts, stops, continues and kills.
 //
 //   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
 //   cluster->coordinator().CreateVariable(...);
 //   cluster->KillWorker(0);
 //   MU_ASSERT_OK(cluster->StartWorker(0));
 //
-// The daemons are those of MUSTER_BIN_DIR: from the environment, else the build's. Their logs are below directory();
-// where a test has failed they are printed. No daemon outlives the test, however that ends. Not thread safe, but for
-// coordinator().
+// The daemons are those of MUSTER_BIN_DIR: from the environment, else the build's. Their logs are
+// below directory(); where a test has failed they are printed. No daemon outlives the test, however
+// that ends. Not thread safe, but for coordinator().
 #pragma once
 
 #include <sys/types.h>
@@ -55,7 +55,8 @@ class TestCluster {
 
   Coordinator& coordinator() { return *coordinator_; }
   void DestroyCoordinator() { coordinator_.reset(); }
-  // Another coordinator of the same job, at the same address; waits for the daemons, which must be up.
+  // Another coordinator of the same job, at the same address; waits for the daemons, which must be
+  // up.
   absl::Status StartCoordinator();
 
   // Returns when it listens. A worker's index may be used again after its process has ended.

@@ -11,8 +11,9 @@
 
 namespace mu::testing {
 
-absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args, const std::string& directory,
-                                              bool with_report, absl::Duration timeout) {
+absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args,
+                                              const std::string& directory, bool with_report,
+                                              absl::Duration timeout) {
   CoordinatorRun run;
   const std::string report = directory + "/report.json";
   if (with_report) args.push_back("--report=" + report);
@@ -26,12 +27,13 @@ absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args, con
   if (!status) process->Kill(SIGKILL).IgnoreError();
   if (auto output = ReadFile(options.output_file); output.ok()) run.output = *std::move(output);
   if (!status) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("the coordinator still ran after ", absl::FormatDuration(timeout), ":\n", run.output));
+    return absl::DeadlineExceededError(absl::StrCat(
+        "the coordinator still ran after ", absl::FormatDuration(timeout), ":\n", run.output));
   }
   run.exit_code = status->signal != 0 ? -status->signal : status->code;
   if (with_report) {
-    if (const auto text = ReadFile(report); text.ok()) run.report = nlohmann::json::parse(*text, nullptr, false);
+    if (const auto text = ReadFile(report); text.ok())
+      run.report = nlohmann::json::parse(*text, nullptr, false);
   }
   return run;
 }
@@ -42,7 +44,8 @@ std::string DataDirectory() {
   if (path.empty()) path = "../shared/data";  // tests run at the project's root
   const auto absolute = AbsolutePath(path);
   if (!absolute.ok() || !GetFileInfo(*absolute).ok()) return "";
-  setenv("MUSTER_DATA", absolute->c_str(), 1);  // the job files that the program under test reads name it
+  setenv("MUSTER_DATA", absolute->c_str(),
+         1);  // the job files that the program under test reads name it
   return *absolute;
 }
 

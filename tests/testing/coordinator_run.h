@@ -16,10 +16,12 @@ struct CoordinatorRun {
   nlohmann::json report;  // null if none was asked for or written
 };
 
-// `args` come after the program's name. With `directory` (an existing folder of the test's own), a --report in it is asked
-// for and read. DEADLINE_EXCEEDED, with the output so far, if the run takes longer than `timeout`; it is then killed.
-absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args, const std::string& directory,
-                                              bool with_report, absl::Duration timeout = absl::Seconds(60));
+// `args` come after the program's name. With `directory` (an existing folder of the test's own), a
+// --report in it is asked for and read. DEADLINE_EXCEEDED, with the output so far, if the run takes
+// longer than `timeout`; it is then killed.
+absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args,
+                                              const std::string& directory, bool with_report,
+                                              absl::Duration timeout = absl::Seconds(60));
 
 // MUSTER_DATA, or ../shared/data if that is there; empty: the test should skip, aloud.
 std::string DataDirectory();

@@ -25,11 +25,13 @@ MATCHER_P(HasCode, code, "") {
   return StatusOf(arg).code() == code;
 }
 
-// The code, and a matcher of the message, e.g. StatusIs(absl::StatusCode::kNotFound, HasSubstr("no file")).
+// The code, and a matcher of the message, e.g. StatusIs(absl::StatusCode::kNotFound, HasSubstr("no
+// file")).
 MATCHER_P2(StatusIs, code, message, "") {
   *result_listener << StatusOf(arg);
   return StatusOf(arg).code() == code &&
-         ::testing::ExplainMatchResult(message, std::string(StatusOf(arg).message()), result_listener);
+         ::testing::ExplainMatchResult(message, std::string(StatusOf(arg).message()),
+                                       result_listener);
 }
 
 }  // namespace mu::testing

@@ -24,7 +24,8 @@ absl::Status Ip(const std::vector<std::string>& args) {
   MU_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process, Subprocess::Start(options));
   const ExitStatus exit = process->Wait();
   if (exit.ok()) return absl::OkStatus();
-  return absl::FailedPreconditionError(absl::StrCat("ip ", absl::StrJoin(args, " "), ": ", exit.ToString(), ": ",
+  return absl::FailedPreconditionError(absl::StrCat("ip ", absl::StrJoin(args, " "), ": ",
+                                                    exit.ToString(), ": ",
                                                     ReadFile(options.output_file).value_or("")));
 }
 
@@ -33,13 +34,15 @@ absl::Status Ip(const std::vector<std::string>& args) {
 absl::Status NetworkNamespace::Usable() {
   if (geteuid() != 0) return absl::FailedPreconditionError("network namespaces need root");
   const absl::Status status = Ip({"netns", "list"});
-  if (absl::IsNotFound(status)) return absl::FailedPreconditionError("there is no program `ip`; install iproute2");
+  if (absl::IsNotFound(status))
+    return absl::FailedPreconditionError("there is no program `ip`; install iproute2");
   MU_RETURN_IF_ERROR(status);
   return Create().status();
 }
 
 NetworkNamespace::NetworkNamespace(int number) {
-  const int net = static_cast<int>((static_cast<int64_t>(getpid()) * 4 + number) % 32768) * 4;  // a /30 each
+  const int net =
+      static_cast<int>((static_cast<int64_t>(getpid()) * 4 + number) % 32768) * 4;  // a /30 each
   const auto ip = [net](int host) {
     return absl::StrCat("198.", 18 + (net >> 16), ".", (net >> 8) & 255, ".", (net & 255) + host);
   };
@@ -54,7 +57,8 @@ absl::StatusOr<std::unique_ptr<NetworkNamespace>> NetworkNamespace::Create() {
   std::unique_ptr<NetworkNamespace> net(new NetworkNamespace(numbers++));
   const std::string &name = net->name_, &cable = net->cable_;
   MU_RETURN_IF_ERROR(Ip({"netns", "add", name}));
-  MU_RETURN_IF_ERROR(Ip({"link", "add", cable, "type", "veth", "peer", "name", kEth, "netns", name}));
+  MU_RETURN_IF_ERROR(
+      Ip({"link", "add", cable, "type", "veth", "peer", "name", kEth, "netns", name}));
   MU_RETURN_IF_ERROR(Ip({"addr", "add", net->outside_ip_ + "/30", "dev", cable}));
   MU_RETURN_IF_ERROR(Ip({"-n", name, "addr", "add", net->inside_ip_ + "/30", "dev", kEth}));
   MU_RETURN_IF_ERROR(Ip({"-n", name, "link", "set", "lo", "up"}));

@@ -143,7 +143,8 @@ class SlowProxy::Loop {
       }
       const int wait = next == absl::InfiniteFuture()
                            ? -1
-                           : static_cast<int>(absl::ToInt64Milliseconds(absl::Ceil(next - now, absl::Milliseconds(1))));
+                           : static_cast<int>(absl::ToInt64Milliseconds(
+                                 absl::Ceil(next - now, absl::Milliseconds(1))));
       if (poll(fds.data(), fds.size(), wait) < 0 && errno != EINTR) return;
       if (fds[0].revents != 0) return;
       size_t fd = 2;
@@ -155,7 +156,8 @@ class SlowProxy::Loop {
       }
       for (auto it = connections_.begin(); it != connections_.end();) {
         if (it->broken) ResetBoth(&*it);
-        it = it->broken || (it->flows[0].done && it->flows[1].done) ? connections_.erase(it) : std::next(it);
+        it = it->broken || (it->flows[0].done && it->flows[1].done) ? connections_.erase(it)
+                                                                    : std::next(it);
       }
       if (fds[1].revents != 0) Accept();
     }
@@ -167,7 +169,8 @@ class SlowProxy::Loop {
       if (!client.valid()) return;
       UniqueFd target(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       // On this machine: it is there at once or not at all.
-      if (connect(target.get(), reinterpret_cast<const sockaddr*>(&target_), sizeof(target_)) != 0) {
+      if (connect(target.get(), reinterpret_cast<const sockaddr*>(&target_), sizeof(target_)) !=
+          0) {
         Reset(&client);
         continue;
       }
@@ -228,8 +231,8 @@ class SlowProxy::Loop {
         flow.chunks.clear();
         return;
       }
-      const ssize_t size =
-          send(socket, chunk.bytes.data() + chunk.written, chunk.bytes.size() - chunk.written, MSG_NOSIGNAL);
+      const ssize_t size = send(socket, chunk.bytes.data() + chunk.written,
+                                chunk.bytes.size() - chunk.written, MSG_NOSIGNAL);
       if (size < 0) {
         connection->broken = errno != EAGAIN && errno != EINTR;
         return;

@@ -1,5 +1,6 @@
-// A bad network between two processes, for tests: a TCP proxy that delays every chunk, stalls some for longer and
-// resets some connections, as a seed decides. (Chunks of one direction stay in order, as TCP keeps them.)
+// A bad network between two processes, for tests: a TCP proxy that delays every chunk, stalls some
+// for longer and resets some connections, as a seed decides. (Chunks of one direction stay in
+// order, as TCP keeps them.)
 //
 //   MU_ASSERT_OK_AND_ASSIGN(auto proxy, SlowProxy::Start({.target = "127.0.0.1:7000", .seed = 7}));
 //   ... connect to proxy->address() ...

@@ -40,8 +40,7 @@ TEST(RequestGateTest, OlderEpochIsRefusedNewerTakesOver) {
   MU_ASSERT_OK_AND_ASSIGN(const Verdict newer, gate.Admit(Context(7, 3, 2)));
   EXPECT_EQ(newer, Verdict::kNewEpoch);
   EXPECT_EQ(gate.low_water(), 2u) << "a new epoch counts its functions afresh";
-  EXPECT_THAT(gate.Admit(Context(7, 2)),
-              testing::HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(gate.Admit(Context(7, 2)), testing::HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(RequestGateTest, LowWaterOnlyRises) {
@@ -58,7 +57,8 @@ TEST(RequestGateTest, TheRegistrationFixesTheJob) {
   const auto early = gate.Admit(Context(8, 1));
   EXPECT_THAT(early, testing::HasCode(absl::StatusCode::kUnavailable));
   EXPECT_EQ(Kind(early.status()), pb::ERROR_MACHINE);
-  EXPECT_THAT(gate.AwaitRegistration(absl::ZeroDuration()), testing::HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(gate.AwaitRegistration(absl::ZeroDuration()),
+              testing::HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(gate.Register(Context(7, 2)));
   MU_EXPECT_OK(gate.AwaitRegistration(absl::ZeroDuration()));
   EXPECT_EQ(Kind(gate.Admit(Context(8, 1)).status()), pb::ERROR_OTHER_JOB);

@@ -97,7 +97,8 @@ TEST_F(RunQueueTest, AWaitingRunIsCancelledLikeAnyOther) {
 }
 
 TEST(RunQueueOrderTest, APredecessorThatNeverComesIsNotWaitedForForever) {
-  RunQueue queue([](FunctionRun& run) { run.call()->Finish(absl::OkStatus()); }, absl::Milliseconds(1));
+  RunQueue queue([](FunctionRun& run) { run.call()->Finish(absl::OkStatus()); },
+                 absl::Milliseconds(1));
   muster::RunRequest request;
   request.set_run(11);
   request.set_after(10);

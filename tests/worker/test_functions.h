@@ -16,7 +16,8 @@ inline void AddCounters(WorkerCluster* cluster) {
 inline int64_t Steps(WorkerCluster& cluster) { return *cluster.Read("steps").data<int64_t>(); }
 inline float Total(WorkerCluster& cluster) { return *cluster.Read("total").data<float>(); }
 
-// Every step: steps += 1; total += sum of the batch's x. Returns that sum, and steps before the step.
+// Every step: steps += 1; total += sum of the batch's x. Returns that sum, and steps before the
+// step.
 inline muster::FunctionProto SumBatches() {
   GraphMaker g;
   g.function().set_name("sum_batches");

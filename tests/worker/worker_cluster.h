@@ -1,4 +1,5 @@
-// A worker and parameter servers in one process, over the memory transport, with the calls that a coordinator makes.
+// A worker and parameter servers in one process, over the memory transport, with the calls that a
+// coordinator makes.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +59,8 @@ class WorkerCluster {
  public:
   // The worker gives a server up after `patience`.
   explicit WorkerCluster(int servers = 1, absl::Duration patience = absl::Seconds(20))
-      : directory_(std::filesystem::temp_directory_path() / absl::StrCat("worker_test_", RandomIdentity())),
+      : directory_(std::filesystem::temp_directory_path() /
+                   absl::StrCat("worker_test_", RandomIdentity())),
         client_([this](const std::string& address) { return network_->Connect(address); }) {
     std::filesystem::create_directories(directory_);
     worker_network_ = NewFaultyTransport(network_, faults_);
@@ -105,7 +107,8 @@ class WorkerCluster {
   void StopServing(int index) { rpc_servers_[index]->Shutdown(); }
 
   // A variable of one partition per row, dealt out to the servers in turn; a scalar has one.
-  void AddVariable(const std::string& name, DType dtype, const Shape& shape, float learning_rate = 0) {
+  void AddVariable(const std::string& name, DType dtype, const Shape& shape,
+                   float learning_rate = 0) {
     auto* variable = routing_.add_variables();
     variable->set_id(static_cast<uint32_t>(routing_.variables_size() - 1));
     variable->set_name(name);
@@ -204,7 +207,8 @@ class WorkerCluster {
   std::shared_ptr<RunHandle> Start(const muster::RunRequest& request) {
     auto handle = std::make_shared<RunHandle>();
     handle->call_ = channel_->ServerStream(
-        "/muster.Worker/Run", Buffer(request.SerializeAsString()), {.timeout = absl::InfiniteDuration()},
+        "/muster.Worker/Run", Buffer(request.SerializeAsString()),
+        {.timeout = absl::InfiniteDuration()},
         [handle](Buffer message) {
           muster::RunReply reply;
           EXPECT_TRUE(reply.ParseFromArray(message.data(), static_cast<int>(message.size())));

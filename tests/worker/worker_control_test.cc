@@ -3,8 +3,8 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::StatusIs;
 using testing::ValueOf;
 
@@ -59,11 +59,13 @@ TEST_F(WorkerControlTest, ARunWhoseCallerIsGoneStops) {
 }
 
 TEST_F(WorkerControlTest, WhatIsNotInstalledIsAskedFor) {
-  const absl::Status unknown = cluster_.Start(cluster_.MakeRun(1, testing::SumBatches(), 1))->Wait();
+  const absl::Status unknown =
+      cluster_.Start(cluster_.MakeRun(1, testing::SumBatches(), 1))->Wait();
   EXPECT_THAT(unknown, HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(DetailKind(unknown), pb::ERROR_NOT_INSTALLED);
   MU_ASSERT_OK(cluster_.InstallFunction(testing::SumBatches()));
-  const absl::Status no_data = cluster_.Start(cluster_.MakeRun(1, testing::SumBatches(), 1))->Wait();
+  const absl::Status no_data =
+      cluster_.Start(cluster_.MakeRun(1, testing::SumBatches(), 1))->Wait();
   EXPECT_THAT(no_data, StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("dataset 1")));
   EXPECT_EQ(DetailKind(no_data), pb::ERROR_NOT_INSTALLED);
   muster::ScanFileRequest scan;
@@ -85,7 +87,8 @@ TEST_F(WorkerControlTest, MalformedGraphsAreRefusedAndHarmNothing) {
   for (const auto& bad : {cyclic, unknown_op, unknown_variable}) {
     EXPECT_THAT(cluster_.InstallFunction(bad), HasCode(absl::StatusCode::kInvalidArgument));
     EXPECT_EQ(KindOf(cluster_.InstallFunction(bad)), pb::ERROR_USER);
-    EXPECT_EQ(DetailKind(cluster_.Start(cluster_.MakeRun(1, bad, 1))->Wait()), pb::ERROR_NOT_INSTALLED);
+    EXPECT_EQ(DetailKind(cluster_.Start(cluster_.MakeRun(1, bad, 1))->Wait()),
+              pb::ERROR_NOT_INSTALLED);
   }
   muster::InstallFunctionRequest lie;
   *lie.mutable_function() = function_;
@@ -105,22 +108,26 @@ TEST_F(WorkerControlTest, DatasetsThatMakeNoSenseAreRefused) {
 
 TEST_F(WorkerControlTest, GarbageIsRefused) {
   const Buffer garbage(std::string("\xff\xff\xff\xff garbage"));
-  for (const char* method : {"Configure", "InstallDataset", "ScanFile", "InstallFunction", "CancelRuns"}) {
+  for (const char* method :
+       {"Configure", "InstallDataset", "ScanFile", "InstallFunction", "CancelRuns"}) {
     Notification done;
     absl::Status status;
-    cluster_.channel().Unary(absl::StrCat("/muster.Worker/", method), garbage, {}, [&](absl::Status s, Buffer) {
-      status = std::move(s);
-      done.Notify();
-    });
+    cluster_.channel().Unary(absl::StrCat("/muster.Worker/", method), garbage, {},
+                             [&](absl::Status s, Buffer) {
+                               status = std::move(s);
+                               done.Notify();
+                             });
     done.Wait();
     EXPECT_THAT(status, HasCode(absl::StatusCode::kInvalidArgument)) << method;
   }
   Notification done;
   absl::Status status;
-  cluster_.channel().ServerStream("/muster.Worker/Run", garbage, {}, [](Buffer) {}, [&](absl::Status s) {
-    status = std::move(s);
-    done.Notify();
-  });
+  cluster_.channel().ServerStream(
+      "/muster.Worker/Run", garbage, {}, [](Buffer) {},
+      [&](absl::Status s) {
+        status = std::move(s);
+        done.Notify();
+      });
   done.Wait();
   EXPECT_THAT(status, HasCode(absl::StatusCode::kInvalidArgument));
   MU_EXPECT_OK(cluster_.Start(cluster_.MakeRun(1, function_, 1))->Wait());
@@ -138,7 +145,8 @@ TEST_F(WorkerControlTest, ANewerCoordinatorTakesOver) {
   old->WaitForResults(1);
   const auto old_request = cluster_.MakeRun(2, function_, 1);
   cluster_.context().set_epoch(2);
-  EXPECT_EQ(DetailKind(cluster_.Start(cluster_.MakeRun(1, function_, 1))->Wait()), pb::ERROR_NOT_INSTALLED);
+  EXPECT_EQ(DetailKind(cluster_.Start(cluster_.MakeRun(1, function_, 1))->Wait()),
+            pb::ERROR_NOT_INSTALLED);
   EXPECT_EQ(DetailKind(old->Wait()), pb::ERROR_STALE);
   EXPECT_EQ(DetailKind(cluster_.Start(old_request)->Wait()), pb::ERROR_STALE);
   MU_ASSERT_OK(cluster_.Configure());
@@ -171,9 +179,9 @@ TEST_F(WorkerControlTest, DrainHandsBackWhatIsLeft) {
 
 TEST_F(WorkerControlTest, Telemetry) {
   MU_ASSERT_OK(cluster_.Start(cluster_.MakeRun(1, function_, 5))->Wait());
-  MU_ASSERT_OK_AND_ASSIGN(const auto reply,
-                          Call<muster::TelemetryReply>(cluster_.channel(), "/muster.Worker/GetTelemetry",
-                                                       muster::TelemetryRequest()));
+  MU_ASSERT_OK_AND_ASSIGN(const auto reply, Call<muster::TelemetryReply>(
+                                                cluster_.channel(), "/muster.Worker/GetTelemetry",
+                                                muster::TelemetryRequest()));
   uint64_t steps = 0;
   for (const auto& timer : reply.timers()) {
     if (timer.name() == "worker.step") steps = timer.count();

@@ -94,13 +94,15 @@ TEST_F(WorkerRunTest, RunsInFlightAreExecutedOneAfterTheOther) {
   const auto count = testing::CountSteps();
   MU_ASSERT_OK(cluster_.InstallFunction(count));
   std::vector<std::shared_ptr<testing::RunHandle>> runs;
-  for (uint64_t id = 1; id <= 4; ++id) runs.push_back(cluster_.Start(cluster_.MakeRun(id, count, 3)));
+  for (uint64_t id = 1; id <= 4; ++id)
+    runs.push_back(cluster_.Start(cluster_.MakeRun(id, count, 3)));
   std::vector<int64_t> firsts;  // the transport may deliver them in any order
   for (auto& run : runs) {
     MU_ASSERT_OK(run->Wait());
     ASSERT_EQ(run->steps().size(), 3u);
     firsts.push_back(ValueOf<int64_t>(run->steps()[0], 0));
-    for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(ValueOf<int64_t>(run->steps()[i], 0), firsts.back() + i);
+    for (int64_t i = 0; i < 3; ++i)
+      EXPECT_EQ(ValueOf<int64_t>(run->steps()[i], 0), firsts.back() + i);
   }
   EXPECT_THAT(firsts, ::testing::UnorderedElementsAre(0, 3, 6, 9));
 }
@@ -117,11 +119,13 @@ TEST_F(WorkerRunTest, TheFunctionKnowsItsWorker) {
 TEST_F(WorkerRunTest, ArgumentsReachTheFunction) {
   testing::GraphMaker g;
   g.function().set_dataset(0);
-  g.Return("twice", g.Op("multiply", {g.Arg("x", muster::FLOAT32), g.Constant(Tensor::Scalar(2.0f))}));
+  g.Return("twice",
+           g.Op("multiply", {g.Arg("x", muster::FLOAT32), g.Constant(Tensor::Scalar(2.0f))}));
   MU_ASSERT_OK(cluster_.InstallFunction(g.function()));
   auto request = cluster_.MakeRun(1, g.function(), 1);
   auto none = cluster_.Start(request);
-  EXPECT_THAT(none->Wait(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("takes 1 arguments, not 0")));
+  EXPECT_THAT(none->Wait(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("takes 1 arguments, not 0")));
   *request.add_args() = Tensor::Scalar<int64_t>(3).ToProto();
   EXPECT_THAT(cluster_.Start(request)->Wait(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'x'")));

@@ -71,12 +71,14 @@ TEST(WorkerServersTest, AnIdOutOfRangeIsTheUsersError) {
   g.Return("sum", g.Op("reduce_sum", {g.PullRows("items", 0, 5, 4, ids)}));
   MU_ASSERT_OK(cluster.InstallFunction(g.function()));
   const absl::Status status = cluster.Start(cluster.MakeRun(1, g.function(), 1))->Wait();
-  EXPECT_THAT(status, testing::StatusIs(absl::StatusCode::kOutOfRange, ::testing::HasSubstr("items")));
+  EXPECT_THAT(status,
+              testing::StatusIs(absl::StatusCode::kOutOfRange, ::testing::HasSubstr("items")));
   EXPECT_EQ(KindOf(status), pb::ERROR_USER);
   EXPECT_EQ(DetailOf(status)->step(), 0);
 }
 
-// What a model's training leaves behind, on `servers` servers, in functions of `packed` of its 12 steps.
+// What a model's training leaves behind, on `servers` servers, in functions of `packed` of its 12
+// steps.
 std::vector<float> Train(int servers, uint32_t packed) {
   testing::WorkerCluster cluster(servers);
   cluster.AddVariable("w", muster::FLOAT32, Shape({4, 3}), 0.05f);

@@ -25,7 +25,8 @@ constexpr size_t kScanBytes = size_t{1} << 20;
 constexpr size_t kHeaderBytes = size_t{16} << 10;
 
 absl::Status ByUser(const absl::Status& status) {
-  if (status.ok() || DetailOf(status).has_value() || KindOf(status) != pb::ERROR_USER) return status;
+  if (status.ok() || DetailOf(status).has_value() || KindOf(status) != pb::ERROR_USER)
+    return status;
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_USER);
   detail.set_role(pb::ROLE_WORKER);
@@ -33,15 +34,18 @@ absl::Status ByUser(const absl::Status& status) {
 }
 
 absl::Status Changed(const std::string& path) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      path, " has changed since the job began to read it; files must stay as they are while a job uses them"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   " has changed since the job began to read it; files must stay as they are while "
+                   "a job uses them"));
 }
 
 bool IsSame(const FileInfo& a, const FileInfo& b) {
   return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
 }
 
-absl::Status PreadAll(int fd, char* buffer, uint64_t size, uint64_t offset, const std::string& path) {
+absl::Status PreadAll(int fd, char* buffer, uint64_t size, uint64_t offset,
+                      const std::string& path) {
   while (size > 0) {
     const ssize_t n = pread(fd, buffer, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
@@ -91,10 +95,11 @@ DatasetReader::DatasetReader(const pb::DatasetProto& dataset, std::shared_ptr<Fi
   for (int i = 0; i < dataset.files_size(); ++i) files_.push_back(std::make_unique<File>());
 }
 
-absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(const pb::DatasetProto& dataset,
-                                                                     std::shared_ptr<FileCache> cache) {
+absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
+    const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache) {
   const auto check = [&]() -> absl::Status {
-    if (dataset.batch_size() == 0) return absl::InvalidArgumentError("batch_size is 0, but must be above");
+    if (dataset.batch_size() == 0)
+      return absl::InvalidArgumentError("batch_size is 0, but must be above");
     if (dataset.files().empty()) return absl::InvalidArgumentError("the dataset has no files");
     absl::flat_hash_set<uint32_t> kept;
     for (uint32_t keep : dataset.records().keep()) {
@@ -102,7 +107,8 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(const pb::D
         return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, " twice"));
       }
       if (keep >= dataset.records().modulo()) {
-        return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, ", which is not below modulo (",
+        return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep,
+                                                       ", which is not below modulo (",
                                                        dataset.records().modulo(), ")"));
       }
     }
@@ -114,24 +120,28 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(const pb::D
   return std::shared_ptr<DatasetReader>(new DatasetReader(dataset, std::move(cache)));
 }
 
-absl::StatusOr<UniqueFd> DatasetReader::Open(const KnownFile& file, ChunkSink* sink, bool* fed) const {
+absl::StatusOr<UniqueFd> DatasetReader::Open(const KnownFile& file, ChunkSink* sink,
+                                             bool* fed) const {
   MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(file.path));
   if (!IsSame(now, file.source)) return Changed(file.path);
   return file.compressed ? cache_->Open(file.path, file.source, sink, fed) : OpenPlain(file.path);
 }
 
-absl::Status DatasetReader::MakeParser(KnownFile* file, const std::string& header, uint64_t header_line) const {
+absl::Status DatasetReader::MakeParser(KnownFile* file, const std::string& header,
+                                       uint64_t header_line) const {
   absl::StatusOr<std::unique_ptr<RecordParser>> parser = MakeRecordParser(dataset_, header);
   if (!parser.ok()) {
-    return absl::Status(parser.status().code(),
-                        ValidUtf8(absl::StrCat(file->path, ":", header_line, ": ", parser.status().message())));
+    return absl::Status(
+        parser.status().code(),
+        ValidUtf8(absl::StrCat(file->path, ":", header_line, ": ", parser.status().message())));
   }
   file->parser = *std::move(parser);
   return absl::OkStatus();
 }
 
 absl::Status DatasetReader::LookThrough(KnownFile* file) const {
-  const uint32_t spacing = dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
+  const uint32_t spacing =
+      dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
   FileIndexer indexer(file->path, SyntaxOf(dataset_), spacing);
   bool fed = false;
   MU_ASSIGN_OR_RETURN(const UniqueFd fd, Open(*file, &indexer, &fed));
@@ -156,8 +166,8 @@ absl::Status DatasetReader::ReadHeader(KnownFile* file) const {
 
 absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool with_index) {
   if (file >= files_.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("file ", file, " of dataset \"", dataset_.name(), "\", which has ", files_.size()));
+    return absl::InvalidArgumentError(absl::StrCat("file ", file, " of dataset \"", dataset_.name(),
+                                                   "\", which has ", files_.size()));
   }
   File& entry = *files_[file];
   MutexLock lock(&entry.mutex);
@@ -211,27 +221,32 @@ absl::Status DatasetReader::OpenFor(const pb::BlockProto& block, OpenFile* file)
   return absl::OkStatus();
 }
 
-absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& block, const OpenFile& file) {
-  FileIndex::Range range{.offset = block.offset(), .size = block.bytes(), .line = block.line(), .skip = 0};
+absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& block,
+                                                       const OpenFile& file) {
+  FileIndex::Range range{
+      .offset = block.offset(), .size = block.bytes(), .line = block.line(), .skip = 0};
   if (block.bytes() == 0) {
     const FileIndex& index = *file.known.index;
     if (index.bytes != file.size) return Changed(index.path);
     if (block.first() > index.records || block.count() > index.records - block.first()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a block holds records ", block.first(), " to ", block.first() + block.count(), " of ",
-                       index.path, ", which has ", index.records));
+      return absl::InvalidArgumentError(absl::StrCat("a block holds records ", block.first(),
+                                                     " to ", block.first() + block.count(), " of ",
+                                                     index.path, ", which has ", index.records));
     }
     if (block.count() > 0) range = index.Locate(block.first(), block.count());
   }
-  if (range.offset > file.size || range.size > file.size - range.offset) return Changed(file.known.path);
+  if (range.offset > file.size || range.size > file.size - range.offset)
+    return Changed(file.known.path);
   if (block.count() > range.size) {
-    return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path, " claims ", block.count(),
-                                                   " records in ", range.size, " bytes"));
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path, " claims ",
+                                                   block.count(), " records in ", range.size,
+                                                   " bytes"));
   }
   return range;
 }
 
-absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(const pb::LeaseProto& lease) {
+absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(
+    const pb::LeaseProto& lease) {
   absl::flat_hash_map<uint32_t, OpenFile> files;
   uint64_t selected = 0;
   // All blocks are looked at before memory for them is taken.
@@ -242,7 +257,8 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(const 
     selected += selection_.Count(block.first(), block.count());
   }
   if (selected > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(absl::StrCat("a lease of ", selected, " records; make blocks smaller"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("a lease of ", selected, " records; make blocks smaller"));
   }
   Reading reading{.columns = ColumnSet(SchemaOf(dataset_), static_cast<uint32_t>(selected)),
                   .files = std::move(files)};
@@ -261,7 +277,8 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
     reading->buffer_size = range.size + kRecordPadding;
     reading->buffer.reset(new char[reading->buffer_size]);
   }
-  MU_RETURN_IF_ERROR(PreadAll(open.fd.get(), reading->buffer.get(), range.size, range.offset, file.path));
+  MU_RETURN_IF_ERROR(
+      PreadAll(open.fd.get(), reading->buffer.get(), range.size, range.offset, file.path));
   std::fill_n(reading->buffer.get() + range.size, kRecordPadding, '\0');
 
   const RecordSyntax syntax = SyntaxOf(dataset_);
@@ -285,8 +302,8 @@ absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* read
     // Files may hold any bytes, messages may not.
     std::string message = ValidUtf8(absl::StrCat(file.path, ":", found.line, ": ", reading->error));
     if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(message, "; mend the file, or leave such records out with on_bad_record: skip"));
+      return absl::InvalidArgumentError(absl::StrCat(
+          message, "; mend the file, or leave such records out with on_bad_record: skip"));
     }
     if (reading->bad.records++ == 0) reading->bad.first = std::move(message);
   }

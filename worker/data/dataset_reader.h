@@ -1,8 +1,10 @@
-// Reads leases of a dataset: finds the blocks in the files, parses the selected records, permutes them.
+// Reads leases of a dataset: finds the blocks in the files, parses the selected records, permutes
+// them.
 //
-// Any block of a file can be read at any time. Layout() looks through a whole file (gzip, zstd: while unpacking it into
-// the FileCache) and tells where every `block_records`-th record begins. Leases made from it say where their blocks are,
-// so that a worker which is new reads those and nothing else; for other leases the file is looked through first.
+// Any block of a file can be read at any time. Layout() looks through a whole file (gzip, zstd:
+// while unpacking it into the FileCache) and tells where every `block_records`-th record begins.
+// Leases made from it say where their blocks are, so that a worker which is new reads those and
+// nothing else; for other leases the file is looked through first.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +16,20 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/env/unique_fd.h"
+#include "common/records/record_parser.h"
+#include "common/records/record_selection.h"
 #include "proto/dataset.pb.h"
 #include "worker/data/file_cache.h"
 #include "worker/data/file_index.h"
 #include "worker/data/lease_data.h"
-#include "common/records/record_parser.h"
-#include "common/records/record_selection.h"
 
 namespace mu {
 
-// Thread safe. Errors carry an ErrorDetail of kind ERROR_USER where data or job are at fault. Codes:
-// INVALID_ARGUMENT: a bad record ("file:line: column X: ...") or header; a lease that does not fit the files.
-// NOT_FOUND, PERMISSION_DENIED: a file. DATA_LOSS: a compressed file is truncated or corrupt.
-// FAILED_PRECONDITION: a file has changed since it was indexed. RESOURCE_EXHAUSTED: the cache or the disk is too small.
+// Thread safe. Errors carry an ErrorDetail of kind ERROR_USER where data or job are at fault.
+// Codes: INVALID_ARGUMENT: a bad record ("file:line: column X: ...") or header; a lease that does
+// not fit the files. NOT_FOUND, PERMISSION_DENIED: a file. DATA_LOSS: a compressed file is
+// truncated or corrupt. FAILED_PRECONDITION: a file has changed since it was indexed.
+// RESOURCE_EXHAUSTED: the cache or the disk is too small.
 class DatasetReader {
  public:
   // INVALID_ARGUMENT if the proto does not make sense; opens no file yet.
@@ -68,9 +71,11 @@ class DatasetReader {
   // Finds out what the block needs, and opens its file, once.
   absl::Status OpenFor(const muster::BlockProto& block, OpenFile* file);
   // Where the block is; FAILED_PRECONDITION if the file is no longer so long.
-  static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block, const OpenFile& file);
+  static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block,
+                                                 const OpenFile& file);
   absl::StatusOr<std::shared_ptr<const LeaseData>> ReadLease(const muster::LeaseProto& lease);
-  absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr, bool* fed = nullptr) const;
+  absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr,
+                                bool* fed = nullptr) const;
   absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;
 
   const muster::DatasetProto dataset_;

@@ -43,7 +43,8 @@ absl::StatusOr<UniqueFd> OpenLock(const std::string& path, int operation) {
   return fd;
 }
 
-// The copy, if it is there and as long as it was when it was made (a crash of the machine may have cut it).
+// The copy, if it is there and as long as it was when it was made (a crash of the machine may have
+// cut it).
 UniqueFd OpenCopy(const std::string& copy, const std::string& lock) {
   UniqueFd fd(open(copy.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return fd;
@@ -152,8 +153,8 @@ absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::s
 absl::Status FileCache::MakeRoom(uint64_t bytes, absl::string_view keep, absl::string_view path) {
   if (bytes > capacity_bytes_) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "the unpacked copy of ", path, " takes more than the ", capacity_bytes_, " bytes that the cache ",
-        directory_, " may hold; give the cache more, or split the file"));
+        "the unpacked copy of ", path, " takes more than the ", capacity_bytes_,
+        " bytes that the cache ", directory_, " may hold; give the cache more, or split the file"));
   }
   struct Copy {
     int64_t used_ns;

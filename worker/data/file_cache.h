@@ -1,4 +1,5 @@
-// Unpacked copies of compressed files in a directory of bounded size, so that any part of a file can be read.
+// Unpacked copies of compressed files in a directory of bounded size, so that any part of a file
+// can be read.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,14 @@ namespace mu {
 
 class ChunkSink;
 
-// Thread safe; and several processes may share a directory: a copy appears whole (written aside, then renamed), one
-// process unpacks a file while the others wait, and the least recently used copies of all of them make room. (What is
-// being unpacked at the same moment does not see each other; the bound holds again when it is done.) A copy that somebody
-// removes is made again; one that is open stays readable. Copies are known by path, size and time of change.
+// Thread safe; and several processes may share a directory: a copy appears whole (written aside,
+// then renamed), one process unpacks a file while the others wait, and the least recently used
+// copies of all of them make room. (What is being unpacked at the same moment does not see each
+// other; the bound holds again when it is done.) A copy that somebody removes is made again; one
+// that is open stays readable. Copies are known by path, size and time of change.
 //
-// The directory may hold other files: only ours (*.unpacked and their locks) are counted or removed. The last user that
-// ends removes them, and the directory if it is then empty.
+// The directory may hold other files: only ours (*.unpacked and their locks) are counted or
+// removed. The last user that ends removes them, and the directory if it is then empty.
 class FileCache {
  public:
   FileCache(std::string directory, uint64_t capacity_bytes);
@@ -28,17 +30,20 @@ class FileCache {
   FileCache(const FileCache&) = delete;
   FileCache& operator=(const FileCache&) = delete;
 
-  // Opens the unpacked copy of `path`, which is `source` now, and makes it first where there is none; then every
-  // unpacked byte passes through `sink`, if given, and *fed says whether that happened. Codes: as file.h; DATA_LOSS: the
-  // file is corrupt; RESOURCE_EXHAUSTED: the copy alone does not fit the capacity, or the disk is full.
-  absl::StatusOr<UniqueFd> Open(const std::string& path, const FileInfo& source, ChunkSink* sink, bool* fed);
+  // Opens the unpacked copy of `path`, which is `source` now, and makes it first where there is
+  // none; then every unpacked byte passes through `sink`, if given, and *fed says whether that
+  // happened. Codes: as file.h; DATA_LOSS: the file is corrupt; RESOURCE_EXHAUSTED: the copy alone
+  // does not fit the capacity, or the disk is full.
+  absl::StatusOr<UniqueFd> Open(const std::string& path, const FileInfo& source, ChunkSink* sink,
+                                bool* fed);
 
   const std::string& directory() const { return directory_; }
 
  private:
   std::string CopyOf(const std::string& path, const FileInfo& source) const;  // without its ending
   absl::Status Prepare();
-  absl::StatusOr<uint64_t> Unpack(const std::string& path, const std::string& temporary, int fd, ChunkSink* sink);
+  absl::StatusOr<uint64_t> Unpack(const std::string& path, const std::string& temporary, int fd,
+                                  ChunkSink* sink);
   // Removes the least recently used copies other than `keep` until they fit beside `bytes`.
   absl::Status MakeRoom(uint64_t bytes, absl::string_view keep, absl::string_view path);
 

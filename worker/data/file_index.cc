@@ -47,7 +47,8 @@ absl::Status FileIndexer::Scan(bool last) {
   const char* p = begin;
   FoundRecord found;
   FindResult result;
-  while ((result = FindRecord(syntax_, p, end, last, pending_line_, &found)) == FindResult::kFound) {
+  while ((result = FindRecord(syntax_, p, end, last, pending_line_, &found)) ==
+         FindResult::kFound) {
     p = found.next;
     pending_line_ = found.next_line;
     if (!header_seen_) {

@@ -20,7 +20,8 @@ class ChunkSink {
   virtual absl::Status Write(absl::string_view chunk) = 0;
 };
 
-// Immutable once built, therefore thread safe. Offsets are those of the unpacked bytes, lines count from 1.
+// Immutable once built, therefore thread safe. Offsets are those of the unpacked bytes, lines count
+// from 1.
 struct FileIndex {
   struct Mark {
     uint64_t offset;
@@ -48,7 +49,8 @@ struct FileIndex {
   Range Locate(uint64_t first, uint64_t count) const;
 };
 
-// Builds an index from the bytes of a file; `source` and `compressed` are left to the caller. Not thread safe.
+// Builds an index from the bytes of a file; `source` and `compressed` are left to the caller. Not
+// thread safe.
 class FileIndexer final : public ChunkSink {
  public:
   // `path` is for messages only.
@@ -69,7 +71,7 @@ class FileIndexer final : public ChunkSink {
   const RecordSyntax syntax_;
   const uint32_t spacing_;
   FileIndex index_;
-  std::string pending_;       // bytes not yet assigned to records
+  std::string pending_;  // bytes not yet assigned to records
   uint64_t pending_offset_ = 0;
   uint64_t pending_line_ = 1;
   bool header_seen_;

@@ -21,7 +21,8 @@ LeaseCache::~LeaseCache() {
 }
 
 LeaseCache::Key LeaseCache::MakeKey(const DatasetReader* reader, const pb::LeaseProto& lease) {
-  return {reader, lease.SerializeAsString()};  // no maps in it, so the same lease gives the same bytes
+  return {reader,
+          lease.SerializeAsString()};  // no maps in it, so the same lease gives the same bytes
 }
 
 void LeaseCache::Prefetch(std::shared_ptr<DatasetReader> reader, const pb::LeaseProto& lease) {
@@ -38,8 +39,8 @@ void LeaseCache::Prefetch(std::shared_ptr<DatasetReader> reader, const pb::Lease
   wanted_.Signal();
 }
 
-absl::StatusOr<std::shared_ptr<const LeaseData>> LeaseCache::Get(std::shared_ptr<DatasetReader> reader,
-                                                                 const pb::LeaseProto& lease) {
+absl::StatusOr<std::shared_ptr<const LeaseData>> LeaseCache::Get(
+    std::shared_ptr<DatasetReader> reader, const pb::LeaseProto& lease) {
   const Key key = MakeKey(reader.get(), lease);
   EntryPtr entry;
   {
@@ -53,7 +54,8 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> LeaseCache::Get(std::shared_ptr
       return entry->data;
     }
     entry->state = State::kReading;
-    // It waits in the queue because leases that nobody came for take the room: the oldest of them goes.
+    // It waits in the queue because leases that nobody came for take the room: the oldest of them
+    // goes.
     const auto queued = std::find(queue_.begin(), queue_.end(), key);
     if (queued != queue_.end()) {
       queue_.erase(queued);

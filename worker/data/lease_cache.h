@@ -18,9 +18,9 @@
 
 namespace mu {
 
-// Thread safe. Holds at most `capacity_bytes` of parsed leases, beside those that callers still hold. What has been used
-// makes room first; what was read ahead and not yet used stays, and no more is read ahead until there is room. Errors
-// are not kept: whoever asks again reads again.
+// Thread safe. Holds at most `capacity_bytes` of parsed leases, beside those that callers still
+// hold. What has been used makes room first; what was read ahead and not yet used stays, and no
+// more is read ahead until there is room. Errors are not kept: whoever asks again reads again.
 class LeaseCache {
  public:
   LeaseCache(int threads, size_t capacity_bytes);
@@ -31,7 +31,8 @@ class LeaseCache {
   // Returns at once. Of many waiting requests the oldest are dropped.
   void Prefetch(std::shared_ptr<DatasetReader> reader, const muster::LeaseProto& lease);
 
-  // Waits for a read of the same lease under way, otherwise reads in this thread. Errors as DatasetReader::Read.
+  // Waits for a read of the same lease under way, otherwise reads in this thread. Errors as
+  // DatasetReader::Read.
   absl::StatusOr<std::shared_ptr<const LeaseData>> Get(std::shared_ptr<DatasetReader> reader,
                                                        const muster::LeaseProto& lease);
 
@@ -63,7 +64,8 @@ class LeaseCache {
   void ReadEntry(const Key& key, const EntryPtr& entry);
   void MarkUsed(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(Entries::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The least recently touched of the used (or unused) leases that are held; end() if there is none.
+  // The least recently touched of the used (or unused) leases that are held; end() if there is
+  // none.
   Entries::iterator Oldest(bool used) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const size_t capacity_bytes_;
@@ -75,7 +77,7 @@ class LeaseCache {
   uint64_t ticks_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;         // of all held
   size_t unused_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of those read ahead and not used
-  size_t last_bytes_ ABSL_GUARDED_BY(mutex_) = 0;    // of the last one read, an estimate of the next
+  size_t last_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the last one read, an estimate of the next
   size_t reading_ahead_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<Key> queue_ ABSL_GUARDED_BY(mutex_);  // kWanted, and some that no longer are
   Entries entries_ ABSL_GUARDED_BY(mutex_);

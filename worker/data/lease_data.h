@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "common/tensor/tensor.h"
 #include "common/records/column_set.h"
+#include "common/tensor/tensor.h"
 
 namespace mu {
 
@@ -20,14 +20,16 @@ class LeaseData {
     std::string first;  // "file:line: what is wrong"
   };
 
-  // `permutation` 0 keeps the order of `columns`; anything else seeds a Fisher-Yates shuffle (Knuth, TAOCP 2, 3.4.2).
+  // `permutation` 0 keeps the order of `columns`; anything else seeds a Fisher-Yates shuffle
+  // (Knuth, TAOCP 2, 3.4.2).
   LeaseData(ColumnSet columns, Bad bad, uint64_t permutation, uint32_t batch_size);
 
-  uint32_t records() const { return columns_.rows(); }  // good and selected
-  uint32_t bad_records() const { return bad_.records; }  // left out
+  uint32_t records() const { return columns_.rows(); }         // good and selected
+  uint32_t bad_records() const { return bad_.records; }        // left out
   const std::string& first_bad() const { return bad_.first; }  // empty if there is none
   uint32_t batches() const { return (records() + batch_size_ - 1) / batch_size_; }
-  // Fresh tensors [records, ...]; every batch but the last is full. Past the end: no records, columns of no rows.
+  // Fresh tensors [records, ...]; every batch but the last is full. Past the end: no records,
+  // columns of no rows.
   Batch MakeBatch(uint32_t index) const;
   size_t bytes() const { return columns_.bytes() + order_.size() * sizeof(uint32_t); }
 

@@ -1,4 +1,5 @@
-// Hashes are part of the formats (initial values, buckets, shuffles): their values must never change.
+// Hashes are part of the formats (initial values, buckets, shuffles): their values must never
+// change.
 #include "common/base/hash.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,8 @@ TEST(Hash, GoldenValues) {
 TEST(Hash, LengthSeedAndOrderMatter) {
   std::set<uint64_t> seen;
   std::string zeros;
-  for (int size = 0; size < 40; ++size, zeros += '\0') EXPECT_TRUE(seen.insert(HashString(zeros)).second) << size;
+  for (int size = 0; size < 40; ++size, zeros += '\0')
+    EXPECT_TRUE(seen.insert(HashString(zeros)).second) << size;
   EXPECT_NE(HashString("ab", 1), HashString("ab", 2));
   EXPECT_NE(HashString("abcdefgh12345678"), HashString("12345678abcdefgh"));
   EXPECT_NE(HashCombine(1, 2), HashCombine(2, 1));
@@ -89,7 +91,8 @@ TEST(Crc32c, ExtendsInAnyPieces) {
   const uint32_t whole = Crc32c(text.data(), text.size());
   for (int round = 0; round < 100; ++round) {
     const size_t cut = random.Below(text.size() + 1);
-    EXPECT_EQ(ExtendCrc32c(Crc32c(text.data(), cut), text.data() + cut, text.size() - cut), whole) << cut;
+    EXPECT_EQ(ExtendCrc32c(Crc32c(text.data(), cut), text.data() + cut, text.size() - cut), whole)
+        << cut;
   }
 }
 

@@ -4,8 +4,8 @@
 
 #include <memory>
 
-#include "common/base/ids.h"
 #include "absl/container/flat_hash_set.h"
+#include "common/base/ids.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -23,9 +23,11 @@ TEST(DaemonFlagsTest, ParsesWhatLaunchersPass) {
   CLI::App app;
   DaemonFlags flags;
   AddDaemonFlags(&app, &flags);
-  app.parse("--coordinator=h:1 --listen=0.0.0.0:5 --index=3 --parent_pipe_fd=7 --ready_fd=8 --die_with_parent "
-            "--log_file=x --insecure --orphan_timeout=2.5",
-            /*program_name_included=*/false);
+  app.parse(
+      "--coordinator=h:1 --listen=0.0.0.0:5 --index=3 --parent_pipe_fd=7 --ready_fd=8 "
+      "--die_with_parent "
+      "--log_file=x --insecure --orphan_timeout=2.5",
+      /*program_name_included=*/false);
   EXPECT_EQ(flags.coordinator, "h:1");
   EXPECT_EQ(flags.listen, "0.0.0.0:5");
   EXPECT_EQ(flags.index, 3);
@@ -47,7 +49,9 @@ TEST(DaemonFlagsTest, OffLoopbackNeedsInsecure) {
   for (const char* listen : {"0.0.0.0:0", "10.0.0.1:80", "[::]:0", "example.org:1"}) {
     flags.listen = listen;
     flags.insecure = false;
-    EXPECT_THAT(CheckDaemonFlags(flags), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure"))) << listen;
+    EXPECT_THAT(CheckDaemonFlags(flags),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure")))
+        << listen;
     flags.insecure = true;
     MU_EXPECT_OK(CheckDaemonFlags(flags)) << listen;
   }
@@ -61,15 +65,16 @@ TEST(DaemonFlagsTest, AdvertisesAnAddressThatOthersCanReach) {
   DaemonFlags flags;
   EXPECT_EQ(AdvertisedAddress(flags, "127.0.0.1:5"), "127.0.0.1:5");
   EXPECT_THAT(AdvertisedAddress(flags, "0.0.0.0:5"), ::testing::EndsWith(":5"));
-  EXPECT_THAT(AdvertisedAddress(flags, "0.0.0.0:5"), ::testing::Not(::testing::StartsWith("0.0.0.0")));
+  EXPECT_THAT(AdvertisedAddress(flags, "0.0.0.0:5"),
+              ::testing::Not(::testing::StartsWith("0.0.0.0")));
   flags.advertise = "ps-3.svc";
   EXPECT_EQ(AdvertisedAddress(flags, "0.0.0.0:5"), "ps-3.svc:5");
   flags.advertise = "ps-3.svc:99";
   EXPECT_EQ(AdvertisedAddress(flags, "0.0.0.0:5"), "ps-3.svc:99");
 }
 
-// Each body below runs in a process of its own (a "threadsafe" death test starts the binary again, so threads of other
-// tests do no harm) and ends it with a code that the test expects.
+// Each body below runs in a process of its own (a "threadsafe" death test starts the binary again,
+// so threads of other tests do no harm) and ends it with a code that the test expects.
 class DaemonProcessTest : public ::testing::Test {
  protected:
   DaemonProcessTest() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
@@ -97,7 +102,8 @@ TEST_F(DaemonProcessTest, AnnouncesItsAddress) {
       {
         Daemon daemon(false);
         char line[64] = {};
-        const bool ok = daemon.process->AnnounceReady("host:1").ok() && read(daemon.ready[0], line, 63) > 0;
+        const bool ok =
+            daemon.process->AnnounceReady("host:1").ok() && read(daemon.ready[0], line, 63) > 0;
         _exit(ok && std::string(line) == "host:1\n" ? 17 : 18);
       },
       ::testing::ExitedWithCode(17), "");

@@ -27,11 +27,14 @@ class FakeCoordinator {
   void Start(const std::string& address) {
     MethodTable methods;
     methods.AddUnary("/muster.Coordinator/Register", RunOn::kTransportThread,
-                     TypedHandler<pb::RegisterRequest>([this](const pb::RegisterRequest& request) { return Register(request); }));
+                     TypedHandler<pb::RegisterRequest>(
+                         [this](const pb::RegisterRequest& request) { return Register(request); }));
     methods.AddUnary("/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
-                     TypedHandler<pb::HeartbeatRequest>([this](const pb::HeartbeatRequest& request) { return Beat(request); }));
+                     TypedHandler<pb::HeartbeatRequest>(
+                         [this](const pb::HeartbeatRequest& request) { return Beat(request); }));
     methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
-                     TypedHandler<pb::LeaveRequest>([this](const pb::LeaveRequest& request) { return Leave(request); }));
+                     TypedHandler<pb::LeaveRequest>(
+                         [this](const pb::LeaveRequest& request) { return Leave(request); }));
     auto server = transport_->Listen(address, std::move(methods));
     ASSERT_THAT(server, testing::IsOk());
     server_ = *std::move(server);
@@ -190,7 +193,8 @@ class MembershipTest : public ::testing::Test {
     return options;
   }
   std::unique_ptr<MembershipClient> Client(MembershipOptions options) {
-    return std::make_unique<MembershipClient>(transport_->Connect(coordinator_.address()), std::move(options));
+    return std::make_unique<MembershipClient>(transport_->Connect(coordinator_.address()),
+                                              std::move(options));
   }
 
   const std::unique_ptr<Transport> transport_;
@@ -226,7 +230,8 @@ TEST_F(MembershipTest, GivesUpAfterTheOrphanTimeout) {
   coordinator_.Stop();
   MembershipOptions options = Options();
   options.orphan_timeout = absl::Milliseconds(30);
-  EXPECT_THAT(Client(options)->Register(), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("--coordinator")));
+  EXPECT_THAT(Client(options)->Register(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("--coordinator")));
 }
 
 TEST_F(MembershipTest, ARefusalEndsItAtOnce) {
@@ -321,10 +326,12 @@ TEST_F(MembershipTest, DrainingEndsWithItsTime) {
   auto client = Client(Options());
   MU_ASSERT_OK(client->Register());
   coordinator_.HoldLeaves();
-  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)), HasCode(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)),
+              HasCode(absl::StatusCode::kDeadlineExceeded));
   coordinator_.ReleaseLeaves();
   coordinator_.Stop();
-  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(client->Drain("SIGTERM", absl::Milliseconds(30)),
+              HasCode(absl::StatusCode::kUnavailable));
 }
 
 TEST_F(MembershipTest, AShortAbsenceIsBridged) {

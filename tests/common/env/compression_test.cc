@@ -42,7 +42,8 @@ class NamedFileTest : public ::testing::Test {
   std::string Write(const std::string& name, const std::string& contents) {
     const std::string path = JoinPath(root_, name);
     RemoveFile(path).IgnoreError();
-    EXPECT_THAT(AppendToFile(path, contents), testing::IsOk());  // unlike an atomic write, without waiting for the disk
+    EXPECT_THAT(AppendToFile(path, contents),
+                testing::IsOk());  // unlike an atomic write, without waiting for the disk
     return path;
   }
   std::string root_;
@@ -56,9 +57,11 @@ class CompressionTest : public NamedFileTest, public ::testing::WithParamInterfa
 // Formats that know their end and their checksum.
 class PackedTest : public CompressionTest {};
 
-INSTANTIATE_TEST_SUITE_P(All, PackedTest, ::testing::Values(Compression::kGzip, Compression::kZstd));
+INSTANTIATE_TEST_SUITE_P(All, PackedTest,
+                         ::testing::Values(Compression::kGzip, Compression::kZstd));
 INSTANTIATE_TEST_SUITE_P(All, CompressionTest,
-                         ::testing::Values(Compression::kNone, Compression::kGzip, Compression::kZstd));
+                         ::testing::Values(Compression::kNone, Compression::kGzip,
+                                           Compression::kZstd));
 
 TEST_P(CompressionTest, UnpacksWhateverTheName) {
   const std::string data = RandomText(1, 700'001);
@@ -137,11 +140,13 @@ TEST_F(NamedFileTest, ZerosAfterGzipArePadding) {
   EXPECT_EQ(read, "data");
   EXPECT_THAT(ReadAll(Write("data.gz", packed + std::string(512, '\0') + "x"), 100),
               HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(ReadAll(Write("data.gz", packed + "garbage"), 100), HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(ReadAll(Write("data.gz", packed + "garbage"), 100),
+              HasCode(absl::StatusCode::kDataLoss));
 }
 
 TEST_F(NamedFileTest, MissingFilesAreNotFound) {
-  EXPECT_THAT(OpenUnpacked(JoinPath(root_, "none.gz")).status(), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(OpenUnpacked(JoinPath(root_, "none.gz")).status(),
+              HasCode(absl::StatusCode::kNotFound));
 }
 
 }  // namespace

@@ -20,9 +20,7 @@ using ::testing::HasSubstr;
 
 class FileTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    MU_ASSERT_OK_AND_ASSIGN(root_, MakeTempDirectory("file_test"));
-  }
+  void SetUp() override { MU_ASSERT_OK_AND_ASSIGN(root_, MakeTempDirectory("file_test")); }
   void TearDown() override { MU_ASSERT_OK(RemoveTree(root_)); }
   std::string Path(absl::string_view name) const { return JoinPath(root_, name); }
   std::string root_;

@@ -53,13 +53,16 @@ TEST_F(GlobTest, ANameThatIsNoPatternMayBeOfAnotherMachine) {
   EXPECT_THAT(there, ElementsAre("/another/machine/file"));
   MU_ASSERT_OK_AND_ASSIGN(const auto here, ExpandFiles(Path("b-*")));
   EXPECT_THAT(here, ElementsAre(Path("b-10"), Path("b-9")));
-  EXPECT_THAT(ExpandFiles("/another/machine/*"), StatusIs(absl::StatusCode::kNotFound, HasSubstr("/another/machine/*")));
+  EXPECT_THAT(ExpandFiles("/another/machine/*"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/another/machine/*")));
 }
 
 TEST_F(GlobTest, NamesThePatternThatMatchesNothing) {
   EXPECT_THAT(ExpandGlob(Path("z*")), StatusIs(absl::StatusCode::kNotFound, HasSubstr(Path("z*"))));
-  EXPECT_THAT(ExpandGlob(Path("missing")), StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
-  EXPECT_THAT(ExpandGlob(Path("sub")), StatusIs(absl::StatusCode::kNotFound, HasSubstr("directory")));
+  EXPECT_THAT(ExpandGlob(Path("missing")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("missing")));
+  EXPECT_THAT(ExpandGlob(Path("sub")),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("directory")));
   EXPECT_THAT(ExpandGlobs(std::vector<std::string>{Path("a"), Path("z*")}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr(Path("z*"))));
 }

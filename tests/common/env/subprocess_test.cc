@@ -28,7 +28,9 @@ using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
 
-SubprocessOptions Shell(const std::string& script) { return {.path = "/bin/sh", .args = {"-c", script, "sh"}}; }
+SubprocessOptions Shell(const std::string& script) {
+  return {.path = "/bin/sh", .args = {"-c", script, "sh"}};
+}
 
 std::string Contents(const std::string& path) {
   std::ifstream file(path);
@@ -48,13 +50,15 @@ TEST(Subprocess, ExitCodesAndSignalsAsText) {
   MU_EXPECT_OK(killed->Kill(SIGKILL));
   EXPECT_EQ(killed->Wait().ToString(), "killed by SIGKILL");
   EXPECT_EQ(killed->TryWait()->signal, SIGKILL);
-  EXPECT_THAT(killed->Kill(SIGTERM), StatusIs(absl::StatusCode::kNotFound, HasSubstr("killed by SIGKILL")));
+  EXPECT_THAT(killed->Kill(SIGTERM),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("killed by SIGKILL")));
 }
 
 TEST(Subprocess, ProgramsThatCannotRun) {
   EXPECT_THAT(Subprocess::Start({.path = "/no/such/program"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/program")));
-  EXPECT_THAT(Subprocess::Start({.path = "/etc/passwd"}), HasCode(absl::StatusCode::kPermissionDenied));
+  EXPECT_THAT(Subprocess::Start({.path = "/etc/passwd"}),
+              HasCode(absl::StatusCode::kPermissionDenied));
   EXPECT_THAT(Subprocess::Start({.path = "/bin/true", .output_file = "/no/such/folder/log"}),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder/log")));
 }
@@ -85,26 +89,31 @@ TEST(Subprocess, ChildThatEndsOrHangsBeforeItIsReady) {
   SubprocessOptions options = Shell("exit 2");
   options.ready_pipe = true;
   MU_ASSERT_OK_AND_ASSIGN(auto ended, Subprocess::Start(options));
-  EXPECT_THAT(ended->ReadReadyLine(absl::Seconds(20)), StatusIs(absl::StatusCode::kUnavailable, HasSubstr("exit code 2")));
+  EXPECT_THAT(ended->ReadReadyLine(absl::Seconds(20)),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("exit code 2")));
   options = Shell("exec sleep 1000");
   options.ready_pipe = true;
   MU_ASSERT_OK_AND_ASSIGN(auto hangs, Subprocess::Start(options));
-  EXPECT_THAT(hangs->ReadReadyLine(absl::Milliseconds(20)), HasCode(absl::StatusCode::kDeadlineExceeded));
+  EXPECT_THAT(hangs->ReadReadyLine(absl::Milliseconds(20)),
+              HasCode(absl::StatusCode::kDeadlineExceeded));
   MU_ASSERT_OK_AND_ASSIGN(auto without, Subprocess::Start(Shell("exit 0")));
-  EXPECT_THAT(without->ReadReadyLine(absl::Seconds(1)), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(without->ReadReadyLine(absl::Seconds(1)),
+              HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
 TEST(Subprocess, PipesAreFlagsAndNothingElseIsInherited) {
   // A descriptor without close-on-exec, as a library might leave it.
   const UniqueFd leaked(dup(STDERR_FILENO));
-  SubprocessOptions options =
-      Shell("test -e /proc/self/fd/5 && exit 1; ls /proc/$$/fd | tr '\\n' ' ' >&3; echo \"$@\" >&3; exec sleep 1000");
+  SubprocessOptions options = Shell(
+      "test -e /proc/self/fd/5 && exit 1; ls /proc/$$/fd | tr '\\n' ' ' >&3; echo \"$@\" >&3; exec "
+      "sleep 1000");
   options.ready_pipe = options.parent_pipe = true;
   MU_ASSERT_OK_AND_ASSIGN(auto child, Subprocess::Start(options));
   MU_ASSERT_OK_AND_ASSIGN(const std::string line, child->ReadReadyLine(absl::Seconds(20)));
   EXPECT_THAT(line, HasSubstr("0 1 2 3 4"));
   EXPECT_THAT(line, HasSubstr("--ready_fd=3 --parent_pipe_fd=4"));
-  EXPECT_EQ(line.find(" " + std::to_string(leaked.get()) + " ") != std::string::npos, leaked.get() <= 4);
+  EXPECT_EQ(line.find(" " + std::to_string(leaked.get()) + " ") != std::string::npos,
+            leaked.get() <= 4);
 }
 
 TEST(Subprocess, OnExitIsCalledOnce) {
@@ -140,7 +149,9 @@ TEST(Subprocess, ManyThreadsStartChildren) {
         SubprocessOptions options = Shell("echo ready >&3; exit " + std::to_string(t));
         options.ready_pipe = true;
         auto child = Subprocess::Start(options);
-        if (child.ok() && (*child)->ReadReadyLine(absl::Seconds(20)).ok() && (*child)->Wait().code == t) ++good;
+        if (child.ok() && (*child)->ReadReadyLine(absl::Seconds(20)).ok() &&
+            (*child)->Wait().code == t)
+          ++good;
       }
     });
   }
@@ -181,11 +192,13 @@ TEST(SubprocessParent, DISABLED_StartsAChildAndStays) {
 
 // A parent that is killed takes its children along, whatever it was doing.
 TEST(Subprocess, KilledParentLeavesNoChild) {
-  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);  // orphans come to this process, which sees them end
-  SubprocessOptions options = {.path = "/proc/self/exe",
-                               .args = {"--gtest_filter=SubprocessParent.*", "--gtest_also_run_disabled_tests"},
-                               .output_file = "/dev/null",
-                               .ready_pipe = true};
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1),
+            0);  // orphans come to this process, which sees them end
+  SubprocessOptions options = {
+      .path = "/proc/self/exe",
+      .args = {"--gtest_filter=SubprocessParent.*", "--gtest_also_run_disabled_tests"},
+      .output_file = "/dev/null",
+      .ready_pipe = true};
   MU_ASSERT_OK_AND_ASSIGN(auto parent, Subprocess::Start(options));
   MU_ASSERT_OK_AND_ASSIGN(const std::string line, parent->ReadReadyLine(absl::Seconds(20)));
   const pid_t child = std::stoi(line);

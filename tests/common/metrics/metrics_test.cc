@@ -10,8 +10,8 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::StatusIs;
 
 // By definition: the share of (positive, negative) pairs in the right order, ties half.
@@ -56,7 +56,8 @@ TEST(BinaryMetrics, AgreesWithTheDefinitions) {
 
 TEST(BinaryMetrics, RefusesWhatIsNoProbabilityAndAddsNothing) {
   BinaryMetrics metrics;
-  EXPECT_THAT(metrics.Add({0.5f, NAN}, {1, 0}), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nan")));
+  EXPECT_THAT(metrics.Add({0.5f, NAN}, {1, 0}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("nan")));
   EXPECT_THAT(metrics.Add({1.5f}, {1}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(metrics.Add({0.5f}, {3}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(metrics.Add({0.5f}, {1, 0}), HasCode(absl::StatusCode::kInvalidArgument));

@@ -33,11 +33,13 @@ struct Log : ::testing::Test {
     MU_EXPECT_OK(InitLogging({.crash_handler = false}));
   }
   const std::string path =
-      absl::StrCat(::testing::TempDir(), "log_test_", ::testing::UnitTest::GetInstance()->current_test_info()->name());
+      absl::StrCat(::testing::TempDir(), "log_test_",
+                   ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
 TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
-  MU_ASSERT_OK(InitLogging({.role = "worker 3", .file = path, .to_stderr = false, .crash_handler = false}));
+  MU_ASSERT_OK(
+      InitLogging({.role = "worker 3", .file = path, .to_stderr = false, .crash_handler = false}));
   MU_LOG(INFO, "pulled {} rows in {}", 12, absl::Milliseconds(5));
   MU_LOG(WARN, "{} and {}", absl::string_view("text"), absl::NotFoundError("no file"));
   MU_LOG(ERROR, "of {}", WorkerId(4));
@@ -51,7 +53,8 @@ TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
 
 TEST_F(Log, SecondInitAppendsAndLevelsHold) {
   for (const LogSeverity level : {LogSeverity::DEBUG, LogSeverity::ERROR}) {
-    MU_ASSERT_OK(InitLogging({.file = path, .level = level, .to_stderr = false, .crash_handler = false}));
+    MU_ASSERT_OK(
+        InitLogging({.file = path, .level = level, .to_stderr = false, .crash_handler = false}));
     MU_LOG(DEBUG, "fine {}", 1);
     MU_LOG(WARN, "warned {}", 2);
     MU_LOG(ERROR, "failed {}", 3);
@@ -69,8 +72,9 @@ TEST_F(Log, ArgumentsOfSilentLinesAreNotEvaluated) {
 }
 
 TEST_F(Log, FileThatCannotBeWrittenIsSaid) {
-  EXPECT_THAT(InitLogging({.file = "/no/such/folder/x.log", .to_stderr = false, .crash_handler = false}),
-              testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder/x.log")));
+  EXPECT_THAT(
+      InitLogging({.file = "/no/such/folder/x.log", .to_stderr = false, .crash_handler = false}),
+      testing::StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/folder/x.log")));
 }
 
 TEST_F(Log, LastLinesAreKept) {
@@ -83,7 +87,8 @@ TEST_F(Log, LastLinesAreKept) {
   EXPECT_EQ(LastLogLines().size(), static_cast<size_t>(kLogRingLines));
   EXPECT_EQ(LastLogLines(100000).size(), static_cast<size_t>(kLogRingLines));
   EXPECT_TRUE(LastLogLines(0).empty());
-  MU_LOG(INFO, "{}", std::string(5000, 'x'));  // longer than the ring's slots: cut there, whole in the file
+  MU_LOG(INFO, "{}",
+         std::string(5000, 'x'));  // longer than the ring's slots: cut there, whole in the file
   EXPECT_LT(LastLogLines(1)[0].size(), 600u);
   EXPECT_THAT(Contents(path), HasSubstr(std::string(5000, 'x')));
 }
@@ -114,13 +119,15 @@ TEST_F(Log, CrashPrintsTheLastLines) {
         LogLine(LogSeverity::INFO, __FILE__, __LINE__, "the last words");
         raise(SIGSEGV);
       },
-      ::testing::KilledBySignal(SIGSEGV), "fatal signal SEGV; the last lines of the log:\n(.|\n)*  .* I the last words");
+      ::testing::KilledBySignal(SIGSEGV),
+      "fatal signal SEGV; the last lines of the log:\n(.|\n)*  .* I the last words");
 }
 
 TEST(LogSeverityTest, Names) {
   EXPECT_EQ(ParseLogSeverity("warn").value(), LogSeverity::WARN);
   EXPECT_EQ(ParseLogSeverity("off").value(), LogSeverity::OFF);
-  EXPECT_THAT(ParseLogSeverity("loud"), testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use debug, info")));
+  EXPECT_THAT(ParseLogSeverity("loud"),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("use debug, info")));
 }
 
 }  // namespace

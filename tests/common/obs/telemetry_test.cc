@@ -126,7 +126,8 @@ TEST(Telemetry, SpansAreBoundedAndLossesCounted) {
   EXPECT_EQ(timer->count(), static_cast<uint64_t>(many));
 }
 
-pb::SpanProto Span(const std::string& name, uint64_t start, uint64_t duration, uint32_t thread = 1) {
+pb::SpanProto Span(const std::string& name, uint64_t start, uint64_t duration,
+                   uint32_t thread = 1) {
   pb::SpanProto span;
   span.set_name(name);
   span.set_start_ns(start);
@@ -161,13 +162,15 @@ TEST(ChromeTrace, PutsAllProcessesOnOneClock) {
 
 TEST(ChromeTrace, SpansOfNoThreadMayOverlap) {
   const std::vector<ProcessSpans> processes = {
-      {.name = "coordinator", .spans = {Span("first", 1000, 4000, 0), Span("second", 2000, 9000, 0)}}};
+      {.name = "coordinator",
+       .spans = {Span("first", 1000, 4000, 0), Span("second", 2000, 9000, 0)}}};
   const nlohmann::json trace = nlohmann::json::parse(ChromeTraceJson(processes));
   std::map<std::string, std::map<std::string, nlohmann::json>> events;
   for (const auto& event : trace["traceEvents"]) {
     if (event["ph"] != "M") events[event["name"]][event["ph"]] = event;
   }
-  for (const auto& [name, begin, end] : {std::tuple{"first", 0.0, 4.0}, std::tuple{"second", 1.0, 10.0}}) {
+  for (const auto& [name, begin, end] :
+       {std::tuple{"first", 0.0, 4.0}, std::tuple{"second", 1.0, 10.0}}) {
     ASSERT_EQ(events[name].size(), 2u);
     EXPECT_EQ(events[name]["b"]["ts"], begin);
     EXPECT_EQ(events[name]["e"]["ts"], end);
@@ -188,7 +191,8 @@ TEST(ChromeTrace, IsWrittenWhole) {
 
 TEST(PartsTable, SumsAndSorts) {
   pb::TelemetryReply reply;
-  for (const auto& [name, ns] : {std::pair{"pull", 2'000'000'000}, std::pair{"compute_forward", 500'000'000}}) {
+  for (const auto& [name, ns] :
+       {std::pair{"pull", 2'000'000'000}, std::pair{"compute_forward", 500'000'000}}) {
     pb::TimerProto* timer = reply.add_timers();
     timer->set_name(name);
     timer->set_count(1000);
@@ -199,7 +203,10 @@ TEST(PartsTable, SumsAndSorts) {
   AddTimers(reply, &sums);
   EXPECT_EQ(sums["pull"].count, 2000u);
   const std::string table = PartsTable(sums);
-  EXPECT_THAT(table, ::testing::ContainsRegex("part +seconds +times +us each\npull +4.000 +2000 +2000.0\ncompute_forward +1.000"));
+  EXPECT_THAT(
+      table,
+      ::testing::ContainsRegex(
+          "part +seconds +times +us each\npull +4.000 +2000 +2000.0\ncompute_forward +1.000"));
 }
 
 }  // namespace

@@ -14,10 +14,11 @@ struct Faulty : ::testing::Test {
   Faulty() {
     MethodTable methods;
     for (const char* method : {"/muster.A/Push", "/muster.A/Pull"}) {
-      methods.AddUnary(method, RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
-        ++served;
-        call->Finish(absl::OkStatus(), std::move(request));
-      });
+      methods.AddUnary(method, RunOn::kTransportThread,
+                       [this](std::shared_ptr<ServerCall> call, Buffer request) {
+                         ++served;
+                         call->Finish(absl::OkStatus(), std::move(request));
+                       });
     }
     server = inner->Listen("memory:0", std::move(methods)).value();
     transport = NewFaultyTransport(inner, plan);
@@ -45,7 +46,8 @@ TEST_F(Faulty, LostRequestNeverArrives) {
 }
 
 TEST_F(Faulty, SilentLossEndsAtTheDeadline) {
-  plan->Add({.fault = Fault::kLoseRequest, .times = 1, .error = absl::StatusCode::kDeadlineExceeded});
+  plan->Add(
+      {.fault = Fault::kLoseRequest, .times = 1, .error = absl::StatusCode::kDeadlineExceeded});
   EXPECT_THAT(Push(absl::Milliseconds(20)), HasCode(absl::StatusCode::kDeadlineExceeded));
 }
 
@@ -66,21 +68,24 @@ TEST_F(Faulty, DuplicateArrivesTwice) {
 TEST_F(Faulty, StreamsLoseAllTheirMessagesOrAreServedTwice) {
   std::atomic<int> streams{0};
   MethodTable methods;
-  methods.AddServerStream("/muster.A/Run", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    ++streams;
-    call->Send(Buffer("one"));
-    call->Send(Buffer("two"));
-    call->Finish(absl::OkStatus());
-  });
+  methods.AddServerStream("/muster.A/Run", RunOn::kTransportThread,
+                          [&](std::shared_ptr<ServerCall> call, Buffer) {
+                            ++streams;
+                            call->Send(Buffer("one"));
+                            call->Send(Buffer("two"));
+                            call->Finish(absl::OkStatus());
+                          });
   const auto other = inner->Listen("memory:0", std::move(methods)).value();
   const auto to = transport->Connect(other->address());
   const auto run = [&](int* messages) {
     Notification done;
     absl::Status result;
-    to->ServerStream("/muster.A/Run", Buffer("x"), {}, [&](Buffer) { ++*messages; }, [&](absl::Status status) {
-      result = std::move(status);
-      done.Notify();
-    });
+    to->ServerStream(
+        "/muster.A/Run", Buffer("x"), {}, [&](Buffer) { ++*messages; },
+        [&](absl::Status status) {
+          result = std::move(status);
+          done.Notify();
+        });
     done.Wait();
     return result;
   };

@@ -12,8 +12,8 @@ namespace mu {
 namespace {
 
 using ::mu::testing::Dial;
-using ::mu::testing::Noise;
 using ::mu::testing::HasCode;
+using ::mu::testing::Noise;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
 
@@ -26,7 +26,9 @@ TEST(GrpcPort, StrangersDoNoHarm) {
   SplitMix random(11);
   for (int i = 0; i < 20; ++i) {
     UniqueFd fd = Dial(server->address());
-    std::string bytes = i % 3 == 0 ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n" : i % 3 == 1 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" : "";
+    std::string bytes = i % 3 == 0   ? "GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+                        : i % 3 == 1 ? "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+                                     : "";
     bytes += Noise(&random, 4000);
     (void)send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (i % 2 == 0) open.push_back(std::move(fd));
@@ -51,8 +53,10 @@ TEST(GrpcPort, TooLargeAMessageIsRefusedAndTheConnectionStays) {
 
 TEST(GrpcPort, AddressesThatAreWrongSayWhy) {
   auto transport = NewGrpcTransport();
-  EXPECT_THAT(transport->Listen("nothing", {}).status(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")));
-  EXPECT_THAT(transport->Listen("127.0.0.1:99999", {}).status(), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(transport->Listen("nothing", {}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")));
+  EXPECT_THAT(transport->Listen("127.0.0.1:99999", {}).status(),
+              HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(transport->Listen("192.0.2.1:0", {}).status(),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("give a host")));
 }
@@ -77,7 +81,8 @@ TEST(GrpcBytes, LargeBuffersTravelWithoutACopy) {
 }
 
 TEST(GrpcBytes, PiecesBecomeOne) {
-  grpc::Slice slices[] = {grpc::Slice("abc"), grpc::Slice(std::string(1000, 'd')), grpc::Slice("e")};
+  grpc::Slice slices[] = {grpc::Slice("abc"), grpc::Slice(std::string(1000, 'd')),
+                          grpc::Slice("e")};
   const Buffer buffer = FromByteBuffer(grpc::ByteBuffer(slices, 3));
   EXPECT_EQ(TextOf(buffer), "abc" + std::string(1000, 'd') + "e");
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer.data()) % 16, 0u);
@@ -86,11 +91,14 @@ TEST(GrpcBytes, PiecesBecomeOne) {
 TEST(GrpcStatus, EveryCodeAndPayloadRoundTrips) {
   for (int code = 0; code <= 16; ++code) {
     absl::Status status(static_cast<absl::StatusCode>(code), "text");
-    if (!status.ok()) status.SetPayload("type.googleapis.com/muster.ErrorDetail", absl::Cord(std::string("\x08\x03", 2)));
+    if (!status.ok())
+      status.SetPayload("type.googleapis.com/muster.ErrorDetail",
+                        absl::Cord(std::string("\x08\x03", 2)));
     EXPECT_EQ(FromGrpcStatus(ToGrpcStatus(status)), status);
   }
   // Details of strangers that are no StatusProto are left out.
-  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "m", "\xFF\xFF")), absl::InternalError("m"));
+  EXPECT_EQ(FromGrpcStatus(grpc::Status(grpc::StatusCode::INTERNAL, "m", "\xFF\xFF")),
+            absl::InternalError("m"));
 }
 
 }  // namespace

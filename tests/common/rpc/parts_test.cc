@@ -152,8 +152,9 @@ TEST(TelemetryService, AnswersByCall) {
   auto channel = transport->Connect(server->address());
   pb::TelemetryRequest request;
   request.set_trace(true);
-  MU_ASSERT_OK_AND_ASSIGN(const pb::TelemetryReply reply,
-                          (Call<pb::TelemetryReply>(*channel, "/muster.Worker/GetTelemetry", request)));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const pb::TelemetryReply reply,
+      (Call<pb::TelemetryReply>(*channel, "/muster.Worker/GetTelemetry", request)));
   ASSERT_EQ(reply.counters_size(), 1);
   EXPECT_EQ(reply.counters(0).value(), 3);
   EXPECT_TRUE(telemetry.tracing());

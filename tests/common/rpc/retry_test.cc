@@ -15,10 +15,11 @@ using ::testing::HasSubstr;
 struct Retry : ::testing::Test {
   Retry() {
     MethodTable methods = EchoMethods();
-    methods.AddUnary("/test/Wrong", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer) {
-      ++served;
-      call->Finish(absl::InvalidArgumentError("no use in trying again"));
-    });
+    methods.AddUnary("/test/Wrong", RunOn::kTransportThread,
+                     [this](std::shared_ptr<ServerCall> call, Buffer) {
+                       ++served;
+                       call->Finish(absl::InvalidArgumentError("no use in trying again"));
+                     });
     server = inner->Listen("memory:0", std::move(methods)).value();
     transport = NewFaultyTransport(inner, plan);
     channel = transport->Connect(server->address());
@@ -52,13 +53,15 @@ TEST_F(Retry, TriesUntilItIsAnswered) {
 }
 
 TEST_F(Retry, AttemptThatHangsIsGivenUp) {
-  plan->Add({.fault = Fault::kLoseRequest, .times = 2, .error = absl::StatusCode::kDeadlineExceeded});
+  plan->Add(
+      {.fault = Fault::kLoseRequest, .times = 2, .error = absl::StatusCode::kDeadlineExceeded});
   MU_EXPECT_OK(Call("/test/Echo", {.attempt_timeout = absl::Milliseconds(10)}));
   EXPECT_EQ(plan->hits(), 2);
 }
 
 TEST_F(Retry, OtherErrorsAreNotTriedAgain) {
-  EXPECT_THAT(Call("/test/Wrong", {}), StatusIs(absl::StatusCode::kInvalidArgument, "no use in trying again"));
+  EXPECT_THAT(Call("/test/Wrong", {}),
+              StatusIs(absl::StatusCode::kInvalidArgument, "no use in trying again"));
   EXPECT_EQ(served, 1);
 }
 
@@ -73,9 +76,10 @@ TEST_F(Retry, CancelEndsItInAnyPhase) {
   plan->Add({.fault = Fault::kLoseRequest});
   for (int i = 0; i < 100; ++i) {
     UnaryResult result;
-    auto call = UnaryWithRetries(channel, "/test/Echo", Text("x"),
-                                 {.timeout = absl::Hours(1), .first_delay = absl::Hours(2), .longest_delay = absl::Hours(2)},
-                                 result.Callback());
+    auto call = UnaryWithRetries(
+        channel, "/test/Echo", Text("x"),
+        {.timeout = absl::Hours(1), .first_delay = absl::Hours(2), .longest_delay = absl::Hours(2)},
+        result.Callback());
     if (i % 2 == 0) {
       // Into the pause between attempts, or so.
       UnaryResult other;
@@ -102,7 +106,8 @@ TEST(Backoff, DoublesWithJitterUpToTheLongest) {
   backoff.Reset();
   EXPECT_LE(backoff.Next(), absl::Milliseconds(10));
   // The same seed gives the same delays, another seed others.
-  Backoff a(absl::Milliseconds(10), absl::Seconds(1), 1), b(absl::Milliseconds(10), absl::Seconds(1), 1),
+  Backoff a(absl::Milliseconds(10), absl::Seconds(1), 1),
+      b(absl::Milliseconds(10), absl::Seconds(1), 1),
       c(absl::Milliseconds(10), absl::Seconds(1), 2);
   const absl::Duration first = a.Next();
   EXPECT_EQ(first, b.Next());

@@ -1,4 +1,5 @@
-// A suite over every transport: tests are TEST_P(TransportTest, ...), instantiated in transport_test.cc.
+// A suite over every transport: tests are TEST_P(TransportTest, ...), instantiated in
+// transport_test.cc.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ class TransportTest : public ::testing::TestWithParam<std::string> {
     return NewMemoryTransport();
   }
 
-  std::unique_ptr<RpcServer> Listen(MethodTable methods, const std::string& address = "127.0.0.1:0") {
+  std::unique_ptr<RpcServer> Listen(MethodTable methods,
+                                    const std::string& address = "127.0.0.1:0") {
     auto server = transport_->Listen(address, std::move(methods));
     EXPECT_THAT(server, testing::IsOk());
     return server.ok() ? *std::move(server) : nullptr;
@@ -49,10 +51,13 @@ struct UnaryResult {
 };
 
 inline Buffer Text(const std::string& text) { return Buffer(text); }
-inline std::string TextOf(const Buffer& buffer) { return std::string(buffer.data(), buffer.size()); }
+inline std::string TextOf(const Buffer& buffer) {
+  return std::string(buffer.data(), buffer.size());
+}
 
 // One call, to its end.
-inline absl::StatusOr<std::string> CallText(Channel& channel, const std::string& method, const std::string& request,
+inline absl::StatusOr<std::string> CallText(Channel& channel, const std::string& method,
+                                            const std::string& request,
                                             absl::Duration timeout = absl::Seconds(20)) {
   UnaryResult result;
   channel.Unary(method, Text(request), {.timeout = timeout}, result.Callback());

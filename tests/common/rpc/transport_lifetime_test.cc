@@ -16,11 +16,12 @@ using ::testing::AnyOf;
 struct HangingServer {
   MethodTable Methods() {
     MethodTable methods = EchoMethods();
-    methods.AddUnary("/test/Hang", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer) {
-      MutexLock lock(&mutex);
-      kept.push_back(call);
-      started.Notify();
-    });
+    methods.AddUnary("/test/Hang", RunOn::kTransportThread,
+                     [this](std::shared_ptr<ServerCall> call, Buffer) {
+                       MutexLock lock(&mutex);
+                       kept.push_back(call);
+                       started.Notify();
+                     });
     return methods;
   }
   Mutex mutex;
@@ -43,7 +44,8 @@ TEST_P(TransportTest, ServerShutdownEndsCalls) {
   server->Shutdown();
   EXPECT_EQ(cancels, 1);
   result.ended.Wait();
-  EXPECT_THAT(result.status, AnyOf(HasCode(absl::StatusCode::kUnavailable), HasCode(absl::StatusCode::kCancelled)));
+  EXPECT_THAT(result.status, AnyOf(HasCode(absl::StatusCode::kUnavailable),
+                                   HasCode(absl::StatusCode::kCancelled)));
   // The handler may still hold its call, and use it.
   MutexLock lock(&hanging.mutex);
   EXPECT_TRUE(hanging.kept[0]->IsCancelled());
@@ -80,7 +82,8 @@ TEST_P(TransportTest, NobodyListensIsUnavailable) {
   const std::string address = server->address();
   server.reset();
   auto channel = transport_->Connect(address);
-  EXPECT_THAT(CallText(*channel, "/test/Echo", "x").status(), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(CallText(*channel, "/test/Echo", "x").status(),
+              HasCode(absl::StatusCode::kUnavailable));
 }
 
 TEST_P(TransportTest, ChannelConnectsAgainAfterARestart) {
@@ -90,7 +93,8 @@ TEST_P(TransportTest, ChannelConnectsAgainAfterARestart) {
   MU_ASSERT_OK(CallText(*channel, "/test/Echo", "x"));
   for (int restart = 0; restart < 3; ++restart) {
     server.reset();
-    EXPECT_THAT(CallText(*channel, "/test/Echo", "x").status(), HasCode(absl::StatusCode::kUnavailable));
+    EXPECT_THAT(CallText(*channel, "/test/Echo", "x").status(),
+                HasCode(absl::StatusCode::kUnavailable));
     server = Listen(EchoMethods(), address);
     ASSERT_NE(server, nullptr);
     // Within its back-off the channel says UNAVAILABLE; bounded by the test's own time limit.
@@ -106,7 +110,8 @@ TEST_P(TransportTest, ChannelConnectsAgainAfterARestart) {
 TEST_P(TransportTest, AddressInUseSaysSo) {
   auto server = Listen(EchoMethods());
   const auto second = transport_->Listen(server->address(), EchoMethods());
-  EXPECT_THAT(second.status(), testing::StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("in use")));
+  EXPECT_THAT(second.status(),
+              testing::StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("in use")));
 }
 
 TEST_P(TransportTest, ChannelDestroyedCancelsItsCalls) {
@@ -133,10 +138,11 @@ TEST_P(TransportTest, ChannelLetGoInItsOwnCallback) {
   auto channel = transport_->Connect(server->address());
   Notification ended;
   Channel& raw = *channel;
-  raw.Unary("/test/Echo", Text("x"), {}, [&ended, channel = std::move(channel)](absl::Status, Buffer) mutable {
-    channel.reset();
-    ended.Notify();
-  });
+  raw.Unary("/test/Echo", Text("x"), {},
+            [&ended, channel = std::move(channel)](absl::Status, Buffer) mutable {
+              channel.reset();
+              ended.Notify();
+            });
   ended.Wait();
 }
 
@@ -148,7 +154,8 @@ TEST_P(TransportTest, TransportDestroyedEndsCallsAndWaits) {
   MU_ASSERT_OK(own);
   auto channel = transport->Connect((*own)->address());
   std::vector<UnaryResult> results(20);
-  for (UnaryResult& result : results) channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
+  for (UnaryResult& result : results)
+    channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
   hanging.started.Wait();
   transport.reset();
   for (UnaryResult& result : results) {
@@ -200,7 +207,8 @@ TEST_P(TransportTest, ACallWhoseTimeIsUpAtOnceEndsOnce) {
       const auto channel = transport_->Connect(server->address());
       for (int i = 0; i < 300; ++i) {
         UnaryResult result;
-        channel->Unary("/test/Echo", Text("x"), {.timeout = absl::Nanoseconds(1)}, result.Callback());
+        channel->Unary("/test/Echo", Text("x"), {.timeout = absl::Nanoseconds(1)},
+                       result.Callback());
         result.ended.Wait();
         EXPECT_EQ(result.calls, 1);
         if (result.status.ok()) continue;

@@ -36,12 +36,14 @@ struct StreamResult {
 
 MethodTable CountMethods() {
   MethodTable methods;
-  methods.AddServerStream("/test/Count", RunOn::kOwnThread, [](std::shared_ptr<ServerCall> call, Buffer request) {
-    int count = 0;
-    if (!absl::SimpleAtoi(request.view(), &count)) return call->Finish(absl::InvalidArgumentError("no number"));
-    for (int i = 0; i < count; ++i) call->Send(Text(absl::StrCat(i)));
-    call->Finish(absl::OkStatus());
-  });
+  methods.AddServerStream("/test/Count", RunOn::kOwnThread,
+                          [](std::shared_ptr<ServerCall> call, Buffer request) {
+                            int count = 0;
+                            if (!absl::SimpleAtoi(request.view(), &count))
+                              return call->Finish(absl::InvalidArgumentError("no number"));
+                            for (int i = 0; i < count; ++i) call->Send(Text(absl::StrCat(i)));
+                            call->Finish(absl::OkStatus());
+                          });
   return methods;
 }
 
@@ -77,10 +79,11 @@ TEST_P(TransportTest, StreamWithoutMessagesAndStreamThatFails) {
 
 TEST_P(TransportTest, MessagesBeforeAnErrorArrive) {
   MethodTable methods;
-  methods.AddServerStream("/test/Some", RunOn::kTransportThread, [](std::shared_ptr<ServerCall> call, Buffer) {
-    for (const char* text : {"a", "b", "c"}) call->Send(Text(text));
-    call->Finish(absl::DataLossError("the rest is lost"));
-  });
+  methods.AddServerStream("/test/Some", RunOn::kTransportThread,
+                          [](std::shared_ptr<ServerCall> call, Buffer) {
+                            for (const char* text : {"a", "b", "c"}) call->Send(Text(text));
+                            call->Finish(absl::DataLossError("the rest is lost"));
+                          });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   StreamResult result;
@@ -92,16 +95,17 @@ TEST_P(TransportTest, MessagesBeforeAnErrorArrive) {
 
 TEST_P(TransportTest, SendsFromSeveralThreadsAllArrive) {
   MethodTable methods;
-  methods.AddServerStream("/test/Many", RunOn::kOwnThread, [](std::shared_ptr<ServerCall> call, Buffer) {
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([call] {
-        for (int i = 0; i < 250; ++i) call->Send(Text("m"));
-      });
-    }
-    for (std::thread& thread : threads) thread.join();
-    call->Finish(absl::OkStatus());
-  });
+  methods.AddServerStream("/test/Many", RunOn::kOwnThread,
+                          [](std::shared_ptr<ServerCall> call, Buffer) {
+                            std::vector<std::thread> threads;
+                            for (int t = 0; t < 4; ++t) {
+                              threads.emplace_back([call] {
+                                for (int i = 0; i < 250; ++i) call->Send(Text("m"));
+                              });
+                            }
+                            for (std::thread& thread : threads) thread.join();
+                            call->Finish(absl::OkStatus());
+                          });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   StreamResult result;
@@ -115,15 +119,17 @@ TEST_P(TransportTest, CancelEndsAStream) {
   Notification cancelled;
   std::shared_ptr<ServerCall> kept;
   MethodTable methods;
-  methods.AddServerStream("/test/Endless", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    kept = call;
-    call->OnCancel([&] { cancelled.Notify(); });
-    call->Send(Text("one"));
-  });
+  methods.AddServerStream("/test/Endless", RunOn::kTransportThread,
+                          [&](std::shared_ptr<ServerCall> call, Buffer) {
+                            kept = call;
+                            call->OnCancel([&] { cancelled.Notify(); });
+                            call->Send(Text("one"));
+                          });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   StreamResult result;
-  auto call = channel->ServerStream("/test/Endless", Text(""), {}, result.OnMessage(), result.OnDone());
+  auto call =
+      channel->ServerStream("/test/Endless", Text(""), {}, result.OnMessage(), result.OnDone());
   result.first.Wait();
   call->Cancel();
   result.ended.Wait();

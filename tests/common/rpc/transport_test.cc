@@ -16,9 +16,9 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
 
 TEST_P(TransportTest, UnaryCallAnswers) {
   auto server = Listen(EchoMethods());
@@ -30,10 +30,11 @@ TEST_P(TransportTest, UnaryCallAnswers) {
 TEST_P(TransportTest, BuffersAreAlignedAndWhole) {
   std::atomic<int> misaligned{0};
   MethodTable methods;
-  methods.AddUnary("/test/Echo", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer request) {
-    if (reinterpret_cast<uintptr_t>(request.data()) % 16 != 0) ++misaligned;
-    call->Finish(absl::OkStatus(), std::move(request));
-  });
+  methods.AddUnary("/test/Echo", RunOn::kTransportThread,
+                   [&](std::shared_ptr<ServerCall> call, Buffer request) {
+                     if (reinterpret_cast<uintptr_t>(request.data()) % 16 != 0) ++misaligned;
+                     call->Finish(absl::OkStatus(), std::move(request));
+                   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   for (const size_t size : {1, 15, 16, 100, 255, 256, 257, 5000, 16384, 70000, 1 << 20}) {
@@ -57,12 +58,14 @@ TEST_P(TransportTest, ErrorsKeepCodeMessageAndDetail) {
   detail.set_index(7);
   MethodTable methods;
   methods.AddUnary("/test/Fail", RunOn::kOwnThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    call->Finish(WithDetail(absl::FailedPreconditionError("epoch 3 is over: use 4 ünïcode"), detail));
+    call->Finish(
+        WithDetail(absl::FailedPreconditionError("epoch 3 is over: use 4 ünïcode"), detail));
   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   const absl::Status status = CallText(*channel, "/test/Fail", "x").status();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition, "epoch 3 is over: use 4 ünïcode"));
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kFailedPrecondition, "epoch 3 is over: use 4 ünïcode"));
   ASSERT_TRUE(DetailOf(status).has_value());
   EXPECT_EQ(DetailOf(status)->index(), 7u);
   EXPECT_EQ(KindOf(status), pb::ERROR_STALE);
@@ -71,12 +74,14 @@ TEST_P(TransportTest, ErrorsKeepCodeMessageAndDetail) {
 TEST_P(TransportTest, LongErrorMessagesArrive) {
   const std::string text(20'000, 'e');
   MethodTable methods;
-  methods.AddUnary("/test/Fail", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    call->Finish(absl::InvalidArgumentError(text));
-  });
+  methods.AddUnary("/test/Fail", RunOn::kTransportThread,
+                   [&](std::shared_ptr<ServerCall> call, Buffer) {
+                     call->Finish(absl::InvalidArgumentError(text));
+                   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
-  EXPECT_THAT(CallText(*channel, "/test/Fail", "x").status(), StatusIs(absl::StatusCode::kInvalidArgument, text));
+  EXPECT_THAT(CallText(*channel, "/test/Fail", "x").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, text));
 }
 
 TEST_P(TransportTest, UnknownMethodIsUnimplemented) {
@@ -88,7 +93,8 @@ TEST_P(TransportTest, UnknownMethodIsUnimplemented) {
 
 TEST_P(TransportTest, HandlerThatLetsGoAnswersInternal) {
   MethodTable methods;
-  methods.AddUnary("/test/Drop", RunOn::kTransportThread, [](std::shared_ptr<ServerCall>, Buffer) {});
+  methods.AddUnary("/test/Drop", RunOn::kTransportThread,
+                   [](std::shared_ptr<ServerCall>, Buffer) {});
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   EXPECT_THAT(CallText(*channel, "/test/Drop", "x").status(), HasCode(absl::StatusCode::kInternal));
@@ -96,11 +102,12 @@ TEST_P(TransportTest, HandlerThatLetsGoAnswersInternal) {
 
 TEST_P(TransportTest, SecondFinishIsIgnored) {
   MethodTable methods;
-  methods.AddUnary("/test/Twice", RunOn::kTransportThread, [](std::shared_ptr<ServerCall> call, Buffer) {
-    call->Finish(absl::OkStatus(), Text("first"));
-    call->Finish(absl::InternalError("second"));
-    call->Send(Text("late"));
-  });
+  methods.AddUnary("/test/Twice", RunOn::kTransportThread,
+                   [](std::shared_ptr<ServerCall> call, Buffer) {
+                     call->Finish(absl::OkStatus(), Text("first"));
+                     call->Finish(absl::InternalError("second"));
+                     call->Send(Text("late"));
+                   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   EXPECT_EQ(CallText(*channel, "/test/Twice", "x").value(), "first");
@@ -110,13 +117,15 @@ TEST_P(TransportTest, DeadlineEndsTheCallOnBothSides) {
   Notification cancelled;
   std::shared_ptr<ServerCall> kept;
   MethodTable methods;
-  methods.AddUnary("/test/Hang", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    kept = call;
-    call->OnCancel([&] { cancelled.Notify(); });
-  });
+  methods.AddUnary("/test/Hang", RunOn::kTransportThread,
+                   [&](std::shared_ptr<ServerCall> call, Buffer) {
+                     kept = call;
+                     call->OnCancel([&] { cancelled.Notify(); });
+                   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
-  const absl::Status status = CallText(*channel, "/test/Hang", "x", absl::Milliseconds(50)).status();
+  const absl::Status status =
+      CallText(*channel, "/test/Hang", "x", absl::Milliseconds(50)).status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("/test/Hang")));
   cancelled.Wait();
   EXPECT_TRUE(kept->IsCancelled());
@@ -127,11 +136,12 @@ TEST_P(TransportTest, CancelFromTheClientReachesTheHandler) {
   Notification started, cancelled;
   std::shared_ptr<ServerCall> kept;
   MethodTable methods;
-  methods.AddUnary("/test/Hang", RunOn::kTransportThread, [&](std::shared_ptr<ServerCall> call, Buffer) {
-    kept = call;
-    call->OnCancel([&] { cancelled.Notify(); });
-    started.Notify();
-  });
+  methods.AddUnary("/test/Hang", RunOn::kTransportThread,
+                   [&](std::shared_ptr<ServerCall> call, Buffer) {
+                     kept = call;
+                     call->OnCancel([&] { cancelled.Notify(); });
+                     started.Notify();
+                   });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   UnaryResult result;
@@ -157,7 +167,8 @@ TEST_P(TransportTest, CallCancelledAtOnceEnds) {
     UnaryResult result;
     channel->Unary("/test/Echo", Text("x"), {}, result.Callback())->Cancel();
     result.ended.Wait();
-    EXPECT_TRUE(result.status.ok() || result.status.code() == absl::StatusCode::kCancelled) << result.status;
+    EXPECT_TRUE(result.status.ok() || result.status.code() == absl::StatusCode::kCancelled)
+        << result.status;
     EXPECT_EQ(result.calls, 1);
   }
 }
@@ -207,7 +218,8 @@ TEST_P(TransportTest, BlockedHandlersDoNotStopInlineOnes) {
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   std::vector<UnaryResult> results(40);
-  for (UnaryResult& result : results) channel->Unary("/test/Block", Text("x"), {}, result.Callback());
+  for (UnaryResult& result : results)
+    channel->Unary("/test/Block", Text("x"), {}, result.Callback());
   // All are blocked at once, each on a thread of its own, and still the others are answered.
   while (blocked < 40) EXPECT_EQ(CallText(*channel, "/test/Echo", "a").value(), "a");
   release.Notify();
@@ -220,17 +232,19 @@ TEST_P(TransportTest, BlockedHandlersDoNotStopInlineOnes) {
 TEST_P(TransportTest, TypedCalls) {
   MethodTable methods;
   methods.AddUnary("/test/Typed", RunOn::kOwnThread,
-                   TypedHandler<pb::CounterProto>([](const pb::CounterProto& request) -> absl::StatusOr<pb::CounterProto> {
-                     if (request.value() < 0) return absl::InvalidArgumentError("negative");
-                     pb::CounterProto reply = request;
-                     reply.set_value(request.value() + 1);
-                     return reply;
-                   }));
+                   TypedHandler<pb::CounterProto>(
+                       [](const pb::CounterProto& request) -> absl::StatusOr<pb::CounterProto> {
+                         if (request.value() < 0) return absl::InvalidArgumentError("negative");
+                         pb::CounterProto reply = request;
+                         reply.set_value(request.value() + 1);
+                         return reply;
+                       }));
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
   pb::CounterProto request;
   request.set_value(41);
-  MU_ASSERT_OK_AND_ASSIGN(const pb::CounterProto reply, (Call<pb::CounterProto>(*channel, "/test/Typed", request)));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::CounterProto reply,
+                          (Call<pb::CounterProto>(*channel, "/test/Typed", request)));
   EXPECT_EQ(reply.value(), 42);
   request.set_value(-1);
   EXPECT_THAT(Call<pb::CounterProto>(*channel, "/test/Typed", request),

@@ -83,7 +83,8 @@ TEST(InitializerTest, DependsOnSeedNameRowAndColumnOnly) {
   for (int c = 0; c < 3; ++c) EXPECT_EQ(row[c], base[42 * 8 + c]);
 }
 
-// Computed by another program. These bits must never change: checkpoints do not hold rows that were never touched.
+// Computed by another program. These bits must never change: checkpoints do not hold rows that were
+// never touched.
 TEST(InitializerTest, GoldenBits) {
   float values[2];
   RowInitializer(Normal(0, 1, 1), "items").FillRow(12345, values, 2);
@@ -93,9 +94,12 @@ TEST(InitializerTest, GoldenBits) {
 
 TEST(InitializerTest, ChecksNumbersAndTypes) {
   MU_EXPECT_OK(CheckInitializer(Normal(0, 1, 1), kFloat32));
-  EXPECT_THAT(CheckInitializer(Normal(0, NAN, 1), kFloat32), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(CheckInitializer(Uniform(-3e38f, 3e38f, 1), kFloat32), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_THAT(CheckInitializer(Normal(0, 1, 1), kInt64), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CheckInitializer(Normal(0, NAN, 1), kFloat32),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CheckInitializer(Uniform(-3e38f, 3e38f, 1), kFloat32),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(CheckInitializer(Normal(0, 1, 1), kInt64),
+              HasCode(absl::StatusCode::kInvalidArgument));
   pb::InitializerProto constant;
   constant.mutable_constant()->set_value(1.5f);
   EXPECT_THAT(CheckInitializer(constant, kInt32), HasCode(absl::StatusCode::kInvalidArgument));

@@ -55,11 +55,12 @@ TEST(PartitionTest, MinAndMaxSizeHoldForEveryPiece) {
   const uint64_t seed = 17;
   SplitMix random(seed);
   for (int i = 0; i < 2000; ++i) {
-    auto variable = Variable({static_cast<int64_t>(1 + random.Below(300)), static_cast<int64_t>(1 + random.Below(40))});
+    auto variable = Variable(
+        {static_cast<int64_t>(1 + random.Below(300)), static_cast<int64_t>(1 + random.Below(40))});
     const RowLayout layout = LayoutOf(variable);
     const int64_t bytes = static_cast<int64_t>(1 + random.Below(5000));
-    SCOPED_TRACE(testing::Message() << "seed " << seed << " case " << i << " rows " << layout.rows << " row bytes "
-                                    << layout.bytes_per_row << " bytes " << bytes);
+    SCOPED_TRACE(testing::Message() << "seed " << seed << " case " << i << " rows " << layout.rows
+                                    << " row bytes " << layout.bytes_per_row << " bytes " << bytes);
     variable.mutable_partitioner()->set_min_size(bytes);
     auto sizes = Sizes(variable);
     if (sizes.size() > 1) {

@@ -45,7 +45,8 @@ TEST(PlacementTest, EveryPartitionHasAServerAndBytesAreBalanced) {
     for (const auto& variable : routing.variables()) {
       const VariableRoute* route = checked->variable(variable.id());
       ASSERT_NE(route, nullptr);
-      for (size_t p = 0; p < route->servers.size(); ++p) bytes[route->servers[p]] += route->sizes[p];
+      for (size_t p = 0; p < route->servers.size(); ++p)
+        bytes[route->servers[p]] += route->sizes[p];
     }
     for (const auto& table : routing.tables()) {
       for (uint32_t p = 0; p < table.partitions(); ++p) {
@@ -88,7 +89,8 @@ TEST(PlacementTest, PartitionsDoNotDependOnServers) {
   MU_ASSERT_OK(PlaceAll(&one));
   MU_ASSERT_OK(PlaceAll(&three));
   for (int v = 0; v < one.variables_size(); ++v) {
-    EXPECT_THAT(one.variables(v).partition_starts(), ::testing::ElementsAreArray(three.variables(v).partition_starts()));
+    EXPECT_THAT(one.variables(v).partition_starts(),
+                ::testing::ElementsAreArray(three.variables(v).partition_starts()));
   }
 }
 

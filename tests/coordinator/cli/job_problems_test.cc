@@ -45,10 +45,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "data, model, "
                 "optimizer, training, job_dir, checkpoint, recovery\n"},
         Mistake{"unknown_recovery", "seed: 1", "recovery: some",
-                "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every server back to the last "
+                "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every "
+                "server back to the last "
                 "checkpoint, shard only the lost one\n"},
         Mistake{"checkpoint_every", "seed: 1", "checkpoint: {every: soon}",
-                "job.yaml:2:21: `checkpoint.every` must be a time of at least 1s or never, not `soon`; write 30s, 5m or "
+                "job.yaml:2:21: `checkpoint.every` must be a time of at least 1s or never, not "
+                "`soon`; write 30s, 5m or "
                 "1h\n"},
         Mistake{"unknown_model", "dlrm:", "dlmr:",
                 "job.yaml:9:3: there is no key `dlmr` under `model`; did you mean `dlrm`?\n"},
@@ -178,8 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{
             "no_files", "[tests/coordinator/cli/CMakeLists.txt]", "[]",
             "job.yaml:6:5: `data.train.files` names no files; write a list of paths or globs\n"},
-        Mistake{"visitation", "    shuffle", "    visitation: once\n    shuffle",
-                "job.yaml:7:17: `data.train.visitation` must be exactly_once or none, not `once`\n"},
+        Mistake{
+            "visitation", "    shuffle", "    visitation: once\n    shuffle",
+            "job.yaml:7:17: `data.train.visitation` must be exactly_once or none, not `once`\n"},
         Mistake{"visitation_of_eval", "model:\n",
                 "  eval: {format: criteo_tsv, files: [tests/coordinator/cli/CMakeLists.txt], "
                 "visitation: none}\nmodel:\n",

@@ -13,41 +13,40 @@ namespace mu::testing {
 
 // Line numbers matter to the tests.
 inline std::string GoodJob() {
-  return
-      "name: criteo-dlrm\n"                                          // 1
-      "seed: 1\n"                                                    // 2
-      "data:\n"                                                      // 3
-      "  train:\n"                                                   // 4
-      "    format: criteo_tsv\n"                                     // 5
-      "    files: [tests/coordinator/cli/CMakeLists.txt]\n"          // 6
-      "    shuffle: {records: 1000}\n"                               // 7
-      "model:\n"                                                     // 8
-      "  dlrm:\n"                                                    // 9
-      "    embedding_dim: 16\n"                                      // 10
-      "    hash_buckets: 1000\n"                                     // 11
-      "    bottom_mlp: [32, 16]\n"                                   // 12
-      "    top_mlp: [32, 1]\n"                                       // 13
-      "optimizer:\n"                                                 // 14
-      "  adagrad: {learning_rate: 0.02}\n"                           // 15
-      "training: {epochs: 1, batch_size: 512, steps_per_function: auto}\n";  // 16
+  return "name: criteo-dlrm\n"                                                  // 1
+         "seed: 1\n"                                                            // 2
+         "data:\n"                                                              // 3
+         "  train:\n"                                                           // 4
+         "    format: criteo_tsv\n"                                             // 5
+         "    files: [tests/coordinator/cli/CMakeLists.txt]\n"                  // 6
+         "    shuffle: {records: 1000}\n"                                       // 7
+         "model:\n"                                                             // 8
+         "  dlrm:\n"                                                            // 9
+         "    embedding_dim: 16\n"                                              // 10
+         "    hash_buckets: 1000\n"                                             // 11
+         "    bottom_mlp: [32, 16]\n"                                           // 12
+         "    top_mlp: [32, 1]\n"                                               // 13
+         "optimizer:\n"                                                         // 14
+         "  adagrad: {learning_rate: 0.02}\n"                                   // 15
+         "training: {epochs: 1, batch_size: 512, steps_per_function: auto}\n";  // 16
 }
 
 inline std::string GoodCsvJob() {
-  return
-      "name: mf\n"                                                                  // 1
-      "data:\n"                                                                     // 2
-      "  train:\n"                                                                  // 3
-      "    format: csv\n"                                                           // 4
-      "    files: [tests/coordinator/cli/CMakeLists.txt]\n"                         // 5
-      "    records: {modulo: 10, keep: [0, 1]}\n"                                   // 6
-      "    columns:\n"                                                              // 7
-      "      - {name: user, field: userId, kind: id, buckets: 10}\n"                // 8
-      "      - {name: item, field: movieId, kind: id, buckets: 20}\n"               // 9
-      "      - {name: rating, kind: number}\n"                                      // 10
-      "model:\n"                                                                    // 11
-      "  matrix_factorization:\n"                                                   // 12
-      "    {dim: 4, users: 10, items: 20, user_column: user, item_column: item, rating_column: rating}\n"  // 13
-      "optimizer: {sgd: {learning_rate: 0.1}}\n";                                   // 14
+  return "name: mf\n"                                                     // 1
+         "data:\n"                                                        // 2
+         "  train:\n"                                                     // 3
+         "    format: csv\n"                                              // 4
+         "    files: [tests/coordinator/cli/CMakeLists.txt]\n"            // 5
+         "    records: {modulo: 10, keep: [0, 1]}\n"                      // 6
+         "    columns:\n"                                                 // 7
+         "      - {name: user, field: userId, kind: id, buckets: 10}\n"   // 8
+         "      - {name: item, field: movieId, kind: id, buckets: 20}\n"  // 9
+         "      - {name: rating, kind: number}\n"                         // 10
+         "model:\n"                                                       // 11
+         "  matrix_factorization:\n"                                      // 12
+         "    {dim: 4, users: 10, items: 20, user_column: user, item_column: item, rating_column: "
+         "rating}\n"                                  // 13
+         "optimizer: {sgd: {learning_rate: 0.1}}\n";  // 14
 }
 
 // `text` with its first `from` replaced; `from` must be there.
@@ -61,8 +60,10 @@ inline Environment NoEnvironment() {
   return [](const std::string&) { return std::optional<std::string>(); };
 }
 
-// The problems of a job, one line each. Tests run in the project's root, which the paths above are relative to.
-inline std::string ProblemsOf(const std::string& text, JobFileOptions options = {.environment = NoEnvironment()}) {
+// The problems of a job, one line each. Tests run in the project's root, which the paths above are
+// relative to.
+inline std::string ProblemsOf(const std::string& text,
+                              JobFileOptions options = {.environment = NoEnvironment()}) {
   ProblemList problems;
   ParseJob(text, "job.yaml", ".", options, &problems);
   return problems.ToString();

@@ -242,7 +242,8 @@ TEST(CheckpointTableTest, OneLineForEachWithWhatIsWrong) {
   CheckpointRow bad = SomeCheckpoint();
   bad.problem = "ps-1.safetensors is damaged";
   const std::string text = CheckpointTable({SomeCheckpoint(), bad});
-  EXPECT_THAT(text, HasSubstr("ckpt-00000007    -                          1,200        614,400     1.5 GB      2      2  "
+  EXPECT_THAT(text, HasSubstr("ckpt-00000007    -                          1,200        614,400    "
+                              " 1.5 GB      2      2  "
                               "complete\n"));
   EXPECT_THAT(text, HasSubstr("ps-1.safetensors is damaged\n"));
 }
@@ -250,8 +251,10 @@ TEST(CheckpointTableTest, OneLineForEachWithWhatIsWrong) {
 TEST(CheckpointTableTest, DescriptionSaysWhatIsInItAndWhereTheJobStood) {
   const std::string text = CheckpointDescription(SomeCheckpoint());
   EXPECT_THAT(text, HasSubstr("ps-0.safetensors           750.0 MB  crc32c 00000abc"));
-  EXPECT_THAT(text, HasSubstr("bias                     float32 [512], 1 partitions, no optimizer"));
-  EXPECT_THAT(text, HasSubstr("items                    100,000 rows of 16, 64 partitions, adagrad"));
+  EXPECT_THAT(text,
+              HasSubstr("bias                     float32 [512], 1 partitions, no optimizer"));
+  EXPECT_THAT(text,
+              HasSubstr("items                    100,000 rows of 16, 64 partitions, adagrad"));
   EXPECT_THAT(text, HasSubstr("next function 40; 1 unfinished (1 begun) with 6 steps left"));
 }
 
@@ -273,9 +276,11 @@ TEST(ExitCodeTest, FollowsKindAndDetailNotText) {
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 2);
   detail.set_function("train_step");
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 3);
-  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("no space left on a worker"), detail)), 4);
+  EXPECT_EQ(
+      ExitCodeOf(WithDetail(absl::ResourceExhaustedError("no space left on a worker"), detail)), 4);
   detail.set_op("broadcast_like");
-  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("the tensor is too large"), detail)), 3);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("the tensor is too large"), detail)),
+            3);
   detail.set_kind(muster::ERROR_MACHINE);
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 4);
   EXPECT_EQ(ExitCodeOfSignal(2), 130);

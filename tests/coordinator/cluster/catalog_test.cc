@@ -9,8 +9,8 @@ namespace mu {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::HasSubstr;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::StatusIs;
 
 pb::VariableProto Variable(const std::string& name, std::vector<int64_t> dims = {2}) {
@@ -62,10 +62,11 @@ TEST(CheckpointManifest, NamesEveryDifference) {
   *manifest.add_variables() = Variable("kept");
   *manifest.add_variables() = Variable("reshaped", {2, 4});
   *manifest.add_variables() = Variable("old");
-  EXPECT_THAT(CheckFits(manifest, routing),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("3 differences"), HasSubstr("'new' is not in the checkpoint"),
-                             HasSubstr("'old' of the checkpoint is not in the job"), HasSubstr("[2, 4]"))));
+  EXPECT_THAT(
+      CheckFits(manifest, routing),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               AllOf(HasSubstr("3 differences"), HasSubstr("'new' is not in the checkpoint"),
+                     HasSubstr("'old' of the checkpoint is not in the job"), HasSubstr("[2, 4]"))));
   *manifest.mutable_variables() = routing.variables();
   MU_EXPECT_OK(CheckFits(manifest, routing));
 }
@@ -83,9 +84,11 @@ TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   const std::string path = directory.path() + "/manifest.json";
   MU_ASSERT_OK_AND_ASSIGN(const std::string json, ReadFile(path));
   MU_ASSERT_OK(WriteFileAtomic(path, json.substr(0, json.size() / 2)));
-  EXPECT_THAT(ReadManifest(directory.path()), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
+  EXPECT_THAT(ReadManifest(directory.path()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
   MU_ASSERT_OK(WriteFileAtomic(path, "{\"format_version\": 99}"));
-  EXPECT_THAT(ReadManifest(directory.path()), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("99")));
+  EXPECT_THAT(ReadManifest(directory.path()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("99")));
 }
 
 TEST(JobEpoch, GrowsWithEveryClaim) {

@@ -13,7 +13,8 @@ class Transcript {
  public:
   void operator()(const std::string& event, const CheckpointCommit::Actions& actions) {
     absl::StrAppend(&text, event, "\n");
-    for (const CheckpointAction& action : actions) absl::StrAppend(&text, "  ", ToString(action), "\n");
+    for (const CheckpointAction& action : actions)
+      absl::StrAppend(&text, "  ", ToString(action), "\n");
   }
   CheckpointCommit commit;
   std::string text = "\n";
@@ -90,7 +91,8 @@ TEST(CheckpointCommit, AFailureAborts) {
   t("begin 2", t.commit.Begin(kTwo, {0}));
   t("position", t.commit.PositionTaken(kTwo));
   t("saved 0", t.commit.Saved(kTwo, 0));
-  t("manifest failed", t.commit.ManifestFailed(kTwo, absl::ResourceExhaustedError("the disk is full")));
+  t("manifest failed",
+    t.commit.ManifestFailed(kTwo, absl::ResourceExhaustedError("the disk is full")));
   EXPECT_EQ(t.text, R"(
 begin 1
   checkpoint 1: take position

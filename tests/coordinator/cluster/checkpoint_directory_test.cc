@@ -24,7 +24,9 @@ class CheckpointDirectoryTest : public ::testing::Test {
     return claimed.ok() ? BaseName(*claimed) : "";
   }
   std::string Path(const std::string& name) const { return JoinPath(Parent(), name); }
-  void Complete(const std::string& name) { MU_EXPECT_OK(WriteFileAtomic(JoinPath(Path(name), kManifestName), "{}")); }
+  void Complete(const std::string& name) {
+    MU_EXPECT_OK(WriteFileAtomic(JoinPath(Path(name), kManifestName), "{}"));
+  }
 
   absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("muster-checkpoints");
 };

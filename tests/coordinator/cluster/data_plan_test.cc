@@ -50,10 +50,12 @@ TEST(SelectedRecords, AgreesWithCounting) {
 TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
   SplitMix random(2);
   for (int trial = 0; trial < 200; ++trial) {
-    const auto dataset = Dataset(1 + random.Below(50), random.Below(2) * random.Below(500), 1 + random.Below(40));
+    const auto dataset =
+        Dataset(1 + random.Below(50), random.Below(2) * random.Below(500), 1 + random.Below(40));
     std::vector<FileLayout> files;
     uint64_t total = 0;
-    for (uint64_t i = random.Below(5) + 1; i > 0; --i) total += files.emplace_back(random.Below(300)).records;
+    for (uint64_t i = random.Below(5) + 1; i > 0; --i)
+      total += files.emplace_back(random.Below(300)).records;
     if (total == 0) continue;
     MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(dataset, files, trial));
     std::set<std::pair<uint32_t, uint64_t>> seen;
@@ -78,7 +80,8 @@ TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan first, EpochPlan::Make(shuffled, files, 0));
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan again, EpochPlan::Make(shuffled, files, 0));
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan second, EpochPlan::Make(shuffled, files, 1));
-  EXPECT_EQ(first.leases()[0].lease.SerializeAsString(), again.leases()[0].lease.SerializeAsString());
+  EXPECT_EQ(first.leases()[0].lease.SerializeAsString(),
+            again.leases()[0].lease.SerializeAsString());
   EXPECT_NE(first.leases()[0].lease.blocks(0).first(), second.leases()[0].lease.blocks(0).first());
   EXPECT_NE(first.leases()[0].lease.permutation(), 0u);
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan ordered, EpochPlan::Make(Dataset(10, 0, 50), files, 0));
@@ -103,11 +106,12 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
   std::vector<std::string> places;
   for (const auto& planned : plan.leases()) {
     for (const auto& block : planned.lease.blocks()) {
-      places.push_back(absl::StrCat(block.file(), ":", block.offset(), "+", block.bytes(), " line ", block.line()));
+      places.push_back(absl::StrCat(block.file(), ":", block.offset(), "+", block.bytes(), " line ",
+                                    block.line()));
     }
   }
-  EXPECT_THAT(places, ::testing::ElementsAre("0:7+393 line 2", "0:400+390 line 12", "0:790+210 line 23",
-                                             "1:0+0 line 0"));
+  EXPECT_THAT(places, ::testing::ElementsAre("0:7+393 line 2", "0:400+390 line 12",
+                                             "0:790+210 line 23", "1:0+0 line 0"));
 }
 
 TEST(EpochPlan, RefusesDataWithoutRecords) {
@@ -159,7 +163,8 @@ TEST(DataLeases, OneWorkerGetsTheSameOrderForAnyPacking) {
     std::vector<std::pair<uint64_t, uint32_t>> order;
     while (!leases.Exhausted()) {
       for (const auto& range : leases.Take(WorkerId(0), steps)) {
-        for (uint32_t b = 0; b < range.batches(); ++b) order.push_back({range.lease().index(), range.first_batch() + b});
+        for (uint32_t b = 0; b < range.batches(); ++b)
+          order.push_back({range.lease().index(), range.first_batch() + b});
       }
     }
     return order;

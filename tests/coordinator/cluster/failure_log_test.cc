@@ -8,8 +8,12 @@ namespace {
 
 using ::testing::DoubleNear;
 
-MemberFailure Worker(uint32_t index, double at) { return {pb::ROLE_WORKER, index, "died", at, "killed"}; }
-MemberFailure Server(uint32_t index, double at) { return {pb::ROLE_PSSERVER, index, "died", at, "killed"}; }
+MemberFailure Worker(uint32_t index, double at) {
+  return {pb::ROLE_WORKER, index, "died", at, "killed"};
+}
+MemberFailure Server(uint32_t index, double at) {
+  return {pb::ROLE_PSSERVER, index, "died", at, "killed"};
+}
 
 pb::StepResult Repeated(uint32_t samples) {
   pb::StepResult step;
@@ -88,7 +92,8 @@ TEST(FailureLog, AFunctionThatLosesTwoWorkersIsTheEndOfBothLosses) {
 TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   FailureLog log;
   log.WorkerLost(Worker(0, 0.5), {});
-  for (int i = 0; i < 4; ++i) log.StepDone(FunctionId(1), Updates(3, 0), {.updates = true, .first = true}, 0.7);
+  for (int i = 0; i < 4; ++i)
+    log.StepDone(FunctionId(1), Updates(3, 0), {.updates = true, .first = true}, 0.7);
   log.ServerLost(Server(0, 1.0), /*first=*/true);
   log.ServerLost(Server(1, 2.0), /*first=*/false);
   log.RolledBack({.functions = 1, .steps = 3, .samples = 30});
@@ -102,10 +107,12 @@ TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   EXPECT_THAT(log.failures()[2].recovered_seconds, DoubleNear(1.0, 1e-9));
 }
 
-// A coordinator continues from a checkpoint that contains two updates of a step whose result had not come; then a server
-// is lost and goes back to that checkpoint before they come. Nobody has lost anything of what was acknowledged.
+// A coordinator continues from a checkpoint that contains two updates of a step whose result had
+// not come; then a server is lost and goes back to that checkpoint before they come. Nobody has
+// lost anything of what was acknowledged.
 TEST(FailureLog, WhatACheckpointHeldWithoutItsResultWasNotLost) {
-  for (const std::vector<uint64_t>& held : {std::vector<uint64_t>{12}, std::vector<uint64_t>{5, 7}}) {
+  for (const std::vector<uint64_t>& held :
+       {std::vector<uint64_t>{12}, std::vector<uint64_t>{5, 7}}) {
     FailureLog log;
     log.Continue(held, {10});
     log.ServerLost(Server(0, 1.0), /*first=*/true);

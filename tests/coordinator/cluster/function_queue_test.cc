@@ -84,7 +84,8 @@ TEST(FunctionQueue, NamesTheRunBeforeEachOnItsWorker) {
   queue.StepDone(starts[0].function, starts[0].run, 0);
   queue.RunEnded(starts[0].function, starts[0].run);
   EXPECT_EQ(Dispatch(queue)[0].after, starts[2].run);
-  queue.RunEnded(starts[1].function, starts[1].run);  // goes back: its worker may never have seen it
+  queue.RunEnded(starts[1].function,
+                 starts[1].run);  // goes back: its worker may never have seen it
   EXPECT_EQ(Dispatch(queue)[0].after, RunId());
 }
 
@@ -143,7 +144,8 @@ TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
   const StartRun repeat = Dispatch(queue)[0];
   EXPECT_EQ(repeat.function, after);
   EXPECT_EQ(repeat.first_step, 0u);
-  for (uint32_t s = 0; s < 3; ++s) EXPECT_FALSE(queue.StepDone(after, repeat.run, s)) << "delivered before";
+  for (uint32_t s = 0; s < 3; ++s)
+    EXPECT_FALSE(queue.StepDone(after, repeat.run, s)) << "delivered before";
   EXPECT_EQ(queue.RunEnded(after, repeat.run), FunctionQueue::Ended::kCompleted);
   const StartRun again = Dispatch(queue)[0];
   EXPECT_EQ(again.first_step, 0u);
@@ -151,8 +153,9 @@ TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
   EXPECT_TRUE(queue.StepDone(open, again.run, 1)) << "the first new result";
 }
 
-// Servers take their cuts while functions run: what is bound after the position was taken may be in one cut and not in
-// another, so neither a committed checkpoint nor the position that a new coordinator resumes from may lose it.
+// Servers take their cuts while functions run: what is bound after the position was taken may be in
+// one cut and not in another, so neither a committed checkpoint nor the position that a new
+// coordinator resumes from may lose it.
 TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
   uint32_t batch = 0;
   FunctionQueue queue(1, [&](uint64_t, WorkerId, uint32_t steps) {
@@ -196,16 +199,18 @@ TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
   EXPECT_EQ(Dispatch(next)[0].function, waits);
 }
 
-// Workers come and go, results are lost with them: every step's result is taken exactly once and everything finishes.
+// Workers come and go, results are lost with them: every step's result is taken exactly once and
+// everything finishes.
 TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
   for (uint64_t seed = 0; seed < 300; ++seed) {
     SplitMix random(seed);
     std::map<uint64_t, uint32_t> bound;
-    FunctionQueue queue(1 + static_cast<int>(random.Below(3)), [&](uint64_t, WorkerId, uint32_t steps) {
-      pb::BatchRangeProto range;
-      range.set_batches(steps);
-      return std::vector<pb::BatchRangeProto>{range};
-    });
+    FunctionQueue queue(1 + static_cast<int>(random.Below(3)),
+                        [&](uint64_t, WorkerId, uint32_t steps) {
+                          pb::BatchRangeProto range;
+                          range.set_batches(steps);
+                          return std::vector<pb::BatchRangeProto>{range};
+                        });
     struct Run {
       StartRun start;
       uint32_t next;
@@ -227,15 +232,18 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
         const size_t i = random.Below(runs.size());
         Run& run = runs[i];
         if (run.next < run.start.steps && random.Below(8) != 0) {
-          if (queue.StepDone(run.start.function, run.start.run, run.next)) ++taken[run.start.function];
+          if (queue.StepDone(run.start.function, run.start.run, run.next))
+            ++taken[run.start.function];
           ++run.next;
         } else {
           queue.RunEnded(run.start.function, run.start.run);
           runs.erase(runs.begin() + static_cast<long>(i));
         }
       }
-      std::vector<FunctionId> completed;  // those whose last result came before their worker was lost
-      for (const StartRun& start : queue.Dispatch(&completed)) runs.push_back({start, start.first_step});
+      std::vector<FunctionId>
+          completed;  // those whose last result came before their worker was lost
+      for (const StartRun& start : queue.Dispatch(&completed))
+        runs.push_back({start, start.first_step});
     }
     ASSERT_EQ(queue.unfinished(), 0u) << "seed " << seed;
     ASSERT_EQ(taken, wanted) << "seed " << seed;

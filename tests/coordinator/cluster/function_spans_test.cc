@@ -34,7 +34,8 @@ TEST_F(FunctionSpansTest, FromScheduleToTheEndAndEachRun) {
   PlayedWorker::Finish(worker->NextRun());
   MU_ASSERT_OK(runtime_->Join());
   auto spans = Spans();
-  ASSERT_TRUE(spans.contains("step") && spans.contains("step on worker 3") && spans.contains("install"));
+  ASSERT_TRUE(spans.contains("step") && spans.contains("step on worker 3") &&
+              spans.contains("install"));
   const pb::SpanProto &function = spans["step"], &run = spans["step on worker 3"];
   EXPECT_EQ(function.thread(), 0u) << "they overlap";
   EXPECT_EQ(run.thread(), 0u);

@@ -35,7 +35,8 @@ TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
   MU_ASSERT_OK_AND_ASSIGN(auto again, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
   EXPECT_TRUE(again.known);
   EXPECT_EQ(again.member.index, 0u);
-  MU_ASSERT_OK_AND_ASSIGN(auto replacement, members.Register(Request(pb::ROLE_WORKER, 13, 0), kStart));
+  MU_ASSERT_OK_AND_ASSIGN(auto replacement,
+                          members.Register(Request(pb::ROLE_WORKER, 13, 0), kStart));
   ASSERT_TRUE(replacement.replaced.has_value());
   EXPECT_EQ(replacement.replaced->incarnation, Incarnation(11));
   EXPECT_THAT(members.Heartbeat(Beat(a.member), kStart), HasCode(absl::StatusCode::kNotFound));
@@ -47,7 +48,8 @@ TEST(Membership, OneThatWakesUpIsWelcomeUnlessItsPlaceIsTaken) {
   Membership members({.expected_servers = 1, .timeout = absl::Seconds(10)});
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart));
   ASSERT_EQ(members.Expire(kStart + absl::Seconds(11)).size(), 1u);
-  MU_ASSERT_OK_AND_ASSIGN(auto back, members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(12)));
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto back, members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(12)));
   EXPECT_FALSE(back.known) << "its functions were given to others: it begins afresh";
   ASSERT_EQ(members.Expire(kStart + absl::Seconds(30)).size(), 1u);
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 12, 0), kStart + absl::Seconds(30)));

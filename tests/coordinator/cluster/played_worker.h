@@ -15,14 +15,16 @@ namespace mu::testing {
 // A worker whose runs the test answers by hand.
 class PlayedWorker {
  public:
-  PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation, int index)
+  PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation,
+               int index)
       : coordinator_(transport->Connect(coordinator)) {
     MethodTable methods;
-    methods.AddUnary("/muster.Worker/InstallFunction", RunOn::kTransportThread,
-                     TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest&) {
-                       ++installed;
-                       return absl::StatusOr<pb::InstallFunctionReply>(install_answer());
-                     }));
+    methods.AddUnary(
+        "/muster.Worker/InstallFunction", RunOn::kTransportThread,
+        TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest&) {
+          ++installed;
+          return absl::StatusOr<pb::InstallFunctionReply>(install_answer());
+        }));
     methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
                      TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
                        cancelled_below = r.below();
@@ -45,7 +47,9 @@ class PlayedWorker {
   }
   ~PlayedWorker() { server_->Shutdown(); }
 
-  void Register() { MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_)); }
+  void Register() {
+    MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_));
+  }
   absl::StatusOr<pb::InstallFunctionReply> install_answer() { return pb::InstallFunctionReply(); }
 
   struct Run {
@@ -82,7 +86,8 @@ class PlayedWorker {
     return Call<pb::LeaveReply>(*coordinator_, "/muster.Coordinator/Leave", request).status();
   }
   static void Finish(const Run& run) {
-    for (uint32_t s = run.request.first_step(); s < run.request.steps(); ++s) Step(run, s, static_cast<float>(s));
+    for (uint32_t s = run.request.first_step(); s < run.request.steps(); ++s)
+      Step(run, s, static_cast<float>(s));
     run.call->Finish(absl::OkStatus());
   }
   void Die() { server_->Shutdown(); }
@@ -117,13 +122,16 @@ class PlayedClusterTest : public ::testing::Test {
     });
     pb::FunctionProto function;
     function.set_name("step");
-    runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), function); });
+    runtime_->ChangeCatalog(
+        [&](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), function); });
   }
   std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1) {
-    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index);
+    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation,
+                                          index);
   }
   RemoteValue Schedule(uint32_t steps) {
-    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1}, {"x"});
+    return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1},
+                              {"x"});
   }
 
   Telemetry telemetry_;

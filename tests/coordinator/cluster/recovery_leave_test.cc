@@ -160,8 +160,8 @@ done 1 in 1
 )");
 }
 
-// The checkpoint that was taken for the leave turns out to be bad: back to the one before, which the queue must hear of
-// although it was there already.
+// The checkpoint that was taken for the leave turns out to be bad: back to the one before, which
+// the queue must hear of although it was there already.
 TEST(Recovery, ABadCheckpointOfALeaveIsRolledBack) {
   Transcript t({.servers = 2});
   t.Start();

@@ -16,21 +16,28 @@ class RecoveryTranscript {
   explicit RecoveryTranscript(Recovery::Options options) : recovery(options) {}
   void operator()(const std::string& event, const Recovery::Actions& actions = {}) {
     absl::StrAppend(&text, event, "\n");
-    for (const RecoveryAction& action : actions) absl::StrAppend(&text, "  ", ToString(action), "\n");
+    for (const RecoveryAction& action : actions)
+      absl::StrAppend(&text, "  ", ToString(action), "\n");
   }
   void Start() { (*this)("start", recovery.Start(Generation(0), {kInitialValues})); }
   void Committed(uint64_t n) {
     recovery.Committed(CheckpointNumber(n));
     (*this)(absl::StrCat("committed ", n));
   }
-  void Lost(uint32_t server) { (*this)(absl::StrCat("lost ", server), recovery.ServerLost(server)); }
-  void Ready(uint32_t server) { (*this)(absl::StrCat("ready ", server), recovery.ServerReady(server)); }
+  void Lost(uint32_t server) {
+    (*this)(absl::StrCat("lost ", server), recovery.ServerLost(server));
+  }
+  void Ready(uint32_t server) {
+    (*this)(absl::StrCat("ready ", server), recovery.ServerReady(server));
+  }
   void Done(uint32_t server, uint64_t generation) {
-    (*this)(absl::StrCat("done ", server, " in ", generation), recovery.RestoreDone(server, Generation(generation)));
+    (*this)(absl::StrCat("done ", server, " in ", generation),
+            recovery.RestoreDone(server, Generation(generation)));
   }
   void Bad(uint32_t server, uint64_t generation) {
-    (*this)(absl::StrCat("bad checkpoint for ", server, " in ", generation),
-            recovery.RestoreFailed(server, Generation(generation), Recovery::Failure::kBadCheckpoint));
+    (*this)(
+        absl::StrCat("bad checkpoint for ", server, " in ", generation),
+        recovery.RestoreFailed(server, Generation(generation), Recovery::Failure::kBadCheckpoint));
   }
 
   Recovery recovery;

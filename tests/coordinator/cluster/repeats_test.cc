@@ -1,4 +1,5 @@
-// Errors of users while functions are repeated because a server was lost: against workers and a server that are played.
+// Errors of users while functions are repeated because a server was lost: against workers and a
+// server that are played.
 #include <map>
 #include <string>
 #include <thread>
@@ -48,7 +49,8 @@ class RepeatsTest : public testing::PlayedClusterTest {
 
   RemoteValue Update(uint64_t fingerprint = 5) {
     return runtime_->Schedule(
-        {.fingerprint = Fingerprint(fingerprint), .steps = 1, .needs_version = 1, .updates = true}, {"x"});
+        {.fingerprint = Fingerprint(fingerprint), .steps = 1, .needs_version = 1, .updates = true},
+        {"x"});
   }
   // The run of this function, on whichever worker it arrives.
   PlayedWorker::Run RunOf(FunctionId function) {

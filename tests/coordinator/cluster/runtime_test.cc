@@ -7,8 +7,8 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::PlayedClusterTest;
 using testing::PlayedWorker;
 using testing::StatusIs;
@@ -97,7 +97,8 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
   auto other = worker->NextRun();
   if (run.request.function() != bad.id().value()) std::swap(run, other);
   run.call->Finish(absl::InvalidArgumentError("op 'log' at model.cc:12: no"));
-  EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model.cc:12")));
+  EXPECT_THAT(runtime_->Join(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model.cc:12")));
   EXPECT_EQ(worker->cancelled_below, 4u);
   EXPECT_EQ(fenced_below_, 4u);
   EXPECT_THAT(bad.Fetch(), HasCode(absl::StatusCode::kInvalidArgument));

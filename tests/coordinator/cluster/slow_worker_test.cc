@@ -18,7 +18,8 @@ class SlowWorkerTest : public ::testing::Test {
     queue_.WorkerReady(kSlow, 1);
   }
   void Schedule(int functions) {
-    for (int i = 0; i < functions; ++i) queue_.Schedule({.fingerprint = Fingerprint(5), .steps = 1});
+    for (int i = 0; i < functions; ++i)
+      queue_.Schedule({.fingerprint = Fingerprint(5), .steps = 1});
   }
   std::vector<StartRun> Dispatch() {
     std::vector<FunctionId> completed;
@@ -40,7 +41,8 @@ class SlowWorkerTest : public ::testing::Test {
     given_.clear();
   }
 
-  FunctionQueue queue_{2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
+  FunctionQueue queue_{
+      2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
   std::map<WorkerId, int> given_;
 };
 
@@ -54,7 +56,8 @@ TEST_F(SlowWorkerTest, TheLastFunctionsAreLeftToTheOthers) {
   LearnPaces();
   Schedule(3);
   const auto starts = Dispatch();
-  ASSERT_EQ(starts.size(), 2u) << "the third waits for the fast worker, which has it done before the slow one would";
+  ASSERT_EQ(starts.size(), 2u)
+      << "the third waits for the fast worker, which has it done before the slow one would";
   EXPECT_EQ(given_[kSlow], 0);
   Finish(starts[0], 1);
   EXPECT_EQ(Dispatch()[0].worker, kFast);
@@ -65,7 +68,8 @@ TEST_F(SlowWorkerTest, GetsItsShareOfALongQueueAndNoSecondInFlight) {
   Schedule(14);
   EXPECT_EQ(Dispatch().size(), 3u);
   EXPECT_EQ(given_[kFast], 2);
-  EXPECT_EQ(given_[kSlow], 1) << "the others need longer for all than it for one, but not than it for two";
+  EXPECT_EQ(given_[kSlow], 1)
+      << "the others need longer for all than it for one, but not than it for two";
 }
 
 TEST_F(SlowWorkerTest, TakesOverWhenTheOthersAreLost) {
@@ -99,10 +103,12 @@ TEST_F(SlowWorkerTest, OneThatDrainsGetsNothing) {
   EXPECT_THAT(Dispatch(), IsEmpty());
 }
 
-// A simulated epoch in time: it ends when the fast workers and the slow one together can, within one function of theirs.
+// A simulated epoch in time: it ends when the fast workers and the slow one together can, within
+// one function of theirs.
 TEST(SlowWorkerEpoch, EndsAlmostAsEarlyAsItCould) {
   constexpr int kFunctions = 200;
-  FunctionQueue queue(2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
+  FunctionQueue queue(
+      2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
   const std::vector<double> seconds = {1, 1, 1, 10};
   for (uint32_t w = 0; w < seconds.size(); ++w) queue.WorkerReady(WorkerId(w), 1);
   for (int i = 0; i < kFunctions; ++i) queue.Schedule({.fingerprint = Fingerprint(5), .steps = 1});
@@ -119,7 +125,8 @@ TEST(SlowWorkerEpoch, EndsAlmostAsEarlyAsItCould) {
     if (queue.unfinished() == 0) break;
     size_t next = seconds.size();
     for (size_t w = 0; w < seconds.size(); ++w) {
-      if (!waiting[w].empty() && (next == seconds.size() || busy_until[w] < busy_until[next])) next = w;
+      if (!waiting[w].empty() && (next == seconds.size() || busy_until[w] < busy_until[next]))
+        next = w;
     }
     ASSERT_LT(next, seconds.size()) << "nothing runs, but something waits";
     now = busy_until[next];

@@ -29,10 +29,13 @@ TEST(Transcripts, Membership) {
     const auto registered = members.Register(request, at(seconds));
     std::string outcome = absl::StatusCodeToString(registered.status().code());
     if (registered.ok()) {
-      outcome = absl::StrCat("index ", registered->member.index, registered->known ? ", known" : "");
-      if (registered->replaced) absl::StrAppend(&outcome, ", replaces ", registered->replaced->incarnation.value());
+      outcome =
+          absl::StrCat("index ", registered->member.index, registered->known ? ", known" : "");
+      if (registered->replaced)
+        absl::StrAppend(&outcome, ", replaces ", registered->replaced->incarnation.value());
     }
-    t(absl::StrCat(seconds, "s ", role == pb::ROLE_WORKER ? "worker " : "server ", incarnation), outcome);
+    t(absl::StrCat(seconds, "s ", role == pb::ROLE_WORKER ? "worker " : "server ", incarnation),
+      outcome);
   };
   const auto beat = [&](pb::Role role, uint64_t incarnation, uint32_t index, int seconds) {
     pb::HeartbeatRequest request;
@@ -44,7 +47,8 @@ TEST(Transcripts, Membership) {
   };
   const auto expire = [&](int seconds) {
     const auto lost = members.Expire(at(seconds));
-    t(absl::StrCat(seconds, "s silent"), absl::StrJoin(lost, ", ", [](std::string* out, const Member& member) {
+    t(absl::StrCat(seconds, "s silent"),
+      absl::StrJoin(lost, ", ", [](std::string* out, const Member& member) {
         absl::StrAppend(out, member.incarnation.value());
       }));
   };
@@ -78,16 +82,18 @@ TEST(Transcripts, Membership) {
 
 TEST(Transcripts, QueueWithCheckpointsAnAssignmentAndARollBack) {
   Transcript t;
-  FunctionQueue queue(1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
+  FunctionQueue queue(
+      1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
   const auto dispatch = [&] {
     std::vector<FunctionId> completed;
     std::vector<std::string> starts;
     std::vector<StartRun> runs = queue.Dispatch(&completed);
     for (const StartRun& run : runs) {
-      starts.push_back(absl::StrCat("function ", run.function.value(), " on ", run.worker.value(), " from step ",
-                                    run.first_step, " of ", run.steps));
+      starts.push_back(absl::StrCat("function ", run.function.value(), " on ", run.worker.value(),
+                                    " from step ", run.first_step, " of ", run.steps));
     }
-    if (const auto next = queue.NextAssignment()) starts.push_back(absl::StrCat("assignment ", next->value()));
+    if (const auto next = queue.NextAssignment())
+      starts.push_back(absl::StrCat("assignment ", next->value()));
     t("dispatch", absl::StrJoin(starts, ", "));
     return runs.empty() ? StartRun() : runs.front();
   };
@@ -97,9 +103,10 @@ TEST(Transcripts, QueueWithCheckpointsAnAssignmentAndARollBack) {
   };
   const auto end = [&](const StartRun& run) {
     const auto ended = queue.RunEnded(run.function, run.run);
-    t(absl::StrCat("end of ", run.function.value()), ended == FunctionQueue::Ended::kCompleted   ? "completed"
-                                                     : ended == FunctionQueue::Ended::kRequeued ? "requeued"
-                                                                                                : "ignored");
+    t(absl::StrCat("end of ", run.function.value()),
+      ended == FunctionQueue::Ended::kCompleted  ? "completed"
+      : ended == FunctionQueue::Ended::kRequeued ? "requeued"
+                                                 : "ignored");
     t("low water", absl::StrCat(queue.low_water().value()));
   };
   const auto schedule = [&](uint32_t steps) {
@@ -124,7 +131,8 @@ TEST(Transcripts, QueueWithCheckpointsAnAssignmentAndARollBack) {
   run = dispatch();
   step(run, 0);
   const auto back = queue.RollBack(CheckpointNumber(1));
-  t("roll back to 1", absl::StrCat(back.functions, " functions, ", back.steps, " steps, ", back.samples, " samples"));
+  t("roll back to 1",
+    absl::StrCat(back.functions, " functions, ", back.steps, " steps, ", back.samples, " samples"));
   step(run, 1);
   run = dispatch();
   step(run, 1);
@@ -193,8 +201,9 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
   const auto take = [&](DataLeases& leases, uint32_t worker, uint32_t steps) {
     std::vector<std::string> ranges;
     for (const auto& range : leases.Take(WorkerId(worker), steps)) {
-      ranges.push_back(absl::StrCat("epoch ", range.lease().epoch(), " lease ", range.lease().index(), " batches ",
-                                    range.first_batch(), "+", range.batches()));
+      ranges.push_back(absl::StrCat("epoch ", range.lease().epoch(), " lease ",
+                                    range.lease().index(), " batches ", range.first_batch(), "+",
+                                    range.batches()));
     }
     t(absl::StrCat("worker ", worker, " takes ", steps), absl::StrJoin(ranges, ", "));
   };
@@ -203,10 +212,11 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
   first.Forget(WorkerId(1));
   take(first, 0, 2);
   const pb::DatasetPositionProto position = first.Position();
-  t("position", absl::StrCat("epoch ", position.epoch(), ", next lease ", position.next_lease(), ", begun ",
-                             absl::StrJoin(position.begun(), ", ", [](std::string* out, const auto& begun) {
-                               absl::StrAppend(out, begun.lease(), " at ", begun.next_batch());
-                             })));
+  t("position",
+    absl::StrCat("epoch ", position.epoch(), ", next lease ", position.next_lease(), ", begun ",
+                 absl::StrJoin(position.begun(), ", ", [](std::string* out, const auto& begun) {
+                   absl::StrAppend(out, begun.lease(), " at ", begun.next_batch());
+                 })));
   DataLeases next(dataset, records);
   MU_ASSERT_OK(next.Resume(position));
   EXPECT_EQ(next.left(), first.left());

@@ -6,8 +6,8 @@
 namespace mu {
 namespace {
 
-using ::testing::HasSubstr;
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::PlayedWorker;
 using testing::StatusIs;
 using UnreadableAnswersTest = testing::PlayedClusterTest;
@@ -45,7 +45,8 @@ TEST_F(UnreadableAnswersTest, AFunctionWhoseAnswersMakeNoSenseEnds) {
     if (tries == 1) run.call->Send(Buffer(no_tensor.SerializeAsString()));
     run.call->Finish(absl::OkStatus());  // the last one without a result
     if (tries == 2) break;
-    while (runtime_->Stats().failures.size() < static_cast<size_t>(tries) + 1) std::this_thread::yield();
+    while (runtime_->Stats().failures.size() < static_cast<size_t>(tries) + 1)
+      std::this_thread::yield();
     worker->Register();  // as its next heartbeat would make it
   }
   const absl::Status status = runtime_->Join();

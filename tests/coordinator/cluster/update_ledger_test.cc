@@ -20,7 +20,8 @@ TEST(UpdateLedger, WhatWasAcknowledgedAndIsNotHeldWasRolledBack) {
   EXPECT_EQ(ledger.rolled_back(), 8);
 }
 
-// A checkpoint contains three steps whose worker was lost before their results had come; two later steps are lost.
+// A checkpoint contains three steps whose worker was lost before their results had come; two later
+// steps are lost.
 TEST(UpdateLedger, WhatTheCheckpointHeldWithoutItsResultIsNotCounted) {
   UpdateLedger ledger;
   for (int step = 0; step < 4; ++step) ledger.StepDone(0, 1, 0, true);
@@ -29,7 +30,8 @@ TEST(UpdateLedger, WhatTheCheckpointHeldWithoutItsResultIsNotCounted) {
   for (int step = 0; step < 3; ++step) ledger.StepDone(0, 0, 1, true);
   EXPECT_EQ(ledger.rolled_back(), 2);
   EXPECT_EQ(ledger.acknowledged(0), 5u);
-  ledger.StepDone(0, 0, 1, false);  // had its result before the restore, and the checkpoint holds it
+  ledger.StepDone(0, 0, 1,
+                  false);  // had its result before the restore, and the checkpoint holds it
   EXPECT_EQ(ledger.rolled_back(), 2);
 }
 

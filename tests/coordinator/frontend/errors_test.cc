@@ -8,7 +8,8 @@ namespace {
 using ::testing::HasSubstr;
 
 // A function, not a macro: compilers differ in what __LINE__ is within a macro's arguments.
-void ExpectError(int line, const std::function<void(FunctionBuilder&)>& build, const std::string& message) {
+void ExpectError(int line, const std::function<void(FunctionBuilder&)>& build,
+                 const std::string& message) {
   EXPECT_THAT(TraceError(line, build), HasSubstr(message));
 }
 
@@ -76,41 +77,53 @@ TEST(TraceErrors, AssignAddOfAnotherTypeOrShape) {
     AssignAdd(counter, ReduceSum(f.NextBatch(Criteo())["dense"]));
   };
   ExpectError(__LINE__ - 2, wrong_type, "delta is float32[] but variable \"counter\" is int64[]");
-  const auto fraction = [&](FunctionBuilder&) {
-    AssignAdd(counter, 0.5);
-  };
-  ExpectError(__LINE__ - 2, fraction, "the number 0.5 is no int64");
+  const auto fraction = [&](FunctionBuilder&) { AssignAdd(counter, 0.5); };
+  ExpectError(__LINE__ - 1, fraction, "the number 0.5 is no int64");
 }
 
 TEST(TraceErrors, EmptyHandles) {
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.NextBatch(Dataset()); }, "Dataset is empty");
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Variable())); }, "Variable is empty");
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Sym())); }, "empty mu::Sym");
-  ExpectError(__LINE__, [](FunctionBuilder&) { EmbeddingLookup(EmbeddingTable(), 1); }, "EmbeddingTable is empty");
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Return("y", Sym()); }, "no value of this");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.NextBatch(Dataset()); }, "Dataset is empty");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Variable())); }, "Variable is empty");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Return("y", Relu(Sym())); }, "empty mu::Sym");
+  ExpectError(
+      __LINE__, [](FunctionBuilder&) { EmbeddingLookup(EmbeddingTable(), 1); },
+      "EmbeddingTable is empty");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Return("y", Sym()); }, "no value of this");
 }
 
 TEST(TraceErrors, ArgumentsReturnsAndDatasets) {
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Arg("a"), f.Arg("a", kInt64); }, "argument \"a\" already");
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Return("a", 1.0f), f.Return("a", 2.0f); }, "\"a\" is returned already");
-  ExpectError(__LINE__, [](FunctionBuilder& f) { f.Return("", 1.0f); }, "needs a name");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Arg("a"), f.Arg("a", kInt64); },
+      "argument \"a\" already");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Return("a", 1.0f), f.Return("a", 2.0f); },
+      "\"a\" is returned already");
+  ExpectError(
+      __LINE__, [](FunctionBuilder& f) { f.Return("", 1.0f); }, "needs a name");
   const Dataset other = MakeDataset(CriteoTsv({"y"}).Batch(1), 2);
-  ExpectError(__LINE__, [&](FunctionBuilder& f) { f.NextBatch(Criteo()), f.NextBatch(other); }, "already; a step reads one batch of one dataset");
+  ExpectError(
+      __LINE__, [&](FunctionBuilder& f) { f.NextBatch(Criteo()), f.NextBatch(other); },
+      "already; a step reads one batch of one dataset");
   const Dataset uncreated = MakeDataset(CriteoTsv({"y"}).Batch(1), 0);
-  ExpectError(__LINE__, [&](FunctionBuilder& f) { f.NextBatch(uncreated); }, "not created");
+  ExpectError(
+      __LINE__, [&](FunctionBuilder& f) { f.NextBatch(uncreated); }, "not created");
 }
 
 TEST(TraceErrors, LossMustBeAScalar) {
   const Variable w = MakeVariable("w", {13});
-  const auto build = [&](FunctionBuilder& f) {
-    f.Minimize(f.NextBatch(Criteo())["dense"] * w);
-  };
-  ExpectError(__LINE__ - 2, build, "must be a float32 scalar, got float32[?, 13]");
+  const auto build = [&](FunctionBuilder& f) { f.Minimize(f.NextBatch(Criteo())["dense"] * w); };
+  ExpectError(__LINE__ - 1, build, "must be a float32 scalar, got float32[?, 13]");
 }
 
 TEST(TraceErrors, ValuesDoNotPassBetweenFunctions) {
   Sym leaked;
-  MU_ASSERT_OK(Trace("first", [&](FunctionBuilder& f) { f.Return("y", leaked = ConstantTensor(Tensor::Scalar(1.0f))); }));
+  MU_ASSERT_OK(Trace("first", [&](FunctionBuilder& f) {
+    f.Return("y", leaked = ConstantTensor(Tensor::Scalar(1.0f)));
+  }));
   const auto build = [&](FunctionBuilder& f) {
     const Sym mine = f.Arg("x");
     f.Return("y", Add(mine, leaked));
@@ -122,7 +135,8 @@ TEST(TraceErrors, OutsideOfAnyFunction) {
   const Variable w = MakeVariable("w", {3});
   const Sym x = Relu(w);
   EXPECT_FALSE(x.valid());
-  EXPECT_THAT(x.status(), testing::StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("no function is being traced")));
+  EXPECT_THAT(x.status(), testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                            HasSubstr("no function is being traced")));
   EXPECT_FALSE((x + 1.0f).valid());
   EXPECT_FALSE(Add(1.0f, 2.0f).valid());
   AssignAdd(w, 1.0f);
@@ -130,14 +144,16 @@ TEST(TraceErrors, OutsideOfAnyFunction) {
 }
 
 TEST(TraceErrors, IdsMayNotDependOnWhatIsPulled) {
-  const EmbeddingTable table(EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
+  const EmbeddingTable table(
+      EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
   const Variable w = MakeVariable("w", {3});
   const auto build = [&](FunctionBuilder& f) {
     const Sym ids = Cast(w, kInt64);
     f.Return("y", EmbeddingLookup(table, ids));
   };
   const auto traced = Trace("f", build);
-  EXPECT_THAT(traced, testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("ids depend on a variable")));
+  EXPECT_THAT(traced, testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                        HasSubstr("ids depend on a variable")));
   EXPECT_THAT(std::string(traced.status().message()), HasSubstr("errors_test.cc:"));
 }
 

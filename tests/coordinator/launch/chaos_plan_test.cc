@@ -12,7 +12,8 @@ using testing::HasCode;
 using ::testing::HasSubstr;
 
 TEST(ChaosPlanTest, EventsComeInOrderOfTimeAtTheAskedRate) {
-  MU_ASSERT_OK_AND_ASSIGN(ChaosPlan plan, ChaosPlan::Parse("worker:kill:every=3s,ps:hang:every=20s:for=2s,seed=7"));
+  MU_ASSERT_OK_AND_ASSIGN(ChaosPlan plan,
+                          ChaosPlan::Parse("worker:kill:every=3s,ps:hang:every=20s:for=2s,seed=7"));
   absl::Duration last;
   int kills = 0, hangs = 0;
   while (true) {

@@ -46,7 +46,8 @@ class MakeDataTest : public ::testing::Test {
     const std::string path = JoinPath(root_, "hashed");
     RemoveFile(path).IgnoreError();
     EXPECT_THAT(AppendToFile(path, text), testing::IsOk());
-    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(absl::StrCat("sha256sum ", path).c_str(), "r"), pclose);
+    const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+        popen(absl::StrCat("sha256sum ", path).c_str(), "r"), pclose);
     char digits[65] = {};
     if (pipe == nullptr || fread(digits, 1, 64, pipe.get()) != 64) return "sha256sum failed";
     return digits;
@@ -120,8 +121,9 @@ TEST_F(MakeDataTest, WritesTestRowsBeside) {
   options_.test_rows = 500;
   options_.files = 2;
   MU_ASSERT_OK(MakeCriteoData(options_, &result_));
-  EXPECT_THAT(result_.files, ElementsAre(HasSubstr("train-00000.tsv.gz"), HasSubstr("train-00001.tsv.gz"),
-                                         HasSubstr("test.tsv.gz")));
+  EXPECT_THAT(result_.files,
+              ElementsAre(HasSubstr("train-00000.tsv.gz"), HasSubstr("train-00001.tsv.gz"),
+                          HasSubstr("test.tsv.gz")));
   EXPECT_EQ(result_.rows, 1500u);
   const std::string test = Unpacked({result_.files[2]});
   options_.test_rows = 0;
@@ -161,7 +163,8 @@ TEST_F(MakeDataTest, RefusesWhatMakesNoSense) {
 TEST_F(MakeDataTest, SaysWhereItCannotWrite) {
   MU_ASSERT_OK(AppendToFile(JoinPath(root_, "file"), "x"));
   options_.out_dir = JoinPath(root_, "file/data");
-  EXPECT_THAT(MakeCriteoData(options_, &result_), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("file")));
+  EXPECT_THAT(MakeCriteoData(options_, &result_),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("file")));
 }
 
 }  // namespace

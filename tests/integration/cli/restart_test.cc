@@ -17,7 +17,8 @@ class RestartTest : public testing::CliTest {
   std::string LongJob(const std::string& rate = "0.01") {
     return Job({{"learning_rate: 0.1", "learning_rate: " + rate},
                 {"model:",
-                 "  predict: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: item, kind: id}]}\n"
+                 "  predict: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+                 "{name: item, kind: id}]}\n"
                  "model:"},
                 {"training: {epochs: 1, batch_size: 32}",
                  absl::StrCat("training: {epochs: ", kEpochs,
@@ -27,14 +28,16 @@ class RestartTest : public testing::CliTest {
   // Those that are complete, oldest first.
   std::vector<std::string> Checkpoints(const std::string& job_dir) const {
     std::vector<std::string> complete;
-    for (const std::string& name : ListDirectory(job_dir + "/checkpoints").value_or(std::vector<std::string>())) {
+    for (const std::string& name :
+         ListDirectory(job_dir + "/checkpoints").value_or(std::vector<std::string>())) {
       const std::string directory = absl::StrCat(job_dir, "/checkpoints/", name);
       if (FileExists(directory + "/manifest.json")) complete.push_back(directory);
     }
     return complete;
   }
   void WaitForCheckpoints(const std::string& job_dir, size_t count) {
-    EXPECT_TRUE(testing::Eventually([&] { return Checkpoints(job_dir).size() >= count; })) << Output();
+    EXPECT_TRUE(testing::Eventually([&] { return Checkpoints(job_dir).size() >= count; }))
+        << Output();
   }
   void ExpectWhole(const nlohmann::json& report) {
     EXPECT_EQ(report["status"], "done");
@@ -44,8 +47,8 @@ class RestartTest : public testing::CliTest {
 };
 
 TEST_F(RestartTest, CoordinatorKilledLocally) {
-  const std::vector<std::string> args = {"train", LongJob(), "--local", "--workers=1", "--ps=2",
-                                         "--job_dir=" + Path("run")};
+  const std::vector<std::string> args = {"train",       LongJob(), "--local",
+                                         "--workers=1", "--ps=2",  "--job_dir=" + Path("run")};
   auto first = Start(args);
   WaitForCheckpoints(Path("run"), 2);
   MU_ASSERT_OK(first->Kill(SIGKILL));
@@ -64,8 +67,9 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
     const auto checkpoints = Checkpoints(job_dir);
     EXPECT_FALSE(checkpoints.empty());
     std::string predictions = Path("predictions.csv");
-    EXPECT_EQ(Run({"predict", LongJob(), "--local", "--workers=1", "--ps=1", "--checkpoint=" + checkpoints.back(),
-                   "--out=" + predictions, "--job_dir=" + Path("predict")}),
+    EXPECT_EQ(Run({"predict", LongJob(), "--local", "--workers=1", "--ps=1",
+                   "--checkpoint=" + checkpoints.back(), "--out=" + predictions,
+                   "--job_dir=" + Path("predict")}),
               0)
         << Output();
     return ReadFile(predictions).value_or("");
@@ -80,11 +84,13 @@ TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
   const auto job = [&] {
     LongJob();
     std::string text = ReadFile(Path("job.yaml")).value_or("");
-    text = absl::StrReplaceAll(text, {{"    files: [data.csv]\n", "    files: [data.csv]\n    visitation: none\n"}});
+    text = absl::StrReplaceAll(
+        text, {{"    files: [data.csv]\n", "    files: [data.csv]\n    visitation: none\n"}});
     WriteText("job.yaml", text);
     return Path("job.yaml");
   };
-  const std::vector<std::string> args = {"train", job(), "--local", "--workers=2", "--ps=1", "--job_dir=" + Path("run")};
+  const std::vector<std::string> args = {"train",       job(),    "--local",
+                                         "--workers=2", "--ps=1", "--job_dir=" + Path("run")};
   auto first = Start(args);
   WaitForCheckpoints(Path("run"), 2);
   MU_ASSERT_OK(first->Kill(SIGKILL));
@@ -94,7 +100,8 @@ TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
   ExpectWhole(Report(Path("run/report.json")));
 }
 
-// The servers die while nothing is trained yet: as they get their parameters, as the data are looked through.
+// The servers die while nothing is trained yet: as they get their parameters, as the data are
+// looked through.
 TEST_F(RestartTest, ServersKilledWhileTheJobStarts) {
   EXPECT_EQ(Run({"train", LongJob(), "--local", "--workers=1", "--ps=2", "--job_dir=" + Path("run"),
                  "--chaos=ps:kill:every=40ms:count=6,seed=3"}),
@@ -106,11 +113,14 @@ TEST_F(RestartTest, ServersKilledWhileTheJobStarts) {
 }
 
 TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
-  auto first = Start({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")});
+  auto first =
+      Start({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")});
   WaitForCheckpoints(Path("run"), 1);
   MU_ASSERT_OK(first->Kill(SIGKILL));
   ExitOf(first.get());
-  EXPECT_EQ(Run({"train", LongJob("0.02"), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")}), 2);
+  EXPECT_EQ(Run({"train", LongJob("0.02"), "--local", "--workers=1", "--ps=1",
+                 "--job_dir=" + Path("run")}),
+            2);
   EXPECT_THAT(Output(), HasSubstr("learning_rate"));
   EXPECT_THAT(Output(), HasSubstr("choose another job_dir"));
 }
@@ -121,8 +131,8 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   const std::string address = ListenAddress();
   MU_ASSERT_OK(probe->Kill(SIGKILL));
   ExitOf(probe.get());
-  const std::vector<std::string> args = {"train",     LongJob(), "--listen=" + address, "--workers=2",
-                                         "--ps=2", "--job_dir=" + Path("cluster")};
+  const std::vector<std::string> args = {"train",       LongJob(), "--listen=" + address,
+                                         "--workers=2", "--ps=2",  "--job_dir=" + Path("cluster")};
   auto first = Start(args);
   std::vector<std::unique_ptr<Subprocess>> daemons;
   for (int i = 0; i < 4; ++i) {
@@ -140,14 +150,17 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
     ExitOf(first.get());
     if (life == 2) break;
     first = Start(args);
-    EXPECT_TRUE(testing::Eventually([&] { return Output().find("\ntraining ") != std::string::npos; })) << Output();
+    EXPECT_TRUE(testing::Eventually([&] {
+      return Output().find("\ntraining ") != std::string::npos;
+    })) << Output();
   }
   EXPECT_EQ(Run(args), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
   const auto report = Report(Path("cluster/report.json"));
   ExpectWhole(report);
   EXPECT_EQ(report["failures"].size(), 0u);
-  for (auto& daemon : daemons) EXPECT_EQ(daemon->TryWait(), std::nullopt) << "it served all three coordinators";
+  for (auto& daemon : daemons)
+    EXPECT_EQ(daemon->TryWait(), std::nullopt) << "it served all three coordinators";
 }
 
 }  // namespace

@@ -21,14 +21,18 @@ struct Interval {
 };
 
 TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
-  const std::string job = Job({{"model:\n",
-                                "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
-                                "{name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"}});
-  ASSERT_EQ(Run({"train", job, "--workers=2", "--job_dir=" + Path("run"), "--trace=" + Path("t.json")}), 0) << Output();
+  const std::string job =
+      Job({{"model:\n",
+            "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+            "{name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"}});
+  ASSERT_EQ(
+      Run({"train", job, "--workers=2", "--job_dir=" + Path("run"), "--trace=" + Path("t.json")}),
+      0)
+      << Output();
   const nlohmann::json trace = Report(Path("t.json"));
   ASSERT_TRUE(trace.contains("traceEvents"));
   std::map<int, std::string> processes;
-  std::vector<std::string> names;            // of the coordinator's spans
+  std::vector<std::string> names;             // of the coordinator's spans
   std::map<std::string, Interval> intervals;  // of these, the last one
   std::map<std::string, double> open;
   std::vector<Interval> workers;
@@ -38,27 +42,32 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
     if (phase == "M" && name == "process_name") processes[pid] = event["args"]["name"];
     if (phase == "M") continue;
     const double at = event["ts"];
-    if (absl::StartsWith(processes[pid], "worker") && name == "worker.step") workers.push_back({at, at + event.value("dur", 0.0)});
+    if (absl::StartsWith(processes[pid], "worker") && name == "worker.step")
+      workers.push_back({at, at + event.value("dur", 0.0)});
     if (!absl::StartsWith(processes[pid], "coordinator")) continue;
     const std::string id = event.value("id", "");
     if (phase == "b") open[id] = at;
     if (phase == "b") continue;
     names.push_back(name);
-    intervals[name] = phase == "e" ? Interval{open[id], at} : Interval{at, at + event.value("dur", 0.0)};
+    intervals[name] =
+        phase == "e" ? Interval{open[id], at} : Interval{at, at + event.value("dur", 0.0)};
   }
-  EXPECT_THAT(names, IsSupersetOf({"scan_files", "install", "train", "train_step", "eval_step", "evaluate", "save",
-                                   "checkpoint", "checkpoint_position", "checkpoint_save", "checkpoint_manifest"}));
+  EXPECT_THAT(names, IsSupersetOf({"scan_files", "install", "train", "train_step", "eval_step",
+                                   "evaluate", "save", "checkpoint", "checkpoint_position",
+                                   "checkpoint_save", "checkpoint_manifest"}));
   EXPECT_THAT(names, Contains(StartsWith("train_step on worker ")));
   const auto within = [&](const std::string& inner, const std::string& outer) {
-    return intervals[outer].begin <= intervals[inner].begin && intervals[inner].end <= intervals[outer].end;
+    return intervals[outer].begin <= intervals[inner].begin &&
+           intervals[inner].end <= intervals[outer].end;
   };
   EXPECT_TRUE(within("train_step", "train"));
   EXPECT_TRUE(within("eval_step", "evaluate"));
   EXPECT_TRUE(within("checkpoint_save", "checkpoint"));
   EXPECT_LE(intervals["train"].end, intervals["evaluate"].begin);
-  // Workers' clocks are compared by a call there and back, so their steps may be off by half of what that took: not far from
-  // the run, and not all beside it.
-  const double begin = intervals["train"].begin, end = intervals["evaluate"].end, length = end - begin;
+  // Workers' clocks are compared by a call there and back, so their steps may be off by half of
+  // what that took: not far from the run, and not all beside it.
+  const double begin = intervals["train"].begin, end = intervals["evaluate"].end,
+               length = end - begin;
   ASSERT_FALSE(workers.empty());
   size_t within_run = 0;
   for (const Interval& step : workers) {

@@ -30,7 +30,9 @@ class CutTest : public ::testing::Test {
     partition_ = directory_->table(kItems)->partitions[kPartition].get();
   }
 
-  int64_t SomeId(SplitMix* random) { return static_cast<int64_t>(random->Below(700) * 64 + kPartition); }
+  int64_t SomeId(SplitMix* random) {
+    return static_cast<int64_t>(random->Below(700) * 64 + kPartition);
+  }
   // A push of some rows, or a pull that may create some.
   void Change(SplitMix* random) {
     std::vector<int64_t> ids;
@@ -69,7 +71,8 @@ class CutTest : public ::testing::Test {
     for (const bool last : {false, true}) {
       std::vector<float>& out = last ? slots : values;
       position = got = 0;
-      while (const size_t n = partition_->ReadCut(&position, last ? 16 : 0, 16, 5, last, out.data() + got * 16)) {
+      while (const size_t n = partition_->ReadCut(&position, last ? 16 : 0, 16, 5, last,
+                                                  out.data() + got * 16)) {
         got += n;
         between();
       }

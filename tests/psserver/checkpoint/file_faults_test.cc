@@ -1,4 +1,5 @@
-// Disks that are full, directories that cannot be written, files that are damaged: said by name, and nothing is lost.
+// Disks that are full, directories that cannot be written, files that are damaged: said by name,
+// and nothing is lost.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
@@ -68,8 +69,10 @@ TEST_F(FileFaultsTest, DiskFullOnSave) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root, to mount a small disk";
   const std::string disk = JoinPath(path(), "disk");
   MU_ASSERT_OK(MakeDirectories(disk));
-  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
-  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster_.admin().Save(cluster_.context(), JoinPath(path(), "good")));
+  if (mount("tmpfs", disk.c_str(), "tmpfs", 0, "size=1m") != 0)
+    GTEST_SKIP() << "cannot mount a tmpfs here";
+  MU_ASSERT_OK_AND_ASSIGN(const Files files,
+                          cluster_.admin().Save(cluster_.context(), JoinPath(path(), "good")));
   const std::string full = JoinPath(disk, "full");
   const auto failed = cluster_.admin().Save(cluster_.context(), full);
   EXPECT_THAT(failed, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr(full)));
@@ -81,13 +84,15 @@ TEST_F(FileFaultsTest, DiskFullOnSave) {
 }
 
 TEST_F(FileFaultsTest, UnwritableDirectory) {
-  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster_.admin().Save(cluster_.context(), JoinPath(path(), "good")));
+  MU_ASSERT_OK_AND_ASSIGN(const Files files,
+                          cluster_.admin().Save(cluster_.context(), JoinPath(path(), "good")));
   const std::string locked = JoinPath(path(), "locked");
   MU_ASSERT_OK(MakeDirectories(locked));
   const bool root = geteuid() == 0;
   if (root) {
     // Only a disk that takes nothing stops root.
-    if (mount("tmpfs", locked.c_str(), "tmpfs", MS_RDONLY, "size=1m") != 0) GTEST_SKIP() << "cannot mount a tmpfs here";
+    if (mount("tmpfs", locked.c_str(), "tmpfs", MS_RDONLY, "size=1m") != 0)
+      GTEST_SKIP() << "cannot mount a tmpfs here";
   } else {
     ASSERT_EQ(chmod(locked.c_str(), 0555), 0);
   }
@@ -110,11 +115,14 @@ struct Damage {
 class DamagedFileTest : public FileFaultsTest, public ::testing::WithParamInterface<Damage> {};
 
 TEST_P(DamagedFileTest, IsRefusedByNameAndTheEarlierCheckpointIsUsed) {
-  MU_ASSERT_OK_AND_ASSIGN(const Files good, cluster_.admin().Save(cluster_.context(), JoinPath(path(), "1")));
+  MU_ASSERT_OK_AND_ASSIGN(const Files good,
+                          cluster_.admin().Save(cluster_.context(), JoinPath(path(), "1")));
   Push(1);
-  MU_ASSERT_OK_AND_ASSIGN(const Files bad, cluster_.admin().Save(cluster_.context(), JoinPath(path(), "2")));
+  MU_ASSERT_OK_AND_ASSIGN(const Files bad,
+                          cluster_.admin().Save(cluster_.context(), JoinPath(path(), "2")));
   for (size_t file = 0; file < bad.size(); ++file) {
-    MU_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(JoinPath(JoinPath(path(), "2"), bad[file].name())));
+    MU_ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                            ReadFile(JoinPath(JoinPath(path(), "2"), bad[file].name())));
     MU_ASSERT_OK(GetParam().inflict(JoinPath(JoinPath(path(), "2"), bad[file].name())));
     // On servers that have a state, and on new ones.
     PsCluster fresh(2);
@@ -141,17 +149,26 @@ absl::Status Rewrite(const std::string& path, void (*change)(std::string*)) {
 
 const Damage kDamages[] = {
     {"TornShard", absl::StatusCode::kDataLoss,
-     [](const std::string& path) { return Rewrite(path, [](std::string* bytes) { bytes->resize(bytes->size() / 2); }); }},
-    {"EmptyShard", absl::StatusCode::kDataLoss, [](const std::string& path) { return WriteFileAtomic(path, ""); }},
+     [](const std::string& path) {
+       return Rewrite(path, [](std::string* bytes) { bytes->resize(bytes->size() / 2); });
+     }},
+    {"EmptyShard", absl::StatusCode::kDataLoss,
+     [](const std::string& path) { return WriteFileAtomic(path, ""); }},
     {"FlippedBit", absl::StatusCode::kDataLoss,
-     [](const std::string& path) { return Rewrite(path, [](std::string* bytes) { (*bytes)[bytes->size() - 9] ^= 8; }); }},
+     [](const std::string& path) {
+       return Rewrite(path, [](std::string* bytes) { (*bytes)[bytes->size() - 9] ^= 8; });
+     }},
     {"FlippedBitInTheHeader", absl::StatusCode::kDataLoss,
      [](const std::string& path) {
-       return Rewrite(path, [](std::string* bytes) { (*bytes)[bytes->find("variables/") + 2] ^= 1; });
+       return Rewrite(path,
+                      [](std::string* bytes) { (*bytes)[bytes->find("variables/") + 2] ^= 1; });
      }},
     {"FlippedBitInTheHeadersLength", absl::StatusCode::kDataLoss,
-     [](const std::string& path) { return Rewrite(path, [](std::string* bytes) { (*bytes)[1] ^= 1; }); }},
-    {"MissingShard", absl::StatusCode::kNotFound, [](const std::string& path) { return RemoveFile(path); }},
+     [](const std::string& path) {
+       return Rewrite(path, [](std::string* bytes) { (*bytes)[1] ^= 1; });
+     }},
+    {"MissingShard", absl::StatusCode::kNotFound,
+     [](const std::string& path) { return RemoveFile(path); }},
 };
 
 INSTANTIATE_TEST_SUITE_P(Damages, DamagedFileTest, ::testing::ValuesIn(kDamages),

@@ -1,5 +1,6 @@
-// A checkpoint whose files were cut at different steps, restored onto another number of servers: when the steps come
-// again, each partition takes those that its own file does not contain, and the state is the undisturbed one, bit for bit.
+// A checkpoint whose files were cut at different steps, restored onto another number of servers:
+// when the steps come again, each partition takes those that its own file does not contain, and the
+// state is the undisturbed one, bit for bit.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -29,7 +30,8 @@ absl::Status PushStep(PsCluster* cluster, uint64_t function, uint32_t step) {
     return values;
   };
   std::vector<int64_t> ids;
-  for (int64_t id = static_cast<int64_t>(random.Below(5)); id < 500; id += 1 + static_cast<int64_t>(random.Below(9))) {
+  for (int64_t id = static_cast<int64_t>(random.Below(5)); id < 500;
+       id += 1 + static_cast<int64_t>(random.Below(9))) {
     ids.push_back(id);
   }
   const auto weights = numbers(30), kernel = numbers(300 * 700), items = numbers(ids.size() * 16),
@@ -61,7 +63,8 @@ class RestoreOnOtherPsCountTest : public ::testing::TestWithParam<std::pair<uint
     EXPECT_THAT(reply, testing::IsOk());
     return reply.ok() ? *reply : pb::SaveReply();
   }
-  uint64_t Restore(PsCluster* cluster, uint32_t servers, const std::string& directory, const Files& files) {
+  uint64_t Restore(PsCluster* cluster, uint32_t servers, const std::string& directory,
+                   const Files& files) {
     uint64_t updates = 0;
     for (uint32_t s = 0; s < servers; ++s) {
       pb::RestoreRequest request;
@@ -99,9 +102,11 @@ TEST_P(RestoreOnOtherPsCountTest, RestoreOnOtherPsCount) {
     }
   }
   EXPECT_EQ(Restore(&restored, to, "first", files), updates);
-  // Some steps come again; then the state, of memories inherited and its own, is saved and restored once more.
+  // Some steps come again; then the state, of memories inherited and its own, is saved and restored
+  // once more.
   for (uint32_t step = 0; step < 4; ++step) {
-    for (uint64_t function = 1; function <= kFunctions; ++function) MU_ASSERT_OK(PushStep(&restored, function, step));
+    for (uint64_t function = 1; function <= kFunctions; ++function)
+      MU_ASSERT_OK(PushStep(&restored, function, step));
   }
   Files again;
   for (uint32_t s = 0; s < to; ++s) again.push_back(Save(&restored, s, "second").file());
@@ -110,14 +115,16 @@ TEST_P(RestoreOnOtherPsCountTest, RestoreOnOtherPsCount) {
   Restore(&last, from, "second", again);
   for (PsCluster* cluster : {&restored, &last}) {
     for (uint32_t step = 0; step < kSteps; ++step) {
-      for (uint64_t function = 1; function <= kFunctions; ++function) MU_ASSERT_OK(PushStep(cluster, function, step));
+      for (uint64_t function = 1; function <= kFunctions; ++function)
+        MU_ASSERT_OK(PushStep(cluster, function, step));
     }
     EXPECT_TRUE(StateOf(cluster) == StateOf(&undisturbed));
   }
 }
 
 INSTANTIATE_TEST_SUITE_P(Counts, RestoreOnOtherPsCountTest,
-                         ::testing::Values(std::pair(2u, 3u), std::pair(3u, 2u), std::pair(4u, 1u), std::pair(1u, 1u)),
+                         ::testing::Values(std::pair(2u, 3u), std::pair(3u, 2u), std::pair(4u, 1u),
+                                           std::pair(1u, 1u)),
                          [](const auto& info) {
                            return absl::StrCat(info.param.first, "To", info.param.second);
                          });

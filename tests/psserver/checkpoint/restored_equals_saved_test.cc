@@ -1,7 +1,8 @@
-// Pushes from several threads while the server saves: what is restored is the state of one instant, exactly.
+// Pushes from several threads while the server saves: what is restored is the state of one instant,
+// exactly.
 //
-// Every push adds 1 to each counter and to some rows, all chosen by (function, step) alone; so the memory of applied steps
-// in a file says what each number must be.
+// Every push adds 1 to each counter and to some rows, all chosen by (function, step) alone; so the
+// memory of applied steps in a file says what each number must be.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -35,8 +36,8 @@ constexpr uint32_t kCounter = 0, kAverage = 1, kDense = 2, kSgd = 10, kAdagrad =
 constexpr size_t kRowsOfAPush = 12;
 constexpr int64_t kAssignments = 1'000'000'000;  // places of assignments, from here
 
-// A counter, a variable that is assigned, one with 2 partitions that takes gradients; a table with SGD (value -= gradient)
-// and one with Adagrad, whose slot adds up the squares of the gradients.
+// A counter, a variable that is assigned, one with 2 partitions that takes gradients; a table with
+// SGD (value -= gradient) and one with Adagrad, whose slot adds up the squares of the gradients.
 pb::RoutingProto Model(uint32_t servers = 1) {
   pb::RoutingProto routing;
   routing.set_version(1);
@@ -93,7 +94,8 @@ Buffer PushOf(const pb::RequestContext& context, const PushId& push) {
   add(kDense, 0, pb::VariableUpdate::GRADIENT);
   add(kDense, 1, pb::VariableUpdate::GRADIENT);
   std::map<uint32_t, std::vector<int64_t>> by_partition;
-  for (const int64_t id : IdsOf(push)) by_partition[static_cast<uint32_t>(id) % kPartitions].push_back(id);
+  for (const int64_t id : IdsOf(push))
+    by_partition[static_cast<uint32_t>(id) % kPartitions].push_back(id);
   std::vector<int64_t> ids;
   for (const uint32_t table : {kSgd, kAdagrad}) {
     pb::TableKeys* keys = request.add_tables();
@@ -111,8 +113,8 @@ Buffer PushOf(const pb::RequestContext& context, const PushId& push) {
 // Of one file: everything as a reader finds it.
 struct Contents {
   std::vector<PushId> applied;
-  int64_t assigned = 0;  // how often kAverage was
-  std::map<std::string, std::vector<float>> floats;   // by tensor
+  int64_t assigned = 0;                              // how often kAverage was
+  std::map<std::string, std::vector<float>> floats;  // by tensor
   std::map<std::string, std::vector<int64_t>> ints;
 };
 
@@ -160,21 +162,25 @@ void ExpectOneCut(const Contents& contents, const std::string& where) {
   EXPECT_EQ(contents.ints.at("variables/counter/0/updates")[0], pushes);
   int64_t rows_touched = 0, updates = 0;
   for (uint32_t p = 0; p < kPartitions; ++p) {
-    const auto name = [&](const char* table, const char* part) { return TableTensorName(table, p, part); };
+    const auto name = [&](const char* table, const char* part) {
+      return TableTensorName(table, p, part);
+    };
     for (const char* table : {"sgd", "adagrad"}) {
       const std::vector<int64_t>& ids = contents.ints.at(name(table, "ids"));
       const std::vector<float>& values =
           contents.floats.at(name(table, std::strcmp(table, "sgd") == 0 ? "values" : "slot_0"));
       for (size_t i = 0; i < ids.size(); ++i) {
         for (uint32_t c = 0; c < kDim; ++c) {
-          ASSERT_EQ(values[i * kDim + c], static_cast<float>(touched[ids[i]])) << table << " row " << ids[i];
+          ASSERT_EQ(values[i * kDim + c], static_cast<float>(touched[ids[i]]))
+              << table << " row " << ids[i];
         }
         rows_touched += touched[ids[i]] > 0;
       }
       updates += contents.ints.at(name(table, "updates"))[0];
     }
   }
-  EXPECT_EQ(rows_touched, 2 * std::count_if(touched.begin(), touched.end(), [](int n) { return n > 0; }));
+  EXPECT_EQ(rows_touched,
+            2 * std::count_if(touched.begin(), touched.end(), [](int n) { return n > 0; }));
   std::set<std::pair<PushId, int64_t>> expected;
   for (const PushId& push : contents.applied) {
     for (const int64_t id : IdsOf(push)) expected.insert({push, id % kPartitions});
@@ -236,7 +242,8 @@ TEST_F(RestoredTest, RestoredPsEqualsSaved) {
     threads.emplace_back([&, t] {
       // Two functions by turns, the second one's steps backwards, so that the memory has holes.
       for (uint32_t i = 0; !stop; ++i) {
-        const PushId push{static_cast<uint64_t>(2 * t + i % 2), i % 2 == 0 ? i / 2 : 1000000 - i, 0};
+        const PushId push{static_cast<uint64_t>(2 * t + i % 2), i % 2 == 0 ? i / 2 : 1000000 - i,
+                          0};
         failed += !PushAndWait(&server, PushOf(context_, push)).ok();
         if (i % 5 == 0) failed += !PushAndWait(&server, PushOf(context_, push)).ok();  // a repeat
         pushed[t] = i + 1;
@@ -327,7 +334,8 @@ TEST_F(RestoredTest, RestoredPsEqualsSaved) {
   Configure(&second);
   MU_ASSERT_OK(second.Restore(RestoreOf(last.file())));
   for (uint32_t k = 0; k < pushed[kThreads]; ++k) {
-    MU_ASSERT_OK_AND_ASSIGN(const auto answer, PushAndWait(&second, PushOf(context_, {1000, k, 0})));
+    MU_ASSERT_OK_AND_ASSIGN(const auto answer,
+                            PushAndWait(&second, PushOf(context_, {1000, k, 0})));
     ASSERT_TRUE(answer.repeated());
   }
 }
@@ -338,12 +346,14 @@ TEST_F(RestoredTest, SavesGoOnWhenCopiesHaveLittleRoom) {
   std::atomic<bool> stop{false};
   std::atomic<int> failed{0};
   std::thread pusher([&] {
-    for (uint32_t i = 0; !stop; ++i) failed += !PushAndWait(&server, PushOf(context_, {0, i, 0})).ok();
+    for (uint32_t i = 0; !stop; ++i)
+      failed += !PushAndWait(&server, PushOf(context_, {0, i, 0})).ok();
   });
   for (int i = 0; i < 5; ++i) {
     MU_EXPECT_OK(server.Save(SaveOf("cut")));
     Contents contents = Read(JoinPath(directory_, "cut"));
-    EXPECT_EQ(contents.ints["variables/counter/0/value"][0], static_cast<int64_t>(contents.applied.size()));
+    EXPECT_EQ(contents.ints["variables/counter/0/value"][0],
+              static_cast<int64_t>(contents.applied.size()));
   }
   stop = true;
   pusher.join();

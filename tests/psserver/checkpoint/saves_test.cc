@@ -32,7 +32,8 @@ TEST(SavesTest, RepeatsOfAnAttemptShareItsResult) {
   std::atomic<uint64_t> sum{0};
   threads.emplace_back([&] { sum += saves.Run(5, 1, save)->updates(); });
   inside.Wait();
-  for (int i = 0; i < 3; ++i) threads.emplace_back([&] { sum += saves.Run(5, 1, save)->updates(); });
+  for (int i = 0; i < 3; ++i)
+    threads.emplace_back([&] { sum += saves.Run(5, 1, save)->updates(); });
   go.Notify();
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(ran, 1);
@@ -41,12 +42,14 @@ TEST(SavesTest, RepeatsOfAnAttemptShareItsResult) {
   EXPECT_EQ(saves.Run(6, 1, [&](Saves::Job*) { return Reply(9); })->updates(), 9u);
   EXPECT_EQ(saves.Run(5, 1, save)->updates(), 1u) << "and when others have been made since";
   EXPECT_EQ(saves.Run(0, 1, [&](Saves::Job*) { return Reply(10); })->updates(), 10u);
-  EXPECT_EQ(saves.Run(0, 1, [&](Saves::Job*) { return Reply(11); })->updates(), 11u) << "0 is no attempt";
+  EXPECT_EQ(saves.Run(0, 1, [&](Saves::Job*) { return Reply(11); })->updates(), 11u)
+      << "0 is no attempt";
 }
 
 TEST(SavesTest, AFailedAttemptMayBeRepeated) {
   Saves saves;
-  EXPECT_FALSE(saves.Run(5, 1, [](Saves::Job*) { return absl::ResourceExhaustedError("disk full"); }).ok());
+  EXPECT_FALSE(
+      saves.Run(5, 1, [](Saves::Job*) { return absl::ResourceExhaustedError("disk full"); }).ok());
   MU_EXPECT_OK(saves.Run(5, 1, [](Saves::Job*) { return Reply(1); }));
 }
 
@@ -74,13 +77,15 @@ TEST(SavesTest, CancelEndsTheSaveAndWaitsForItsReading) {
   Notification inside;
   std::atomic<bool> reading{true};
   std::thread save([&] {
-    EXPECT_THAT(saves.Run(1, 1, [&](Saves::Job* job) -> Saves::Result {
-      inside.Notify();
-      while (job->GoOn().ok()) std::this_thread::yield();
-      reading = false;
-      job->DoneReading();
-      return job->GoOn();
-    }), HasCode(absl::StatusCode::kAborted));
+    EXPECT_THAT(saves.Run(1, 1,
+                          [&](Saves::Job* job) -> Saves::Result {
+                            inside.Notify();
+                            while (job->GoOn().ok()) std::this_thread::yield();
+                            reading = false;
+                            job->DoneReading();
+                            return job->GoOn();
+                          }),
+                HasCode(absl::StatusCode::kAborted));
   });
   inside.Wait();
   saves.CancelAndWait("a restore");
@@ -96,11 +101,13 @@ TEST(SavesTest, ANewerCoordinatorsSaveEndsTheOlderOnes) {
   Saves saves;
   Notification inside;
   std::thread old([&] {
-    EXPECT_THAT(saves.Run(1, 1, [&](Saves::Job* job) -> Saves::Result {
-      inside.Notify();
-      while (job->GoOn().ok()) std::this_thread::yield();
-      return job->GoOn();
-    }), HasCode(absl::StatusCode::kAborted));
+    EXPECT_THAT(saves.Run(1, 1,
+                          [&](Saves::Job* job) -> Saves::Result {
+                            inside.Notify();
+                            while (job->GoOn().ok()) std::this_thread::yield();
+                            return job->GoOn();
+                          }),
+                HasCode(absl::StatusCode::kAborted));
   });
   inside.Wait();
   MU_EXPECT_OK(saves.Run(2, 2, [](Saves::Job*) { return Reply(2); }));

@@ -69,7 +69,8 @@ class PsDaemonTest : public ::testing::Test {
   }
   void TearDown() override { MU_EXPECT_OK(RemoveTree(directory_)); }
 
-  std::unique_ptr<Subprocess> StartDaemon(std::vector<std::string> more = {}, bool coordinator = true) {
+  std::unique_ptr<Subprocess> StartDaemon(std::vector<std::string> more = {},
+                                          bool coordinator = true) {
     SubprocessOptions options;
     options.path = MUSTER_PSSERVER;
     options.args = {"--coordinator=" + (coordinator ? coordinator_->address() : "127.0.0.1:1")};
@@ -87,7 +88,8 @@ class PsDaemonTest : public ::testing::Test {
     while (address_.empty()) changed_.Wait(&mutex_);
     return address_;
   }
-  // Then it knows that it is registered. Before, SIGTERM makes it leave at once: it has served nobody.
+  // Then it knows that it is registered. Before, SIGTERM makes it leave at once: it has served
+  // nobody.
   void WaitForHeartbeat() {
     MutexLock lock(&mutex_);
     for (const int before = beats_; beats_ == before;) changed_.Wait(&mutex_);
@@ -183,7 +185,8 @@ TEST_F(PsDaemonTest, ExitCodesTellWhatWasWrong) {
   EXPECT_EQ(StartDaemon({"--no_such_flag"})->Wait().code, kExitBadInput);
   EXPECT_EQ(StartDaemon({"--listen=0.0.0.0:0"})->Wait().code, kExitBadInput);
   EXPECT_EQ(StartDaemon({"--listen=" + coordinator_->address()})->Wait().code, kExitInfrastructure);
-  EXPECT_EQ(StartDaemon({"--orphan_timeout=0.2"}, /*coordinator=*/false)->Wait().code, kExitInfrastructure);
+  EXPECT_EQ(StartDaemon({"--orphan_timeout=0.2"}, /*coordinator=*/false)->Wait().code,
+            kExitInfrastructure);
   MU_ASSERT_OK_AND_ASSIGN(const std::string output, ReadFile(OutputFile()));
   EXPECT_THAT(output, HasSubstr("--no_such_flag"));
   EXPECT_THAT(output, HasSubstr("--insecure"));
@@ -245,11 +248,14 @@ TEST_F(PsDaemonTest, MemoryIsAtMost1_2TimesValuesAndSlots) {
   EXPECT_EQ(stats[0].rows(), kTables * kRows);
   EXPECT_EQ(stats[0].value_bytes(), kTables * kRows * 128);
   ASSERT_GE(stats[0].value_bytes(), 300u << 20);
-  EXPECT_LE(static_cast<double>(stats[0].resident_bytes()), 1.2 * static_cast<double>(stats[0].value_bytes()));
-  ::testing::Test::RecordProperty("resident_per_value_percent",
-                                  static_cast<int>(100 * stats[0].resident_bytes() / stats[0].value_bytes()));
-  std::printf("resident %.1f MB for %.1f MB of values and slots; %.1f MB when empty\n", stats[0].resident_bytes() / 1e6,
-              stats[0].value_bytes() / 1e6, empty[0].resident_bytes() / 1e6);
+  EXPECT_LE(static_cast<double>(stats[0].resident_bytes()),
+            1.2 * static_cast<double>(stats[0].value_bytes()));
+  ::testing::Test::RecordProperty(
+      "resident_per_value_percent",
+      static_cast<int>(100 * stats[0].resident_bytes() / stats[0].value_bytes()));
+  std::printf("resident %.1f MB for %.1f MB of values and slots; %.1f MB when empty\n",
+              stats[0].resident_bytes() / 1e6, stats[0].value_bytes() / 1e6,
+              empty[0].resident_bytes() / 1e6);
 }
 
 }  // namespace

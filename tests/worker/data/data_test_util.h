@@ -10,8 +10,8 @@
 #include "common/base/hash.h"
 #include "common/env/compression.h"
 #include "common/env/file.h"
-#include "tests/testing/matchers.h"
 #include "common/records/bucket_hash.h"
+#include "tests/testing/matchers.h"
 #include "worker/data/dataset_reader.h"
 
 namespace mu {
@@ -32,9 +32,10 @@ class DataTest : public ::testing::Test {
   // Packed as the name says.
   std::string Write(absl::string_view name, const std::string& contents) const {
     const std::string path = Path(name);
-    const Compression compression = name.find(".gz") != absl::string_view::npos    ? Compression::kGzip
-                                    : name.find(".zst") != absl::string_view::npos ? Compression::kZstd
-                                                                                   : Compression::kNone;
+    const Compression compression = name.find(".gz") != absl::string_view::npos ? Compression::kGzip
+                                    : name.find(".zst") != absl::string_view::npos
+                                        ? Compression::kZstd
+                                        : Compression::kNone;
     RemoveFile(path).IgnoreError();
     EXPECT_THAT(AppendToFile(path, Compress(compression, contents).value()), testing::IsOk());
     return path;
@@ -50,8 +51,8 @@ class DataTest : public ::testing::Test {
   std::shared_ptr<FileCache> cache_;
 };
 
-inline pb::CsvColumnProto* AddColumn(pb::DatasetProto* dataset, const std::string& name, pb::CsvColumnProto::Kind kind,
-                                     int index = -1) {
+inline pb::CsvColumnProto* AddColumn(pb::DatasetProto* dataset, const std::string& name,
+                                     pb::CsvColumnProto::Kind kind, int index = -1) {
   pb::CsvColumnProto* column = dataset->mutable_csv()->add_columns();
   column->set_name(name);
   column->set_kind(kind);
@@ -77,7 +78,8 @@ inline pb::BlockProto Block(uint32_t file, uint64_t first, uint32_t count) {
 }
 
 // All records of a file as one lease.
-inline absl::StatusOr<std::shared_ptr<const LeaseData>> ReadFileWhole(DatasetReader* reader, uint32_t file = 0) {
+inline absl::StatusOr<std::shared_ptr<const LeaseData>> ReadFileWhole(DatasetReader* reader,
+                                                                      uint32_t file = 0) {
   const absl::StatusOr<pb::FileLayoutProto> layout = reader->Layout(file);
   if (!layout.ok()) return layout.status();
   return reader->Read(LeaseOf({Block(file, 0, static_cast<uint32_t>(layout->records()))}));

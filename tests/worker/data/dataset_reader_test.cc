@@ -91,20 +91,27 @@ TEST_F(DatasetReaderTest, ReadsRandomCsvAsTheNaiveReaderDoes) {
     AddColumn(&dataset, "n", pb::CsvColumnProto::ID, 0);
     AddColumn(&dataset, "a", pb::CsvColumnProto::HASH, 1)->set_buckets(1'000'000'007);
     AddColumn(&dataset, "b", pb::CsvColumnProto::HASH, 2)->set_buckets(1'000'000'007);
-    dataset.add_files(Write(absl::StrCat("f", seed, seed % 4 == 0 ? ".gz" : seed % 4 == 1 ? ".zst" : ""), text));
+    dataset.add_files(Write(absl::StrCat("f", seed,
+                                         seed % 4 == 0   ? ".gz"
+                                         : seed % 4 == 1 ? ".zst"
+                                                         : ""),
+                            text));
     const auto reader = Reader(dataset);
     MU_ASSERT_OK_AND_ASSIGN(const auto layout, reader->Layout(0));
     const uint64_t records = layout.records();
     ASSERT_EQ(records, expected.size());
     const BucketHash a(HashString("a"), 1'000'000'007), b(HashString("b"), 1'000'000'007);
-    const auto hash = [](const BucketHash& h, const std::string& s) { return s.empty() ? h.OfMissing() : h.OfText(s); };
+    const auto hash = [](const BucketHash& h, const std::string& s) {
+      return s.empty() ? h.OfMissing() : h.OfText(s);
+    };
     for (int trial = 0; trial < 10 && records > 0; ++trial) {
       const uint64_t first = random.Below(records);
       const uint32_t count = 1 + static_cast<uint32_t>(random.Below(records - first));
       MU_ASSERT_OK_AND_ASSIGN(const auto data, reader->Read(LeaseOf({Block(0, first, count)})));
       ASSERT_EQ(data->records(), count);
       const Batch batch = data->MakeBatch(0);
-      const auto n = Values<int64_t>(batch, "n"), as = Values<int64_t>(batch, "a"), bs = Values<int64_t>(batch, "b");
+      const auto n = Values<int64_t>(batch, "n"), as = Values<int64_t>(batch, "a"),
+                 bs = Values<int64_t>(batch, "b");
       for (uint32_t i = 0; i < count; ++i) {
         ASSERT_EQ(n[i], static_cast<int64_t>(first + i));
         ASSERT_EQ(as[i], hash(a, expected[first + i].fields[1]));
@@ -126,9 +133,10 @@ TEST_F(DatasetReaderTest, LinesAreRightInTheMiddleOfAFile) {
     dataset.add_files(Write("f.csv", text));
     const auto reader = Reader(dataset);
     for (uint64_t first = 0; first < expected.size(); ++first) {
-      EXPECT_THAT(reader->Read(LeaseOf({Block(0, first, 1)})).status(),
-                  StatusIs(absl::StatusCode::kInvalidArgument,
-                           HasSubstr(absl::StrCat("f.csv:", expected[first].line, ": column wide"))));
+      EXPECT_THAT(
+          reader->Read(LeaseOf({Block(0, first, 1)})).status(),
+          StatusIs(absl::StatusCode::kInvalidArgument,
+                   HasSubstr(absl::StrCat("f.csv:", expected[first].line, ": column wide"))));
     }
   }
 }
@@ -153,7 +161,8 @@ TEST_F(DatasetReaderTest, EveryRecordOnceOverAllLeases) {
           if (modulo == 0 || i % modulo == modulo - 1 || i % modulo == 0) expected.push_back(id);
         }
         for (uint64_t first = 0; first < records; first += 7) {
-          blocks.push_back(Block(file, first, static_cast<uint32_t>(std::min<uint64_t>(7, records - first))));
+          blocks.push_back(
+              Block(file, first, static_cast<uint32_t>(std::min<uint64_t>(7, records - first))));
         }
       }
       // Scattered blocks, three to a lease.
@@ -161,7 +170,8 @@ TEST_F(DatasetReaderTest, EveryRecordOnceOverAllLeases) {
       for (size_t i = blocks.size(); i > 1; --i) std::swap(blocks[i - 1], blocks[random.Below(i)]);
       std::vector<int64_t> seen;
       for (size_t i = 0; i < blocks.size(); i += 3) {
-        const std::vector<pb::BlockProto> part(blocks.begin() + i, blocks.begin() + std::min(i + 3, blocks.size()));
+        const std::vector<pb::BlockProto> part(blocks.begin() + i,
+                                               blocks.begin() + std::min(i + 3, blocks.size()));
         MU_ASSERT_OK_AND_ASSIGN(const auto data, reader->Read(LeaseOf(part, i + 1)));
         const std::vector<int64_t> ids = AllIds(*data);
         EXPECT_EQ(ids.size(), data->records());
@@ -175,7 +185,9 @@ TEST_F(DatasetReaderTest, EveryRecordOnceOverAllLeases) {
 
 TEST_F(DatasetReaderTest, PermutesBySeedAlone) {
   const auto reader = Reader(Counting({25}));
-  const auto read = [&](uint64_t seed) { return AllIds(**reader->Read(LeaseOf({Block(0, 0, 25)}, seed))); };
+  const auto read = [&](uint64_t seed) {
+    return AllIds(**reader->Read(LeaseOf({Block(0, 0, 25)}, seed)));
+  };
   std::vector<int64_t> sorted(25);
   for (int i = 0; i < 25; ++i) sorted[i] = i;
   EXPECT_EQ(read(0), sorted);
@@ -190,9 +202,11 @@ TEST_F(DatasetReaderTest, PermutesBySeedAlone) {
 TEST_F(DatasetReaderTest, PermutationsAreUniform) {
   const auto reader = Reader(Counting({3}));
   std::map<std::vector<int64_t>, int> counts;
-  for (uint64_t seed = 1; seed <= 6000; ++seed) ++counts[AllIds(**reader->Read(LeaseOf({Block(0, 0, 3)}, Mix64(seed))))];
+  for (uint64_t seed = 1; seed <= 6000; ++seed)
+    ++counts[AllIds(**reader->Read(LeaseOf({Block(0, 0, 3)}, Mix64(seed))))];
   EXPECT_EQ(counts.size(), 6u);
-  for (const auto& [order, count] : counts) EXPECT_NEAR(count, 1000, 150);  // five standard deviations
+  for (const auto& [order, count] : counts)
+    EXPECT_NEAR(count, 1000, 150);  // five standard deviations
 }
 
 TEST_F(DatasetReaderTest, CutsBatches) {
@@ -213,9 +227,11 @@ TEST_F(DatasetReaderTest, CutsBatches) {
 
 TEST_F(DatasetReaderTest, RefusesLeasesThatDoNotFit) {
   const auto reader = Reader(Counting({25}));
-  for (const pb::BlockProto& block : {Block(1, 0, 1), Block(0, 26, 0), Block(0, 25, 1), Block(0, 20, 6),
-                                      Block(0, ~uint64_t{0}, 2), Block(0, 1, ~uint32_t{0})}) {
-    EXPECT_THAT(reader->Read(LeaseOf({block})).status(), HasCode(absl::StatusCode::kInvalidArgument));
+  for (const pb::BlockProto& block :
+       {Block(1, 0, 1), Block(0, 26, 0), Block(0, 25, 1), Block(0, 20, 6),
+        Block(0, ~uint64_t{0}, 2), Block(0, 1, ~uint32_t{0})}) {
+    EXPECT_THAT(reader->Read(LeaseOf({block})).status(),
+                HasCode(absl::StatusCode::kInvalidArgument));
   }
 }
 
@@ -235,11 +251,13 @@ TEST_F(DatasetReaderTest, NamesFilesThatAreMissingOrDamaged) {
     MU_ASSERT_OK(AppendToFile(packed.files(0), bytes));
     const auto reader = Reader(packed);
     for (int i = 0; i < 2; ++i) {
-      EXPECT_THAT(reader->Layout(0), StatusIs(absl::StatusCode::kDataLoss, HasSubstr(packed.files(0))));
+      EXPECT_THAT(reader->Layout(0),
+                  StatusIs(absl::StatusCode::kDataLoss, HasSubstr(packed.files(0))));
     }
   }
   dataset.set_files(0, root_);
-  EXPECT_THAT(Reader(dataset)->Layout(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("directory")));
+  EXPECT_THAT(Reader(dataset)->Layout(0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("directory")));
 }
 
 TEST_F(DatasetReaderTest, NoticesFilesThatChange) {
@@ -250,7 +268,8 @@ TEST_F(DatasetReaderTest, NoticesFilesThatChange) {
       MU_ASSERT_OK(reader->Layout(0).status());
       Counting({size}, ending);
       EXPECT_THAT(reader->Read(LeaseOf({Block(0, 0, 5)})).status(),
-                  StatusIs(absl::StatusCode::kFailedPrecondition, AllOf(HasSubstr(dataset.files(0)), HasSubstr("changed"))));
+                  StatusIs(absl::StatusCode::kFailedPrecondition,
+                           AllOf(HasSubstr(dataset.files(0)), HasSubstr("changed"))));
     }
   }
 }
@@ -275,8 +294,10 @@ TEST_F(DatasetReaderTest, ManyThreadsReadAtOnce) {
 // The first lines of a real click log, read by nothing of ours but string splitting.
 TEST_F(DatasetReaderTest, ReadsTheCriteoSample) {
   const char* root = std::getenv("MUSTER_DATA");
-  const std::string path = JoinPath(root != nullptr ? root : "", "criteo-1tb-sample/day_0.1000.tsv.gz");
-  if (root == nullptr || !FileExists(path)) GTEST_SKIP() << "MUSTER_DATA is not set or has no " << path;
+  const std::string path =
+      JoinPath(root != nullptr ? root : "", "criteo-1tb-sample/day_0.1000.tsv.gz");
+  if (root == nullptr || !FileExists(path))
+    GTEST_SKIP() << "MUSTER_DATA is not set or has no " << path;
   pb::DatasetProto dataset;
   dataset.mutable_criteo_tsv()->set_hash_buckets(100000);
   dataset.set_batch_size(1000);
@@ -313,11 +334,14 @@ TEST_F(DatasetReaderTest, ReadsTheCriteoSample) {
     ASSERT_EQ(labels[row], fields[0] == "1" ? 1.0f : 0.0f);
     for (int i = 0; i < 13; ++i) {
       const double value = fields[1 + i].empty() ? 0.0 : std::max(0.0, std::stod(fields[1 + i]));
-      ASSERT_NEAR(dense[row * 13 + i], std::log(1.0 + value), 1e-6) << "row " << row << " integer " << i;
+      ASSERT_NEAR(dense[row * 13 + i], std::log(1.0 + value), 1e-6)
+          << "row " << row << " integer " << i;
     }
     for (int i = 0; i < 26; ++i) {
-      const uint64_t value = fields[14 + i].empty() ? uint64_t{1} << 32 : std::stoull(fields[14 + i], nullptr, 16);
-      ASSERT_EQ(ids[row * 26 + i], static_cast<int64_t>(HashCombine(static_cast<uint64_t>(i), value) % 100000));
+      const uint64_t value =
+          fields[14 + i].empty() ? uint64_t{1} << 32 : std::stoull(fields[14 + i], nullptr, 16);
+      ASSERT_EQ(ids[row * 26 + i],
+                static_cast<int64_t>(HashCombine(static_cast<uint64_t>(i), value) % 100000));
     }
   }
 }

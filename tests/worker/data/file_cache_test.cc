@@ -1,7 +1,7 @@
 #include "worker/data/file_cache.h"
 
-#include <sys/stat.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -40,14 +40,17 @@ class FileCacheTest : public DataTest {
   static bool Use(FileCache* cache, const std::string& path, const std::string& contents) {
     Counter counter;
     bool fed = false;
-    const absl::StatusOr<UniqueFd> fd = cache->Open(path, GetFileInfo(path).value(), &counter, &fed);
+    const absl::StatusOr<UniqueFd> fd =
+        cache->Open(path, GetFileInfo(path).value(), &counter, &fed);
     EXPECT_THAT(fd, testing::IsOk());
     if (!fd.ok()) return false;
     EXPECT_TRUE(ReadFd(fd->get()) == contents);
     EXPECT_EQ(counter.bytes, fed ? contents.size() : 0);
     return fed;
   }
-  std::vector<std::string> Names() const { return ListDirectory(Path("cache")).value_or(std::vector<std::string>()); }
+  std::vector<std::string> Names() const {
+    return ListDirectory(Path("cache")).value_or(std::vector<std::string>());
+  }
   uint64_t CopiedBytes() const {
     uint64_t bytes = 0;
     for (const std::string& name : Names()) {
@@ -101,7 +104,8 @@ TEST_F(FileCacheTest, MakesRoomByLastUse) {
   FileCache small(Path("cache"), 250'000);
   const std::string text(100'000, 'x');
   const std::string a = Write("a.gz", text), b = Write("b.gz", text), c = Write("c.gz", text);
-  const auto age = [&](absl::string_view name, int seconds) {  // as if it had last been used so long ago
+  const auto age = [&](absl::string_view name,
+                       int seconds) {  // as if it had last been used so long ago
     for (const std::string& copy : Names()) {
       if (!absl::StartsWith(copy, name)) continue;
       timespec times[2] = {};
@@ -126,7 +130,8 @@ TEST_F(FileCacheTest, MakesRoomByLastUse) {
 TEST_F(FileCacheTest, AnOpenCopyStaysReadable) {
   const std::string text(100'000, 'x');
   const std::string path = Write("f.gz", text);
-  MU_ASSERT_OK_AND_ASSIGN(const UniqueFd fd, cache_->Open(path, GetFileInfo(path).value(), nullptr, nullptr));
+  MU_ASSERT_OK_AND_ASSIGN(const UniqueFd fd,
+                          cache_->Open(path, GetFileInfo(path).value(), nullptr, nullptr));
   MU_ASSERT_OK(RemoveTree(Path("cache")));
   EXPECT_TRUE(ReadFd(fd.get()) == text);
   EXPECT_TRUE(Use(cache_.get(), path, text));  // and is made again for others
@@ -135,8 +140,9 @@ TEST_F(FileCacheTest, AnOpenCopyStaysReadable) {
 TEST_F(FileCacheTest, RefusesWhatDoesNotFit) {
   const std::string path = Write("f.gz", std::string(100'000, 'x'));
   FileCache small(Path("cache"), 99'999);
-  EXPECT_THAT(small.Open(path, GetFileInfo(path).value(), nullptr, nullptr).status(),
-              StatusIs(absl::StatusCode::kResourceExhausted, AllOf(HasSubstr(path), HasSubstr("99999"))));
+  EXPECT_THAT(
+      small.Open(path, GetFileInfo(path).value(), nullptr, nullptr).status(),
+      StatusIs(absl::StatusCode::kResourceExhausted, AllOf(HasSubstr(path), HasSubstr("99999"))));
   EXPECT_EQ(CopiedBytes(), 0u);
   FileCache enough(Path("cache"), 100'000);
   EXPECT_TRUE(Use(&enough, path, std::string(100'000, 'x')));
@@ -180,7 +186,8 @@ TEST_F(FileCacheTest, ThreadsAndCachesUnpackAFileOnce) {
   std::atomic<int> unpacked{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 6; ++t) {
-    threads.emplace_back([&, t] { unpacked += Use(t % 2 == 0 ? cache_.get() : other.get(), path, text); });
+    threads.emplace_back(
+        [&, t] { unpacked += Use(t % 2 == 0 ? cache_.get() : other.get(), path, text); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(unpacked, 1);

@@ -1,4 +1,5 @@
-// Leases that say where their blocks are: a reader that is new reads those and looks at nothing else.
+// Leases that say where their blocks are: a reader that is new reads those and looks at nothing
+// else.
 #include <algorithm>
 
 #include "common/base/status.h"
@@ -14,11 +15,13 @@ using ::testing::HasSubstr;
 
 class FileLayoutTest : public DataTest {
  protected:
-  // A header, and texts that hold line ends and quotes, in lines of uneven length with blank ones between.
+  // A header, and texts that hold line ends and quotes, in lines of uneven length with blank ones
+  // between.
   pb::DatasetProto Uneven(absl::string_view ending) {
     std::string text = "note,id\n";
     for (int i = 0; i < kRecords; ++i) {
-      absl::StrAppend(&text, i % 3 == 0 ? "\"a\nb\"\"c\"" : std::string(i % 11, 'x'), ",", i, i % 5 == 0 ? "\n\n" : "\n");
+      absl::StrAppend(&text, i % 3 == 0 ? "\"a\nb\"\"c\"" : std::string(i % 11, 'x'), ",", i,
+                      i % 5 == 0 ? "\n\n" : "\n");
     }
     pb::DatasetProto dataset;
     dataset.set_batch_size(kRecords);
@@ -32,7 +35,8 @@ class FileLayoutTest : public DataTest {
     std::vector<pb::BlockProto> blocks;
     for (int i = 0; i < layout.offsets_size(); ++i) {
       const uint64_t first = static_cast<uint64_t>(i) * size;
-      pb::BlockProto block = Block(0, first, static_cast<uint32_t>(std::min<uint64_t>(size, layout.records() - first)));
+      pb::BlockProto block = Block(
+          0, first, static_cast<uint32_t>(std::min<uint64_t>(size, layout.records() - first)));
       const uint64_t end = i + 1 < layout.offsets_size() ? layout.offsets(i + 1) : layout.bytes();
       block.set_offset(layout.offsets(i));
       block.set_bytes(end - layout.offsets(i));
@@ -41,7 +45,9 @@ class FileLayoutTest : public DataTest {
     }
     return blocks;
   }
-  static std::vector<int64_t> Ids(const LeaseData& data) { return Values<int64_t>(data.MakeBatch(0), "id"); }
+  static std::vector<int64_t> Ids(const LeaseData& data) {
+    return Values<int64_t>(data.MakeBatch(0), "id");
+  }
 
   static constexpr int kRecords = 100;
 };
@@ -59,7 +65,8 @@ TEST_F(FileLayoutTest, BlocksAreReadFromTheirPlaces) {
     for (size_t i = 0; i < blocks.size(); ++i) {
       MU_ASSERT_OK_AND_ASSIGN(const auto data, reader->Read(LeaseOf({blocks[i]})));
       std::vector<int64_t> expected;
-      for (uint32_t k = 0; k < blocks[i].count(); ++k) expected.push_back(static_cast<int64_t>(7 * i + k));
+      for (uint32_t k = 0; k < blocks[i].count(); ++k)
+        expected.push_back(static_cast<int64_t>(7 * i + k));
       EXPECT_EQ(Ids(*data), expected);
     }
   }
@@ -72,9 +79,11 @@ TEST_F(FileLayoutTest, TheRestOfTheFileIsNotLookedAt) {
   dataset.set_block_records(2);
   AddColumn(&dataset, "id", pb::CsvColumnProto::ID, 0);
   const std::string begin = "1\n2\n";
-  dataset.add_files(Write("long.csv", begin + std::string(kMaxLine + (size_t{4} << 20), 'x') + "\n"));
+  dataset.add_files(
+      Write("long.csv", begin + std::string(kMaxLine + (size_t{4} << 20), 'x') + "\n"));
   const auto reader = Reader(dataset);
-  EXPECT_THAT(reader->Layout(0), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("long.csv:3")));
+  EXPECT_THAT(reader->Layout(0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("long.csv:3")));
   pb::BlockProto block = Block(0, 0, 2);
   EXPECT_THAT(reader->Read(LeaseOf({block})).status(), HasCode(absl::StatusCode::kInvalidArgument));
   block.set_bytes(begin.size());
@@ -90,7 +99,8 @@ TEST_F(FileLayoutTest, LinesOfBadRecordsAreThoseOfTheFile) {
   dataset.mutable_csv()->mutable_columns(0)->set_field("note");  // which holds no numbers
   for (const pb::BlockProto& block : Blocks(layout, 7)) {
     EXPECT_THAT(Reader(dataset)->Read(LeaseOf({block})).status(),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(absl::StrCat("uneven.csv:", block.line(), ":"))));
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat("uneven.csv:", block.line(), ":"))));
   }
 }
 
@@ -106,8 +116,9 @@ TEST_F(FileLayoutTest, PlacesThatAreNotInTheFileAreRefused) {
   more.set_count(8);
   many.set_count(~uint32_t{0});
   for (const pb::BlockProto& block : {beyond, large, far, more}) {
-    EXPECT_THAT(reader->Read(LeaseOf({block})).status(),
-                StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("uneven.csv has changed")));
+    EXPECT_THAT(
+        reader->Read(LeaseOf({block})).status(),
+        StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("uneven.csv has changed")));
   }
   EXPECT_THAT(reader->Read(LeaseOf({many})).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("claims")));
@@ -121,8 +132,10 @@ TEST_F(FileLayoutTest, AFileThatChangedIsNoticedByWhoNeverLookedThroughIt) {
   const std::vector<pb::BlockProto> blocks = Blocks(layout, 7);
   MU_ASSERT_OK(reader->Read(LeaseOf({blocks[0]})).status());
   Write("uneven.csv", "note,id\nx,1\n");
-  EXPECT_THAT(reader->Read(LeaseOf({blocks[0]})).status(), HasCode(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(Reader(dataset)->Read(LeaseOf({blocks[5]})).status(), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(reader->Read(LeaseOf({blocks[0]})).status(),
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_THAT(Reader(dataset)->Read(LeaseOf({blocks[5]})).status(),
+              HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
 }  // namespace

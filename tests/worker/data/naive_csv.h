@@ -1,4 +1,5 @@
-// Reads csv character by character, as slowly and plainly as can be: what the reader is compared with.
+// Reads csv character by character, as slowly and plainly as can be: what the reader is compared
+// with.
 #pragma once
 
 #include <string>

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "tests/worker/data/data_test_util.h"
 #include "common/records/bucket_hash.h"
+#include "tests/worker/data/data_test_util.h"
 
 namespace mu {
 namespace {
@@ -23,16 +23,19 @@ class CriteoTest : public DataTest {
   static std::string Line(const std::string& label, const std::vector<std::string>& integers,
                           const std::vector<std::string>& texts) {
     std::string line = label;
-    for (int i = 0; i < 13; ++i) line += "\t" + (i < static_cast<int>(integers.size()) ? integers[i] : "");
-    for (int i = 0; i < 26; ++i) line += "\t" + (i < static_cast<int>(texts.size()) ? texts[i] : "");
+    for (int i = 0; i < 13; ++i)
+      line += "\t" + (i < static_cast<int>(integers.size()) ? integers[i] : "");
+    for (int i = 0; i < 26; ++i)
+      line += "\t" + (i < static_cast<int>(texts.size()) ? texts[i] : "");
     return line;
   }
 };
 
 TEST_F(CriteoTest, ParsesAllKindsOfFields) {
-  const auto reader = Reader(Criteo(
-      Line("1", {"5", "-2", "", "0", "4095", "4096", "123456789012345678"}, {"0000000a", "0000000A", "", "word"}) +
-      "\r\n" + Line("0", {}, {})));
+  const auto reader =
+      Reader(Criteo(Line("1", {"5", "-2", "", "0", "4095", "4096", "123456789012345678"},
+                         {"0000000a", "0000000A", "", "word"}) +
+                    "\r\n" + Line("0", {}, {})));
   MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(reader.get()));
   const Batch batch = data->MakeBatch(0);
   EXPECT_THAT(batch.names, ElementsAre("label", "dense", "ids"));
@@ -64,16 +67,20 @@ TEST_F(CriteoTest, NamesWhatIsWrong) {
       {"0\t1\t2", ":2: column integer 3: is not there; the line has 3 of 40"},
       {Line("1", {"1", "1.5"}, {}), ":2: column integer 2: \"1.5\" is not an integer"},
       {Line("1", {"-"}, {}), ":2: column integer 1: \"-\" is not an integer"},
-      {Line("1", {"1234567890123456789"}, {}), ":2: column integer 1: \"1234567890123456789\" is too large"},
-      {good.substr(0, good.size() - 3), ":2: column categorical 24: is not there; the line has 37 of 40"},
+      {Line("1", {"1234567890123456789"}, {}),
+       ":2: column integer 1: \"1234567890123456789\" is too large"},
+      {good.substr(0, good.size() - 3),
+       ":2: column categorical 24: is not there; the line has 37 of 40"},
       {good + "\t", ":2: column categorical 26: is followed by more fields"},
       {good + "\t\t", ":2: column categorical 26: is followed by more fields"},
-      {good.substr(0, good.find("00000001")), ":2: column categorical 2: is not there; the line has 15 of 40"},
+      {good.substr(0, good.find("00000001")),
+       ":2: column categorical 2: is not there; the line has 15 of 40"},
   };
   for (const auto& [line, message] : cases) {
     pb::DatasetProto dataset = Criteo(good + "\n" + line + "\n" + good + "\n");
     EXPECT_THAT(ReadFileWhole(Reader(dataset).get()),
-                StatusIs(absl::StatusCode::kInvalidArgument, AllOf(HasSubstr("f.tsv" + message), HasSubstr("skip"))));
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         AllOf(HasSubstr("f.tsv" + message), HasSubstr("skip"))));
     dataset.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
     MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
     EXPECT_EQ(data->records(), 2u);
@@ -95,7 +102,9 @@ class CsvTest : public DataTest {
 
 TEST_F(CsvTest, ParsesAllKindsOfColumns) {
   pb::DatasetProto dataset =
-      Csv("\xEF\xBB\xBFid,\"the \"\"number\"\"\",text,label,tags\r\n7,1.5,\"a,b\",yes,x|y||x\r\n\r\n8,?,,no,\n", true);
+      Csv("\xEF\xBB\xBFid,\"the "
+          "\"\"number\"\"\",text,label,tags\r\n7,1.5,\"a,b\",yes,x|y||x\r\n\r\n8,?,,no,\n",
+          true);
   dataset.mutable_csv()->add_missing("?");
   AddColumn(&dataset, "label", pb::CsvColumnProto::LABEL);
   AddColumn(&dataset, "id", pb::CsvColumnProto::ID);
@@ -104,18 +113,21 @@ TEST_F(CsvTest, ParsesAllKindsOfColumns) {
   AddColumn(&dataset, "tags", pb::CsvColumnProto::HASH)->set_separator("|");
   MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
   const Batch batch = data->MakeBatch(0);
-  EXPECT_THAT(batch.names, ElementsAre("label", "id", "the \"number\"", "text", "tags.values", "tags.splits"));
+  EXPECT_THAT(batch.names,
+              ElementsAre("label", "id", "the \"number\"", "text", "tags.values", "tags.splits"));
   EXPECT_THAT(Values<float>(batch, "label"), ElementsAre(1.0f, 0.0f));
   EXPECT_THAT(Values<int64_t>(batch, "id"), ElementsAre(7, 8));
   EXPECT_THAT(Values<float>(batch, "the \"number\""), ElementsAre(1.5f, -1.0f));
   const BucketHash text(HashString("text"), 1000), tags(HashString("tags"), 1000);
   EXPECT_THAT(Values<int64_t>(batch, "text"), ElementsAre(text.OfText("a,b"), text.OfMissing()));
-  EXPECT_THAT(Values<int64_t>(batch, "tags.values"), ElementsAre(tags.OfText("x"), tags.OfText("y"), tags.OfText("x")));
+  EXPECT_THAT(Values<int64_t>(batch, "tags.values"),
+              ElementsAre(tags.OfText("x"), tags.OfText("y"), tags.OfText("x")));
   EXPECT_THAT(Values<int32_t>(batch, "tags.splits"), ElementsAre(0, 3, 3));
 }
 
 TEST_F(CsvTest, ReadsAdult) {
-  pb::DatasetProto dataset = Csv("|1x3 Cross validator\n25, Private, <=50K.\n?, ?, >50K.\n\n", false);
+  pb::DatasetProto dataset =
+      Csv("|1x3 Cross validator\n25, Private, <=50K.\n?, ?, >50K.\n\n", false);
   dataset.mutable_csv()->set_trim(true);
   dataset.mutable_csv()->add_missing("?");
   dataset.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
@@ -127,7 +139,8 @@ TEST_F(CsvTest, ReadsAdult) {
   label->add_positive(">50K.");
   MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
   EXPECT_EQ(data->bad_records(), 1u);
-  EXPECT_THAT(data->first_bad(), HasSubstr("f.csv:1: column age: \"|1x3 Cross validator\" is not a finite number"));
+  EXPECT_THAT(data->first_bad(),
+              HasSubstr("f.csv:1: column age: \"|1x3 Cross validator\" is not a finite number"));
   const Batch batch = data->MakeBatch(0);
   EXPECT_THAT(Values<float>(batch, "age"), ElementsAre(25.0f, 0.0f));
   EXPECT_THAT(Values<float>(batch, "label"), ElementsAre(0.0f, 1.0f));
@@ -172,7 +185,8 @@ TEST_F(CsvTest, AMissingHeaderColumnIsNamedWithTheNearest) {
   AddColumn(&dataset, "movieid", pb::CsvColumnProto::ID);
   EXPECT_THAT(Reader(dataset)->Layout(0),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       AllOf(HasSubstr("f.csv:1: the header has no column \"movieid\""), HasSubstr("\"movieId\""))));
+                       AllOf(HasSubstr("f.csv:1: the header has no column \"movieid\""),
+                             HasSubstr("\"movieId\""))));
 }
 
 TEST_F(CsvTest, AColumnMayHaveAnotherNameInTheHeader) {
@@ -191,7 +205,8 @@ TEST_F(CsvTest, AnEmptyQuoteTurnsQuotesOff) {
   MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
   const BucketHash text(HashString("text"), 1000);
   EXPECT_THAT(Values<float>(data->MakeBatch(0), "n"), ElementsAre(1.0f, 2.0f));
-  EXPECT_THAT(Values<int64_t>(data->MakeBatch(0), "text"), ElementsAre(text.OfText("\"a"), text.OfText("b\"")));
+  EXPECT_THAT(Values<int64_t>(data->MakeBatch(0), "text"),
+              ElementsAre(text.OfText("\"a"), text.OfText("b\"")));
 }
 
 TEST_F(CsvTest, RefusesWhatMakesNoSense) {
@@ -208,10 +223,14 @@ TEST_F(CsvTest, RefusesWhatMakesNoSense) {
   refused([](auto* d) { d->mutable_criteo_tsv(); }, "hash_buckets");
   refused([](auto* d) { d->mutable_csv()->clear_columns(); }, "no columns");
   refused([](auto* d) { AddColumn(d, "a", pb::CsvColumnProto::NUMBER, 1); }, "two columns");
-  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::NUMBER, -1); }, "column b: give its index");
-  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::HASH, 1)->set_buckets(0); }, "buckets");
-  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::LABEL, 1)->clear_positive(); }, "positive");
-  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::NUMBER, 1)->set_separator("|"); }, "separator");
+  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::NUMBER, -1); },
+          "column b: give its index");
+  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::HASH, 1)->set_buckets(0); },
+          "buckets");
+  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::LABEL, 1)->clear_positive(); },
+          "positive");
+  refused([](auto* d) { AddColumn(d, "b", pb::CsvColumnProto::NUMBER, 1)->set_separator("|"); },
+          "separator");
   refused([](auto* d) { d->mutable_csv()->set_delimiter("ab"); }, "delimiter");
   refused([](auto* d) { d->mutable_csv()->set_quote(","); }, "same character");
   refused([](auto* d) { d->mutable_csv()->set_delimiter("\n"); }, "line end");

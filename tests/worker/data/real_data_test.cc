@@ -1,4 +1,5 @@
-// Public data sets as they come, where they are at hand (MUSTER_DATA): what the formats' options are for.
+// Public data sets as they come, where they are at hand (MUSTER_DATA): what the formats' options
+// are for.
 #include <cstdlib>
 #include <numeric>
 
@@ -49,8 +50,9 @@ TEST_F(RealDataTest, Adult) {
   pb::DatasetProto test;
   ASSERT_TRUE(Find("adult/adult.test.gz", &test));
   AddAdultColumns(&test);
-  EXPECT_THAT(ReadFileWhole(Reader(test).get()).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("adult.test.gz:1: column age")));
+  EXPECT_THAT(
+      ReadFileWhole(Reader(test).get()).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("adult.test.gz:1: column age")));
   test.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
   MU_ASSERT_OK_AND_ASSIGN(const auto rest, ReadFileWhole(Reader(test).get()));
   EXPECT_EQ(rest->records(), 16281u);
@@ -63,7 +65,8 @@ TEST_F(RealDataTest, MovielensSplitByRecord) {
   double sum = 0;
   for (const bool test : {false, true}) {
     pb::DatasetProto dataset;
-    if (!Find("movielens/ratings.csv.gz", &dataset)) GTEST_SKIP() << "no movielens data below MUSTER_DATA";
+    if (!Find("movielens/ratings.csv.gz", &dataset))
+      GTEST_SKIP() << "no movielens data below MUSTER_DATA";
     dataset.mutable_csv()->set_header(true);
     AddColumn(&dataset, "userId", pb::CsvColumnProto::ID);
     AddColumn(&dataset, "rating", pb::CsvColumnProto::NUMBER);
@@ -82,7 +85,8 @@ TEST_F(RealDataTest, MovielensSplitByRecord) {
 
 TEST_F(RealDataTest, MoviesWithQuotedTitlesAndLists) {
   pb::DatasetProto dataset;
-  if (!Find("movielens/movies.csv.gz", &dataset)) GTEST_SKIP() << "no movielens data below MUSTER_DATA";
+  if (!Find("movielens/movies.csv.gz", &dataset))
+    GTEST_SKIP() << "no movielens data below MUSTER_DATA";
   dataset.mutable_csv()->set_header(true);
   AddColumn(&dataset, "movieId", pb::CsvColumnProto::ID);
   AddColumn(&dataset, "genres", pb::CsvColumnProto::HASH)->set_separator("|");
