@@ -95,7 +95,7 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
   std::map<uint64_t, uint32_t> batches;
   runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
     for (const auto& planned : leases.plan().leases())
-      batches[planned.lease.index()] = planned.batches;
+      batches[planned.lease->index()] = planned.batches;
   });
   return batches;
 }

@@ -39,22 +39,18 @@ bool DataLeases::Exhausted() const {
   return left_ == 0 && last_epoch;
 }
 
-bool DataLeases::TakeFrom(size_t lease, uint32_t* steps, std::vector<pb::BatchRangeProto>* out) {
+bool DataLeases::TakeFrom(size_t lease, uint32_t* steps, std::vector<BatchRange>* out) {
   const uint32_t taken = std::min(*steps, Left(lease));
   if (taken == 0) return false;
-  pb::BatchRangeProto range;
-  *range.mutable_lease() = plan_.leases()[lease].lease;
-  range.set_first_batch(cursors_[lease].next_batch);
-  range.set_batches(taken);
-  out->push_back(std::move(range));
+  out->push_back({plan_.leases()[lease].lease, cursors_[lease].next_batch, taken});
   cursors_[lease].next_batch += taken;
   *steps -= taken;
   left_ -= taken;
   return true;
 }
 
-std::vector<pb::BatchRangeProto> DataLeases::Take(WorkerId worker, uint32_t steps) {
-  std::vector<pb::BatchRangeProto> out;
+std::vector<BatchRange> DataLeases::Take(WorkerId worker, uint32_t steps) {
+  std::vector<BatchRange> out;
   while (steps > 0 && !Exhausted()) {
     if (left_ == 0) {
       ++epoch_;
@@ -95,7 +91,7 @@ std::vector<pb::LeaseProto> DataLeases::Upcoming(WorkerId worker) const {
   if (held != held_.end() && Left(held->second) * 2 > plan_.leases()[held->second].batches)
     return {};
   if (next_lease_ >= plan_.leases().size()) return {};
-  return {plan_.leases()[next_lease_].lease};
+  return {*plan_.leases()[next_lease_].lease};
 }
 
 void DataLeases::Forget(WorkerId worker) {

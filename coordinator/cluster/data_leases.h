@@ -12,6 +12,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/ids.h"
+#include "coordinator/cluster/batch_range.h"
 #include "coordinator/cluster/data_plan.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/worker.pb.h"
@@ -24,7 +25,7 @@ class DataLeases {
 
   // Up to `steps` batches for a function that goes to `worker`; fewer, or none, at the end of the
   // data.
-  std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps);
+  std::vector<BatchRange> Take(WorkerId worker, uint32_t steps);
 
   // Leases that `worker` will probably read after those it has.
   std::vector<pb::LeaseProto> Upcoming(WorkerId worker) const;
@@ -55,7 +56,7 @@ class DataLeases {
     uint32_t next_batch = 0;
   };
   void LoadEpoch();
-  bool TakeFrom(size_t lease, uint32_t* steps, std::vector<pb::BatchRangeProto>* out);
+  bool TakeFrom(size_t lease, uint32_t* steps, std::vector<BatchRange>* out);
   uint32_t Left(size_t lease) const;
   uint64_t DataFingerprint() const;
 

@@ -86,19 +86,21 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
   EpochPlan plan;
   for (size_t i = 0; i < order.size();) {
     PlannedLease planned;
-    planned.lease.set_dataset(dataset.id());
-    planned.lease.set_epoch(epoch);
-    planned.lease.set_index(plan.leases_.size());
+    pb::LeaseProto lease;
+    lease.set_dataset(dataset.id());
+    lease.set_epoch(epoch);
+    lease.set_index(plan.leases_.size());
     // 0 means "no permutation", so the seed is made odd.
-    if (shuffle) planned.lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
+    if (shuffle) lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
     while (i < order.size() &&
            (planned.records == 0 || planned.records + selected[order[i]] <= lease_records)) {
-      *planned.lease.add_blocks() = blocks[order[i]];
+      *lease.add_blocks() = blocks[order[i]];
       planned.records += selected[order[i]];
       ++i;
     }
     planned.batches =
         static_cast<uint32_t>((planned.records + dataset.batch_size() - 1) / dataset.batch_size());
+    planned.lease = std::make_shared<const pb::LeaseProto>(std::move(lease));
     plan.batches_ += planned.batches;
     plan.records_ += planned.records;
     plan.leases_.push_back(std::move(planned));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -34,9 +35,9 @@ struct FileLayout {
 };
 
 struct PlannedLease {
-  pb::LeaseProto lease;
-  uint64_t records = 0;  // selected ones, bad ones included
-  uint32_t batches = 0;  // ceil(records / batch_size)
+  std::shared_ptr<const pb::LeaseProto> lease;  // not null
+  uint64_t records = 0;                         // selected ones, bad ones included
+  uint32_t batches = 0;                         // ceil(records / batch_size)
 };
 
 // The leases of one epoch in the order in which they are handed out. With shuffle_records > 0

@@ -67,7 +67,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       if (function.work.dataset != 0) {
         function.batches = binder_(function.work.dataset, *worker, function.work.steps);
         function.steps = 0;
-        for (const auto& range : function.batches) function.steps += range.batches();
+        for (const auto& range : function.batches) function.steps += range.batches;
       }
     }
     if (function.next_step >= function.steps) {

@@ -23,6 +23,7 @@
 
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "coordinator/cluster/batch_range.h"
 #include "coordinator/cluster/checkpoint_number.h"
 #include "coordinator/cluster/worker_pace.h"
 #include "proto/dataset.pb.h"
@@ -64,8 +65,7 @@ struct StartRun {
 class FunctionQueue {
  public:
   // Binds up to `steps` batches of a dataset for a function that goes to a worker.
-  using Binder =
-      std::function<std::vector<pb::BatchRangeProto>(uint64_t dataset, WorkerId, uint32_t steps)>;
+  using Binder = std::function<std::vector<BatchRange>(uint64_t dataset, WorkerId, uint32_t steps)>;
 
   struct Function {
     FunctionWork work;
@@ -75,7 +75,7 @@ class FunctionQueue {
         0;  // the first that this attempt has to run, or its result has not arrived
     uint32_t delivered =
         0;  // steps whose results were delivered, in this attempt or an earlier one
-    std::vector<pb::BatchRangeProto> batches;
+    std::vector<BatchRange> batches;
     std::optional<WorkerId> worker;  // where it runs
     RunId run;
     uint32_t attempts = 0;

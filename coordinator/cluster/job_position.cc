@@ -18,7 +18,7 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
     out.set_dataset(function.work.dataset);
     out.set_step_offset(function.work.step_offset);
     out.set_bound(function.bound);
-    for (const auto& range : function.batches) *out.add_batches() = range;
+    for (const auto& range : function.batches) *out.add_batches() = ToProto(range);
     if (function.work.args == nullptr) continue;
     for (const auto& arg : *function.work.args) *out.add_args() = arg;
   }
@@ -48,7 +48,7 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     function.bound = in.bound();
     function.steps = in.steps();
     function.next_step = in.next_step();
-    function.batches.assign(in.batches().begin(), in.batches().end());
+    for (const auto& range : in.batches()) function.batches.push_back(FromProto(range));
   }
   return position;
 }

@@ -23,7 +23,7 @@ class PerWorkerLeases {
       : dataset_(std::move(dataset)), files_(std::move(files)) {}
 
   // Up to `steps` batches of this worker's own; fewer, or none, at its end of the data.
-  std::vector<pb::BatchRangeProto> Take(WorkerId worker, uint32_t steps) {
+  std::vector<BatchRange> Take(WorkerId worker, uint32_t steps) {
     return Of(worker).Take(worker, steps);
   }
   // Leases that it will probably read after those it has.

@@ -64,7 +64,7 @@ void FunctionState::AddStep(const pb::StepResult& step, FunctionResult::Step par
   if (result_.first_bad_record_.empty()) result_.first_bad_record_ = step.bad_record_message();
 }
 
-void FunctionState::SetBatches(std::vector<pb::BatchRangeProto> batches) {
+void FunctionState::SetBatches(std::vector<BatchRange> batches) {
   MutexLock lock(&mutex_);
   result_.batches_ = std::move(batches);
 }

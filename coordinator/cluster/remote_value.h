@@ -10,6 +10,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/cluster/batch_range.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
@@ -30,7 +31,7 @@ class FunctionResult {
   uint64_t bad_records() const { return bad_records_; }
   const std::string& first_bad_record() const { return first_bad_record_; }
   // The records that the steps used, in order; empty if the function reads no data.
-  const std::vector<pb::BatchRangeProto>& batches() const { return batches_; }
+  const std::vector<BatchRange>& batches() const { return batches_; }
   // The data ended before all steps could run.
   bool end_of_data() const { return steps_.size() < requested_steps_; }
 
@@ -46,7 +47,7 @@ class FunctionResult {
   std::vector<std::string> names_;
   uint32_t requested_steps_;
   std::vector<Step> steps_;
-  std::vector<pb::BatchRangeProto> batches_;
+  std::vector<BatchRange> batches_;
   uint64_t bad_records_ = 0;
   std::string first_bad_record_;
 };
@@ -68,7 +69,7 @@ class FunctionState {
   // A step's result as a worker sends it; INTERNAL if its tensors do not parse.
   static absl::StatusOr<FunctionResult::Step> Parse(const pb::StepResult& step);
   void AddStep(const pb::StepResult& step, FunctionResult::Step parsed);
-  void SetBatches(std::vector<pb::BatchRangeProto> batches);
+  void SetBatches(std::vector<BatchRange> batches);
   void Finish(absl::Status status);
   bool Done() const;
   absl::StatusOr<FunctionResult> Wait() const;

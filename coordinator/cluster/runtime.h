@@ -184,7 +184,7 @@ class Runtime {
   template <typename Reply, typename Request>
   absl::Status InstallCall(WorkerLink& link, const char* method, const Request& request);
 
-  std::vector<pb::BatchRangeProto> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps)
+  std::vector<BatchRange> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

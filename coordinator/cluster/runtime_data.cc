@@ -26,12 +26,11 @@ void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch) {
   if (const auto it = leases_.find(dataset); it != leases_.end()) it->second->StartEpoch(epoch);
 }
 
-std::vector<pb::BatchRangeProto> Runtime::TakeBatches(uint64_t dataset, WorkerId worker,
-                                                      uint32_t steps) {
+std::vector<BatchRange> Runtime::TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps) {
   if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
     return own->second->Take(worker, steps);
   const auto it = leases_.find(dataset);
-  return it == leases_.end() ? std::vector<pb::BatchRangeProto>() : it->second->Take(worker, steps);
+  return it == leases_.end() ? std::vector<BatchRange>() : it->second->Take(worker, steps);
 }
 
 std::vector<pb::LeaseProto> Runtime::UpcomingLeases(uint64_t dataset, WorkerId worker) {

@@ -20,7 +20,7 @@ void Runtime::StartOn(const StartRun& start) {
   request.set_run(start.run.value());
   request.set_after(start.after.value());
   request.set_step_offset(function.work.step_offset);
-  for (const auto& range : function.batches) *request.add_batches() = range;
+  for (const auto& range : function.batches) *request.add_batches() = ToProto(range);
   // A repeat of a finished function has nobody who waits for it.
   if (const auto state = states_.find(start.function); state != states_.end()) {
     state->second->SetBatches(function.batches);

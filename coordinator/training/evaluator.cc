@@ -45,7 +45,7 @@ absl::StatusOr<uint64_t> ForEachPrediction(
     }
     size_t step = 0;
     for (const auto& range : values->batches()) {
-      for (uint32_t b = 0; b < range.batches() && step < values->steps(); ++b, ++step) {
+      for (uint32_t b = 0; b < range.batches && step < values->steps(); ++b, ++step) {
         BatchValues batch{Tensor(kFloat32, Shape{0}), Tensor(kFloat32, Shape{0})};
         if (values->samples(step) > 0) {
           MU_ASSIGN_OR_RETURN(batch.predictions, values->Get(step, options.prediction));
@@ -61,7 +61,7 @@ absl::StatusOr<uint64_t> ForEachPrediction(
           MU_RETURN_IF_ERROR(emit(batch));
           continue;
         }
-        waiting[{range.lease().index(), range.first_batch() + b}] = std::move(batch);
+        waiting[{range.lease->index(), range.first_batch + b}] = std::move(batch);
       }
     }
     while (!waiting.empty()) {

@@ -107,11 +107,11 @@ void Coordinator::Dispatch() {
   CheckDone();
 }
 
-uint16_t Coordinator::RecordOf(const pb::BatchRangeProto& range, uint32_t batch) const {
+uint16_t Coordinator::RecordOf(const BatchRange& range, uint32_t batch) const {
   uint64_t record = batch;
-  for (const auto& block : range.lease().blocks()) {
+  for (const auto& block : range.lease->blocks()) {
     if (record < block.count()) {
-      return static_cast<uint16_t>(range.lease().epoch() * cluster_->scenario().batches +
+      return static_cast<uint16_t>(range.lease->epoch() * cluster_->scenario().batches +
                                    block.first() + record);
     }
     record -= block.count();
@@ -135,8 +135,8 @@ void Coordinator::StartOn(const StartRun& start) {
                              .run = start.run.value()});
   size_t step = 0;
   for (const auto& range : function.batches) {
-    for (uint32_t i = 0; i < range.batches(); ++i)
-      run.records[step++] = RecordOf(range, range.first_batch() + i);
+    for (uint32_t i = 0; i < range.batches; ++i)
+      run.records[step++] = RecordOf(range, range.first_batch + i);
   }
   if (link.runs.empty()) link.last_news = cluster_->now();
   link.runs.push_back({start.function, start.run});

@@ -86,7 +86,7 @@ class Coordinator {
   void OnStepResult(const Message& message);
   void OnRunEnded(const Message& message);
   void StopRuns();
-  uint16_t RecordOf(const pb::BatchRangeProto& range, uint32_t batch) const;
+  uint16_t RecordOf(const BatchRange& range, uint32_t batch) const;
   void CheckDone();
 
   // Servers' state (coordinator_servers.cc).

@@ -29,8 +29,7 @@ class AssignmentTest : public ::testing::Test {
   }
   void Assigned(FunctionId id) { queue_.Assigned(id, std::make_shared<Assignment>()); }
 
-  FunctionQueue queue_{
-      1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
+  FunctionQueue queue_{1, [](uint64_t, WorkerId, uint32_t) { return std::vector<BatchRange>(); }};
 };
 
 TEST_F(AssignmentTest, TheMarkWaitsForIt) {

@@ -61,7 +61,7 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
     std::set<std::pair<uint32_t, uint64_t>> seen;
     for (const auto& planned : plan.leases()) {
       uint64_t records = 0;
-      for (const auto& block : planned.lease.blocks()) {
+      for (const auto& block : planned.lease->blocks()) {
         for (uint64_t i = 0; i < block.count(); ++i) {
           ASSERT_TRUE(seen.insert({block.file(), block.first() + i}).second) << "trial " << trial;
         }
@@ -80,15 +80,16 @@ TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan first, EpochPlan::Make(shuffled, files, 0));
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan again, EpochPlan::Make(shuffled, files, 0));
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan second, EpochPlan::Make(shuffled, files, 1));
-  EXPECT_EQ(first.leases()[0].lease.SerializeAsString(),
-            again.leases()[0].lease.SerializeAsString());
-  EXPECT_NE(first.leases()[0].lease.blocks(0).first(), second.leases()[0].lease.blocks(0).first());
-  EXPECT_NE(first.leases()[0].lease.permutation(), 0u);
+  EXPECT_EQ(first.leases()[0].lease->SerializeAsString(),
+            again.leases()[0].lease->SerializeAsString());
+  EXPECT_NE(first.leases()[0].lease->blocks(0).first(),
+            second.leases()[0].lease->blocks(0).first());
+  EXPECT_NE(first.leases()[0].lease->permutation(), 0u);
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan ordered, EpochPlan::Make(Dataset(10, 0, 50), files, 0));
   uint64_t next = 0;
   for (const auto& planned : ordered.leases()) {
-    EXPECT_EQ(planned.lease.permutation(), 0u);
-    for (const auto& block : planned.lease.blocks()) {
+    EXPECT_EQ(planned.lease->permutation(), 0u);
+    for (const auto& block : planned.lease->blocks()) {
       EXPECT_EQ(block.first(), next);
       next += block.count();
     }
@@ -105,7 +106,7 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
   MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(Dataset(5, 0, 10), files, 0));
   std::vector<std::string> places;
   for (const auto& planned : plan.leases()) {
-    for (const auto& block : planned.lease.blocks()) {
+    for (const auto& block : planned.lease->blocks()) {
       places.push_back(absl::StrCat(block.file(), ":", block.offset(), "+", block.bytes(), " line ",
                                     block.line()));
     }
@@ -127,6 +128,20 @@ TEST(DefaultBlockRecords, GivesWholeBatches) {
   EXPECT_EQ(SelectedRecords(dataset.records(), 0, DefaultBlockRecords(dataset)) % 256, 0u);
 }
 
+// A lease of 100,000 shuffled records has thousands of bytes of blocks, and one function a batch
+// may be kept of it until the next checkpoint.
+TEST(DataLeases, FunctionsOfALeaseShareItsBlocks) {
+  DataLeases leases(Dataset(10, 500, 50), {500});
+  const auto first = leases.Take(WorkerId(0), 1), second = leases.Take(WorkerId(0), 1);
+  ASSERT_EQ(first.size(), 1u);
+  ASSERT_EQ(second.size(), 1u);
+  EXPECT_EQ(first[0].lease.get(), second[0].lease.get());
+  EXPECT_EQ(second[0].first_batch, 1u);
+  const pb::BatchRangeProto sent = ToProto(second[0]);
+  EXPECT_EQ(ToProto(FromProto(sent)).SerializeAsString(), sent.SerializeAsString());
+  EXPECT_EQ(sent.lease().blocks_size(), 10);
+}
+
 // Every batch of every epoch is handed out once, to workers that come, go and ask for any number.
 TEST(DataLeases, HandsOutEveryBatchOnce) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
@@ -142,11 +157,11 @@ TEST(DataLeases, HandsOutEveryBatchOnce) {
       const uint32_t steps = static_cast<uint32_t>(1 + random.Below(7));
       uint32_t got = 0;
       for (const auto& range : leases.Take(worker, steps)) {
-        for (uint32_t b = 0; b < range.batches(); ++b) {
-          auto& batches = seen[std::make_pair(range.lease().epoch(), range.lease().index())];
-          ASSERT_TRUE(batches.insert(range.first_batch() + b).second) << "seed " << seed;
+        for (uint32_t b = 0; b < range.batches; ++b) {
+          auto& batches = seen[std::make_pair(range.lease->epoch(), range.lease->index())];
+          ASSERT_TRUE(batches.insert(range.first_batch + b).second) << "seed " << seed;
         }
-        got += range.batches();
+        got += range.batches;
       }
       handed += got;
       ASSERT_LE(got, steps);
@@ -163,8 +178,8 @@ TEST(DataLeases, OneWorkerGetsTheSameOrderForAnyPacking) {
     std::vector<std::pair<uint64_t, uint32_t>> order;
     while (!leases.Exhausted()) {
       for (const auto& range : leases.Take(WorkerId(0), steps)) {
-        for (uint32_t b = 0; b < range.batches(); ++b)
-          order.push_back({range.lease().index(), range.first_batch() + b});
+        for (uint32_t b = 0; b < range.batches; ++b)
+          order.push_back({range.lease->index(), range.first_batch + b});
       }
     }
     return order;

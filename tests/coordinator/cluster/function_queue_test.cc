@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 
 constexpr CheckpointNumber kOne{1}, kTwo{2};
 
-std::vector<pb::BatchRangeProto> NoData(uint64_t, WorkerId, uint32_t) { return {}; }
+std::vector<BatchRange> NoData(uint64_t, WorkerId, uint32_t) { return {}; }
 
 std::vector<StartRun> Dispatch(FunctionQueue& queue) {
   std::vector<FunctionId> completed;
@@ -159,11 +159,11 @@ TEST(FunctionQueue, WhatNoCheckpointCoversRunsAgainAfterARollBack) {
 TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
   uint32_t batch = 0;
   FunctionQueue queue(1, [&](uint64_t, WorkerId, uint32_t steps) {
-    pb::BatchRangeProto range;
-    range.set_first_batch(batch);
-    range.set_batches(steps);
+    BatchRange range;
+    range.first_batch = batch;
+    range.batches = steps;
     batch += steps;
-    return std::vector<pb::BatchRangeProto>{range};
+    return std::vector<BatchRange>{range};
   });
   queue.WorkerReady(WorkerId(0), 1);
   const auto finish = [&](FunctionId id) {
@@ -189,9 +189,9 @@ TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
 
   ASSERT_EQ(position.unfinished.size(), 3u);
   EXPECT_FALSE(position.unfinished.at(unbound).bound);
-  EXPECT_EQ(position.unfinished.at(waits).batches[0].first_batch(), 2u);
+  EXPECT_EQ(position.unfinished.at(waits).batches[0].first_batch, 2u);
   EXPECT_EQ(position.unfinished.at(waits).next_step, 0u) << "results of after the cut";
-  EXPECT_EQ(position.unfinished.at(later).batches[0].first_batch(), 4u);
+  EXPECT_EQ(position.unfinished.at(later).batches[0].first_batch, 4u);
   FunctionQueue next(1, NoData);
   next.Resume(kTwo, position);
   next.WorkerReady(WorkerId(0), 1);
@@ -207,9 +207,9 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
     std::map<uint64_t, uint32_t> bound;
     FunctionQueue queue(1 + static_cast<int>(random.Below(3)),
                         [&](uint64_t, WorkerId, uint32_t steps) {
-                          pb::BatchRangeProto range;
-                          range.set_batches(steps);
-                          return std::vector<pb::BatchRangeProto>{range};
+                          BatchRange range;
+                          range.batches = steps;
+                          return std::vector<BatchRange>{range};
                         });
     struct Run {
       StartRun start;

@@ -29,10 +29,9 @@ pb::DatasetProto Shuffled(uint32_t epochs = 0) {
 std::vector<std::string> Read(PerWorkerLeases& leases, uint32_t worker, uint32_t steps) {
   std::vector<std::string> batches;
   for (const auto& range : leases.Take(WorkerId(worker), steps)) {
-    for (uint32_t b = 0; b < range.batches(); ++b) {
-      batches.push_back(absl::StrCat(range.lease().epoch(), " ", range.lease().blocks(0).first(),
-                                     " ", range.lease().permutation(), " ",
-                                     range.first_batch() + b));
+    for (uint32_t b = 0; b < range.batches; ++b) {
+      batches.push_back(absl::StrCat(range.lease->epoch(), " ", range.lease->blocks(0).first(), " ",
+                                     range.lease->permutation(), " ", range.first_batch + b));
     }
   }
   return batches;

@@ -41,8 +41,7 @@ class SlowWorkerTest : public ::testing::Test {
     given_.clear();
   }
 
-  FunctionQueue queue_{
-      2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); }};
+  FunctionQueue queue_{2, [](uint64_t, WorkerId, uint32_t) { return std::vector<BatchRange>(); }};
   std::map<WorkerId, int> given_;
 };
 
@@ -107,8 +106,7 @@ TEST_F(SlowWorkerTest, OneThatDrainsGetsNothing) {
 // one function of theirs.
 TEST(SlowWorkerEpoch, EndsAlmostAsEarlyAsItCould) {
   constexpr int kFunctions = 200;
-  FunctionQueue queue(
-      2, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
+  FunctionQueue queue(2, [](uint64_t, WorkerId, uint32_t) { return std::vector<BatchRange>(); });
   const std::vector<double> seconds = {1, 1, 1, 10};
   for (uint32_t w = 0; w < seconds.size(); ++w) queue.WorkerReady(WorkerId(w), 1);
   for (int i = 0; i < kFunctions; ++i) queue.Schedule({.fingerprint = Fingerprint(5), .steps = 1});

@@ -82,8 +82,7 @@ TEST(Transcripts, Membership) {
 
 TEST(Transcripts, QueueWithCheckpointsAnAssignmentAndARollBack) {
   Transcript t;
-  FunctionQueue queue(
-      1, [](uint64_t, WorkerId, uint32_t) { return std::vector<pb::BatchRangeProto>(); });
+  FunctionQueue queue(1, [](uint64_t, WorkerId, uint32_t) { return std::vector<BatchRange>(); });
   const auto dispatch = [&] {
     std::vector<FunctionId> completed;
     std::vector<std::string> starts;
@@ -201,9 +200,8 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
   const auto take = [&](DataLeases& leases, uint32_t worker, uint32_t steps) {
     std::vector<std::string> ranges;
     for (const auto& range : leases.Take(WorkerId(worker), steps)) {
-      ranges.push_back(absl::StrCat("epoch ", range.lease().epoch(), " lease ",
-                                    range.lease().index(), " batches ", range.first_batch(), "+",
-                                    range.batches()));
+      ranges.push_back(absl::StrCat("epoch ", range.lease->epoch(), " lease ", range.lease->index(),
+                                    " batches ", range.first_batch, "+", range.batches));
     }
     t(absl::StrCat("worker ", worker, " takes ", steps), absl::StrJoin(ranges, ", "));
   };

@@ -1,0 +1,33 @@
+// Batches that a function reads, as the coordinator holds them. The lease is shared: many functions
+// read of one, each may be kept for a repeat, and a lease's blocks take kilobytes.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "common/base/status.h"
+#include "proto/dataset.pb.h"
+
+namespace mu {
+
+// `batches` consecutive batches of a lease.
+struct BatchRange {
+  std::shared_ptr<const pb::LeaseProto> lease;  // not null
+  uint32_t first_batch = 0;
+  uint32_t batches = 0;
+};
+
+inline pb::BatchRangeProto ToProto(const BatchRange& range) {
+  pb::BatchRangeProto proto;
+  *proto.mutable_lease() = *range.lease;
+  proto.set_first_batch(range.first_batch);
+  proto.set_batches(range.batches);
+  return proto;
+}
+
+inline BatchRange FromProto(const pb::BatchRangeProto& proto) {
+  return {std::make_shared<const pb::LeaseProto>(proto.lease()), proto.first_batch(),
+          proto.batches()};
+}
+
+}  // namespace mu
