@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/env/glob.h"
 #include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/layout_store.h"
 
 namespace mu {
 
@@ -41,13 +42,18 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   }
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
-  ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
-  auto layouts = runtime_->ScanFiles(dataset);
-  if (!layouts.ok()) return Annotate(layouts.status(), context);
+  const LayoutStore store(options_.job_dir.empty() ? "" : options_.job_dir + "/layouts");
+  const auto found = store.Complete(dataset, [&](const std::vector<size_t>& unknown) {
+    ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
+    return runtime_->ScanFiles(dataset, unknown);
+  });
+  if (!found.ok()) return Annotate(found.status(), context);
+  std::vector<FileLayout> layouts;
+  for (const auto& layout : *found) layouts.emplace_back(layout);
   std::unique_ptr<PerWorkerLeases> own;
   if (dataset.visitation() == pb::VISITATION_NONE)
-    own = std::make_unique<PerWorkerLeases>(dataset, *layouts);
-  auto leases = std::make_unique<DataLeases>(dataset, *std::move(layouts));
+    own = std::make_unique<PerWorkerLeases>(dataset, layouts);
+  auto leases = std::make_unique<DataLeases>(dataset, std::move(layouts));
   if (!leases->status().ok()) return leases->status();
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
   runtime_->AddLeases(std::move(leases), std::move(own));

@@ -72,8 +72,10 @@ class Runtime {
   void ChangeCatalog(const std::function<void(Catalog&)>& change);
   pb::RequestContext Context() const;
 
-  // Finds how many records each file of a dataset has, and where, on the workers, in parallel.
-  absl::StatusOr<std::vector<FileLayout>> ScanFiles(const pb::DatasetProto& dataset);
+  // Finds how many records these files of a dataset (indices in its `files`) have, and where, on
+  // the workers, in parallel; the result is parallel to `files`.
+  absl::StatusOr<std::vector<pb::FileLayoutProto>> ScanFiles(const pb::DatasetProto& dataset,
+                                                             const std::vector<size_t>& files);
   // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
   void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
   // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every

@@ -15,15 +15,16 @@ constexpr absl::Duration kScanTimeout = absl::Hours(1);
 
 }  // namespace
 
-absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProto& dataset) {
+absl::StatusOr<std::vector<pb::FileLayoutProto>> Runtime::ScanFiles(
+    const pb::DatasetProto& dataset, const std::vector<size_t>& files) {
   struct Scan {
     Mutex mutex;
     CondVar changed;
     size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<absl::StatusOr<FileLayout>> files ABSL_GUARDED_BY(mutex);
+    std::vector<absl::StatusOr<pb::FileLayoutProto>> layouts ABSL_GUARDED_BY(mutex);
   };
-  std::vector<FileLayout> result(dataset.files_size(), FileLayout(0));
-  std::vector<size_t> missing(dataset.files_size());
+  std::vector<pb::FileLayoutProto> result(files.size());
+  std::vector<size_t> missing(files.size());  // indices in `files`
   for (size_t i = 0; i < missing.size(); ++i) missing[i] = i;
   for (int attempt = 0; !missing.empty(); ++attempt) {
     // Whoever is there does it; a file whose worker is lost goes to another one in the next round.
@@ -53,21 +54,21 @@ absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProt
     {
       MutexLock lock(&scan->mutex);
       scan->open = missing.size();
-      scan->files.assign(missing.size(), absl::UnknownError("not scanned"));
+      scan->layouts.assign(missing.size(), absl::UnknownError("not scanned"));
     }
     for (size_t i = 0; i < missing.size(); ++i) {
       pb::ScanFileRequest request;
       *request.mutable_context() = context;
       request.set_dataset(dataset.id());
-      request.set_file(static_cast<uint32_t>(missing[i]));
+      request.set_file(static_cast<uint32_t>(files[missing[i]]));
       CallAsync<pb::ScanFileReply>(*installed[i % installed.size()]->channel,
                                    "/muster.Worker/ScanFile", request, {.timeout = kScanTimeout},
                                    [scan, i](absl::StatusOr<pb::ScanFileReply> reply) {
                                      MutexLock lock(&scan->mutex);
                                      if (reply.ok()) {
-                                       scan->files[i] = FileLayout(reply->layout());
+                                       scan->layouts[i] = std::move(*reply->mutable_layout());
                                      } else {
-                                       scan->files[i] = reply.status();
+                                       scan->layouts[i] = reply.status();
                                      }
                                      --scan->open;
                                      scan->changed.SignalAll();
@@ -77,10 +78,10 @@ absl::StatusOr<std::vector<FileLayout>> Runtime::ScanFiles(const pb::DatasetProt
     while (scan->open > 0) scan->changed.Wait(&scan->mutex);
     std::vector<size_t> again;
     for (size_t i = 0; i < missing.size(); ++i) {
-      if (scan->files[i].ok()) {
-        result[missing[i]] = *std::move(scan->files[i]);
-      } else if (KindOf(scan->files[i].status()) == pb::ERROR_USER || attempt >= 10) {
-        return scan->files[i].status();
+      if (scan->layouts[i].ok()) {
+        result[missing[i]] = *std::move(scan->layouts[i]);
+      } else if (KindOf(scan->layouts[i].status()) == pb::ERROR_USER || attempt >= 10) {
+        return scan->layouts[i].status();
       } else {
         again.push_back(missing[i]);
       }

@@ -1,0 +1,126 @@
+// What is known of data files from an earlier start: believed only while it is true.
+#include "coordinator/cluster/layout_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class LayoutStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("layouts"));
+    directory_.emplace(std::move(directory));
+    dataset_.set_name("train");
+    dataset_.mutable_csv()->set_delimiter(",");
+    dataset_.set_block_records(10);
+    for (const char* name : {"a.csv", "b.csv"}) {
+      MU_ASSERT_OK(WriteFileAtomic(Path(name), name));
+      dataset_.add_files(Path(name));
+    }
+  }
+  std::string Path(const std::string& name) const { return JoinPath(directory_->path(), name); }
+  std::string Folder() const { return Path("job/layouts"); }
+
+  // Asks for all layouts, and checks them; returns the files that were looked through.
+  std::vector<size_t> Scanned(const std::string& folder) {
+    std::vector<size_t> scanned;
+    const auto layouts =
+        LayoutStore(folder).Complete(dataset_, [&](const std::vector<size_t>& files) {
+          scanned = files;
+          std::vector<pb::FileLayoutProto> found;
+          for (const size_t file : files) found.push_back(LayoutOf(file));
+          return found;
+        });
+    MU_EXPECT_OK(layouts.status());
+    for (size_t i = 0; layouts.ok() && i < layouts->size(); ++i) {
+      EXPECT_EQ((*layouts)[i].SerializeAsString(), LayoutOf(i).SerializeAsString()) << i;
+    }
+    return scanned;
+  }
+  static pb::FileLayoutProto LayoutOf(size_t file) {
+    pb::FileLayoutProto layout;
+    layout.set_records(100 + file);
+    layout.set_bytes(5000);
+    layout.add_offsets(17 * file);
+    layout.add_lines(2);
+    return layout;
+  }
+
+  std::optional<TempDirectory> directory_;
+  pb::DatasetProto dataset_;
+};
+
+TEST_F(LayoutStoreTest, FilesAreLookedThroughOnce) {
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  EXPECT_THAT(Scanned(Folder()), IsEmpty());
+  dataset_.set_id(7);  // another start may number them otherwise
+  EXPECT_THAT(Scanned(Folder()), IsEmpty());
+  MU_ASSERT_OK(WriteFileAtomic(Path("c.csv"), "c"));
+  dataset_.add_files(Path("c.csv"));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(2));
+}
+
+TEST_F(LayoutStoreTest, WithoutAFolderNothingIsKept) {
+  EXPECT_THAT(Scanned(""), ElementsAre(0, 1));
+  EXPECT_THAT(Scanned(""), ElementsAre(0, 1));
+}
+
+TEST_F(LayoutStoreTest, AChangedFileIsLookedThroughAgain) {
+  Scanned(Folder());
+  MU_ASSERT_OK(WriteFileAtomic(Path("b.csv"), "b.csv"));  // same bytes, another file
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(1));
+  MU_ASSERT_OK(AppendToFile(Path("a.csv"), "more"));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0));
+  EXPECT_THAT(Scanned(Folder()), IsEmpty());
+}
+
+TEST_F(LayoutStoreTest, ADataSetThatReadsOtherwiseLooksForItself) {
+  Scanned(Folder());
+  dataset_.mutable_csv()->set_header(true);
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  dataset_.set_block_records(20);
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+}
+
+// Bytes of what is kept, changed; and shorter beginnings of it.
+TEST_F(LayoutStoreTest, DamageIsNoticed) {
+  dataset_.mutable_files()->RemoveLast();
+  Scanned(Folder());
+  MU_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(Folder()));
+  ASSERT_EQ(names.size(), 1u);
+  const std::string path = JoinPath(Folder(), names[0]);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string whole, ReadFile(path));
+  for (size_t i = 0; i < whole.size(); i += 3) {
+    std::string damaged = whole;
+    damaged[i] = static_cast<char>(damaged[i] ^ 1);
+    MU_ASSERT_OK(WriteFileAtomic(path, damaged));
+    EXPECT_THAT(Scanned(Folder()), ElementsAre(0)) << "byte " << i;
+    MU_ASSERT_OK(WriteFileAtomic(path, whole.substr(0, i)));
+    EXPECT_THAT(Scanned(Folder()), ElementsAre(0)) << i << " bytes";
+  }
+  EXPECT_THAT(Scanned(Folder()), IsEmpty());
+}
+
+TEST_F(LayoutStoreTest, WhatCannotBeKeptIsNoError) {
+  MU_ASSERT_OK(WriteFileAtomic(Path("job"), "a file where the folder should be"));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+}
+
+TEST_F(LayoutStoreTest, ErrorsOfTheScanAreHandedOn) {
+  const auto layouts = LayoutStore(Folder()).Complete(
+      dataset_, [](const std::vector<size_t>&) { return absl::DataLossError("line 3"); });
+  EXPECT_THAT(layouts, HasCode(absl::StatusCode::kDataLoss));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+}
+
+}  // namespace
+}  // namespace mu
