@@ -36,11 +36,6 @@ void AppendAsync(const pb::SpanProto& span, int pid, int64_t start_ns, uint64_t 
 
 }  // namespace
 
-int64_t ClockOffsetNs(uint64_t asked_ns, uint64_t answered_ns, uint64_t remote_now_ns) {
-  return static_cast<int64_t>(asked_ns + (answered_ns - asked_ns) / 2) -
-         static_cast<int64_t>(remote_now_ns);
-}
-
 std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes) {
   int64_t origin = std::numeric_limits<int64_t>::max();
   for (const ProcessSpans& process : processes) {

@@ -19,10 +19,6 @@ struct ProcessSpans {
   uint64_t dropped_spans = 0;  // said in the trace
 };
 
-// The offset of a process's clock: its TelemetryReply.now_ns was read about half way between
-// question and answer, both on the asker's clock. Right to within half the round trip.
-int64_t ClockOffsetNs(uint64_t asked_ns, uint64_t answered_ns, uint64_t remote_now_ns);
-
 // JSON in the "JSON object format" of the trace viewer; times begin at the first span.
 std::string ChromeTraceJson(const std::vector<ProcessSpans>& processes);
 // Errors as of common/env/file.h.

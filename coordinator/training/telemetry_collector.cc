@@ -1,6 +1,7 @@
 #include "coordinator/training/telemetry_collector.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -49,24 +50,25 @@ void TelemetryCollector::Stop() {
 
 void TelemetryCollector::Store(const std::string& key, const std::string& name,
                                pb::TelemetryReply reply, uint64_t asked_ns, uint64_t answered_ns) {
-  const int64_t offset = ClockOffsetNs(asked_ns, answered_ns, reply.now_ns());
   MutexLock lock(&mutex_);
   Process& process = processes_[key];
-  process.spans.name = name;
-  process.spans.dropped_spans = reply.dropped_spans();
+  process.name = name;
+  process.dropped_spans = reply.dropped_spans();
   for (const auto& timer : reply.timers()) {
     process.timers[timer.name()] = {static_cast<double>(timer.total_ns()) * 1e-9, timer.count()};
   }
-  for (auto& span : *reply.mutable_spans()) {
-    span.set_start_ns(static_cast<uint64_t>(static_cast<int64_t>(span.start_ns()) + offset));
-    process.spans.spans.push_back(std::move(span));
-  }
+  if (!trace_) return;
+  process.clock.Add(asked_ns, answered_ns, reply.now_ns());
+  auto* const spans = reply.mutable_spans();
+  if (spans->empty()) return;
+  process.spans.push_back(
+      {process.clock.size() - 1,
+       {std::make_move_iterator(spans->begin()), std::make_move_iterator(spans->end())}});
 }
 
 void TelemetryCollector::Poll() {
   pb::TelemetryRequest request;
   request.set_trace(trace_);
-  request.set_drain_spans(trace_);
   struct Target {
     std::string key, name, method;
     std::shared_ptr<Channel> channel;
@@ -83,15 +85,21 @@ void TelemetryCollector::Poll() {
                        coordinator_->runtime().ChannelTo(server.address)});
   }
   for (const Target& target : targets) {
-    const uint64_t asked = NowNs();
-    auto reply =
-        Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
-    if (reply.ok()) {
-      Store(target.key, target.name, *std::move(reply), asked, NowNs());
-    } else {
-      MU_LOG(DEBUG, "telemetry of {}: {}", target.name, reply.status());
+    // An answer without spans is quick: it tells the clock best.
+    for (const bool drain : {trace_, false}) {
+      request.set_drain_spans(drain);
+      const uint64_t asked = NowNs();
+      auto reply =
+          Call<pb::TelemetryReply>(*target.channel, target.method, request, {.timeout = kTimeout});
+      if (reply.ok()) {
+        Store(target.key, target.name, *std::move(reply), asked, NowNs());
+      } else {
+        MU_LOG(DEBUG, "telemetry of {}: {}", target.name, reply.status());
+      }
+      if (!reply.ok() || !drain) break;
     }
   }
+  request.set_drain_spans(trace_);
   const uint64_t now = NowNs();
   Store("coordinator", "coordinator", Telemetry::Process().ToReply(request), now, now);
 }
@@ -112,7 +120,19 @@ absl::Status TelemetryCollector::WriteTrace(const std::string& path) const {
   std::vector<ProcessSpans> spans;
   {
     MutexLock lock(&mutex_);
-    for (const auto& [key, process] : processes_) spans.push_back(process.spans);
+    for (const auto& [key, process] : processes_) {
+      ProcessSpans& all = spans.emplace_back();
+      all.name = process.name;
+      all.dropped_spans = process.dropped_spans;
+      for (const auto& [sample, some] : process.spans) {
+        const int64_t offset = process.clock.OffsetAt(sample);
+        for (const pb::SpanProto& span : some) {
+          all.spans.push_back(span);
+          all.spans.back().set_start_ns(
+              static_cast<uint64_t>(static_cast<int64_t>(span.start_ns()) + offset));
+        }
+      }
+    }
   }
   return WriteChromeTrace(path, spans);
 }

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "common/base/mutex.h"
 #include "common/obs/chrome_trace.h"
+#include "common/obs/clock_samples.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/training/train_job.h"
 
@@ -29,8 +30,15 @@ class TelemetryCollector {
 
  private:
   struct Process {
+    std::string name;
     std::map<std::string, PartTime> timers;
-    ProcessSpans spans;  // on the coordinator's clock
+    uint64_t dropped_spans = 0;
+    ClockSamples clock;
+    struct Spans {
+      size_t sample;                     // of the clock, of the answer that brought them
+      std::vector<pb::SpanProto> spans;  // on the process's clock
+    };
+    std::vector<Spans> spans;
   };
   void Poll();
   void EndThread();

@@ -137,9 +137,7 @@ pb::SpanProto Span(const std::string& name, uint64_t start, uint64_t duration,
 }
 
 TEST(ChromeTrace, PutsAllProcessesOnOneClock) {
-  // The server's clock is 1000 ns ahead: asked at 100, it said 1150, answered at 200.
-  EXPECT_EQ(ClockOffsetNs(100, 200, 1150), -1000);
-  EXPECT_EQ(ClockOffsetNs(5000, 5000, 10), 4990);
+  // The server's clock is 1000 ns ahead.
   std::vector<ProcessSpans> processes = {{.name = "worker 0", .spans = {Span("pull", 2000, 500)}},
                                          {.name = "psserver 0",
                                           .clock_offset_ns = -1000,

@@ -64,18 +64,14 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
   EXPECT_TRUE(within("eval_step", "evaluate"));
   EXPECT_TRUE(within("checkpoint_save", "checkpoint"));
   EXPECT_LE(intervals["train"].end, intervals["evaluate"].begin);
-  // Workers' clocks are compared by a call there and back, so their steps may be off by half of
-  // what that took: not far from the run, and not all beside it.
-  const double begin = intervals["train"].begin, end = intervals["evaluate"].end,
-               length = end - begin;
+  // Workers' clocks are compared by a call there and back; the shortest of some of these tells it
+  // well.
+  const double slack_us = 2000;
   ASSERT_FALSE(workers.empty());
-  size_t within_run = 0;
   for (const Interval& step : workers) {
-    EXPECT_GT(step.end, begin - length);
-    EXPECT_LT(step.begin, end + length);
-    within_run += step.begin >= begin && step.end <= end ? 1 : 0;
+    EXPECT_GT(step.begin, intervals["train"].begin - slack_us);
+    EXPECT_LT(step.end, intervals["evaluate"].end + slack_us);
   }
-  EXPECT_GT(within_run, 0u);
 }
 
 }  // namespace
