@@ -107,6 +107,7 @@ absl::Status WorkerServer::Admitted(const absl::StatusOr<RequestGate::Verdict>& 
     functions_.Clear();
     datasets_.Clear();
     route_.Clear();
+    generation_ = 0;
   }
   route_.SetLowWater(gate_.low_water());
   return absl::OkStatus();
@@ -239,6 +240,10 @@ void WorkerServer::CancelRuns(Call call, const Buffer& bytes) {
   {
     MutexLock lock(&mutex_);
     if (absl::Status status = Admit(request.context()); !status.ok()) return call->Finish(status);
+    // It comes late: the servers have gone back since, and refuse what is left of the runs that it
+    // means; those of now are repeats of them.
+    if (request.context().generation() < generation_)
+      return call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));
   }
   queue_.CancelBelow(request.below(), [call] {
     call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));

@@ -42,6 +42,22 @@ TEST_F(WorkerControlTest, CancelledRunsEndAndNothingArrivesLater) {
   EXPECT_EQ(Steps(cluster_), steps + 1);
 }
 
+// It was sent before the servers went back to a checkpoint, and means the runs of that time: those
+// of now are repeats of them, with the same ids.
+TEST_F(WorkerControlTest, ACancelOfBeforeARollBackEndsNoRepeat) {
+  cluster_.routing().set_generation(5);
+  cluster_.context().set_generation(5);
+  MU_ASSERT_OK(cluster_.Configure());
+  auto repeat = cluster_.Start(cluster_.MakeRun(1, function_, kForever));
+  repeat->WaitForResults(1);
+  cluster_.context().set_generation(4);
+  MU_EXPECT_OK(cluster_.CancelRuns(3));
+  repeat->WaitForResults(50);
+  cluster_.context().set_generation(5);
+  MU_EXPECT_OK(cluster_.CancelRuns(3));
+  EXPECT_THAT(repeat->Wait(), HasCode(absl::StatusCode::kCancelled));
+}
+
 TEST_F(WorkerControlTest, CancelAbortsAPullThatIsNotAnswered) {
   cluster_.faults().Add({.method = "Pull", .fault = Fault::kLoseRequest});
   auto run = cluster_.Start(cluster_.MakeRun(1, function_, 1));
