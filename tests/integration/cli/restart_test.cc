@@ -58,6 +58,8 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
   EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
   const auto report = Report(Path("run/report.json"));
   ExpectWhole(report);
+  EXPECT_THAT(ReadFile(Path("run/logs/coordinator.log")).value_or(""),
+              HasSubstr("the layout of 1 of 1 files is known"));
   // The same without a kill: what is trained does not differ in a bit.
   std::vector<std::string> undisturbed = args;
   undisturbed.back() = "--job_dir=" + Path("undisturbed");
