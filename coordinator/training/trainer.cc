@@ -4,6 +4,7 @@
 #include <cinttypes>
 #include <cstdio>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_format.h"
@@ -78,24 +79,29 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   } else {
     MU_ASSIGN_OR_RETURN(at, coordinator.ProgressOf(dataset));
   }
-  uint64_t done = 0, total = 0;
-  std::vector<uint64_t> epoch_steps;  // to be scheduled
-  for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) {
-    MU_ASSIGN_OR_RETURN(const uint64_t all, coordinator.BatchesInEpoch(dataset, epoch));
-    const uint64_t batches = options.max_steps > 0 ? std::min(all, options.max_steps - total) : all;
-    const uint64_t taken = epoch < at.epoch    ? all
-                           : epoch == at.epoch ? all - std::min(all, at.left)
-                                               : 0;
-    const uint64_t left = batches - std::min(batches, taken);
-    total += batches;
-    done += batches - left;
-    epoch_steps.push_back(left);
-    if (batches == 0) break;
+  // Epochs differ by a few batches (short ones at the ends of leases), and to count them exactly
+  // takes a plan of the epoch: later ones are counted when they begin, until then as this one.
+  MU_ASSIGN_OR_RETURN(const uint64_t usual, coordinator.BatchesInEpoch(dataset, at.epoch));
+  uint64_t scheduled = at.epoch * usual;  // steps of the whole job
+  if (options.max_steps > 0) {
+    scheduled = 0;
+    for (uint64_t epoch = 0; epoch < at.epoch; ++epoch) {
+      MU_ASSIGN_OR_RETURN(const uint64_t batches, coordinator.BatchesInEpoch(dataset, epoch));
+      scheduled += batches;
+    }
   }
+  scheduled += usual - std::min(usual, at.left);
+  const uint64_t most =
+      options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max();
+  // Of the whole job, if `left` steps of this epoch (from 1) are to be scheduled.
+  const auto total_steps = [&](uint64_t epoch, uint64_t left) {
+    const uint64_t later = options.epochs - std::min<uint64_t>(options.epochs, epoch);
+    return std::min(std::max(most, scheduled), scheduled + left + later * usual);
+  };
+  uint64_t total = total_steps(at.epoch + 1, at.epoch < options.epochs ? at.left : 0);
   StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator));
   TrainResult result;
   const absl::Time begin = absl::Now();
-  uint64_t scheduled_left = total - done;
   double loss_sum = 0, loss_weight = 0;
   std::deque<Scheduled> pending;
   if (options.restored != nullptr) {
@@ -145,18 +151,26 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     return absl::OkStatus();
   };
 
-  for (uint32_t epoch = 1; epoch <= epoch_steps.size() && !stopping(); ++epoch) {
-    uint64_t left = epoch_steps[epoch - 1];
+  bool cut_short = false;
+  for (uint64_t epoch = at.epoch + 1; epoch <= options.epochs && scheduled < most; ++epoch) {
+    uint64_t left = at.left;
+    if (epoch != at.epoch + 1) {
+      MU_ASSIGN_OR_RETURN(left, coordinator.BatchesInEpoch(dataset, epoch - 1));
+    }
+    left = std::min(left, most - scheduled);
+    total = total_steps(epoch, left);
     while (left > 0 && !stopping()) {
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
       const uint32_t steps =
-          std::min<uint32_t>(pacer.Next(scheduled_left, workers), static_cast<uint32_t>(left));
+          static_cast<uint32_t>(std::min<uint64_t>(pacer.Next(total - scheduled, workers), left));
       ScheduleOptions schedule = {.steps = steps};
-      schedule.user_state = LossState{epoch, loss_sum, loss_weight}.ToString();
-      pending.push_back({epoch, coordinator.Schedule(function, std::move(schedule))});
+      schedule.user_state =
+          LossState{static_cast<uint32_t>(epoch), loss_sum, loss_weight}.ToString();
+      pending.push_back(
+          {static_cast<uint32_t>(epoch), coordinator.Schedule(function, std::move(schedule))});
       if (result.steps < total / 2) result.steps_per_function = steps;
       left -= steps;
-      scheduled_left -= steps;
+      scheduled += steps;
       // Enough for every worker to have its next functions at hand, few enough to stop and to adapt
       // soon.
       const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
@@ -165,11 +179,15 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
         MU_RETURN_IF_ERROR(finish_oldest());
       }
     }
+    if (left > 0 || stopping()) {
+      cut_short = left > 0 || (epoch < options.epochs && scheduled < most);
+      break;
+    }
   }
   while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
   MU_RETURN_IF_ERROR(coordinator.Join());
   result.seconds = absl::ToDoubleSeconds(absl::Now() - begin);
-  result.stopped = stopping() && scheduled_left > 0;
+  result.stopped = cut_short;
   return result;
 }
 

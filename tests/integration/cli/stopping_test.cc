@@ -49,6 +49,18 @@ TEST_F(StoppingTest, CtrlCTwiceStopsAtOnce) {
   ExpectNoDaemonLeft(Path("run"), 4);
 }
 
+// 63 batches are an epoch: 100 steps end within the second, and nobody counts the others.
+TEST_F(StoppingTest, MaxStepsOfEpochsWithoutEnd) {
+  const std::string job = Job(
+      {{"{epochs: 1, batch_size: 32}", "{epochs: 4000000000, batch_size: 32, max_steps: 100}"}});
+  EXPECT_EQ(Run({"train", job, "--workers=2", "--job_dir=" + Path("run")}), 0) << Output();
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["status"], "done");
+  EXPECT_EQ(report["steps"], 100);
+  EXPECT_GE(report["samples"], 2000 + 36 * 32);
+  EXPECT_LE(report["samples"], 2000 + 37 * 32);
+}
+
 TEST_F(StoppingTest, NoDaemonOutlivesAKilledCoordinator) {
   auto training = StartTraining({"--workers=3"});
   MU_ASSERT_OK(training->Kill(SIGKILL));
