@@ -44,17 +44,21 @@ TEST_F(WorkerControlTest, CancelledRunsEndAndNothingArrivesLater) {
 
 // It was sent before the servers went back to a checkpoint, and means the runs of that time: those
 // of now are repeats of them, with the same ids.
-TEST_F(WorkerControlTest, ACancelOfBeforeARollBackEndsNoRepeat) {
-  cluster_.routing().set_generation(5);
-  cluster_.context().set_generation(5);
-  MU_ASSERT_OK(cluster_.Configure());
-  auto repeat = cluster_.Start(cluster_.MakeRun(1, function_, kForever));
+TEST(WorkerControl, ACancelOfBeforeARollBackEndsNoRepeat) {
+  testing::WorkerCluster cluster;
+  AddCounters(&cluster);
+  cluster.routing().set_generation(5);
+  cluster.context().set_generation(5);
+  MU_ASSERT_OK(cluster.Configure());
+  const muster::FunctionProto function = testing::CountSteps();
+  MU_ASSERT_OK(cluster.InstallFunction(function));
+  auto repeat = cluster.Start(cluster.MakeRun(1, function, kForever));
   repeat->WaitForResults(1);
-  cluster_.context().set_generation(4);
-  MU_EXPECT_OK(cluster_.CancelRuns(3));
+  cluster.context().set_generation(4);
+  MU_EXPECT_OK(cluster.CancelRuns(3));
   repeat->WaitForResults(50);
-  cluster_.context().set_generation(5);
-  MU_EXPECT_OK(cluster_.CancelRuns(3));
+  cluster.context().set_generation(5);
+  MU_EXPECT_OK(cluster.CancelRuns(3));
   EXPECT_THAT(repeat->Wait(), HasCode(absl::StatusCode::kCancelled));
 }
 

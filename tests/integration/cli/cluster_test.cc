@@ -54,6 +54,8 @@ std::string ClusterTest::FreeAddress() {
 
 TEST_F(ClusterTest, DataThatOnlyTheWorkersSee) {
   if (::geteuid() != 0) GTEST_SKIP() << "to show a folder to one process only takes root";
+  if (ExitOf(StartAs("probe", "unshare", {"-m", "true"}).get()) != 0)
+    GTEST_SKIP() << "no mount namespaces here: " << OutputOf("probe");
   const std::string address = FreeAddress();
   MU_ASSERT_OK(MakeDirectories(Path("here")));
   MU_ASSERT_OK(MakeDirectories(Path("nodes")));
