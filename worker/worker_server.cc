@@ -140,8 +140,21 @@ absl::StatusOr<pb::ScanFileReply> WorkerServer::ScanFile(const pb::ScanFileReque
     MU_RETURN_IF_ERROR(Admit(request.context()));
     MU_ASSIGN_OR_RETURN(reader, datasets_.Find(request.dataset()));
   }
+  const auto stamp = [&]() -> absl::StatusOr<FileInfo> {
+    if (request.file() >= static_cast<uint32_t>(reader->dataset().files_size()))
+      return absl::NotFoundError("no such file");  // Layout says it better
+    return GetFileInfo(reader->dataset().files(static_cast<int>(request.file())));
+  };
+  const auto before = stamp();
   pb::ScanFileReply reply;
   MU_ASSIGN_OR_RETURN(*reply.mutable_layout(), reader->Layout(request.file()));
+  const auto after = stamp();
+  if (before.ok() && after.ok() && before->inode == after->inode && before->size == after->size &&
+      before->modified_ns == after->modified_ns) {
+    reply.mutable_stamp()->set_inode(after->inode);
+    reply.mutable_stamp()->set_size(after->size);
+    reply.mutable_stamp()->set_modified_ns(after->modified_ns);
+  }
   return reply;
 }
 
@@ -244,10 +257,11 @@ void WorkerServer::CancelRuns(Call call, const Buffer& bytes) {
     // means; those of now are repeats of them.
     if (request.context().generation() < generation_)
       return call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));
+    // Under the lock: a newer routing, which lets repeats in, comes before it or after it.
+    queue_.CancelBelow(request.below(), [call] {
+      call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));
+    });
   }
-  queue_.CancelBelow(request.below(), [call] {
-    call->Finish(absl::OkStatus(), Buffer(pb::CancelRunsReply().SerializeAsString()));
-  });
 }
 
 }  // namespace mu

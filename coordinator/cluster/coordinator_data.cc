@@ -43,9 +43,9 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
   const LayoutStore store(options_.job_dir.empty() ? "" : options_.job_dir + "/layouts");
-  const auto found = store.Complete(dataset, [&](const std::vector<size_t>& unknown) {
+  const auto found = store.Complete(dataset, [&](const auto& unknown, const auto& add) {
     ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
-    return runtime_->ScanFiles(dataset, unknown);
+    return runtime_->ScanFiles(dataset, unknown, add);
   });
   if (!found.ok()) return Annotate(found.status(), context);
   std::vector<FileLayout> layouts;

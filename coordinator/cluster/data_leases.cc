@@ -157,8 +157,7 @@ absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
 
 uint64_t DataLeases::BatchesInEpoch(uint64_t epoch) const {
   if (epoch == epoch_) return plan_.batches();
-  auto plan = EpochPlan::Make(dataset_, files_, epoch);
-  return plan.ok() ? plan->batches() : 0;
+  return EpochPlan::CountBatches(dataset_, files_, epoch);
 }
 
 }  // namespace mu

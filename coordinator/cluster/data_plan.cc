@@ -15,6 +15,29 @@ constexpr uint64_t kMaxBlockRecords = 65536;
 // request.
 constexpr uint64_t kOrderedLeaseRecords = 16384;
 
+uint64_t LeaseRecords(const pb::DatasetProto& dataset) {
+  return dataset.shuffle_records() > 0 ? dataset.shuffle_records() : kOrderedLeaseRecords;
+}
+
+uint64_t BatchesOf(const pb::DatasetProto& dataset, uint64_t records) {
+  return (records + dataset.batch_size() - 1) / dataset.batch_size();
+}
+
+uint64_t EpochSeed(const pb::DatasetProto& dataset, uint64_t epoch) {
+  return HashCombine(HashCombine(dataset.seed(), 0x6c65617365), epoch);
+}
+
+// In which order an epoch's leases take the blocks.
+std::vector<size_t> OrderOf(const pb::DatasetProto& dataset, size_t blocks, uint64_t epoch) {
+  std::vector<size_t> order(blocks);
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (dataset.shuffle_records() > 0) {
+    SplitMix random(EpochSeed(dataset, epoch));
+    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
+  }
+  return order;
+}
+
 }  // namespace
 
 uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first,
@@ -74,15 +97,9 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
                                                    "': no record is left of its ", files.size(),
                                                    " files; look at `files` and `records`"));
   }
-  std::vector<size_t> order(blocks.size());
-  std::iota(order.begin(), order.end(), size_t{0});
+  const std::vector<size_t> order = OrderOf(dataset, blocks.size(), epoch);
   const bool shuffle = dataset.shuffle_records() > 0;
-  const uint64_t epoch_seed = HashCombine(HashCombine(dataset.seed(), 0x6c65617365), epoch);
-  if (shuffle) {
-    SplitMix random(epoch_seed);
-    for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
-  }
-  const uint64_t lease_records = shuffle ? dataset.shuffle_records() : kOrderedLeaseRecords;
+  const uint64_t epoch_seed = EpochSeed(dataset, epoch), lease_records = LeaseRecords(dataset);
   EpochPlan plan;
   for (size_t i = 0; i < order.size();) {
     PlannedLease planned;
@@ -98,14 +115,35 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
       planned.records += selected[order[i]];
       ++i;
     }
-    planned.batches =
-        static_cast<uint32_t>((planned.records + dataset.batch_size() - 1) / dataset.batch_size());
+    planned.batches = static_cast<uint32_t>(BatchesOf(dataset, planned.records));
     planned.lease = std::make_shared<const pb::LeaseProto>(std::move(lease));
     plan.batches_ += planned.batches;
     plan.records_ += planned.records;
     plan.leases_.push_back(std::move(planned));
   }
   return plan;
+}
+
+uint64_t EpochPlan::CountBatches(const pb::DatasetProto& dataset,
+                                 const std::vector<FileLayout>& files, uint64_t epoch) {
+  std::vector<uint64_t> selected;
+  for (const FileLayout& layout : files) {
+    for (uint64_t first = 0; first < layout.records; first += dataset.block_records()) {
+      const uint64_t count = std::min<uint64_t>(dataset.block_records(), layout.records - first);
+      const uint64_t kept = SelectedRecords(dataset.records(), first, count);
+      if (kept > 0) selected.push_back(kept);
+    }
+  }
+  const uint64_t lease_records = LeaseRecords(dataset);
+  uint64_t batches = 0, records = 0;
+  for (const size_t block : OrderOf(dataset, selected.size(), epoch)) {
+    if (records > 0 && records + selected[block] > lease_records) {
+      batches += BatchesOf(dataset, records);
+      records = 0;
+    }
+    records += selected[block];
+  }
+  return batches + BatchesOf(dataset, records);
 }
 
 }  // namespace mu

@@ -49,6 +49,10 @@ class EpochPlan {
   static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset,
                                         const std::vector<FileLayout>& files, uint64_t epoch);
 
+  // batches() of the same plan without making it; 0 if no record is left.
+  static uint64_t CountBatches(const pb::DatasetProto& dataset,
+                               const std::vector<FileLayout>& files, uint64_t epoch);
+
   const std::vector<PlannedLease>& leases() const { return leases_; }
   uint64_t batches() const { return batches_; }
   uint64_t records() const { return records_; }

@@ -1,11 +1,13 @@
 #include "coordinator/cluster/layout_store.h"
 
+#include <unistd.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/hash.h"
-#include "common/base/status.h"
+#include "common/env/file.h"
 #include "common/obs/log.h"
 
 namespace mu {
@@ -20,15 +22,21 @@ std::string ReadingOf(pb::DatasetProto dataset) {
   return dataset.SerializeAsString();
 }
 
-// The first line of a stored layout; the layout follows.
-std::string HeaderOf(const std::string& file, const FileInfo& info, const std::string& layout) {
-  return absl::StrCat("muster layout 1: ", file, " inode ", info.inode, " size ", info.size,
-                      " modified_ns ", info.modified_ns, " crc32c ",
-                      Crc32c(layout.data(), layout.size()), "\n");
+pb::FileStampProto StampOf(const FileInfo& info) {
+  pb::FileStampProto stamp;
+  stamp.set_inode(info.inode);
+  stamp.set_size(info.size);
+  stamp.set_modified_ns(info.modified_ns);
+  return stamp;
 }
 
-bool Same(const FileInfo& a, const FileInfo& b) {
-  return a.inode == b.inode && a.size == b.size && a.modified_ns == b.modified_ns;
+// The first line of a stored layout; the layout follows. The number is raised whenever records are
+// told apart or counted in another way.
+std::string HeaderOf(const std::string& file, const pb::FileStampProto& stamp,
+                     const std::string& layout) {
+  return absl::StrCat("muster layout 1: ", file, " inode ", stamp.inode(), " size ", stamp.size(),
+                      " modified_ns ", stamp.modified_ns(), " crc32c ",
+                      Crc32c(layout.data(), layout.size()), "\n");
 }
 
 }  // namespace
@@ -39,30 +47,44 @@ std::string LayoutStore::PathOf(const pb::DatasetProto& dataset, const std::stri
 }
 
 std::optional<pb::FileLayoutProto> LayoutStore::Find(const pb::DatasetProto& dataset,
-                                                     const std::string& file,
-                                                     const FileInfo& info) const {
+                                                     const std::string& file) const {
+  const auto info = GetFileInfo(file);
   const auto stored = ReadFile(PathOf(dataset, file));
-  if (!stored.ok()) return std::nullopt;
+  if (!info.ok() || !stored.ok()) return std::nullopt;
   const size_t end = stored->find('\n');
   if (end == std::string::npos) return std::nullopt;
   const std::string layout = stored->substr(end + 1);
   pb::FileLayoutProto found;
-  if (stored->compare(0, end + 1, HeaderOf(file, info, layout)) != 0 ||
+  if (stored->compare(0, end + 1, HeaderOf(file, StampOf(*info), layout)) != 0 ||
       !found.ParseFromString(layout)) {
     return std::nullopt;
   }
   return found;
 }
 
+absl::Status LayoutStore::Keep(const pb::DatasetProto& dataset, const std::string& file,
+                               const pb::ScanFileReply& reply) const {
+  // Another file than the worker's: what changes there would not be noticed here.
+  const auto info = GetFileInfo(file);
+  if (!info.ok() || !reply.has_stamp() ||
+      StampOf(*info).SerializeAsString() != reply.stamp().SerializeAsString()) {
+    return absl::OkStatus();
+  }
+  MU_RETURN_IF_ERROR(MakeDirectories(folder_));
+  const std::string layout = reply.layout().SerializeAsString();
+  const std::string path = PathOf(dataset, file), part = absl::StrCat(path, ".", ::getpid());
+  MU_RETURN_IF_ERROR(RemoveTree(part));
+  // Not synced: what a crash of the machine damages is looked for again.
+  MU_RETURN_IF_ERROR(AppendToFile(part, HeaderOf(file, reply.stamp(), layout) + layout));
+  return RenameFile(part, path);
+}
+
 absl::StatusOr<std::vector<pb::FileLayoutProto>> LayoutStore::Complete(
     const pb::DatasetProto& dataset, const Scan& scan) const {
   std::vector<pb::FileLayoutProto> layouts(dataset.files_size());
-  std::vector<absl::StatusOr<FileInfo>> before;
   std::vector<size_t> unknown;
   for (int i = 0; i < dataset.files_size(); ++i) {
-    before.push_back(GetFileInfo(dataset.files(i)));
-    std::optional<pb::FileLayoutProto> known;
-    if (!folder_.empty() && before[i].ok()) known = Find(dataset, dataset.files(i), *before[i]);
+    auto known = folder_.empty() ? std::nullopt : Find(dataset, dataset.files(i));
     if (known.has_value()) {
       layouts[i] = *std::move(known);
     } else {
@@ -70,23 +92,16 @@ absl::StatusOr<std::vector<pb::FileLayoutProto>> LayoutStore::Complete(
     }
   }
   if (unknown.size() < layouts.size()) {
-    MU_LOG(INFO, "dataset '{}': the layout of {} of {} files is known from an earlier start",
-           dataset.name(), layouts.size() - unknown.size(), layouts.size());
+    MU_LOG(INFO, "dataset '{}': the layout of {} of {} files is known from an earlier start ({})",
+           dataset.name(), layouts.size() - unknown.size(), layouts.size(), folder_);
   }
   if (unknown.empty()) return layouts;
-  MU_ASSIGN_OR_RETURN(std::vector<pb::FileLayoutProto> found, scan(unknown));
-  absl::Status kept = folder_.empty() ? absl::OkStatus() : MakeDirectories(folder_);
-  for (size_t i = 0; i < unknown.size(); ++i) {
-    const std::string& file = dataset.files(static_cast<int>(unknown[i]));
-    layouts[unknown[i]] = std::move(found[i]);
-    // A file that changes while it is looked through will be looked through again.
-    const auto after = GetFileInfo(file);
-    const absl::StatusOr<FileInfo>& info = before[unknown[i]];
-    if (folder_.empty() || !kept.ok() || !info.ok() || !after.ok() || !Same(*info, *after))
-      continue;
-    const std::string layout = layouts[unknown[i]].SerializeAsString();
-    kept = WriteFileAtomic(PathOf(dataset, file), HeaderOf(file, *info, layout) + layout);
-  }
+  absl::Status kept;
+  MU_RETURN_IF_ERROR(scan(unknown, [&](size_t file, pb::ScanFileReply reply) {
+    if (!folder_.empty() && kept.ok())
+      kept = Keep(dataset, dataset.files(static_cast<int>(file)), reply);
+    layouts[file] = std::move(*reply.mutable_layout());
+  }));
   if (!kept.ok()) {
     MU_LOG(WARN, "layouts of data files are not kept for another start: {}", kept.message());
   }

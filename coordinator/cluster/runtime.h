@@ -73,9 +73,9 @@ class Runtime {
   pb::RequestContext Context() const;
 
   // Finds how many records these files of a dataset (indices in its `files`) have, and where, on
-  // the workers, in parallel; the result is parallel to `files`.
-  absl::StatusOr<std::vector<pb::FileLayoutProto>> ScanFiles(const pb::DatasetProto& dataset,
-                                                             const std::vector<size_t>& files);
+  // the workers, in parallel. `found` is called on this thread, file by file as the answers come.
+  absl::Status ScanFiles(const pb::DatasetProto& dataset, const std::vector<size_t>& files,
+                         const std::function<void(size_t file, pb::ScanFileReply reply)>& found);
   // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
   void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
   // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every

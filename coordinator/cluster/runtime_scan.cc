@@ -1,5 +1,6 @@
 // Looking through the files of a dataset, on the workers.
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -15,17 +16,17 @@ constexpr absl::Duration kScanTimeout = absl::Hours(1);
 
 }  // namespace
 
-absl::StatusOr<std::vector<pb::FileLayoutProto>> Runtime::ScanFiles(
-    const pb::DatasetProto& dataset, const std::vector<size_t>& files) {
+absl::Status Runtime::ScanFiles(
+    const pb::DatasetProto& dataset, const std::vector<size_t>& files,
+    const std::function<void(size_t file, pb::ScanFileReply reply)>& found) {
   struct Scan {
     Mutex mutex;
     CondVar changed;
     size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<absl::StatusOr<pb::FileLayoutProto>> layouts ABSL_GUARDED_BY(mutex);
+    std::vector<std::pair<size_t, absl::StatusOr<pb::ScanFileReply>>> arrived
+        ABSL_GUARDED_BY(mutex);
   };
-  std::vector<pb::FileLayoutProto> result(files.size());
-  std::vector<size_t> missing(files.size());  // indices in `files`
-  for (size_t i = 0; i < missing.size(); ++i) missing[i] = i;
+  std::vector<size_t> missing = files;
   for (int attempt = 0; !missing.empty(); ++attempt) {
     // Whoever is there does it; a file whose worker is lost goes to another one in the next round.
     MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
@@ -54,41 +55,45 @@ absl::StatusOr<std::vector<pb::FileLayoutProto>> Runtime::ScanFiles(
     {
       MutexLock lock(&scan->mutex);
       scan->open = missing.size();
-      scan->layouts.assign(missing.size(), absl::UnknownError("not scanned"));
     }
     for (size_t i = 0; i < missing.size(); ++i) {
       pb::ScanFileRequest request;
       *request.mutable_context() = context;
       request.set_dataset(dataset.id());
-      request.set_file(static_cast<uint32_t>(files[missing[i]]));
-      CallAsync<pb::ScanFileReply>(*installed[i % installed.size()]->channel,
-                                   "/muster.Worker/ScanFile", request, {.timeout = kScanTimeout},
-                                   [scan, i](absl::StatusOr<pb::ScanFileReply> reply) {
-                                     MutexLock lock(&scan->mutex);
-                                     if (reply.ok()) {
-                                       scan->layouts[i] = std::move(*reply->mutable_layout());
-                                     } else {
-                                       scan->layouts[i] = reply.status();
-                                     }
-                                     --scan->open;
-                                     scan->changed.SignalAll();
-                                   });
+      request.set_file(static_cast<uint32_t>(missing[i]));
+      CallAsync<pb::ScanFileReply>(
+          *installed[i % installed.size()]->channel, "/muster.Worker/ScanFile", request,
+          {.timeout = kScanTimeout},
+          [scan, file = missing[i]](absl::StatusOr<pb::ScanFileReply> reply) {
+            MutexLock lock(&scan->mutex);
+            scan->arrived.emplace_back(file, std::move(reply));
+            --scan->open;
+            scan->changed.SignalAll();
+          });
     }
-    MutexLock lock(&scan->mutex);
-    while (scan->open > 0) scan->changed.Wait(&scan->mutex);
-    std::vector<size_t> again;
-    for (size_t i = 0; i < missing.size(); ++i) {
-      if (scan->layouts[i].ok()) {
-        result[missing[i]] = *std::move(scan->layouts[i]);
-      } else if (KindOf(scan->layouts[i].status()) == pb::ERROR_USER || attempt >= 10) {
-        return scan->layouts[i].status();
-      } else {
-        again.push_back(missing[i]);
+    absl::Status wrong;
+    missing.clear();
+    for (bool open = true; open;) {
+      std::vector<std::pair<size_t, absl::StatusOr<pb::ScanFileReply>>> arrived;
+      {
+        MutexLock lock(&scan->mutex);
+        while (scan->open > 0 && scan->arrived.empty()) scan->changed.Wait(&scan->mutex);
+        arrived.swap(scan->arrived);
+        open = scan->open > 0;
+      }
+      for (auto& [file, reply] : arrived) {
+        if (reply.ok()) {
+          found(file, *std::move(reply));
+        } else if (KindOf(reply.status()) == pb::ERROR_USER || attempt >= 10) {
+          wrong.Update(reply.status());
+        } else {
+          missing.push_back(file);
+        }
       }
     }
-    missing = std::move(again);
+    MU_RETURN_IF_ERROR(wrong);
   }
-  return result;
+  return absl::OkStatus();
 }
 
 }  // namespace mu

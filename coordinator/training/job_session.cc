@@ -191,7 +191,7 @@ absl::Status JobSession::Train(RunReport* report) {
         begun = true;
         steps_ = event.steps;
         samples_ = event.samples;
-        progress_->Update(event.epoch, event.steps, event.samples, event.loss);
+        progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
       });
   MU_RETURN_IF_ERROR(result.status());
   steps_ = report->steps = result->steps;
@@ -228,16 +228,16 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   EvalOptions options;
   options.stop = options_.stop;
   uint64_t seen = 0;
-  MU_ASSIGN_OR_RETURN(const uint64_t examples,
-                      ForEachPrediction(
-                          *coordinator_, forward, dataset, options,
-                          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
-                            seen += predictions.size();
-                            return task == Task::kBinaryClassification
-                                       ? binary.Add(predictions, labels)
-                                       : regression.Add(predictions, labels);
-                          },
-                          [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, seen, 0); }));
+  MU_ASSIGN_OR_RETURN(
+      const uint64_t examples,
+      ForEachPrediction(
+          *coordinator_, forward, dataset, options,
+          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
+            seen += predictions.size();
+            return task == Task::kBinaryClassification ? binary.Add(predictions, labels)
+                                                       : regression.Add(predictions, labels);
+          },
+          [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, seen, 0); }));
   report->eval_examples = examples;
   report->eval_metrics =
       task == Task::kBinaryClassification ? binary.Values() : regression.Values();
@@ -271,7 +271,7 @@ absl::Status JobSession::Predict(RunReport* report) {
         return out.good() ? absl::OkStatus()
                           : absl::ResourceExhaustedError("cannot write " + temporary);
       },
-      [&](uint64_t steps, uint64_t) { progress_->Update(1, steps, written, 0); });
+      [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, written, 0); });
   out.close();
   MU_RETURN_IF_ERROR(examples.status());
   if (!out.good()) return absl::ResourceExhaustedError("cannot write " + temporary);

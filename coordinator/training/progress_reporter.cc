@@ -48,10 +48,12 @@ void ProgressReporter::Begin(const std::string& phase, uint64_t total_steps, uin
   recent_.clear();
 }
 
-void ProgressReporter::Update(uint32_t epoch, uint64_t steps, uint64_t samples, double loss) {
+void ProgressReporter::Update(uint32_t epoch, uint64_t steps, uint64_t total_steps,
+                              uint64_t samples, double loss) {
   MutexLock lock(&mutex_);
   progress_.epoch = epoch;
   progress_.steps = steps;
+  progress_.total_steps = total_steps;
   progress_.samples = samples;
   progress_.loss =
       std::isnan(progress_.loss) ? loss : progress_.loss + kLossSmoothing * (loss - progress_.loss);

@@ -21,7 +21,8 @@ class ProgressReporter {
 
   // A new phase with so many steps (0: not known).
   void Begin(const std::string& phase, uint64_t total_steps, uint32_t epochs = 0);
-  void Update(uint32_t epoch, uint64_t steps, uint64_t samples, double loss);
+  // `total_steps` of the phase, as it is known by now.
+  void Update(uint32_t epoch, uint64_t steps, uint64_t total_steps, uint64_t samples, double loss);
 
  private:
   void Run();

@@ -100,8 +100,9 @@ void TelemetryCollector::Poll() {
     }
   }
   request.set_drain_spans(trace_);
-  const uint64_t now = NowNs();
-  Store("coordinator", "coordinator", Telemetry::Process().ToReply(request), now, now);
+  pb::TelemetryReply own = Telemetry::Process().ToReply(request);
+  const uint64_t now = own.now_ns();  // our clock is not off, whatever the spans took to gather
+  Store("coordinator", "coordinator", std::move(own), now, now);
 }
 
 std::map<std::string, PartTime> TelemetryCollector::TimeByPart() const {

@@ -21,7 +21,7 @@ class ModelRegistry;
 struct Progress {
   std::string phase;  // starting, training, evaluating, saving, predicting
   uint64_t steps = 0;
-  uint64_t total_steps = 0;  // of the whole phase
+  uint64_t total_steps = 0;  // of the whole phase; may change a little from epoch to epoch
   uint64_t samples = 0;
   double samples_per_second = 0;  // over the last seconds
   double loss = 0;                // smoothed; NaN before the first step

@@ -73,20 +73,24 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
   // What is left of the data: everything, or what a continued job has not scheduled.
   DataProgress at;
-  if (dataset.proto().visitation() == pb::VISITATION_NONE) {
-    MU_ASSIGN_OR_RETURN(const uint64_t batches, coordinator.BatchesInEpoch(dataset, 0));
+  const bool each_for_itself = dataset.proto().visitation() == pb::VISITATION_NONE;
+  const auto batches_in = [&](uint64_t epoch) {
+    return coordinator.BatchesInEpoch(dataset, each_for_itself ? 0 : epoch);
+  };
+  if (each_for_itself) {
+    MU_ASSIGN_OR_RETURN(const uint64_t batches, batches_in(0));
     at = ProgressOfSteps(options.restored, batches);
   } else {
     MU_ASSIGN_OR_RETURN(at, coordinator.ProgressOf(dataset));
   }
   // Epochs differ by a few batches (short ones at the ends of leases), and to count them exactly
   // takes a plan of the epoch: later ones are counted when they begin, until then as this one.
-  MU_ASSIGN_OR_RETURN(const uint64_t usual, coordinator.BatchesInEpoch(dataset, at.epoch));
+  MU_ASSIGN_OR_RETURN(const uint64_t usual, batches_in(at.epoch));
   uint64_t scheduled = at.epoch * usual;  // steps of the whole job
   if (options.max_steps > 0) {
     scheduled = 0;
     for (uint64_t epoch = 0; epoch < at.epoch; ++epoch) {
-      MU_ASSIGN_OR_RETURN(const uint64_t batches, coordinator.BatchesInEpoch(dataset, epoch));
+      MU_ASSIGN_OR_RETURN(const uint64_t batches, batches_in(epoch));
       scheduled += batches;
     }
   }
@@ -155,7 +159,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   for (uint64_t epoch = at.epoch + 1; epoch <= options.epochs && scheduled < most; ++epoch) {
     uint64_t left = at.left;
     if (epoch != at.epoch + 1) {
-      MU_ASSIGN_OR_RETURN(left, coordinator.BatchesInEpoch(dataset, epoch - 1));
+      MU_ASSIGN_OR_RETURN(left, batches_in(epoch - 1));
     }
     left = std::min(left, most - scheduled);
     total = total_steps(epoch, left);

@@ -41,7 +41,7 @@ struct TrainResult {
 struct TrainEvent {
   uint32_t epoch = 1;
   uint64_t steps = 0;
-  uint64_t total_steps = 0;
+  uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
   uint64_t samples = 0;
   double loss = 0;  // of the newest function
 };

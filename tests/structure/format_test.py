@@ -17,7 +17,10 @@ FILES_A_CALL = 50
 def misplaced(tool, files):
     """What clang-format says of `files`: a line `path:line:column: error: ...` for each place."""
     run = subprocess.run([tool, "--dry-run", "--Werror", *files], cwd=ROOT, capture_output=True, text=True, check=False)
-    return [line for line in run.stderr.splitlines() if ": error: " in line] if run.returncode else []
+    if run.returncode == 0:
+        return []
+    places = [line for line in run.stderr.splitlines() if ": error: " in line]
+    return places or [f"{tool} ended with {run.returncode}: {run.stderr}"]
 
 
 def main():

@@ -56,7 +56,7 @@ TEST(WorkerControl, ACancelOfBeforeARollBackEndsNoRepeat) {
   repeat->WaitForResults(1);
   cluster.context().set_generation(4);
   MU_EXPECT_OK(cluster.CancelRuns(3));
-  repeat->WaitForResults(50);
+  repeat->WaitForResults(repeat->steps().size() + 50);
   cluster.context().set_generation(5);
   MU_EXPECT_OK(cluster.CancelRuns(3));
   EXPECT_THAT(repeat->Wait(), HasCode(absl::StatusCode::kCancelled));

@@ -71,6 +71,7 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
       EXPECT_EQ((records + dataset.batch_size() - 1) / dataset.batch_size(), planned.batches);
     }
     ASSERT_EQ(seen.size(), total) << "trial " << trial;
+    EXPECT_EQ(EpochPlan::CountBatches(dataset, files, trial), plan.batches());
   }
 }
 
@@ -118,6 +119,7 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
 TEST(EpochPlan, RefusesDataWithoutRecords) {
   EXPECT_THAT(EpochPlan::Make(Dataset(10, 0, 50), {0, 0}, 0).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record is left")));
+  EXPECT_EQ(EpochPlan::CountBatches(Dataset(10, 0, 50), {0, 0}, 0), 0u);
 }
 
 TEST(DefaultBlockRecords, GivesWholeBatches) {

@@ -1,10 +1,13 @@
 // What is known of data files from an earlier start: believed only while it is true.
 #include "coordinator/cluster/layout_store.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/env/file.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -34,17 +37,28 @@ class LayoutStoreTest : public ::testing::Test {
   std::vector<size_t> Scanned(const std::string& folder) {
     std::vector<size_t> scanned;
     const auto layouts =
-        LayoutStore(folder).Complete(dataset_, [&](const std::vector<size_t>& files) {
+        LayoutStore(folder).Complete(dataset_, [&](const auto& files, const auto& found) {
           scanned = files;
-          std::vector<pb::FileLayoutProto> found;
-          for (const size_t file : files) found.push_back(LayoutOf(file));
-          return found;
+          for (const size_t file : files) found(file, ReplyOf(file));
+          return absl::OkStatus();
         });
     MU_EXPECT_OK(layouts.status());
     for (size_t i = 0; layouts.ok() && i < layouts->size(); ++i) {
       EXPECT_EQ((*layouts)[i].SerializeAsString(), LayoutOf(i).SerializeAsString()) << i;
     }
     return scanned;
+  }
+  // As a worker answers that sees the same files.
+  pb::ScanFileReply ReplyOf(size_t file) {
+    pb::ScanFileReply reply;
+    *reply.mutable_layout() = LayoutOf(file);
+    if (!stamps_) return reply;
+    const auto info = GetFileInfo(dataset_.files(static_cast<int>(file)));
+    MU_EXPECT_OK(info.status());
+    reply.mutable_stamp()->set_inode(info->inode + (other_inodes_ ? 1 : 0));
+    reply.mutable_stamp()->set_size(info->size);
+    reply.mutable_stamp()->set_modified_ns(info->modified_ns);
+    return reply;
   }
   static pb::FileLayoutProto LayoutOf(size_t file) {
     pb::FileLayoutProto layout;
@@ -57,6 +71,7 @@ class LayoutStoreTest : public ::testing::Test {
 
   std::optional<TempDirectory> directory_;
   pb::DatasetProto dataset_;
+  bool stamps_ = true, other_inodes_ = false;
 };
 
 TEST_F(LayoutStoreTest, FilesAreLookedThroughOnce) {
@@ -81,6 +96,30 @@ TEST_F(LayoutStoreTest, AChangedFileIsLookedThroughAgain) {
   MU_ASSERT_OK(AppendToFile(Path("a.csv"), "more"));
   EXPECT_THAT(Scanned(Folder()), ElementsAre(0));
   EXPECT_THAT(Scanned(Folder()), IsEmpty());
+}
+
+TEST_F(LayoutStoreTest, AnotherTimeIsAnotherFile) {
+  Scanned(Folder());
+  const timespec times[] = {{.tv_sec = 1, .tv_nsec = 0}, {.tv_sec = 1, .tv_nsec = 0}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, Path("a.csv").c_str(), times, 0), 0);
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0));
+}
+
+// A worker in a container may have another file at this path; and one that changes while it is
+// looked through is looked through again.
+TEST_F(LayoutStoreTest, OnlyWhatTheWorkerSawIsKept) {
+  other_inodes_ = true;
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  stamps_ = false;
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+}
+
+TEST_F(LayoutStoreTest, FilesThatOnlyWorkersSeeAreNoError) {
+  dataset_.add_files(Path("there.csv"));
+  stamps_ = false;
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1, 2));
 }
 
 TEST_F(LayoutStoreTest, ADataSetThatReadsOtherwiseLooksForItself) {
@@ -116,10 +155,13 @@ TEST_F(LayoutStoreTest, WhatCannotBeKeptIsNoError) {
 }
 
 TEST_F(LayoutStoreTest, ErrorsOfTheScanAreHandedOn) {
-  const auto layouts = LayoutStore(Folder()).Complete(
-      dataset_, [](const std::vector<size_t>&) { return absl::DataLossError("line 3"); });
+  const auto layouts =
+      LayoutStore(Folder()).Complete(dataset_, [&](const auto&, const auto& found) {
+        found(0, ReplyOf(0));
+        return absl::DataLossError("line 3");
+      });
   EXPECT_THAT(layouts, HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(1)) << "what was found before it is kept";
 }
 
 }  // namespace
