@@ -1,0 +1,109 @@
+// The trainer's loop over epochs that differ in length: every record once, and as many steps as
+// asked for.
+#include "coordinator/training/trainer.h"
+
+#include <atomic>
+#include <numeric>
+#include <set>
+
+#include "tests/conformance/conformance.h"
+#include "tests/conformance/numbers_file.h"
+
+namespace mu {
+namespace {
+
+using testing::Numbers;
+using testing::TestCluster;
+using testing::WriteFile;
+
+constexpr uint32_t kEpochs = 4;
+constexpr int64_t kRecords = 700;
+
+class TrainerTest : public ::testing::Test {
+ protected:
+  // Files of odd lengths: which of their blocks share a lease depends on the epoch's order, and so
+  // does the number of short batches.
+  void SetUp() override {
+    MU_ASSERT_OK_AND_ASSIGN(cluster_, TestCluster::Start({.workers = 2, .ps = 1}));
+    std::vector<std::string> files;
+    int64_t first = 0;
+    for (const int64_t count : {100, 37, 260, 51, 252}) {
+      files.push_back(absl::StrCat(cluster_->directory(), "/", first, ".csv"));
+      WriteFile(files.back(), Numbers(first, count));
+      first += count;
+    }
+    ASSERT_EQ(first, kRecords);
+    MU_ASSERT_OK_AND_ASSIGN(
+        data_, c().CreateDataset(Csv(files).Id("id", 0, 0).Batch(7).Shuffle(150).Epochs(kEpochs)));
+    MU_ASSERT_OK_AND_ASSIGN(const Variable sum,
+                            c().CreateVariable({.name = "sum", .dtype = kInt64}));
+    MU_ASSERT_OK_AND_ASSIGN(step_, c().DefineFunction("step", [&](FunctionBuilder& f) {
+      const Sym id = f.NextBatch(data_)["id"];
+      AssignAdd(sum, ReduceSum(id));
+      f.Return("loss", ReduceMean(Cast(id, kFloat32)));
+    }));
+    std::set<uint64_t> lengths;
+    for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
+      MU_ASSERT_OK_AND_ASSIGN(const uint64_t batches, c().BatchesInEpoch(data_, epoch));
+      lengths.insert(batches);
+      batches_.push_back(batches);
+    }
+    ASSERT_GT(lengths.size(), 1u) << "the epochs of this test should differ";
+    sum_ = sum;
+  }
+  Coordinator& c() { return cluster_->coordinator(); }
+  int64_t Sum() {
+    const auto value = c().Read(sum_);
+    MU_EXPECT_OK(value.status());
+    return value.ok() ? *value->data<int64_t>() : -1;
+  }
+
+  std::unique_ptr<TestCluster> cluster_;
+  Dataset data_;
+  Function step_;
+  Variable sum_;
+  std::vector<uint64_t> batches_;  // by epoch
+};
+
+TEST_F(TrainerTest, EveryRecordOfEveryEpoch) {
+  TrainEvent last;
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,
+                          Train(c(), step_, data_, {.epochs = kEpochs},
+                                [&](const TrainEvent& event) { last = event; }));
+  EXPECT_EQ(result.steps, std::accumulate(batches_.begin(), batches_.end(), uint64_t{0}));
+  EXPECT_EQ(result.samples, uint64_t{kEpochs} * kRecords);
+  EXPECT_EQ(Sum(), kEpochs * kRecords * (kRecords - 1) / 2);
+  EXPECT_EQ(result.epochs_begun, kEpochs);
+  EXPECT_FALSE(result.stopped);
+  EXPECT_EQ(last.total_steps, result.steps);
+}
+
+TEST_F(TrainerTest, AsManyStepsAsAskedFor) {
+  const uint64_t steps = batches_[0] + batches_[1] + 5;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const TrainResult result,
+      Train(c(), step_, data_, {.epochs = kEpochs, .steps_per_function = 4, .max_steps = steps}));
+  EXPECT_EQ(result.steps, steps);
+  EXPECT_EQ(result.epochs_begun, 3u);
+  EXPECT_FALSE(result.stopped);
+}
+
+TEST_F(TrainerTest, StoppedAndWentOn) {
+  std::atomic<int> stop = 0;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const TrainResult first,
+      Train(c(), step_, data_, {.epochs = kEpochs, .steps_per_function = 3, .stop = &stop},
+            [&](const TrainEvent& event) {
+              if (event.steps > batches_[0]) stop = 1;
+            }));
+  EXPECT_TRUE(first.stopped);
+  // The coordinator knows what has been handed out: the same loop takes the rest.
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult rest,
+                          Train(c(), step_, data_, {.epochs = kEpochs, .steps_per_function = 3}));
+  EXPECT_FALSE(rest.stopped);
+  EXPECT_EQ(first.samples + rest.samples, uint64_t{kEpochs} * kRecords);
+  EXPECT_EQ(Sum(), kEpochs * kRecords * (kRecords - 1) / 2);
+}
+
+}  // namespace
+}  // namespace mu
