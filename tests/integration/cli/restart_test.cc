@@ -8,7 +8,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kEpochs = 12;  // ten times slower
+#else
 constexpr int kEpochs = 40;
+#endif
 constexpr int kRecords = 2000;
 
 class RestartTest : public testing::CliTest {
