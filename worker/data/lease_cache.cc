@@ -5,6 +5,9 @@
 namespace mu {
 namespace {
 constexpr size_t kMaxWaiting = 64;
+// Of one data set. A worker goes back to its own lease and to those that it helps with; more would
+// fill its memory with what it has been through.
+constexpr size_t kMaxUsed = 4;
 }  // namespace
 
 LeaseCache::LeaseCache(int threads, size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
@@ -126,6 +129,7 @@ void LeaseCache::ReadEntry(const Key& key, const EntryPtr& entry) {
   last_bytes_ = (*entry->data)->bytes();
   bytes_ += last_bytes_;
   if (!entry->used) unused_bytes_ += last_bytes_;
+  ForgetUsed(key.first);
   while (bytes_ > capacity_bytes_) {
     auto victim = Oldest(/*used=*/true);
     // Nothing used is left: of what was read ahead the last goes first, it is needed last.
@@ -133,6 +137,17 @@ void LeaseCache::ReadEntry(const Key& key, const EntryPtr& entry) {
     if (victim == entries_.end()) break;
     Erase(victim);
   }
+}
+
+void LeaseCache::ForgetUsed(const DatasetReader* reader) {
+  std::vector<std::pair<uint64_t, Key>> used;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first == reader && entry->state == State::kRead && entry->used)
+      used.emplace_back(entry->touched, key);
+  }
+  if (used.size() <= kMaxUsed) return;
+  std::sort(used.begin(), used.end());
+  for (size_t i = 0; i + kMaxUsed < used.size(); ++i) Erase(entries_.find(used[i].second));
 }
 
 void LeaseCache::MarkUsed(Entry* entry) {

@@ -19,8 +19,9 @@
 namespace mu {
 
 // Thread safe. Holds at most `capacity_bytes` of parsed leases, beside those that callers still
-// hold. What has been used makes room first; what was read ahead and not yet used stays, and no
-// more is read ahead until there is room. Errors are not kept: whoever asks again reads again.
+// hold, and of those that were used only the last few of each data set. What has been used makes
+// room first; what was read ahead and not yet used stays, and no more is read ahead until there is
+// room. Errors are not kept: whoever asks again reads again.
 class LeaseCache {
  public:
   LeaseCache(int threads, size_t capacity_bytes);
@@ -63,6 +64,8 @@ class LeaseCache {
   // Reads without the lock held; `entry` is kReading before and kRead after.
   void ReadEntry(const Key& key, const EntryPtr& entry);
   void MarkUsed(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // All used leases of the reader but the few that were touched last.
+  void ForgetUsed(const DatasetReader* reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(Entries::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The least recently touched of the used (or unused) leases that are held; end() if there is
   // none.

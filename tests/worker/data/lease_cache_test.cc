@@ -91,6 +91,25 @@ TEST_F(LeaseCacheTest, WhatIsReadAheadStaysUntilUsed) {
   EXPECT_FALSE(cache.Get(reader_, Lease(8)).ok());
 }
 
+// Past epochs do not fill the memory, however much there is; the leases touched last stay.
+TEST_F(LeaseCacheTest, FewOfTheUsedLeasesAreKept) {
+  LeaseCache cache(0, 1000 * one_);
+  for (uint32_t i = 0; i < 50; ++i) {
+    MU_ASSERT_OK(cache.Get(reader_, Lease(i)).status());
+    MU_ASSERT_OK(cache.Get(reader_, Lease(0)).status());  // goes on being used
+  }
+  EXPECT_EQ(cache.bytes(), 4 * one_);
+  Hide();
+  MU_EXPECT_OK(cache.Get(reader_, Lease(0)).status());
+  MU_EXPECT_OK(cache.Get(reader_, Lease(49)).status());
+  EXPECT_FALSE(cache.Get(reader_, Lease(10)).ok());
+  Restore();
+  // Another data set has its own.
+  const auto other = Reader(dataset_);
+  for (uint32_t i = 0; i < 10; ++i) MU_ASSERT_OK(cache.Get(other, Lease(i)).status());
+  EXPECT_EQ(cache.bytes(), 8 * one_);
+}
+
 TEST_F(LeaseCacheTest, LeasesThatNobodyComesForDoNotBlockForEver) {
   LeaseCache cache(1, 2 * one_);
   cache.Prefetch(reader_, Lease(90));
