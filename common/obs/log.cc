@@ -176,7 +176,9 @@ void LogLine(LogSeverity severity, const char* file, int line, const std::string
       severity >= LogSeverity::WARN
           ? absl::StrCat(message, " [", slash == nullptr ? file : slash + 1, ":", line, "]")
           : message;
-  Remember(absl::StrCat(absl::FormatTime("%H:%M:%E3S ", absl::Now(), absl::LocalTimeZone()),
+  // Loaded once, by whoever logs first.
+  static const absl::TimeZone zone = absl::LocalTimeZone();
+  Remember(absl::StrCat(absl::FormatTime("%H:%M:%E3S ", absl::Now(), zone),
                         std::string(1, "DIWE-"[static_cast<int>(severity)]), " ", text));
   GetLogger()->log(ToSpdlog(severity), spdlog::string_view_t(text.data(), text.size()));
 }
