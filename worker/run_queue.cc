@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/clock.h"
+#include "common/env/deadline.h"
 #include "worker/result_stream.h"
 
 namespace mu {
@@ -122,7 +123,7 @@ void RunQueue::Drain(absl::Duration patience) {
   }
   if (running != nullptr) running->HandBack();
   for (const Entry& entry : waiting) HandBack(*entry.run);
-  const int64_t give_up_ns = Clock::Real()->Now() + absl::ToInt64Nanoseconds(patience);
+  const int64_t give_up_ns = DeadlineNs(*Clock::Real(), patience);
   MutexLock lock(&mutex_);
   while (running_.run != nullptr) {
     const int64_t left_ns = give_up_ns - Clock::Real()->Now();

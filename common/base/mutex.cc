@@ -1,5 +1,6 @@
 #include "common/base/mutex.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "absl/time/clock.h"
@@ -26,11 +27,12 @@ void CondVar::Wait(Mutex* mutex) {
 bool CondVar::WaitFor(Mutex* mutex, absl::Duration timeout) {
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
   // A wait until a time of the system clock is the one that TSan of GCC 12 intercepts.
-  const auto until = std::chrono::system_clock::now() +
-                     std::chrono::microseconds(absl::ToInt64Microseconds(timeout));
+  const absl::Duration most = std::min(timeout, absl::Hours(1));  // the sum must not overflow
+  const auto until =
+      std::chrono::system_clock::now() + std::chrono::microseconds(absl::ToInt64Microseconds(most));
   const bool expired = cv_.wait_until(lock, until) == std::cv_status::timeout;
   lock.release();
-  return expired;
+  return expired && most == timeout;
 }
 void CondVar::Signal() { cv_.notify_one(); }
 void CondVar::SignalAll() { cv_.notify_all(); }

@@ -9,6 +9,7 @@
 #include "common/base/backoff.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/env/deadline.h"
 #include "common/rpc/typed.h"
 
 namespace mu {
@@ -56,7 +57,7 @@ pb::RegisterReply MembershipClient::registration() const {
 }
 
 bool MembershipClient::SleepFor(absl::Duration time) {
-  const int64_t until = Clock::Real()->Now() + absl::ToInt64Nanoseconds(time);
+  const int64_t until = DeadlineNs(*Clock::Real(), time);
   MutexLock lock(&mutex_);
   while (!stopping_) {
     const int64_t left = until - Clock::Real()->Now();
@@ -112,7 +113,7 @@ void MembershipClient::Registered(const pb::RegisterReply& reply, int64_t sent_n
 }
 
 absl::Status MembershipClient::Register() {
-  const int64_t give_up = options_.clock->Now() + absl::ToInt64Nanoseconds(options_.orphan_timeout);
+  const int64_t give_up = DeadlineNs(*options_.clock, options_.orphan_timeout);
   Backoff backoff(absl::Milliseconds(20), absl::Seconds(2), incarnation_.value());
   while (true) {
     int64_t sent_ns = 0;

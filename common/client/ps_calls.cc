@@ -8,6 +8,7 @@
 #include "common/base/backoff.h"
 #include "common/base/status.h"
 #include "common/env/clock.h"
+#include "common/env/deadline.h"
 
 namespace mu {
 namespace {
@@ -85,7 +86,7 @@ absl::Status PsCallGroup::Run(
     running_ = state;
   }
   Clock* const clock = Clock::Real();
-  const int64_t give_up_ns = clock->Now() + absl::ToInt64Nanoseconds(policy.total_timeout);
+  const int64_t give_up_ns = DeadlineNs(*clock, policy.total_timeout);
   std::vector<std::shared_ptr<ClientCall>> under_way(calls.size());
   std::vector<Try> tries;
   for (size_t i = 0; i < calls.size(); ++i) {
