@@ -34,7 +34,9 @@ class TrainerTest : public ::testing::Test {
     }
     ASSERT_EQ(first, kRecords);
     MU_ASSERT_OK_AND_ASSIGN(
-        data_, c().CreateDataset(Csv(files).Id("id", 0, 0).Batch(7).Shuffle(150).Epochs(kEpochs)));
+        data_,
+        c().CreateDataset(
+            Csv(files).Id("id", 0, 0).Batch(7).BlockRecords(16).Shuffle(150).Epochs(kEpochs)));
     MU_ASSERT_OK_AND_ASSIGN(const Variable sum,
                             c().CreateVariable({.name = "sum", .dtype = kInt64}));
     MU_ASSERT_OK_AND_ASSIGN(step_, c().DefineFunction("step", [&](FunctionBuilder& f) {
