@@ -73,7 +73,8 @@ def main():
         subprocess.run([binary, "make-data", "criteo", "--rows=200000", f"--out={work}/data"], check=True,
                        stdout=subprocess.DEVNULL)
         pathlib.Path(f"{work}/job.yaml").write_text(JOB.format(work=work))
-        with open(f"{work}/out", "w") as out:
+        # As they come: a run of hours that is broken off has still measured something.
+        with open(f"{work}/out", "w") as out, open(options.samples or os.devnull, "w", buffering=1) as table:
             run = subprocess.Popen([binary, "train", f"{work}/job.yaml", "--local", "--workers=3", "--ps=2",
                                     f"--job_dir={work}/run", f"--report={work}/report.json", f"--chaos={CHAOS}"],
                                    stdout=out, stderr=out)
@@ -84,6 +85,7 @@ def main():
                     if sample and role in ("coordinator", "worker", "psserver"):
                         second = time.monotonic() - begin
                         lives.setdefault((role, pid, sample[1]), []).append((second, sample[0]))
+                        table.write(f"{second:.0f},{pid},{role},{sample[0]}\n")
                 time.sleep(5)
             ended_early = run.poll() is not None
             run.send_signal(signal.SIGINT)
@@ -91,10 +93,6 @@ def main():
         if ended_early or not os.path.exists(f"{work}/report.json"):
             raise SystemExit(pathlib.Path(f"{work}/out").read_text()[-3000:])
         report = json.loads(pathlib.Path(f"{work}/report.json").read_text())
-    if options.samples:
-        with open(options.samples, "w") as file:
-            for (role, pid, _), samples in lives.items():
-                file.writelines(f"{second:.0f},{pid},{role},{kb}\n" for second, kb in samples)
     print(f"{options.minutes:.0f} minutes, {report['functions']:,} functions, {report['steps']:,} steps, "
           f"{report['failure_totals']['failures']} failures, {report['failure_totals']['left']} left")
     grew = False
