@@ -29,8 +29,8 @@ namespace {
 constexpr int kLines = 200'000;
 constexpr int kItems = 50'000;
 constexpr int kBatch = 512;
-constexpr absl::Duration kWindow =
-    absl::Seconds(2);  // also long enough for a worker to count as healthy when killed
+// Also long enough for a worker to count as healthy when killed
+constexpr absl::Duration kWindow = absl::Seconds(2);
 
 // Field `n` of /proc/PID/stat, counted from 1 as in proc(5), in seconds; the kernel counts in
 // hundredths. 0: no process.
@@ -66,8 +66,8 @@ Work WorkOfOthers(Coordinator& c) {
   for (const auto& member : status.members()) {
     if (member.role() != pb::ROLE_WORKER || member.index() == 0) continue;
     work.samples += static_cast<double>(member.steps()) * kBatch;
-    work.cpu_seconds +=
-        StatSeconds(member.pid(), 14) + StatSeconds(member.pid(), 15);  // user, system
+    // User, system
+    work.cpu_seconds += StatSeconds(member.pid(), 14) + StatSeconds(member.pid(), 15);
   }
   return work;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 
 #include "coordinator/frontend/layers.h"
@@ -189,7 +190,9 @@ int main(int argc, char** argv) {
   const std::string file = WriteRatings();
   auto cluster = Cluster(argc > 1 ? argv[1] : "in_process");
   const absl::Status status = cluster.ok() ? Run(**cluster, file) : cluster.status();
-  ::unlink(file.c_str());
+  std::error_code ignored;
+  for (const std::string& path : {file, file + ".checkpoint"})
+    std::filesystem::remove_all(path, ignored);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

@@ -7,8 +7,8 @@
 namespace mu {
 namespace {
 
-constexpr size_t kRemembered =
-    64;  // attempts; a copy of an older request is hardly on its way any more
+// Attempts; a copy of an older request is hardly on its way any more
+constexpr size_t kRemembered = 64;
 
 }  // namespace
 

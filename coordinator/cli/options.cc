@@ -13,8 +13,8 @@
 namespace mu {
 namespace {
 
-constexpr uint64_t kMostDaemons =
-    1'000'000;  // what is too many for a machine or a cluster is told with the rest
+// What is too many for a machine or a cluster is told with the rest
+constexpr uint64_t kMostDaemons = 1'000'000;
 
 // CLI11 says only that it could not convert a text.
 CLI::Validator WholeNumber(uint64_t least, uint64_t most) {

@@ -25,8 +25,8 @@ class ProgressPrinter {
   struct Options {
     std::FILE* out = stdout;
     bool terminal = false;
-    absl::Duration interval =
-        absl::Seconds(5);  // between plain lines; a terminal's line changes at each call
+    // Between plain lines; a terminal's line changes at each call
+    absl::Duration interval = absl::Seconds(5);
   };
   // For standard output as it is.
   static Options ForStdout();

@@ -235,8 +235,8 @@ class Coordinator : public VariableFactory {
   std::unique_ptr<ServerFiles> files_;  // thread safe
   uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
-  uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) =
-      0;  // of functions that change variables or tables
+  // Of functions that change variables or tables
+  uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<uint64_t, pb::DatasetProto> datasets_
       ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);

@@ -64,8 +64,8 @@ absl::Status Coordinator::Fence(FunctionId below) {
 }
 
 absl::Status Coordinator::WithServers(const std::function<absl::Status()>& call) {
-  constexpr int kTries =
-      20;  // of a call that a lost server made fail; each waits until all are back
+  // Of a call that a lost server made fail; each waits until all are back
+  constexpr int kTries = 20;
   absl::Status status;
   for (int i = 0; i < kTries; ++i) {
     MU_RETURN_IF_ERROR(runtime_->WaitUntilServing());

@@ -25,8 +25,8 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
 void FunctionQueue::Requeue(Function& function) {
   if (const auto it = workers_.find(*function.worker); it != workers_.end()) {
     --it->second.in_flight;
-    it->second.last_run =
-        RunId();  // it may have been cancelled on its way: nothing must wait for it
+    // It may have been cancelled on its way: nothing must wait for it
+    it->second.last_run = RunId();
   }
   function.worker.reset();
   function.run = RunId();
@@ -104,8 +104,8 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
-    function.samples.resize(
-        step);  // a function that was resumed has delivered the earlier ones elsewhere
+    // A function that was resumed has delivered the earlier ones elsewhere
+    function.samples.resize(step);
     function.samples.push_back(samples);
   }
   return true;

@@ -71,10 +71,10 @@ class FunctionQueue {
     FunctionWork work;
     bool bound = false;
     uint32_t steps = 0;  // once bound
-    uint32_t next_step =
-        0;  // the first that this attempt has to run, or its result has not arrived
-    uint32_t delivered =
-        0;  // steps whose results were delivered, in this attempt or an earlier one
+    // The first that this attempt has to run, or its result has not arrived
+    uint32_t next_step = 0;
+    // Steps whose results were delivered, in this attempt or an earlier one
+    uint32_t delivered = 0;
     std::vector<BatchRange> batches;
     std::optional<WorkerId> worker;  // where it runs
     RunId run;

@@ -1,14 +1,36 @@
 #include "coordinator/cluster/job_position.h"
 
+#include <map>
 #include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 
 namespace mu {
+namespace {
+
+absl::StatusOr<std::vector<BatchRange>> BatchesOf(
+    const pb::CheckpointFunctionProto& function,
+    const std::vector<std::shared_ptr<const pb::LeaseProto>>& leases) {
+  std::vector<BatchRange> batches;
+  for (const pb::BatchRangeProto& range : function.batches()) batches.push_back(FromProto(range));
+  for (const pb::BoundBatchesProto& range : function.bound_batches()) {
+    if (range.lease() >= leases.size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the position of function ",
+                                                     function.function(), " names lease ",
+                                                     range.lease(), " of ", leases.size()));
+    }
+    batches.push_back({leases[range.lease()], range.first_batch(), range.batches()});
+  }
+  return batches;
+}
+
+}  // namespace
 
 void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionProto* proto) {
   proto->set_next_function(position.next_id.value());
+  std::map<const pb::LeaseProto*, uint32_t> leases;  // to their index in `proto`
   for (const auto& [id, function] : position.unfinished) {
     pb::CheckpointFunctionProto& out = *proto->add_functions();
     out.set_function(id.value());
@@ -18,7 +40,15 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
     out.set_dataset(function.work.dataset);
     out.set_step_offset(function.work.step_offset);
     out.set_bound(function.bound);
-    for (const auto& range : function.batches) *out.add_batches() = ToProto(range);
+    for (const BatchRange& range : function.batches) {
+      const auto [lease, added] =
+          leases.try_emplace(range.lease.get(), static_cast<uint32_t>(proto->leases_size()));
+      if (added) *proto->add_leases() = *range.lease;
+      pb::BoundBatchesProto& bound = *out.add_bound_batches();
+      bound.set_lease(lease->second);
+      bound.set_first_batch(range.first_batch);
+      bound.set_batches(range.batches);
+    }
     if (function.work.args == nullptr) continue;
     for (const auto& arg : *function.work.args) *out.add_args() = arg;
   }
@@ -28,6 +58,9 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
                                                         uint64_t needs_version) {
   FunctionQueue::Position position;
   position.next_id = FunctionId(proto.next_function());
+  std::vector<std::shared_ptr<const pb::LeaseProto>> leases;
+  for (const pb::LeaseProto& lease : proto.leases())
+    leases.push_back(std::make_shared<const pb::LeaseProto>(lease));
   for (const pb::CheckpointFunctionProto& in : proto.functions()) {
     if (in.function() == 0 || in.function() >= proto.next_function() ||
         in.next_step() > in.steps()) {
@@ -48,7 +81,7 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     function.bound = in.bound();
     function.steps = in.steps();
     function.next_step = in.next_step();
-    for (const auto& range : in.batches()) function.batches.push_back(FromProto(range));
+    MU_ASSIGN_OR_RETURN(function.batches, BatchesOf(in, leases));
   }
   return position;
 }

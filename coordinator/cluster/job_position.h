@@ -7,7 +7,7 @@
 
 namespace mu {
 
-// Fills in next_function and functions.
+// Fills in next_function, functions and leases.
 void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionProto* proto);
 
 // INVALID_ARGUMENT for one that makes no sense. Functions of `proto` need what the catalog of

@@ -75,8 +75,10 @@ absl::Status LayoutStore::Keep(const pb::DatasetProto& dataset, const std::strin
   const std::string path = PathOf(dataset, file), part = absl::StrCat(path, ".", ::getpid());
   MU_RETURN_IF_ERROR(RemoveTree(part));
   // Not synced: what a crash of the machine damages is looked for again.
-  MU_RETURN_IF_ERROR(AppendToFile(part, HeaderOf(file, reply.stamp(), layout) + layout));
-  return RenameFile(part, path);
+  absl::Status kept = AppendToFile(part, HeaderOf(file, reply.stamp(), layout) + layout);
+  if (kept.ok()) kept = RenameFile(part, path);
+  if (!kept.ok()) RemoveTree(part).IgnoreError();  // a full disk has no use for half of it
+  return kept;
 }
 
 absl::StatusOr<std::vector<pb::FileLayoutProto>> LayoutStore::Complete(

@@ -266,8 +266,8 @@ class Runtime {
   // The lease of a server that was replaced without being known to be dead runs until then.
   absl::Time leases_out_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
-  bool leave_opened_ ABSL_GUARDED_BY(mutex_) =
-      false;  // dispatch is paused for a leave; nothing was lost since
+  // Dispatch is paused for a leave; nothing was lost since
+  bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
   CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was

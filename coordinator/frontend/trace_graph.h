@@ -28,8 +28,8 @@ struct SourcePlace {
 };
 
 struct MinimizeOptions {
-  std::vector<std::string> only =
-      {};  // variables and tables to train; empty: all that are trainable
+  // Variables and tables to train; empty: all that are trainable
+  std::vector<std::string> only = {};
   // Learning rates grow linearly to their full value over so many steps of the job; 0: at once.
   // Adaptive optimizers take their largest steps first, while their accumulators are empty, and
   // several workers overshoot together.

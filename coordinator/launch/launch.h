@@ -28,11 +28,11 @@ struct ClusterOptions {
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
   int functions_in_flight = 2;                                // per worker
   size_t queue_bound = 1000;                                  // functions that may wait
-  std::string listen =
-      "";  // Connect: host:port at which daemons register; Local: default any port of loopback
+  // Connect: host:port at which daemons register; Local: default any port of loopback
+  std::string listen = "";
   bool insecure = false;  // Connect: listen off loopback without TLS
-  std::string binary_dir =
-      "";  // Local: where `worker` and `psserver` are; default: beside this program
+  // Local: where `worker` and `psserver` are; default: beside this program
+  std::string binary_dir = "";
   bool restart_workers = true;  // Local: a worker that ends is started again
   std::string chaos = "";       // Local: faults on demand, see chaos_plan.h
   absl::Duration start_timeout = absl::Seconds(60);

@@ -32,8 +32,8 @@ struct LocalDaemonsOptions {
   std::function<void(int64_t pid, const std::string& message)> died;
   // Whether the process belongs to the cluster (again).
   std::function<bool(int64_t pid)> is_member;
-  absl::Duration wake_up =
-      absl::Seconds(5);  // that a silent worker is given; its work is done elsewhere meanwhile
+  // That a silent worker is given; its work is done elsewhere meanwhile
+  absl::Duration wake_up = absl::Seconds(5);
   // A daemon ended before it ever served: the cluster will not come up.
   std::function<void(absl::Status)> cannot_start;
 };

@@ -13,8 +13,8 @@ namespace mu {
 
 struct JobRecord {
   std::string status;  // running (or died), stopped, done
-  uint64_t first_epoch =
-      0;  // the coordinator's epoch that began it: older checkpoints are another run's
+  // The coordinator's epoch that began it: older checkpoints are another run's
+  uint64_t first_epoch = 0;
   pb::JobProto job;
 };
 

@@ -62,8 +62,8 @@ struct Failure {
   double detected_ms = 0;    // since the run began
   double recovered_ms = -1;  // how long after that work went on; negative: it did not
   uint64_t steps_repeated = 0;
-  uint64_t updates_rolled_back =
-      0;  // acknowledged (function, step, partition) that the restored state does not hold
+  // Acknowledged (function, step, partition) that the restored state does not hold
+  uint64_t updates_rolled_back = 0;
   uint64_t samples_repeated = 0;
 };
 

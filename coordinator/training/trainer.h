@@ -13,8 +13,8 @@
 namespace mu {
 
 struct TrainOptions {
-  uint32_t epochs =
-      1;  // at most those of the dataset; visitation: none: as many steps as it has batches, each
+  // At most those of the dataset; visitation: none: as many steps as it has batches, each
+  uint32_t epochs = 1;
   uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
   uint64_t max_steps = 0;           // 0: no bound
   std::string loss = "loss";        // the function's returned scalar

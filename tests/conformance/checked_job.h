@@ -21,8 +21,8 @@ class CheckedJob {
     int64_t records = 4000;
     int64_t batch = 4;
     uint32_t epochs = 1;
-    pb::Visitation visitation =
-        pb::VISITATION_EXACTLY_ONCE;  // none: which records are used is anybody's guess
+    // None: which records are used is anybody's guess
+    pb::Visitation visitation = pb::VISITATION_EXACTLY_ONCE;
     uint64_t steps() const { return epochs * static_cast<uint64_t>(records / batch); }
   };
 

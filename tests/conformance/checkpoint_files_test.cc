@@ -191,8 +191,8 @@ TEST(Conformance, DiskFullOnSave) {
     ~Unmount() { umount2(disk.c_str(), MNT_DETACH); }
   } unmount{disk};
   Coordinator& c = cluster->coordinator();
-  MU_ASSERT_OK(c.CreateVariable(
-      {.name = "ballast", .shape = Shape({500'000})}));  // 2 MB: there is room for one
+  // 2 MB: there is room for one
+  MU_ASSERT_OK(c.CreateVariable({.name = "ballast", .shape = Shape({500'000})}));
   Checkpointer checkpointer(&c, OnRequest(disk));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
   job.ScheduleAll(10);

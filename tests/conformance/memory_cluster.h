@@ -33,8 +33,8 @@ class MemoryCluster {
     options.job_dir = cluster->directory();
     options.listen = "memory:0";
     options.heartbeat = absl::Milliseconds(10);
-    options.member_timeout = absl::Seconds(
-        1);  // a replaced server's lease runs so long, and its replacement waits for it
+    // A replaced server's lease runs so long, and its replacement waits for it
+    options.member_timeout = absl::Seconds(1);
     MU_ASSIGN_OR_RETURN(
         cluster->coordinator_,
         CreateCoordinator(options, NewFaultyTransport(cluster->network_, cluster->faults_)));
@@ -118,8 +118,8 @@ class MemoryCluster {
   TempDirectory directory_;
   const std::shared_ptr<FaultPlan> faults_;
   const std::shared_ptr<Transport> network_ = NewMemoryTransport();
-  const std::unique_ptr<Transport> transport_ =
-      NewFaultyTransport(network_, faults_);  // the daemons' and the test's
+  // The daemons' and the test's
+  const std::unique_ptr<Transport> transport_ = NewFaultyTransport(network_, faults_);
   Telemetry telemetry_;
   std::unique_ptr<Coordinator> coordinator_;
   std::map<int, std::unique_ptr<PsNode>> servers_, former_servers_;

@@ -112,8 +112,8 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK(cluster->DrainWorker(1));
   MU_ASSERT_OK(cluster->StartWorker(1));
   WaitForSteps(c, kSteps / 2);
-  MU_ASSERT_OK(cluster->StartServer(
-      0));  // the place is taken from the one before: all go back to the checkpoint
+  // The place is taken from the one before: all go back to the checkpoint
+  MU_ASSERT_OK(cluster->StartServer(0));
   MU_ASSERT_OK(c.Join());
 
   EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps)) << "each result is delivered once";

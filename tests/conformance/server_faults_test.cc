@@ -128,8 +128,8 @@ TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
   MU_ASSERT_OK_AND_ASSIGN(const Variable prepared,
                           counting.c().CreateVariable({.name = "prepared", .dtype = kInt64}));
-  MU_ASSERT_OK(
-      counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));  // before recovery is enabled
+  // Before recovery is enabled
+  MU_ASSERT_OK(counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));
   Checkpointer checkpointer(&counting.c(),
                             {.directory = counting.cluster->directory() + "/checkpoints"});
   MU_ASSERT_OK(counting.c().Assign(counting.counter, Tensor::Scalar<int64_t>(1000)));

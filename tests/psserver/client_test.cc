@@ -185,8 +185,8 @@ TEST(PsClientTest, ConcurrentWorkersAreCountedExactly) {
   PsSession session = cluster.Session(99, /*read_only=*/true);
   const RowsRead read{101, ids, values.data()};
   MU_ASSERT_OK(session.Pull({}, {&read, 1}));
-  EXPECT_THAT(values, ::testing::Each(
-                          static_cast<float>(kWorkers * kSteps)));  // rate 0.5 times gradient -2
+  // Rate 0.5 times gradient -2
+  EXPECT_THAT(values, ::testing::Each(static_cast<float>(kWorkers * kSteps)));
 }
 
 TEST(PsClientTest, AServerOutOfReachIsNamedAfterTheTimeLimit) {

@@ -53,8 +53,8 @@ struct Scenario {
   uint32_t steps = 4;    // of a function, at most
   int slow_worker = -1;  // its steps take ten times as long
   bool recover_shard = false;
-  bool told_of_deaths =
-      false;  // somebody tells the coordinator that a process has died, as under --local
+  // Somebody tells the coordinator that a process has died, as under --local
+  bool told_of_deaths = false;
   Time checkpoint_every = 100 * kMillisecond;
   // Messages: calls, what comes back, calls that come twice, any that takes long.
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;

@@ -41,8 +41,8 @@ absl::Status NetworkNamespace::Usable() {
 }
 
 NetworkNamespace::NetworkNamespace(int number) {
-  const int net =
-      static_cast<int>((static_cast<int64_t>(getpid()) * 4 + number) % 32768) * 4;  // a /30 each
+  // A /30 each
+  const int net = static_cast<int>((static_cast<int64_t>(getpid()) * 4 + number) % 32768) * 4;
   const auto ip = [net](int host) {
     return absl::StrCat("198.", 18 + (net >> 16), ".", (net >> 8) & 255, ".", (net & 255) + host);
   };

@@ -16,6 +16,7 @@ namespace {
 using ::mu::testing::HasCode;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAreArray;
 
 class LayoutStoreTest : public ::testing::Test {
  protected:
@@ -152,6 +153,19 @@ TEST_F(LayoutStoreTest, DamageIsNoticed) {
 TEST_F(LayoutStoreTest, WhatCannotBeKeptIsNoError) {
   MU_ASSERT_OK(WriteFileAtomic(Path("job"), "a file where the folder should be"));
   EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+}
+
+TEST_F(LayoutStoreTest, NothingIsLeftOfWhatCannotBeKept) {
+  Scanned(Folder());
+  MU_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(Folder()));
+  for (const std::string& name : names) {
+    const std::string path = JoinPath(Folder(), name);
+    MU_ASSERT_OK(RemoveTree(path));
+    MU_ASSERT_OK(MakeDirectories(JoinPath(path, "in the way")));
+  }
+  EXPECT_THAT(Scanned(Folder()), ElementsAre(0, 1));
+  MU_ASSERT_OK_AND_ASSIGN(const auto left, ListDirectory(Folder()));
+  EXPECT_THAT(left, UnorderedElementsAreArray(names));
 }
 
 TEST_F(LayoutStoreTest, ErrorsOfTheScanAreHandedOn) {
