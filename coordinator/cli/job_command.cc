@@ -6,6 +6,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "coordinator/cli/checkpoint_signal.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/progress_line.h"
@@ -104,8 +105,10 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   std::fflush(stdout);
 
   StopSignals signals;
+  const CheckpointSignal checkpoint_signal;
   ProgressPrinter printer(ProgressPrinter::ForStdout());
   setup.options.stop = signals.count();
+  setup.options.checkpoint_requests = checkpoint_signal.count();
   setup.options.announce = [](const std::string& text) {
     absl::FPrintF(stderr, "note: %s\n", text);
   };

@@ -49,9 +49,16 @@ absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent) 
 }
 
 absl::Status EmptyCheckpointDirectory(const std::string& path) {
+  // First: what is broken off must not look like a checkpoint.
+  MU_RETURN_IF_ERROR(RemoveTree(JoinPath(path, kManifestName)));
   MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(path));
   for (const std::string& name : names) MU_RETURN_IF_ERROR(RemoveTree(JoinPath(path, name)));
   return absl::OkStatus();
+}
+
+absl::Status RemoveCheckpoint(const std::string& path) {
+  MU_RETURN_IF_ERROR(EmptyCheckpointDirectory(path));
+  return RemoveTree(path);
 }
 
 absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent) {

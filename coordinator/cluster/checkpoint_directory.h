@@ -20,6 +20,8 @@ inline constexpr char kManifestName[] = "manifest.json";
 absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent);
 // The checkpoint in that folder has failed.
 absl::Status EmptyCheckpointDirectory(const std::string& path);
+// Deletes a folder, the manifest first: what is left if that is broken off is no checkpoint.
+absl::Status RemoveCheckpoint(const std::string& path);
 // Folders without a manifest that are older than the newest complete checkpoint: nobody will
 // complete them.
 absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent);

@@ -63,6 +63,12 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
     return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(),
                                             "; this program reads ", kCheckpointFormat));
   }
+  // A file that nobody names would not be missed: what it holds would start from initial values.
+  if (manifest.updates_size() > 0 && manifest.updates_size() != manifest.files_size()) {
+    return absl::DataLossError(absl::StrCat(path, " is damaged: it names ", manifest.files_size(),
+                                            " of ", manifest.updates_size(),
+                                            " files; use another checkpoint"));
+  }
   return manifest;
 }
 

@@ -18,6 +18,11 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
 // names the file.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
+// Whether this error of a restore is about the files: no other try will find them different.
+inline bool IsBadCheckpoint(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
 // OK if what the checkpoint holds fits what the job has created: the same variables and tables by
 // name, with the same types and shapes. Otherwise INVALID_ARGUMENT that names the first few
 // differences.

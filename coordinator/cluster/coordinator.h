@@ -193,8 +193,7 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::vector<pb::RestoreReply>> RunRound(const RestoreRound& round)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<RestoredServers> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<CheckpointNumber> SaveForLeave() ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
   // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called
   // with the lock.
@@ -204,6 +203,10 @@ class Coordinator : public VariableFactory {
   // A new folder below the one of EnableRecovery, absolute. With save_mutex_ held, or it is pruned
   // before it is used.
   absl::StatusOr<std::string> ClaimDirectory();
+  // The absolute path of EnableRecovery's directory; FAILED_PRECONDITION if there is none.
+  absl::StatusOr<std::string> CheckpointParent() const ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  // Its files are damaged or missing.
+  void NoteBad(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   void CheckpointFailed(const std::string& directory);
   absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving,
                                               pb::CheckpointProto* manifest, bool* begun)
@@ -244,12 +247,13 @@ class Coordinator : public VariableFactory {
   // One Save or Assign at a time: an assignment is whole in a checkpoint or not in it. After
   // mutex_, before checkpoint_mutex_.
   Mutex save_mutex_;
-  Mutex checkpoint_mutex_;
+  mutable Mutex checkpoint_mutex_;
   std::unique_ptr<std::string> checkpoint_directory_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
   uint64_t last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
   std::map<CheckpointNumber, std::string> checkpoints_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
+  std::set<std::string> bad_checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories
 };
 
 }  // namespace mu

@@ -66,7 +66,7 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
     }
   }
   ScopedSpan span(telemetry, "checkpoint_manifest");
-  MU_ASSIGN_OR_RETURN(*manifest->mutable_position(), runtime_->CheckpointSaved(number, saved));
+  MU_RETURN_IF_ERROR(runtime_->CheckpointSaved(number, saved, manifest));
   if (manifest->position().steps() > 0) {
     manifest->set_steps(manifest->position().steps());
     manifest->set_samples(manifest->position().samples());
@@ -76,8 +76,6 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
   manifest->set_epoch(runtime_->options().epoch.value());
   manifest->set_number(number.value());
   manifest->set_job_fingerprint(options_.job_fingerprint);
-  if (const std::string state = runtime_->user_state(); !state.empty())
-    manifest->set_user_state(state);
   const auto view = client_->view();
   *manifest->mutable_variables() = view->routing->proto().variables();
   *manifest->mutable_tables() = view->routing->proto().tables();
@@ -91,17 +89,8 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
 }
 
 absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
-  std::string parent;
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    if (checkpoint_directory_ == nullptr) {
-      return absl::FailedPreconditionError(
-          "there is no directory for checkpoints; call EnableRecovery first");
-    }
-    parent = *checkpoint_directory_;
-  }
-  MU_ASSIGN_OR_RETURN(const std::string claimed, ClaimCheckpointDirectory(parent));
-  return AbsolutePath(claimed);  // servers have other working directories
+  MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
+  return ClaimCheckpointDirectory(parent);
 }
 
 void Coordinator::CheckpointFailed(const std::string& directory) {
@@ -129,20 +118,24 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto 
 }
 
 absl::Status Coordinator::PruneCheckpoints(int keep) {
-  std::string parent;
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    if (checkpoint_directory_ == nullptr || keep <= 0) return absl::OkStatus();
-    parent = *checkpoint_directory_;
-  }
+  const auto found = CheckpointParent();
+  if (absl::IsFailedPrecondition(found.status()) || keep <= 0) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const std::string parent, found);
   MutexLock lock(&save_mutex_);  // none is incomplete because it is being taken
   MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
   MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
-  const size_t kept = static_cast<size_t>(keep);
-  if (complete.size() > kept) old.insert(old.end(), complete.begin(), complete.end() - keep);
+  {
+    // One that was found to be damaged does not stand for a good one, which is older.
+    MutexLock checkpoint_lock(&checkpoint_mutex_);
+    int kept = 0;
+    for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
+      if (kept == keep) old.push_back(*it);
+      if (kept < keep && !bad_checkpoints_.contains(*it)) ++kept;
+    }
+  }
   for (const std::string& directory : old) {
     if (runtime_->superseded()) return absl::AbortedError("a newer coordinator has taken over");
-    MU_RETURN_IF_ERROR(RemoveTree(directory));
+    MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));
   }
   return absl::OkStatus();
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -27,7 +28,15 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
   runtime_->EnableRecovery(mode, std::move(hooks));
 }
 
-absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RunRound(const RestoreRound& round) {
+// A program's directory may be relative to where it stands; servers stand elsewhere.
+absl::StatusOr<std::string> Coordinator::CheckpointParent() const {
+  MutexLock lock(&checkpoint_mutex_);
+  if (checkpoint_directory_ != nullptr) return AbsolutePath(*checkpoint_directory_);
+  return absl::FailedPreconditionError(
+      "there is no directory for checkpoints; call EnableRecovery first");
+}
+
+absl::StatusOr<RestoredServers> Coordinator::RunRound(const RestoreRound& round) {
   const uint64_t interruptions = files_->interruptions();
   if (!runtime_->RoundIsCurrent(round)) return absl::CancelledError("a server was lost meanwhile");
   std::string directory;
@@ -46,19 +55,28 @@ absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RunRound(const Restor
   }
   MutexLock lock(&mutex_);
   std::vector<pb::CheckpointFileProto> files;
-  if (!directory.empty()) {
-    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
-    files.assign(manifest.files().begin(), manifest.files().end());
-  }
-  MU_ASSIGN_OR_RETURN(auto replies, RestoreServers(directory, files, keep, round.generation.value(),
-                                                   interruptions));
-  if (restores) {
-    MU_LOG(
-        INFO, "{} in generation {}",
-        directory.empty() ? "initial values are restored" : absl::StrCat(directory, " is restored"),
-        round.generation.value());
-  }
-  return replies;
+  const auto restore =
+      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<RestoredServers> {
+    if (!directory.empty()) {
+      MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+      files.assign(manifest.files().begin(), manifest.files().end());
+    }
+    RestoredServers restored;
+    MU_ASSIGN_OR_RETURN(restored.replies, RestoreServers(directory, files, keep,
+                                                         round.generation.value(), interruptions));
+    restored.from = directory.empty() ? "initial values" : directory;
+    return restored;
+  };
+  auto restored = restore();
+  if (IsBadCheckpoint(restored.status())) NoteBad(directory);
+  if (restored.ok() && restores)
+    MU_LOG(INFO, "{} restored in generation {}", restored->from, round.generation.value());
+  return restored;
+}
+
+void Coordinator::NoteBad(const std::string& directory) {
+  MutexLock lock(&checkpoint_mutex_);
+  bad_checkpoints_.insert(directory);
 }
 
 absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RestoreServers(
@@ -91,15 +109,7 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveForLeave() {
 }
 
 absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
-  std::string parent;
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    if (checkpoint_directory_ == nullptr) {
-      return absl::FailedPreconditionError(
-          "there is no directory for checkpoints; call EnableRecovery first");
-    }
-    parent = *checkpoint_directory_;
-  }
+  MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
   const auto directories = ListCheckpoints(parent);
   if (!directories.ok() || directories->empty()) {
     return absl::NotFoundError(
@@ -132,12 +142,13 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       loaded = Load(*it, job.manifest, /*continues=*/true);
       if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE))
         break;
-      if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) break;
+      if (IsBadCheckpoint(loaded)) break;
     }
     if (another_run) break;
-    if (absl::IsDataLoss(loaded) || absl::IsNotFound(loaded)) {
+    if (IsBadCheckpoint(loaded)) {
       MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
       bad = loaded;
+      NoteBad(*it);
       continue;
     }
     MU_RETURN_IF_ERROR(loaded);

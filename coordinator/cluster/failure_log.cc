@@ -84,7 +84,14 @@ void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
   failures_[*recovering_].samples_repeated += back.samples;
 }
 
-void FailureLog::ServerRestored(uint32_t server, uint64_t held) {
+void FailureLog::ServerRestored(uint32_t server, uint64_t held, const std::string& from) {
+  for (MemberFailure& failure : failures_) {
+    if (failure.role == pb::ROLE_PSSERVER && failure.index == server &&
+        failure.recovered_seconds < 0) {
+      absl::StrAppend(&failure.message, failure.message.empty() ? "" : "; ", "restored from ",
+                      from);
+    }
+  }
   const int64_t before = updates_.rolled_back();
   updates_.Restored(server, held);
   NoteRolledBack(before);

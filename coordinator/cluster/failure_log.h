@@ -59,8 +59,8 @@ class FailureLog {
   void FunctionOver(FunctionId function, bool finished, double now);
 
   void RolledBack(const FunctionQueue::RolledBack& back);
-  // The state that a server was given holds so many updates.
-  void ServerRestored(uint32_t server, uint64_t held);
+  // The state that a server was given, `from` a checkpoint or what else, holds so many updates.
+  void ServerRestored(uint32_t server, uint64_t held, const std::string& from);
   // All of them serve. Which failures are over with that.
   std::vector<size_t> ServersBack(double now);
 

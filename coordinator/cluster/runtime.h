@@ -143,16 +143,15 @@ class Runtime {
   void EndAssignment(FunctionId place);
 
   // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved
-  // gives the position that belongs into the manifest, then Written commits. UNAVAILABLE from each
-  // of them: the checkpoint is void, a server was lost (or not all are serving at Begin).
+  // puts the position and the user's state into the manifest, then Written commits. UNAVAILABLE
+  // from each of them: the checkpoint is void, a server was lost (or not all are serving at Begin).
   absl::Status BeginCheckpoint(CheckpointNumber checkpoint, bool leaving = false);
-  absl::StatusOr<pb::JobPositionProto> CheckpointSaved(CheckpointNumber checkpoint,
-                                                       const absl::Status& saved);
+  absl::Status CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved,
+                               pb::CheckpointProto* manifest);
   absl::Status CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written);
   // What a program wants to be told after a restart; the position of a checkpoint carries the
   // newest. See Schedule.
   void SetUserState(std::string state);
-  std::string user_state() const;
   // Continues after a checkpoint's position; nothing was scheduled yet. The values of what is
   // unfinished, in order.
   absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point,

@@ -36,14 +36,17 @@ absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving)
   return absl::OkStatus();
 }
 
-absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber checkpoint,
-                                                              const absl::Status& saved) {
+absl::Status Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved,
+                                      pb::CheckpointProto* manifest) {
   MutexLock lock(&mutex_);
   for (uint32_t s = 0; s < options_.servers; ++s) {
     Act(saved.ok() ? commit_.Saved(checkpoint, s) : commit_.SaveFailed(checkpoint, s, saved));
   }
   MU_RETURN_IF_ERROR(aborted_);
-  pb::JobPositionProto position;
+  // Of one moment: a call that is scheduled with a state is in both or in neither.
+  if (!user_state_.empty()) manifest->set_user_state(user_state_);
+  pb::JobPositionProto& position = *manifest->mutable_position();
+  position.Clear();
   AddQueuePosition(queue_.AfterCuts(begun_), &position);
   for (const auto& [id, leases] : leases_) {
     if (trained_on_.contains(id)) *position.add_datasets() = leases->Position();
@@ -51,7 +54,7 @@ absl::StatusOr<pb::JobPositionProto> Runtime::CheckpointSaved(CheckpointNumber c
   position.set_steps(begun_steps_);
   position.set_samples(begun_samples_);
   for (const uint64_t acknowledged : begun_acknowledged_) position.add_acknowledged(acknowledged);
-  return position;
+  return absl::OkStatus();
 }
 
 absl::Status Runtime::CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written) {
@@ -73,11 +76,6 @@ void Runtime::Act(const CheckpointCommit::Actions& actions) {
 void Runtime::SetUserState(std::string state) {
   MutexLock lock(&mutex_);
   user_state_ = std::move(state);
-}
-
-std::string Runtime::user_state() const {
-  MutexLock lock(&mutex_);
-  return user_state_;
 }
 
 void Runtime::StateLoaded(Generation generation, CheckpointNumber point,

@@ -5,17 +5,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(100);
-
-// No other try will find these files different.
-bool IsBadCheckpoint(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status);
-}
 
 }  // namespace
 
@@ -60,12 +56,12 @@ void Runtime::Recoverer() {
 }
 
 void Runtime::RunRound(const RestoreRound& round) {
-  std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
+  std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)> restore;
   {
     MutexLock lock(&mutex_);
     restore = hooks_.restore;
   }
-  const absl::StatusOr<std::vector<pb::RestoreReply>> replies = [&] {
+  const absl::StatusOr<RestoredServers> restored = [&] {
     ScopedSpan span(options_.telemetry, "restore",
                     absl::StrCat("generation ", round.generation.value(), ", checkpoint ",
                                  round.checkpoint.value()));
@@ -78,10 +74,11 @@ void Runtime::RunRound(const RestoreRound& round) {
     changed_.WaitFor(&mutex_, leases_out_ - absl::Now());
   }
   if (stopping_ || recovery_.generation() != round.generation) return;
-  if (replies.ok()) {
+  if (restored.ok()) {
     for (size_t i = 0; i < round.servers.size(); ++i) {
-      if (!round.servers[i].keep)
-        failures_.ServerRestored(round.servers[i].index, (*replies)[i].updates());
+      if (round.servers[i].keep) continue;
+      failures_.ServerRestored(round.servers[i].index, restored->replies[i].updates(),
+                               restored->from);
     }
     configured_ = round.generation;
     for (const RestoreRound::Server& server : round.servers) {
@@ -92,7 +89,7 @@ void Runtime::RunRound(const RestoreRound& round) {
   // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is
   // taken.
   if (!recovery_.restoring(round.generation)) return;
-  const absl::Status& status = replies.status();
+  const absl::Status& status = restored.status();
   const auto detail = DetailOf(status);
   const uint32_t server = detail && detail->role() == pb::ROLE_PSSERVER ? detail->index() : 0;
   if (detail && detail->epoch() > options_.epoch.value()) {

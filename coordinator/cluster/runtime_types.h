@@ -26,12 +26,17 @@ struct RestoreRound {
   std::vector<Server> servers;  // all of them, by index
 };
 
+struct RestoredServers {
+  std::vector<pb::RestoreReply> replies;  // by server
+  std::string from;  // what they were given, for the report: a checkpoint's name, or initial values
+};
+
 // The calls to servers that checkpoints and recovery need. `interrupt` is called with the runtime
 // locked, the others on threads of the runtime without it.
 struct RecoveryHooks {
-  // Replies by server. DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again.
+  // DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again.
   // After it all servers and the catalog's routing are in the round's generation.
-  std::function<absl::StatusOr<std::vector<pb::RestoreReply>>(const RestoreRound&)> restore;
+  std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)> restore;
   // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
   std::function<absl::StatusOr<CheckpointNumber>()> save;
   std::function<absl::Status(FunctionId place, const Assignment&)> assign;

@@ -21,6 +21,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
     MutexLock lock(&mutex_);
     last_time_ = absl::Now();
     last_steps_ = coordinator_->Stats().steps;
+    answered_ = Requests();
   }
   coordinator_->EnableRecovery(options_.directory, options_.recovery);
   thread_ = std::thread([this] { Run(); });
@@ -35,7 +36,12 @@ Checkpointer::~Checkpointer() {
   thread_.join();
 }
 
+uint64_t Checkpointer::Requests() const {
+  return options_.requests == nullptr ? 0 : options_.requests->load();
+}
+
 bool Checkpointer::Due() {
+  if (Requests() != answered_) return true;
   if (absl::Now() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
     return true;
@@ -63,12 +69,14 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = absl::Now();
   const uint64_t steps = coordinator_->Stats().steps;
+  const uint64_t requests = Requests();
   std::string directory;
   const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();
   MutexLock lock(&mutex_);
   // Also after a failure: a full disk is not asked again at once.
   last_time_ = absl::Now();
   last_steps_ = steps;
+  answered_ = requests;
   if (!status.ok()) {
     ++failed_;
     return status;

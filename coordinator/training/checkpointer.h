@@ -10,6 +10,7 @@
 // ones stay. Thread safe.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -30,6 +31,8 @@ struct CheckpointerOptions {
   // after so many functions.
   size_t most_uncovered = 20'000;
   int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
+  // Each change asks for a checkpoint now. May be null.
+  const std::atomic<uint64_t>* requests = nullptr;
   RecoveryMode recovery = RecoveryMode::kAll;
   // Fills in what the manifest says beside the values (steps, samples, the user's state).
   std::function<void(pb::CheckpointProto*)> describe = nullptr;
@@ -49,6 +52,7 @@ class Checkpointer {
 
  private:
   void Run();
+  uint64_t Requests() const;
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Coordinator* const coordinator_;
@@ -56,6 +60,7 @@ class Checkpointer {
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // of options_.requests
   absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;

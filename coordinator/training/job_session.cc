@@ -152,6 +152,7 @@ absl::Status JobSession::Train(RunReport* report) {
                           .every = every,
                           .every_steps = checkpoint.every_steps(),
                           .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
+                          .requests = options_.checkpoint_requests,
                           .recovery = JobRecovery(),
                           .describe = [this](pb::CheckpointProto* manifest) {
                             manifest->set_steps(steps_);

@@ -48,6 +48,8 @@ struct RunOptions {
   std::string trace_file;            // Chrome trace of all processes
   std::string predict_out;           // CSV of predictions
   std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run
+  // Each change asks for a checkpoint now.
+  const std::atomic<uint64_t>* checkpoint_requests = nullptr;
   // What the user should know at once, such as that an unfinished run is continued.
   std::function<void(const std::string&)> announce;
   std::function<void(const Progress&)> progress;  // from a thread of its own, a few times a second

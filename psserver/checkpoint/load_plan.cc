@@ -7,6 +7,7 @@
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "common/obs/log.h"
 
 namespace mu {
 
@@ -28,12 +29,38 @@ absl::StatusOr<LoadPlan> LoadPlan::Make(const StoreDirectory& store, const std::
     return absl::OkStatus();
   };
   const absl::Status found = find_all();
-  if (!found.ok()) {
+  if (!found.ok() || !plan.absent_.empty()) {
     // A damaged header may hide what is there: then that is the news.
     for (const File& file : plan.files_) MU_RETURN_IF_ERROR(VerifySum(file));
-    return found;
   }
+  MU_RETURN_IF_ERROR(found);
+  MU_RETURN_IF_ERROR(plan.CheckAbsent(store));
   return plan;
+}
+
+// Whole files without a partition were written before it was created. Files that share nothing with
+// the model are no such thing.
+absl::Status LoadPlan::CheckAbsent(const StoreDirectory& store) const {
+  if (absent_.empty()) return absl::OkStatus();
+  bool known = false;
+  for (const File& file : files_) {
+    for (const StoredVariable* variable : store.SortedVariables()) {
+      const std::string& name = variable->definition->proto.name();
+      known |= file.reader.Find(VariableTensorName(name, 0, "value")) != nullptr;
+    }
+    for (const StoredTable* table : store.SortedTables()) {
+      const std::string& name = table->definition->proto.name();
+      known |= file.reader.Find(TableTensorName(name, 0, "ids")) != nullptr;
+    }
+  }
+  if (!known) {
+    return absl::NotFoundError(absl::StrCat("no file of the checkpoint has '", absent_.front(),
+                                            "' or anything else of ", "this model (files: ", names_,
+                                            "); is it a checkpoint of another model?"));
+  }
+  MU_LOG(INFO, "{} partitions are younger than the checkpoint and have their initial values: {}{}",
+         absent_.size(), absent_.front(), absent_.size() > 1 ? ", ..." : "");
+  return absl::OkStatus();
 }
 
 absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles& files) {
@@ -54,13 +81,12 @@ absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles&
   return absl::OkStatus();
 }
 
-absl::StatusOr<LoadPlan::File*> LoadPlan::FileWith(const std::string& name) {
+LoadPlan::File* LoadPlan::FileWith(const std::string& name) {
   for (File& file : files_) {
     if (file.reader.Find(name) != nullptr) return &file;
   }
-  return absl::NotFoundError(
-      absl::StrCat("no file of the checkpoint has '", name, "' (files: ", names_,
-                   "); is it a checkpoint of another model, or does a file miss?"));
+  absent_.push_back(name);
+  return nullptr;
 }
 
 absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType dtype,
@@ -79,7 +105,8 @@ absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
   std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
                              definition.proto.shape().dims().end());
   if (!shape.empty()) shape[0] = definition.RowsOf(p);
-  MU_ASSIGN_OR_RETURN(File* const file, FileWith(VariableTensorName(name, p, "value")));
+  File* const file = FileWith(VariableTensorName(name, p, "value"));
+  if (file == nullptr) return absl::OkStatus();
   file->partitions.push_back({&variable, nullptr, p});
   for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
     const DType dtype = part == 0 ? definition.proto.dtype() : kFloat32;
@@ -96,7 +123,8 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   const TableDefinition& definition = *table.definition;
   const std::string& name = definition.proto.name();
   const std::string ids_name = TableTensorName(name, p, "ids");
-  MU_ASSIGN_OR_RETURN(File* const file, FileWith(ids_name));
+  File* const file = FileWith(ids_name);
+  if (file == nullptr) return absl::OkStatus();
   file->partitions.push_back({nullptr, &table, p});
   const TensorEntry* ids = file->reader.Find(ids_name);
   const int64_t rows = ids->shape.size() == 1 ? ids->shape[0] : -1;

@@ -33,8 +33,9 @@ class LoadPlan {
     std::vector<Use> partitions;  // taken from this file: part means nothing
   };
 
-  // Opens the files and finds all that `store` holds. DATA_LOSS if a file is damaged in a way that
-  // shows.
+  // Opens the files and finds all that `store` holds; a partition that none of them has keeps what
+  // it holds: it was created after they were written. DATA_LOSS if a file is damaged in a way that
+  // shows, NOT_FOUND if they have nothing of the model at all.
   static absl::StatusOr<LoadPlan> Make(const StoreDirectory& store, const std::string& directory,
                                        const CheckpointFiles& files);
 
@@ -44,13 +45,15 @@ class LoadPlan {
   absl::Status Open(const std::string& directory, const CheckpointFiles& files);
   absl::Status AddVariable(const StoredVariable& variable, uint32_t p);
   absl::Status AddTable(const StoredTable& table, uint32_t p);
-  // The file that has the tensor.
-  absl::StatusOr<File*> FileWith(const std::string& name);
+  // The file that has the tensor; null if none has: it is noted as absent.
+  File* FileWith(const std::string& name);
+  absl::Status CheckAbsent(const StoreDirectory& store) const;
   static absl::Status Expect(const File& file, const std::string& name, DType dtype,
                              const std::vector<int64_t>& shape, const TensorEntry** entry);
 
   std::vector<File> files_;
   std::string names_;
+  std::vector<std::string> absent_;
 };
 
 // Compares the sum of a whole file with its checkpoint's.

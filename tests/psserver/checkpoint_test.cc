@@ -21,6 +21,7 @@ using ::mu::testing::HasCode;
 using ::mu::testing::PsCluster;
 using ::mu::testing::StateOf;
 using ::mu::testing::StatusIs;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Files = std::vector<pb::CheckpointFileProto>;
 
@@ -149,17 +150,47 @@ TEST_F(CheckpointTest, DamagedFilesAreRefusedByNameAndChangeNothing) {
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
 }
 
-TEST_F(CheckpointTest, AFileTooFewOrAnotherModelIsNoticed) {
-  PsCluster cluster(2);
+// Created after the files were written, or by one server before and by another after its cut: what
+// is in no file has its initial value, the rest is restored.
+TEST_F(CheckpointTest, WhatIsYoungerThanTheFilesHasItsInitialValue) {
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  Step(&cluster, 1, {1, 2, 3});
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
+  pb::RoutingProto model = testing::SmallModel(1);
+  pb::VariableProto& later = *model.add_variables();
+  later = model.variables(0);
+  later.set_id(50);
+  later.set_name("later");
+  PsCluster grown(1, model);
+  MU_ASSERT_OK(grown.Configure());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor value, grown.admin().ReadVariable(grown.context(), "later"));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor bias,
+                          cluster.admin().ReadVariable(cluster.context(), "bias"));
+  grown.context().set_generation(2);
+  MU_ASSERT_OK(grown.admin().Restore(grown.context(), directory_, files));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor after, grown.admin().ReadVariable(grown.context(), "later"));
+  EXPECT_THAT(after.flat<float>(), ElementsAreArray(value.flat<float>()));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor restored,
+                          grown.admin().ReadVariable(grown.context(), "bias"));
+  EXPECT_EQ(restored.data<float>()[0], bias.data<float>()[0]);
+}
+
+TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {
+  PsCluster cluster(1);
   MU_ASSERT_OK(cluster.Configure());
   MU_ASSERT_OK_AND_ASSIGN(Files files, cluster.admin().Save(cluster.context(), directory_));
   RetryPolicy policy;
   policy.total_timeout = absl::Milliseconds(50);
-  PsCluster other(1, testing::SmallModel(1), policy);
+  pb::RoutingProto model = testing::SmallModel(1);
+  for (pb::VariableProto& variable : *model.mutable_variables())
+    variable.set_name("other " + variable.name());
+  for (pb::TableProto& table : *model.mutable_tables()) table.set_name("other " + table.name());
+  PsCluster other(1, model, policy);
   MU_ASSERT_OK(other.Configure());
-  EXPECT_THAT(other.admin().Restore(other.context(), directory_, {files[0]}),
+  EXPECT_THAT(other.admin().Restore(other.context(), directory_, files),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("no file of the checkpoint has")));
-  EXPECT_THAT(other.admin().ReadVariable(other.context(), "bias"),
+  EXPECT_THAT(other.admin().ReadVariable(other.context(), "other bias"),
               HasCode(absl::StatusCode::kUnavailable))
       << "half a state is not served";
 }

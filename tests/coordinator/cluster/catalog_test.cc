@@ -80,6 +80,12 @@ TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   *manifest.add_variables() = Variable("a");
   MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
   MU_ASSERT_OK_AND_ASSIGN(const auto read, ReadManifest(directory.path()));
+  manifest.add_files()->set_name("ps-0.safetensors");
+  manifest.add_updates(1);
+  manifest.add_updates(1);
+  MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
+  EXPECT_THAT(ReadManifest(directory.path()),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 2 files")));
   EXPECT_EQ(read.SerializeAsString(), manifest.SerializeAsString());
   const std::string path = directory.path() + "/manifest.json";
   MU_ASSERT_OK_AND_ASSIGN(const std::string json, ReadFile(path));

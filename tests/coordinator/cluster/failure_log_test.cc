@@ -97,12 +97,13 @@ TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   log.ServerLost(Server(0, 1.0), /*first=*/true);
   log.ServerLost(Server(1, 2.0), /*first=*/false);
   log.RolledBack({.functions = 1, .steps = 3, .samples = 30});
-  log.ServerRestored(0, 5);
+  log.ServerRestored(0, 5, "initial values");
   EXPECT_THAT(log.ServersBack(3.0), ::testing::ElementsAre(1, 2));
   EXPECT_EQ(log.failures()[1].steps_repeated, 3u);
   EXPECT_EQ(log.failures()[1].samples_repeated, 30u);
   EXPECT_EQ(log.failures()[1].updates_rolled_back, 7);
   EXPECT_EQ(log.failures()[2].updates_rolled_back, 0);
+  EXPECT_THAT(log.failures()[1].message, ::testing::HasSubstr("restored from initial values"));
   EXPECT_THAT(log.failures()[1].recovered_seconds, DoubleNear(2.0, 1e-9));
   EXPECT_THAT(log.failures()[2].recovered_seconds, DoubleNear(1.0, 1e-9));
 }
@@ -116,12 +117,12 @@ TEST(FailureLog, WhatACheckpointHeldWithoutItsResultWasNotLost) {
     FailureLog log;
     log.Continue(held, {10});
     log.ServerLost(Server(0, 1.0), /*first=*/true);
-    log.ServerRestored(0, held[0]);
+    log.ServerRestored(0, held[0], "ckpt-1");
     log.StepDone(FunctionId(1), Updates(0, 2), {.updates = true, .first = true}, 2.0);
     EXPECT_EQ(log.failures()[0].updates_rolled_back, 0);
     log.StepDone(FunctionId(2), Updates(4, 0), {.updates = true, .first = true}, 2.0);
     log.ServerLost(Server(0, 3.0), /*first=*/true);
-    log.ServerRestored(0, held[0]);
+    log.ServerRestored(0, held[0], "ckpt-1");
     EXPECT_EQ(log.failures()[1].updates_rolled_back, 4);
   }
 }

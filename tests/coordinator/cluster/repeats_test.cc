@@ -27,7 +27,7 @@ class RepeatsTest : public testing::PlayedClusterTest {
     hooks.restore = [this](const RestoreRound& round) {
       MutexLock lock(&mutex_);
       restored_.push_back(round.checkpoint);
-      return absl::StatusOr<std::vector<pb::RestoreReply>>(std::vector<pb::RestoreReply>(1));
+      return absl::StatusOr<RestoredServers>({{pb::RestoreReply()}, "initial values"});
     };
     runtime_->EnableRecovery(RecoveryMode::kAll, std::move(hooks));
     MU_ASSERT_OK(runtime_->ServersConfigured(runtime_->ServersLost(), Generation(1)));
