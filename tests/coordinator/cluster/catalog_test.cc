@@ -80,10 +80,11 @@ TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   *manifest.add_variables() = Variable("a");
   MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
   MU_ASSERT_OK_AND_ASSIGN(const auto read, ReadManifest(directory.path()));
-  manifest.add_files()->set_name("ps-0.safetensors");
-  manifest.add_updates(1);
-  manifest.add_updates(1);
-  MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
+  pb::CheckpointProto lacking = manifest;
+  lacking.add_files()->set_name("ps-0.safetensors");
+  lacking.add_updates(1);
+  lacking.add_updates(1);
+  MU_ASSERT_OK(WriteManifest(directory.path(), lacking));
   EXPECT_THAT(ReadManifest(directory.path()),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("1 of 2 files")));
   EXPECT_EQ(read.SerializeAsString(), manifest.SerializeAsString());
