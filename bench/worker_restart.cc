@@ -4,21 +4,19 @@
 // other workers notice: their samples per second of their own processor time in the two seconds
 // after each kill against the two before.
 //
-//   build/bench/worker_restart [KILLS]      the daemons are those of build/bin, or of
+//   build/bin/worker_restart [KILLS]      the daemons are those of build/bin, or of
 //   MUSTER_BIN_DIR
 #include <signal.h>
-#include <time.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "absl/time/clock.h"
+#include "bench/process_times.h"
 #include "common/env/file.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/launch/launch.h"
@@ -31,24 +29,6 @@ constexpr int kItems = 50'000;
 constexpr int kBatch = 512;
 // Also long enough for a worker to count as healthy when killed
 constexpr absl::Duration kWindow = absl::Seconds(2);
-
-// Field `n` of /proc/PID/stat, counted from 1 as in proc(5), in seconds; the kernel counts in
-// hundredths. 0: no process.
-double StatSeconds(int64_t pid, int n) {
-  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
-  std::string text((std::istreambuf_iterator<char>(file)), {});
-  std::istringstream fields(text.substr(std::min(text.size(), text.rfind(')') + 1)));
-  std::string field;
-  for (int i = 3; i <= n; ++i) fields >> field;
-  return std::atof(field.c_str()) / static_cast<double>(sysconf(_SC_CLK_TCK));
-}
-
-double SecondsSinceStart(int64_t pid) {
-  timespec now;
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
-         StatSeconds(pid, 22);
-}
 
 // What all workers but the first have done, and the processor time that their processes took for
 // it.

@@ -1,6 +1,7 @@
 // What a broken or hostile client may send to real daemons: each such request gets a clear error,
 // the daemon lives, and a job that runs beside it does not notice. Bytes that are no request at
-// all: garbage_test.cc; bad_data_line and bad_job_file: tests/integration/cli/bad_input_test.cc.
+// all: garbage_test.cc; bad_job_file: bad_job_file_test.cc; bad_data_line:
+// tests/integration/cli/bad_input_test.cc.
 #include <cmath>
 #include <limits>
 #include <string>

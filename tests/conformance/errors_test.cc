@@ -12,6 +12,7 @@ using ::testing::HasSubstr;
 using testing::kForever;
 using testing::StartCounting;
 using testing::StatusIs;
+using testing::WaitWhile;
 
 TEST(Conformance, ErrorRaisedOnce) {
   MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
@@ -37,18 +38,25 @@ TEST(Conformance, ErrorRaisedOnce) {
 }
 
 TEST(Conformance, ErrorCancelsTheRest) {
-  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 2, .functions_in_flight = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 1, .ps = 2, .functions_in_flight = 1}));
   MU_ASSERT_OK_AND_ASSIGN(const Function log, DefineLog(t.c(), "log"));
   const RemoteValue running = t.c().Schedule(t.count, {.steps = kForever});
   while (t.c().Stats().steps == 0) std::this_thread::yield();
-  t.c().Schedule(log, {.args = {{"x", -1}}});
+  const RemoteValue bad = t.c().Schedule(log, {.args = {{"x", -1}}});
   std::vector<RemoteValue> queued;
   for (int i = 0; i < 20; ++i) queued.push_back(t.c().Schedule(t.count, {.steps = kForever}));
-  EXPECT_FALSE(t.c().Join().ok());
+  EXPECT_EQ(t.c().Stats().unfinished, 22u);
+  MU_ASSERT_OK(t.cluster->StartWorker(1));  // the first one is busy: this one meets the error
+  const absl::Status joined = t.c().Join();
+  EXPECT_THAT(joined, HasCode(absl::StatusCode::kInvalidArgument));
   const int64_t count = t.Count();
+  EXPECT_EQ(bad.Fetch().status(), joined);
   EXPECT_THAT(running.Fetch(), HasCode(absl::StatusCode::kCancelled));
-  for (const RemoteValue& value : queued) EXPECT_FALSE(value.Fetch().ok());
-  absl::SleepFor(absl::Milliseconds(200));  // time to go wrong in
+  for (const RemoteValue& value : queued)
+    EXPECT_THAT(value.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  // Some time to go wrong in
+  const absl::Time end = absl::Now() + absl::Milliseconds(200);
+  WaitWhile([&] { return absl::Now() < end; });
   EXPECT_EQ(t.Count(), count) << "an update arrived after Join had returned";
   EXPECT_EQ(t.c().Stats().unfinished, 0u);
 }

@@ -1,18 +1,17 @@
 // Parameter servers that are killed: the coordinator goes on, nothing is lost or repeated.
 #include <map>
+#include <set>
 #include <thread>
 
 #include "absl/time/clock.h"
-#include "common/env/file.h"
-#include "coordinator/cluster/checkpoint_directory.h"
-#include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/checked_job.h"
+#include "tests/psserver/frames.h"
 
 namespace mu {
 namespace {
 
+using testing::Bytes;
 using testing::CheckedJob;
 using testing::Losses;
 using testing::Numbers;
@@ -124,25 +123,58 @@ TEST(Conformance, PsKilledIdle) {
   EXPECT_EQ(counting.Count(), 57);
 }
 
+// The values of a variable and of table rows as a worker reads them.
+absl::StatusOr<std::vector<float>> ReadOnWorker(Coordinator& c, const Function& read) {
+  const RemoteValue value = c.Schedule(read);
+  MU_RETURN_IF_ERROR(c.Join());
+  MU_ASSIGN_OR_RETURN(const FunctionResult result, value.Fetch());
+  std::vector<float> all;
+  for (const char* name : {"weights", "rows"}) {
+    MU_ASSIGN_OR_RETURN(const Tensor tensor, result.Get(0, name));
+    for (const float x : tensor.flat<float>()) all.push_back(x);
+  }
+  return all;
+}
+
 TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
+  Coordinator& c = counting.c();
   MU_ASSERT_OK_AND_ASSIGN(const Variable prepared,
-                          counting.c().CreateVariable({.name = "prepared", .dtype = kInt64}));
+                          c.CreateVariable({.name = "prepared", .dtype = kInt64}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable weights,
+                          c.CreateVariable({.name = "weights",
+                                            .shape = Shape({64, 8}),
+                                            .initializer = Normal{.stddev = 0.1f},
+                                            .partitioner = FixedShards{kPartitions}}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const EmbeddingTable items,
+      c.CreateEmbeddingTable(
+          {.name = "items", .rows = 1000, .dim = 8, .initializer = Normal{.stddev = 0.1f}}));
+  std::vector<int64_t> ids;  // of all partitions
+  for (int64_t id = 0; id < 1000; id += 7) ids.push_back(id);
+  MU_ASSERT_OK_AND_ASSIGN(const Function read, c.DefineFunction("read", [&](FunctionBuilder& f) {
+    f.Return("weights", Read(weights));
+    const Shape shape({static_cast<int64_t>(ids.size())});
+    f.Return("rows", EmbeddingLookup(items, ConstantTensor(Tensor::Of<int64_t>(shape, ids))));
+  }));
   // Before recovery is enabled
-  MU_ASSERT_OK(counting.c().Assign(prepared, Tensor::Scalar<int64_t>(5)));
-  Checkpointer checkpointer(&counting.c(),
-                            {.directory = counting.cluster->directory() + "/checkpoints"});
-  MU_ASSERT_OK(counting.c().Assign(counting.counter, Tensor::Scalar<int64_t>(1000)));
-  const RemoteValue early = counting.c().Schedule(counting.count, {.steps = 10});
-  MU_ASSERT_OK(counting.c().Join());
+  MU_ASSERT_OK(c.Assign(prepared, Tensor::Scalar<int64_t>(5)));
+  Checkpointer checkpointer(&c, {.directory = counting.cluster->directory() + "/checkpoints"});
+  MU_ASSERT_OK(c.Assign(counting.counter, Tensor::Scalar<int64_t>(1000)));
+  const RemoteValue early = c.Schedule(counting.count, {.steps = 10});
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<float> initial, ReadOnWorker(c, read));
+  EXPECT_GT(std::set<float>(initial.begin(), initial.end()).size(), initial.size() * 9 / 10)
+      << "they are random";
   for (int server = 0; server < 2; ++server) {
     counting.cluster->KillServer(server);
     MU_ASSERT_OK(counting.cluster->StartServer(server));
   }
-  counting.c().Schedule(counting.count, {.steps = 5});
-  MU_ASSERT_OK(counting.c().Join());
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<float> again, ReadOnWorker(c, read));
+  EXPECT_EQ(Bytes(again), Bytes(initial)) << "bit for bit";
+  c.Schedule(counting.count, {.steps = 5});
+  MU_ASSERT_OK(c.Join());
   EXPECT_EQ(counting.Count(), 1015) << "the assignment and the first function were repeated";
-  MU_ASSERT_OK_AND_ASSIGN(const Tensor prepared_value, counting.c().Read(prepared));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor prepared_value, c.Read(prepared));
   EXPECT_EQ(*prepared_value.data<int64_t>(), 5);
   MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, early.Fetch());
   MU_ASSERT_OK_AND_ASSIGN(const Tensor first, result.Get(0, "before"));
@@ -203,66 +235,6 @@ TEST(Conformance, PsKilledMidPull) {
           << "a value that no checkpoint held was assigned again, before others read";
     }
   }
-}
-
-// A state that takes a while to write and to read.
-absl::Status CreateBallast(Coordinator& c) {
-  return c
-      .CreateVariable(
-          {.name = "ballast", .shape = Shape({16'000'000}), .partitioner = FixedShards{16}})
-      .status();
-}
-
-TEST(Conformance, PsKilledWhileSaving) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
-  Coordinator& c = cluster->coordinator();
-  MU_ASSERT_OK(CreateBallast(c));
-  const std::string directory = cluster->directory() + "/checkpoints";
-  Checkpointer checkpointer(&c,
-                            {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0});
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
-  job.ScheduleAll(50);
-  job.WaitForSteps(100);
-  MU_ASSERT_OK(checkpointer.TakeNow());
-  absl::StatusOr<std::string> taken = absl::UnknownError("not taken");
-  std::thread taker([&] { taken = checkpointer.TakeNow(); });
-  // A file of the second checkpoint is there before it is complete.
-  const auto begun = [&] {
-    const auto files = ListDirectory(directory + "/ckpt-00000002");
-    return files.ok() && !files->empty();
-  };
-  while (!begun()) std::this_thread::yield();
-  cluster->KillServer(0);
-  MU_ASSERT_OK(cluster->StartServer(0));
-  taker.join();
-  job.JoinAndCheck();
-  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(directory));
-  EXPECT_EQ(complete.size(), taken.ok() ? 2u : 1u);
-  for (const std::string& checkpoint : complete) {
-    MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(checkpoint));
-    MU_EXPECT_OK(VerifyCheckpoint(checkpoint, manifest));
-  }
-}
-
-TEST(Conformance, PsKilledWhileRestoring) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
-  Coordinator& c = cluster->coordinator();
-  MU_ASSERT_OK(CreateBallast(c));
-  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
-  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 4000}));
-  job.ScheduleAll(50);
-  job.WaitForSteps(100);
-  MU_ASSERT_OK(checkpointer.TakeNow());
-  job.WaitForSteps(200);
-  cluster->KillServer(0);
-  MU_ASSERT_OK(cluster->StartServer(0));
-  while (c.Stats().servers < 2) std::this_thread::yield();  // from here on they restore
-  cluster->KillServer(1);
-  MU_ASSERT_OK(cluster->StartServer(1));
-  while (c.Stats().servers < 2) std::this_thread::yield();
-  cluster->KillServer(1);
-  MU_ASSERT_OK(cluster->StartServer(1));
-  job.JoinAndCheck();
 }
 
 // `recovery: shard`: the other servers keep all that they have, finished functions do not run

@@ -8,12 +8,15 @@
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/checked_job.h"
+#include "tests/psserver/frames.h"
 #include "tests/testing/slow_proxy.h"
 
 namespace mu {
 namespace {
 
+using testing::Bytes;
 using testing::CheckedJob;
+using testing::Frame;
 using testing::Losses;
 using testing::SlowProxy;
 using testing::TestCluster;
@@ -113,6 +116,39 @@ TEST(Conformance, PsHangs) {
   EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
 }
 
+constexpr int kPartitions = 12;  // spread over all servers
+constexpr int64_t kMuch = 1000;
+
+// An update of a partition of the variable, of a function that the coordinator does not know.
+absl::Status PushTo(Channel& channel, const pb::RequestContext& context, const Variable& variable,
+                    uint32_t partition, int64_t delta) {
+  pb::PushRequest request;
+  *request.mutable_context() = context;
+  request.set_function(1'000'000'000 + static_cast<uint64_t>(delta));
+  auto* const update = request.add_variables();
+  update->set_variable(variable.proto().id());
+  update->set_partition(partition);
+  update->set_kind(pb::VariableUpdate::ASSIGN_ADD);
+  absl::Status status;
+  Notification done;
+  channel.Unary("/muster.PsServer/Push", Frame(request, Bytes<int64_t>({delta})), {},
+                [&](absl::Status answer, Buffer) {
+                  status = std::move(answer);
+                  done.Notify();
+                });
+  done.Wait();
+  return status;
+}
+
+// One of those that this server holds: it has acknowledged a 1 for it.
+std::optional<uint32_t> PartitionThatTakes(Channel& channel, const pb::RequestContext& context,
+                                           const Variable& variable) {
+  for (uint32_t partition = 0; partition < kPartitions; ++partition) {
+    if (PushTo(channel, context, variable, partition, 1).ok()) return partition;
+  }
+  return std::nullopt;
+}
+
 // A server that the coordinator does not reach any more, while the workers do: when its place is
 // taken, its lease has run out, and it acknowledges nothing.
 TEST(Conformance, PsCutOffFromCoordinator) {
@@ -138,6 +174,11 @@ TEST(Conformance, PsCutOffFromCoordinator) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start(options));
   Coordinator& c = cluster->coordinator();
   Checkpointer checkpointer(&c, EverySteps(*cluster, 2000));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable probe,
+                          c.CreateVariable({.name = "probe",
+                                            .shape = Shape({kPartitions}),
+                                            .dtype = kInt64,
+                                            .partitioner = FixedShards{kPartitions}}));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 80'000}));
   job.ScheduleAll(50);
   job.WaitForSteps(300);
@@ -145,20 +186,23 @@ TEST(Conformance, PsCutOffFromCoordinator) {
   for (const Member& member : c.runtime().Servers()) {
     if (member.index == 1) cut_off = member;
   }
-  pb::SaveRequest request;  // what only a server that serves does
-  *request.mutable_context() = c.runtime().Context();
-  request.set_directory(cluster->directory());
-  request.set_file("late");
+  const std::shared_ptr<Channel> channel = c.runtime().ChannelTo(cut_off.address);
+  const pb::RequestContext context = c.runtime().Context();
+  const std::optional<uint32_t> partition = PartitionThatTakes(*channel, context, probe);
+  ASSERT_TRUE(partition.has_value()) << "it acknowledges updates while it has its lease";
   const uint64_t steps = c.Stats().steps;
   cable.reset();
   WaitWhile([&] { return c.Stats().servers > 1; });
   EXPECT_GT(c.Stats().steps, steps) << "the workers reached it until then";
   std::unique_ptr<Subprocess> older = cluster->Release("psserver", 1);
-  EXPECT_THAT(Call<pb::SaveReply>(*c.runtime().ChannelTo(cut_off.address), "/muster.PsServer/Save",
-                                  request),
-              testing::HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(PushTo(*channel, context, probe, *partition, kMuch),
+              testing::StatusIs(absl::StatusCode::kUnavailable, ::testing::HasSubstr("lease")));
   MU_ASSERT_OK(cluster->StartServer(1));
+  job.WaitForSteps(c.Stats().steps + 50);  // with the replacement
+  EXPECT_FALSE(PushTo(*channel, context, probe, *partition, kMuch).ok());
   job.JoinAndCheck();
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor probed, c.Read(probe));
+  EXPECT_THAT(probed.flat<int64_t>(), ::testing::Each(::testing::Lt(kMuch)));
   EXPECT_EQ(older->TryWait(), std::nullopt) << "it lived all the while";
   EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
 }

@@ -15,6 +15,7 @@ using testing::Losses;
 using testing::Numbers;
 using testing::StartCounting;
 using testing::TestCluster;
+using testing::WaitForWorkers;
 using testing::WaitWhile;
 using testing::WriteFile;
 
@@ -72,28 +73,47 @@ TEST(Conformance, UpdateAppliedExactlyOnce) {
       << "most of them had registered when they were killed";
 }
 
+// Both of two: the job stands still until one is back.
 TEST(Conformance, TwoWorkersKilled) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 4, .ps = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {}));
   job.ScheduleAll(20);
   job.WaitForSteps(100);
-  cluster->KillWorker(0);
-  cluster->KillWorker(1);
-  job.WaitForSteps(400);  // by the others
+  for (int worker = 0; worker < 2; ++worker) cluster->KillWorker(worker);
+  WaitForWorkers(c, 0);  // all that they had said has been heard
+  const uint64_t steps = c.Stats().steps;
+  ASSERT_LT(steps + 200, CheckedJob::Size().steps());
+  const absl::Time end = absl::Now() + absl::Milliseconds(500);  // to go wrong in
+  WaitWhile([&] { return absl::Now() < end && c.Stats().steps == steps; });
+  EXPECT_EQ(c.Stats().steps, steps) << "nobody is there to run them";
   MU_ASSERT_OK(cluster->StartWorker(0));
+  job.WaitForSteps(steps + 200);
+  EXPECT_GE(c.Stats().steps, steps + 200) << "one is enough to go on";
+  EXPECT_EQ(c.Stats().workers_ready, 1u);
+  MU_ASSERT_OK(cluster->StartWorker(1));
   job.JoinAndCheck();
+  EXPECT_EQ(Losses(c, pb::ROLE_WORKER).size(), 2u);
 }
 
 TEST(Conformance, AllWorkersKilled) {
-  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 4, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {}));
   job.ScheduleAll(20);
+  job.WaitForSteps(100);
+  for (int worker = 0; worker < 4; ++worker) cluster->KillWorker(worker);
   for (int round = 0; round < 3; ++round) {
-    job.WaitForSteps(100 + 200 * static_cast<uint64_t>(round));
-    for (int worker = 0; worker < 2; ++worker) cluster->KillWorker(worker);
-    MU_ASSERT_OK(cluster->StartWorker(round % 2));
+    WaitForWorkers(c, 0);
+    const uint64_t steps = c.Stats().steps;
+    MU_ASSERT_OK(cluster->StartWorker(round));
+    job.WaitForSteps(steps + 150);
+    EXPECT_GE(c.Stats().steps, steps + 150) << "one is enough to go on";
+    cluster->KillWorker(round);  // all of them again
   }
+  for (int worker = 0; worker < 4; ++worker) MU_ASSERT_OK(cluster->StartWorker(worker));
   job.JoinAndCheck();
+  EXPECT_EQ(Losses(c, pb::ROLE_WORKER).size(), 7u);
 }
 
 TEST(Conformance, WorkerKilledWhileInstalling) {

@@ -1,17 +1,25 @@
 // `coordinator train` that is killed and started again with the same job_dir.
 #include <gmock/gmock.h>
 
+#include <cstring>
+#include <map>
+
+#include "absl/strings/match.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::Gt;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::UnorderedElementsAre;
 
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kEpochs = 12;  // ten times slower
 #else
-constexpr int kEpochs = 40;
+constexpr int kEpochs = 20;
 #endif
 constexpr int kRecords = 2000;
 
@@ -49,6 +57,61 @@ class RestartTest : public testing::CliTest {
     EXPECT_EQ(report["steps"], kEpochs * kRecords / 4);
   }
 };
+
+std::vector<std::string> KeysOf(const nlohmann::json& object) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object.items()) keys.push_back(key);
+  return keys;
+}
+
+// The keys that docs/report.md promises, no others, and totals that are the sums.
+void ExpectLedger(const nlohmann::json& report) {
+  uint64_t steps = 0, samples = 0, updates = 0, failed = 0, left = 0;
+  double without_progress_ms = 0;
+  for (const nlohmann::json& failure : report["failures"]) {
+    ASSERT_THAT(KeysOf(failure),
+                UnorderedElementsAre("role", "index", "kind", "at_seconds", "detected_ms",
+                                     "recovered_ms", "steps_repeated", "samples_repeated",
+                                     "updates_rolled_back", "message"));
+    EXPECT_THAT(failure["role"], AnyOf("worker", "psserver"));
+    EXPECT_THAT(failure["kind"], AnyOf("died", "unreachable", "silent", "replaced", "left"));
+    EXPECT_NEAR(failure["detected_ms"].get<double>(), 1e3 * failure["at_seconds"].get<double>(), 1);
+    (failure["kind"] == "left" ? left : failed) += 1;
+    steps += failure["steps_repeated"].get<uint64_t>();
+    samples += failure["samples_repeated"].get<uint64_t>();
+    updates += failure["updates_rolled_back"].get<uint64_t>();
+    if (failure["role"] == "psserver" && !failure["recovered_ms"].is_null())
+      without_progress_ms += failure["recovered_ms"].get<double>();
+  }
+  const nlohmann::json& totals = report["failure_totals"];
+  ASSERT_THAT(KeysOf(totals),
+              UnorderedElementsAre("failures", "left", "steps_repeated", "samples_repeated",
+                                   "updates_rolled_back", "without_progress_ms"));
+  EXPECT_EQ(totals["failures"], failed);
+  EXPECT_EQ(totals["left"], left);
+  EXPECT_EQ(totals["steps_repeated"], steps);
+  EXPECT_EQ(totals["samples_repeated"], samples);
+  EXPECT_EQ(totals["updates_rolled_back"], updates);
+  EXPECT_NEAR(totals["without_progress_ms"].get<double>(), without_progress_ms, 1);
+}
+
+// How often each partition was changed, as the servers counted it, of all files of a checkpoint.
+std::map<std::string, int64_t> UpdatesOf(const std::string& checkpoint) {
+  std::map<std::string, int64_t> updates;
+  for (const std::string& name : ListDirectory(checkpoint).value_or(std::vector<std::string>())) {
+    if (!absl::EndsWith(name, ".safetensors")) continue;
+    const std::string bytes = ReadFile(JoinPath(checkpoint, name)).value_or("");
+    uint64_t size = 0;
+    std::memcpy(&size, bytes.data(), sizeof(size));
+    const auto header = nlohmann::json::parse(bytes.substr(8, size), nullptr, false);
+    for (const auto& [tensor, entry] : header.items()) {
+      if (!absl::EndsWith(tensor, "/updates")) continue;
+      const uint64_t begin = entry["data_offsets"][0];
+      std::memcpy(&updates[tensor], bytes.data() + 8 + size + begin, sizeof(int64_t));
+    }
+  }
+  return updates;
+}
 
 TEST_F(RestartTest, CoordinatorKilledLocally) {
   const std::vector<std::string> args = {"train",       LongJob(), "--local",
@@ -109,13 +172,16 @@ TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
 // The servers die while nothing is trained yet: as they get their parameters, as the data are
 // looked through.
 TEST_F(RestartTest, ServersKilledWhileTheJobStarts) {
+  // And later two more and some workers, so that the ledger has something to sum up.
   EXPECT_EQ(Run({"train", LongJob(), "--local", "--workers=1", "--ps=2", "--job_dir=" + Path("run"),
-                 "--chaos=ps:kill:every=40ms:count=6,seed=3"}),
+                 "--chaos=ps:kill:every=40ms:count=6,ps:kill:every=700ms:count=2,"
+                 "worker:kill:every=400ms:count=3,seed=3"}),
             0)
       << Output();
   const auto report = Report(Path("run/report.json"));
   ExpectWhole(report);
   EXPECT_GT(report["failures"].size(), 0u);
+  ExpectLedger(report);
 }
 
 TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
@@ -167,6 +233,19 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   EXPECT_EQ(report["failures"].size(), 0u);
   for (auto& daemon : daemons)
     EXPECT_EQ(daemon->TryWait(), std::nullopt) << "it served all three coordinators";
+  // Every step changed what it changes without a kill, once.
+  ASSERT_EQ(Run({"train", LongJob(), "--local", "--workers=2", "--ps=2",
+                 "--job_dir=" + Path("undisturbed")}),
+            0)
+      << Output();
+  const auto undisturbed = Report(Path("undisturbed/report.json"));
+  ExpectWhole(undisturbed);
+  const auto expected = UpdatesOf(undisturbed["checkpoint"]);
+  EXPECT_THAT(expected, SizeIs(Gt(2u)));
+  int64_t sum = 0;
+  for (const auto& [partition, updates] : expected) sum += updates;
+  EXPECT_GE(sum, kEpochs * kRecords / 4) << "every step changes something";
+  EXPECT_EQ(UpdatesOf(report["checkpoint"]), expected);
 }
 
 }  // namespace
