@@ -12,23 +12,25 @@
 namespace mu {
 namespace {
 
-constexpr absl::Duration kPollInterval = absl::Seconds(1);
+// With spans, of which a process holds a bounded number, and without.
+constexpr absl::Duration kTraceInterval = absl::Seconds(1);
+constexpr absl::Duration kTimersInterval = absl::Seconds(2);
 constexpr absl::Duration kTimeout = absl::Seconds(2);
 
 }  // namespace
 
 TelemetryCollector::TelemetryCollector(Coordinator* coordinator, bool trace)
     : coordinator_(coordinator), trace_(trace) {
-  if (trace_) {
-    Telemetry::Process().SetTracing(true);
-    thread_ = std::thread([this] {
-      while (true) {
-        Poll();
-        MutexLock lock(&mutex_);
-        if (!stopping_) changed_.WaitFor(&mutex_, kPollInterval);
-        if (stopping_) return;
-      }
-    });
+  if (trace_) Telemetry::Process().SetTracing(true);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void TelemetryCollector::Run() {
+  while (true) {
+    Poll(/*last=*/false);
+    MutexLock lock(&mutex_);
+    if (!stopping_) changed_.WaitFor(&mutex_, trace_ ? kTraceInterval : kTimersInterval);
+    if (stopping_) return;
   }
 }
 
@@ -45,7 +47,7 @@ void TelemetryCollector::EndThread() {
 
 void TelemetryCollector::Stop() {
   EndThread();
-  Poll();
+  Poll(/*last=*/true);
 }
 
 void TelemetryCollector::Store(const std::string& key, const std::string& name,
@@ -66,7 +68,7 @@ void TelemetryCollector::Store(const std::string& key, const std::string& name,
        {std::make_move_iterator(spans->begin()), std::make_move_iterator(spans->end())}});
 }
 
-void TelemetryCollector::Poll() {
+void TelemetryCollector::Poll(bool last) {
   pb::TelemetryRequest request;
   request.set_trace(trace_);
   struct Target {
@@ -85,6 +87,7 @@ void TelemetryCollector::Poll() {
                        coordinator_->runtime().ChannelTo(server.address)});
   }
   for (const Target& target : targets) {
+    if (MutexLock lock(&mutex_); stopping_ && !last) return;
     // An answer without spans is quick: it tells the clock best.
     for (const bool drain : {trace_, false}) {
       request.set_drain_spans(drain);

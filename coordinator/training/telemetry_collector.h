@@ -15,8 +15,10 @@
 
 namespace mu {
 
-// With `trace` it switches tracing on everywhere and takes the spans every second (the processes
-// hold a bounded number); what was lost is said in the trace. Daemons that join later are included.
+// It asks all processes every few seconds, so that one that is killed is in the sums with what it
+// said last. With `trace` it switches tracing on everywhere and takes the spans every second (the
+// processes hold a bounded number); what was lost is said in the trace. Daemons that join later are
+// included.
 class TelemetryCollector {
  public:
   TelemetryCollector(Coordinator* coordinator, bool trace);
@@ -40,7 +42,9 @@ class TelemetryCollector {
     };
     std::vector<Spans> spans;
   };
-  void Poll();
+  void Run();
+  // Before the last one, cut short once Stop is called.
+  void Poll(bool last);
   void EndThread();
   void Store(const std::string& key, const std::string& name, pb::TelemetryReply reply,
              uint64_t asked_ns, uint64_t answered_ns) ABSL_LOCKS_EXCLUDED(mutex_);
