@@ -9,6 +9,7 @@
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/launch/stop_watcher.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
@@ -57,6 +58,7 @@ class JobSession {
   const ModelRegistry& models_;
   const RunOptions& options_;
   std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<StopWatcher> starting_;  // until there is something to finish
   std::unique_ptr<TelemetryCollector> telemetry_;
   std::unique_ptr<ProgressReporter> progress_;
   std::unique_ptr<Checkpointer> checkpointer_;  // while training
