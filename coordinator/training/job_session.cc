@@ -184,6 +184,7 @@ absl::Status JobSession::Train(RunReport* report) {
     }
   }
   starting_.reset();  // from here on a stop saves what there is
+  unsaved_ = true;
   if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
   MU_RETURN_IF_ERROR(Record("running"));
   progress_->Begin("training", 0, options.epochs);
@@ -295,6 +296,7 @@ absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
   MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeNow());
+  unsaved_ = false;
   checkpointer_.reset();
   return absl::OkStatus();
 }

@@ -43,6 +43,8 @@ class JobSession {
   // What the report says of the cluster, and the trace; call last.
   absl::Status Finish(RunReport* report);
 
+  // Steps were trained that no checkpoint of the job's end holds.
+  bool unsaved() const { return unsaved_; }
   Coordinator& coordinator() { return *coordinator_; }
 
  private:
@@ -66,6 +68,7 @@ class JobSession {
   JobRecord record_;
   bool trains_ = false;
   bool continues_ = false;
+  bool unsaved_ = false;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> samples_{0};
 };

@@ -28,7 +28,8 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   if (before != nullptr) *error = before(session);
   if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
-  if (Stopped(*error, options)) {
+  // While it trains and saves, a stop makes no error: what comes then is one of its own.
+  if (Stopped(*error, options) && !session.unsaved()) {
     report.status = "stopped";
     *error = absl::OkStatus();
   }
