@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
 # Downloads public data sets from their owners' addresses, into the folders that deploy/jobs/*.yaml look in.
 # Usage: deploy/fetch_data.sh [--out DIR] [movielens|adult|mnist|kdd99|criteo-sample ...]     (default: movielens)
-# DIR is ./data unless MUSTER_DATA or --out says otherwise. Each set's terms are printed; by using it you accept them.
-# A file that is there already is not downloaded again.
+# DIR, relative to where you stand, is MUSTER_DATA or this repository's data unless --out says otherwise. Each set's
+# terms are printed; by using it you accept them. A file that is there already is not downloaded again.
 set -euo pipefail
-cd "$(dirname "$0")/.."
 
-out=${MUSTER_DATA:-$PWD/data}
+out=${MUSTER_DATA:-$(cd "$(dirname "$0")/.." && pwd)/data}
 sets=()
 while (($#)); do
   case $1 in
@@ -18,6 +17,7 @@ while (($#)); do
   shift
 done
 ((${#sets[@]})) || sets=(movielens)
+[[ $out == /* ]] || out=$PWD/$out
 
 failed() {
   cat >&2 <<TEXT
@@ -43,7 +43,12 @@ download() {
   elif command -v wget >/dev/null; then
     wget --quiet --tries=3 --timeout=20 --output-document="$file.part" "$url" || failed "$url" "$file"
   else
-    echo "fetch_data: needs curl or wget: apt-get install curl" >&2
+    cat >&2 <<TEXT
+fetch_data: there is neither curl nor wget on this machine. Do one of these, then run this again:
+  apt-get install --yes curl                  (as root; or with sudo before it)
+  or, on another machine, download            $url
+  and copy it here as                         $file
+TEXT
     exit 1
   fi
   mv "$file.part" "$file"

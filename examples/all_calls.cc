@@ -1,6 +1,7 @@
 // Every call of the API, each in a few lines: all_calls in_process|local|HOST:PORT
 //
-// It makes its own data, trains a small model of ratings, and checks what it reads back.
+// It makes its own data, trains a small model of ratings, and checks what it reads back; then a
+// second coordinator continues the job from the first one's checkpoint.
 #include <unistd.h>
 
 #include <cstdio>
@@ -15,15 +16,28 @@ namespace {
 constexpr int kUsers = 50;
 constexpr int kItems = 40;
 
-std::string WriteRatings() {
-  const std::string path = "/tmp/muster-all-calls-" + std::to_string(::getpid()) + ".csv";
+constexpr int kRatings = 4000;  // nine of ten to train on
+constexpr int kClicks = 100;
+constexpr uint32_t kEpochs = 3;
+
+void WriteRatings(const std::string& path) {
   std::ofstream file(path);
   file << "user,item,rating,genres\n";
-  for (int i = 0; i < 4000; ++i) {
+  for (int i = 0; i < kRatings; ++i) {
     file << i % kUsers << ',' << i * 7 % kItems << ',' << 1 + (i % kUsers + i * 7 % kItems) % 5
          << ',' << i % 6 << '|' << i % 11 << '\n';
   }
-  return path;
+}
+
+// Label, 13 integers, 26 categoricals.
+void WriteClicks(const std::string& path) {
+  std::ofstream file(path);
+  for (int i = 0; i < kClicks; ++i) {
+    file << i % 2;
+    for (int k = 0; k < 13; ++k) file << '\t' << k;
+    for (int k = 0; k < 26; ++k) file << '\t' << std::hex << i * k << std::dec;
+    file << '\n';
+  }
 }
 
 #define EXPECT(condition) \
@@ -53,9 +67,8 @@ absl::StatusOr<Parameters> CreateParameters(mu::Coordinator& c) {
                                               .initializer = mu::Uniform{-0.05f, 0.05f},
                                               .optimizer = mu::Adagrad{.learning_rate = 0.1f},
                                               .partitions = 8}));
-  MU_ASSIGN_OR_RETURN(p.genres,
-                      c.CreateEmbeddingTable(
-                          {.name = "genres", .rows = 16, .dim = 1, .optimizer = mu::Sgd{0.05f}}));
+  // Without an optimizer of its own: the coordinator's default, here Sgd.
+  MU_ASSIGN_OR_RETURN(p.genres, c.CreateEmbeddingTable({.name = "genres", .rows = 16, .dim = 1}));
   MU_ASSIGN_OR_RETURN(p.scale, c.CreateVariable({.name = "scale",
                                                  .shape = {},
                                                  .initializer = mu::Constant{1.0f},
@@ -75,27 +88,37 @@ mu::Sym Predict(const Parameters& p, const mu::BatchRef& batch) {
   return mu::Reshape(mixed + bag, {-1}) * mu::Read(p.scale) + mu::ReduceSum(user * item, {1});
 }
 
-absl::Status Run(mu::Coordinator& c, const std::string& file) {
-  MU_ASSIGN_OR_RETURN(Parameters p, CreateParameters(c));
-
-  // Data: one file as train and test, an epoch at a time.
+// One file as train and test, by the index of each record.
+mu::DatasetSpec Ratings(const std::string& folder) {
   muster::CsvColumnProto genres;
   genres.set_name("genres");
   genres.set_index(-1);
   genres.set_kind(muster::CsvColumnProto::ID);
   genres.set_separator("|");
-  auto source = mu::Csv({file})
-                    .Header()
-                    .Id("user", kUsers)
-                    .Id("item", kItems)
-                    .Number("rating")
-                    .Column(genres)
-                    .Batch(32);
-  auto train_source = source, test_source = source;
-  train_source.Name("train").Records(10, {0, 1, 2, 3, 4, 5, 6, 7, 8}).Shuffle(1000).Epochs(3);
-  test_source.Name("test").Records(10, {9}).Epochs(1);
-  MU_ASSIGN_OR_RETURN(mu::Dataset train, c.CreateDataset(train_source));
-  MU_ASSIGN_OR_RETURN(mu::Dataset test, c.CreateDataset(test_source));
+  return mu::Csv({folder + "/ratings.csv"})
+      .Header()
+      .Id("user", kUsers)
+      .Id("item", kItems)
+      .Number("rating")
+      .Column(genres)
+      .Batch(32);
+}
+
+absl::StatusOr<mu::Dataset> TrainingData(mu::Coordinator& c, const std::string& folder) {
+  return c.CreateDataset(Ratings(folder)
+                             .Name("train")
+                             .Records(10, {0, 1, 2, 3, 4, 5, 6, 7, 8})
+                             .Shuffle(1000)
+                             .Epochs(kEpochs));
+}
+
+absl::Status Run(mu::Coordinator& c, const std::string& folder) {
+  // From now on the loss of a server does not end the job.
+  c.EnableRecovery(folder + "/checkpoints", mu::RecoveryMode::kAll);
+  MU_ASSIGN_OR_RETURN(Parameters p, CreateParameters(c));
+  MU_ASSIGN_OR_RETURN(mu::Dataset train, TrainingData(c, folder));
+  MU_ASSIGN_OR_RETURN(mu::Dataset test,
+                      c.CreateDataset(Ratings(folder).Name("test").Records(10, {9}).Epochs(1)));
   MU_ASSIGN_OR_RETURN(uint64_t batches, c.BatchesInEpoch(train));
   std::printf("%llu batches in an epoch\n", static_cast<unsigned long long>(batches));
 
@@ -122,7 +145,8 @@ absl::Status Run(mu::Coordinator& c, const std::string& file) {
   // Schedule, Done, Join, Fetch: the first epoch by hand.
   std::vector<mu::RemoteValue> values;
   for (uint64_t done = 0; done < batches; done += 8) {
-    values.push_back(c.Schedule(step, {.steps = 8, .args = {{"weight", 1.0f}}}));
+    values.push_back(c.Schedule(
+        step, {.steps = 8, .args = {{"weight", 1.0f}}, .user_state = "what I need to go on"}));
   }
   MU_ASSIGN_OR_RETURN(bool all_done, c.Done());
   std::printf("all done at once: %s\n", all_done ? "yes" : "no");
@@ -161,14 +185,24 @@ absl::Status Run(mu::Coordinator& c, const std::string& file) {
   std::printf("mean squared error %.3f on %llu ratings\n", squares / static_cast<double>(examples),
               static_cast<unsigned long long>(examples));
 
-  // A checkpoint, there and back.
-  const std::string checkpoint = file + ".checkpoint";
-  MU_ASSIGN_OR_RETURN(muster::CheckpointProto saved, c.Save(checkpoint));
+  // A model's values, there and back.
+  MU_ASSIGN_OR_RETURN(muster::CheckpointProto saved, c.Save(folder + "/model"));
   MU_RETURN_IF_ERROR(c.Assign(p.scale, mu::Tensor::Scalar<float>(5)));
-  MU_ASSIGN_OR_RETURN(muster::CheckpointProto restored, c.Restore(checkpoint));
+  MU_ASSIGN_OR_RETURN(muster::CheckpointProto restored, c.Restore(folder + "/model"));
   EXPECT(saved.files_size() == restored.files_size());
   MU_ASSIGN_OR_RETURN(mu::Tensor scale, c.Read(p.scale));
   EXPECT(scale.data<float>()[0] < 4);
+
+  // Checkpoints of the job, the newest of which is kept: how far it is, and a text of one's own.
+  MU_RETURN_IF_ERROR(c.Checkpoint().status());
+  c.SetUserState("one epoch by hand");
+  MU_RETURN_IF_ERROR(c.Checkpoint().status());
+  MU_RETURN_IF_ERROR(c.PruneCheckpoints(1));
+  MU_ASSIGN_OR_RETURN(mu::DataProgress at, c.ProgressOf(train));
+  const mu::RuntimeStats stats = c.Stats();
+  std::printf("epoch %llu, %llu batches left; %llu functions on %zu workers\n",
+              static_cast<unsigned long long>(at.epoch), static_cast<unsigned long long>(at.left),
+              static_cast<unsigned long long>(stats.functions), stats.workers_ready);
 
   // A user's mistake is told once, with its place; then the coordinator works on.
   const auto wrong = c.DefineFunction(
@@ -179,20 +213,73 @@ absl::Status Run(mu::Coordinator& c, const std::string& file) {
   // Cancel: what is queued and running ends, and nothing comes later.
   c.Schedule(step, {.steps = 8, .args = {{"weight", 0.5f}}});
   c.Cancel();
-  MU_RETURN_IF_ERROR(c.Join());
-  std::printf("cluster at %s, done\n", c.address().c_str());
+  return c.Join();
+}
+
+// The job of Run, by a coordinator that was started after it: the two epochs that are left, by the
+// training loop.
+absl::Status Continue(mu::Coordinator& c, const std::string& folder) {
+  c.EnableRecovery(folder + "/checkpoints");
+  MU_ASSIGN_OR_RETURN(Parameters p, CreateParameters(c));
+  MU_ASSIGN_OR_RETURN(mu::Dataset train, TrainingData(c, folder));
+  MU_ASSIGN_OR_RETURN(mu::Function step,
+                      c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
+                        mu::BatchRef batch = f.NextBatch(train);
+                        auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
+                        f.Minimize(loss);
+                        f.Return("loss", loss);
+                      }));
+  MU_ASSIGN_OR_RETURN(mu::RestoredJob job, c.Restore());
+  EXPECT(job.user_state == "one epoch by hand");
+  MU_ASSIGN_OR_RETURN(mu::TrainResult result,
+                      mu::Train(c, step, train, {.epochs = kEpochs, .restored = &job}));
+  EXPECT(result.samples == kEpochs * kRatings / 10 * 9);
+  std::printf("continued from %llu samples to %llu, loss %.4f\n",
+              static_cast<unsigned long long>(job.manifest.position().samples()),
+              static_cast<unsigned long long>(result.samples), result.last_epoch_loss);
+  return absl::OkStatus();
+}
+
+// Click logs as Criteo publishes them need no description of their columns.
+absl::Status ReadClicks(mu::Coordinator& c, const std::string& folder) {
+  MU_ASSIGN_OR_RETURN(
+      mu::Dataset clicks,
+      c.CreateDataset(mu::CriteoTsv({folder + "/clicks.tsv"}, 1000).Batch(kClicks).Epochs(1)));
+  MU_ASSIGN_OR_RETURN(mu::Function rate,
+                      c.DefineFunction("click_rate", [&](mu::FunctionBuilder& f) {
+                        f.Return("rate", mu::ReduceMean(f.NextBatch(clicks)["label"]));
+                      }));
+  MU_ASSIGN_OR_RETURN(mu::FunctionResult result, c.Schedule(rate).Fetch());
+  MU_ASSIGN_OR_RETURN(double mean, result.Mean("rate"));
+  EXPECT(mean == 0.5);
+  return absl::OkStatus();
+}
+
+absl::Status RunAll(const std::string& where, const std::string& folder) {
+  WriteRatings(folder + "/ratings.csv");
+  WriteClicks(folder + "/clicks.tsv");
+  // By its directory a second coordinator knows that it comes after the first.
+  const mu::ClusterOptions options = {.job_dir = folder + "/job",
+                                      .default_optimizer = mu::Sgd{.learning_rate = 0.05f}};
+  {
+    MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
+    MU_RETURN_IF_ERROR(Run(*c, folder));
+  }
+  MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
+  MU_RETURN_IF_ERROR(Continue(*c, folder));
+  MU_RETURN_IF_ERROR(ReadClicks(*c, folder));
+  std::printf("cluster at %s, done\n", c->address().c_str());
   return absl::OkStatus();
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  const std::string file = WriteRatings();
-  auto cluster = Cluster(argc > 1 ? argv[1] : "in_process");
-  const absl::Status status = cluster.ok() ? Run(**cluster, file) : cluster.status();
+  const std::string folder = "/tmp/muster-all-calls-" + std::to_string(::getpid());
   std::error_code ignored;
-  for (const std::string& path : {file, file + ".checkpoint"})
-    std::filesystem::remove_all(path, ignored);
+  std::filesystem::create_directories(folder, ignored);
+  const absl::Status status = RunAll(argc > 1 ? argv[1] : "in_process", folder);
+  std::filesystem::remove_all(folder, ignored);
   if (!status.ok()) std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
   return status.ok() ? 0 : 1;
 }

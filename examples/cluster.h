@@ -7,8 +7,10 @@
 
 #include "coordinator/muster.h"
 
-inline absl::StatusOr<std::unique_ptr<mu::Coordinator>> Cluster(const std::string& where) {
-  mu::ClusterOptions options = {.workers = 2, .ps = 2, .name = "example"};
+inline absl::StatusOr<std::unique_ptr<mu::Coordinator>> Cluster(const std::string& where,
+                                                                mu::ClusterOptions options = {}) {
+  options.workers = options.ps = 2;
+  options.name = "example";
   if (where == "in_process") return mu::InProcess(options);
   if (where == "local") return mu::Local(options);
   options.listen = where;

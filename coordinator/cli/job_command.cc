@@ -120,7 +120,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   printer.Finish();
 
   absl::PrintF("%s", SummaryOf(report));
-  if (error.ok() && cli.command == CliOptions::kPredict)
+  if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);
   if (error.ok() && !cli.trace.empty()) absl::PrintF("trace: %s\n", cli.trace);
   WriteReports(report, setup.options.job_dir, cli.report);

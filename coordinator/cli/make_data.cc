@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <thread>
 #include <utility>
 
@@ -179,7 +180,30 @@ void Plan(const MakeDataOptions& options, std::vector<Output>* outputs,
   if (options.test_rows > 0) add("test", true, kTestStart, kTestStart + options.test_rows);
 }
 
+// Options that are not said are left out, so that the same data is described by the same line.
+std::string CommandOf(const MakeDataOptions& options) {
+  std::string line = absl::StrCat("coordinator make-data criteo --rows=", options.rows);
+  if (options.test_rows > 0) absl::StrAppend(&line, " --test_rows=", options.test_rows);
+  absl::StrAppend(&line, " --seed=", options.seed);
+  if (options.start > 0) absl::StrAppend(&line, " --start=", options.start);
+  if (options.files > 0) absl::StrAppend(&line, " --files=", options.files);
+  return line;
+}
+
 }  // namespace
+
+std::string AboutData(const MakeDataOptions& options, const MakeDataResult& result) {
+  std::string text =
+      absl::StrFormat("%d rows, %.2f%% of them clicks, in %d files\n", result.rows,
+                      100.0 * static_cast<double>(result.clicks) / static_cast<double>(result.rows),
+                      result.files.size());
+  if (std::isfinite(result.oracle_auc)) {
+    absl::StrAppendFormat(&text,
+                          "the oracle, who knows each row's probability, has AUC %.4f on %s\n",
+                          result.oracle_auc, options.test_rows > 0 ? "test.tsv.gz" : "these rows");
+  }
+  return text;
+}
 
 absl::Status MakeCriteoData(const MakeDataOptions& options, MakeDataResult* result) {
   *result = MakeDataResult();
@@ -190,10 +214,15 @@ absl::Status MakeCriteoData(const MakeDataOptions& options, MakeDataResult* resu
   MU_RETURN_IF_ERROR(MakeDirectories(options.out_dir));
   MU_RETURN_IF_ERROR(CheckFolder(options.out_dir, outputs));
   for (const Output& output : outputs) RemoveFile(output.temporary).IgnoreError();
+  // Until all files are new it is not said of them.
+  const std::string about = JoinPath(options.out_dir, kAboutName);
+  if (FileExists(about)) MU_RETURN_IF_ERROR(RemoveFile(about));
   const int processors = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const int threads = options.threads > 0 ? options.threads : processors;
   Writer writer(options, std::move(outputs), std::move(chunks));
-  return writer.Run(threads, result);
+  MU_RETURN_IF_ERROR(writer.Run(threads, result));
+  return WriteFileAtomic(about,
+                         absl::StrCat(CommandOf(options), "\n", AboutData(options, *result)));
 }
 
 }  // namespace mu

@@ -20,6 +20,9 @@ struct MakeDataOptions {
   bool compress = true;    // .tsv.gz, else .tsv
 };
 
+// Beside the data, written last and hidden from the glob DIR/*: the command that makes it again,
+// and what AboutData says.
+inline constexpr char kAboutName[] = ".about.txt";
 inline constexpr uint64_t kTestStart = 1'000'000'000;
 inline constexpr uint64_t kMostRows = 100'000'000'000;  // ten terabytes
 inline constexpr uint64_t kMostStart = uint64_t{1} << 62;
@@ -33,6 +36,9 @@ struct MakeDataResult {
   // NaN if all rows have the same label.
   double oracle_auc = 0;
 };
+
+// Two lines for people: how many rows and clicks, and the oracle's AUC.
+std::string AboutData(const MakeDataOptions& options, const MakeDataResult& result);
 
 // The same options but for `threads` give the same bytes. A file appears under its name when it is
 // complete; existing ones of that name are replaced. INVALID_ARGUMENT: the options; ALREADY_EXISTS:

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
@@ -6,7 +5,6 @@
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/make_data.h"
-#include "coordinator/cli/report.h"
 
 namespace mu {
 
@@ -24,14 +22,8 @@ int RunMakeDataCommand(const CliOptions& options) {
     absl::FPrintF(stderr, "error: %s\n", std::string(status.message()));
     return ExitCodeOf(status);
   }
-  absl::PrintF("%s rows, %.2f%% of them clicks, in %d files below %s, in %.1f s\n",
-               WithCommas(static_cast<double>(result.rows)),
-               100.0 * static_cast<double>(result.clicks) / static_cast<double>(result.rows),
-               result.files.size(), options.out, absl::ToDoubleSeconds(absl::Now() - began));
-  if (std::isfinite(result.oracle_auc)) {
-    absl::PrintF("the oracle, who knows each row's probability, has AUC %.4f on %s\n",
-                 result.oracle_auc, options.test_rows > 0 ? "test.tsv.gz" : "these rows");
-  }
+  absl::PrintF("%smade in %.1f s below %s\n", AboutData(make, result),
+               absl::ToDoubleSeconds(absl::Now() - began), options.out);
   return kExitDone;
 }
 

@@ -84,6 +84,12 @@ void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* proble
   }
 }
 
+// Where the run's directory was named; nobody did: where another one can be.
+Place PlaceOfJobDir(const CliOptions& cli, const JobFile& file) {
+  const bool by_job = cli.job_dir.empty() && !file.job.job_dir().empty();
+  return by_job ? file.places.Find("job_dir") : Place{"--job_dir"};
+}
+
 // Looks at the data and the model, each once its keys are right, and at no data that this run does
 // not read.
 void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
@@ -155,12 +161,13 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   options.trace_file = cli.trace;
-  for (const auto& [flag, path] :
-       {std::pair("--job_dir", options.job_dir), std::pair("--checkpoint", cli.checkpoint),
-        std::pair("--binary_dir", options.binary_dir)}) {
+  const Place job_dir_place = PlaceOfJobDir(cli, file);
+  for (const auto& [place, path] :
+       {std::pair(job_dir_place, options.job_dir), std::pair(Place{"--checkpoint"}, cli.checkpoint),
+        std::pair(Place{"--binary_dir"}, options.binary_dir)}) {
     // What daemons are told travels as protobuf's text, which takes nothing else.
     if (const std::string valid = ValidUtf8(path); valid != path) {
-      problems->Add(Place{flag}, absl::StrCat(valid, " is not UTF-8"),
+      problems->Add(place, absl::StrCat(valid, " is not UTF-8"),
                     "rename the folder, or name another");
     }
   }
@@ -182,6 +189,10 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
       problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)),
                     "make it, or name another file");
     }
+  }
+  if (const absl::Status made = MakeJobDirectory(options.job_dir); !made.ok()) {
+    problems->Add(job_dir_place, std::string(made.message()),
+                  "name a folder that can be made and written to");
   }
   for (const std::string& problem : CheckEnvironment(options))
     problems->Add(Place{"command line"}, problem);

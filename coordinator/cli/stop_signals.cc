@@ -27,7 +27,7 @@ void OnSignal(int signal) {
     ::_exit(ExitCodeOfSignal(signal));
   }
   static constexpr char kClean[] =
-      "\nstopping after the steps that run and a checkpoint; again to stop at once\n";
+      "\nstopping cleanly, what was trained is saved; again to stop at once\n";
   Say(kClean, sizeof(kClean) - 1);
 }
 

@@ -9,6 +9,12 @@
 
 namespace mu {
 
+namespace {
+
+constexpr absl::Duration kLook = absl::Milliseconds(20);
+
+}  // namespace
+
 Chaos::Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets)
     : targets_(std::move(targets)), begin_(absl::Now()) {
   thread_ = std::thread([this, plan = std::move(plan)] { Run(plan); });
@@ -27,7 +33,10 @@ Chaos::~Chaos() {
 void Chaos::Run(ChaosPlan plan) {
   while (const auto event = plan.Next()) {
     if (!WaitUntil(begin_ + event->at)) return;
-    Do(*event);
+    // While none is up there is nothing to break; it counts when it has been done.
+    while (!Do(*event)) {
+      if (!WaitUntil(absl::Now() + kLook)) return;
+    }
   }
   WaitUntil(absl::InfiniteFuture());
 }
@@ -48,7 +57,7 @@ bool Chaos::WaitUntil(absl::Time at) {
   }
 }
 
-void Chaos::Do(const ChaosEvent& event) {
+bool Chaos::Do(const ChaosEvent& event) {
   std::vector<Target> candidates;
   for (Target& target : targets_()) {
     const bool hangs = std::any_of(hanging_.begin(), hanging_.end(), [&](const auto& other) {
@@ -57,23 +66,24 @@ void Chaos::Do(const ChaosEvent& event) {
     if (target.worker == event.worker && target.pid > 0 && !hangs)
       candidates.push_back(std::move(target));
   }
-  if (candidates.empty()) return;  // none is up: there is nothing to break
+  if (candidates.empty()) return false;
   const Target& target = candidates[event.choice % candidates.size()];
   switch (event.action) {
     case ChaosEvent::kKill:
       MU_LOG(INFO, "chaos: kills {} (pid {})", target.name, target.pid);
       ::kill(target.pid, SIGKILL);
-      return;
+      break;
     case ChaosEvent::kDrain:
       MU_LOG(INFO, "chaos: SIGTERM to {} (pid {})", target.name, target.pid);
       ::kill(target.pid, SIGTERM);
-      return;
+      break;
     case ChaosEvent::kHang:
       MU_LOG(INFO, "chaos: stops {} (pid {}) for {}", target.name, target.pid, event.duration);
       ::kill(target.pid, SIGSTOP);
       hanging_.emplace(absl::Now() + event.duration, target);
-      return;
+      break;
   }
+  return true;
 }
 
 }  // namespace mu

@@ -32,7 +32,8 @@ class Chaos {
 
  private:
   void Run(ChaosPlan plan);
-  void Do(const ChaosEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
+  // False: no daemon of its kind is up.
+  bool Do(const ChaosEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until `at`, waking those whose hang ends before. False: the end has come.
   bool WaitUntil(absl::Time at) ABSL_LOCKS_EXCLUDED(mutex_);
 

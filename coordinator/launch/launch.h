@@ -5,6 +5,7 @@
 // Destroying the coordinator ends what was started for it.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,8 @@ struct ClusterOptions {
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration member_timeout = absl::Seconds(10);  // silence after which a daemon counts as lost
+  // > 0: Local and Connect wait no longer and return CANCELLED
+  const std::atomic<int>* stop = nullptr;
 };
 
 // The whole cluster in this process, over real gRPC on loopback. For tests and first steps.

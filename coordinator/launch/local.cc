@@ -10,6 +10,7 @@
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/local_daemons.h"
+#include "coordinator/launch/stop_watcher.h"
 
 namespace mu {
 namespace {
@@ -19,6 +20,11 @@ struct LocalEnvironment {
   std::unique_ptr<LocalDaemons> processes;
   std::unique_ptr<Chaos> chaos;
 };
+
+absl::Status WaitForCluster(Coordinator& coordinator, const ClusterOptions& options) {
+  const StopWatcher watcher(&coordinator.runtime(), options.stop);
+  return coordinator.WaitForCluster(options.workers);
+}
 
 std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons) {
   std::vector<Chaos::Target> targets;
@@ -74,7 +80,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   for (const auto& process : processes->Processes())
     MU_LOG(INFO, "started {} (pid {})", process.name, process.pid);
   coordinator->OwnEnvironment(environment);
-  MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
+  MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   if (chaos)
     environment->chaos =
         std::make_unique<Chaos>(*std::move(chaos), [processes] { return TargetsOf(*processes); });
@@ -94,7 +100,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options) {
   }
   MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
                       CreateCoordinator(options, NewGrpcTransport()));
-  MU_RETURN_IF_ERROR(coordinator->WaitForCluster(options.workers));
+  MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   return coordinator;
 }
 

@@ -114,8 +114,9 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
   const absl::Duration delay = daemon.restarts->Ended(now - daemon.started);
   daemon.restart_at = now + delay;
   daemon.kill_at = absl::InfiniteFuture();
-  MU_LOG(WARN, "{} (pid {}) ended: {}; it is started again in {} ms", daemon.name, pid, how,
-         absl::ToInt64Milliseconds(delay));
+  // With its last lines, since the cluster may have noted its loss before: a connection that breaks
+  // is often seen sooner than the end of the process, and says less.
+  MU_LOG(WARN, "it is started again in {} ms: {}", absl::ToInt64Milliseconds(delay), message);
 }
 
 void LocalDaemons::Silent(int64_t pid) {

@@ -81,21 +81,16 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   }
 }
 
-void CheckDirectory(const std::string& directory, std::vector<std::string>* problems) {
-  if (directory.empty()) return;
-  if (const absl::Status made = MakeDirectories(directory); !made.ok()) {
-    problems->push_back(absl::StrCat("job_dir: ", std::string(made.message())));
-  } else if (access(directory.c_str(), W_OK) != 0) {
-    problems->push_back(
-        absl::StrCat("job_dir: ", directory, " is not writable; choose another with --job_dir"));
-  }
-}
-
 }  // namespace
+
+absl::Status MakeJobDirectory(const std::string& directory) {
+  MU_RETURN_IF_ERROR(MakeDirectories(directory));
+  if (access(directory.c_str(), W_OK) == 0) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(directory, " is not writable"));
+}
 
 std::vector<std::string> CheckEnvironment(const RunOptions& options) {
   std::vector<std::string> problems;
-  CheckDirectory(options.job_dir, &problems);
   constexpr int kMost = 10'000, kMostLocal = 256;
   if (options.workers > kMost || options.ps > kMost ||
       (options.local && options.workers + options.ps > kMostLocal)) {

@@ -82,14 +82,17 @@ absl::StatusOr<uint64_t> ForEachPrediction(
     return absl::OkStatus();
   };
 
+  const auto stopped = [&]() -> absl::Status {
+    if (options.stop == nullptr || options.stop->load() == 0) return absl::OkStatus();
+    coordinator.Cancel();
+    return absl::CancelledError("stopped");
+  };
+
   if (options.in_order) {
     MU_ASSIGN_OR_RETURN(lease_batches, coordinator.BatchesByLease(dataset));
   }
   while (scheduled < total) {
-    if (options.stop != nullptr && options.stop->load() > 0) {
-      coordinator.Cancel();
-      return absl::CancelledError("stopped");
-    }
+    MU_RETURN_IF_ERROR(stopped());
     const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
     const uint64_t share =
         std::max<uint64_t>(1, (total - scheduled) / (4 * static_cast<uint64_t>(workers)));
@@ -101,7 +104,10 @@ absl::StatusOr<uint64_t> ForEachPrediction(
     while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers))
       MU_RETURN_IF_ERROR(finish_oldest());
   }
-  while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
+  while (!pending.empty()) {
+    MU_RETURN_IF_ERROR(stopped());
+    MU_RETURN_IF_ERROR(finish_oldest());
+  }
   MU_RETURN_IF_ERROR(coordinator.Join());
   return records;
 }

@@ -52,6 +52,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
   cluster.start_timeout = options.start_timeout;
   cluster.member_timeout = options.member_timeout;
   cluster.chaos = options.chaos;
+  cluster.stop = options.stop;
   return options.local ? Local(std::move(cluster)) : Connect(std::move(cluster));
 }
 
@@ -91,6 +92,7 @@ absl::Status JobSession::Record(const std::string& status) {
 
 absl::Status JobSession::Start() {
   MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
+  starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
   telemetry_ =
@@ -182,6 +184,8 @@ absl::Status JobSession::Train(RunReport* report) {
       return found.status();
     }
   }
+  starting_.reset();  // from here on a stop saves what there is
+  unsaved_ = true;
   if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
   MU_RETURN_IF_ERROR(Record("running"));
   progress_->Begin("training", 0, options.epochs);
@@ -199,8 +203,10 @@ absl::Status JobSession::Train(RunReport* report) {
   samples_ = report->samples = result->samples;
   report->functions = result->functions;
   report->train_seconds = result->seconds;
+  // Of what this run did in its time; the report's samples may begin with another's.
+  const uint64_t before = restored.manifest.position().samples();
   report->samples_per_second =
-      static_cast<double>(result->samples) / std::max(1e-9, result->seconds);
+      static_cast<double>(result->samples - before) / std::max(1e-9, result->seconds);
   report->train_loss = result->last_epoch_loss;
   report->steps_per_function = result->steps_per_function;
   if (result->stopped) report->status = "stopped";
@@ -223,6 +229,7 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
+  starting_.reset();  // the evaluation looks itself
   progress_->Begin("evaluating", 0);
   BinaryMetrics binary;
   RegressionMetrics regression;
@@ -250,6 +257,7 @@ absl::Status JobSession::Predict(RunReport* report) {
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
+  starting_.reset();
   progress_->Begin("predicting", 0);
   const std::string path =
       options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
@@ -274,7 +282,10 @@ absl::Status JobSession::Predict(RunReport* report) {
       },
       [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, written, 0); });
   out.close();
-  MU_RETURN_IF_ERROR(examples.status());
+  if (!examples.ok()) {
+    RemoveFile(temporary).IgnoreError();
+    return examples.status();
+  }
   if (!out.good()) return absl::ResourceExhaustedError("cannot write " + temporary);
   MU_RETURN_IF_ERROR(RenameFile(temporary, path));
   MU_LOG(INFO, "{} predictions are in {}", written, path);
@@ -286,6 +297,7 @@ absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
   MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeNow());
+  unsaved_ = false;
   checkpointer_.reset();
   return absl::OkStatus();
 }
@@ -310,6 +322,7 @@ absl::Status JobSession::Restore(const std::string& checkpoint) {
 
 absl::Status JobSession::Finish(RunReport* report) {
   if (coordinator_ == nullptr) return absl::OkStatus();
+  starting_.reset();
   checkpointer_.reset();
   progress_.reset();
   telemetry_->Stop();

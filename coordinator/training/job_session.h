@@ -9,6 +9,7 @@
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/launch/stop_watcher.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
@@ -42,6 +43,8 @@ class JobSession {
   // What the report says of the cluster, and the trace; call last.
   absl::Status Finish(RunReport* report);
 
+  // Steps were trained that no checkpoint of the job's end holds.
+  bool unsaved() const { return unsaved_; }
   Coordinator& coordinator() { return *coordinator_; }
 
  private:
@@ -57,6 +60,7 @@ class JobSession {
   const ModelRegistry& models_;
   const RunOptions& options_;
   std::unique_ptr<Coordinator> coordinator_;
+  std::unique_ptr<StopWatcher> starting_;  // until there is something to finish
   std::unique_ptr<TelemetryCollector> telemetry_;
   std::unique_ptr<ProgressReporter> progress_;
   std::unique_ptr<Checkpointer> checkpointer_;  // while training
@@ -64,6 +68,7 @@ class JobSession {
   JobRecord record_;
   bool trains_ = false;
   bool continues_ = false;
+  bool unsaved_ = false;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> samples_{0};
 };

@@ -12,23 +12,35 @@
 namespace mu {
 namespace {
 
-constexpr absl::Duration kPollInterval = absl::Seconds(1);
+// With spans, of which a process holds a bounded number, and without.
+constexpr absl::Duration kTraceInterval = absl::Seconds(1);
+constexpr absl::Duration kTimersInterval = absl::Seconds(2);
 constexpr absl::Duration kTimeout = absl::Seconds(2);
+// That no longer answer: one that comes back after so many others were lost would count twice.
+constexpr size_t kMostGone = 256;
+
+void AddTo(std::map<std::string, PartTime>* sums, const std::map<std::string, PartTime>& timers) {
+  for (const auto& [name, time] : timers) {
+    PartTime& sum = (*sums)[name];
+    sum.seconds += time.seconds;
+    sum.count += time.count;
+  }
+}
 
 }  // namespace
 
 TelemetryCollector::TelemetryCollector(Coordinator* coordinator, bool trace)
     : coordinator_(coordinator), trace_(trace) {
-  if (trace_) {
-    Telemetry::Process().SetTracing(true);
-    thread_ = std::thread([this] {
-      while (true) {
-        Poll();
-        MutexLock lock(&mutex_);
-        if (!stopping_) changed_.WaitFor(&mutex_, kPollInterval);
-        if (stopping_) return;
-      }
-    });
+  if (trace_) Telemetry::Process().SetTracing(true);
+  thread_ = std::thread([this] { Run(); });
+}
+
+void TelemetryCollector::Run() {
+  while (true) {
+    Poll(/*last=*/false);
+    MutexLock lock(&mutex_);
+    if (!stopping_) changed_.WaitFor(&mutex_, trace_ ? kTraceInterval : kTimersInterval);
+    if (stopping_) return;
   }
 }
 
@@ -45,7 +57,7 @@ void TelemetryCollector::EndThread() {
 
 void TelemetryCollector::Stop() {
   EndThread();
-  Poll();
+  Poll(/*last=*/true);
 }
 
 void TelemetryCollector::Store(const std::string& key, const std::string& name,
@@ -53,6 +65,7 @@ void TelemetryCollector::Store(const std::string& key, const std::string& name,
   MutexLock lock(&mutex_);
   Process& process = processes_[key];
   process.name = name;
+  process.answered = polls_;
   process.dropped_spans = reply.dropped_spans();
   for (const auto& timer : reply.timers()) {
     process.timers[timer.name()] = {static_cast<double>(timer.total_ns()) * 1e-9, timer.count()};
@@ -66,13 +79,17 @@ void TelemetryCollector::Store(const std::string& key, const std::string& name,
        {std::make_move_iterator(spans->begin()), std::make_move_iterator(spans->end())}});
 }
 
-void TelemetryCollector::Poll() {
+void TelemetryCollector::Poll(bool last) {
   pb::TelemetryRequest request;
   request.set_trace(trace_);
   struct Target {
     std::string key, name, method;
     std::shared_ptr<Channel> channel;
   };
+  {
+    MutexLock lock(&mutex_);
+    ++polls_;
+  }
   std::vector<Target> targets;
   for (const auto& worker : coordinator_->runtime().Workers()) {
     targets.push_back({absl::StrCat("worker/", worker->member.incarnation.value()),
@@ -85,6 +102,7 @@ void TelemetryCollector::Poll() {
                        coordinator_->runtime().ChannelTo(server.address)});
   }
   for (const Target& target : targets) {
+    if (MutexLock lock(&mutex_); stopping_ && !last) return;
     // An answer without spans is quick: it tells the clock best.
     for (const bool drain : {trace_, false}) {
       request.set_drain_spans(drain);
@@ -103,17 +121,26 @@ void TelemetryCollector::Poll() {
   pb::TelemetryReply own = Telemetry::Process().ToReply(request);
   const uint64_t now = own.now_ns();  // our clock is not off, whatever the spans took to gather
   Store("coordinator", "coordinator", std::move(own), now, now);
+  if (!trace_) ForgetOldest();  // a trace shows each
+}
+
+void TelemetryCollector::ForgetOldest() {
+  MutexLock lock(&mutex_);
+  size_t count = 0;
+  for (const auto& [key, process] : processes_) count += process.answered < polls_ ? 1 : 0;
+  for (; count > kMostGone; --count) {
+    const auto oldest = std::min_element(
+        processes_.begin(), processes_.end(),
+        [](const auto& a, const auto& b) { return a.second.answered < b.second.answered; });
+    AddTo(&forgotten_, oldest->second.timers);
+    processes_.erase(oldest);
+  }
 }
 
 std::map<std::string, PartTime> TelemetryCollector::TimeByPart() const {
   MutexLock lock(&mutex_);
-  std::map<std::string, PartTime> sums;
-  for (const auto& [key, process] : processes_) {
-    for (const auto& [name, time] : process.timers) {
-      sums[name].seconds += time.seconds;
-      sums[name].count += time.count;
-    }
-  }
+  std::map<std::string, PartTime> sums = forgotten_;
+  for (const auto& [key, process] : processes_) AddTo(&sums, process.timers);
   return sums;
 }
 

@@ -15,8 +15,10 @@
 
 namespace mu {
 
-// With `trace` it switches tracing on everywhere and takes the spans every second (the processes
-// hold a bounded number); what was lost is said in the trace. Daemons that join later are included.
+// It asks all processes every few seconds, so that one that is killed is in the sums with what it
+// said last. With `trace` it switches tracing on everywhere and takes the spans every second (the
+// processes hold a bounded number); what was lost is said in the trace. Daemons that join later are
+// included.
 class TelemetryCollector {
  public:
   TelemetryCollector(Coordinator* coordinator, bool trace);
@@ -33,6 +35,7 @@ class TelemetryCollector {
     std::string name;
     std::map<std::string, PartTime> timers;
     uint64_t dropped_spans = 0;
+    uint64_t answered = 0;  // which poll, last
     ClockSamples clock;
     struct Spans {
       size_t sample;                     // of the clock, of the answer that brought them
@@ -40,17 +43,23 @@ class TelemetryCollector {
     };
     std::vector<Spans> spans;
   };
-  void Poll();
+  void Run();
+  // Before the last one, cut short once Stop is called.
+  void Poll(bool last);
   void EndThread();
   void Store(const std::string& key, const std::string& name, pb::TelemetryReply reply,
              uint64_t asked_ns, uint64_t answered_ns) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the number of processes that are gone within bounds; their times stay in the sums.
+  void ForgetOldest() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Coordinator* const coordinator_;
   const bool trace_;
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t polls_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Process> processes_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::string, PartTime> forgotten_ ABSL_GUARDED_BY(mutex_);  // of those, all together
   std::thread thread_;
 };
 

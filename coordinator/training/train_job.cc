@@ -8,6 +8,11 @@
 namespace mu {
 namespace {
 
+// Whether a run ended because its user asked for that.
+bool Stopped(const absl::Status& error, const RunOptions& options) {
+  return absl::IsCancelled(error) && options.stop != nullptr && options.stop->load() > 0;
+}
+
 // Runs `body` in a session and fills in what every report has, whatever happens.
 RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
                        const RunOptions& options, absl::Status* error,
@@ -23,6 +28,11 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   if (before != nullptr) *error = before(session);
   if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
+  // While it trains and saves, a stop makes no error: what comes then is one of its own.
+  if (Stopped(*error, options) && !session.unsaved()) {
+    report.status = "stopped";
+    *error = absl::OkStatus();
+  }
   const absl::Status finished = session.Finish(&report);
   if (error->ok()) *error = finished;
   if (!error->ok()) {
@@ -43,8 +53,15 @@ RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
         MU_RETURN_IF_ERROR(session.Train(report));
         MU_RETURN_IF_ERROR(session.Save(report));
         // What was asked to stop is saved, not measured.
-        if (job.data().has_eval() && report->status == "done")
-          MU_RETURN_IF_ERROR(session.Evaluate(report));
+        if (job.data().has_eval() && report->status == "done") {
+          const absl::Status evaluated = session.Evaluate(report);
+          // Whoever starts it again continues with what is saved, and has it evaluated.
+          if (Stopped(evaluated, options)) {
+            report->status = "stopped";
+          } else {
+            MU_RETURN_IF_ERROR(evaluated);
+          }
+        }
         return session.Record(report->status);
       },
       [](JobSession& session) { return session.LookForUnfinished(); });

@@ -115,7 +115,10 @@ RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
                                   const RunOptions& options);
 
-// What needs no job: job_dir, number and programs of the daemons, listen address.
+// Makes the run's directory and finds out whether it can be written to.
+absl::Status MakeJobDirectory(const std::string& directory);
+
+// What needs no job: number and programs of the daemons, listen address.
 std::vector<std::string> CheckEnvironment(const RunOptions& options);
 
 }  // namespace mu

@@ -98,17 +98,21 @@ def problems_of_tree(files):
 
 def tracked_files():
     """What git tracks or would; without git, every file that is not in a build folder."""
-    git = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
-                         capture_output=True, text=True, check=False)
-    if git.returncode == 0 and git.stdout:
-        return [path for path in git.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
+    try:
+        git = subprocess.run(["git", "-C", ROOT, "ls-files", "--cached", "--others", "--exclude-standard"],
+                             capture_output=True, text=True, check=False)
+        if git.returncode == 0 and git.stdout:
+            return [path for path in git.stdout.splitlines() if os.path.isfile(os.path.join(ROOT, path))]
+    except FileNotFoundError:
+        pass  # there is no git
     paths = []
     for folder, folders, names in os.walk(ROOT):
         relative = os.path.relpath(folder, ROOT)
         if relative == ".":
             folders[:] = [f for f in folders if not f.startswith("build") and f not in (".git", "runs", "data")]
         folders[:] = [f for f in folders if f != "__pycache__"]
-        paths.extend(os.path.normpath(os.path.join(relative, name)) for name in names)
+        # In a worktree .git is a file.
+        paths.extend(os.path.normpath(os.path.join(relative, name)) for name in names if name != ".git")
     return paths
 
 
@@ -120,6 +124,20 @@ class StructureTest(unittest.TestCase):
                 files[path] = file.read()
         self.assertGreater(len(files), 100, "the tree was not found")
         self.assertEqual([], problems_of_tree(files))
+
+
+class TrackedFilesTest(unittest.TestCase):
+    def test_without_git_the_tree_is_found_as_well(self):
+        with_git = set(tracked_files())
+        path = os.environ["PATH"]
+        os.environ["PATH"] = "/nowhere"
+        try:
+            without_git = set(tracked_files())
+        finally:
+            os.environ["PATH"] = path
+        self.assertIn("README.md", without_git)
+        self.assertIn("tests/structure/structure_test.py", without_git)
+        self.assertFalse([path for path in with_git - without_git if not path.startswith(("build", "data/"))])
 
 
 class RulesTest(unittest.TestCase):

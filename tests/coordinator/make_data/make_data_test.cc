@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/env/compression.h"
 #include "common/env/file.h"
 #include "tests/testing/matchers.h"
@@ -97,7 +98,7 @@ TEST_F(MakeDataTest, FilesThreadsAndPackingDoNotChangeTheRows) {
       EXPECT_EQ(result_.clicks, first.clicks);
       EXPECT_EQ(result_.oracle_auc, first.oracle_auc);
       MU_ASSERT_OK_AND_ASSIGN(const auto names, ListDirectory(options_.out_dir));
-      EXPECT_EQ(names.size(), files);  // no temporaries
+      EXPECT_EQ(names.size(), files + 1);  // with .about.txt; no temporaries
     }
   }
 }
@@ -132,6 +133,30 @@ TEST_F(MakeDataTest, WritesTestRowsBeside) {
   options_.out_dir = JoinPath(root_, "other");
   MU_ASSERT_OK(MakeCriteoData(options_, &result_));
   EXPECT_TRUE(Unpacked(result_.files) == test);
+}
+
+// deploy/quickstart.sh reads it: what the data is, and what the best guess would reach on it.
+TEST_F(MakeDataTest, SaysBesideTheDataWhatItIs) {
+  options_.test_rows = 500;
+  MU_ASSERT_OK(MakeCriteoData(options_, &result_));
+  const std::string about = JoinPath(options_.out_dir, ".about.txt");
+  MU_ASSERT_OK_AND_ASSIGN(const std::string first, ReadFile(about));
+  EXPECT_EQ(first, "coordinator make-data criteo --rows=1000 --test_rows=500 --seed=1\n" +
+                       AboutData(options_, result_));
+  EXPECT_THAT(first, HasSubstr("\n1500 rows, "));
+  EXPECT_THAT(first, HasSubstr(absl::StrCat(
+                         "\nthe oracle, who knows each row's probability, has ",
+                         absl::StrFormat("AUC %.4f on test.tsv.gz\n", result_.oracle_auc))));
+  // Other rows, other words; never those of before.
+  options_.test_rows = 0;
+  options_.seed = 2;
+  ASSERT_FALSE(MakeCriteoData(options_, &result_).ok()) << "test.tsv.gz would be mixed";
+  EXPECT_TRUE(FileExists(about)) << "nothing was changed";
+  MU_ASSERT_OK(RemoveFile(JoinPath(options_.out_dir, "test.tsv.gz")));
+  MU_ASSERT_OK(MakeCriteoData(options_, &result_));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string second, ReadFile(about));
+  EXPECT_THAT(second, HasSubstr("--rows=1000 --seed=2\n"));
+  EXPECT_THAT(second, HasSubstr(" on these rows\n"));
 }
 
 TEST_F(MakeDataTest, DoesNotMixRuns) {

@@ -145,8 +145,19 @@ TEST_F(BadInputTest, DamagedCheckpoint) {
 }
 
 TEST_F(BadInputTest, JobDirectoryThatCannotBeMade) {
+  const std::string what = ": cannot make directory " + Path("data.csv") +
+                           ": Not a directory; name a folder that can be made and written to\n";
+  const std::string one = "1 problem; nothing was started:\n";
+  const std::string job = Job({{"name: small\n", "name: small\njob_dir: data.csv/run\n"}});
+  EXPECT_EQ(Run({"train", job}), 2);
+  EXPECT_EQ(Output(), one + job + ":2:10" + what);
+  EXPECT_EQ(Run({"check", job}), 2);
+  EXPECT_EQ(Output(), one + job + ":2:10" + what);
+  EXPECT_EQ(Run({"train", job, "--set=job_dir=data.csv/run"}), 2);
+  EXPECT_EQ(Output(), one + "--set job_dir" + what);
   EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("data.csv/run")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("job_dir"));
+  EXPECT_EQ(Output(), one + "--job_dir" + what);
+  EXPECT_EQ(Run({"check", job, "--job_dir=" + Path("good")}), 0) << Output();
 }
 
 TEST_F(BadInputTest, BadDataLine) {

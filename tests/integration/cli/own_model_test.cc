@@ -76,5 +76,22 @@ TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_FALSE(FileExists(Path("run")));
 }
 
+// A mistake in the model's graph is told with the line of the op in the user's own file, before
+// anything is started.
+TEST_F(OwnModelTest, AGraphThatDoesNotVerifyIsToldWithItsPlace) {
+  program_ = "wrong_model";
+  const std::string job = With(
+      "model:\n  linear:\n    label: clicked\n    numbers: [age, price]\n    ids: {user: 100}\n",
+      "model: {wrong: {}}\n");
+  for (const char* command : {"check", "train"}) {
+    EXPECT_EQ(Run({command, job, "--job_dir=" + Path("run")}), 2);
+    EXPECT_THAT(Output(), HasSubstr("nothing was started:\n" + job +
+                                    ":18:1: model on data.train: function \"step\": "));
+    EXPECT_THAT(Output(), HasSubstr("tests/integration/cli/wrong_model.cc:18: matmul: inner sizes "
+                                    "differ: [?, 1] times [3, 1] has 1 against 3\n"));
+    EXPECT_FALSE(FileExists(Path("run")));
+  }
+}
+
 }  // namespace
 }  // namespace mu

@@ -125,6 +125,10 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
   EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
   const auto report = Report(Path("run/report.json"));
   ExpectWhole(report);
+  // The rate is that of this run, which began after at least 1,000 steps of four records.
+  const double rate = report["samples_per_second"], seconds = report["train_seconds"];
+  EXPECT_GT(rate, 0);
+  EXPECT_LE(rate * seconds, kEpochs * kRecords - 1000 * 4 + 0.5);
   EXPECT_THAT(ReadFile(Path("run/logs/coordinator.log")).value_or(""),
               HasSubstr("the layout of 1 of 1 files is known"));
   // The same without a kill: what is trained does not differ in a bit.
@@ -182,6 +186,13 @@ TEST_F(RestartTest, ServersKilledWhileTheJobStarts) {
   ExpectWhole(report);
   EXPECT_GT(report["failures"].size(), 0u);
   ExpectLedger(report);
+  // Each with how it ended and what it said last.
+  for (const auto& failure : report["failures"]) {
+    if (failure["kind"] != "died") continue;
+    EXPECT_THAT(failure["message"].get<std::string>(),
+                ::testing::AllOf(HasSubstr(failure["role"].get<std::string>() + "-"),
+                                 HasSubstr(" ended: killed by SIGKILL; its last lines in ")));
+  }
 }
 
 TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {

@@ -1,6 +1,7 @@
 // How a run ends before its end: Ctrl-C, SIGTERM, SIGKILL. No local daemon outlives its
 // coordinator.
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include "tests/integration/cli/cli_run.h"
 
@@ -8,7 +9,33 @@ namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
-using StoppingTest = testing::CliTest;
+
+class StoppingTest : public testing::CliTest {
+ protected:
+  // Its evaluation and its prediction, of one record a step, take longer than a test waits.
+  std::string LongEvaluation() {
+    constexpr int kRecords = 300'000;
+    std::string rows = "user,item,rating\n";
+    for (int i = 0; i < kRecords; ++i)
+      absl::StrAppend(&rows, i % 10, ",", i * 7 % 20, ",", i % 5, ".5\n");
+    WriteText("eval.csv", rows);
+    return Job({{"model:\n",
+                 "  eval: {format: csv, files: [eval.csv], columns: [{name: user, kind: id}, "
+                 "{name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"},
+                {"batch_size: 32", "batch_size: 32, eval_batch_size: 1"}});
+  }
+  void WaitForOutput(const std::string& text) {
+    ASSERT_TRUE(testing::Eventually([&] { return Output().find(text) != std::string::npos; }))
+        << Output();
+  }
+  // What a run that was stopped before it had anything leaves behind.
+  void ExpectStopped(const std::string& job_dir) {
+    const auto report = Report(JoinPath(job_dir, "report.json"));
+    EXPECT_EQ(report["status"], "stopped");
+    EXPECT_EQ(report["error"], "");
+    EXPECT_EQ(Output().find("error: "), std::string::npos) << Output();
+  }
+};
 
 TEST_F(StoppingTest, CtrlCStopsCleanlyAndSaves) {
   auto training = StartTraining();
@@ -30,6 +57,80 @@ TEST_F(StoppingTest, SigtermIsTheSame) {
   EXPECT_EQ(ExitOf(training.get()), 143);
   EXPECT_EQ(Report(Path("run/report.json"))["status"], "stopped");
   ExpectNoDaemonLeft(Path("run"), 4);
+}
+
+// Daemons that nobody starts: it would wait for ten minutes.
+TEST_F(StoppingTest, CtrlCWhileItWaitsForDaemonsToRegister) {
+  for (const auto& [signal, exit_code] : {std::pair(SIGINT, 130), std::pair(SIGTERM, 143)}) {
+    auto waiting = Start({"train", Job(), "--listen=127.0.0.1:0", "--start_timeout=600",
+                          absl::StrCat("--job_dir=", Path("run-"), signal)});
+    const std::string log = absl::StrCat(Path("run-"), signal, "/logs/coordinator.log");
+    ASSERT_TRUE(testing::Eventually(
+        [&] { return ReadFile(log).value_or("").find("listens at") != std::string::npos; }));
+    MU_ASSERT_OK(waiting->Kill(signal));
+    EXPECT_EQ(ExitOf(waiting.get()), exit_code);
+    ExpectStopped(absl::StrCat(Path("run-"), signal));
+  }
+}
+
+// Local daemons that start and never register.
+TEST_F(StoppingTest, CtrlCWhileItWaitsForItsOwnDaemons) {
+  MU_ASSERT_OK(MakeDirectories(Path("bin")));
+  for (const char* name : {"bin/worker", "bin/psserver"}) {
+    WriteText(name, "#!/bin/sh\nexec sleep 600\n");
+    ASSERT_EQ(::chmod(Path(name).c_str(), 0755), 0);
+  }
+  auto waiting = Start({"train", Job(), "--binary_dir=" + Path("bin"), "--start_timeout=600",
+                        "--job_dir=" + Path("run")});
+  ASSERT_TRUE(testing::Eventually([&] { return Daemons(Path("run")).size() == 4; })) << Output();
+  MU_ASSERT_OK(waiting->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(waiting.get()), 130);
+  ExpectStopped(Path("run"));
+  ExpectNoDaemonLeft(Path("run"), 4);
+}
+
+TEST_F(StoppingTest, CtrlCWhileItEvaluatesKeepsWhatWasTrained) {
+  const std::vector<std::string> args = {"train", LongEvaluation(), "--job_dir=" + Path("run")};
+  auto training = Start(args);
+  WaitForOutput("\nevaluating ");
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(training.get()), 130);
+  ExpectStopped(Path("run"));
+  ExpectNoDaemonLeft(Path("run"), 4);
+  const auto stopped = Report(Path("run/report.json"));
+  EXPECT_EQ(stopped["samples"], 2000);
+  EXPECT_EQ(stopped["eval"], nullptr);
+  EXPECT_TRUE(FileExists(JoinPath(stopped["checkpoint"].get<std::string>(), "manifest.json")));
+  EXPECT_EQ(Report(Path("run/job.json"))["status"], "stopped");
+  // Again: nothing is left to train, so that only the evaluation is done.
+  std::vector<std::string> quicker = args;
+  quicker.push_back("--set=training.eval_batch_size=2000");
+  EXPECT_EQ(Run(quicker), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  const auto done = Report(Path("run/report.json"));
+  EXPECT_EQ(done["status"], "done");
+  EXPECT_EQ(done["samples"], 2000);
+  EXPECT_EQ(done["functions"], 0);
+  EXPECT_EQ(done["samples_per_second"], 0);
+  EXPECT_EQ(done["eval"]["examples"], 300'000);
+  EXPECT_EQ(Report(Path("run/job.json"))["status"], "done");
+}
+
+TEST_F(StoppingTest, EvalAndPredictAreStoppedTheSame) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("run")}), 0) << Output();
+  const std::string job = LongEvaluation();
+  for (const auto& [command, phase] :
+       {std::pair("eval", "\nevaluating "), std::pair("predict", "\npredicting ")}) {
+    auto running = Start(
+        {command, job, "--checkpoint=" + Path("run"), absl::StrCat("--job_dir=", Path(command))});
+    WaitForOutput(phase);
+    MU_ASSERT_OK(running->Kill(SIGTERM));
+    EXPECT_EQ(ExitOf(running.get()), 143);
+    ExpectStopped(Path(command));
+    ExpectNoDaemonLeft(Path(command), 4);
+  }
+  EXPECT_FALSE(FileExists(Path("predict/predictions.csv")));
+  EXPECT_FALSE(FileExists(Path("predict/predictions.csv.part")));
 }
 
 TEST_F(StoppingTest, CtrlCTwiceStopsAtOnce) {

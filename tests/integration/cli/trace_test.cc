@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ namespace mu {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::IsSupersetOf;
 using ::testing::StartsWith;
 using TraceTest = testing::CliTest;
@@ -36,6 +38,7 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
   std::map<std::string, Interval> intervals;  // of these, the last one
   std::map<std::string, double> open;
   std::vector<Interval> workers;
+  std::map<std::string, std::set<std::string>> servers;  // names of the spans of each
   for (const auto& event : trace["traceEvents"]) {
     const std::string phase = event["ph"], name = event["name"];
     const int pid = event["pid"];
@@ -44,6 +47,7 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
     const double at = event["ts"];
     if (absl::StartsWith(processes[pid], "worker") && name == "worker.step")
       workers.push_back({at, at + event.value("dur", 0.0)});
+    if (absl::StartsWith(processes[pid], "psserver")) servers[processes[pid]].insert(name);
     if (!absl::StartsWith(processes[pid], "coordinator")) continue;
     const std::string id = event.value("id", "");
     if (phase == "b") open[id] = at;
@@ -64,6 +68,10 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
   EXPECT_TRUE(within("eval_step", "evaluate"));
   EXPECT_TRUE(within("checkpoint_save", "checkpoint"));
   EXPECT_LE(intervals["train"].end, intervals["evaluate"].begin);
+  for (const char* server : {"psserver 0", "psserver 1"}) {
+    EXPECT_THAT(servers[server], IsSupersetOf({"ps.pull", "ps.push", "ps.cut", "ps.save"}))
+        << server;
+  }
   // Workers' clocks are compared by a call there and back; the shortest of some of these tells it
   // well.
   const double slack_us = 2000;
@@ -72,6 +80,30 @@ TEST_F(TraceTest, ShowsWhatTheCoordinatorDoes) {
     EXPECT_GT(step.begin, intervals["train"].begin - slack_us);
     EXPECT_LT(step.end, intervals["evaluate"].end + slack_us);
   }
+}
+
+// What a worker did until shortly before it was killed is in the sums, and how it ended is told.
+TEST_F(TraceTest, AKilledWorkerIsInTheReport) {
+  auto training = StartTraining({"--workers=1", "--ps=1"});
+  const auto log = [&] { return ReadFile(Path("run/logs/coordinator.log")).value_or(""); };
+  std::smatch started;
+  const std::string before = log();
+  ASSERT_TRUE(std::regex_search(before, started, std::regex("started worker-0 \\(pid (\\d+)\\)")));
+  // All processes are asked every two seconds.
+  const absl::Time asked_twice = absl::Now() + absl::Seconds(5);
+  ASSERT_TRUE(testing::Eventually([&] { return absl::Now() > asked_twice; }));
+  WaitForSteps();
+  ASSERT_EQ(::kill(std::stoi(started[1]), SIGKILL), 0);
+  ASSERT_TRUE(testing::Eventually(
+      [&] { return log().find("worker-0 started again") != std::string::npos; }));
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(training.get()), 130) << Output();
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_GT(report["time_by_part"]["worker.step"]["count"].get<double>(),
+            0.4 * report["steps"].get<double>());
+  EXPECT_EQ(report["failures"].size(), 1u);
+  EXPECT_THAT(log(), ContainsRegex("worker-0 \\(pid [0-9]+\\) ended: killed by SIGKILL; "
+                                   "its last lines in .*worker-0.*:\n.+"));
 }
 
 }  // namespace
