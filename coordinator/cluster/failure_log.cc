@@ -4,6 +4,8 @@
 #include <numeric>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+
 namespace mu {
 
 void FailureLog::Recovered(size_t failure, double now) {
@@ -82,6 +84,14 @@ void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
   if (!recovering_.has_value()) return;
   failures_[*recovering_].steps_repeated += back.steps;
   failures_[*recovering_].samples_repeated += back.samples;
+}
+
+void FailureLog::DaemonEnded(int64_t pid, const std::string& message) {
+  const auto failure = std::find_if(failures_.rbegin(), failures_.rend(),
+                                    [pid](const MemberFailure& f) { return f.pid == pid; });
+  // Who took its leave was expected to end.
+  if (failure != failures_.rend() && failure->kind != "left")
+    absl::StrAppend(&failure->message, "; ", message);
 }
 
 void FailureLog::ServerRestored(uint32_t server, uint64_t held, const std::string& from) {

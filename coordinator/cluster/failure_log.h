@@ -34,6 +34,7 @@ struct MemberFailure {
   // Acknowledged (function, step, partition) that the restored state does not hold; exact once what
   // was under way at the restore has its results, until then perhaps too small.
   int64_t updates_rolled_back = 0;
+  int64_t pid = 0;
 };
 
 class FailureLog {
@@ -44,6 +45,8 @@ class FailureLog {
   // `first`: nothing was being recovered, so that what the recovery costs is noted with this one.
   void ServerLost(MemberFailure failure, bool first);
 
+  // The process of a daemon that was lost already has ended: a broken connection is often seen first.
+  void DaemonEnded(int64_t pid, const std::string& message);
   // A worker has all that it needs for the first time.
   void WorkerReady(double now);
   // A result of the function's current run arrived. `updates`: the function changes state; `first`:

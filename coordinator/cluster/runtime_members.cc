@@ -126,6 +126,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind,
     MU_LOG(WARN, "{} {} (pid {}, {}) {}: {}", is_worker ? "worker" : "server", member.index,
            member.pid, member.address, kind, message);
     MemberFailure failure = {member.role, member.index, kind, SecondsUp(), message};
+    failure.pid = member.pid;
     if (is_worker) {
       failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));
     } else {
@@ -164,12 +165,15 @@ bool Runtime::IsMember(int64_t pid) const {
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
   MutexLock lock(&mutex_);
+  bool known = false;
   for (const Member& member : membership_.All()) {
     if (member.pid != pid) continue;
+    known = true;
     if (auto lost = membership_.Remove(member.role, member.index, member.incarnation)) {
       MemberLost(*lost, "died", message);
     }
   }
+  if (!known) failures_.DaemonEnded(pid, message);
   Dispatch();
 }
 

@@ -13,6 +13,8 @@ namespace {
 constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
 // Reading a large compressed file for the first time takes minutes.
 constexpr absl::Duration kScanTimeout = absl::Hours(1);
+// Whether the job was stopped meanwhile.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace
 
@@ -77,9 +79,13 @@ absl::Status Runtime::ScanFiles(
       std::vector<std::pair<size_t, absl::StatusOr<pb::ScanFileReply>>> arrived;
       {
         MutexLock lock(&scan->mutex);
-        while (scan->open > 0 && scan->arrived.empty()) scan->changed.Wait(&scan->mutex);
+        if (scan->open > 0 && scan->arrived.empty()) scan->changed.WaitFor(&scan->mutex, kLook);
         arrived.swap(scan->arrived);
         open = scan->open > 0;
+      }
+      {
+        MutexLock lock(&mutex_);
+        if (!fatal_.ok()) return fatal_;
       }
       for (auto& [file, reply] : arrived) {
         if (reply.ok()) {

@@ -89,6 +89,25 @@ TEST(FailureLog, AFunctionThatLosesTwoWorkersIsTheEndOfBothLosses) {
   EXPECT_EQ(log.failures()[1].steps_repeated, 1u);
 }
 
+TEST(FailureLog, AnEndThatIsSeenLateIsWithTheLoss) {
+  FailureLog log;
+  for (const int64_t pid : {7, 8, 7}) {
+    MemberFailure failure = Worker(0, 1.0);
+    failure.message = "the connection broke";
+    failure.pid = pid;
+    log.WorkerLost(failure, {});
+  }
+  MemberFailure left = Worker(1, 2.0);
+  left.kind = "left";
+  left.pid = 9;
+  log.WorkerLost(left, {});
+  for (const int64_t pid : {7, 9, 10}) log.DaemonEnded(pid, "killed by SIGKILL");
+  EXPECT_EQ(log.failures()[0].message, "the connection broke") << "an earlier process of this pid";
+  EXPECT_EQ(log.failures()[1].message, "the connection broke");
+  EXPECT_EQ(log.failures()[2].message, "the connection broke; killed by SIGKILL");
+  EXPECT_EQ(log.failures()[3].message, left.message);
+}
+
 TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   FailureLog log;
   log.WorkerLost(Worker(0, 0.5), {});
