@@ -45,7 +45,7 @@ class FailureLog {
   // `first`: nothing was being recovered, so that what the recovery costs is noted with this one.
   void ServerLost(MemberFailure failure, bool first);
 
-  // The process of a daemon that was lost already has ended: a broken connection is often seen first.
+  // A daemon that was lost already has ended: its broken connection is often seen first.
   void DaemonEnded(int64_t pid, const std::string& message);
   // A worker has all that it needs for the first time.
   void WorkerReady(double now);
