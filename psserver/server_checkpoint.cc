@@ -1,4 +1,6 @@
 // Save and Restore.
+#include <malloc.h>
+
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -138,6 +140,9 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
     reply->set_rows(store_.Usage().rows);
   } else {
     reply = LoadState(request, !verified);
+    // The state of before lies in the heaps of the threads that took it: without this each restore
+    // may leave another heap with room for a whole state.
+    ::malloc_trim(0);
   }
   if (reply.ok()) {
     MutexLock lock(&restore_mutex_);
