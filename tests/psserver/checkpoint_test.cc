@@ -181,7 +181,7 @@ TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {
   MU_ASSERT_OK(cluster.Configure());
   MU_ASSERT_OK_AND_ASSIGN(Files files, cluster.admin().Save(cluster.context(), directory_));
   RetryPolicy policy;
-  policy.total_timeout = absl::Milliseconds(50);
+  policy.total_timeout = absl::Milliseconds(300);
   pb::RoutingProto model = testing::SmallModel(1);
   for (pb::VariableProto& variable : *model.mutable_variables())
     variable.set_name("other " + variable.name());
@@ -197,7 +197,7 @@ TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {
 
 TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
   RetryPolicy policy;
-  policy.total_timeout = absl::Milliseconds(100);
+  policy.total_timeout = absl::Milliseconds(300);
   PsCluster cluster(1, testing::SmallModel(1), policy);
   MU_ASSERT_OK(cluster.Configure());
   Step(&cluster, 1, {1, 2});
