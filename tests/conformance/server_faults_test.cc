@@ -180,6 +180,10 @@ TEST(Conformance, PsKilledBeforeFirstCheckpoint) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor first, result.Get(0, "before"));
   EXPECT_EQ(*first.data<int64_t>(), 1000) << "a fetched value stays as it was";
   EXPECT_EQ(checkpointer.taken(), 0u);
+  const auto failures = c.Stats().failures;  // as the report has them
+  ASSERT_EQ(failures.size(), 2u);
+  for (const MemberFailure& failure : failures)
+    EXPECT_THAT(failure.message, ::testing::HasSubstr("restored from initial values"));
 }
 
 // All that a checkpointer of these tests does of itself.
