@@ -18,7 +18,8 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARM_UP = 300  # seconds: caches, read-ahead and allocators are full by then
 MB_PER_HOUR = 8
-CHAOS = ("worker:kill:every=90s,worker:hang:every=7m:for=15s,worker:drain:every=8m,"
+# Workers too live half an hour now and then, so that their memory can be judged.
+CHAOS = ("worker:kill:every=8m,worker:hang:every=13m:for=15s,worker:drain:every=11m,"
          "ps:kill:every=11m,ps:drain:every=17m,seed=11")
 JOB = """\
 name: soak

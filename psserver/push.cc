@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/flush_denormals.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 
@@ -127,6 +128,7 @@ void PushPlan::Skip(const InheritedMemory& inherited, const PushId& push) {
 }
 
 void PushPlan::Apply() {
+  const ScopedFlushDenormals flush;
   for (const VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT) {
       part.partition->ApplyGradient(static_cast<const float*>(part.update), rate_scale_);

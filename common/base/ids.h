@@ -33,8 +33,8 @@ using JobId = StrongId<struct JobIdTag, uint64_t>;
 using WorkerId = StrongId<struct WorkerIdTag, uint32_t>;
 using PsId = StrongId<struct PsIdTag, uint32_t>;
 using Incarnation = StrongId<struct IncarnationTag, uint64_t>;  // of a process
-using Generation =
-    StrongId<struct GenerationTag, uint64_t>;  // of a server's state; grows with every restore
+// Of a server's state; grows with every restore.
+using Generation = StrongId<struct GenerationTag, uint64_t>;
 using FunctionId = StrongId<struct FunctionIdTag, uint64_t>;  // of one call of a function
 using StepIndex = StrongId<struct StepIndexTag, uint32_t>;    // within that call
 using PartitionId = StrongId<struct PartitionIdTag, uint32_t>;

@@ -22,8 +22,8 @@ namespace mu {
 struct RetryPolicy {
   absl::Duration call_timeout = absl::Seconds(10);   // of one try
   absl::Duration total_timeout = absl::Seconds(60);  // of a call with all its tries
-  bool bound_tries =
-      true;  // a try ends with total_timeout; false: it may take call_timeout, but no other follows
+  // A try ends with total_timeout; false: it may take call_timeout, but no other follows.
+  bool bound_tries = true;
   absl::Duration first_backoff = absl::Milliseconds(10);
   absl::Duration longest_backoff = absl::Seconds(1);
   uint64_t seed = 0;  // of the jitter

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "common/base/flush_denormals.h"
 #include "common/base/status.h"
 #include "common/exec/compiled_function.h"
 #include "common/exec/nonfinite_report.h"
@@ -41,6 +42,7 @@ struct Executor::State {
 
   absl::Status Compute(const StepInputs& inputs) {
     const ScopedTimer timing(compute_timer);
+    const ScopedFlushDenormals flush;
     MU_RETURN_IF_ERROR(run.Compute());
     MU_RETURN_IF_ERROR(run.PreparePush());
     return CheckStepIsFinite(function->plan(), run, inputs);

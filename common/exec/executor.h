@@ -1,10 +1,11 @@
 // Runs the steps of a compiled function.
 //
-//   auto compiled = CompiledFunction::Compile(function, routing);   // once per install; immutable,
-//   shared Executor executor(compiled);                                    // buffers; one thread
-//   at a time executor.RunStep(inputs, access, &returns);
+//   auto compiled = Compile(function, routing);  // once per install; immutable, shared
+//   Executor executor(*compiled);                // buffers; one thread at a time
+//   executor.RunStep(inputs, access, &returns);
 //
-// A step: compute the ids it needs; one Pull; the rest of the graph; one Push.
+// A step: compute the ids it needs; one Pull; the rest of the graph; one Push. Denormal floats are
+// taken for 0 (common/base/flush_denormals.h).
 #pragma once
 
 #include <memory>

@@ -9,8 +9,8 @@ namespace mu {
 struct Epilogue {
   const float* bias = nullptr;  // [n], added to each row
   bool relu = false;            // then max(x, 0), NaN staying NaN
-  const float* positive =
-      nullptr;  // [m, n], then x where this is > 0, else 0: the gradient of relu
+  // [m, n], then x where this is > 0, else 0: the gradient of relu.
+  const float* positive = nullptr;
 };
 
 // out[m, n] = a[m, k] * b[k, n], all row major and dense; with transpose_a `a` is stored as [k, m],

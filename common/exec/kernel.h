@@ -56,8 +56,8 @@ struct Scratch {
 struct OutputPlace {
   AlignedBuffer* buffer = nullptr;  // shared with values that live at other times
   AlignedBuffer* spare = nullptr;   // used when an output cannot be written in place after all
-  int in_place_input =
-      -1;  // the input whose memory is taken over if its shape is that of the output
+  // The input whose memory is taken over if its shape is that of the output.
+  int in_place_input = -1;
 };
 
 // The view of one node at run time.

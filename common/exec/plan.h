@@ -20,8 +20,8 @@ namespace mu {
 
 struct PlanOptions {
   bool fuse = true;  // matmul with bias, relu and relu_grad
-  bool reuse =
-      true;  // buffers shared by values that live at different times, results over dying inputs
+  // Buffers shared by values that live at different times, results over dying inputs.
+  bool reuse = true;
   bool fold = true;  // what depends on constants only is computed at compile time
 };
 

@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/base/crc32c.h"
 #include "common/env/file.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -26,6 +28,16 @@ std::string OptimizerName(const pb::OptimizerProto& optimizer) {
   return optimizer.has_adagrad() ? ", adagrad" : optimizer.has_sgd() ? ", sgd" : "";
 }
 
+constexpr std::string_view kNoSum = "00000000";
+
+// Where the text has its own sum: the last string of these digits, since that key comes last.
+// Replaces it by zeros, and returns the sum of what is then there.
+std::string SumWithout(const std::string& digits, std::string* json, size_t* place) {
+  *place = json->rfind("\"" + digits + "\"") + 1;
+  json->replace(*place, kNoSum.size(), kNoSum);
+  return absl::StrFormat("%08x", Crc32c(json->data(), json->size()));
+}
+
 template <typename Message>  // CheckpointProto or RoutingProto
 std::map<std::string, std::string> Describe(const Message& message) {
   std::map<std::string, std::string> all;
@@ -42,17 +54,22 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
-  if (const auto status = google::protobuf::util::MessageToJsonString(manifest, &json, options);
+  pb::CheckpointProto summed = manifest;
+  summed.set_manifest_crc32c(std::string(kNoSum));
+  if (const auto status = google::protobuf::util::MessageToJsonString(summed, &json, options);
       !status.ok()) {
     return absl::InternalError(
         absl::StrCat("the manifest cannot be written as JSON: ", status.ToString()));
   }
+  size_t place;
+  const std::string sum = SumWithout(summed.manifest_crc32c(), &json, &place);
+  json.replace(place, sum.size(), sum);
   return WriteFileAtomic(ManifestPath(directory), json);
 }
 
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
   const std::string path = ManifestPath(directory);
-  MU_ASSIGN_OR_RETURN(const std::string json, ReadFile(path));
+  MU_ASSIGN_OR_RETURN(std::string json, ReadFile(path));
   pb::CheckpointProto manifest;
   if (const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest);
       !status.ok()) {
@@ -62,6 +79,16 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
   if (manifest.format_version() != kCheckpointFormat) {
     return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(),
                                             "; this program reads ", kCheckpointFormat));
+  }
+  // Earlier programs wrote none.
+  if (const std::string sum = manifest.manifest_crc32c(); !sum.empty()) {
+    size_t place;
+    if (sum.size() != kNoSum.size() || SumWithout(sum, &json, &place) != sum) {
+      return absl::DataLossError(absl::StrCat(
+          path, " is damaged: its text does not have the CRC32C ", sum,
+          "; use another checkpoint, or, if it was changed on purpose, remove manifest_crc32c"));
+    }
+    manifest.clear_manifest_crc32c();
   }
   // A file that nobody names would not be missed: what it holds would start from initial values.
   if (manifest.updates_size() > 0 && manifest.updates_size() != manifest.files_size()) {

@@ -14,8 +14,8 @@ namespace mu {
 inline constexpr uint32_t kCheckpointFormat = 1;
 
 absl::Status WriteManifest(const std::string& directory, const pb::CheckpointProto& manifest);
-// NOT_FOUND if there is none, DATA_LOSS if it does not parse or is of a newer format; the message
-// names the file.
+// NOT_FOUND if there is none, DATA_LOSS if it does not parse, is not as it was written (its own
+// CRC32C) or is of a newer format; the message names the file.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
 // Whether this error of a restore is about the files: no other try will find them different.

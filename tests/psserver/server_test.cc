@@ -244,6 +244,26 @@ TEST_F(PsServerTest, AFaultyPushChangesNothingAndNamesWhatIsWrong) {
   EXPECT_EQ(reply.pushes(), 1u);
 }
 
+// As in a worker's step: they would take long, and carry nothing.
+TEST_F(PsServerTest, DenormalGradientsAreZero) {
+  MU_ASSERT_OK(Configure());
+  pb::PushRequest push;
+  *push.mutable_context() = context_;
+  push.set_function(1);
+  push.add_variables()->set_variable(1);
+  MU_ASSERT_OK(PushAndWait(&server_, Frame(push, Bytes<float>({4e-39f}))));
+  pb::PullRequest pull;
+  *pull.mutable_context() = context_;
+  pull.add_variables()->set_variable(1);
+  MU_ASSERT_OK_AND_ASSIGN(const Buffer reply, server_.Pull(Frame(pull, "")));
+  pb::PullReply header;
+  MU_ASSERT_OK_AND_ASSIGN(const auto payload, ParseFrame(reply, &header));
+  ASSERT_GE(payload.size(), sizeof(float));
+  float bias;
+  std::memcpy(&bias, payload.data(), sizeof(bias));
+  EXPECT_EQ(bias, 0.0f);
+}
+
 TEST_F(PsServerTest, VariablesTakeOnlyTheirKindOfUpdate) {
   MU_ASSERT_OK(Configure());
   const auto push = [&](uint32_t variable, pb::VariableUpdate::Kind kind, size_t bytes) {

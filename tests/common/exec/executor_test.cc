@@ -19,6 +19,7 @@ using ::mu::testing::FakeParameterAccess;
 using ::mu::testing::GraphMaker;
 using ::mu::testing::IsOk;
 using ::mu::testing::StatusIs;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Ref = GraphMaker::Ref;
@@ -85,6 +86,31 @@ TEST(ExecutorTest, ALinearModelIsLearnedWithBatchesOfAnySize) {
   EXPECT_NEAR(model.access.variable(model.b).data<float>()[0], 1, 1e-3);
   EXPECT_EQ(model.access.pulls, 300);
   EXPECT_EQ(model.access.pushes, 300);
+}
+
+// They would take twenty times as long, and carry nothing.
+TEST(ExecutorTest, DenormalsAreZero) {
+  constexpr float kSmall = 1e-30f, kDenormal = 1e-39f;
+  FakeParameterAccess access;
+  GraphMaker g;
+  const Ref x = g.Column("x", kFloat32, {-1, 3});
+  g.Return("of results", g.Op("multiply", {x, x}));
+  g.Return("of operands", g.Op("add", {x, x}));
+  g.Return("of products", g.Op("matmul", {x, x}, {{"transpose_b", testing::BoolAttr(true)}}));
+  MU_ASSERT_OK_AND_ASSIGN(auto compiled, Compile(g.function(), access.routing()));
+  Executor executor(compiled);
+  std::vector<Tensor> returns;
+  Tensor values(kFloat32, {3, 3});
+  for (float& value : values.flat<float>()) value = kDenormal;
+  for (int i = 0; i < 3; ++i) values.data<float>()[i] = 1e-20f;
+  const Batch batch = MakeBatch({{"x", values}});
+  MU_ASSERT_OK(executor.RunStep({.batch = &batch}, access, &returns));
+  EXPECT_THAT(returns[0].flat<float>(), Each(0.0f));
+  EXPECT_THAT(returns[1].flat<float>().subspan(3), Each(0.0f));
+  EXPECT_THAT(returns[2].flat<float>(), Each(0.0f));
+  // The rest of the thread is as it was.
+  volatile float small = kSmall;
+  EXPECT_GT(small * 1e-10f, 0.0f);
 }
 
 TEST(ExecutorTest, RowsArePulledOnceAndTheirGradientsSummed) {

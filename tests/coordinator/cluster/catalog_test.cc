@@ -93,9 +93,41 @@ TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   MU_ASSERT_OK(WriteFileAtomic(path, json.substr(0, json.size() / 2)));
   EXPECT_THAT(ReadManifest(directory.path()),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)));
+  for (const char* garbage : {"", "\n", "{}", "null"}) {
+    MU_ASSERT_OK(WriteFileAtomic(path, garbage));
+    EXPECT_THAT(ReadManifest(directory.path()),
+                StatusIs(absl::StatusCode::kDataLoss, HasSubstr(path)))
+        << garbage;
+  }
   MU_ASSERT_OK(WriteFileAtomic(path, "{\"format_version\": 99}"));
   EXPECT_THAT(ReadManifest(directory.path()),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("99")));
+}
+
+TEST(CheckpointManifest, NoBitOfItCanChange) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("manifest"));
+  pb::CheckpointProto manifest;
+  manifest.set_format_version(kCheckpointFormat);
+  manifest.set_steps(1234567);
+  manifest.set_user_state("00000000");  // looks like a sum
+  *manifest.add_variables() = Variable("a");
+  MU_ASSERT_OK(WriteManifest(directory.path(), manifest));
+  MU_ASSERT_OK_AND_ASSIGN(const auto read, ReadManifest(directory.path()));
+  EXPECT_EQ(read.SerializeAsString(), manifest.SerializeAsString());
+  const std::string path = directory.path() + "/manifest.json";
+  MU_ASSERT_OK_AND_ASSIGN(std::string json, ReadFile(path));
+  for (size_t i = 0; i < json.size(); ++i) {
+    for (const char bit : {1, 4}) {
+      json[i] ^= bit;
+      MU_ASSERT_OK(WriteFileAtomic(path, json));
+      EXPECT_THAT(ReadManifest(directory.path()), HasCode(absl::StatusCode::kDataLoss)) << json;
+      json[i] ^= bit;
+    }
+  }
+  // What an earlier program wrote has none.
+  json.replace(json.find(",\n \"manifest_crc32c"), std::string::npos, "}");
+  MU_ASSERT_OK(WriteFileAtomic(path, json));
+  MU_EXPECT_OK(ReadManifest(directory.path()).status());
 }
 
 TEST(JobEpoch, GrowsWithEveryClaim) {
