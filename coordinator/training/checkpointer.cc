@@ -57,14 +57,28 @@ void Checkpointer::Run() {
       if (stopping_) return;
       if (!Due()) continue;
     }
-    if (const auto taken = TakeNow(); !taken.ok() && !absl::IsCancelled(taken.status())) {
-      MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
-    }
+    TakeIfDue();
+  }
+}
+
+void Checkpointer::TakeIfDue() {
+  MutexLock taking(&taking_);
+  {
+    // Somebody else's TakeNow may have been waited for.
+    MutexLock lock(&mutex_);
+    if (stopping_ || !Due()) return;
+  }
+  if (const auto taken = Take(); !taken.ok() && !absl::IsCancelled(taken.status())) {
+    MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
   }
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
   MutexLock taking(&taking_);
+  return Take();
+}
+
+absl::StatusOr<std::string> Checkpointer::Take() {
   pb::CheckpointProto manifest;
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = absl::Now();

@@ -1,8 +1,8 @@
 // Takes checkpoints now and then while functions run, keeps the newest few, and makes a job survive
 // the loss of servers.
 //
-//   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints", .every =
-//   absl::Minutes(5)});
+//   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints",
+//                                           .every = absl::Minutes(5)});
 //   ... schedule, join ...
 //   MU_RETURN_IF_ERROR(checkpointer.TakeNow().status());
 //
@@ -52,11 +52,14 @@ class Checkpointer {
 
  private:
   void Run();
+  void TakeIfDue();
+  absl::StatusOr<std::string> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
   uint64_t Requests() const;
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Coordinator* const coordinator_;
   const CheckpointerOptions options_;
+  Mutex taking_;  // one checkpoint at a time; before mutex_
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
@@ -65,7 +68,6 @@ class Checkpointer {
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
-  Mutex taking_;  // one checkpoint at a time; before mutex_
   std::thread thread_;
 };
 

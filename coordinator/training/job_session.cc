@@ -198,6 +198,9 @@ absl::Status JobSession::Train(RunReport* report) {
         samples_ = event.samples;
         progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
       });
+  // Of a job that fails, too.
+  report->steps = steps_;
+  report->samples = samples_;
   MU_RETURN_IF_ERROR(result.status());
   steps_ = report->steps = result->steps;
   samples_ = report->samples = result->samples;

@@ -1,6 +1,9 @@
 // Numbers of checkpoints that failed, in a whole cluster in memory.
+#include <atomic>
+
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/training/checkpointer.h"
 #include "tests/conformance/memory_cluster.h"
 
 namespace mu {
@@ -38,6 +41,31 @@ TEST(CheckpointNumbers, OneThatFailedKeepsItsNumber) {
   MU_ASSERT_OK(c.PruneCheckpoints(5));
   EXPECT_FALSE(DirectoryExists(path("2")));
   EXPECT_THAT(*ListCheckpoints(parent), ElementsAre(path("1"), path("3")));
+}
+
+// A request that comes while one is taken is answered by it, and by no other after it: a program
+// that takes its last one would have it pruned, or see the next.
+TEST(CheckpointNumbers, ARequestDuringOneTakesNoOther) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));
+  MU_ASSERT_OK(
+      cluster->coordinator().CreateVariable({.name = "values", .shape = Shape({8})}).status());
+  std::atomic<uint64_t> requests{0};
+  std::atomic<int> begun{0};
+  CheckpointerOptions options = {.directory = cluster->directory() + "/checkpoints",
+                                 .every = absl::InfiniteDuration(),
+                                 .requests = &requests};
+  options.describe = [&](pb::CheckpointProto*) {
+    ++begun;
+    ++requests;
+    Notification never;
+    never.WaitFor(absl::Milliseconds(300));  // the other thread looks every 100 ms
+  };
+  {
+    Checkpointer checkpointer(&cluster->coordinator(), options);
+    MU_ASSERT_OK(checkpointer.TakeNow().status());
+    EXPECT_EQ(checkpointer.taken(), 1u);
+  }
+  EXPECT_EQ(begun, 1);
 }
 
 TEST(CheckpointNumbers, ADamagedOneDoesNotCountAmongThoseKept) {
