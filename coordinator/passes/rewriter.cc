@@ -4,10 +4,11 @@
 
 namespace mu {
 
-Rewriter::Rewriter(const pb::FunctionProto& old) : old_(old), new_nodes_(old.nodes_size(), -1) {
-  new_.set_name(old.name());
-  *new_.mutable_args() = old.args();
-  new_.set_dataset(old.dataset());
+// What a function says beside its nodes stays, also what is added to the message later.
+Rewriter::Rewriter(const pb::FunctionProto& old)
+    : old_(old), new_(old), new_nodes_(old.nodes_size(), -1) {
+  new_.clear_nodes();
+  new_.clear_returns();
 }
 
 pb::NodeInput Rewriter::Emit(const std::string& op, const std::vector<pb::NodeInput>& inputs,

@@ -189,6 +189,18 @@ TEST_F(PassesTest, LoweringAgainOnlyReorders) {
   EXPECT_EQ(FingerprintOf(thrice), FingerprintOf(twice));
 }
 
+TEST_F(PassesTest, WhatAFunctionSaysBesideItsNodesStays) {
+  const auto graph = std::make_shared<TraceGraph>("step");
+  pb::FunctionProto& function = graph->proto();
+  function.set_dataset(7);
+  function.set_warmup_steps(12);
+  function.add_args()->set_name("scale");
+  MU_ASSERT_OK_AND_ASSIGN(pb::FunctionProto lowered, LowerFunction(function));
+  EXPECT_EQ(lowered.SerializeAsString(), function.SerializeAsString());
+  // Of a new field this test must know too.
+  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 6);
+}
+
 TEST_F(PassesTest, BagsBecomeSegments) {
   MU_ASSERT_OK_AND_ASSIGN(
       const pb::FunctionProto f, Trace("f", [&](FunctionBuilder& b) {
