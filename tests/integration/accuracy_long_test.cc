@@ -7,7 +7,8 @@ namespace {
 
 TEST(SyntheticClickLog, Auc1000000Rows) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("clicks"));
-  EXPECT_GE(AucAfter(1'000'000, directory.path()), 0.800);
+  // PyTorch on one machine: 0.805. Asked for: 0.800; 0.816 is usual.
+  EXPECT_GE(AucAfter(1'000'000, directory.path()), 0.805);
 }
 
 }  // namespace

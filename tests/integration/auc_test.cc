@@ -6,7 +6,8 @@ namespace {
 
 TEST(SyntheticClickLog, Auc300000Rows) {
   MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("clicks"));
-  EXPECT_GE(AucAfter(300'000, directory.path()), 0.775);
+  // PyTorch on one machine: 0.784. Asked for: 0.775; 0.787 to 0.792 is usual.
+  EXPECT_GE(AucAfter(300'000, directory.path()), 0.780);
 }
 
 }  // namespace
