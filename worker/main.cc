@@ -1,5 +1,6 @@
 // The worker daemon: one image for every job. See docs/architecture.md.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 namespace mu {
 namespace {
 
+// At most, and at most --drain_timeout each.
 // For the running step's reads from servers; its updates are always seen through.
 constexpr absl::Duration kDrainPatience = absl::Seconds(5);
 constexpr absl::Duration kLeaveTimeout = absl::Seconds(5);
@@ -67,9 +69,10 @@ int Run(const DaemonFlags& flags, WorkerOptions options) {
   const absl::Status stopped = daemon.WaitForStop();
   // The running step is finished and the rest handed back before the coordinator hears that this
   // worker goes; it answers when it has all results.
-  worker.Drain(kDrainPatience);
+  worker.Drain(std::min(kDrainPatience, flags.drain_timeout()));
   const absl::Status left =
-      stopped.ok() ? member.Leave("asked to stop", kLeaveTimeout) : absl::OkStatus();
+      stopped.ok() ? member.Leave("asked to stop", std::min(kLeaveTimeout, flags.drain_timeout()))
+                   : absl::OkStatus();
   if (!left.ok()) MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
   (*server)->Shutdown();
   if (!stopped.ok()) return Report(stopped, ExitCodeOf(stopped));

@@ -64,7 +64,7 @@ std::string HeaderRemedy(const std::string& wanted, const std::vector<std::strin
 // The field that a column is read from. INVALID_ARGUMENT: the header does not tell.
 absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header,
                                const std::vector<std::string>& names) {
-  if (column.index() >= 0) {
+  if (column.index() >= 0 && column.field().empty()) {
     const auto index = static_cast<size_t>(column.index());
     if (!header || index < names.size()) return index;
     return absl::InvalidArgumentError(absl::StrCat("column ", column.name(), " has index ", index,

@@ -11,6 +11,7 @@
 // Thread safe: any thread may call anything but the destructor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -239,7 +240,7 @@ class Coordinator : public VariableFactory {
   uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
   // Of functions that change variables or tables
-  uint64_t scheduled_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::atomic<uint64_t> scheduled_steps_ = 0;  // changes under mutex_
   std::map<uint64_t, pb::DatasetProto> datasets_
       ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
   std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);

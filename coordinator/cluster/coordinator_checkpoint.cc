@@ -66,7 +66,10 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
     }
   }
   ScopedSpan span(telemetry, "checkpoint_manifest");
+  // Before the position: a call that is scheduled in between is unfinished there, with its place.
+  const uint64_t scheduled = scheduled_steps_;
   MU_RETURN_IF_ERROR(runtime_->CheckpointSaved(number, saved, manifest));
+  manifest->mutable_position()->set_scheduled_steps(scheduled);
   if (manifest->position().steps() > 0) {
     manifest->set_steps(manifest->position().steps());
     manifest->set_samples(manifest->position().samples());
@@ -177,7 +180,9 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
     return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
   }
   MU_RETURN_IF_ERROR(Load(absolute, manifest, /*continues=*/false));
-  scheduled_steps_ = manifest.steps();
+  // Those of earlier programs do not say.
+  const uint64_t scheduled = manifest.position().scheduled_steps();
+  scheduled_steps_ = scheduled > 0 ? scheduled : manifest.steps();
   return manifest;
 }
 

@@ -171,12 +171,14 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       runtime_->WithLeases(id, [&](DataLeases& leases) { resumed = leases.Resume(position); });
       MU_RETURN_IF_ERROR(resumed);
     }
-    scheduled_steps_ = job.manifest.position().steps();
+    uint64_t scheduled =
+        std::max(job.manifest.position().scheduled_steps(), job.manifest.position().steps());
     for (const auto& function : job.manifest.position().functions()) {
       // One that every worker reads by itself has no position.
       if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareDataset(function.dataset()));
-      scheduled_steps_ = std::max(scheduled_steps_, function.step_offset() + function.steps());
+      scheduled = std::max(scheduled, function.step_offset() + function.steps());
     }
+    scheduled_steps_ = scheduled;
     CheckpointNumber number;
     {
       MutexLock checkpoint_lock(&checkpoint_mutex_);

@@ -62,6 +62,7 @@ class Recovery {
     size_t points = 2;
   };
   explicit Recovery(Options options) : options_(options) {}
+  RecoveryMode mode() const { return options_.mode; }
 
   // All servers have been given their parameters, in this generation; the queue could go back to
   // one of `points`, oldest first. Once.

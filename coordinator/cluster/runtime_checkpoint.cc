@@ -44,7 +44,8 @@ absl::Status Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::S
   }
   MU_RETURN_IF_ERROR(aborted_);
   // Of one moment: a call that is scheduled with a state is in both or in neither.
-  if (!user_state_.empty()) manifest->set_user_state(user_state_);
+  // What whoever takes the checkpoint says itself goes before what came with calls.
+  if (manifest->user_state().empty()) manifest->set_user_state(user_state_);
   pb::JobPositionProto& position = *manifest->mutable_position();
   position.Clear();
   AddQueuePosition(queue_.AfterCuts(begun_), &position);

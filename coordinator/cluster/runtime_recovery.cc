@@ -24,7 +24,12 @@ absl::Status MachineError(absl::Status status, std::optional<uint32_t> server = 
 void Runtime::EnableRecovery(RecoveryMode mode, RecoveryHooks hooks) {
   MutexLock lock(&mutex_);
   hooks_ = std::move(hooks);
-  if (recovery_enabled_) return;
+  if (recovery_enabled_) {
+    if (mode != recovery_.mode()) {
+      MU_LOG(WARN, "recovery is already enabled, in another mode; that mode stays");
+    }
+    return;
+  }
   recovery_enabled_ = true;
   recovery_ = Recovery({.servers = options_.servers, .mode = mode});
   const bool nothing_kept = queue_.scheduled() && queue_.points().back() == kInitialValues;

@@ -20,6 +20,14 @@ absl::Status CheckColumn(const pb::CsvProto& csv, const pb::CsvColumnProto& colu
     return absl::InvalidArgumentError(
         absl::StrCat("column \"", name, "\" needs the index of its field, as there is no header"));
   }
+  if (!column.field().empty() && column.index() > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "column \"", name, "\" has both a field's name and an index; give it one of them"));
+  }
+  if (!column.field().empty() && !csv.header()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "column \"", name, "\" names a field, but there is no header; give its index"));
+  }
   if (column.kind() == pb::CsvColumnProto::HASH && column.buckets() <= 0) {
     return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" needs buckets above 0"));
   }

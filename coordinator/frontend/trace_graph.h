@@ -32,7 +32,7 @@ struct MinimizeOptions {
   std::vector<std::string> only = {};
   // Learning rates grow linearly to their full value over so many steps of the job; 0: at once.
   // Adaptive optimizers take their largest steps first, while their accumulators are empty, and
-  // several workers overshoot together.
+  // several workers overshoot together. A function has one schedule: its longest.
   uint32_t warmup_steps = 0;
 };
 

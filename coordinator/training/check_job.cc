@@ -23,7 +23,8 @@ class PaperFactory : public VariableFactory {
  public:
   absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override {
     VariableSpec full = spec;
-    if (!full.optimizer && full.trainable) full.optimizer = Sgd{.learning_rate = 1.0f};
+    if (!full.optimizer && full.trainable && full.dtype == kFloat32)
+      full.optimizer = Sgd{.learning_rate = 1.0f};
     MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
     MU_RETURN_IF_ERROR(Claim(proto.name()));
     proto.set_id(next_variable_++);

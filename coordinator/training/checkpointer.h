@@ -34,7 +34,8 @@ struct CheckpointerOptions {
   // Each change asks for a checkpoint now. May be null.
   const std::atomic<uint64_t>* requests = nullptr;
   RecoveryMode recovery = RecoveryMode::kAll;
-  // Fills in what the manifest says beside the values (steps, samples, the user's state).
+  // May fill in the user's state, for jobs that do not give it with their calls. A checkpoint that
+  // is taken because a server leaves asks nobody: it has what came with calls.
   std::function<void(pb::CheckpointProto*)> describe = nullptr;
 };
 

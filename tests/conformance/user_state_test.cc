@@ -33,6 +33,11 @@ TEST(UserState, IsOfTheSameMomentAsThePosition) {
   enough = true;
   program.join();
   MU_EXPECT_OK(c.Join());
+  // What whoever takes it says goes before that.
+  pb::CheckpointProto mine;
+  mine.set_user_state("mine");
+  MU_ASSERT_OK_AND_ASSIGN(const auto taken, c.Checkpoint(mine));
+  EXPECT_EQ(taken.user_state(), "mine");
 }
 
 }  // namespace

@@ -152,6 +152,15 @@ TEST(DatasetSpec, Refusals) {
               StatusIs(kInvalid, HasSubstr("buckets above 0")));
   EXPECT_THAT(Csv({"a"}).Batch(1).Label("x", {}, 0).ToProto(),
               StatusIs(kInvalid, HasSubstr("positive")));
+  pb::CsvColumnProto column;
+  column.set_name("x");
+  column.set_field("X");
+  EXPECT_THAT(Csv({"a"}).Batch(1).Column(column).ToProto(),
+              StatusIs(kInvalid, HasSubstr("names a field, but there is no header")));
+  MU_EXPECT_OK(Csv({"a"}).Header().Batch(1).Column(column).ToProto().status());
+  column.set_index(3);
+  EXPECT_THAT(Csv({"a"}).Header().Batch(1).Column(column).ToProto(),
+              StatusIs(kInvalid, HasSubstr("both a field's name and an index")));
   EXPECT_THAT(Csv({"a"}).Batch(1).Delimiter("::").Number("x", 0).ToProto(),
               StatusIs(kInvalid, HasSubstr("one character")));
 }
