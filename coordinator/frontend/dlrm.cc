@@ -11,7 +11,8 @@ constexpr int64_t kPairs = kVectors * (kVectors - 1) / 2;
 
 // Smaller ones make the products of two fields, all that the top layers see of them, vanish at
 // first, and what is learnt generalises worse: AUC on the synthetic log (1,000,000 rows) 0.816 with
-// 0.02 to 0.1, 0.796 with 1/sqrt(rows) = 0.003, 0.804 with 0.25.
+// 0.02 to 0.1, 0.796 with 1/sqrt(rows) = 0.003, 0.804 with 0.25 (single runs, before the warm-up of
+// learning rates worked: two of the same kind differed by up to 0.02).
 constexpr float kEmbeddingLimit = 0.05f;
 
 absl::Status CheckWidths(const google::protobuf::RepeatedField<uint32_t>& widths,
