@@ -1,26 +1,13 @@
 #include "common/exec/gemm.h"
 
-#include <Eigen/Core>
 #include <algorithm>
 
+#include "common/exec/aligned_buffer.h"
+#include "common/exec/gemm_kernels.h"
 #include "common/exec/simd.h"
 
 namespace mu {
 namespace {
-
-using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-using ConstMap = Eigen::Map<const Matrix>;
-using Map = Eigen::Map<Matrix>;
-
-// Eigen cuts a product into blocks by the machine's cache sizes, and the cut decides the order of
-// additions.
-void FixBlockSizes() {
-  static const bool done = [] {
-    Eigen::setCpuCacheSizes(32 << 10, 512 << 10, 2 << 20);
-    return true;
-  }();
-  (void)done;
-}
 
 void ApplyEpilogue(int64_t m, int64_t n, float* out, const Epilogue& epilogue) {
   for (int64_t row = 0; row < m; ++row) {
@@ -67,19 +54,13 @@ void Outer(int64_t m, int64_t n, const float* a, const float* b, float* out) {
   }
 }
 
-void EigenProduct(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
-                  const float* a, const float* b, float* out) {
-  FixBlockSizes();
-  Map c(out, m, n);
-  if (!transpose_a && !transpose_b) {
-    c.noalias() = ConstMap(a, m, k) * ConstMap(b, k, n);
-  } else if (transpose_a && !transpose_b) {
-    c.noalias() = ConstMap(a, k, m).transpose() * ConstMap(b, k, n);
-  } else if (!transpose_a) {
-    c.noalias() = ConstMap(a, m, k) * ConstMap(b, n, k).transpose();
-  } else {
-    c.noalias() = ConstMap(a, k, m).transpose() * ConstMap(b, n, k).transpose();
-  }
+void GeneralProduct(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k,
+                    const float* a, const float* b, float* out) {
+  static Product* const product = ProcessorHasAvx512() ? ProductAvx512 : ProductAvx2;
+  thread_local AlignedBuffer scratch;
+  product(m, n, k, transpose_a ? Operand{a, 1, m} : Operand{a, k, 1},
+          transpose_b ? Operand{b, 1, k} : Operand{b, n, 1}, out,
+          static_cast<float*>(scratch.Reserve(kProductScratch * sizeof(float))));
 }
 
 }  // namespace
@@ -97,7 +78,7 @@ void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, c
     // A row times b is b transposed times a column.
     TimesVector(!transpose_b, n, k, b, a, out);
   } else {
-    EigenProduct(transpose_a, transpose_b, m, n, k, a, b, out);
+    GeneralProduct(transpose_a, transpose_b, m, n, k, a, b, out);
   }
   ApplyEpilogue(m, n, out, epilogue);
 }
