@@ -73,8 +73,10 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
   pb::CheckpointProto manifest;
   if (const auto status = google::protobuf::util::JsonStringToMessage(json, &manifest);
       !status.ok()) {
-    return absl::DataLossError(
-        absl::StrCat(path, " is damaged (", status.ToString(), "); use another checkpoint"));
+    // Its further lines show the text around the place.
+    const std::string text = status.ToString();
+    return absl::DataLossError(absl::StrCat(path, " is damaged (", text.substr(0, text.find('\n')),
+                                            "); use another checkpoint"));
   }
   if (manifest.format_version() != kCheckpointFormat) {
     return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(),

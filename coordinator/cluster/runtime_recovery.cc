@@ -26,7 +26,9 @@ void Runtime::EnableRecovery(RecoveryMode mode, RecoveryHooks hooks) {
   hooks_ = std::move(hooks);
   if (recovery_enabled_) {
     if (mode != recovery_.mode()) {
-      MU_LOG(WARN, "recovery is already enabled, in another mode; that mode stays");
+      const bool all = recovery_.mode() == RecoveryMode::kAll;
+      MU_LOG(WARN, "recovery of {} is already enabled; it stays, and recovery of {} is not begun",
+             all ? "all servers" : "single servers", all ? "single servers" : "all servers");
     }
     return;
   }

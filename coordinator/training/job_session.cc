@@ -198,12 +198,14 @@ absl::Status JobSession::Train(RunReport* report) {
         samples_ = event.samples;
         progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
       });
+  if (result.ok()) {
+    steps_ = result->steps;
+    samples_ = result->samples;
+  }
   // Of a job that fails, too.
   report->steps = steps_;
   report->samples = samples_;
   MU_RETURN_IF_ERROR(result.status());
-  steps_ = report->steps = result->steps;
-  samples_ = report->samples = result->samples;
   report->functions = result->functions;
   report->train_seconds = result->seconds;
   // Of what this run did in its time; the report's samples may begin with another's.

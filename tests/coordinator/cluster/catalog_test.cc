@@ -120,7 +120,10 @@ TEST(CheckpointManifest, NoBitOfItCanChange) {
     for (const char bit : {1, 4}) {
       json[i] ^= bit;
       MU_ASSERT_OK(WriteFileAtomic(path, json));
-      EXPECT_THAT(ReadManifest(directory.path()), HasCode(absl::StatusCode::kDataLoss)) << json;
+      const absl::Status status = ReadManifest(directory.path()).status();
+      EXPECT_THAT(status, HasCode(absl::StatusCode::kDataLoss)) << json;
+      // `checkpoints list` has one line for each.
+      EXPECT_EQ(status.message().find('\n'), std::string::npos) << status;
       json[i] ^= bit;
     }
   }
