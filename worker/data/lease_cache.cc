@@ -8,6 +8,8 @@ constexpr size_t kMaxWaiting = 64;
 // Of one data set. A worker goes back to its own lease and to those that it helps with; more would
 // fill its memory with what it has been through.
 constexpr size_t kMaxUsed = 4;
+// More than a worker has functions in flight that could start in another order.
+constexpr int kMaxOvertaken = 4;
 }  // namespace
 
 LeaseCache::LeaseCache(int threads, size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
@@ -31,13 +33,20 @@ LeaseCache::Key LeaseCache::MakeKey(const DatasetReader* reader, const pb::Lease
 void LeaseCache::Prefetch(std::shared_ptr<DatasetReader> reader, const pb::LeaseProto& lease) {
   Key key = MakeKey(reader.get(), lease);
   MutexLock lock(&mutex_);
-  if (threads_.empty() || entries_.contains(key)) return;
+  if (threads_.empty()) return;
+  if (const auto known = entries_.find(key); known != entries_.end()) {
+    known->second->asked_for = ++ticks_;
+    known->second->overtaken = 0;
+    return;
+  }
   while (queue_.size() >= kMaxWaiting) {
     const auto it = entries_.find(queue_.front());
     if (it != entries_.end() && it->second->state == State::kWanted) entries_.erase(it);
     queue_.pop_front();
   }
-  entries_[key] = std::make_shared<Entry>(Entry{std::move(reader), lease});
+  auto entry = std::make_shared<Entry>(Entry{std::move(reader), lease});
+  entry->asked_for = ++ticks_;
+  entries_[key] = std::move(entry);
   queue_.push_back(std::move(key));
   wanted_.Signal();
 }
@@ -51,7 +60,7 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> LeaseCache::Get(
     EntryPtr& slot = entries_[key];
     if (slot == nullptr) slot = std::make_shared<Entry>(Entry{std::move(reader), lease});
     entry = slot;
-    MarkUsed(entry.get());
+    MarkUsed(key, entry.get());
     if (entry->state != State::kWanted) {
       while (entry->state != State::kRead) changed_.Wait(&mutex_);
       return entry->data;
@@ -150,10 +159,20 @@ void LeaseCache::ForgetUsed(const DatasetReader* reader) {
   for (size_t i = 0; i + kMaxUsed < used.size(); ++i) Erase(entries_.find(used[i].second));
 }
 
-void LeaseCache::MarkUsed(Entry* entry) {
+void LeaseCache::ForgetOvertaken(const DatasetReader* reader, uint64_t asked_for) {
+  std::vector<Key> gone;
+  for (const auto& [key, entry] : entries_) {
+    if (key.first != reader || entry->used || entry->asked_for >= asked_for) continue;
+    if (++entry->overtaken >= kMaxOvertaken && entry->state != State::kReading) gone.push_back(key);
+  }
+  for (const Key& key : gone) Erase(entries_.find(key));
+}
+
+void LeaseCache::MarkUsed(const Key& key, Entry* entry) {
   entry->touched = ++ticks_;
   if (entry->used) return;
   entry->used = true;
+  ForgetOvertaken(key.first, entry->asked_for);
   if (entry->state == State::kRead && entry->data.ok()) {
     unused_bytes_ -= (*entry->data)->bytes();
     wanted_.SignalAll();

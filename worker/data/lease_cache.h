@@ -21,7 +21,9 @@ namespace mu {
 // Thread safe. Holds at most `capacity_bytes` of parsed leases, beside those that callers still
 // hold, and of those that were used only the last few of each data set. What has been used makes
 // room first; what was read ahead and not yet used stays, and no more is read ahead until there is
-// room. Errors are not kept: whoever asks again reads again.
+// room. But leases are asked for in the order of their use: one that several later ones have
+// overtaken was for a function that another worker got, and goes. Errors are not kept: whoever asks
+// again reads again.
 class LeaseCache {
  public:
   LeaseCache(int threads, size_t capacity_bytes);
@@ -54,6 +56,8 @@ class LeaseCache {
     absl::StatusOr<std::shared_ptr<const LeaseData>> data = absl::UnknownError("not read");
     bool used = false;
     uint64_t touched = 0;
+    uint64_t asked_for = 0;  // when it was to be read ahead; 0: never
+    int overtaken = 0;       // by how many that were asked for later and are used
   };
   using EntryPtr = std::shared_ptr<Entry>;
   using Entries = absl::flat_hash_map<Key, EntryPtr>;
@@ -63,7 +67,10 @@ class LeaseCache {
   bool HasRoomToReadAhead() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads without the lock held; `entry` is kReading before and kRead after.
   void ReadEntry(const Key& key, const EntryPtr& entry);
-  void MarkUsed(Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MarkUsed(const Key& key, Entry* entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of what the reader read ahead before `asked_for` and nobody came for.
+  void ForgetOvertaken(const DatasetReader* reader, uint64_t asked_for)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // All used leases of the reader but the few that were touched last.
   void ForgetUsed(const DatasetReader* reader) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Erase(Entries::iterator it) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -91,6 +91,29 @@ TEST_F(LeaseCacheTest, WhatIsReadAheadStaysUntilUsed) {
   EXPECT_FALSE(cache.Get(reader_, Lease(8)).ok());
 }
 
+// A function that was taken back to run elsewhere leaves the lease that was read for it; there are
+// such in every epoch, and the memory of a worker grew by each.
+TEST_F(LeaseCacheTest, WhatLaterOnesHaveOvertakenIsForgotten) {
+  LeaseCache cache(1, 1000 * one_);
+  for (uint32_t i = 0; i < 60; ++i) {
+    cache.Prefetch(reader_, Lease(i));
+    // Of three, one is never used; now and then one is used two places too early.
+    const uint32_t use = i % 15 == 1 ? i + 2 : i;
+    if (i % 3 != 0) {
+      if (use != i) cache.Prefetch(reader_, Lease(use));
+      MU_ASSERT_OK(cache.Get(reader_, Lease(use)).status());
+    }
+    EXPECT_LE(cache.bytes(), 10 * one_) << i;
+  }
+  // Those that wait for their turn are there: nothing but what was asked for later counts.
+  LeaseCache other(1, 1000 * one_);
+  for (uint32_t i = 0; i < 20; ++i) other.Prefetch(reader_, Lease(i));
+  WaitForBytes(other, 20 * one_);
+  for (uint32_t i = 20; i < 40; ++i) MU_ASSERT_OK(other.Get(reader_, Lease(i)).status());
+  Hide();
+  for (uint32_t i = 0; i < 20; ++i) MU_EXPECT_OK(other.Get(reader_, Lease(i)).status()) << i;
+}
+
 // Past epochs do not fill the memory, however much there is; the leases touched last stay.
 TEST_F(LeaseCacheTest, FewOfTheUsedLeasesAreKept) {
   LeaseCache cache(0, 1000 * one_);
