@@ -1,9 +1,141 @@
 #include "coordinator/training/job_data.h"
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 
 namespace mu {
 namespace {
+
+using ::google::protobuf::Descriptor;
+using ::google::protobuf::FieldDescriptor;
+using ::google::protobuf::Message;
+using ::google::protobuf::TextFormat;
+
+// A job in whose source nothing has its default; one column of each kind.
+pb::JobProto FullJob() {
+  pb::JobProto job;
+  EXPECT_TRUE(TextFormat::ParseFromString(
+      R"pb(
+        seed: 5
+        data {
+          train {
+            format: "csv"
+            files: "a.csv"
+            shuffle { records: 1000 }
+            records { modulo: 10 keep: 9 }
+            on_bad_record: "skip"
+            header: false
+            delimiter: ";"
+            quote: "'"
+            missing: "?"
+            trim: true
+            visitation: "none"
+            columns {
+              name: "n"
+              field: "N"
+              index: 3
+              kind: "number"
+
+              missing_value: 2
+              required: true
+            }
+            columns { name: "h" index: 1 kind: "hash" buckets: 50 separator: "|" }
+            columns { name: "l" index: 0 kind: "label" positive: "yes" }
+          }
+        }
+        training { epochs: 3 batch_size: 64 eval_batch_size: 128 }
+      )pb",
+      &job));
+  return job;
+}
+
+std::string DatasetText(const pb::JobProto& job, DataPurpose purpose) {
+  const auto dataset = DatasetOf(job, purpose);
+  return dataset.ok() ? dataset->DebugString()
+                      : absl::StrCat("error: ", dataset.status().message());
+}
+
+// Calls visit(path) with `root` lacking one leaf, or one element of a repeated field, after
+// another.
+void WithoutEach(const Message& root, Message* message, const std::string& path,
+                 const std::function<void(const std::string&)>& visit) {
+  const auto* reflection = message->GetReflection();
+  const Descriptor* type = message->GetDescriptor();
+  for (int i = 0; i < type->field_count(); ++i) {
+    const FieldDescriptor* field = type->field(i);
+    const std::string name = absl::StrCat(path, ".", field->name());
+    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
+      if (!field->is_repeated() && reflection->HasField(*message, field)) {
+        WithoutEach(root, reflection->MutableMessage(message, field), name, visit);
+      }
+      for (int j = 0; field->is_repeated() && j < reflection->FieldSize(*message, field); ++j) {
+        WithoutEach(root, reflection->MutableRepeatedMessage(message, field, j), name, visit);
+      }
+      continue;
+    }
+    const bool there = field->is_repeated() ? reflection->FieldSize(*message, field) > 0
+                                            : reflection->HasField(*message, field);
+    if (!there) continue;
+    std::unique_ptr<Message> kept(message->New());
+    kept->CopyFrom(*message);
+    reflection->ClearField(message, field);
+    visit(name);
+    message->CopyFrom(*kept);
+  }
+}
+
+// A key that is dropped on its way from the job file to the readers trains something else without
+// a word.
+TEST(DatasetOfTest, EveryKeyOfASourceCounts) {
+  pb::JobProto job = FullJob();
+  const std::string full = DatasetText(job, DataPurpose::kTrain);
+  std::set<std::string> visited;
+  WithoutEach(job, job.mutable_data()->mutable_train(), "train", [&](const std::string& path) {
+    visited.insert(path);
+    EXPECT_NE(DatasetText(job, DataPurpose::kTrain), full) << path << " is ignored";
+  });
+  // A key that is new must come into FullJob.
+  for (const auto& [type, prefix] : std::map<const Descriptor*, std::string>{
+           {pb::SourceProto::descriptor(), "train"},
+           {pb::JobColumnProto::descriptor(), "train.columns"},
+           {pb::JobRecordsProto::descriptor(), "train.records"},
+           {pb::JobShuffleProto::descriptor(), "train.shuffle"}}) {
+    for (int i = 0; i < type->field_count(); ++i) {
+      if (type->field(i)->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) continue;
+      EXPECT_EQ(visited.count(absl::StrCat(prefix, ".", type->field(i)->name())), 1u)
+          << prefix << "." << type->field(i)->name();
+    }
+  }
+}
+
+TEST(DatasetOfTest, TheJobsKeysCount) {
+  pb::JobProto job = FullJob();
+  *job.mutable_data()->mutable_eval() = job.data().train();
+  pb::DatasetProto train = *DatasetOf(job, DataPurpose::kTrain);
+  EXPECT_EQ(train.seed(), 5u);
+  EXPECT_EQ(train.batch_size(), 64u);
+  EXPECT_EQ(train.epochs(), 0u) << "visitation: none has no end";
+  job.mutable_data()->mutable_train()->clear_visitation();
+  train = *DatasetOf(job, DataPurpose::kTrain);
+  EXPECT_EQ(train.epochs(), 3u);
+  // Evaluation goes through everything once, as it lies in the files.
+  const pb::DatasetProto eval = *DatasetOf(job, DataPurpose::kEval);
+  EXPECT_EQ(eval.batch_size(), 128u);
+  EXPECT_EQ(eval.epochs(), 1u);
+  EXPECT_EQ(eval.shuffle_records(), 0u);
+  EXPECT_EQ(eval.visitation(), pb::VISITATION_EXACTLY_ONCE);
+  EXPECT_EQ(eval.csv().DebugString(), train.csv().DebugString());
+  EXPECT_EQ(DatasetOf(job, DataPurpose::kPredict)->batch_size(), 128u);
+}
 
 class TwoTables : public Model {
  public:
