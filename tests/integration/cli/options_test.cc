@@ -1,0 +1,78 @@
+// Keys of a job file whose effect is seen only behind all processes. Each of them acts far from
+// where it is read, and one that is dropped on its way looks like a job that trains a little worse.
+#include <gmock/gmock.h>
+
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::Ge;
+using ::testing::Gt;
+using ::testing::Lt;
+using ::testing::Not;
+using ::testing::SizeIs;
+
+class OptionsTest : public testing::CliTest {
+ protected:
+  // Trains the small job, changed by --set; gives its report.
+  nlohmann::json Train(const std::vector<std::string>& settings) {
+    std::vector<std::string> args = {"train", Job(), "--local", "--report=" + Path("report.json"),
+                                     absl::StrCat("--job_dir=", Path("run"), ++trained_)};
+    for (const std::string& setting : settings) {
+      args.push_back("--set");
+      args.push_back(setting);
+    }
+    EXPECT_EQ(Run(args), 0) << Output();
+    return nlohmann::json::parse(ReadFile(Path("report.json")).value_or(""), nullptr, false);
+  }
+  std::vector<std::string> Checkpoints() const {
+    return ListCheckpoints(absl::StrCat(Path("run"), trained_, "/checkpoints"))
+        .value_or(std::vector<std::string>());
+  }
+  double Loss(const std::vector<std::string>& settings) {
+    return Train(settings)["train_loss"].get<double>();
+  }
+
+ private:
+  int trained_ = 0;
+};
+
+TEST_F(OptionsTest, CheckpointsComeAndGoAsTheJobSays) {
+  const std::vector<std::string> often = {"training.epochs=20", "training.steps_per_function=10",
+                                          "checkpoint.every=never", "checkpoint.every_steps=100"};
+  const auto with = [&](const std::string& keep) {
+    std::vector<std::string> settings = often;
+    settings.push_back("checkpoint.keep=" + keep);
+    return settings;
+  };
+  Train(with("0"));
+  EXPECT_THAT(Checkpoints(), SizeIs(Ge(2u))) << "one by its steps and the last one";
+  Train(with("1"));
+  EXPECT_THAT(Checkpoints(), SizeIs(1u));
+  EXPECT_THAT(Checkpoints().back(), Not(EndsWith("-00000001"))) << "the newest stays";
+  Train({"checkpoint.every=never"});
+  EXPECT_THAT(Checkpoints(), SizeIs(1u)) << "the last one only";
+}
+
+TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
+  const std::string epochs = "training.epochs=5";
+  // Without any training the mean of (0.5 .. 4.5 - 0)^2 is 8.25.
+  EXPECT_THAT(Loss({epochs, "training.warmup_steps=0"}), Lt(4.0));
+  EXPECT_THAT(Loss({epochs, "training.warmup_steps=100000000"}), Gt(7.0));
+  const std::string adagrad =
+      "optimizer={adagrad: {learning_rate: 0.1, initial_accumulator: ACCUMULATOR, epsilon: "
+      "EPSILON}}";
+  const auto loss = [&](const std::string& accumulator, const std::string& epsilon) {
+    return Loss({epochs, absl::StrReplaceAll(
+                             adagrad, {{"ACCUMULATOR", accumulator}, {"EPSILON", epsilon}})});
+  };
+  EXPECT_THAT(loss("0.1", "0"), Lt(4.0));
+  EXPECT_THAT(loss("1e12", "0"), Gt(7.0));
+  EXPECT_THAT(loss("0.1", "1e6"), Gt(7.0));
+}
+
+}  // namespace
+}  // namespace mu
