@@ -70,7 +70,7 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
       ->check(CLI::PositiveNumber);
   app->add_option("--drain_timeout", flags->drain_timeout_seconds,
                   "Seconds after SIGTERM in which the coordinator may let this daemon go; then it "
-                  "ends all the same (a worker waits 5 s at most)")
+                  "ends all the same (a worker, when its running step is done: 5 s at most)")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
 }

@@ -14,7 +14,7 @@ struct Epilogue {
 };
 
 // out[m, n] = a[m, k] * b[k, n], all row major and dense; with transpose_a `a` is stored as [k, m],
-// with transpose_b `b` as [n, k]. `out` is 64-byte aligned and overlaps nothing. The order of
+// with transpose_b `b` as [n, k]. `out` overlaps nothing. The order of
 // additions depends on the sizes only, so results are the same bits on every machine with the same
 // build, whether it has AVX-512 or not.
 void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, const float* a,

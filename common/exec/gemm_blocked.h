@@ -1,15 +1,15 @@
 // A blocked matrix product over vectors of any width, after Goto and van de Geijn, "Anatomy of
 // High-Performance Matrix Multiplication" (2008): b is packed into slivers of the tile's columns
-// that stay in the second cache, a into slivers of its rows that stay in the first, and a tile of
-// the result stays in registers while k goes by.
+// that stay in the second cache (384 KB), a into slivers of its rows that stay in the first, and a
+// tile of the result stays in registers while k goes by.
 //
 // Every element is summed over blocks of kDepth in order, within a block by fused multiply-adds in
 // order. Neither the width of vectors nor the shape of tiles changes that, so all widths give the
 // same bits.
 //
 // Included only by gemm_avx*.cc, which are compiled for different processors: nothing here may be
-// an inline function that they share (a linker would keep one of them for all), so all templates
-// take `V`, a type of one file only.
+// a function that they share (a linker would keep one of them for all), so everything is in an
+// unnamed namespace.
 #pragma once
 
 #include <xmmintrin.h>

@@ -15,7 +15,7 @@ struct Operand {
 // Floats of scratch, 64-byte aligned, that a product needs.
 inline constexpr size_t kProductScratch = (384 + 16) * 256;
 
-// out[m, n] = a[m, k] * b[k, n], out dense and row major. All give the same bits.
+// out[m, n] = a[m, k] * b[k, n], k > 0, out dense and row major. All give the same bits.
 using Product = void(int64_t m, int64_t n, int64_t k, Operand a, Operand b, float* out,
                      float* scratch);
 Product ProductAvx2;

@@ -85,7 +85,10 @@ void LeaseCache::Drop(const DatasetReader* reader) {
   MutexLock lock(&mutex_);
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto next = std::next(it);
-    if (it->first.first == reader && it->second->state != State::kReading) Erase(it);
+    if (it->first.first == reader) {
+      it->second->dropped = true;
+      if (it->second->state != State::kReading) Erase(it);
+    }
     it = next;
   }
   wanted_.SignalAll();
@@ -131,7 +134,7 @@ void LeaseCache::ReadEntry(const Key& key, const EntryPtr& entry) {
   entry->state = State::kRead;
   entry->touched = ++ticks_;
   changed_.SignalAll();
-  if (!entry->data.ok()) {
+  if (!entry->data.ok() || entry->dropped) {
     entries_.erase(key);
     return;
   }
@@ -166,6 +169,7 @@ void LeaseCache::ForgetOvertaken(const DatasetReader* reader, uint64_t asked_for
     if (++entry->overtaken >= kMaxOvertaken && entry->state != State::kReading) gone.push_back(key);
   }
   for (const Key& key : gone) Erase(entries_.find(key));
+  if (!gone.empty()) wanted_.SignalAll();
 }
 
 void LeaseCache::MarkUsed(const Key& key, Entry* entry) {

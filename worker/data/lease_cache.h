@@ -57,6 +57,7 @@ class LeaseCache {
     bool used = false;
     uint64_t touched = 0;
     uint64_t asked_for = 0;  // when it was to be read ahead; 0: never
+    bool dropped = false;    // its reader was, while it was read
     int overtaken = 0;       // by how many that were asked for later and are used
   };
   using EntryPtr = std::shared_ptr<Entry>;
