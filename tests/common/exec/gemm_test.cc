@@ -73,7 +73,7 @@ class GemmTest : public ::testing::TestWithParam<std::tuple<bool, bool>> {
 };
 
 TEST_P(GemmTest, IsTheSumOfProducts) {
-  const auto [transpose_a, transpose_b] = GetParam();
+  const bool transpose_a = std::get<0>(GetParam()), transpose_b = std::get<1>(GetParam());
   ForEach([&](const Sizes& s, Operand a, Operand b) {
     std::vector<float> out(s.m * s.n);
     Gemm(transpose_a, transpose_b, s.m, s.n, s.k, a.data, b.data, out.data(), Epilogue());
