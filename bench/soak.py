@@ -18,9 +18,10 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARM_UP = 300  # seconds: caches, read-ahead and allocators are full by then
 MB_PER_HOUR = 8
-# Workers too live half an hour now and then, so that their memory can be judged.
-CHAOS = ("worker:kill:every=8m,worker:hang:every=13m:for=15s,worker:drain:every=11m,"
-         "ps:kill:every=11m,ps:drain:every=17m,seed=11")
+# Ends are so rare that some daemons live for nearly half of the run: memory is judged by the longest lives. (A hang of
+# 15 s ends in a kill of one worker, too.)
+CHAOS = ("worker:kill:every={rare}m,worker:hang:every=13m:for=15s,worker:drain:every={rare}m,"
+         "ps:kill:every={rare}m,ps:drain:every={rare}m,seed=11")
 JOB = """\
 name: soak
 seed: 1
@@ -69,6 +70,7 @@ def main():
     parser.add_argument("--samples", help="every sample, as CSV: second, process, role, kB")
     options = parser.parse_args()
     binary = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "bin" / "coordinator"
+    chaos = CHAOS.format(rare=max(8, int(options.minutes // 2)))
     lives = {}  # (role, pid, start) -> [(second, kB)]
     with tempfile.TemporaryDirectory() as work:
         subprocess.run([binary, "make-data", "criteo", "--rows=200000", f"--out={work}/data"], check=True,
@@ -77,7 +79,7 @@ def main():
         # As they come: a run of hours that is broken off has still measured something.
         with open(f"{work}/out", "w") as out, open(options.samples or os.devnull, "w", buffering=1) as table:
             run = subprocess.Popen([binary, "train", f"{work}/job.yaml", "--local", "--workers=3", "--ps=2",
-                                    f"--job_dir={work}/run", f"--report={work}/report.json", f"--chaos={CHAOS}"],
+                                    f"--job_dir={work}/run", f"--report={work}/report.json", f"--chaos={chaos}"],
                                    stdout=out, stderr=out)
             begin = time.monotonic()
             while time.monotonic() - begin < 60 * options.minutes and run.poll() is None:
