@@ -12,7 +12,7 @@ struct Operand {
   int64_t row_stride, column_stride;
 };
 
-// Floats of scratch, 64-byte aligned, that a product needs.
+// Floats of scratch that a product needs: packed blocks of b and a (gemm_blocked.h).
 inline constexpr size_t kProductScratch = (384 + 16) * 256;
 
 // out[m, n] = a[m, k] * b[k, n], k > 0, out dense and row major. All give the same bits.
