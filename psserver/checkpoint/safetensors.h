@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -40,7 +41,7 @@ class SafetensorsWriter {
   absl::Status Append(const void* data, size_t size);
   // The same without a copy: room for `size` bytes, at most kMostRoom, of which Wrote tells how
   // many are now there.
-  static constexpr size_t kMostRoom = 256 << 10;
+  static constexpr size_t kMostRoom = 1 << 20;
   absl::StatusOr<char*> Room(size_t size);
   void Wrote(size_t size) { used_ += size; }
   // Optional, before Finish: waits until the bytes are on the disk. FAILED_PRECONDITION unless
@@ -55,12 +56,15 @@ class SafetensorsWriter {
  private:
   SafetensorsWriter(std::string path, std::string temporary, UniqueFd fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
-  absl::Status Flush();
+  absl::Status Flush(size_t size);  // writes that much of the buffer
 
   std::string path_;
   std::string temporary_;
   UniqueFd fd_;
-  std::unique_ptr<char[]> buffer_;
+  struct Free {
+    void operator()(char* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<char, Free> buffer_;
   size_t used_ = 0;  // of the buffer
   uint64_t expected_ = 0;
   uint64_t written_ = 0;  // what was flushed

@@ -84,8 +84,29 @@ TEST(Crc32c, KnownVectors) {
   EXPECT_EQ(Crc32c("", 0), 0u);
 }
 
+// Bit by bit, as the definition says.
+uint32_t PlainCrc32c(const std::string& text) {
+  uint32_t sum = ~0u;
+  for (const char byte : text) {
+    sum ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) sum = (sum >> 1) ^ ((sum & 1) != 0 ? 0x82f63b78u : 0);
+  }
+  return ~sum;
+}
+
+// Lengths around what is summed in several lanes at once.
+TEST(Crc32c, IsThatOfTheDefinitionForEveryLength) {
+  SplitMix random(10);
+  std::string text(10000, '\0');
+  for (char& byte : text) byte = static_cast<char>(random.Next());
+  for (const size_t size : {1, 7, 8, 9, 1023, 3071, 3072, 3073, 3080, 6143, 6144, 6151, 9999}) {
+    const std::string part = text.substr(10000 - size);
+    EXPECT_EQ(Crc32c(part.data(), part.size()), PlainCrc32c(part)) << size;
+  }
+}
+
 TEST(Crc32c, ExtendsInAnyPieces) {
-  std::string text(1000, '\0');
+  std::string text(20000, '\0');
   SplitMix random(9);
   for (char& byte : text) byte = static_cast<char>(random.Next());
   const uint32_t whole = Crc32c(text.data(), text.size());
