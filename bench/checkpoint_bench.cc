@@ -263,8 +263,8 @@ class Bench {
     }
   }
 
-  // Core-seconds of what no save can do without: bytes that lie in memory go into a buffer, and from
-  // there with plain writes into a file, which is synced.
+  // Core-seconds of what no save can do without: bytes that lie in memory go into a buffer, and
+  // from there with plain writes into a file, which is synced.
   double PlainCopy(size_t bytes) {
     const std::vector<char> store(bytes, 1);
     std::vector<char> buffer(SafetensorsWriter::kMostRoom);
