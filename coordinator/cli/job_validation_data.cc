@@ -192,6 +192,12 @@ void ValidateSource(const pb::SourceProto& source, const std::string& key,
                          "is for data.train: evaluation and prediction use each record once",
                          "remove it"});
   }
+  if (source.has_shuffle() && key != "data.train") {
+    problems->push_back({key + ".shuffle",
+                         "is for data.train: the order of records changes no evaluation, and "
+                         "predictions keep that of the files",
+                         "remove it"});
+  }
 }
 
 }  // namespace mu

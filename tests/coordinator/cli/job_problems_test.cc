@@ -188,6 +188,11 @@ INSTANTIATE_TEST_SUITE_P(
                 "visitation: none}\nmodel:\n",
                 "job.yaml:8:89: `data.eval.visitation` is for data.train: evaluation and "
                 "prediction use each record once; remove it\n"},
+        Mistake{"shuffle_of_eval", "model:\n",
+                "  eval: {format: criteo_tsv, files: [tests/coordinator/cli/CMakeLists.txt], "
+                "shuffle: {records: 10}}\nmodel:\n",
+                "job.yaml:8:77: `data.eval.shuffle` is for data.train: the order of records "
+                "changes no evaluation, and predictions keep that of the files; remove it\n"},
         Mistake{"zero_epochs", "epochs: 1", "epochs: 0",
                 "job.yaml:16:20: `training.epochs` must be at least 1; leave it out for 1\n"},
         Mistake{"steps", "auto", "some",
