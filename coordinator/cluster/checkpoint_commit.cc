@@ -79,6 +79,11 @@ CheckpointCommit::Actions CheckpointCommit::ServerLost(uint32_t server) {
   return Abort(absl::UnavailableError(absl::StrCat("server ", server, " was lost meanwhile")));
 }
 
+CheckpointCommit::Actions CheckpointCommit::FunctionsCancelled() {
+  if (phase_ != Phase::kPosition && phase_ != Phase::kSaving) return {};
+  return Abort(absl::UnavailableError("functions were cancelled meanwhile; take it again"));
+}
+
 CheckpointCommit::Actions CheckpointCommit::Superseded() {
   superseded_ = true;
   if (phase_ == Phase::kIdle) return {};

@@ -4,8 +4,9 @@
 //   begin -> position taken -> every server has saved -> position after the cuts -> manifest
 //   written -> committed
 //
-// A server that is lost before the commit, a save or a manifest that fails, or a newer coordinator
-// end it: aborted. What arrives for a checkpoint that is not the current one is ignored.
+// A server that is lost before the commit, a save or a manifest that fails, functions that are
+// cancelled before all cuts are taken, or a newer coordinator end it: aborted. What arrives for a
+// checkpoint that is not the current one is ignored.
 #pragma once
 
 #include <cstdint>
@@ -48,6 +49,9 @@ class CheckpointCommit {
   Actions ManifestFailed(CheckpointNumber checkpoint, const absl::Status& why);
 
   Actions ServerLost(uint32_t server);
+  // Functions are cancelled, and servers are about to forget which steps of earlier ones they have
+  // applied: a cut that is taken after that would lack them, though the position names them.
+  Actions FunctionsCancelled();
   // A coordinator of a newer epoch has taken over: nothing is committed any more.
   Actions Superseded();
 

@@ -59,7 +59,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       ++it;
       continue;
     }
-    const std::optional<WorkerId> worker = PickWorker(function.work);
+    const std::optional<WorkerId> worker = PickWorker(function);
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;
     if (!function.bound) {
@@ -79,7 +79,6 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     function.worker = *worker;
     function.run = next_run_;
     next_run_ = next_run_.Next();
-    ++function.attempts;
     ++workers_[*worker].in_flight;
     --queued_;
     RunId& last_run = workers_[*worker].last_run;
@@ -116,6 +115,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
     it->second.worker.reset();
     it->second.run = RunId();
     it->second.finished = true;
+    it->second.avoid = {};
     kept_.insert(std::move(*it));
   }
   functions_.erase(it);
@@ -133,6 +133,15 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   }
   Complete(it);
   return Ended::kCompleted;
+}
+
+FunctionQueue::Ended FunctionQueue::ServerUnreached(FunctionId id, RunId run) {
+  const auto it = functions_.find(id);
+  if (it != functions_.end() && it->second.run == run && it->second.worker &&
+      !it->second.Avoids(*it->second.worker)) {
+    it->second.avoid.push_back(*it->second.worker);
+  }
+  return RunEnded(id, run);
 }
 
 FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId run) {

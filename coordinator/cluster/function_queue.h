@@ -13,6 +13,7 @@
 // them.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <map>
 #include <memory>
@@ -78,10 +79,14 @@ class FunctionQueue {
     std::vector<BatchRange> batches;
     std::optional<WorkerId> worker;  // where it runs
     RunId run;
-    uint32_t attempts = 0;
+    std::vector<WorkerId> avoid;    // workers that could not reach a server for it
     uint32_t unreadable = 0;        // answers to it, of any worker
     bool finished = false;          // once, at least: this is a repeat
     std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
+
+    bool Avoids(WorkerId id) const {
+      return std::find(avoid.begin(), avoid.end(), id) != avoid.end();
+    }
   };
 
   // `points`: to how many of the newest restore points it can roll back.
@@ -116,6 +121,9 @@ class FunctionQueue {
   // The stream of a run has ended. Completed if every step has its result, else the function is
   // requeued.
   Ended RunEnded(FunctionId function, RunId run);
+  // The same for a run that ended because its worker cannot reach a server. The fault may lie
+  // between these two, so the function goes to the other workers first.
+  Ended ServerUnreached(FunctionId function, RunId run);
 
   // What a worker says of a run makes no sense. The function is to be run again, by whichever
   // worker, but not for ever.
@@ -225,7 +233,7 @@ class FunctionQueue {
   bool MayRun(const Worker& worker, const FunctionWork& work) const;
   double FastestStep(const FunctionWork& work) const;
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
-  std::optional<WorkerId> PickWorker(const FunctionWork& work) const;
+  std::optional<WorkerId> PickWorker(const Function& function) const;
   void NotePassedOver();
 
   const size_t in_flight_;

@@ -46,14 +46,20 @@ double FunctionQueue::Slowness(const Worker& worker, const FunctionWork& work,
   return times >= kSlow ? times : 1;  // also where nothing is known
 }
 
-std::optional<WorkerId> FunctionQueue::PickWorker(const FunctionWork& work) const {
+std::optional<WorkerId> FunctionQueue::PickWorker(const Function& function) const {
+  const FunctionWork& work = function.work;
+  // If none of them could reach the servers, the fault is not theirs.
+  const bool avoids =
+      !function.avoid.empty() && std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) {
+        return MayRun(w.second, work) && !function.Avoids(w.first);
+      });
   const double fastest = FastestStep(work);
   std::optional<WorkerId> best;
   double best_end = 0, best_slowness = 1;  // in functions of the fastest worker
   double all_load = static_cast<double>(queued_), all_speed = 0;
   size_t best_in_flight = 0;
   for (const auto& [id, worker] : workers_) {
-    if (!MayRun(worker, work)) continue;
+    if (!MayRun(worker, work) || (avoids && function.Avoids(id))) continue;
     const double slowness = Slowness(worker, work, fastest);
     all_load += static_cast<double>(worker.in_flight);
     all_speed += 1 / slowness;

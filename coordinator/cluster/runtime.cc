@@ -107,6 +107,7 @@ void Runtime::FailLocked(absl::Status error) {
 }
 
 void Runtime::Monitor() {
+  bool cancel_again = false;
   while (true) {
     bool cancel = false;
     uint64_t newer = options_.newest_epoch != nullptr ? options_.newest_epoch() : 0;
@@ -115,7 +116,8 @@ void Runtime::Monitor() {
     std::function<void(const Member&)> on_silent;
     {
       MutexLock lock(&mutex_);
-      if (!cancelling_ && !stopping_) changed_.WaitFor(&mutex_, options_.heartbeat);
+      if ((!cancelling_ || cancel_again) && !stopping_)
+        changed_.WaitFor(&mutex_, options_.heartbeat);
       if (stopping_) return;
       silent = membership_.Expire(absl::Now());
       on_silent = on_silent_;
@@ -140,7 +142,7 @@ void Runtime::Monitor() {
       for (const Member& member : silent) on_silent(member);
     }
     if (newer > options_.epoch.value()) Superseded(newer);
-    if (cancel) FinishCancel();
+    cancel_again = cancel && !FinishCancel();
   }
 }
 

@@ -205,7 +205,8 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FinishCancel();  // on the monitor's thread
+  // On the monitor's thread. False if it is to be called again: a server does not answer.
+  bool FinishCancel();
   void Monitor();
   void ServerLost(const Member& member, const std::string& kind, const std::string& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -11,6 +11,7 @@ namespace mu {
 
 absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving) {
   MutexLock lock(&mutex_);
+  while (cancelling_ && !stopping_ && fatal_.ok()) changed_.Wait(&mutex_);
   if (!fatal_.ok()) return fatal_;
   if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
   if (recovery_enabled_ && !leaving && !recovery_.serving()) {

@@ -157,7 +157,7 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status,
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
     MU_LOG(WARN, "worker {}: server {} cannot be reached: {}", start.worker, detail->index(),
            status);
-    queue_.RunEnded(start.function, start.run);
+    queue_.ServerUnreached(start.function, start.run);
     return Dispatch();
   }
   if (link != nullptr && !link->gone) {

@@ -7,7 +7,6 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
-
 std::shared_ptr<PendingError> Runtime::UnseenError() {
   while (cancelling_ && !stopping_) changed_.Wait(&mutex_);
   if (error_ == nullptr) return nullptr;
@@ -121,10 +120,11 @@ void Runtime::BeginCancel(absl::Status error) {
   }
   cancelling_ = true;
   cancel_error_ = std::move(error);
+  Act(commit_.FunctionsCancelled());
   changed_.SignalAll();
 }
 
-void Runtime::FinishCancel() {
+bool Runtime::FinishCancel() {
   pb::CancelRunsRequest request;
   FunctionId below;
   std::vector<std::shared_ptr<WorkerLink>> links;
@@ -150,10 +150,16 @@ void Runtime::FinishCancel() {
       MemberLost(*lost, "unreachable", std::string(reply.status().message()));
     }
   }
-  if (fence != nullptr) {
-    if (const absl::Status fenced = fence(below); !fenced.ok()) MU_LOG(WARN, "fence: {}", fenced);
-  }
+  const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(below);
+  if (!fenced.ok()) MU_LOG(WARN, "fence: {}", fenced);
   MutexLock lock(&mutex_);
+  // Nothing of what was cancelled may be applied once users are told. A server that stalls is asked
+  // again; one that is lost comes back in a new generation, which refuses all of it.
+  const bool restored_anyway = recovery_enabled_ && recovery_.started() && !recovery_.serving();
+  if (KindOf(fenced) == pb::ERROR_MACHINE && !stopping_ && fatal_.ok() && !restored_anyway &&
+      membership_.Count(pb::ROLE_PSSERVER) == options_.servers) {
+    return false;
+  }
   if (!cancel_error_.ok()) {
     error_ = std::make_shared<PendingError>();
     error_->status = cancel_error_;
@@ -163,6 +169,7 @@ void Runtime::FinishCancel() {
   // from the beginning, in a generation in which nothing of before is refused or applied.
   if (recovery_enabled_ && queue_.repeats_cancelled()) Act(recovery_.StateLost());
   changed_.SignalAll();
+  return true;
 }
 
 void Runtime::SetFence(std::function<absl::Status(FunctionId)> fence) {

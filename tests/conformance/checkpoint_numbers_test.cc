@@ -1,8 +1,10 @@
 // Numbers of checkpoints that failed, in a whole cluster in memory.
 #include <atomic>
 
+#include "absl/time/clock.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/frontend/ops.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/memory_cluster.h"
 
@@ -66,6 +68,28 @@ TEST(CheckpointNumbers, ARequestDuringOneTakesNoOther) {
     EXPECT_EQ(checkpointer.taken(), 1u);
   }
   EXPECT_EQ(begun, 1);
+}
+
+// Without any time or number of steps: what recovery would have to repeat is bounded all the same.
+TEST(CheckpointNumbers, OneIsDueWhenManyFunctionsAreRemembered) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const Variable values,
+                          c.CreateVariable({.name = "values", .shape = Shape({8})}));
+  const Tensor ones = Tensor::Of<float>(Shape({8}), std::vector<float>(8, 1));
+  MU_ASSERT_OK_AND_ASSIGN(const Function add, c.DefineFunction("add", [&](FunctionBuilder&) {
+    AssignAdd(values, ConstantTensor(ones));
+  }));
+  Checkpointer checkpointer(&c, {.directory = cluster->directory() + "/checkpoints",
+                                 .every = absl::InfiniteDuration(),
+                                 .most_uncovered = 10});
+  for (int i = 0; i < 11; ++i) c.Schedule(add);
+  MU_ASSERT_OK(c.Join());
+  EXPECT_EQ(c.runtime().uncovered_functions(), 11u);
+  const absl::Time end = absl::Now() + absl::Seconds(60);
+  while (checkpointer.taken() == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_EQ(checkpointer.taken(), 1u);
+  EXPECT_EQ(c.runtime().uncovered_functions(), 0u);
 }
 
 TEST(CheckpointNumbers, ADamagedOneDoesNotCountAmongThoseKept) {

@@ -97,6 +97,10 @@ TEST(Conformance, ExactlyOnceAcrossRestore) {
   MU_ASSERT_OK(done);
   MU_ASSERT_OK(c.Join());
   EXPECT_EQ(kills, 10);
+  EXPECT_EQ(Losses(c, pb::ROLE_PSSERVER).size(), 10u);
+  uint64_t repeated = 0;
+  for (const auto& failure : c.Stats().failures) repeated += failure.steps_repeated;
+  EXPECT_GT(repeated, 0u) << "what was rolled back ran again";
   EXPECT_GT(checkpointer.taken(), 0u);
   EXPECT_EQ(c.Stats().steps, static_cast<uint64_t>(kSteps)) << "each result is delivered once";
   int64_t squares = 0;
@@ -252,9 +256,10 @@ TEST(Conformance, RecoveryShardKeepsTheOthers) {
                                  .keep = 0,
                                  .recovery = RecoveryMode::kShard});
   MU_ASSERT_OK_AND_ASSIGN(const Checked checked, CreateUnread(c));
-  for (int64_t i = 0; i < kSteps / 20; ++i) c.Schedule(checked.step, {.steps = 20});
-  while (c.Stats().steps < 200) std::this_thread::yield();
+  for (int64_t i = 0; i < 200 / 20; ++i) c.Schedule(checked.step, {.steps = 20});
+  MU_ASSERT_OK(c.Join());
   MU_ASSERT_OK(checkpointer.TakeNow());
+  for (int64_t i = 200 / 20; i < kSteps / 20; ++i) c.Schedule(checked.step, {.steps = 20});
   while (c.Stats().steps < 500) std::this_thread::yield();
   cluster->KillServer(1);
   MU_ASSERT_OK(cluster->StartServer(1));

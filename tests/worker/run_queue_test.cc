@@ -58,7 +58,7 @@ class RunQueueTest : public ::testing::Test {
   std::vector<uint64_t> released_ ABSL_GUARDED_BY(mutex_);
 
  protected:
-  RunQueue queue_{[this](FunctionRun& run) { Execute(run); }};
+  RunQueue queue_{[this](FunctionRun& run) { Execute(run); }, absl::InfiniteDuration()};
 };
 
 TEST_F(RunQueueTest, OneAfterTheOtherInOrderOfArrival) {

@@ -76,7 +76,9 @@ TEST(TimerQueue, CallsInOrderAndCancels) {
   TimerQueue queue;
   Mutex mutex;
   std::vector<int> order;
-  Notification last;
+  Notification ready, last;
+  // All are due when they may run, so that no delay of this thread changes their order.
+  queue.CallAt(absl::InfinitePast(), [&] { ready.Wait(); });
   const absl::Time now = absl::Now();
   auto task = [&](int number) {
     return [&, number] {
@@ -85,12 +87,13 @@ TEST(TimerQueue, CallsInOrderAndCancels) {
       if (number == 3) last.Notify();
     };
   };
-  queue.CallAt(now + absl::Milliseconds(30), task(3));
-  queue.CallAt(now + absl::Milliseconds(10), task(1));
-  const uint64_t dropped = queue.CallAt(now + absl::Milliseconds(15), task(9));
-  queue.CallAt(now + absl::Milliseconds(20), task(2));
+  queue.CallAt(now - absl::Milliseconds(10), task(3));
+  queue.CallAt(now - absl::Milliseconds(30), task(1));
+  const uint64_t dropped = queue.CallAt(now - absl::Milliseconds(25), task(9));
+  queue.CallAt(now - absl::Milliseconds(20), task(2));
   EXPECT_TRUE(queue.Cancel(dropped));
   EXPECT_FALSE(queue.Cancel(dropped));
+  ready.Notify();
   last.Wait();
   MutexLock lock(&mutex);
   EXPECT_EQ(order, (std::vector<int>{1, 2, 3}));

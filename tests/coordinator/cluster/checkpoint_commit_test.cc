@@ -48,6 +48,42 @@ manifest again
 )");
 }
 
+TEST(CheckpointCommit, CancelledFunctionsAbortWhileCutsMayBeTaken) {
+  Transcript t;
+  t("cancelled", t.commit.FunctionsCancelled());
+  t("begin 1", t.commit.Begin(kOne, {0, 1}));
+  t("position", t.commit.PositionTaken(kOne));
+  t("saved 0", t.commit.Saved(kOne, 0));
+  t("cancelled", t.commit.FunctionsCancelled());
+  t("saved 1", t.commit.Saved(kOne, 1));
+  t("begin 2", t.commit.Begin(kTwo, {0}));
+  t("position", t.commit.PositionTaken(kTwo));
+  t("saved 0", t.commit.Saved(kTwo, 0));
+  t("cancelled", t.commit.FunctionsCancelled());
+  t("manifest", t.commit.ManifestWritten(kTwo));
+  EXPECT_EQ(t.text, R"(
+cancelled
+begin 1
+  checkpoint 1: take position
+position
+  checkpoint 1: save server 0
+  checkpoint 1: save server 1
+saved 0
+cancelled
+  checkpoint 1: aborted, functions were cancelled meanwhile; take it again
+saved 1
+begin 2
+  checkpoint 2: take position
+position
+  checkpoint 2: save server 0
+saved 0
+  checkpoint 2: write manifest
+cancelled
+manifest
+  checkpoint 2: committed
+)");
+}
+
 TEST(CheckpointCommit, ALossAtAnyPointAborts) {
   Transcript t;
   t("begin 1", t.commit.Begin(kOne, {0, 1}));

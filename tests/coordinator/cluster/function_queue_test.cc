@@ -47,6 +47,25 @@ TEST(FunctionQueue, WaitsForAWorkerThatHasWhatTheFunctionNeeds) {
   EXPECT_EQ(Dispatch(queue).size(), 1u);
 }
 
+TEST(FunctionQueue, GoesToOthersFirstAfterItsWorkerCouldNotReachAServer) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId id = queue.Schedule({.steps = 4});
+  queue.WorkerReady(WorkerId(0), 1);
+  StartRun run = Dispatch(queue)[0];
+  EXPECT_EQ(queue.ServerUnreached(id, run.run), FunctionQueue::Ended::kRequeued);
+  run = Dispatch(queue)[0];
+  EXPECT_EQ(run.worker, WorkerId(0)) << "there is no other one";
+  EXPECT_EQ(queue.ServerUnreached(id, run.run), FunctionQueue::Ended::kRequeued);
+  queue.WorkerReady(WorkerId(1), 1);
+  run = Dispatch(queue)[0];
+  EXPECT_EQ(run.worker, WorkerId(1));
+  const FunctionId second = queue.Schedule({.steps = 1});
+  EXPECT_EQ(Dispatch(queue)[0].worker, WorkerId(0)) << "what holds for one function only";
+  EXPECT_EQ(queue.ServerUnreached(id, run.run), FunctionQueue::Ended::kRequeued);
+  EXPECT_EQ(Dispatch(queue)[0].worker, WorkerId(1)) << "none could: the fault is not theirs";
+  EXPECT_EQ(queue.Find(second)->worker, WorkerId(0));
+}
+
 TEST(FunctionQueue, ResumesElsewhereAtTheFirstStepWithoutAResult) {
   FunctionQueue queue(1, NoData);
   const FunctionId id = queue.Schedule({.steps = 4});

@@ -129,6 +129,15 @@ class PlayedClusterTest : public ::testing::Test {
     return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation,
                                           index);
   }
+  void RegisterServer(uint32_t pid) {
+    const auto channel = transport_->Connect(runtime_->address());
+    pb::RegisterRequest request;
+    request.set_role(pb::ROLE_PSSERVER);
+    request.set_address("memory:none");
+    request.set_incarnation(5);
+    request.set_pid(pid);
+    MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
+  }
   RemoteValue Schedule(uint32_t steps) {
     return runtime_->Schedule({.fingerprint = Fingerprint(5), .steps = steps, .needs_version = 1},
                               {"x"});

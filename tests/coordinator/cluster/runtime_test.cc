@@ -111,6 +111,34 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
   MU_EXPECT_OK(again.Fetch());
 }
 
+// Users are told when no server may apply anything of it any more, and not before.
+TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
+  Start();
+  std::atomic<int> asked{0};
+  runtime_->SetFence([&](FunctionId) {
+    return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
+  });
+  auto worker = Worker(11);
+  RegisterServer(4242);
+  Schedule(1);
+  worker->NextRun().call->Finish(absl::InvalidArgumentError("no"));
+  EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(asked, 4);
+}
+
+TEST_F(RuntimeTest, AServerThatIsLostNeedsNoFence) {
+  Start();
+  runtime_->SetFence([&](FunctionId) {
+    runtime_->DaemonDied(4242, "killed by SIGKILL");
+    return absl::UnavailableError("it is gone");
+  });
+  auto worker = Worker(11);
+  RegisterServer(4242);
+  Schedule(1);
+  worker->NextRun().call->Finish(absl::InvalidArgumentError("no"));
+  EXPECT_FALSE(runtime_->Join().ok()) << "it returns";
+}
+
 TEST_F(RuntimeTest, OfTwoErrorsTheEarlierOneIsReportedAlthoughItArrivesLater) {
   Start();
   auto worker = Worker(11);
@@ -170,13 +198,7 @@ TEST_F(RuntimeTest, EndsWithCallsUnderWay) {
 TEST_F(RuntimeTest, ALostServerEndsTheJobWithAMachineError) {
   Start();
   auto worker = Worker(11);
-  auto channel = transport_->Connect(runtime_->address());
-  pb::RegisterRequest request;
-  request.set_role(pb::ROLE_PSSERVER);
-  request.set_address("memory:none");
-  request.set_incarnation(5);
-  request.set_pid(4242);
-  MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
+  RegisterServer(4242);
   Schedule(1);
   runtime_->DaemonDied(4242, "killed by SIGKILL; last lines: ...");
   const absl::Status status = runtime_->Join();

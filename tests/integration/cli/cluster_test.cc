@@ -107,11 +107,11 @@ TEST_F(ClusterTest, DaemonsThatDoNotComeAreToldByNumber) {
 TEST_F(ClusterTest, WorkersThatDoNotComeAreToldByNumber) {
   const std::string address = FreeAddress();
   auto training = Start({"train", Job(), "--listen=" + address, "--workers=3", "--ps=1",
-                         "--start_timeout=5", "--job_dir=" + Path("cluster")});
+                         "--start_timeout=8", "--job_dir=" + Path("cluster")});
   const auto daemons = StartDaemons(address, 1, 1);
   EXPECT_EQ(ExitOf(training.get()), 4);
   EXPECT_THAT(Output(), HasSubstr("\nerror: 1 of 3 workers have registered at " + address +
-                                  " within 5s; start them with --coordinator=" + address + "\n"));
+                                  " within 8s; start them with --coordinator=" + address + "\n"));
 }
 
 TEST_F(ClusterTest, ExamplesRunInProcessAndLocally) {

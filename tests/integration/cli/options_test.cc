@@ -41,7 +41,7 @@ class OptionsTest : public testing::CliTest {
 };
 
 TEST_F(OptionsTest, CheckpointsComeAndGoAsTheJobSays) {
-  const std::vector<std::string> often = {"training.epochs=20", "training.steps_per_function=10",
+  const std::vector<std::string> often = {"training.epochs=40", "training.steps_per_function=10",
                                           "checkpoint.every=never", "checkpoint.every_steps=100"};
   const auto with = [&](const std::string& keep) {
     std::vector<std::string> settings = often;
