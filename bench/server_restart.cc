@@ -92,7 +92,10 @@ double ReadOnce(const std::string& path) {
   std::vector<char> buffer(1 << 20);
   while (read(fd.get(), buffer.data(), buffer.size()) > 0) {
   }
-  return absl::ToDoubleSeconds(absl::Now() - begin);
+  const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  // The next server finds it as this one has, not in the system's cache.
+  (void)posix_fadvise(fd.get(), 0, 0, POSIX_FADV_DONTNEED);
+  return seconds;
 }
 
 // Kills the server; seconds from the start of the next one to the result of `step`.

@@ -82,9 +82,10 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, 
                                         [&]() -> absl::Status { return go_on(); });
   (*cut)->End();
   job->DoneReading();
-  // Copies of rows came from the heaps of the threads that pushed, between what stays: over hours
-  // their free pieces would add up.
+  // Copies of rows, freed by now, came from the heaps of the threads that pushed, between what
+  // stays: over hours their free pieces would add up.
   cut->reset();
+  memory = {};
   ::malloc_trim(0);
   if (!saved.ok()) return Detailed(saved.status());
   pb::SaveReply reply;

@@ -3,8 +3,8 @@
 // servers, however many there were.
 //
 // Thread safe. Errors name the file: NOT_FOUND (missing, or a partition is in none of them),
-// DATA_LOSS (size or CRC32C differ, or it is malformed), RESOURCE_EXHAUSTED (disk full) and what
-// else the system says.
+// DATA_LOSS (size or CRC32C differ, or it is malformed), RESOURCE_EXHAUSTED (disk full, no
+// memory for the buffer) and what else the system says.
 #pragma once
 
 #include <cstdint>

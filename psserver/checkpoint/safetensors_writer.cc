@@ -18,7 +18,8 @@
 namespace mu {
 namespace {
 
-// What direct writes are multiples of, in memory and in the file: no disk asks for more.
+// What direct writes are multiples of, in memory and in the file: few disks ask for more, and those
+// get writes through the cache.
 constexpr size_t kBlockBytes = 4096;
 // Small enough to stay in the processor's cache between being filled, summed and written.
 constexpr size_t kBufferBytes = SafetensorsWriter::kMostRoom + kBlockBytes;
@@ -62,7 +63,7 @@ absl::Status WriteAll(int fd, const char* data, size_t size, const std::string& 
     const ssize_t n = write(fd, data, size);
     if (n < 0 && errno == EINTR) continue;
     // A file system that says it only now, or whose blocks are larger.
-    if (n < 0 && errno == EINVAL && SetDirect(fd, false)) continue;
+    if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP) && SetDirect(fd, false)) continue;
     if (n < 0) return ErrnoToStatus(errno, "write", path);
     data += n;
     size -= static_cast<size_t>(n);

@@ -13,8 +13,9 @@
 namespace mu {
 namespace {
 
-// Rows copied at a time: bounds how long a save holds a partition's lock.
+// Copied at a time: bounds how long a save holds a partition's lock.
 constexpr size_t kRowsAtOnce = 1024;
+constexpr size_t kBytesAtOnce = 256 << 10;
 
 // The bytes of one tensor, produced when its turn has come.
 struct Source {
@@ -124,7 +125,7 @@ class FileWriter {
         const size_t bytes = partition->value_bytes();
         for (size_t offset = 0; offset < bytes;) {
           MU_RETURN_IF_ERROR(go_on_());
-          const size_t some = std::min(bytes - offset, SafetensorsWriter::kMostRoom);
+          const size_t some = std::min(bytes - offset, kBytesAtOnce);
           MU_ASSIGN_OR_RETURN(char* const room, writer->Room(some));
           partition->ReadCut(part, offset, some, room);
           writer->Wrote(some);
@@ -140,7 +141,7 @@ class FileWriter {
   // Gives `read` room for rows of `row_bytes` until it says that there are no more.
   absl::Status WriteRows(SafetensorsWriter* writer, size_t row_bytes,
                          const std::function<size_t(size_t most, char* out)>& read) {
-    const size_t most = std::min(kRowsAtOnce, SafetensorsWriter::kMostRoom / row_bytes);
+    const size_t most = std::min(kRowsAtOnce, kBytesAtOnce / row_bytes);
     if (most == 0) return WriteWideRows(writer, row_bytes, read);
     while (true) {
       MU_RETURN_IF_ERROR(go_on_());

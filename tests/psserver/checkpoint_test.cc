@@ -4,9 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/crc32c.h"
 #include "common/base/hash.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/safetensors.h"
@@ -260,6 +266,37 @@ TEST_F(CheckpointTest, SafetensorsReadsBackAndLeavesNothingHalf) {
   MU_ASSERT_OK(reader.Read(*b, 4, read.data(), 8));
   EXPECT_EQ(read, (std::vector<float>{2, 3}));
   EXPECT_THAT(reader.Read(*b, 8, read.data(), 8), HasCode(absl::StatusCode::kDataLoss));
+}
+
+// Several buffers, filled in both ways, and ends on, before and behind a block of the disk.
+TEST_F(CheckpointTest, LargeSafetensorsHaveTheirBytesAndSum) {
+  SplitMix random(5);
+  std::string data((3 << 20) + 5000, '\0');
+  for (char& byte : data) byte = static_cast<char>(random.Next());
+  for (const int64_t shorter : {0, 1, 4095, 4096, 4097, 5000}) {
+    const std::string path = JoinPath(directory_, absl::StrCat(shorter, ".safetensors"));
+    const size_t size = data.size() - static_cast<size_t>(shorter);
+    MU_ASSERT_OK_AND_ASSIGN(
+        SafetensorsWriter writer,
+        SafetensorsWriter::Create(path, {{"x", kUInt8, {static_cast<int64_t>(size)}}}, {}));
+    for (size_t done = 0; done < size;) {
+      const size_t some =
+          std::min<size_t>(size - done, 1 + random.Below(SafetensorsWriter::kMostRoom));
+      if (random.Below(2) == 0) {
+        MU_ASSERT_OK(writer.Append(data.data() + done, some));
+      } else {
+        MU_ASSERT_OK_AND_ASSIGN(char* const room, writer.Room(some));
+        std::memcpy(room, data.data() + done, some);
+        writer.Wrote(some);
+      }
+      done += some;
+    }
+    MU_ASSERT_OK(writer.Finish());
+    MU_ASSERT_OK_AND_ASSIGN(const std::string written, ReadFile(path));
+    ASSERT_EQ(written.size(), writer.bytes());
+    EXPECT_TRUE(absl::EndsWith(written, data.substr(0, size)));
+    EXPECT_EQ(Crc32c(written.data(), written.size()), writer.crc32c());
+  }
 }
 
 TEST_F(CheckpointTest, MalformedSafetensorsAreRefused) {
