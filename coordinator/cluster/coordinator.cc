@@ -105,7 +105,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
   std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
   MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
   coordinator->runtime_->SetFence(
-      [c = coordinator.get()](FunctionId below) { return c->Fence(below); });
+      [c = coordinator.get()](const pb::RequestContext& context) { return c->Fence(context); });
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
          options.runtime.epoch.value(), coordinator->address());
   return coordinator;

@@ -193,7 +193,7 @@ class Coordinator : public VariableFactory {
   // Brings the servers up to date with what was created.
   absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Fence(FunctionId below) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Fence(const muster::RequestContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<RestoredServers> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<CheckpointNumber> SaveForLeave() ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
   // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called

@@ -56,10 +56,8 @@ absl::Status Coordinator::EnsureServers() {
   return WithServers([] { return absl::OkStatus(); });
 }
 
-absl::Status Coordinator::Fence(FunctionId below) {
+absl::Status Coordinator::Fence(const pb::RequestContext& context) {
   if (client_->view() == nullptr) return absl::OkStatus();  // no server has been given anything yet
-  pb::RequestContext context = runtime_->Context();
-  context.set_low_water(below.value());
   return admin_->Fence(context);
 }
 

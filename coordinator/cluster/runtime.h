@@ -166,9 +166,9 @@ class Runtime {
   void Superseded(uint64_t epoch);
   bool superseded() const;
 
-  // Called on the monitor's thread when an error ended everything: must make all servers refuse
-  // functions below the mark.
-  void SetFence(std::function<absl::Status(FunctionId below)> fence);
+  // Called on the monitor's thread when an error ended everything: must make all servers of the
+  // context's generation refuse functions below its low-water mark.
+  void SetFence(std::function<absl::Status(const muster::RequestContext&)> fence);
 
  private:
   explicit Runtime(Options options);
@@ -249,9 +249,10 @@ class Runtime {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelling_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status cancel_error_ ABSL_GUARDED_BY(mutex_);
+  muster::RequestContext fence_context_ ABSL_GUARDED_BY(mutex_);  // of what is being cancelled
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
-  std::function<absl::Status(FunctionId)> fence_ ABSL_GUARDED_BY(mutex_);
+  std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
 
   // Checkpoints and recovery.

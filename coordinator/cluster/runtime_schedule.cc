@@ -120,20 +120,24 @@ void Runtime::BeginCancel(absl::Status error) {
   }
   cancelling_ = true;
   cancel_error_ = std::move(error);
+  // Of the generation in which it ran. Should servers be restored before they are fenced, functions
+  // below the mark run again in the next one.
+  fence_context_ = ContextLocked();
+  fence_context_.set_low_water(queue_.next_id().value());
   Act(commit_.FunctionsCancelled());
   changed_.SignalAll();
 }
 
 bool Runtime::FinishCancel() {
   pb::CancelRunsRequest request;
-  FunctionId below;
+  pb::RequestContext fence_context;
   std::vector<std::shared_ptr<WorkerLink>> links;
-  std::function<absl::Status(FunctionId)> fence;
+  std::function<absl::Status(const pb::RequestContext&)> fence;
   {
     MutexLock lock(&mutex_);
-    below = queue_.next_id();
     *request.mutable_context() = ContextLocked();
-    request.set_below(below.value());
+    fence_context = fence_context_;
+    request.set_below(fence_context.low_water());
     for (auto& [id, link] : links_) links.push_back(link);
     fence = fence_;
   }
@@ -150,7 +154,7 @@ bool Runtime::FinishCancel() {
       MemberLost(*lost, "unreachable", std::string(reply.status().message()));
     }
   }
-  const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(below);
+  const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(fence_context);
   if (!fenced.ok()) MU_LOG(WARN, "fence: {}", fenced);
   MutexLock lock(&mutex_);
   // Nothing of what was cancelled may be applied once users are told. A server that stalls is asked
@@ -172,7 +176,7 @@ bool Runtime::FinishCancel() {
   return true;
 }
 
-void Runtime::SetFence(std::function<absl::Status(FunctionId)> fence) {
+void Runtime::SetFence(std::function<absl::Status(const pb::RequestContext&)> fence) {
   MutexLock lock(&mutex_);
   fence_ = std::move(fence);
 }

@@ -190,6 +190,15 @@ TEST_F(PsServerTest, FinishedFunctionsPushNoMore) {
   EXPECT_THAT(late, HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(KindOf(late.status()), pb::ERROR_STALE);
   EXPECT_EQ(Steps(), 1);
+  // A copy that comes late, when a restore makes functions below the mark run again.
+  pb::RestoreRequest restore;
+  *restore.mutable_context() = context_;
+  restore.mutable_context()->set_generation(context_.generation() + 1);
+  MU_ASSERT_OK(server_.Restore(restore));
+  EXPECT_EQ(KindOf(server_.Fence(fence).status()), pb::ERROR_STALE);
+  context_.set_generation(context_.generation() + 1);
+  MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 5, 0)));
+  EXPECT_EQ(Steps(), 1);
   context_.set_low_water(8);
   MU_ASSERT_OK(PushAndWait(&server_, CountingPush(context_, 8, 0)))
       << "the mark travels with requests";

@@ -7,8 +7,8 @@ namespace {
 
 constexpr uint64_t kWithin = 10000;
 
-void ExpectNoticed(bool Broken::*protection) {
-  ScenarioLimits limits = *FindScenario("everything");
+void ExpectNoticed(bool Broken::*protection, const std::string& scenario = "everything") {
+  ScenarioLimits limits = *FindScenario(scenario);
   limits.broken.*protection = true;
   const Summary broken = RunMany(0, kWithin, 1, limits, /*stop_early=*/true);
   ASSERT_GT(broken.failures, 0u) << "nothing was noticed in " << broken.histories << " histories";
@@ -25,6 +25,13 @@ TEST(Checker, NoticesMissingLeasesOfServers) { ExpectNoticed(&Broken::leases); }
 TEST(Checker, NoticesMissingRequeueing) { ExpectNoticed(&Broken::requeueing); }
 TEST(Checker, NoticesALowWaterMarkThatIsTooHigh) { ExpectNoticed(&Broken::low_water_high); }
 TEST(Checker, NoticesALowWaterMarkThatStandsStill) { ExpectNoticed(&Broken::low_water_stuck); }
+TEST(Checker, NoticesACheckpointThatOutlivesAFence) {
+  ExpectNoticed(&Broken::commit_after_fence, "user_errors");
+}
+
+TEST(Checker, NoticesAFenceOfAnOlderGeneration) {
+  ExpectNoticed(&Broken::late_fences, "user_errors");
+}
 
 }  // namespace
 }  // namespace mu::sim

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -18,17 +19,21 @@ namespace {
 constexpr char kUsage[] =
     "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N "
     "[--trace]]\n"
-    "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high or "
-    "low_water_stuck\n";
+    "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
+    "low_water_stuck, commit_after_fence or late_fences\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
-  bool* const switches[] = {&broken->deduplication,  &broken->fencing,
-                            &broken->leases,         &broken->requeueing,
-                            &broken->low_water_high, &broken->low_water_stuck};
-  constexpr absl::string_view kNames[] = {"deduplication", "fencing",        "leases",
-                                          "requeueing",    "low_water_high", "low_water_stuck"};
-  for (size_t i = 0; i < 6; ++i) {
-    if (what == kNames[i]) return *switches[i] = true;
+  const std::pair<absl::string_view, bool*> switches[] = {
+      {"deduplication", &broken->deduplication},
+      {"fencing", &broken->fencing},
+      {"leases", &broken->leases},
+      {"requeueing", &broken->requeueing},
+      {"low_water_high", &broken->low_water_high},
+      {"low_water_stuck", &broken->low_water_stuck},
+      {"commit_after_fence", &broken->commit_after_fence},
+      {"late_fences", &broken->late_fences}};
+  for (const auto& [name, protection] : switches) {
+    if (what == name) return *protection = true;
   }
   return false;
 }

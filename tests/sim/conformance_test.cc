@@ -63,6 +63,7 @@ TEST(SimulatedConformance, PartitionCoordinator) { ExpectHolds("partition_coordi
 TEST(SimulatedConformance, LostRequest) { ExpectHolds("lost_request", kSeeds); }
 TEST(SimulatedConformance, LostReply) { ExpectHolds("lost_reply", kSeeds); }
 TEST(SimulatedConformance, DuplicatedRequest) { ExpectHolds("duplicated_request", kSeeds); }
+TEST(SimulatedConformance, UserErrors) { ExpectHolds("user_errors", kSeeds); }
 TEST(SimulatedConformance, DiskFullOnSave) { ExpectHolds("disk_full_on_save", kSeeds); }
 TEST(SimulatedConformance, TornShard) { ExpectHolds("torn_shard", kSeeds); }
 

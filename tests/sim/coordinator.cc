@@ -67,8 +67,12 @@ void Coordinator::Handle(const Message& message) {
                                 {.kind = Kind::kCheckpointDue});
     case Kind::kManifestDue:
       return OnManifestDue(message);
+    case Kind::kUserError:
+      return UserError();
     case Kind::kReply:
       if (message.request == Kind::kInstall) return OnInstalled(message);
+      if (message.request == Kind::kCancelBelow || message.request == Kind::kFence)
+        return OnCancelReply(message);
       if (message.request == Kind::kSave) return OnSaved(message.server, message);
       return OnServerReply(message.server, message);
     default:
@@ -99,7 +103,7 @@ void Coordinator::Feed() {
 }
 
 void Coordinator::Dispatch() {
-  if (beginning_ || paused_) return;
+  if (beginning_ || paused_ || cancel_) return;
   Feed();
   std::vector<FunctionId> completed;
   for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);

@@ -89,6 +89,24 @@ class Coordinator {
   uint16_t RecordOf(const BatchRange& range, uint32_t batch) const;
   void CheckDone();
 
+  // Cancelling (coordinator_cancel.cc).
+  struct Cancel {
+    uint64_t below = 0;
+    uint32_t generation = 0;               // in which it ran
+    std::map<WorkerId, uint64_t> workers;  // to confirm, with their incarnations
+    bool fencing = false;                  // they have
+    std::array<bool, kMaxServers> fenced{};
+    uint32_t call = 0;
+    Time until = 0;
+    int tries = 0;
+  };
+  void UserError();
+  void CancelOnWorkers();
+  void FenceServers();
+  void OnCancelReply(const Message& reply);
+  void CheckCancel();
+  void FinishCancel();
+
   // Servers' state (coordinator_servers.cc).
   void TryBegin();  // of a new coordinator
   void Begun();
@@ -120,6 +138,8 @@ class Coordinator {
   std::map<WorkerId, Link> links_;
   std::array<ServerLink, kMaxServers> servers_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
+
+  std::optional<Cancel> cancel_;  // under way
 
   bool beginning_ = true;  // the servers have not been brought to one state yet
   bool begin_round_ = false;

@@ -150,6 +150,7 @@ void Coordinator::Monitor() {
   for (const Member& member : membership_.Expire(At(cluster_->now())))
     MemberLost(member, /*may_serve=*/false);
   CheckCalls();
+  CheckCancel();
   FinishRestores();
   for (uint32_t s = 0; s < expected_servers_; ++s) {
     ServerLink& server = servers_[s];
@@ -165,7 +166,8 @@ void Coordinator::Monitor() {
   if (leave_wanted_) TakeCheckpoint();
   Install();
   Dispatch();
-  if (done_at_ != 0 && cluster_->now() >= done_at_ && !paused_) cluster_->JobDone(slot_);
+  if (done_at_ != 0 && cluster_->now() >= done_at_ && !paused_ && !cancel_)
+    cluster_->JobDone(slot_);
 }
 
 void Coordinator::Install() {

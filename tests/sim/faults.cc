@@ -178,6 +178,8 @@ void Cluster::Strike(Fault fault) {
     case Fault::kCutWorkerServer:
       if (worker && server) Cut(*worker, *server, until);
       return;
+    case Fault::kUserError:
+      return SetTimer(coordinator, 0, {.kind = Kind::kUserError});
     case Fault::kDiskFull:
       ++disk_.full[random_.Below(servers_)];
       return;

@@ -23,6 +23,8 @@ const char* NameOf(Kind kind) {
       return "checkpoint due";
     case Kind::kManifestDue:
       return "manifest written";
+    case Kind::kUserError:
+      return "user's error";
     case Kind::kRegister:
       return "Register";
     case Kind::kHeartbeat:
@@ -37,6 +39,10 @@ const char* NameOf(Kind kind) {
       return "Save";
     case Kind::kRestore:
       return "Restore";
+    case Kind::kFence:
+      return "Fence";
+    case Kind::kCancelBelow:
+      return "CancelRuns";
     case Kind::kInstall:
       return "Install";
     case Kind::kRun:

@@ -36,6 +36,7 @@ enum class Kind : uint8_t {
   kLoaded,    // a server has read its files
   kCheckpointDue,
   kManifestDue,
+  kUserError,  // a function of the user fails, or the user cancels all
   // Calls to the coordinator.
   kRegister,
   kHeartbeat,
@@ -45,7 +46,9 @@ enum class Kind : uint8_t {
   kPush,
   kSave,
   kRestore,
+  kFence,
   // Calls to workers.
+  kCancelBelow,
   kInstall,
   kRun,
   kCancelRun,

@@ -14,7 +14,8 @@ const char* ToString(Fault fault) {
       "drain worker",   "drain server",       "join worker",
       "replace server", "second coordinator", "cut worker",
       "cut server",     "cut coordinator",    "cut worker from server",
-      "disk full",      "bad file",           "resize"};
+      "user error",     "disk full",          "bad file",
+      "resize"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
   return kNames[static_cast<int>(fault)];
 }

@@ -26,6 +26,7 @@ enum class Fault : uint8_t {
   kCutServer,
   kCutCoordinator,   // from the coordinator; kCutCoordinator: from everybody
   kCutWorkerServer,  // a worker from a server
+  kUserError,        // a function of the user fails: all that are not finished are cancelled
   kDiskFull,         // the next save of a server fails
   kBadFile,          // the newest checkpoint is damaged
   kResize,           // all servers and the coordinator start anew, with more or fewer servers
@@ -35,12 +36,14 @@ const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.
 struct Broken {
-  bool deduplication = false;    // servers apply repeats
-  bool fencing = false;          // servers and workers take older epochs and generations
-  bool leases = false;           // servers serve without one
-  bool requeueing = false;       // a lost worker's functions stay lost
-  bool low_water_high = false;   // the mark passes functions that a restore would run again
-  bool low_water_stuck = false;  // the mark never rises
+  bool deduplication = false;       // servers apply repeats
+  bool fencing = false;             // servers and workers take older epochs and generations
+  bool leases = false;              // servers serve without one
+  bool requeueing = false;          // a lost worker's functions stay lost
+  bool low_water_high = false;      // the mark passes functions that a restore would run again
+  bool low_water_stuck = false;     // the mark never rises
+  bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
+  bool late_fences = false;         // servers take fences of older generations
 };
 
 struct Scenario {

@@ -39,6 +39,8 @@ void Server::Handle(const Message& message) {
       return Restore(message);
     case Kind::kLoaded:
       return Loaded(message);
+    case Kind::kFence:
+      return Fence(message);
     default:
       return;
   }
@@ -172,6 +174,25 @@ void Server::Finish(Work& work) {
   }
   Acknowledge(request, !changed);
   for (const Message& waiting : work.waiting) Acknowledge(waiting, true);
+}
+
+void Server::Fence(const Message& request) {
+  if (absl::Status status = admission_.AdmitControl(Context(request)); !status.ok())
+    return Refuse(request, status);
+  const auto ticket = admission_.Admit(context_);
+  if (!ticket.ok() && !cluster_->scenario().broken.late_fences)
+    return Refuse(request, ticket.status());
+  RaiseLowWater(request.low_water);
+  // It waits for what is under way below the mark, which ends now.
+  for (auto it = work_.begin(); it != work_.end();) {
+    if (it->request.function < request.low_water) {
+      Finish(*it);
+      it = work_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  cluster_->Reply(request, {});
 }
 
 void Server::Acknowledge(const Message& request, bool repeated) {

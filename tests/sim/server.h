@@ -50,6 +50,7 @@ class Server {
   void Save(const Message& request);
   void Written();
   void Restore(const Message& request);
+  void Fence(const Message& request);
   void Loaded(const Message& timer);
   void Configure(const Message& request);
   void Load(const Message& request);

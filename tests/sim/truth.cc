@@ -11,6 +11,8 @@ void Truth::Begin(const Scenario* scenario) {
   problem_.clear();
   active_ = {};
   delivered_.clear();
+  cancelled_.clear();
+  any_cancelled_ = false;
   for (auto& steps : acknowledged_) steps.clear();
   rolled_back_ = rolled_back_before_ = 0;
   epoch_ = epochs_ = restores_ = restored_generation_ = 0;
@@ -23,6 +25,12 @@ void Truth::ResultTaken(uint32_t epoch, uint64_t function, uint32_t step) {
     if (acknowledged_[p].size() <= place) acknowledged_[p].resize(place + 8 * kMaxSteps);
     acknowledged_[p][place] = true;
   }
+}
+
+void Truth::Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records) {
+  if (epoch != epoch_) return;
+  any_cancelled_ = true;
+  cancelled_[function] = records;
 }
 
 void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions) {
@@ -49,6 +57,12 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   restores_ = 0;
   ++epochs_;
   rolled_back_before_ += std::exchange(rolled_back_, 0);
+  // What the checkpoint knows nothing of, or takes for unfinished, is not cancelled any more.
+  std::erase_if(cancelled_, [&](const auto& cancelled) {
+    const FunctionId id(cancelled.first);
+    return checkpoint == nullptr || id >= checkpoint->functions.next_id ||
+           checkpoint->functions.unfinished.contains(id);
+  });
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     std::vector<bool>& steps = acknowledged_[p];
     steps.clear();
@@ -105,6 +119,10 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
   const uint32_t records = scenario_->batches * scenario_->epochs;
   int64_t missing = 0;
   bool have_reference = false;
+  std::vector<bool> excused(records);
+  for (const auto& [function, its_records] : cancelled_) {
+    for (const uint16_t record : its_records) excused[record] = true;
+  }
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     const Partitions* owner = state[p % servers];
     if (owner == nullptr) return Fail(absl::StrCat("nobody holds partition ", p));
@@ -131,13 +149,20 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
             absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
       }
     }
-    missing += static_cast<int64_t>(records) - static_cast<int64_t>(scratch_.size());
-    if (scratch_.size() < records && !scenario_->recover_shard) {
-      const auto lost = std::find(used_.begin(), used_.end(), 0) - used_.begin();
-      return Fail(absl::StrCat("partition ", p, " has ", scratch_.size(), " of ", records,
+    uint32_t lost = records, lost_steps = 0;
+    for (uint32_t record = records; record-- > 0;) {
+      if (used_[record] > 0 || excused[record]) continue;
+      lost = record;
+      ++lost_steps;
+    }
+    missing += lost_steps;
+    if (lost_steps > 0 && !scenario_->recover_shard) {
+      return Fail(absl::StrCat("partition ", p, " lacks ", lost_steps, " of ", records,
                                " steps; record ", lost, " was not used"));
     }
-    if (scratch_.size() == records) {
+    std::erase_if(scratch_,
+                  [&](const Effect& effect) { return cancelled_.contains(effect.function); });
+    if (lost_steps == 0) {
       if (!have_reference) {
         reference_ = scratch_;
         have_reference = true;
@@ -152,7 +177,9 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
   // that had lost them, without anybody's word.
   const bool strays = scenario_->recover_shard && scenario_->per_mille_repeated > 0 &&
                       (epochs_ > 1 || restores_ > 1);
-  const bool comparable = (scenario_->recover_shard || restores_ <= 1) && !strays;
+  // The updates of steps whose results nobody heard are held, but were never acknowledged.
+  const bool comparable =
+      (scenario_->recover_shard || restores_ <= 1) && !strays && !any_cancelled_;
   if (comparable && (epochs_ == 1 ? reported != rolled_back_ : reported < rolled_back_)) {
     Fail(absl::StrCat(rolled_back_, " acknowledged updates were rolled back, the report says ",
                       reported));

@@ -28,6 +28,9 @@ class Truth {
   void Finished(uint32_t epoch, uint64_t function);
   // The coordinator takes the result of a step: all its updates are acknowledged.
   void ResultTaken(uint32_t epoch, uint64_t function, uint32_t step);
+  // The user is told that this function, which had these records, was cancelled: each of its steps
+  // may be there or not, on each partition for itself.
+  void Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records);
   // It takes this server's state for restored.
   void Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions);
   // A coordinator begins, from a checkpoint or (null) with the initial values.
@@ -54,6 +57,8 @@ class Truth {
   // By partition, of the present epoch: acknowledged steps that its state holds, as function *
   // kMaxSteps + step.
   std::array<std::vector<bool>, kMaxPartitions> acknowledged_;
+  std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
+  bool any_cancelled_ = false;
   int64_t rolled_back_ = 0;  // acknowledged updates, in this epoch
   int64_t rolled_back_before_ = 0;
   uint32_t epoch_ = 0, epochs_ = 0, restores_ = 0, restored_generation_ = 0;

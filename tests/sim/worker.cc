@@ -31,6 +31,8 @@ void Worker::Handle(const Message& message) {
       return AddRun(message);
     case Kind::kCancelRun:
       return CancelRun(message);
+    case Kind::kCancelBelow:
+      return CancelBelow(message);
     case Kind::kComputed:
       if (message.call == step_call_ && !pushing_) PushAll();
       return;
@@ -116,6 +118,19 @@ void Worker::CancelRun(const Message& message) {
       --i;
     }
   }
+}
+
+void Worker::CancelBelow(const Message& message) {
+  if (!Admit(message)) return;
+  for (size_t i = runs_.size(); i-- > 0;) {
+    if (runs_[i].request.function >= message.function) continue;
+    runs_[i].stopped = true;
+    runs_[i].why = Code::kMachine;
+    if (i == 0) continue;
+    SendToCaller(runs_[i].request, {.kind = Kind::kRunEnded, .code = Code::kMachine});
+    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  cluster_->Reply(message, {});
 }
 
 void Worker::StopAll(Code why) {

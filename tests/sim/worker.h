@@ -35,6 +35,7 @@ class Worker {
   void Install(const Message& message);
   void AddRun(const Message& message);
   void CancelRun(const Message& message);
+  void CancelBelow(const Message& message);
   void StopAll(Code why);
   void NextStep();
   void Compute();

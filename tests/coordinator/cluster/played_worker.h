@@ -116,8 +116,8 @@ class PlayedClusterTest : public ::testing::Test {
     options.queue_bound = bound;
     options.telemetry = &telemetry_;
     MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
-    runtime_->SetFence([this](FunctionId below) {
-      fenced_below_ = below.value();
+    runtime_->SetFence([this](const pb::RequestContext& context) {
+      fenced_below_ = context.low_water();
       return absl::OkStatus();
     });
     pb::FunctionProto function;

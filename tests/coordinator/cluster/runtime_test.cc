@@ -115,7 +115,7 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
 TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
   Start();
   std::atomic<int> asked{0};
-  runtime_->SetFence([&](FunctionId) {
+  runtime_->SetFence([&](const pb::RequestContext&) {
     return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
   });
   auto worker = Worker(11);
@@ -128,7 +128,7 @@ TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
 
 TEST_F(RuntimeTest, AServerThatIsLostNeedsNoFence) {
   Start();
-  runtime_->SetFence([&](FunctionId) {
+  runtime_->SetFence([&](const pb::RequestContext&) {
     runtime_->DaemonDied(4242, "killed by SIGKILL");
     return absl::UnavailableError("it is gone");
   });
