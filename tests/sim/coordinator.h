@@ -24,6 +24,18 @@ namespace mu::sim {
 
 class Cluster;
 
+// What is being cancelled, and who has confirmed it.
+struct Cancellation {
+  uint64_t below = 0;
+  uint32_t generation = 0;               // in which it ran
+  std::map<WorkerId, uint64_t> workers;  // to confirm, with their incarnations
+  bool fencing = false;                  // they have
+  std::array<bool, kMaxServers> fenced{};
+  uint32_t call = 0;
+  Time until = 0;
+  int tries = 0;
+};
+
 class Coordinator {
  public:
   Coordinator(Cluster* cluster, Slot slot);
@@ -90,16 +102,6 @@ class Coordinator {
   void CheckDone();
 
   // Cancelling (coordinator_cancel.cc).
-  struct Cancel {
-    uint64_t below = 0;
-    uint32_t generation = 0;               // in which it ran
-    std::map<WorkerId, uint64_t> workers;  // to confirm, with their incarnations
-    bool fencing = false;                  // they have
-    std::array<bool, kMaxServers> fenced{};
-    uint32_t call = 0;
-    Time until = 0;
-    int tries = 0;
-  };
   void UserError();
   void CancelOnWorkers();
   void FenceServers();
@@ -139,7 +141,7 @@ class Coordinator {
   std::array<ServerLink, kMaxServers> servers_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
 
-  std::optional<Cancel> cancel_;  // under way
+  std::optional<Cancellation> cancel_;  // under way
 
   bool beginning_ = true;  // the servers have not been brought to one state yet
   bool begin_round_ = false;

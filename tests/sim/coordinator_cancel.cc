@@ -36,7 +36,7 @@ void Coordinator::UserError() {
 }
 
 void Coordinator::CancelOnWorkers() {
-  Cancel& cancel = *cancel_;
+  Cancellation& cancel = *cancel_;
   // Those that were lost meanwhile have nothing to confirm.
   std::erase_if(cancel.workers, [&](const auto& waited) {
     const auto link = links_.find(waited.first);
@@ -56,7 +56,7 @@ void Coordinator::CancelOnWorkers() {
 }
 
 void Coordinator::FenceServers() {
-  Cancel& cancel = *cancel_;
+  Cancellation& cancel = *cancel_;
   cancel.fencing = true;
   cancel.tries = 0;
   cancel.call = cluster_->NextCall();
