@@ -18,6 +18,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WARM_UP = 300  # seconds: caches, read-ahead and allocators are full by then
 MB_PER_HOUR = 8
+JUDGED = 3600  # seconds of a life: a worker's memory goes up and down by leases of 13 MB, 20 MB/h and more in shorter ones
 # Ends are so rare that some daemons live for nearly half of the run: memory is judged by the longest lives. (A hang of
 # 15 s ends in a kill of one worker, too.)
 CHAOS = ("worker:kill:every={rare}m,worker:hang:every=13m:for=15s,worker:drain:every={rare}m,"
@@ -99,6 +100,7 @@ def main():
     print(f"{options.minutes:.0f} minutes, {report['functions']:,} functions, {report['steps']:,} steps, "
           f"{report['failure_totals']['failures']} failures, {report['failure_totals']['left']} left")
     grew = False
+    roles_judged = set()
     for role in ("coordinator", "worker", "psserver"):
         longest = sorted((v for k, v in lives.items() if k[0] == role), key=lambda v: v[0][0] - v[-1][0])[:3]
         for samples in longest:
@@ -107,7 +109,8 @@ def main():
                 continue
             slope = mb_per_hour(settled)
             # A short life's slope is mostly noise; a leak shows in the long ones.
-            judged = settled[-1][0] - settled[0][0] >= 1200
+            judged = settled[-1][0] - settled[0][0] >= JUDGED
+            roles_judged |= {role} if judged else set()
             grew = grew or (judged and slope > MB_PER_HOUR)
             print(f"{role:12s} lived {(samples[-1][0] - samples[0][0]) / 60:5.1f} min: "
                   f"{settled[0][1] / 1024:6.1f} MB after warm-up, {settled[-1][1] / 1024:6.1f} MB at its end, "
@@ -115,6 +118,9 @@ def main():
                   + ("" if judged else " (too short to judge)"))
     if grew:
         raise SystemExit(f"memory grew by more than {MB_PER_HOUR} MB an hour")
+    if len(roles_judged) < 3:
+        raise SystemExit(f"no {', '.join(sorted({'coordinator', 'worker', 'psserver'} - roles_judged))} lived for an hour: "
+                         "nothing is known of it; choose more MINUTES")
 
 
 if __name__ == "__main__":
