@@ -19,6 +19,10 @@ absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving)
   }
   if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers)
     return absl::UnavailableError("a server is lost");
+  // Also while a server leaves: what had finished is not all in its state.
+  if (queue_.repeats_cancelled()) {
+    return absl::UnavailableError("functions that were being repeated have been cancelled");
+  }
   // An assignment that is still to be repeated has no place in a position.
   if (queue_.HasAssignments()) return absl::UnavailableError("an assignment is being repeated");
   std::vector<uint32_t> servers;

@@ -229,6 +229,10 @@ void Coordinator::CheckCalls() {
 void Coordinator::TakeCheckpoint() {
   // One at a time: the one for a server that leaves follows the one under way.
   if (beginning_ || cancel_ || (paused_ && !leave_wanted_) || commit_.under_way()) return;
+  if (queue_.repeats_cancelled()) {
+    if (std::exchange(leave_wanted_, false)) Act(recovery_.LeaveCheckpoint(std::nullopt));
+    return;
+  }
   std::vector<uint32_t> servers;
   for (uint32_t s = 0; s < expected_servers_; ++s) servers.push_back(s);
   auto& checkpoints = cluster_->disk().checkpoints;
