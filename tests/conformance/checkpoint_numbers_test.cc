@@ -86,6 +86,7 @@ TEST(CheckpointNumbers, OneIsDueWhenManyFunctionsAreRemembered) {
   for (int i = 0; i < 11; ++i) c.Schedule(add);
   MU_ASSERT_OK(c.Join());
   EXPECT_EQ(c.runtime().uncovered_functions(), 11u);
+  // Nothing announces it.
   const absl::Time end = absl::Now() + absl::Seconds(60);
   while (checkpointer.taken() == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
   EXPECT_EQ(checkpointer.taken(), 1u);
