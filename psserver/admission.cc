@@ -78,6 +78,11 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& con
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   state_ == State::kRestoring ? "it is being restored" : "its last restore failed");
   }
+  if (behind_) {
+    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                  absl::StrCat("its parameters are of generation ", generation_,
+                               ", it may serve from ", least_, " on and waits to be restored"));
+  }
   if (!lease_.Holds(clock_->Now())) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   "its lease from the coordinator has run out, so it does not serve");
@@ -115,14 +120,34 @@ void Admission::Configured(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
   if (state_ != State::kFresh) return;
   state_ = State::kServing;
-  generation_ = context.generation();
+  SetGeneration(context.generation());
 }
 
 absl::Status Admission::CheckLease() const {
-  if (lease_.Holds(clock_->Now())) return absl::OkStatus();
+  const bool holds = lease_.Holds(clock_->Now());
+  if (holds && !behind_) return absl::OkStatus();
   MutexLock lock(&mutex_);
   return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                "its lease from the coordinator has run out, so it does not acknowledge");
+                holds ? "its parameters are about to be replaced, so it does not acknowledge"
+                      : "its lease from the coordinator has run out, so it does not acknowledge");
+}
+
+void Admission::RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least) {
+  {
+    MutexLock lock(&mutex_);
+    SetLeast(least);
+  }
+  lease_.Renew(sent_ns, lease);
+}
+
+void Admission::SetGeneration(uint64_t generation) {
+  generation_ = generation;
+  behind_ = generation_ < least_;
+}
+
+void Admission::SetLeast(uint64_t generation) {
+  least_ = std::max(least_, generation);
+  behind_ = generation_ < least_;
 }
 
 absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
@@ -162,7 +187,7 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
                   "its last restore failed, so it has no state to keep");
   }
   epoch_ = std::max(epoch_, context.epoch());
-  generation_ = context.generation();
+  SetGeneration(context.generation());
   restoring_ = what;
   restored_.reset();
   state_ = State::kRestoring;

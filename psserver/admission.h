@@ -8,6 +8,7 @@
 //   ran out: try again
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,7 +47,9 @@ class Admission {
 
   // The job that the coordinator gave at registration: another one cannot configure this server.
   absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
-  void RenewLease(int64_t sent_ns, absl::Duration lease) { lease_.Renew(sent_ns, lease); }
+  // A state of a generation below `least` does not serve, whatever the lease, until it is restored:
+  // a process that others had replaced may be asked to come back.
+  void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least);
 
   // For requests that read or change the state.
   absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
@@ -81,6 +84,9 @@ class Admission {
   absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind,
                       const std::string& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave();
+  // Both change generation_ or least_.
+  void SetGeneration(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetLeast(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   const bool registers_;
@@ -91,6 +97,8 @@ class Admission {
   uint64_t job_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t least_ ABSL_GUARDED_BY(mutex_) = 0;  // in which it may serve
+  std::atomic<bool> behind_ = false;            // generation_ < least_
   uint32_t index_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string restoring_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::string> restored_ ABSL_GUARDED_BY(mutex_);  // in this generation

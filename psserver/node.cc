@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
     n->OnRegistered(reply, sent_ns);
   };
   membership.on_heartbeat = [n = node.get()](const pb::HeartbeatReply& reply, int64_t sent_ns) {
-    n->server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()));
+    n->server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());
     n->server_.RaiseLowWater(reply.low_water());
   };
   membership.on_lost = options.on_lost;
@@ -61,7 +61,7 @@ void PsNode::OnRegistered(const pb::RegisterReply& reply, int64_t sent_ns) {
     if (options_.on_lost) options_.on_lost(status);
     return;
   }
-  server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()));
+  server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());
   MU_LOG(INFO, "registered as parameter server {} in epoch {}", reply.index(), reply.epoch());
 }
 

@@ -57,7 +57,9 @@ class PsServer {
   absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
     return admission_.SetIdentity(job, epoch, index);
   }
-  void RenewLease(int64_t sent_ns, absl::Duration lease) { admission_.RenewLease(sent_ns, lease); }
+  void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation) {
+    admission_.RenewLease(sent_ns, lease, least_generation);
+  }
   void RaiseLowWater(uint64_t function) { pushes_.RaiseLowWater(function); }
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions.

@@ -157,6 +157,8 @@ class Runtime {
   absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point,
                                                   const pb::CheckpointProto& manifest,
                                                   const std::set<uint64_t>& datasets);
+  // Servers whose state is of an older one do not serve.
+  Generation LeastGeneration() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One that the servers' state has not been in.
   Generation NextGeneration() const;
   // Steps of functions of this dataset that wait for their batches.

@@ -93,9 +93,13 @@ void Runtime::StateLoaded(Generation generation, CheckpointNumber point,
   recovery_.Loaded(generation, point);
 }
 
+Generation Runtime::LeastGeneration() const {
+  return std::max(Generation(catalog_.routing().generation()), recovery_.generation());
+}
+
 Generation Runtime::NextGeneration() const {
   MutexLock lock(&mutex_);
-  return std::max(Generation(catalog_.routing().generation()), recovery_.generation()).Next();
+  return LeastGeneration().Next();
 }
 
 absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,

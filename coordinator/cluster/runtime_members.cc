@@ -61,6 +61,7 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
   reply.set_index(member.index);
   reply.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat)));
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
+  reply.set_generation(LeastGeneration().value());
   return reply;
 }
 
@@ -78,6 +79,7 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
   pb::HeartbeatReply reply;
   reply.set_low_water(queue_.low_water().value());
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
+  reply.set_generation(LeastGeneration().value());
   return reply;
 }
 

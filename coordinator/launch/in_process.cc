@@ -61,14 +61,14 @@ absl::Status StartDaemon(InProcessCluster& cluster, const std::string& coordinat
   membership.on_registered = [d](const pb::RegisterReply& reply, int64_t sent_ns) {
     if (d->ps != nullptr) {
       d->ps->SetIdentity(reply.job(), reply.epoch(), reply.index()).IgnoreError();
-      d->ps->RenewLease(sent_ns, absl::Milliseconds(reply.lease_ms()));
+      d->ps->RenewLease(sent_ns, absl::Milliseconds(reply.lease_ms()), reply.generation());
     } else {
       d->worker->Registered(reply.job(), reply.epoch(), reply.index()).IgnoreError();
     }
   };
   membership.on_heartbeat = [d](const pb::HeartbeatReply& reply, int64_t sent_ns) {
     if (d->ps == nullptr) return;
-    d->ps->RenewLease(sent_ns, absl::Milliseconds(reply.lease_ms()));
+    d->ps->RenewLease(sent_ns, absl::Milliseconds(reply.lease_ms()), reply.generation());
     d->ps->RaiseLowWater(reply.low_water());
   };
   d->membership =

@@ -9,8 +9,8 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-// Between two that are due for what has to be remembered: one that fails, on a full disk say, is
-// not tried all the time.
+// Between two that are due for what has to be remembered, or because a server was lost in the
+// middle: one that fails, on a full disk say, is not tried all the time.
 constexpr absl::Duration kBetween = absl::Seconds(1);
 
 }  // namespace
@@ -45,8 +45,10 @@ bool Checkpointer::Due() {
   if (absl::Now() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
     return true;
-  return absl::Now() - last_time_ >= kBetween &&
-         coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
+  if (absl::Now() - last_time_ < kBetween) return false;
+  // Where servers are lost often, hardly a checkpoint would come to its end if each were only taken
+  // when the next is due.
+  return interrupted_ || coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
 }
 
 void Checkpointer::Run() {
@@ -91,6 +93,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   last_time_ = absl::Now();
   last_steps_ = steps;
   answered_ = requests;
+  interrupted_ = absl::IsUnavailable(status);
   if (!status.ok()) {
     ++failed_;
     return status;

@@ -67,6 +67,7 @@ class Checkpointer {
   uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // of options_.requests
   absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;  // the last one, by the loss of a server
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;

@@ -20,7 +20,7 @@ constexpr char kUsage[] =
     "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N "
     "[--trace]]\n"
     "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
-    "low_water_stuck, commit_after_fence or late_fences\n";
+    "low_water_stuck, commit_after_fence, late_fences or old_generations\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
   const std::pair<absl::string_view, bool*> switches[] = {
@@ -31,7 +31,8 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
       {"low_water_high", &broken->low_water_high},
       {"low_water_stuck", &broken->low_water_stuck},
       {"commit_after_fence", &broken->commit_after_fence},
-      {"late_fences", &broken->late_fences}};
+      {"late_fences", &broken->late_fences},
+      {"old_generations", &broken->old_generations}};
   for (const auto& [name, protection] : switches) {
     if (what == name) return *protection = true;
   }

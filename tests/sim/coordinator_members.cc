@@ -34,7 +34,7 @@ void Coordinator::OnRegister(const Message& message) {
         message,
         {.code = KindOf(registered.status()) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
   }
-  cluster_->Reply(message, {.index = message.index, .epoch = epoch_});
+  cluster_->Reply(message, {.index = message.index, .epoch = epoch_, .generation = generation_});
   if (registered->known) return;
   if (registered->replaced) MemberLost(*registered->replaced, /*may_serve=*/true);
   cluster_->Trace(slot_, IsWorkerSlot(message.from) ? "worker " : "server ", int{message.index},
@@ -64,7 +64,7 @@ void Coordinator::OnHeartbeat(const Message& message) {
   if (!membership_.Heartbeat(heartbeat_, At(cluster_->now())).ok()) {
     return cluster_->Reply(message, {.code = Code::kNotMember});
   }
-  cluster_->Reply(message, WithContext({}));
+  cluster_->Reply(message, WithContext({.generation = generation_}));
 }
 
 void Coordinator::OnLeave(const Message& message) {

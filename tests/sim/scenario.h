@@ -44,6 +44,7 @@ struct Broken {
   bool low_water_stuck = false;     // the mark never rises
   bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
   bool late_fences = false;         // servers take fences of older generations
+  bool old_generations = false;     // servers serve before they are restored
 };
 
 struct Scenario {

@@ -53,7 +53,8 @@ void Server::OnMembership(const Message& reply, Time sent) {
   } else {
     RaiseLowWater(reply.low_water);
   }
-  admission_.RenewLease(sent, absl::Nanoseconds(kLease));
+  admission_.RenewLease(sent, absl::Nanoseconds(kLease),
+                        cluster_->scenario().broken.old_generations ? 0 : reply.generation);
 }
 
 const pb::RequestContext& Server::Context(const Message& request) {
