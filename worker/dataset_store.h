@@ -39,6 +39,7 @@ class DatasetStore {
   // Of another epoch. Runs under way keep what they have.
   void Clear();
 
+  uint64_t unpacking() const { return files_->moves(); }
   LeaseCache& leases() { return leases_; }
 
  private:

@@ -34,6 +34,7 @@ absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables,
 }
 
 absl::Status StepAccess::Try(bool stop_with_run, const std::function<absl::Status()>& attempt) {
+  const StepWatch::Away away(watch_);
   while (true) {
     if (run_->aborted()) return run_->why();
     const auto route = route_->snapshot();

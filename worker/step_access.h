@@ -15,12 +15,13 @@
 #include "common/sharding/parameter_access.h"
 #include "worker/function_run.h"
 #include "worker/parameter_route.h"
+#include "worker/step_watch.h"
 
 namespace mu {
 
 class StepAccess final : public ParameterAccess {
  public:
-  explicit StepAccess(ParameterRoute* route) : route_(route) {}
+  StepAccess(ParameterRoute* route, StepWatch* watch) : route_(route), watch_(watch) {}
 
   // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning
   // rates.
@@ -48,6 +49,7 @@ class StepAccess final : public ParameterAccess {
   absl::Status Try(bool stop_with_run, const std::function<absl::Status()>& attempt);
 
   ParameterRoute* const route_;
+  StepWatch* const watch_;
   std::shared_ptr<PsClient> client_;    // of session_
   std::unique_ptr<PsSession> session_;  // kept from step to step for its buffers
   FunctionRun* run_ = nullptr;

@@ -16,7 +16,7 @@ namespace mu {
 
 StepRunner::StepRunner(LeaseCache* leases, ParameterRoute* route, Telemetry* telemetry)
     : leases_(leases),
-      access_(route),
+      access_(route, &watch_),
       idle_timer_(telemetry->timer("worker.idle")),
       data_timer_(telemetry->timer("worker.data_wait")),
       step_timer_(telemetry->timer("worker.step")),
@@ -29,6 +29,7 @@ void StepRunner::Execute(FunctionRun& run) {
   if (last_end_ns_ != 0) idle_timer_->Record(last_end_ns_, NowNs());
   ResultStream results(run.call());
   const absl::Status status = ExecuteSteps(run, &results);
+  watch_.Leave();
   results.Flush();
   if (run.handed_back() && status.ok()) results.HandBack();
   run.call()->Finish(status);
@@ -39,6 +40,7 @@ void StepRunner::Execute(FunctionRun& run) {
 absl::Status StepRunner::ExecuteSteps(FunctionRun& run, ResultStream* results) {
   const pb::RunRequest& request = run.request();
   const StepPlan plan(request.batches());
+  const std::string& name = run.inputs().function->graph.name();
   CurrentLease current;
   for (uint32_t step = request.first_step(); step < request.steps(); ++step) {
     if (run.stopped()) return run.why();
@@ -50,12 +52,14 @@ absl::Status StepRunner::ExecuteSteps(FunctionRun& run, ResultStream* results) {
     if (run.inputs().dataset != nullptr) {
       const auto place = plan.At(step);
       if (place.lease != nullptr) {
+        watch_.Enter("reading data", name, request.step_offset() + step);
         batch = NextBatch(run, place.lease, place.batch, &current, &result);
         status = batch.status();
       }
       runs = status.ok() && batch->records > 0;
     }
     if (runs) {
+      watch_.Enter("computing", name, request.step_offset() + step);
       status = Step(run, step, run.inputs().dataset != nullptr ? &*batch : nullptr, &result);
     }
     if (!status.ok()) {
@@ -64,6 +68,7 @@ absl::Status StepRunner::ExecuteSteps(FunctionRun& run, ResultStream* results) {
     }
     steps_->Add();
     samples_->Add(result.samples());
+    watch_.Leave();  // the coordinator may be slow to take it
     results->Add(std::move(result), NowNs());
   }
   return absl::OkStatus();

@@ -28,6 +28,9 @@ class StepRunner {
   // For tests: every step takes `factor` times as long. Before the first run.
   void SlowDown(double factor) { slow_down_ = factor; }
 
+  // Where the running step is.
+  const StepWatch& watch() const { return watch_; }
+
   // Runs the steps from the request's first to its last, unless the run is stopped, and finishes
   // its call. Errors name the function and the step, and carry an ErrorDetail.
   void Execute(FunctionRun& run);
@@ -47,6 +50,7 @@ class StepRunner {
   absl::Status Explain(const absl::Status& status, const FunctionRun& run, uint32_t step) const;
 
   LeaseCache* const leases_;
+  StepWatch watch_;
   StepAccess access_;
   std::atomic<uint32_t> index_{0};
   double slow_down_ = 1;

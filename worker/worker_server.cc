@@ -94,6 +94,12 @@ void WorkerServer::Drain(absl::Duration patience) {
   queue_.Drain(patience);
 }
 
+StepWatch::Place WorkerServer::place() const {
+  StepWatch::Place place = runner_.watch().place();
+  place.moves += datasets_.unpacking();
+  return place;
+}
+
 absl::Status WorkerServer::Admit(const pb::RequestContext& context) {
   return Admitted(gate_.Admit(context), context);
 }

@@ -56,6 +56,9 @@ class WorkerServer {
   // after `patience`. Returns when nothing runs.
   void Drain(absl::Duration patience);
 
+  // Where the running step is; it moves also while files are unpacked.
+  StepWatch::Place place() const;
+
  private:
   using Call = std::shared_ptr<ServerCall>;
 

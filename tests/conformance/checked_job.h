@@ -2,6 +2,7 @@
 // squares of its records to a checksum, both on every server.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -123,6 +124,25 @@ inline std::vector<std::string> Losses(const Coordinator& c, pb::Role role) {
     if (failure.role == role) kinds.push_back(failure.kind);
   }
   return kinds;
+}
+
+// What `coordinator status` says of a worker; nothing while it is no member.
+inline std::optional<pb::MemberStatus> StatusOfWorker(Coordinator& c, int worker) {
+  const pb::GetStatusReply status = c.runtime().Status();
+  for (const pb::MemberStatus& member : status.members()) {
+    if (member.role() == pb::ROLE_WORKER && member.index() == static_cast<uint32_t>(worker))
+      return member;
+  }
+  return std::nullopt;
+}
+inline std::string StateOf(Coordinator& c, int worker) {
+  const auto status = StatusOfWorker(c, worker);
+  return status.has_value() ? status->state() : "";
+}
+// Functions that it has.
+inline uint32_t InFlight(Coordinator& c, int worker) {
+  const auto status = StatusOfWorker(c, worker);
+  return status.has_value() ? status->in_flight() : 0;
 }
 
 // Checkpoints are taken when the test says so, and all are kept.

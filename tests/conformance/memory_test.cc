@@ -1,5 +1,5 @@
 // The memory of every process is flat over 100,000 functions, with checkpoints on the way and
-// without.
+// without, with data, a table and returned values and without.
 //
 // What is measured is anonymous resident memory (RssAnon): the heap and stacks, without files and
 // shared libraries. The allocator keeps what it once had, so a moment of many things at once (a
@@ -20,6 +20,7 @@
 #include "coordinator/launch/launch.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/conformance.h"
+#include "tests/conformance/numbers_file.h"
 
 namespace mu {
 namespace {
@@ -80,20 +81,58 @@ absl::StatusOr<std::unique_ptr<Coordinator>> StartCluster(const TempDirectory& d
                 .binary_dir = testing::BinaryDirectory()});
 }
 
-// Runs them and samples on the way, after two checkpoints if there is a checkpointer.
-void RunFunctions(Coordinator& c, int functions, Checkpointer* checkpointer, Samples* samples) {
+// A function that reads `records` numbers again and again, 4 a step, looks them up in a table,
+// changes the rows and returns a value.
+absl::StatusOr<Function> DefineTraining(Coordinator& c, const Variable& counter,
+                                        const std::string& directory, int steps) {
+  constexpr int kRecords = 4000, kBatch = 4;
+  const std::string file = directory + "/numbers.csv";
+  testing::WriteFile(file, testing::Numbers(0, kRecords));
+  MU_ASSIGN_OR_RETURN(const Dataset data, c.CreateDataset(Csv({file})
+                                                              .Id("id", 0, 0)
+                                                              .Batch(kBatch)
+                                                              .BlockRecords(100)
+                                                              .Shuffle(500)
+                                                              .Epochs(static_cast<uint32_t>(steps) *
+                                                                      kBatch / kRecords)));
+  MU_ASSIGN_OR_RETURN(const EmbeddingTable table,
+                      c.CreateEmbeddingTable({.name = "table",
+                                              .rows = kRecords,
+                                              .dim = 8,
+                                              .optimizer = Adagrad{.learning_rate = 0.01f}}));
+  return c.DefineFunction("train", [&](FunctionBuilder& f) {
+    const Sym id = f.NextBatch(data)["id"];
+    const Sym loss = ReduceMean(Square(EmbeddingLookup(table, id) - 1.0f));
+    f.Minimize(loss);
+    AssignAdd(counter, ConstantTensor(Tensor::Of<int64_t>(Shape({2}), {1, 1})));
+    f.Return("loss", loss);
+    f.Return("ids", id);
+  });
+}
+
+// Runs them and samples on the way, after two checkpoints if there is a checkpointer. They only
+// count; with a `data_directory` they train.
+void RunFunctions(Coordinator& c, int functions, Checkpointer* checkpointer, Samples* samples,
+                  const std::string& data_directory = "") {
   MU_ASSERT_OK_AND_ASSIGN(const Variable counter,
                           c.CreateVariable({.name = "counter",
                                             .shape = Shape({2}),
                                             .dtype = kInt64,
                                             .partitioner = FixedShards{2}}));
-  MU_ASSERT_OK_AND_ASSIGN(const Function count, c.DefineFunction("count", [&](FunctionBuilder&) {
-    AssignAdd(counter, ConstantTensor(Tensor::Of<int64_t>(Shape({2}), {1, 1})));
-  }));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Function function,
+      data_directory.empty()
+          ? c.DefineFunction(
+                "count",
+                [&](FunctionBuilder&) {
+                  AssignAdd(counter, ConstantTensor(Tensor::Of<int64_t>(Shape({2}), {1, 1})));
+                })
+          : DefineTraining(c, counter, data_directory, functions));
   for (int i = 1; i <= functions; ++i) {
-    c.Schedule(count);
+    const RemoteValue value = c.Schedule(function);
     if (i % 1000 != 0) continue;
     MU_ASSERT_OK(c.Join());
+    MU_ASSERT_OK(value.Fetch());
     if (i % kBetween != 0) continue;
     // What finished functions need until two checkpoints hold them is no leak.
     for (int k = 0; k < 2 && checkpointer != nullptr; ++k) MU_ASSERT_OK(checkpointer->TakeNow());
@@ -108,6 +147,7 @@ struct Case {
   const char* name;
   bool recovers;
   absl::Duration every;  // between checkpoints
+  bool trains = false;   // reads data and changes a table
 };
 
 class MemoryTest : public ::testing::TestWithParam<Case> {};
@@ -125,7 +165,8 @@ TEST_P(MemoryTest, IsFlatOver100000Functions) {
                                      .every = GetParam().every});
   }
   Samples samples(*c);
-  RunFunctions(*c, kFunctions, checkpointer.get(), &samples);
+  RunFunctions(*c, kFunctions, checkpointer.get(), &samples,
+               GetParam().trains ? directory.path() : "");
   samples.ExpectGrowthWithin(kMostTypicalKb, kMostInAllKb);
 }
 
@@ -147,7 +188,8 @@ TEST(MemoryWithoutACheckpoint, IsAFewWordsAFunction) {
 
 INSTANTIATE_TEST_SUITE_P(Conformance, MemoryTest,
                          ::testing::Values(Case{"WithoutRecovery", false, absl::InfiniteDuration()},
-                                           Case{"WithCheckpoints", true, absl::Seconds(1)}),
+                                           Case{"WithCheckpoints", true, absl::Seconds(1)},
+                                           Case{"Training", true, absl::Seconds(1), true}),
                          [](const auto& info) { return info.param.name; });
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace {
 using testing::CheckedJob;
 using ::testing::Contains;
 using ::testing::Each;
+using testing::InFlight;
 using testing::Losses;
 using testing::RepeatedPushes;
 using testing::TestCluster;
@@ -38,6 +39,7 @@ TEST(Conformance, WorkerHangs) {
   job.ScheduleAll(50);
   job.WaitForSteps(200);
   cluster->StopWorker(0);
+  EXPECT_GT(InFlight(c, 0), 0u) << "it has something that others must do now";
   WaitWhile([&] { return Losses(c, pb::ROLE_WORKER).empty(); });
   EXPECT_THAT(Losses(c, pb::ROLE_WORKER), Contains("silent"));
   job.WaitForSteps(c.Stats().steps + 500);  // by the other one
@@ -46,6 +48,41 @@ TEST(Conformance, WorkerHangs) {
   job.JoinAndCheck();
   c.Schedule(job.step(), {.steps = 1});  // nothing is left of the data, but it answers
   MU_EXPECT_OK(c.Join());
+}
+
+// Its heartbeats go on, but a step of it does not: it ends itself.
+TEST(Conformance, WorkerStuckInAStep) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(cluster->StartWorker(1, {"--slow_down=1e6", "--stuck_timeout=1"}));
+  WaitForWorkers(c, 2);
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.epochs = 4}));
+  job.ScheduleAll(20);
+  const auto exit = cluster->process("worker", 1).WaitFor(absl::Seconds(20));
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->code, 4) << exit->ToString();
+  EXPECT_THAT(
+      cluster->LogOf("worker", 1),
+      ::testing::ContainsRegex("step [0-9]+ of function 'checked_step' is computing for 1s"));
+  job.JoinAndCheck();
+  EXPECT_EQ(Losses(c, pb::ROLE_WORKER).size(), 1u);
+}
+
+// Its calls have deadlines, and are made again.
+TEST(Conformance, WorkerThatWaitsForAServerIsNotStuck) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster,
+                          TestCluster::Start({.member_timeout = absl::Seconds(30),
+                                              .worker_flags = {"--stuck_timeout=1"}}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
+  job.ScheduleAll(20);
+  job.WaitForSteps(100);
+  cluster->StopServer(0);
+  const absl::Time end = absl::Now() + absl::Seconds(3);  // to go wrong in
+  WaitWhile([&] { return absl::Now() < end && Losses(c, pb::ROLE_WORKER).empty(); });
+  cluster->ContinueServer(0);
+  job.JoinAndCheck();
+  EXPECT_THAT(Losses(c, pb::ROLE_WORKER), ::testing::IsEmpty());
 }
 
 TEST(Conformance, WorkerDrains) {

@@ -44,7 +44,10 @@ absl::Status TestCluster::CreateCoordinator(const std::string& listen) {
   full.listen = listen;
   full.heartbeat = options_.heartbeat;
   full.member_timeout = options_.member_timeout;
-  MU_ASSIGN_OR_RETURN(coordinator_, mu::CreateCoordinator(full, NewGrpcTransport()));
+  MU_ASSIGN_OR_RETURN(coordinator_,
+                      mu::CreateCoordinator(full, options_.coordinator_transport != nullptr
+                                                      ? options_.coordinator_transport()
+                                                      : NewGrpcTransport()));
   address_ = coordinator_->address();
   return absl::OkStatus();
 }

@@ -43,6 +43,8 @@ struct TestClusterOptions {
   std::vector<std::string> worker_flags = {};
   absl::Duration heartbeat = absl::Milliseconds(250);
   std::string listen = "127.0.0.1:0";  // the coordinator
+  // What carries the coordinator's calls; gRPC without it.
+  std::function<std::unique_ptr<Transport>()> coordinator_transport = nullptr;
   // Changes how a daemon is started: its program, its flags ("--coordinator=..." is one of them).
   std::function<void(const std::string& role, int index, SubprocessOptions*)> adjust = nullptr;
 };

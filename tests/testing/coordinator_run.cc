@@ -8,6 +8,7 @@
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "tests/testing/cluster.h"
+#include "tests/testing/with_this_test.h"
 
 namespace mu::testing {
 
@@ -22,10 +23,12 @@ absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args,
   options.args = std::move(args);
   options.output_file = directory + "/output.txt";
   RemoveFile(options.output_file).IgnoreError();
-  MU_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process, Subprocess::Start(options));
+  const std::string output_file = options.output_file;
+  MU_ASSIGN_OR_RETURN(const std::unique_ptr<Subprocess> process,
+                      Subprocess::Start(EndsWithThisTest(std::move(options))));
   const auto status = process->WaitFor(timeout);
   if (!status) process->Kill(SIGKILL).IgnoreError();
-  if (auto output = ReadFile(options.output_file); output.ok()) run.output = *std::move(output);
+  if (auto output = ReadFile(output_file); output.ok()) run.output = *std::move(output);
   if (!status) {
     return absl::DeadlineExceededError(absl::StrCat(
         "the coordinator still ran after ", absl::FormatDuration(timeout), ":\n", run.output));

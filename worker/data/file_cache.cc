@@ -113,7 +113,10 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   MU_RETURN_IF_ERROR(Prepare());
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
   MU_RETURN_IF_ERROR(MakeDirectories(directory_));  // somebody may have removed it
-  MU_ASSIGN_OR_RETURN(UniqueFd lock, OpenLock(lock_path, LOCK_EX));
+  ++waiting_;
+  absl::StatusOr<UniqueFd> locked = OpenLock(lock_path, LOCK_EX);
+  --waiting_;
+  MU_ASSIGN_OR_RETURN(const UniqueFd lock, std::move(locked));
   // Another thread or process may have made it while this one waited for the lock.
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
 
@@ -144,6 +147,7 @@ absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::s
     MU_ASSIGN_OR_RETURN(const size_t n, stream->Read(buffer.get(), kChunkBytes));
     if (n == 0) return length;
     length += n;
+    chunks_.fetch_add(1, std::memory_order_relaxed);
     MU_RETURN_IF_ERROR(MakeRoom(length, BaseName(temporary), path));
     MU_RETURN_IF_ERROR(WriteAll(fd, absl::string_view(buffer.get(), n), temporary));
     if (sink != nullptr) MU_RETURN_IF_ERROR(sink->Write(absl::string_view(buffer.get(), n)));

@@ -2,6 +2,7 @@
 // can be read.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <string>
 
@@ -38,6 +39,13 @@ class FileCache {
                                 bool* fed);
 
   const std::string& directory() const { return directory_; }
+  // Another number each time as long as a file is being unpacked, or waited for while somebody else
+  // unpacks it (who watches over himself).
+  uint64_t moves() const {
+    return waiting_.load(std::memory_order_relaxed) > 0
+               ? chunks_.fetch_add(1, std::memory_order_relaxed)
+               : chunks_.load(std::memory_order_relaxed);
+  }
 
  private:
   std::string CopyOf(const std::string& path, const FileInfo& source) const;  // without its ending
@@ -50,7 +58,9 @@ class FileCache {
   const std::string directory_;
   const uint64_t capacity_bytes_;
   Mutex mutex_;
-  UniqueFd lock_ ABSL_GUARDED_BY(mutex_);  // shared lock on the directory while in use
+  mutable std::atomic<uint64_t> chunks_{0};  // unpacked so far
+  std::atomic<int> waiting_{0};              // for another's copy
+  UniqueFd lock_ ABSL_GUARDED_BY(mutex_);    // shared lock on the directory while in use
 };
 
 }  // namespace mu

@@ -1,0 +1,103 @@
+// The daemon of a parameter server. Exit codes: 0 asked to stop, 2 bad flags, 4 infrastructure
+// (port in use, coordinator out of reach).
+#include "psserver/daemon.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/client/daemon.h"
+#include "common/obs/log.h"
+#include "psserver/node.h"
+
+namespace mu {
+namespace {
+
+using MakeTransport = std::function<std::unique_ptr<Transport>()>;
+
+// The last word of the process: on standard error, where whoever started it looks, and in the log
+// if that is elsewhere.
+int Fail(int code, const absl::Status& status, bool log = false) {
+  std::fprintf(stderr, "psserver: %s\n", std::string(status.message()).c_str());
+  if (log) MU_LOG(ERROR, "{}", status);
+  return code;
+}
+
+int CodeOf(const absl::Status& status) {
+  return KindOf(status) == pb::ERROR_MACHINE ? kExitInfrastructure : kExitBadInput;
+}
+
+int Run(const DaemonFlags& flags, double save_memory_mb, const MakeTransport& make_transport) {
+  if (absl::Status status = CheckDaemonFlags(flags); !status.ok())
+    return Fail(kExitBadInput, status);
+  auto process = DaemonProcess::Start(flags);
+  if (!process.ok()) return Fail(kExitInfrastructure, process.status());
+  LogOptions log;
+  log.role = "psserver";
+  log.file = flags.log_file;
+  log.to_stderr = flags.log_file.empty();
+  if (absl::Status status = InitLogging(log); !status.ok()) return Fail(kExitBadInput, status);
+
+  const bool logged = !flags.log_file.empty();
+  const auto transport = make_transport();
+  PsNodeOptions options;
+  options.coordinator = flags.coordinator;
+  options.listen = flags.listen;
+  options.advertise = [&flags](const std::string& bound) {
+    return AdvertisedAddress(flags, bound);
+  };
+  options.index = flags.index;
+  options.orphan_timeout = flags.orphan_timeout();
+  options.most_copies = static_cast<size_t>(save_memory_mb * (1 << 20));
+  options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
+  auto node = PsNode::Listen(transport.get(), options);
+  if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
+  if (absl::Status status = (*process)->AnnounceReady((*node)->address()); !status.ok()) {
+    return Fail(kExitInfrastructure, status, logged);
+  }
+  MU_LOG(INFO, "listening on {}", (*node)->address());
+
+  (*process)->OnStop([&node] { (*node)->RequestStop(); });
+  const absl::Status registered = (*node)->Register();
+  (*process)->OnStop(nullptr);
+  if (!registered.ok()) {
+    if (!(*process)->stopping()) return Fail(CodeOf(registered), registered, logged);
+    // The coordinator may have registered us all the same.
+    (*node)->Leave("asked to stop", absl::Seconds(1)).IgnoreError();
+    return kExitOk;
+  }
+  const absl::Status end = (*process)->WaitForStop();
+  if (!end.ok()) return Fail(kExitInfrastructure, end, logged);
+  MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most",
+         flags.drain_timeout_seconds);
+  const absl::Status left = (*node)->Drain("SIGTERM", flags.drain_timeout());
+  MU_LOG(INFO, "stopped ({})",
+         left.ok() ? "the coordinator let it go" : std::string(left.message()));
+  return kExitOk;
+}
+
+}  // namespace
+
+int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
+  CLI::App app("Muster's parameter server: holds shards of a job's variables and embedding tables.",
+               "psserver");
+  DaemonFlags flags;
+  AddDaemonFlags(&app, &flags);
+  double save_memory_mb = 0;
+  app.add_option("--save_memory", save_memory_mb,
+                 "MB for copies of what changes while a checkpoint is written; pushes that need "
+                 "more wait for the writer "
+                 "(default: a quarter of what the server holds)")
+      ->check(CLI::NonNegativeNumber);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kExitOk : kExitBadInput;
+  }
+  return Run(flags, save_memory_mb, make_transport);
+}
+
+}  // namespace mu
