@@ -59,6 +59,16 @@ absl::Status Admission::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index
 
 absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
+  return AdmitLocked(context, /*behind=*/false);
+}
+
+absl::StatusOr<Admission::Ticket> Admission::AdmitFence(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  return AdmitLocked(context, /*behind=*/true);
+}
+
+absl::StatusOr<Admission::Ticket> Admission::AdmitLocked(const pb::RequestContext& context,
+                                                         bool behind) {
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
@@ -78,10 +88,10 @@ absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& con
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   state_ == State::kRestoring ? "it is being restored" : "its last restore failed");
   }
-  if (behind_) {
+  if (behind_ && !behind) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   absl::StrCat("its parameters are of generation ", generation_,
-                               ", it may serve from ", least_, " on and waits to be restored"));
+                               ", it may serve from ", least_, " on and waits for that"));
   }
   if (!lease_.Holds(clock_->Now())) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
@@ -120,7 +130,8 @@ void Admission::Configured(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
   if (state_ != State::kFresh) return;
   state_ = State::kServing;
-  SetGeneration(context.generation());
+  generation_ = context.generation();
+  behind_ = generation_ < least_;
 }
 
 absl::Status Admission::CheckLease() const {
@@ -128,26 +139,18 @@ absl::Status Admission::CheckLease() const {
   if (holds && !behind_) return absl::OkStatus();
   MutexLock lock(&mutex_);
   return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                holds ? "its parameters are about to be replaced, so it does not acknowledge"
+                holds ? "its parameters are of an older generation, so it does not acknowledge"
                       : "its lease from the coordinator has run out, so it does not acknowledge");
 }
 
 void Admission::RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least) {
   {
     MutexLock lock(&mutex_);
-    SetLeast(least);
+    least_ = std::max(least_, least);
+    // While it restores, what is still under way is of the generation before.
+    if (generation_ < least_) behind_ = true;
   }
   lease_.Renew(sent_ns, lease);
-}
-
-void Admission::SetGeneration(uint64_t generation) {
-  generation_ = generation;
-  behind_ = generation_ < least_;
-}
-
-void Admission::SetLeast(uint64_t generation) {
-  least_ = std::max(least_, generation);
-  behind_ = generation_ < least_;
 }
 
 absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
@@ -187,11 +190,14 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
                   "its last restore failed, so it has no state to keep");
   }
   epoch_ = std::max(epoch_, context.epoch());
-  SetGeneration(context.generation());
+  generation_ = context.generation();
   restoring_ = what;
   restored_.reset();
   state_ = State::kRestoring;
+  // What was admitted before is of the older generation: it ends, unacknowledged.
+  behind_ = true;
   while (working_ > 0) left_.Wait(&mutex_);
+  behind_ = generation_ < least_;
   return true;
 }
 

@@ -4,8 +4,8 @@
 // Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
 //   FAILED_PRECONDITION, ERROR_STALE       an older epoch or generation
-//   UNAVAILABLE, ERROR_MACHINE             not registered, configured or restored yet, or the lease
-//   ran out: try again
+//   UNAVAILABLE, ERROR_MACHINE             not registered, configured or restored yet, of an older
+//   generation than the lease is for, or the lease ran out: try again
 #pragma once
 
 #include <atomic>
@@ -53,6 +53,9 @@ class Admission {
 
   // For requests that read or change the state.
   absl::StatusOr<Ticket> Admit(const muster::RequestContext& context);
+  // For a fence, which must also hold in a state that is about to be left: what was admitted before
+  // may still change it, and it may be kept.
+  absl::StatusOr<Ticket> AdmitFence(const muster::RequestContext& context);
   // For requests of the coordinator that do not depend on the state's generation. A newer epoch is
   // taken from these and from registrations, not from workers' requests.
   absl::Status AdmitControl(const muster::RequestContext& context);
@@ -84,9 +87,9 @@ class Admission {
   absl::Status Refuse(absl::StatusCode code, muster::ErrorKind kind,
                       const std::string& message) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave();
-  // Both change generation_ or least_.
-  void SetGeneration(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetLeast(uint64_t generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // `behind`: also in an older generation than least_.
+  absl::StatusOr<Ticket> AdmitLocked(const muster::RequestContext& context, bool behind)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   const bool registers_;
@@ -98,7 +101,9 @@ class Admission {
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t least_ ABSL_GUARDED_BY(mutex_) = 0;  // in which it may serve
-  std::atomic<bool> behind_ = false;            // generation_ < least_
+  // What has been admitted is of an older generation than least_ or than what is being restored, so
+  // it is not acknowledged. Changes under mutex_.
+  std::atomic<bool> behind_ = false;
   uint32_t index_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string restoring_ ABSL_GUARDED_BY(mutex_);
   std::optional<std::string> restored_ ABSL_GUARDED_BY(mutex_);  // in this generation

@@ -71,7 +71,7 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
 absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) {
   MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));
   // Of this generation: one that comes after a restore would refuse what that makes run again.
-  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
+  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.AdmitFence(request.context()));
   pushes_.Fence(request.context().low_water());
   return pb::FenceReply();
 }

@@ -74,6 +74,7 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
 
 Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
     : options_(std::move(options)), transport_(std::move(transport)) {
+  took_over_ = options_.runtime.epoch == CoordinatorEpoch(1);
   // A server that does not answer for this long is lost or about to be found so: its replacement
   // has another address.
   const RetryPolicy policy = {.total_timeout = absl::Seconds(3)};

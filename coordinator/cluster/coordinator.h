@@ -239,6 +239,8 @@ class Coordinator : public VariableFactory {
   std::unique_ptr<ServerFiles> files_;  // thread safe
   uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
+  // From what an older coordinator left on the servers; the first of a job finds nothing there.
+  bool took_over_ ABSL_GUARDED_BY(mutex_) = false;
   // Of functions that change variables or tables
   std::atomic<uint64_t> scheduled_steps_ = 0;  // changes under mutex_
   std::map<uint64_t, pb::DatasetProto> datasets_

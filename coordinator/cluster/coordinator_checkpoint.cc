@@ -87,7 +87,10 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
     checkpoints_[number] = directory;
     while (checkpoints_.size() > kDirectories) checkpoints_.erase(checkpoints_.begin());
   }
-  MU_RETURN_IF_ERROR(runtime_->CheckpointWritten(number, WriteManifest(directory, *manifest)));
+  const absl::Status written = runtime_->IsSuperseded()
+                                   ? absl::AbortedError("a newer coordinator has taken over")
+                                   : WriteManifest(directory, *manifest);
+  MU_RETURN_IF_ERROR(runtime_->CheckpointWritten(number, written));
   return number;
 }
 
@@ -98,7 +101,7 @@ absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
 
 void Coordinator::CheckpointFailed(const std::string& directory) {
   // A newer coordinator decides over what is in the folder.
-  if (directory.empty() || runtime_->superseded()) return;
+  if (directory.empty() || runtime_->IsSuperseded()) return;
   if (const absl::Status emptied = EmptyCheckpointDirectory(directory); !emptied.ok()) {
     MU_LOG(WARN, "what is left of a checkpoint that failed: {}", emptied);
   }
@@ -137,7 +140,7 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
     }
   }
   for (const std::string& directory : old) {
-    if (runtime_->superseded()) return absl::AbortedError("a newer coordinator has taken over");
+    if (runtime_->IsSuperseded()) return absl::AbortedError("a newer coordinator has taken over");
     MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));
   }
   return absl::OkStatus();
@@ -146,6 +149,7 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest,
                                bool continues) {
   ScopedSpan span(runtime_->options().telemetry, "restore", directory);
+  const uint64_t token = runtime_->ServersLost();
   const Generation generation = runtime_->NextGeneration();
   MU_ASSIGN_OR_RETURN(const auto replies,
                       RestoreServers(directory, {manifest.files().begin(), manifest.files().end()},
@@ -166,20 +170,27 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     acknowledged.assign(manifest.position().acknowledged().begin(),
                         manifest.position().acknowledged().end());
   }
-  runtime_->StateLoaded(generation, number, updates, acknowledged);
-  return absl::OkStatus();
+  return runtime_->StateLoaded(token, generation, number, updates, acknowledged);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {
-  MU_RETURN_IF_ERROR(EnsureServers());
-  MutexLock lock(&mutex_);
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  MU_ASSIGN_OR_RETURN(pb::CheckpointProto manifest, ReadManifest(absolute));
-  MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
-  if (runtime_->Stats().unfinished > 0) {
-    return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
-  }
-  MU_RETURN_IF_ERROR(Load(absolute, manifest, /*continues=*/false));
+  pb::CheckpointProto manifest;
+  absl::Status bad;  // there is no use in trying that again
+  MU_RETURN_IF_ERROR(WithServers([&]() -> absl::Status {
+    MutexLock lock(&mutex_);
+    MU_ASSIGN_OR_RETURN(manifest, ReadManifest(absolute));
+    MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
+    if (runtime_->Stats().unfinished > 0) {
+      return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
+    }
+    const absl::Status loaded = Load(absolute, manifest, /*continues=*/false);
+    if (!IsBadCheckpoint(loaded)) return loaded;
+    bad = loaded;
+    return absl::OkStatus();
+  }));
+  MU_RETURN_IF_ERROR(bad);
+  MutexLock lock(&mutex_);
   // Those of earlier programs do not say.
   const uint64_t scheduled = manifest.position().scheduled_steps();
   scheduled_steps_ = scheduled > 0 ? scheduled : manifest.steps();

@@ -34,22 +34,23 @@ absl::Status Coordinator::ConfigureServers() {
   if (servers_current_) return absl::OkStatus();
   MU_RETURN_IF_ERROR(runtime_->WaitForServers(options_.start_timeout));
   const uint64_t token = runtime_->ServersLost();
-  const bool first = client_->view() == nullptr;
   MU_ASSIGN_OR_RETURN(pb::RoutingProto routing, NextRouting());
-  if (first && runtime_->options().epoch > CoordinatorEpoch(1)) {
+  if (!took_over_) {
     // The servers may hold what an older coordinator left: this one begins with initial values.
-    routing.set_generation(routing.generation() + 1);
+    routing.set_generation(runtime_->NextGeneration().value());
     MU_RETURN_IF_ERROR(
         RestoreServers("", {}, {}, routing.generation(), files_->interruptions()).status());
+    took_over_ = true;
   } else {
     MU_RETURN_IF_ERROR(client_->SetRouting(routing));
     MU_RETURN_IF_ERROR(admin_->Configure(runtime_->Context()));
     // Workers hear of it only now, when the servers can answer them.
     runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
   }
-  MU_RETURN_IF_ERROR(runtime_->ServersConfigured(token, Generation(routing.generation())));
-  servers_current_ = true;
-  return absl::OkStatus();
+  const absl::Status configured =
+      runtime_->ServersConfigured(token, Generation(routing.generation()));
+  servers_current_ = configured.ok();
+  return configured;
 }
 
 absl::Status Coordinator::EnsureServers() {

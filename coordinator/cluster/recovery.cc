@@ -1,5 +1,6 @@
 #include "coordinator/cluster/recovery.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -50,9 +51,14 @@ void Recovery::Committed(CheckpointNumber checkpoint) {
   if (points_.size() > options_.points) points_.erase(points_.begin());
 }
 
-void Recovery::Loaded(Generation generation, CheckpointNumber point) {
-  generation_ = generation;
+Recovery::Actions Recovery::Loaded(Generation generation, CheckpointNumber point) {
+  generation_ = std::max(generation_, generation);
   points_ = {point};
+  Actions actions;
+  if (pending_.empty()) return actions;
+  pending_.clear();
+  BeginRound(&actions);
+  return actions;
 }
 
 Recovery::Actions Recovery::Pause() {

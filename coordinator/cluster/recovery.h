@@ -69,8 +69,9 @@ class Recovery {
   Actions Start(Generation generation, std::vector<CheckpointNumber> points);
   // A checkpoint is complete.
   void Committed(CheckpointNumber checkpoint);
-  // Values were loaded into all servers, in a new generation: what was before is over.
-  void Loaded(Generation generation, CheckpointNumber point);
+  // Values were loaded into all servers, in a new generation: what was before is over. A round that
+  // has begun meanwhile begins anew.
+  Actions Loaded(Generation generation, CheckpointNumber point);
 
   Actions ServerLost(uint32_t server);
   // What the servers hold is no longer what the queue believes (repeats were cancelled): back to

@@ -129,9 +129,11 @@ class Runtime {
   size_t uncovered_functions() const;
   // Values were loaded into all servers, in this generation: functions of before will not be
   // repeated. By server, how many updates the state holds, and how many of them (`acknowledged`)
-  // the job knew of when it was saved; empty: of all.
-  void StateLoaded(Generation generation, CheckpointNumber point,
-                   const std::vector<uint64_t>& updates, const std::vector<uint64_t>& acknowledged);
+  // the job knew of when it was saved; empty: of all. UNAVAILABLE if a server was lost since
+  // `token`, which ServersLost() gave before.
+  absl::Status StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
+                           const std::vector<uint64_t>& updates,
+                           const std::vector<uint64_t>& acknowledged);
   // An assignment is about to be made: its place among the functions, which is its identity on the
   // servers. That of an earlier try (`place`, 0: none), unless everything was cancelled since.
   // Waits while an error is being dealt with.
@@ -159,14 +161,15 @@ class Runtime {
                                                   const std::set<uint64_t>& datasets);
   // Servers whose state is of an older one do not serve.
   Generation LeastGeneration() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // One that the servers' state has not been in.
-  Generation NextGeneration() const;
+  // One that no server's state has been in, and that none has been asked to take.
+  Generation NextGeneration();
   // Steps of functions of this dataset that wait for their batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
   // A coordinator of a newer epoch has taken over: this one ends, without committing or deleting
   // anything.
   void Superseded(uint64_t epoch);
-  bool superseded() const;
+  // Asks the job's directory, too: this process may have been stopped for a while.
+  bool IsSuperseded();
 
   // Called on the monitor's thread when an error ended everything: must make all servers of the
   // context's generation refuse functions below its low-water mark.
@@ -284,6 +287,7 @@ class Runtime {
   uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
+  Generation given_ ABSL_GUARDED_BY(mutex_);             // the newest of NextGeneration
   std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go
 
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";

@@ -84,22 +84,28 @@ void Runtime::SetUserState(std::string state) {
   user_state_ = std::move(state);
 }
 
-void Runtime::StateLoaded(Generation generation, CheckpointNumber point,
-                          const std::vector<uint64_t>& updates,
-                          const std::vector<uint64_t>& acknowledged) {
+absl::Status Runtime::StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
+                                  const std::vector<uint64_t>& updates,
+                                  const std::vector<uint64_t>& acknowledged) {
   MutexLock lock(&mutex_);
+  if (servers_lost_ != token)
+    return absl::UnavailableError("a server was lost while values were loaded");
   failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
   queue_.StartFrom(point);
-  recovery_.Loaded(generation, point);
+  Act(recovery_.Loaded(generation, point));
+  return absl::OkStatus();
 }
 
 Generation Runtime::LeastGeneration() const {
   return std::max(Generation(catalog_.routing().generation()), recovery_.generation());
 }
 
-Generation Runtime::NextGeneration() const {
+Generation Runtime::NextGeneration() {
   MutexLock lock(&mutex_);
-  return LeastGeneration().Next();
+  // Whatever older coordinators gave out is smaller.
+  const Generation base((options_.epoch.value() - 1) << 32);
+  given_ = std::max({base, LeastGeneration(), given_}).Next();
+  return given_;
 }
 
 absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,

@@ -192,8 +192,10 @@ void Runtime::Superseded(uint64_t epoch) {
       options_.epoch.value(), ", ends without saving anything"))));
 }
 
-bool Runtime::superseded() const {
+bool Runtime::IsSuperseded() {
+  const uint64_t newest = options_.newest_epoch != nullptr ? options_.newest_epoch() : 0;
   MutexLock lock(&mutex_);
+  newer_epoch_ = std::max(newer_epoch_, newest);
   return newer_epoch_ > options_.epoch.value();
 }
 

@@ -9,9 +9,12 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kLook = absl::Milliseconds(100);
-// Between two that are due for what has to be remembered, or because a server was lost in the
-// middle: one that fails, on a full disk say, is not tried all the time.
+// Between two that are due for what has to be remembered: one that fails, on a full disk say, is
+// not tried all the time.
 constexpr absl::Duration kBetween = absl::Seconds(1);
+// Where servers are lost often, hardly a checkpoint would come to its end if each that was ended by
+// that were taken again only when the next is due.
+constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::Seconds(30);
 
 }  // namespace
 
@@ -20,6 +23,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
   {
     MutexLock lock(&mutex_);
     last_time_ = absl::Now();
+    pause_ = kFirstPause;
     last_steps_ = coordinator_->Stats().steps;
     answered_ = Requests();
   }
@@ -45,10 +49,9 @@ bool Checkpointer::Due() {
   if (absl::Now() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
     return true;
-  if (absl::Now() - last_time_ < kBetween) return false;
-  // Where servers are lost often, hardly a checkpoint would come to its end if each were only taken
-  // when the next is due.
-  return interrupted_ || coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
+  if (absl::Now() >= again_) return true;
+  return absl::Now() - last_time_ >= kBetween &&
+         coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
 }
 
 void Checkpointer::Run() {
@@ -70,9 +73,15 @@ void Checkpointer::TakeIfDue() {
     MutexLock lock(&mutex_);
     if (stopping_ || !Due()) return;
   }
-  if (const auto taken = Take(); !taken.ok() && !absl::IsCancelled(taken.status())) {
+  const auto taken = Take();
+  if (!taken.ok() && !absl::IsCancelled(taken.status())) {
     MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
   }
+  MutexLock lock(&mutex_);
+  again_ = absl::InfiniteFuture();
+  if (!absl::IsUnavailable(taken.status())) return;
+  again_ = absl::Now() + pause_;
+  pause_ = std::min(2 * pause_, kLongestPause);
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
@@ -93,11 +102,12 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   last_time_ = absl::Now();
   last_steps_ = steps;
   answered_ = requests;
-  interrupted_ = absl::IsUnavailable(status);
   if (!status.ok()) {
     ++failed_;
     return status;
   }
+  again_ = absl::InfiniteFuture();
+  pause_ = kFirstPause;
   ++taken_;
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, absl::Now() - begin);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())

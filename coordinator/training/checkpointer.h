@@ -67,7 +67,9 @@ class Checkpointer {
   uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // of options_.requests
   absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool interrupted_ ABSL_GUARDED_BY(mutex_) = false;  // the last one, by the loss of a server
+  // The last one was ended by something that passes, a lost server say: when the next is tried.
+  absl::Time again_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
+  absl::Duration pause_ ABSL_GUARDED_BY(mutex_);  // before that
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;

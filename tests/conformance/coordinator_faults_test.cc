@@ -6,7 +6,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/job_epoch.h"
 #include "coordinator/launch/cluster_options.h"
+#include "coordinator/launch/launch.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/checked_job.h"
 
@@ -103,6 +105,83 @@ TEST(Conformance, CoordinatorKilledTwiceAndAServer) {
   }
 }
 
+// Of two checkpoints the newer one is damaged, in a file that is read after others have been
+// loaded.
+TEST(Conformance, CoordinatorContinuesFromAnOlderCheckpoint) {
+  constexpr CheckedJob::Size kSize = {.records = 8000};
+  const int functions = static_cast<int>(kSize.steps() / 10);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 3}));
+  const std::string directory = cluster->directory() + "/checkpoints";
+  std::string older, newer;
+  {
+    Coordinator& c = cluster->coordinator();
+    Checkpointer checkpointer(&c, OnRequest(directory));
+    MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
+    ScheduleFrom(c, job, 0, functions);
+    job.WaitForSteps(100);
+    MU_ASSERT_OK_AND_ASSIGN(older, checkpointer.TakeNow());
+    job.WaitForSteps(c.Stats().steps + 100);
+    MU_ASSERT_OK_AND_ASSIGN(newer, checkpointer.TakeNow());
+  }
+  cluster->DestroyCoordinator();
+  MU_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(newer + "/ps-2.safetensors"));
+  bytes.back() ^= 1;
+  MU_ASSERT_OK(WriteFileAtomic(newer + "/ps-2.safetensors", bytes));
+
+  MU_ASSERT_OK(cluster->StartCoordinator());
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, OnRequest(directory));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c.Restore());
+  EXPECT_EQ(restored.directory, older);
+  job.JoinAndCheck();
+}
+
+// Servers die while a new coordinator takes the others over and restores them.
+TEST(Conformance, CoordinatorKilledAndAServerWhileItIsBack) {
+  constexpr CheckedJob::Size kSize = {.records = 8000};
+  constexpr int kLives = 5;
+  const int functions = static_cast<int>(kSize.steps() / 10);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 2}));
+  const std::string directory = cluster->directory() + "/checkpoints";
+  for (int life = 0; life < kLives; ++life) {
+    SCOPED_TRACE(life);
+    if (life > 0) {
+      MU_ASSERT_OK(cluster->StartCoordinator());
+    }
+    Coordinator& c = cluster->coordinator();
+    auto checkpointer = std::make_unique<Checkpointer>(&c, OnRequest(directory));
+    absl::StatusOr<CheckedJob> job;
+    absl::StatusOr<RestoredJob> restored;
+    std::thread program([&] {
+      // Takes a while to restore
+      MU_EXPECT_OK(c.CreateVariable(
+          {.name = "ballast", .shape = Shape({8'000'000}), .partitioner = FixedShards{16}}));
+      job = CheckedJob::Create(c, cluster->directory(), kSize);
+      if (job.ok() && life > 0) restored = c.Restore();
+    });
+    if (life > 0) {
+      cluster->KillServer(life % 2);
+      MU_EXPECT_OK(cluster->StartServer(life % 2));
+    }
+    program.join();
+    MU_ASSERT_OK(job);
+    if (life == 0) {
+      ScheduleFrom(c, *job, 0, functions);
+    } else {
+      MU_ASSERT_OK(restored);
+    }
+    if (life == kLives - 1) {
+      job->JoinAndCheck();
+      break;
+    }
+    job->WaitForSteps(c.Stats().steps + 50);
+    MU_ASSERT_OK(checkpointer->TakeNow());
+    checkpointer.reset();  // before the coordinator that it uses
+    cluster->DestroyCoordinator();
+  }
+}
+
 // A coordinator continues from a checkpoint that was taken under load, then a server goes back to
 // it: the report says exactly what the server had acknowledged and lost, although some steps were
 // in the checkpoint before their results came.
@@ -149,6 +228,23 @@ TEST(Conformance, RolledBackIsExactAfterARestart) {
   for (const int64_t value : counted.flat<int64_t>()) missing += kSteps - value;
   ASSERT_EQ(c.Stats().failures.size(), 1u);
   EXPECT_EQ(c.Stats().failures[0].updates_rolled_back, missing);
+}
+
+// Nothing but the job's directory says that there is another one.
+TEST(Conformance, OldCoordinatorCommitsNothing) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("muster-epochs"));
+  MU_ASSERT_OK_AND_ASSIGN(const auto older, InProcess({.job_dir = directory.path(),
+                                                       .heartbeat = absl::Hours(1),
+                                                       .member_timeout = absl::Hours(1)}));
+  const std::string checkpoints = directory.path() + "/checkpoints";
+  Checkpointer checkpointer(older.get(), OnRequest(checkpoints));
+  MU_ASSERT_OK(older->CreateVariable({.name = "v", .shape = Shape({4})}));
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  MU_ASSERT_OK_AND_ASSIGN(const CoordinatorEpoch epoch, ClaimEpoch(directory.path()));
+  EXPECT_EQ(epoch, CoordinatorEpoch(2));
+  EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kAborted));
+  MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(checkpoints));
+  EXPECT_EQ(complete.size(), 1u);
 }
 
 // The older of two coordinators of a job finds out, ends, and neither saves nor deletes anything.

@@ -180,7 +180,7 @@ void Server::Finish(Work& work) {
 void Server::Fence(const Message& request) {
   if (absl::Status status = admission_.AdmitControl(Context(request)); !status.ok())
     return Refuse(request, status);
-  const auto ticket = admission_.Admit(context_);
+  const auto ticket = admission_.AdmitFence(context_);
   if (!ticket.ok() && !cluster_->scenario().broken.late_fences)
     return Refuse(request, ticket.status());
   RaiseLowWater(request.low_water);
