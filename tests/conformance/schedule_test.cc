@@ -1,5 +1,6 @@
 // Schedule, Join, Done and Fetch, without faults or errors.
 #include <atomic>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -74,27 +75,40 @@ TEST(Conformance, FetchWaits) {
 }
 
 TEST(Conformance, FetchStructure) {
-  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting());
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.workers = 2, .ps = 1}));
   MU_ASSERT_OK_AND_ASSIGN(
       const Function function, t.c().DefineFunction("many", [](FunctionBuilder& f) {
         const Sym x = f.Arg("x");
         f.Return("scalar", x * 2);
-        f.Return("vector", ConstantTensor(Tensor::Of<float>(Shape({3}), {1, 2, 3})) * x);
-        f.Return("matrix", ConstantTensor(Tensor::Of<int32_t>(Shape({2, 1}), {4, 5})));
+        f.Return("by_shape/vector", ConstantTensor(Tensor::Of<float>(Shape({3}), {1, 2, 3})) * x);
+        f.Return("by_shape/matrix", ConstantTensor(Tensor::Of<int32_t>(Shape({2, 1}), {4, 5})));
       }));
-  const RemoteValue value = t.c().Schedule(function, {.steps = 2, .args = {{"x", 1.5}}});
-  MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, value.Fetch());
-  for (size_t step = 0; step < 2; ++step) {
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor scalar, result.Get(step, "scalar"));
-    EXPECT_EQ(*scalar.data<float>(), 3);
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor vector, result.Get(step, "vector"));
-    EXPECT_THAT(vector.flat<float>(), ::testing::ElementsAre(1.5f, 3, 4.5f));
-    MU_ASSERT_OK_AND_ASSIGN(const Tensor matrix, result.Get(step, "matrix"));
-    EXPECT_EQ(matrix.shape(), Shape({2, 1}));
+  // Values in whatever the program keeps them, as names with slashes keep what a step returns.
+  std::map<std::string, std::vector<RemoteValue>> values;
+  for (const std::string group : {"a", "b"}) {
+    for (int i = 0; i < 3; ++i) {
+      const double x = (group == "a" ? 1.5 : -1.5) * i;
+      values[group].push_back(t.c().Schedule(function, {.steps = 2, .args = {{"x", x}}}));
+    }
   }
-  MU_ASSERT_OK_AND_ASSIGN(const double mean, result.Mean("scalar"));
-  EXPECT_EQ(mean, 3);
-  EXPECT_THAT(result.Get(0, "skalar"), HasCode(absl::StatusCode::kNotFound));
+  for (const auto& [group, calls] : values) {
+    for (size_t i = 0; i < calls.size(); ++i) {
+      const float x = (group == "a" ? 1.5f : -1.5f) * static_cast<float>(i);
+      MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, calls[i].Fetch());
+      ASSERT_EQ(result.steps(), 2u);
+      for (size_t step = 0; step < 2; ++step) {
+        MU_ASSERT_OK_AND_ASSIGN(const Tensor scalar, result.Get(step, "scalar"));
+        EXPECT_EQ(*scalar.data<float>(), 2 * x);
+        MU_ASSERT_OK_AND_ASSIGN(const Tensor vector, result.Get(step, "by_shape/vector"));
+        EXPECT_THAT(vector.flat<float>(), ::testing::ElementsAre(x, 2 * x, 3 * x));
+        MU_ASSERT_OK_AND_ASSIGN(const Tensor matrix, result.Get(step, "by_shape/matrix"));
+        EXPECT_EQ(matrix.shape(), Shape({2, 1}));
+      }
+      MU_ASSERT_OK_AND_ASSIGN(const double mean, result.Mean("scalar"));
+      EXPECT_EQ(mean, 2 * x);
+      EXPECT_THAT(result.Get(0, "skalar"), HasCode(absl::StatusCode::kNotFound));
+    }
+  }
 }
 
 TEST(Conformance, QueueBoundBlocksSchedule) {

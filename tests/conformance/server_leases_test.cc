@@ -95,6 +95,8 @@ TEST(Conformance, PsDrainsWhileAnotherIsRecovered) {
   EXPECT_EQ(complete.size(), 1u) << "the one before the leave";
 }
 
+constexpr int64_t kUpdatesOfAStep = 24;  // of a CheckedJob: partitions of two variables
+
 // A server is stopped, another takes its place, the first one wakes up: what it says then harms
 // nobody.
 TEST(Conformance, PsHangs) {
@@ -102,10 +104,12 @@ TEST(Conformance, PsHangs) {
       auto cluster,
       TestCluster::Start({.workers = 2, .ps = 2, .member_timeout = absl::Seconds(1)}));
   Coordinator& c = cluster->coordinator();
-  Checkpointer checkpointer(&c, EverySteps(*cluster, 200));
+  Checkpointer checkpointer(&c, EverySteps(*cluster, 1'000'000));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {.records = 8000}));
   job.ScheduleAll(50);
-  job.WaitForSteps(300);
+  job.WaitForSteps(200);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  job.WaitForSteps(c.Stats().steps + 100);  // which a replacement does not have
   cluster->StopServer(1);
   WaitWhile([&] { return c.Stats().servers > 1; });
   std::unique_ptr<Subprocess> hung = cluster->Release("psserver", 1);
@@ -113,7 +117,15 @@ TEST(Conformance, PsHangs) {
   job.WaitForSteps(c.Stats().steps + 50);  // with the replacement
   MU_ASSERT_OK(hung->Kill(SIGCONT));
   job.JoinAndCheck();
-  EXPECT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
+  ASSERT_THAT(Losses(c, pb::ROLE_PSSERVER), ::testing::ElementsAre("silent"));
+  for (const MemberFailure& failure : c.Stats().failures) {
+    if (failure.role != pb::ROLE_PSSERVER) continue;
+    EXPECT_EQ(failure.index, 1u);
+    EXPECT_GT(failure.recovered_seconds, 0);
+    EXPECT_GE(failure.steps_repeated, 100u);
+    EXPECT_EQ(failure.samples_repeated, 4 * failure.steps_repeated);
+    EXPECT_GE(failure.updates_rolled_back, 100 * kUpdatesOfAStep);
+  }
 }
 
 constexpr int kPartitions = 12;  // spread over all servers

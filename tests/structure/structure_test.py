@@ -31,8 +31,9 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 STATIC_REGISTRATION = re.compile(
     r"^(static\s+|const\s+|inline\s+|\[\[maybe_unused\]\]\s*)*(bool|int|auto|Registrar\w*|\w*Registration)\s+\w+\s*"
     r"(=\s*(\w+::)*Register\w*\(|=\s*\[|[({].*\bRegister\w*\()|^\s*REGISTER_\w+\(|__attribute__\s*\(\(constructor")
-# Looks at the processor before anything runs that is compiled for a newer one; registers nothing.
-MAY_RUN_BEFORE_MAIN = {"common/base/processor.cc"}
+# They register nothing: one looks at the processor before anything runs that is compiled for a newer one, the other is
+# for LD_PRELOAD.
+MAY_RUN_BEFORE_MAIN = {"common/base/processor.cc", "bench/allocator_log.cc"}
 SLEEP = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|time\.sleep)\b|(?<![\w.\"])sleep\s*\(")
 
 

@@ -19,6 +19,7 @@
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/with_this_test.h"
 
 namespace mu::testing {
 
@@ -95,7 +96,7 @@ class CliTest : public ::testing::Test {
     options.args = std::move(args);
     output_file_ = Path(absl::StrCat("output-", ++runs_));
     options.output_file = output_file_;
-    auto process = Subprocess::Start(options);
+    auto process = Subprocess::Start(EndsWithThisTest(std::move(options)));
     EXPECT_THAT(process, IsOk());
     MU_CHECK(process.ok());
     return *std::move(process);

@@ -21,7 +21,7 @@ class ClusterTest : public testing::CliTest {
     options.path = path;
     options.args = std::move(args);
     options.output_file = Path(name + ".out");
-    auto process = Subprocess::Start(options);
+    auto process = Subprocess::Start(testing::EndsWithThisTest(std::move(options)));
     EXPECT_THAT(process, testing::IsOk());
     return process.ok() ? *std::move(process) : nullptr;
   }

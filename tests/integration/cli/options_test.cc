@@ -2,7 +2,13 @@
 // where it is read, and one that is dropped on its way looks like a job that trains a little worse.
 #include <gmock/gmock.h>
 
+#include <algorithm>
+
+#include "common/base/status.h"
+#include "common/rpc/transport.h"
+#include "common/rpc/typed.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "proto/coordinator.pb.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -72,6 +78,38 @@ TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
   EXPECT_THAT(loss("0.1", "0"), Lt(4.0));
   EXPECT_THAT(loss("1e12", "0"), Gt(7.0));
   EXPECT_THAT(loss("0.1", "1e6"), Gt(7.0));
+}
+
+// The most functions that a worker was seen to have at the same time, until `enough` is met.
+uint32_t MostInFlight(const std::string& address, uint32_t enough) {
+  constexpr int kLooks = 300;  // at least
+  const std::unique_ptr<Transport> transport = NewGrpcTransport();
+  const std::shared_ptr<Channel> channel = transport->Connect(address);
+  uint32_t most = 0;
+  int looks = 0;
+  EXPECT_TRUE(testing::Eventually([&] {
+    const auto status =
+        Call<pb::GetStatusReply>(*channel, "/muster.Coordinator/GetStatus", pb::GetStatusRequest());
+    EXPECT_THAT(status, testing::IsOk());
+    if (!status.ok()) return true;
+    for (const pb::MemberStatus& member : status->members())
+      most = std::max(most, member.in_flight());
+    return ++looks >= kLooks && most >= enough;
+  }));
+  return most;
+}
+
+TEST_F(OptionsTest, AWorkerHasAsManyFunctionsAsTheJobSays) {
+  for (const uint32_t in_flight : {1u, 5u}) {
+    const auto training = StartTraining({"--local", "--workers=1", "--ps=1", "--set",
+                                         "training.steps_per_function=10", "--set",
+                                         absl::StrCat("training.functions_in_flight=", in_flight)});
+    WaitForSteps();
+    EXPECT_EQ(MostInFlight(ListenAddress(), in_flight), in_flight);
+    MU_EXPECT_OK(training->Kill(SIGINT));
+    EXPECT_EQ(ExitOf(training.get()), 128 + SIGINT) << Output();
+    MU_EXPECT_OK(RemoveTree(Path("run")));
+  }
 }
 
 }  // namespace

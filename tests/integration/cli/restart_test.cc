@@ -224,7 +224,8 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
     options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2)};
     if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
     options.output_file = Path(absl::StrCat("daemon-", i));
-    MU_ASSERT_OK_AND_ASSIGN(auto daemon, Subprocess::Start(options));
+    MU_ASSERT_OK_AND_ASSIGN(auto daemon,
+                            Subprocess::Start(testing::EndsWithThisTest(std::move(options))));
     daemons.push_back(std::move(daemon));
   }
   for (size_t life = 1; life <= 2; ++life) {
