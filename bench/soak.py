@@ -3,7 +3,7 @@
 
 Samples RssAnon of the coordinator and of every daemon, and prints what each had after its warm-up and at the end. A
 daemon that is killed starts anew, so daemons are judged by the longest lives. Exits 1 if a process grew by more than
-the limit per hour. Usage: bench/soak.py MINUTES [--samples=FILE.csv]
+the limit per hour. Usage: bench/soak.py MINUTES [--samples=FILE.csv] [--allocator=FILE.csv]
 """
 import argparse
 import json
@@ -69,8 +69,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("minutes", type=float)
     parser.add_argument("--samples", help="every sample, as CSV: second, process, role, kB")
+    parser.add_argument("--allocator", help="what the allocator of each process handed out (bench/allocator_log.cc)")
     options = parser.parse_args()
-    binary = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build")) / "bin" / "coordinator"
+    build = pathlib.Path(os.environ.get("MUSTER_BUILD", ROOT / "build"))
+    binary = build / "bin" / "coordinator"
+    environment = dict(os.environ)
+    if options.allocator:
+        environment["LD_PRELOAD"] = str((build / "bench" / "liballocator_log.so").resolve(strict=True))
+        environment["MUSTER_ALLOCATOR_LOG"] = str(pathlib.Path(options.allocator).resolve())
     chaos = CHAOS.format(rare=max(8, int(options.minutes // 2)))
     lives = {}  # (role, pid, start) -> [(second, kB)]
     with tempfile.TemporaryDirectory() as work:
@@ -81,7 +87,7 @@ def main():
         with open(f"{work}/out", "w") as out, open(options.samples or os.devnull, "w", buffering=1) as table:
             run = subprocess.Popen([binary, "train", f"{work}/job.yaml", "--local", "--workers=3", "--ps=2",
                                     f"--job_dir={work}/run", f"--report={work}/report.json", f"--chaos={chaos}"],
-                                   stdout=out, stderr=out)
+                                   stdout=out, stderr=out, env=environment)
             begin = time.monotonic()
             while time.monotonic() - begin < 60 * options.minutes and run.poll() is None:
                 for pid, role in [(run.pid, "coordinator")] + children(run.pid):
