@@ -79,7 +79,7 @@ void FunctionState::Finish(absl::Status status) {
 
 bool FunctionState::HasSteps() const {
   MutexLock lock(&mutex_);
-  return result_.steps() > 0;
+  return first_step_ > 0 || result_.steps() > 0;
 }
 
 bool FunctionState::Done() const {

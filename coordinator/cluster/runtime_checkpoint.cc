@@ -133,7 +133,8 @@ absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
     states_[id] =
-        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset);
+        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
+                                        /*first_step=*/function.next_step);
     values.push_back(RemoteValue(id, states_[id]));
     if (function.work.dataset != 0 && !per_worker_.contains(function.work.dataset)) {
       trained_on_.insert(function.work.dataset);
