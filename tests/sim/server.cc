@@ -111,9 +111,10 @@ void Server::Push(const Message& request) {
   if (!ticket.ok()) return Refuse(request, ticket.status());
   RaiseLowWater(request.low_water);
   const PushId id{request.function, request.step, 0};
+  const Held held = Inherited(request);
   switch (ledger_.Begin(id)) {
     case Ledger::Answer::kFirst:
-      work_.push_back({request, *std::move(ticket), {}});
+      work_.push_back({request, *std::move(ticket), held, {}});
       cluster_->SetTimer(slot_, cluster_->Between(0, 300 * kMicrosecond),
                          {.kind = Kind::kApply, .call = request.call});
       return;
@@ -126,11 +127,11 @@ void Server::Push(const Message& request) {
               {static_cast<uint32_t>(request.function), request.records[0], request.step});
         }
       }
-      return Acknowledge(request, true);
+      return Acknowledge(request, held, true);
     case Ledger::Answer::kInProgress:
       for (Work& work : work_) {
         if (work.request.function == request.function && work.request.step == request.step) {
-          work.waiting.push_back(request);
+          work.waiting.push_back({request, held});
           return;
         }
       }
@@ -159,7 +160,7 @@ void Server::Finish(Work& work) {
   if (status.ok()) {
     for (uint32_t p = 0; p < partitions_.size(); ++p) {
       Partition& partition = partitions_[p];
-      if (!partition.held || inherited_.Contains(KeyOf(p), id)) continue;
+      if (!partition.held || work.held[p]) continue;
       changed = dirty_ = true;
       ++partition.counter;
       partition.effects.push_back(
@@ -170,11 +171,11 @@ void Server::Finish(Work& work) {
   ledger_.Finish(id, status.ok() && changed);
   if (!status.ok()) {
     Refuse(request, status);
-    for (const Message& waiting : work.waiting) Refuse(waiting, status);
+    for (const auto& [waiting, held] : work.waiting) Refuse(waiting, status);
     return;
   }
-  Acknowledge(request, !changed);
-  for (const Message& waiting : work.waiting) Acknowledge(waiting, true);
+  Acknowledge(request, work.held, !changed);
+  for (const auto& [waiting, held] : work.waiting) Acknowledge(waiting, held, true);
 }
 
 void Server::Fence(const Message& request) {
@@ -196,13 +197,19 @@ void Server::Fence(const Message& request) {
   cluster_->Reply(request, {});
 }
 
-void Server::Acknowledge(const Message& request, bool repeated) {
+Server::Held Server::Inherited(const Message& push) const {
+  Held held{};
+  for (uint32_t p = 0; p < partitions_.size(); ++p)
+    held[p] = inherited_.Contains(KeyOf(p), {push.function, push.step, 0});
+  return held;
+}
+
+void Server::Acknowledge(const Message& request, const Held& held, bool repeated) {
   if (absl::Status status = admission_.CheckLease(); !status.ok()) return Refuse(request, status);
-  const PushId id{request.function, request.step, 0};
   Message reply{.code = Code::kOk, .repeated = repeated};
   for (uint32_t p = 0; p < partitions_.size(); ++p) {
     if (!partitions_[p].held) continue;
-    if (inherited_.Contains(KeyOf(p), id)) {
+    if (held[p]) {
       ++reply.step_inherited[index_];
     } else {
       ++reply.step_updates[index_];

@@ -35,18 +35,23 @@ class Server {
   bool serving(uint32_t generation) const { return configured_ && generation_ == generation; }
 
  private:
+  // Which partitions had a push in the state that was restored, as it was when the push came: the
+  // memory of that may be given up while the push is being applied.
+  using Held = std::array<bool, kMaxPartitions>;
   struct Work {  // a push that has been admitted and is being applied, and those who wait for its
                  // end
     Message request;
     Admission::Ticket ticket;
-    std::vector<Message> waiting;
+    Held held;
+    std::vector<std::pair<Message, Held>> waiting;
   };
 
   void OnMembership(const Message& reply, Time sent);
   void Push(const Message& request);
   void Apply(uint32_t call);
   void Finish(Work& work);
-  void Acknowledge(const Message& request, bool repeated);
+  Held Inherited(const Message& push) const;
+  void Acknowledge(const Message& request, const Held& held, bool repeated);
   void Save(const Message& request);
   void Written();
   void Restore(const Message& request);
