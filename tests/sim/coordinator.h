@@ -148,6 +148,7 @@ class Coordinator {
   std::array<bool, kMaxServers> begun_{};
   std::array<uint64_t, kMaxServers> held_{};
   uint64_t begin_from_ = 0;
+  std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
   bool paused_ = false;
   uint32_t generation_ = 0;
   uint32_t routing_ = 0, routing_place_ = 0;

@@ -52,6 +52,9 @@ void Coordinator::TryBegin() {
   for (const auto& [number, checkpoint] : cluster_->disk().checkpoints) {
     if (checkpoint.committed && !checkpoint.damaged) begin_from_ = number;
   }
+  // Its manifest, which has been read when somebody else removes it.
+  begin_checkpoint_.reset();
+  if (begin_from_ != 0) begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
   cluster_->Trace(slot_, "begins from checkpoint ", begin_from_, " in generation ", generation_);
   for (uint32_t s = 0; s < servers; ++s) {
     servers_[s].configured = 0;
@@ -66,7 +69,7 @@ void Coordinator::Begun() {
   if (begin_from_ == 0) {
     cluster_->truth().NewEpoch(epoch_, nullptr);
   } else {
-    const Checkpoint& checkpoint = cluster_->disk().checkpoints.at(begin_from_);
+    const Checkpoint& checkpoint = *begin_checkpoint_;
     queue_.Resume(CheckpointNumber(begin_from_), checkpoint.functions);
     cluster_->truth().NewEpoch(epoch_, &checkpoint);
     // By other servers, perhaps: only the sum matters.

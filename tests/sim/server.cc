@@ -302,6 +302,11 @@ void Server::Loaded(const Message&) {
   if (!restoring_) return;
   const Message request = *restoring_;
   restoring_.reset();
+  if (!request.keep_state && request.checkpoint != 0 &&
+      !cluster_->disk().checkpoints.contains(request.checkpoint)) {
+    admission_.EndRestore(false);  // somebody has removed it
+    return cluster_->Reply(request, {.code = Code::kBadFile, .generation = request.generation});
+  }
   if (!request.keep_state) Load(request);
   admission_.EndRestore(true);
   cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
