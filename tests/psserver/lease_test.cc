@@ -2,6 +2,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <thread>
+
+#include "psserver/admission.h"
 #include "psserver/server.h"
 #include "tests/psserver/frames.h"
 #include "tests/psserver/model.h"
@@ -16,61 +20,85 @@ using ::testing::HasSubstr;
 using testing::PushAndWait;
 using testing::StatusIs;
 
-TEST(PsServerLeaseTest, ServesOnlyWhileItsLeaseLasts) {
-  ManualClock clock(0);
-  Telemetry telemetry;
-  PsServer server({.clock = &clock, .leased = true, .telemetry = &telemetry});
-  pb::ConfigurePsRequest configure;
-  pb::RequestContext& context = *configure.mutable_context();
-  context.set_job(1);
-  *configure.mutable_routing() = testing::SmallModel(1);
-  MU_ASSERT_OK(server.Configure(configure));
-  const auto push = [&](uint32_t step) {
-    return PushAndWait(&server, CountingPush(context, 1, step)).status();
-  };
-  EXPECT_THAT(push(0), HasCode(absl::StatusCode::kUnavailable)) << "no lease yet";
-  server.RenewLease(/*sent_ns=*/0, absl::Seconds(2), 0);
-  MU_EXPECT_OK(push(0));
-  clock.Advance(absl::Seconds(2));
-  const absl::Status expired = push(1);
+class PsServerLeaseTest : public ::testing::Test {
+ protected:
+  void Configure(uint64_t generation) {
+    context_.set_job(1);
+    context_.set_generation(generation);
+    pb::ConfigurePsRequest request;
+    *request.mutable_context() = context_;
+    *request.mutable_routing() = testing::SmallModel(1);
+    MU_ASSERT_OK(server_.Configure(request));
+  }
+  absl::Status Push(uint32_t step) {
+    return PushAndWait(&server_, CountingPush(context_, 1, step)).status();
+  }
+
+  ManualClock clock_{0};
+  Telemetry telemetry_;
+  PsServer server_{{.clock = &clock_, .leased = true, .telemetry = &telemetry_}};
+  pb::RequestContext context_;
+};
+
+TEST_F(PsServerLeaseTest, ServesOnlyWhileItsLeaseLasts) {
+  Configure(/*generation=*/0);
+  EXPECT_THAT(Push(0), HasCode(absl::StatusCode::kUnavailable)) << "no lease yet";
+  server_.RenewLease(/*sent_ns=*/0, absl::Seconds(2), 0);
+  MU_EXPECT_OK(Push(0));
+  clock_.Advance(absl::Seconds(2));
+  const absl::Status expired = Push(1);
   EXPECT_THAT(expired, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("lease")));
   EXPECT_EQ(KindOf(expired), pb::ERROR_MACHINE);
   EXPECT_EQ(DetailOf(expired)->role(), pb::ROLE_PSSERVER);
-  server.RenewLease(absl::ToInt64Nanoseconds(absl::Seconds(1)), absl::Seconds(2), 0);
-  MU_EXPECT_OK(push(1));
-  server.RenewLease(0, absl::Seconds(1), 0);
-  MU_EXPECT_OK(push(2)) << "an old reply that comes late takes nothing away";
+  server_.RenewLease(absl::ToInt64Nanoseconds(absl::Seconds(1)), absl::Seconds(2), 0);
+  MU_EXPECT_OK(Push(1));
+  server_.RenewLease(0, absl::Seconds(1), 0);
+  MU_EXPECT_OK(Push(2)) << "an old reply that comes late takes nothing away";
 }
 
 // It had been replaced, and has the place again since its replacement died.
-TEST(PsServerLeaseTest, ServesAnOlderStateOnlyAfterARestore) {
-  ManualClock clock(0);
-  Telemetry telemetry;
-  PsServer server({.clock = &clock, .leased = true, .telemetry = &telemetry});
-  pb::ConfigurePsRequest configure;
-  pb::RequestContext& context = *configure.mutable_context();
-  context.set_job(1);
-  context.set_generation(7);
-  *configure.mutable_routing() = testing::SmallModel(1);
-  MU_ASSERT_OK(server.Configure(configure));
-  const auto push = [&](uint32_t step) {
-    return PushAndWait(&server, CountingPush(context, 1, step)).status();
-  };
-  server.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/7);
-  MU_EXPECT_OK(push(0));
-  server.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/9);
-  const absl::Status behind = push(1);
+TEST_F(PsServerLeaseTest, ServesAnOlderStateOnlyAfterARestore) {
+  Configure(/*generation=*/7);
+  server_.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/7);
+  MU_EXPECT_OK(Push(0));
+  server_.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/9);
+  const absl::Status behind = Push(1);
   EXPECT_THAT(behind, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("generation 7")));
   EXPECT_EQ(KindOf(behind), pb::ERROR_MACHINE);
-  server.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/7);
-  EXPECT_THAT(push(1), HasCode(absl::StatusCode::kUnavailable)) << "an old reply that comes late";
+  server_.RenewLease(/*sent_ns=*/0, absl::Seconds(2), /*least_generation=*/7);
+  EXPECT_THAT(Push(1), HasCode(absl::StatusCode::kUnavailable)) << "an old reply that comes late";
 
   pb::RestoreRequest restore;
-  context.set_generation(9);
-  *restore.mutable_context() = context;
+  context_.set_generation(9);
+  *restore.mutable_context() = context_;
   restore.set_keep_state(true);
-  MU_ASSERT_OK(server.Restore(restore));
-  MU_EXPECT_OK(push(1));
+  MU_ASSERT_OK(server_.Restore(restore));
+  MU_EXPECT_OK(Push(1));
+}
+
+// What is under way when a restore begins belongs to the state that goes.
+TEST(AdmissionTest, WhatWasAdmittedBeforeARestoreIsNotAcknowledged) {
+  ManualClock clock(0);
+  Admission admission(&clock, /*leased=*/true);
+  pb::RequestContext context;
+  context.set_job(1);
+  context.set_generation(7);
+  MU_ASSERT_OK(admission.AdmitConfigure(context, 0));
+  admission.Configured(context);
+  admission.RenewLease(0, absl::Seconds(2), 7);
+  auto ticket = std::make_unique<absl::StatusOr<Admission::Ticket>>(admission.Admit(context));
+  MU_ASSERT_OK(*ticket);
+  MU_EXPECT_OK(admission.CheckLease());
+  context.set_generation(9);
+  std::thread restoring([&] {
+    MU_ASSERT_OK_AND_ASSIGN(const bool begun, admission.BeginRestore(context, "it", true, false));
+    EXPECT_TRUE(begun);
+    admission.EndRestore(true);
+  });
+  while (admission.CheckLease().ok()) std::this_thread::yield();
+  ticket.reset();  // the restore has waited for it
+  restoring.join();
+  MU_EXPECT_OK(admission.CheckLease());
 }
 
 }  // namespace
