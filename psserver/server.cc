@@ -13,6 +13,7 @@ PsServer::PsServer(PsServerOptions options)
     : options_(options),
       pull_timer_(options.telemetry->timer("ps.pull")),
       push_timer_(options.telemetry->timer("ps.push")),
+      push_wait_timer_(options.telemetry->timer("ps.push_wait")),
       pulled_rows_(options.telemetry->counter("ps.pulled_rows")),
       repeated_counter_(options.telemetry->counter("ps.repeated_pushes")),
       cut_timer_(options.telemetry->timer("ps.cut")),

@@ -93,6 +93,8 @@ class PsServer {
  private:
   using PushDone = std::function<void(absl::StatusOr<muster::PushReply>)>;
 
+  // Until copies have room, which the writer of a checkpoint makes.
+  void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
                const PushDone& done);
   absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload,
@@ -114,6 +116,7 @@ class PsServer {
   const PsServerOptions options_;
   Timer* const pull_timer_;
   Timer* const push_timer_;
+  Timer* const push_wait_timer_;
   Counter* const pulled_rows_;
   Counter* const repeated_counter_;
   Timer* const cut_timer_;

@@ -16,13 +16,17 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
   if (copies_.HasRoom()) return PushNow(*request, *payload, done);
   // A thread of the transport must not wait.
   waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
-    if (!copies_.WaitForRoom(options_.most_wait)) {
-      saves_.Cancel(
-          "parameters change faster than they can be written, and the copies take too much memory");
-      (void)copies_.WaitForRoom(options_.most_wait);
-    }
+    WaitForCopies();
     PushNow(*request, payload, done);
   });
+}
+
+void PsServer::WaitForCopies() {
+  ScopedTimer timing(push_wait_timer_);
+  if (copies_.WaitForRoom(options_.most_wait)) return;
+  saves_.Cancel(
+      "parameters change faster than they can be written, and the copies take too much memory");
+  (void)copies_.WaitForRoom(options_.most_wait);
 }
 
 void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> payload,

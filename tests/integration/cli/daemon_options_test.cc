@@ -2,15 +2,24 @@
 #include <filesystem>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/rpc/typed.h"
+#include "coordinator/training/checkpointer.h"
+#include "tests/conformance/checked_job.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/numbers_file.h"
 
 namespace mu {
 namespace {
 
+using testing::InFlight;
 using testing::Numbers;
+using testing::OnRequest;
 using testing::StartCounting;
 using testing::StatusIs;
+using testing::TestCluster;
+using testing::TestClusterOptions;
+using testing::WaitWhile;
 
 int ThreadsOf(pid_t pid) {
   int threads = 0;
@@ -54,6 +63,51 @@ TEST(DaemonOptions, AWorkerKeepsNoMoreUnpackedBytesThanItIsTold) {
   MU_EXPECT_OK(ReadPacked("--cache_bytes=1000000"));
   EXPECT_THAT(ReadPacked("--cache_bytes=1000"), StatusIs(absl::StatusCode::kResourceExhausted,
                                                          ::testing::HasSubstr("numbers.csv.gz")));
+}
+
+// Trains while checkpoints are written, `checkpoints` of them or until a push has waited for one,
+// and returns how many have.
+absl::StatusOr<uint64_t> PushesThatWaited(const std::string& flag, int checkpoints) {
+  TestClusterOptions options;
+  options.adjust = [&](const std::string& role, int, SubprocessOptions* daemon) {
+    if (role == "psserver") daemon->args.push_back(flag);
+  };
+  MU_ASSIGN_OR_RETURN(auto cluster, TestCluster::Start(options));
+  Coordinator& c = cluster->coordinator();
+  // Written first, so that what is changed beside it has to be copied meanwhile.
+  MU_RETURN_IF_ERROR(c.CreateVariable({.name = "large", .shape = Shape({10'000'000})}).status());
+  MU_ASSIGN_OR_RETURN(const Variable counter,
+                      c.CreateVariable({.name = "counter", .dtype = kInt64}));
+  MU_ASSIGN_OR_RETURN(const Function count,
+                      c.DefineFunction("count", [&](FunctionBuilder&) { AssignAdd(counter, 1); }));
+  Checkpointer checkpointer(&c, OnRequest(cluster->directory() + "/checkpoints"));
+  uint64_t waited = 0;
+  int64_t scheduled = 0;
+  for (int i = 0; i < checkpoints && waited == 0; ++i) {
+    c.Schedule(count, {.steps = 200});
+    scheduled += 200;
+    const uint64_t before = c.Stats().functions;
+    WaitWhile([&] { return InFlight(c, 0) == 0 && c.Stats().functions == before; });
+    MU_RETURN_IF_ERROR(checkpointer.TakeNow().status());
+    MU_RETURN_IF_ERROR(c.Join());
+    MU_ASSIGN_OR_RETURN(
+        const pb::TelemetryReply telemetry,
+        Call<pb::TelemetryReply>(*c.runtime().ChannelTo(c.runtime().Servers()[0].address),
+                                 "/muster.PsServer/GetTelemetry", pb::TelemetryRequest()));
+    for (const auto& timer : telemetry.timers()) {
+      if (timer.name() == "ps.push_wait") waited += timer.count();
+    }
+  }
+  MU_ASSIGN_OR_RETURN(const Tensor counted, c.Read(counter));
+  EXPECT_EQ(*counted.data<int64_t>(), scheduled) << "a push that waited is applied, once";
+  return waited;
+}
+
+TEST(DaemonOptions, AServerKeepsNoMoreCopiesWhileItSavesThanItIsTold) {
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t little, PushesThatWaited("--save_memory=0.00001", 1000));
+  EXPECT_GT(little, 0u);
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t much, PushesThatWaited("--save_memory=100", 5));
+  EXPECT_EQ(much, 0u);
 }
 
 }  // namespace
