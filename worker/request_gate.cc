@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 
@@ -44,10 +44,10 @@ absl::StatusOr<RequestGate::Verdict> RequestGate::Admit(const pb::RequestContext
 }
 
 absl::Status RequestGate::AwaitRegistration(absl::Duration patience) {
-  const absl::Time until = absl::Now() + patience;
+  const absl::Time until = SteadyNow() + patience;
   MutexLock lock(&mutex_);
-  while (registers_ && !registered_ && !closed_ && absl::Now() < until) {
-    changed_.WaitFor(&mutex_, until - absl::Now());
+  while (registers_ && !registered_ && !closed_ && SteadyNow() < until) {
+    changed_.WaitFor(&mutex_, until - SteadyNow());
   }
   if (registers_ && !registered_) return NotRegistered();
   return absl::OkStatus();

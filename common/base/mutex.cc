@@ -3,7 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
+
+#if defined(__SANITIZE_THREAD__)
+#define MU_TSAN 1
+#else
+#define MU_TSAN 0
+#endif
 
 #if MU_TSAN
 // Debian's Abseil counts the references of a Status where TSan does not see it: the thread that
@@ -18,32 +24,25 @@ extern "C" const char* __tsan_default_suppressions() {
 
 namespace mu {
 
-#if MU_TSAN
 void CondVar::Wait(Mutex* mutex) {
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
   cv_.wait(lock);
   lock.release();
 }
+
 bool CondVar::WaitFor(Mutex* mutex, absl::Duration timeout) {
+#if MU_TSAN
+  using Clock = std::chrono::system_clock;  // of whose waits TSan of GCC 12 knows
+#else
+  using Clock = std::chrono::steady_clock;
+#endif
   std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-  // A wait until a time of the system clock is the one that TSan of GCC 12 intercepts.
   const absl::Duration most = std::min(timeout, absl::Hours(1));  // the sum must not overflow
-  const auto until =
-      std::chrono::system_clock::now() + std::chrono::microseconds(absl::ToInt64Microseconds(most));
-  const bool expired = cv_.wait_until(lock, until) == std::cv_status::timeout;
+  const bool expired = cv_.wait_until(lock, Clock::now() + absl::ToChronoMicroseconds(most)) ==
+                       std::cv_status::timeout;
   lock.release();
   return expired && most == timeout;
 }
-void CondVar::Signal() { cv_.notify_one(); }
-void CondVar::SignalAll() { cv_.notify_all(); }
-#else
-void CondVar::Wait(Mutex* mutex) { cv_.Wait(&mutex->mutex_); }
-bool CondVar::WaitFor(Mutex* mutex, absl::Duration timeout) {
-  return cv_.WaitWithTimeout(&mutex->mutex_, timeout);
-}
-void CondVar::Signal() { cv_.Signal(); }
-void CondVar::SignalAll() { cv_.SignalAll(); }
-#endif
 
 void Notification::Notify() {
   MutexLock lock(&mutex_);
@@ -62,10 +61,10 @@ void Notification::Wait() const {
 }
 
 bool Notification::WaitFor(absl::Duration timeout) const {
-  const absl::Time until = absl::Now() + timeout;
+  const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
   while (!notified_) {
-    const absl::Duration left = until - absl::Now();
+    const absl::Duration left = until - SteadyNow();
     if (left <= absl::ZeroDuration()) return false;
     changed_.WaitFor(&mutex_, left);
   }

@@ -1,22 +1,15 @@
-// Locks with thread-safety annotations that ThreadSanitizer understands.
+// Locks with thread-safety annotations. Use these instead of std:: or absl ones, with
+// ABSL_GUARDED_BY on every guarded member.
 //
-// Debian's Abseil is not instrumented, so under TSan these are std:: primitives (which are
-// intercepted); otherwise absl's. Use these instead of either, with ABSL_GUARDED_BY on every
-// guarded member.
+// They are std:: primitives: TSan intercepts these (Debian's Abseil is not instrumented), and they
+// wait by the clock that nobody sets (absl::CondVar waits until a time of the machine's clock).
 #pragma once
 
 #include <condition_variable>
 #include <mutex>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
-
-#if defined(__SANITIZE_THREAD__)
-#define MU_TSAN 1
-#else
-#define MU_TSAN 0
-#endif
 
 namespace mu {
 
@@ -25,21 +18,12 @@ class ABSL_LOCKABLE Mutex {
   Mutex() = default;
   Mutex(const Mutex&) = delete;
   Mutex& operator=(const Mutex&) = delete;
-#if MU_TSAN
   void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.lock(); }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-#else
-  void Lock() ABSL_EXCLUSIVE_LOCK_FUNCTION() { mutex_.Lock(); }
-  void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.Unlock(); }
-#endif
 
  private:
   friend class CondVar;
-#if MU_TSAN
   std::mutex mutex_;
-#else
-  absl::Mutex mutex_;
-#endif
 };
 
 class ABSL_SCOPED_LOCKABLE MutexLock {
@@ -62,15 +46,11 @@ class CondVar {
   // True if the timeout expired before a signal.
   bool WaitFor(Mutex* mutex, absl::Duration timeout)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) ABSL_NO_THREAD_SAFETY_ANALYSIS;
-  void Signal();
-  void SignalAll();
+  void Signal() { cv_.notify_one(); }
+  void SignalAll() { cv_.notify_all(); }
 
  private:
-#if MU_TSAN
   std::condition_variable cv_;
-#else
-  absl::CondVar cv_;
-#endif
 };
 
 // Becomes true once.

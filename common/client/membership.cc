@@ -9,6 +9,7 @@
 #include "common/base/backoff.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/env/deadline.h"
 #include "common/rpc/typed.h"
 
@@ -212,14 +213,14 @@ absl::Status MembershipClient::SayGoodbye(const std::string& reason, absl::Durat
   request.set_index(identity.index());
   request.set_incarnation(incarnation_.value());
   request.set_reason(reason);
-  const absl::Time give_up = absl::Now() + timeout;
-  absl::Time reached = absl::Now();
+  const absl::Time give_up = SteadyNow() + timeout;
+  absl::Time reached = SteadyNow();
   while (true) {
-    const absl::Time begun = absl::Now();
+    const absl::Time begun = SteadyNow();
     const absl::Duration left = std::max(absl::Milliseconds(10), give_up - begun);
     const auto reply = Call<pb::LeaveReply>(*coordinator_, kLeave, request,
                                             CallOptions{.timeout = try_again ? left / 2 : left});
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (now - begun >= absl::Seconds(1))
       reached = now;  // it was there: the call did not fail at once
     if (reply.ok() || !IsMachine(reply.status()) || now >= give_up || now - reached >= patience)

@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/steady_now.h"
 #include "common/env/unique_fd.h"
 
 extern char** environ;
@@ -219,12 +219,12 @@ Subprocess::~Subprocess() {
 
 absl::StatusOr<std::string> Subprocess::ReadReadyLine(absl::Duration timeout) {
   if (!state_->has_ready_pipe) return absl::FailedPreconditionError("started without a ready pipe");
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   while (true) {
     if (const size_t end = state_->ready_text.find('\n'); end != std::string::npos) {
       return state_->ready_text.substr(0, end);
     }
-    const absl::Duration left = std::max(absl::ZeroDuration(), deadline - absl::Now());
+    const absl::Duration left = std::max(absl::ZeroDuration(), deadline - SteadyNow());
     pollfd wanted = {state_->ready.get(), POLLIN, 0};
     // Rounded up, so that the last poll does not spin; long waits are cut and go round again.
     const int64_t wait_ms = std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60000);
@@ -245,7 +245,7 @@ absl::StatusOr<std::string> Subprocess::ReadReadyLine(absl::Duration timeout) {
       } else if (errno != EINTR) {
         return SystemError("cannot read from a child process");
       }
-    } else if (absl::Now() >= deadline) {
+    } else if (SteadyNow() >= deadline) {
       return absl::DeadlineExceededError(absl::StrCat(state_->path, " (pid ", state_->pid,
                                                       ") was not ready within ",
                                                       absl::FormatDuration(timeout)));
@@ -278,10 +278,10 @@ ExitStatus Subprocess::Wait() {
 }
 
 std::optional<ExitStatus> Subprocess::WaitFor(absl::Duration timeout) {
-  const absl::Time deadline = absl::Now() + timeout;
+  const absl::Time deadline = SteadyNow() + timeout;
   MutexLock lock(&state_->mutex);
   while (!state_->reaped) {
-    const absl::Duration left = deadline - absl::Now();
+    const absl::Duration left = deadline - SteadyNow();
     if (left <= absl::ZeroDuration()) return std::nullopt;
     state_->changed.WaitFor(&state_->mutex, left);
   }

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/rpc/timer_queue.h"
 
 namespace mu {
@@ -27,12 +27,12 @@ class RetryingCall final : public ClientCall, public std::enable_shared_from_thi
         method_(std::move(method)),
         request_(std::move(request)),
         options_(std::move(options)),
-        deadline_(absl::Now() + options_.timeout),
+        deadline_(SteadyNow() + options_.timeout),
         done_(std::move(done)),
         backoff_(options_.first_delay, options_.longest_delay, SeedOf(options_)) {}
 
   void Try() {
-    const absl::Duration left = std::max(deadline_ - absl::Now(), absl::ZeroDuration());
+    const absl::Duration left = std::max(deadline_ - SteadyNow(), absl::ZeroDuration());
     int number;
     {
       MutexLock lock(&mutex_);
@@ -77,7 +77,7 @@ class RetryingCall final : public ClientCall, public std::enable_shared_from_thi
       MutexLock lock(&mutex_);
       const absl::Duration delay = backoff_.Next();
       const bool again = !status.ok() && !cancelled_ && options_.retryable(status) &&
-                         absl::Now() + delay < deadline_;
+                         SteadyNow() + delay < deadline_;
       if (again) {
         timer_ = TimerQueue::Process().CallAfter(delay, [self = shared_from_this()] {
           {

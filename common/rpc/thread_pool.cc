@@ -4,8 +4,8 @@
 #include <thread>
 #include <utility>
 
-#include "absl/time/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 
@@ -25,10 +25,10 @@ struct ThreadPool::Core {
 
   // Waits for a task; an empty function means that the thread may end.
   std::function<void()> Next() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const absl::Time until = absl::Now() + idle_time;
+    const absl::Time until = SteadyNow() + idle_time;
     ++idle;
     while (tasks.empty() && !stopping) {
-      const absl::Duration left = until - absl::Now();
+      const absl::Duration left = until - SteadyNow();
       if (left <= absl::ZeroDuration()) break;
       work.WaitFor(&mutex, left);
     }

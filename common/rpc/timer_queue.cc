@@ -1,6 +1,6 @@
 #include "common/rpc/timer_queue.h"
 
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 
@@ -30,7 +30,7 @@ uint64_t TimerQueue::CallAt(absl::Time when, std::function<void()> task) {
 }
 
 uint64_t TimerQueue::CallAfter(absl::Duration delay, std::function<void()> task) {
-  return CallAt(absl::Now() + delay, std::move(task));
+  return CallAt(SteadyNow() + delay, std::move(task));
 }
 
 bool TimerQueue::Cancel(uint64_t id) {
@@ -52,7 +52,7 @@ void TimerQueue::Run() {
       MutexLock lock(&mutex_);
       while (!stopping_) {
         const absl::Duration wait =
-            tasks_.empty() ? absl::Hours(1) : tasks_.begin()->first.first - absl::Now();
+            tasks_.empty() ? absl::Hours(1) : tasks_.begin()->first.first - SteadyNow();
         if (wait <= absl::ZeroDuration()) break;
         changed_.WaitFor(&mutex_, std::min(wait, absl::Hours(1)));
       }

@@ -2,8 +2,8 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cli/checkpoint_signal.h"
@@ -113,7 +113,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
     absl::FPrintF(stderr, "note: %s\n", text);
   };
   setup.options.progress = [&printer](const Progress& progress) {
-    printer.Show(progress, absl::Now());
+    printer.Show(progress, SteadyNow());
   };
   absl::Status error;
   const RunReport report = RunJob(cli.command, setup, models, &error);

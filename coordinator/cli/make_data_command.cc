@@ -1,7 +1,7 @@
 #include <cstdio>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/make_data.h"
@@ -17,13 +17,13 @@ int RunMakeDataCommand(const CliOptions& options) {
   make.out_dir = options.out;
   make.files = options.files;
   MakeDataResult result;
-  const absl::Time began = absl::Now();
+  const absl::Time began = SteadyNow();
   if (const absl::Status status = MakeCriteoData(make, &result); !status.ok()) {
     absl::FPrintF(stderr, "error: %s\n", std::string(status.message()));
     return ExitCodeOf(status);
   }
   absl::PrintF("%smade in %.1f s below %s\n", AboutData(make, result),
-               absl::ToDoubleSeconds(absl::Now() - began), options.out);
+               absl::ToDoubleSeconds(SteadyNow() - began), options.out);
   return kExitDone;
 }
 

@@ -216,9 +216,12 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     }
     // While servers are recovered functions are only queued.
     absl::Status prepared = current ? absl::OkStatus() : EnsureServers();
-    MutexLock lock(&mutex_);
-    if (prepared.ok() && work.dataset != 0) prepared = PrepareDataset(work.dataset);
+    if (prepared.ok() && work.dataset != 0) {
+      MutexLock lock(&data_mutex_);
+      prepared = PrepareDataset(work.dataset);
+    }
     if (!prepared.ok()) return runtime_->Refuse(prepared);
+    MutexLock lock(&mutex_);
     work.step_offset = scheduled_steps_;
     if (HasUpdates(function.proto())) scheduled_steps_ += work.steps;
   }

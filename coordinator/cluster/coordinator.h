@@ -162,9 +162,14 @@ class Coordinator : public VariableFactory {
   // functions are scheduled.
   void EnableRecovery(const std::string& checkpoint_directory,
                       RecoveryMode mode = RecoveryMode::kAll);
-  // Save into the next numbered folder of that directory.
+  // Save into the next numbered folder of that directory. FAILED_PRECONDITION if there are
+  // checkpoints already and begun() is false: Restore() would take the new one for the job's
+  // newest state.
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
                                                  std::string* directory = nullptr);
+  // What Checkpoint would write is the job's: a function was scheduled, or Restore() has returned.
+  // A program that continues a job holds initial values before that.
+  bool begun() const;
   // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator
   // has taken over.
   absl::Status PruneCheckpoints(int keep);
@@ -219,13 +224,20 @@ class Coordinator : public VariableFactory {
   // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to.
   // `continues`: the job that it stopped in goes on, not only its values.
   absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest,
-                    bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                    bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_, mutex_);
+  // The same of the checkpoint in job->directory, if it is of this job and not before `since`
+  // (*another_run).
+  absl::Status LoadJob(CoordinatorEpoch since, RestoredJob* job, bool* another_run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
   // ConfigureServers, again if servers had to be recovered meanwhile.
   absl::Status EnsureServers() ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Resolves a dataset's files and counts their records, once.
-  absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex_);
+  // The job's data and calls as the checkpoint that has been loaded has them; Restore's last part.
+  absl::Status ResumeJob(RestoredJob* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_)
+      ABSL_LOCKS_EXCLUDED(mutex_, data_mutex_);
 
   const Options options_;
   const std::unique_ptr<Transport> transport_;
@@ -243,12 +255,16 @@ class Coordinator : public VariableFactory {
   bool took_over_ ABSL_GUARDED_BY(mutex_) = false;
   // Of functions that change variables or tables
   std::atomic<uint64_t> scheduled_steps_ = 0;  // changes under mutex_
-  std::map<uint64_t, pb::DatasetProto> datasets_
-      ABSL_GUARDED_BY(mutex_);  // with patterns, until prepared
-  std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(mutex_);
 
-  // One Save or Assign at a time: an assignment is whole in a checkpoint or not in it. After
-  // mutex_, before checkpoint_mutex_.
+  // Held while files are looked at, which may take long: recovery does not need it. Never together
+  // with mutex_.
+  Mutex data_mutex_;
+  std::map<uint64_t, pb::DatasetProto> datasets_
+      ABSL_GUARDED_BY(data_mutex_);  // with patterns, until prepared
+  std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(data_mutex_);
+
+  // One Save, Assign or Restore at a time: an assignment is whole in a checkpoint or not in it, and
+  // none is taken between the values that are loaded and the rest of the job. Before all others.
   Mutex save_mutex_;
   mutable Mutex checkpoint_mutex_;
   std::unique_ptr<std::string> checkpoint_directory_
@@ -257,6 +273,8 @@ class Coordinator : public VariableFactory {
   std::map<CheckpointNumber, std::string> checkpoints_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
   std::set<std::string> bad_checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories
+  // There is nothing to continue from.
+  bool begins_anew_ ABSL_GUARDED_BY(checkpoint_mutex_) = false;
 };
 
 }  // namespace mu

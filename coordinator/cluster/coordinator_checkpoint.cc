@@ -1,6 +1,7 @@
 // Checkpoints of the coordinator: taking them and loading them.
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
@@ -96,7 +97,25 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
 
 absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
   MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
+  if (!begun()) {
+    const auto earlier = ListCheckpoints(parent);
+    if (earlier.ok() && !earlier->empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          parent,
+          " holds checkpoints, and this program has neither continued from them nor begun: "
+          "Restore() would take one of now, of initial values, for the job's newest state; call "
+          "Restore() first, or take another directory"));
+    }
+    MutexLock lock(&checkpoint_mutex_);
+    begins_anew_ = true;
+  }
   return ClaimCheckpointDirectory(parent);
+}
+
+bool Coordinator::begun() const {
+  if (runtime_->begun()) return true;
+  MutexLock lock(&checkpoint_mutex_);
+  return begins_anew_;
 }
 
 void Coordinator::CheckpointFailed(const std::string& directory) {
@@ -161,7 +180,8 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     MutexLock lock(&checkpoint_mutex_);
     last_checkpoint_ = std::max(last_checkpoint_, manifest.number()) + 1;
     number = CheckpointNumber(last_checkpoint_);
-    checkpoints_ = {{number, directory}};
+    checkpoints_[number] = directory;
+    while (checkpoints_.size() > kDirectories) checkpoints_.erase(checkpoints_.begin());
   }
   // Whoever only takes the values over repeats nothing: what the job did not know of then is of no
   // interest.
@@ -178,12 +198,13 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
   pb::CheckpointProto manifest;
   absl::Status bad;  // there is no use in trying that again
   MU_RETURN_IF_ERROR(WithServers([&]() -> absl::Status {
+    MU_RETURN_IF_ERROR(runtime_->WaitForRepeats());
+    MutexLock save_lock(&save_mutex_);
     MutexLock lock(&mutex_);
     MU_ASSIGN_OR_RETURN(manifest, ReadManifest(absolute));
     MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
-    if (runtime_->Stats().unfinished > 0) {
-      return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
-    }
+    if (runtime_->Stats().unfinished > 0)
+      return absl::UnavailableError("functions are being repeated");
     const absl::Status loaded = Load(absolute, manifest, /*continues=*/false);
     if (!IsBadCheckpoint(loaded)) return loaded;
     bad = loaded;

@@ -18,7 +18,7 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
     return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
   if (proto.seed() == 0) proto.set_seed(options_.seed);
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
-  MutexLock lock(&mutex_);
+  MutexLock lock(&data_mutex_);
   runtime_->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
   if (proto.name().empty()) proto.set_name(absl::StrCat("dataset ", proto.id()));
   datasets_[proto.id()] = proto;
@@ -68,7 +68,7 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
         absl::StrCat("every worker reads the dataset '", dataset.name(),
                      "' by itself (visitation: none), so it has no progress"));
   }
-  MutexLock lock(&mutex_);
+  MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   DataProgress progress;
   uint64_t waiting = runtime_->UnboundSteps(dataset.proto().id());
@@ -87,7 +87,7 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   uint64_t batches = 0;
   runtime_->WithLeases(dataset.proto().id(),
@@ -96,7 +96,7 @@ absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uin
 }
 
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   std::map<uint64_t, uint32_t> batches;
   runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
@@ -107,7 +107,7 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 }
 
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&mutex_);
+  MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
   if (runtime_->Stats().unfinished > 0) {
     return absl::FailedPreconditionError("functions are queued or running; Join before StartEpoch");

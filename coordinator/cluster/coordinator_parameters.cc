@@ -40,7 +40,6 @@ absl::Status Coordinator::ConfigureServers() {
     routing.set_generation(runtime_->NextGeneration().value());
     MU_RETURN_IF_ERROR(
         RestoreServers("", {}, {}, routing.generation(), files_->interruptions()).status());
-    took_over_ = true;
   } else {
     MU_RETURN_IF_ERROR(client_->SetRouting(routing));
     MU_RETURN_IF_ERROR(admin_->Configure(runtime_->Context()));
@@ -50,6 +49,7 @@ absl::Status Coordinator::ConfigureServers() {
   const absl::Status configured =
       runtime_->ServersConfigured(token, Generation(routing.generation()));
   servers_current_ = configured.ok();
+  took_over_ |= configured.ok();  // a server may have come since that holds what is older
   return configured;
 }
 

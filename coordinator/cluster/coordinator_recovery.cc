@@ -108,54 +108,28 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveForLeave() {
   return number;
 }
 
-absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
-  MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
-  const auto directories = ListCheckpoints(parent);
-  if (!directories.ok() || directories->empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no checkpoint in ", parent, " to continue from"));
+absl::Status Coordinator::LoadJob(CoordinatorEpoch since, RestoredJob* job, bool* another_run) {
+  MutexLock lock(&mutex_);
+  MU_ASSIGN_OR_RETURN(job->manifest, ReadManifest(job->directory));
+  *another_run = job->manifest.epoch() < since.value();
+  if (*another_run) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(CheckFits(job->manifest, client_->view()->routing->proto()));
+  const uint64_t saved = job->manifest.job_fingerprint(), own = options_.job_fingerprint;
+  if (saved != 0 && own != 0 && saved != own) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s is of another job: its fingerprint is %016x, this job's %016x; "
+                        "choose another job_dir",
+                        job->directory, saved, own));
   }
-  constexpr int kTries = 20;  // of one checkpoint, with servers that are lost meanwhile
-  absl::Status bad;
-  bool another_run = false;
-  for (auto it = directories->rbegin(); it != directories->rend(); ++it) {
-    RestoredJob job;
-    job.directory = *it;
-    absl::Status loaded;
-    for (int i = 0; i < kTries; ++i) {
-      MU_RETURN_IF_ERROR(EnsureServers());
-      MutexLock lock(&mutex_);
-      auto manifest = ReadManifest(*it);
-      loaded = manifest.status();
-      if (!loaded.ok()) break;
-      job.manifest = *std::move(manifest);
-      another_run = job.manifest.epoch() < since.value();
-      if (another_run) break;
-      MU_RETURN_IF_ERROR(CheckFits(job.manifest, client_->view()->routing->proto()));
-      const uint64_t saved = job.manifest.job_fingerprint(), own = options_.job_fingerprint;
-      if (saved != 0 && own != 0 && saved != own) {
-        return absl::InvalidArgumentError(
-            absl::StrFormat("%s is of another job: its fingerprint is %016x, this job's %016x; "
-                            "choose another job_dir",
-                            *it, saved, own));
-      }
-      loaded = Load(*it, job.manifest, /*continues=*/true);
-      if (loaded.ok() || (KindOf(loaded) != pb::ERROR_MACHINE && KindOf(loaded) != pb::ERROR_STALE))
-        break;
-      if (IsBadCheckpoint(loaded)) break;
-    }
-    if (another_run) break;
-    if (IsBadCheckpoint(loaded)) {
-      MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
-      bad = loaded;
-      NoteBad(*it);
-      continue;
-    }
-    MU_RETURN_IF_ERROR(loaded);
-    job.user_state = job.manifest.user_state();
-    MutexLock lock(&mutex_);
-    std::set<uint64_t> datasets;
-    for (const pb::DatasetPositionProto& position : job.manifest.position().datasets()) {
+  return Load(job->directory, job->manifest, /*continues=*/true);
+}
+
+absl::Status Coordinator::ResumeJob(RestoredJob* job) {
+  const pb::JobPositionProto& place = job->manifest.position();
+  std::set<uint64_t> datasets;
+  {
+    MutexLock lock(&data_mutex_);
+    for (const pb::DatasetPositionProto& position : place.datasets()) {
       uint64_t id = 0;
       for (const auto& [known, dataset] : datasets_) {
         if (dataset.name() == position.name()) id = known;
@@ -171,28 +145,67 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       runtime_->WithLeases(id, [&](DataLeases& leases) { resumed = leases.Resume(position); });
       MU_RETURN_IF_ERROR(resumed);
     }
-    uint64_t scheduled =
-        std::max(job.manifest.position().scheduled_steps(), job.manifest.position().steps());
-    for (const auto& function : job.manifest.position().functions()) {
+    for (const auto& function : place.functions()) {
       // One that every worker reads by itself has no position.
       if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareDataset(function.dataset()));
-      scheduled = std::max(scheduled, function.step_offset() + function.steps());
     }
+  }
+  uint64_t scheduled = std::max(place.scheduled_steps(), place.steps());
+  for (const auto& function : place.functions())
+    scheduled = std::max(scheduled, function.step_offset() + function.steps());
+  {
+    MutexLock lock(&mutex_);
     scheduled_steps_ = scheduled;
-    CheckpointNumber number;
-    {
-      MutexLock checkpoint_lock(&checkpoint_mutex_);
-      number = CheckpointNumber(last_checkpoint_);
-    }
-    MU_ASSIGN_OR_RETURN(job.unfinished, runtime_->Resume(number, job.manifest, datasets));
-    MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", *it,
-           job.manifest.position().steps(), job.unfinished.size());
-    return job;
   }
-  if (bad.ok()) {
+  CheckpointNumber number;
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    number = CheckpointNumber(last_checkpoint_);
+  }
+  MU_ASSIGN_OR_RETURN(job->unfinished, runtime_->Resume(number, job->manifest, datasets));
+  job->user_state = job->manifest.user_state();
+  MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", job->directory,
+         place.steps(), job->unfinished.size());
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
+  MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
+  const auto directories = ListCheckpoints(parent);
+  const auto nothing = [&](const std::string& what) {
+    MutexLock lock(&checkpoint_mutex_);
+    begins_anew_ = true;
     return absl::NotFoundError(
-        absl::StrCat("there is no checkpoint of this run in ", parent, " to continue from"));
+        absl::StrCat("there is no checkpoint ", what, parent, " to continue from"));
+  };
+  if (!directories.ok() || directories->empty()) return nothing("in ");
+  constexpr int kTries = 20;  // of one checkpoint, with servers that are lost meanwhile
+  absl::Status bad;
+  for (auto it = directories->rbegin(); it != directories->rend(); ++it) {
+    RestoredJob job;
+    job.directory = *it;
+    bool another_run = false;
+    absl::Status loaded;
+    for (int i = 0; i < kTries; ++i) {
+      MU_RETURN_IF_ERROR(EnsureServers());
+      // Until the job has its place in the data as well: a checkpoint in between would lack it.
+      MutexLock lock(&save_mutex_);
+      loaded = LoadJob(since, &job, &another_run);
+      if (loaded.ok() && !another_run) {
+        MU_RETURN_IF_ERROR(ResumeJob(&job));
+        return job;
+      }
+      const pb::ErrorKind kind = KindOf(loaded);
+      if (loaded.ok() || (kind != pb::ERROR_MACHINE && kind != pb::ERROR_STALE)) break;
+      if (IsBadCheckpoint(loaded)) break;
+    }
+    if (another_run) break;
+    if (!IsBadCheckpoint(loaded)) return loaded;
+    MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
+    bad = loaded;
+    NoteBad(*it);
   }
+  if (bad.ok()) return nothing("of this run in ");
   return absl::DataLossError(
       absl::StrCat("no checkpoint in ", parent,
                    " is good; the last that was tried: ", std::string(bad.message())));

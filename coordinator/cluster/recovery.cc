@@ -85,6 +85,7 @@ Recovery::Actions Recovery::StateLost() {
   Actions actions = Pause();
   for (uint32_t server = 0; server < options_.servers; ++server) lost_.insert(server);
   covered_ = false;
+  state_lost_ = true;
   rolled_back_.reset();
   pending_.clear();
   BeginRound(&actions);
@@ -107,7 +108,7 @@ void Recovery::BeginRound(Actions* actions) {
     LetGo(false, actions);
     return;
   }
-  generation_ = generation_.Next();
+  generation_ = std::max(generation_, given_out_).Next();
   const CheckpointNumber point = points_.back();
   const bool everybody = options_.mode == RecoveryMode::kAll && !lost_.empty() && !covered_;
   if (everybody && rolled_back_ != point) {
@@ -131,6 +132,7 @@ Recovery::Actions Recovery::RestoreDone(uint32_t server, Generation generation) 
   if (!leaving_.empty()) {
     // Every push of before is in a server's state or will be refused.
     taking_ = true;
+    state_lost_ = false;
     lost_.clear();  // they have a state again, which is in the checkpoint
     actions.push_back({Kind::kTakeCheckpoint, 0, CheckpointNumber(), generation_});
     return actions;
@@ -195,8 +197,9 @@ Recovery::Actions Recovery::LeaveCheckpoint(std::optional<CheckpointNumber> chec
   Actions actions;
   if (!taking_) return actions;
   taking_ = false;
-  // A server that was lost meanwhile took nothing along if the checkpoint is complete.
-  LetGo(checkpoint.has_value() && points_.back() == *checkpoint, &actions);
+  // A server that was lost meanwhile took nothing along if the checkpoint is complete, and if what
+  // the queue believes of the servers is still what it was.
+  LetGo(checkpoint.has_value() && points_.back() == *checkpoint && !state_lost_, &actions);
   BeginRound(&actions);
   return actions;
 }

@@ -19,6 +19,7 @@
 // anything runs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <set>
@@ -73,6 +74,9 @@ class Recovery {
   // has begun meanwhile begins anew.
   Actions Loaded(Generation generation, CheckpointNumber point);
 
+  // Servers may have been asked to take this generation: a round takes a newer one.
+  void GivenOut(Generation generation) { given_out_ = std::max(given_out_, generation); }
+
   Actions ServerLost(uint32_t server);
   // What the servers hold is no longer what the queue believes (repeats were cancelled): back to
   // the newest point.
@@ -119,12 +123,14 @@ class Recovery {
   bool paused_ = false;
   bool gave_up_ = false;
   Generation generation_;
+  Generation given_out_;
   std::vector<CheckpointNumber> points_;
   std::set<uint32_t> absent_;  // nobody has the place
   std::set<uint32_t> lost_;    // their state is gone
   bool covered_ = false;       // the newest point holds all that the servers did
   std::set<uint32_t> leaving_;
   bool taking_ = false;                          // kTakeCheckpoint is to be answered
+  bool state_lost_ = false;                      // since then
   std::set<uint32_t> pending_;                   // have to answer in this round
   bool failed_ = false;                          // the round is to be repeated
   std::optional<CheckpointNumber> rolled_back_;  // since the pause

@@ -1,22 +1,22 @@
 // The runtime's beginning and end, what everything else needs (the context of calls, fatal errors),
-// and the monitor. Scheduling is in runtime_schedule.cc, runs on workers in runtime_runs.cc,
-// membership in runtime_members.cc, installation in runtime_install.cc, servers' recovery in
-// runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in runtime_data.cc,
-// checkpoints in runtime_checkpoint.cc.
+// and the monitor. Scheduling is in runtime_schedule.cc, cancelling in runtime_cancel.cc, runs on
+// workers in runtime_runs.cc, membership in runtime_members.cc, installation in runtime_install.cc,
+// servers' recovery in runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in
+// runtime_data.cc, checkpoints in runtime_checkpoint.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 
 namespace mu {
 
 Runtime::Runtime(Options options)
     : options_(std::move(options)),
-      started_(absl::Now()),
+      started_(SteadyNow()),
       membership_({options_.servers, options_.heartbeat, options_.timeout}),
       queue_(options_.in_flight,
              [this](uint64_t dataset, WorkerId worker, uint32_t steps)
@@ -30,6 +30,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   MU_ASSIGN_OR_RETURN(runtime->server_, runtime->options_.transport->Listen(
                                             runtime->options_.listen, runtime->Methods()));
   runtime->monitor_ = std::thread([r = runtime.get()] { r->Monitor(); });
+  runtime->canceller_ = std::thread([r = runtime.get()] { r->Canceller(); });
   runtime->recoverer_ = std::thread([r = runtime.get()] { r->Recoverer(); });
   return runtime;
 }
@@ -44,6 +45,7 @@ void Runtime::Close() {
     link->gone = true;
     for (auto& [run, call] : link->runs) call->Cancel();
     if (link->install_call != nullptr) link->install_call->Cancel();
+    if (link->cancel_call != nullptr) link->cancel_call->Cancel();
     old_links_.push_back(link);
   }
   links_.clear();
@@ -59,6 +61,7 @@ void Runtime::Close() {
 Runtime::~Runtime() {
   Close();
   if (monitor_.joinable()) monitor_.join();
+  if (canceller_.joinable()) canceller_.join();
   if (recoverer_.joinable()) recoverer_.join();
   if (server_ != nullptr) server_->Shutdown();
   std::vector<std::shared_ptr<WorkerLink>> links;
@@ -72,7 +75,7 @@ Runtime::~Runtime() {
   }
 }
 
-double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(absl::Now() - started_); }
+double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(SteadyNow() - started_); }
 
 std::string Runtime::NameOf(Fingerprint function) const {
   const InstalledFunction* const installed = catalog_.FindFunction(function);
@@ -107,26 +110,22 @@ void Runtime::FailLocked(absl::Status error) {
 }
 
 void Runtime::Monitor() {
-  bool cancel_again = false;
   while (true) {
-    bool cancel = false;
     uint64_t newer = options_.newest_epoch != nullptr ? options_.newest_epoch() : 0;
     std::vector<std::shared_ptr<WorkerLink>> ended;
     std::vector<Member> silent;
     std::function<void(const Member&)> on_silent;
     {
       MutexLock lock(&mutex_);
-      if ((!cancelling_ || cancel_again) && !stopping_)
-        changed_.WaitFor(&mutex_, options_.heartbeat);
+      if (!stopping_) changed_.WaitFor(&mutex_, options_.heartbeat);
       if (stopping_) return;
-      silent = membership_.Expire(absl::Now());
+      silent = membership_.Expire(SteadyNow());
       on_silent = on_silent_;
       for (const Member& member : silent) {
         MemberLost(member, "silent",
                    absl::StrCat("no heartbeat for ", absl::FormatDuration(options_.timeout)));
       }
       Dispatch();
-      cancel = cancelling_;
       newer = std::max(newer, newer_epoch_);
       for (auto it = old_links_.begin(); it != old_links_.end();) {
         if ((*it)->installer_ended) {
@@ -142,7 +141,6 @@ void Runtime::Monitor() {
       for (const Member& member : silent) on_silent(member);
     }
     if (newer > options_.epoch.value()) Superseded(newer);
-    cancel_again = cancel && !FinishCancel();
   }
 }
 

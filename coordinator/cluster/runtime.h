@@ -3,8 +3,8 @@
 //
 // Daemons register with it. Each worker gets a thread that installs what the worker lacks;
 // functions are dispatched from whatever thread brought the news (a result, a registration,
-// Schedule). A monitor thread expires heartbeats and, after an error, sees to it that nothing is
-// left running before the error is reported. Thread safe.
+// Schedule). A monitor thread expires heartbeats; another one, after an error, sees to it that
+// nothing is left running before the error is reported. Thread safe.
 #pragma once
 
 #include <functional>
@@ -125,6 +125,12 @@ class Runtime {
   // Waits while servers are being recovered or assignments repeated; the error if there is no
   // recovery from it.
   absl::Status WaitUntilServing();
+  // Waits while functions that have finished are being repeated. FAILED_PRECONDITION if there are
+  // others.
+  absl::Status WaitForRepeats();
+  // A function was scheduled, or Resume has told where the job stands: its state is more than
+  // initial values. Once true, true.
+  bool begun() const;
   // Finished functions that a lost server would make run again.
   size_t uncovered_functions() const;
   // Values were loaded into all servers, in this generation: functions of before will not be
@@ -171,7 +177,7 @@ class Runtime {
   // Asks the job's directory, too: this process may have been stopped for a while.
   bool IsSuperseded();
 
-  // Called on the monitor's thread when an error ended everything: must make all servers of the
+  // Called on the canceller's thread when an error ended everything: must make all servers of the
   // context's generation refuse functions below its low-water mark.
   void SetFence(std::function<absl::Status(const muster::RequestContext&)> fence);
 
@@ -210,8 +216,11 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // On the monitor's thread. False if it is to be called again: a server does not answer.
-  bool FinishCancel();
+  void Canceller();  // a thread
+  // What runs there ends; a worker that does not say so is lost.
+  void CancelOnWorkers();
+  // Then cancelling is over. False if it is to be called again: a server does not answer.
+  bool FenceServers();
   void Monitor();
   void ServerLost(const Member& member, const std::string& kind, const std::string& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -298,6 +307,7 @@ class Runtime {
 
   std::unique_ptr<RpcServer> server_;
   std::thread monitor_;
+  std::thread canceller_;
   std::thread recoverer_;
 };
 

@@ -105,6 +105,7 @@ Generation Runtime::NextGeneration() {
   // Whatever older coordinators gave out is smaller.
   const Generation base((options_.epoch.value() - 1) << 32);
   given_ = std::max({base, LeastGeneration(), given_}).Next();
+  recovery_.GivenOut(given_);
   return given_;
 }
 

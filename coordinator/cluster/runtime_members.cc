@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
@@ -35,7 +35,7 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
     return absl::FailedPreconditionError("this daemon has taken its leave");
   }
   MU_ASSIGN_OR_RETURN(const Membership::Registered registered,
-                      membership_.Register(request, absl::Now()));
+                      membership_.Register(request, SteadyNow()));
   const Member& member = registered.member;
   if (!registered.known) {
     if (registered.replaced) {
@@ -75,7 +75,7 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
     changed_.SignalAll();
     return absl::NotFoundError("a newer coordinator has taken over; register there");
   }
-  MU_RETURN_IF_ERROR(membership_.Heartbeat(request, absl::Now()));
+  MU_RETURN_IF_ERROR(membership_.Heartbeat(request, SteadyNow()));
   pb::HeartbeatReply reply;
   reply.set_low_water(queue_.low_water().value());
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
@@ -98,9 +98,9 @@ void Runtime::OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes) {
       // would be repeated.
       const std::shared_ptr<WorkerLink> link = it->second;
       queue_.WorkerDrains(link->id);
-      const absl::Time until = absl::Now() + options_.timeout;
-      while (!link->gone && !stopping_ && !link->runs.empty() && absl::Now() < until) {
-        changed_.WaitFor(&mutex_, until - absl::Now());
+      const absl::Time until = SteadyNow() + options_.timeout;
+      while (!link->gone && !stopping_ && !link->runs.empty() && SteadyNow() < until) {
+        changed_.WaitFor(&mutex_, until - SteadyNow());
       }
     }
     if (auto left = membership_.Remove(request.role(), request.index(),
@@ -146,6 +146,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind,
     ForgetReader(id);
     for (auto& [run, call] : link->runs) call->Cancel();
     if (link->install_call != nullptr) link->install_call->Cancel();
+    if (link->cancel_call != nullptr) link->cancel_call->Cancel();
     old_links_.push_back(std::move(link));
     changed_.SignalAll();
     return;

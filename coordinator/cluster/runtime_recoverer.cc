@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/runtime.h"
@@ -25,7 +25,7 @@ void Runtime::Recoverer() {
       MutexLock lock(&mutex_);
       while (!stopping_) {
         if (fatal_.ok()) {
-          if (absl::Now() >= retry_at_) {
+          if (SteadyNow() >= retry_at_) {
             retry_at_ = absl::InfiniteFuture();
             Act(recovery_.Retry());
           }
@@ -37,7 +37,7 @@ void Runtime::Recoverer() {
         if (retry_at_ == absl::InfiniteFuture() || !fatal_.ok()) {
           changed_.Wait(&mutex_);
         } else {
-          changed_.WaitFor(&mutex_, std::max(absl::ZeroDuration(), retry_at_ - absl::Now()));
+          changed_.WaitFor(&mutex_, std::max(absl::ZeroDuration(), retry_at_ - SteadyNow()));
         }
       }
       if (stopping_) return;
@@ -70,8 +70,8 @@ void Runtime::RunRound(const RestoreRound& round) {
   MutexLock lock(&mutex_);
   // A server that was cut off may serve until its lease runs out: what replaces it waits for that.
   while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt &&
-         absl::Now() < leases_out_) {
-    changed_.WaitFor(&mutex_, leases_out_ - absl::Now());
+         SteadyNow() < leases_out_) {
+    changed_.WaitFor(&mutex_, leases_out_ - SteadyNow());
   }
   if (stopping_ || recovery_.generation() != round.generation) return;
   if (restored.ok()) {
@@ -106,7 +106,7 @@ void Runtime::RunRound(const RestoreRound& round) {
            round.checkpoint.value(), status);
   } else {
     MU_LOG(WARN, "recovery of the servers did not succeed and is tried again: {}", status);
-    retry_at_ = absl::Now() + kRetry;
+    retry_at_ = SteadyNow() + kRetry;
   }
   Act(recovery_.RestoreFailed(
       server, round.generation,

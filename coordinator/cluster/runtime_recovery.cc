@@ -34,6 +34,7 @@ void Runtime::EnableRecovery(RecoveryMode mode, RecoveryHooks hooks) {
   }
   recovery_enabled_ = true;
   recovery_ = Recovery({.servers = options_.servers, .mode = mode});
+  recovery_.GivenOut(given_);
   const bool nothing_kept = queue_.scheduled() && queue_.points().back() == kInitialValues;
   if (nothing_kept) queue_.ForgetPoints();
   if (configured_.has_value()) Act(recovery_.Start(*configured_, queue_.points()));
@@ -68,11 +69,30 @@ bool Runtime::RoundIsCurrent(const RestoreRound& round) const {
 absl::Status Runtime::WaitUntilServing() {
   MutexLock lock(&mutex_);
   while (recovery_enabled_ && recovery_.started() &&
-         (!recovery_.serving() || queue_.HasAssignments()) && fatal_.ok() && !stopping_) {
+         (!recovery_.serving() || queue_.HasAssignments() || queue_.repeats_cancelled()) &&
+         fatal_.ok() && !stopping_) {
     changed_.Wait(&mutex_);
   }
   if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
   return fatal_;
+}
+
+absl::Status Runtime::WaitForRepeats() {
+  MutexLock lock(&mutex_);
+  while (fatal_.ok() && !stopping_) {
+    if (!states_.empty()) {
+      return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
+    }
+    if (queue_.unfinished() == 0 && !cancelling_ && !queue_.repeats_cancelled()) break;
+    changed_.Wait(&mutex_);
+  }
+  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
+  return fatal_;
+}
+
+bool Runtime::begun() const {
+  MutexLock lock(&mutex_);
+  return queue_.scheduled();
 }
 
 void Runtime::StopRuns() {

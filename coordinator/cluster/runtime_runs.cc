@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
 
@@ -30,7 +30,7 @@ void Runtime::StartOn(const StartRun& start) {
   }
   for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker))
     *request.add_upcoming() = lease;
-  if (link.runs.empty()) link.last_news = absl::Now();
+  if (link.runs.empty()) link.last_news = SteadyNow();
   ++streams_;
   spans_.Started(start, NameOf(function.work.fingerprint));
   link.runs[start.run] = link.channel->ServerStream(
@@ -65,7 +65,7 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
       queue_.WorkerDrains(start.worker);
       it->second->handed_back.insert(start.run);
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = SteadyNow();
     if (reply.steps_size() > 0) {
       queue_.StepsTook(start.worker, start.function,
                        absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) /

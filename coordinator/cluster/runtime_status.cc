@@ -2,37 +2,37 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 
 absl::Status Runtime::WaitForServers(absl::Duration timeout) {
-  const absl::Time until = absl::Now() + timeout;
+  const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
   while (fatal_.ok() && membership_.Count(pb::ROLE_PSSERVER) < options_.servers) {
-    if (absl::Now() >= until) {
+    if (SteadyNow() >= until) {
       return absl::DeadlineExceededError(absl::StrCat(
           membership_.Count(pb::ROLE_PSSERVER), " of ", options_.servers,
           " parameter servers have registered at ", server_->address(), " within ",
           absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
     }
-    changed_.WaitFor(&mutex_, until - absl::Now());
+    changed_.WaitFor(&mutex_, until - SteadyNow());
   }
   return fatal_;
 }
 
 absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
-  const absl::Time until = absl::Now() + timeout;
+  const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
   while (fatal_.ok() && links_.size() < count) {
-    if (absl::Now() >= until) {
+    if (SteadyNow() >= until) {
       return absl::DeadlineExceededError(
           absl::StrCat(links_.size(), " of ", count, " workers have registered at ",
                        server_->address(), " within ", absl::FormatDuration(timeout),
                        "; start them with --coordinator=", server_->address()));
     }
-    changed_.WaitFor(&mutex_, until - absl::Now());
+    changed_.WaitFor(&mutex_, until - SteadyNow());
   }
   return fatal_;
 }
@@ -75,7 +75,7 @@ pb::GetStatusReply Runtime::Status() const {
   reply.set_job(options_.job.value());
   reply.set_epoch(options_.epoch.value());
   reply.set_phase(phase_);
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   for (const Member& member : membership_.All()) {
     pb::MemberStatus& status = *reply.add_members();
     status.set_role(member.role);

@@ -24,6 +24,7 @@ struct WorkerLink {
   bool gone = false;                         // lost or replaced: nothing is started on it any more
   uint64_t installed_version = 0;            // of the catalog
   std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
+  std::shared_ptr<ClientCall> cancel_call;   // the same
   std::map<RunId, std::shared_ptr<ClientCall>> runs;
   std::set<RunId> handed_back;  // of `runs`: they end without all their results
   std::map<RunId, std::pair<StartRun, absl::Status>>

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 
 namespace mu {
@@ -16,7 +16,7 @@ constexpr absl::Duration kLook = absl::Milliseconds(20);
 }  // namespace
 
 Chaos::Chaos(ChaosPlan plan, std::function<std::vector<Target>()> targets)
-    : targets_(std::move(targets)), begin_(absl::Now()) {
+    : targets_(std::move(targets)), begin_(SteadyNow()) {
   thread_ = std::thread([this, plan = std::move(plan)] { Run(plan); });
 }
 
@@ -35,7 +35,7 @@ void Chaos::Run(ChaosPlan plan) {
     if (!WaitUntil(begin_ + event->at)) return;
     // While none is up there is nothing to break; it counts when it has been done.
     while (!Do(*event)) {
-      if (!WaitUntil(absl::Now() + kLook)) return;
+      if (!WaitUntil(SteadyNow() + kLook)) return;
     }
   }
   WaitUntil(absl::InfiniteFuture());
@@ -46,10 +46,10 @@ bool Chaos::WaitUntil(absl::Time at) {
     const absl::Time wake = hanging_.empty() ? at : std::min(at, hanging_.begin()->first);
     {
       MutexLock lock(&mutex_);
-      while (!stopping_ && absl::Now() < wake) changed_.WaitFor(&mutex_, wake - absl::Now());
+      while (!stopping_ && SteadyNow() < wake) changed_.WaitFor(&mutex_, wake - SteadyNow());
       if (stopping_) return false;
     }
-    if (absl::Now() >= at) return true;
+    if (SteadyNow() >= at) return true;
     const Target target = hanging_.begin()->second;
     hanging_.erase(hanging_.begin());
     MU_LOG(INFO, "chaos: {} (pid {}) wakes up", target.name, target.pid);
@@ -80,7 +80,7 @@ bool Chaos::Do(const ChaosEvent& event) {
     case ChaosEvent::kHang:
       MU_LOG(INFO, "chaos: stops {} (pid {}) for {}", target.name, target.pid, event.duration);
       ::kill(target.pid, SIGSTOP);
-      hanging_.emplace(absl::Now() + event.duration, target);
+      hanging_.emplace(SteadyNow() + event.duration, target);
       break;
   }
   return true;

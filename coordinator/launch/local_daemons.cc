@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 
 namespace mu {
@@ -82,7 +82,7 @@ absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
     changed_.SignalAll();
   };
   daemon.exited = false;
-  daemon.started = absl::Now();
+  daemon.started = SteadyNow();
   daemon.restart_at = absl::InfiniteFuture();
   daemon.kill_at = absl::InfiniteFuture();
   MU_ASSIGN_OR_RETURN(daemon.process, Subprocess::Start(options));
@@ -110,7 +110,7 @@ void LocalDaemons::HandleExit(Daemon& daemon, std::vector<std::function<void()>>
   daemon.ever_served = true;
   calls->push_back([this, pid, message] { options_.died(pid, message); });
   if (!(daemon.is_worker ? options_.restart_workers : options_.restart_servers)) return;
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   const absl::Duration delay = daemon.restarts->Ended(now - daemon.started);
   daemon.restart_at = now + delay;
   daemon.kill_at = absl::InfiniteFuture();
@@ -123,7 +123,7 @@ void LocalDaemons::Silent(int64_t pid) {
   MutexLock lock(&mutex_);
   for (auto& daemon : daemons_) {
     if (daemon->process == nullptr || daemon->process->pid() != pid || daemon->exited) continue;
-    daemon->kill_at = absl::Now() + (daemon->is_worker ? options_.wake_up : absl::ZeroDuration());
+    daemon->kill_at = SteadyNow() + (daemon->is_worker ? options_.wake_up : absl::ZeroDuration());
   }
   changed_.SignalAll();
 }
@@ -133,7 +133,7 @@ void LocalDaemons::KillSilent() {
   {
     MutexLock lock(&mutex_);
     for (auto& daemon : daemons_) {
-      if (absl::Now() < daemon->kill_at) continue;
+      if (SteadyNow() < daemon->kill_at) continue;
       daemon->kill_at = absl::InfiniteFuture();
       if (!daemon->exited && daemon->process != nullptr)
         suspects.emplace_back(daemon.get(), daemon->process->pid());
@@ -160,16 +160,16 @@ void LocalDaemons::Supervise() {
         wake = std::min({wake, daemon->restart_at, daemon->kill_at});
         exited |= daemon->exited;
       }
-      if (!exited && absl::Now() < wake)
-        changed_.WaitFor(&mutex_, std::min(wake - absl::Now(), absl::Seconds(60)));
+      if (!exited && SteadyNow() < wake)
+        changed_.WaitFor(&mutex_, std::min(wake - SteadyNow(), absl::Seconds(60)));
       if (stopping_) return;
       for (auto& daemon : daemons_) {
         if (daemon->exited) HandleExit(*daemon, &calls);
-        if (absl::Now() < daemon->restart_at) continue;
+        if (SteadyNow() < daemon->restart_at) continue;
         ended.push_back(std::move(daemon->process));
         if (const absl::Status started = StartDaemon(*daemon); !started.ok()) {
           MU_LOG(ERROR, "{} could not be started again: {}", daemon->name, started);
-          daemon->restart_at = absl::Now() + daemon->restarts->Ended(absl::ZeroDuration());
+          daemon->restart_at = SteadyNow() + daemon->restarts->Ended(absl::ZeroDuration());
         } else {
           MU_LOG(INFO, "{} started again (pid {})", daemon->name, daemon->process->pid());
         }
@@ -206,10 +206,10 @@ LocalDaemons::~LocalDaemons() {
     daemon->process->Kill(SIGTERM).IgnoreError();
     daemon->process->Kill(SIGCONT).IgnoreError();  // one that was stopped would not notice
   }
-  const absl::Time until = absl::Now() + kGrace;
+  const absl::Time until = SteadyNow() + kGrace;
   for (auto& daemon : daemons) {
     if (daemon->process == nullptr) continue;
-    if (!daemon->process->WaitFor(std::max(absl::ZeroDuration(), until - absl::Now()))) {
+    if (!daemon->process->WaitFor(std::max(absl::ZeroDuration(), until - SteadyNow()))) {
       MU_LOG(WARN, "{} does not end after SIGTERM; killing it", daemon->name);
     }
     daemon->process.reset();  // kills what is left, waits

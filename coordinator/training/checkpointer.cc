@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 
 namespace mu {
@@ -22,7 +22,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
     : coordinator_(coordinator), options_(std::move(options)) {
   {
     MutexLock lock(&mutex_);
-    last_time_ = absl::Now();
+    last_time_ = SteadyNow();
     pause_ = kFirstPause;
     last_steps_ = coordinator_->Stats().steps;
     answered_ = Requests();
@@ -45,12 +45,13 @@ uint64_t Checkpointer::Requests() const {
 }
 
 bool Checkpointer::Due() {
+  if (!coordinator_->begun()) return false;  // there is nothing but initial values
   if (Requests() != answered_) return true;
-  if (absl::Now() - last_time_ >= options_.every) return true;
+  if (SteadyNow() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
     return true;
-  if (absl::Now() >= again_) return true;
-  return absl::Now() - last_time_ >= kBetween &&
+  if (SteadyNow() >= again_) return true;
+  return SteadyNow() - last_time_ >= kBetween &&
          coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
 }
 
@@ -80,7 +81,7 @@ void Checkpointer::TakeIfDue() {
   MutexLock lock(&mutex_);
   again_ = absl::InfiniteFuture();
   if (!absl::IsUnavailable(taken.status())) return;
-  again_ = absl::Now() + pause_;
+  again_ = SteadyNow() + pause_;
   pause_ = std::min(2 * pause_, kLongestPause);
 }
 
@@ -92,14 +93,14 @@ absl::StatusOr<std::string> Checkpointer::TakeNow() {
 absl::StatusOr<std::string> Checkpointer::Take() {
   pb::CheckpointProto manifest;
   if (options_.describe) options_.describe(&manifest);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   const uint64_t steps = coordinator_->Stats().steps;
   const uint64_t requests = Requests();
   std::string directory;
   const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();
   MutexLock lock(&mutex_);
   // Also after a failure: a full disk is not asked again at once.
-  last_time_ = absl::Now();
+  last_time_ = SteadyNow();
   last_steps_ = steps;
   answered_ = requests;
   if (!status.ok()) {
@@ -109,7 +110,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   again_ = absl::InfiniteFuture();
   pause_ = kFirstPause;
   ++taken_;
-  MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, absl::Now() - begin);
+  MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, SteadyNow() - begin);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())
     MU_LOG(WARN, "old checkpoints: {}", pruned);
   return directory;

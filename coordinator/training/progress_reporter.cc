@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 namespace {
@@ -44,7 +44,7 @@ void ProgressReporter::Begin(const std::string& phase, uint64_t total_steps, uin
   progress_.epoch = 0;
   progress_.steps = progress_.samples = 0;
   progress_.loss = std::numeric_limits<double>::quiet_NaN();
-  phase_began_ = absl::Now();
+  phase_began_ = SteadyNow();
   recent_.clear();
 }
 
@@ -60,7 +60,7 @@ void ProgressReporter::Update(uint32_t epoch, uint64_t steps, uint64_t total_ste
 }
 
 Progress ProgressReporter::Now() {
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   recent_.push_back({now, progress_.steps, progress_.samples});
   while (now - recent_.front().time > kRateWindow) recent_.pop_front();
   Progress progress = progress_;

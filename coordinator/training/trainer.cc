@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
-#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
 #include "coordinator/training/step_pacer.h"
 
@@ -22,12 +22,12 @@ double MeasureCallSeconds(Coordinator& coordinator) {
   if (workers.empty()) return kDefaultCallSeconds;
   std::vector<double> seconds;
   for (int i = 0; i < 5; ++i) {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = SteadyNow();
     const auto reply =
         Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
                                  pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
     if (!reply.ok()) return kDefaultCallSeconds;
-    seconds.push_back(absl::ToDoubleSeconds(absl::Now() - begin));
+    seconds.push_back(absl::ToDoubleSeconds(SteadyNow() - begin));
   }
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
@@ -105,7 +105,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   uint64_t total = total_steps(at.epoch + 1, at.epoch < options.epochs ? at.left : 0);
   StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator));
   TrainResult result;
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = SteadyNow();
   double loss_sum = 0, loss_weight = 0;
   std::deque<Scheduled> pending;
   if (options.restored != nullptr) {
@@ -149,7 +149,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     } else if (values->samples() > 0) {
       return mean.status();
     }
-    pacer.Observe(absl::ToDoubleSeconds(absl::Now() - begin), result.steps - restored_steps,
+    pacer.Observe(absl::ToDoubleSeconds(SteadyNow() - begin), result.steps - restored_steps,
                   std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
     if (on_event) on_event({oldest.epoch, result.steps, total, result.samples, loss});
     return absl::OkStatus();
@@ -190,7 +190,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   }
   while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
   MU_RETURN_IF_ERROR(coordinator.Join());
-  result.seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  result.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   result.stopped = cut_short;
   return result;
 }

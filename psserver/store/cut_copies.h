@@ -10,6 +10,7 @@
 
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 
@@ -28,10 +29,10 @@ class CutCopies {
   }
   // False if there was no room all that time.
   bool WaitForRoom(absl::Duration timeout) {
-    const absl::Time until = absl::Now() + timeout;
+    const absl::Time until = SteadyNow() + timeout;
     MutexLock lock(&mutex_);
     while (!HasRoom()) {
-      const absl::Duration left = until - absl::Now();
+      const absl::Duration left = until - SteadyNow();
       if (left <= absl::ZeroDuration()) return false;
       released_.WaitFor(&mutex_, left);
     }

@@ -125,6 +125,10 @@ TEST(Conformance, PsKilledIdle) {
   counting.c().Schedule(counting.count, {.steps = 7});
   MU_ASSERT_OK(counting.c().Join());
   EXPECT_EQ(counting.Count(), 57);
+  const std::vector<MemberFailure> failures = counting.c().Stats().failures;
+  EXPECT_EQ(failures.size(), 2u);
+  for (const MemberFailure& failure : failures)
+    EXPECT_EQ(failure.steps_repeated, 0u) << "the checkpoint holds them all";
 }
 
 // The values of a variable and of table rows as a worker reads them.
@@ -243,6 +247,7 @@ TEST(Conformance, PsKilledMidPull) {
           << "a value that no checkpoint held was assigned again, before others read";
     }
   }
+  EXPECT_EQ(Losses(c, pb::ROLE_PSSERVER).size(), 1u);
 }
 
 // `recovery: shard`: the other servers keep all that they have, finished functions do not run
@@ -334,6 +339,7 @@ TEST(Conformance, EveryPsKilled) {
   for (int server = 0; server < 2; ++server) MU_ASSERT_OK(counting.cluster->StartServer(server));
   MU_ASSERT_OK(counting.c().Join());
   EXPECT_EQ(counting.Count(), 1000);
+  EXPECT_EQ(Losses(counting.c(), pb::ROLE_PSSERVER).size(), 2u);
 }
 
 TEST(Conformance, PsKilledWhileAWorkerRecovers) {
@@ -354,6 +360,7 @@ TEST(Conformance, PsKilledWhileAWorkerRecovers) {
   MU_ASSERT_OK(counting.cluster->StartServer(0));
   MU_ASSERT_OK(counting.c().Join());
   EXPECT_EQ(counting.Count(), 1000);
+  EXPECT_EQ(Losses(counting.c(), pb::ROLE_PSSERVER).size(), 2u);
 }
 
 }  // namespace

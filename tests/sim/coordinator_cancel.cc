@@ -1,5 +1,5 @@
 // A function of the user fails, or the user cancels everything: what is not finished ends, on the
-// workers first, then the servers are fenced. As coordinator/cluster/runtime_schedule.cc.
+// workers first, then the servers are fenced. As coordinator/cluster/runtime_cancel.cc.
 #include <algorithm>
 
 #include "tests/sim/cluster.h"
@@ -50,6 +50,7 @@ void Coordinator::CancelOnWorkers() {
                                    .to = links_.at(id).slot,
                                    .index = static_cast<uint8_t>(id.value()),
                                    .call = cancel.call,
+                                   .generation = cancel.generation,
                                    .function = cancel.below});
     cluster_->Send(message);
   }

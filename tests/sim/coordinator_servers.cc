@@ -268,8 +268,11 @@ void Coordinator::Act(const CheckpointCommit::Actions& actions) {
       case CheckpointAction::Kind::kWriteManifest:
         manifest_.functions = queue_.AfterCuts(begun_position_);
         manifest_.data = leases_->Position();
+        // A disk is slow now and then.
         cluster_->SetTimer(
-            slot_, cluster_->Between(0, 3 * kMillisecond),
+            slot_,
+            cluster_->Between(0,
+                              cluster_->Between(0, 9) == 0 ? 300 * kMillisecond : 3 * kMillisecond),
             {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(number)});
         break;
       case CheckpointAction::Kind::kCommitted: {

@@ -62,6 +62,8 @@ bool Worker::Admit(const Message& message) {
     StopAll(Code::kStale);
     configured_ = false;
     routing_version_ = 0;
+    routing_.generation = 0;
+    cancelled_below_ = 0;
   }
   return true;
 }
@@ -72,6 +74,7 @@ void Worker::Install(const Message& message) {
     const Routing& routing = cluster_->RoutingAt(message.routing_place);
     const bool moved = configured_ && (routing.slot != routing_.slot ||
                                        routing.incarnation != routing_.incarnation);
+    if (routing.generation > routing_.generation) cancelled_below_ = 0;
     routing_ = routing;
     routing_version_ = message.routing;
     configured_ = true;
@@ -101,6 +104,7 @@ void Worker::AddRun(const Message& message) {
   if (!configured_ || message.generation > routing_.generation) return refuse(Code::kNotInstalled);
   if (message.generation < routing_.generation && !cluster_->scenario().broken.fencing)
     return refuse(Code::kStale);
+  if (message.function < cancelled_below_) return refuse(Code::kMachine);
   if (draining_) return refuse(Code::kHandedBack);
   runs_.push_back({message, message.first_step});
   if (runs_.size() == 1) NextStep();
@@ -122,6 +126,9 @@ void Worker::CancelRun(const Message& message) {
 
 void Worker::CancelBelow(const Message& message) {
   if (!Admit(message)) return;
+  // What has these ids in a newer generation are repeats.
+  if (message.generation < routing_.generation) return cluster_->Reply(message, {});
+  cancelled_below_ = std::max(cancelled_below_, message.function);
   for (size_t i = runs_.size(); i-- > 0;) {
     if (runs_[i].request.function >= message.function) continue;
     runs_[i].stopped = true;

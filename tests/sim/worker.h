@@ -56,7 +56,8 @@ class Worker {
   bool configured_ = false;
   bool draining_ = false;
   bool left_ = false;
-  std::deque<RunState> runs_;  // the first is being executed
+  uint64_t cancelled_below_ = 0;  // since it was told of this generation
+  std::deque<RunState> runs_;     // the first is being executed
   // The step under way.
   bool pushing_ = false;
   uint32_t step_call_ = 0;  // of its timers

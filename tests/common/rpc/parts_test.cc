@@ -5,6 +5,7 @@
 
 #include "absl/time/clock.h"
 #include "common/base/hash.h"
+#include "common/base/steady_now.h"
 #include "common/rpc/frame.h"
 #include "common/rpc/telemetry_service.h"
 #include "common/rpc/thread_pool.h"
@@ -79,7 +80,7 @@ TEST(TimerQueue, CallsInOrderAndCancels) {
   Notification ready, last;
   // All are due when they may run, so that no delay of this thread changes their order.
   queue.CallAt(absl::InfinitePast(), [&] { ready.Wait(); });
-  const absl::Time now = absl::Now();
+  const absl::Time now = SteadyNow();
   auto task = [&](int number) {
     return [&, number] {
       MutexLock lock(&mutex);

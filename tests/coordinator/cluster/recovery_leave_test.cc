@@ -50,6 +50,38 @@ done 1 in 2
 )");
 }
 
+// Repeats are cancelled while the checkpoint's manifest is being written: the checkpoint is good, but
+// it does not hold them.
+TEST(Recovery, AStateThatIsLostWhileALeavesCheckpointIsTakenIsNotCovered) {
+  Transcript t({.servers = 2});
+  t.Start();
+  t("leaving 1", t.recovery.ServerLeaving(1));
+  t.Done(0, 1);
+  t.Done(1, 1);
+  t("repeats are cancelled", t.recovery.StateLost());
+  t.Committed(1);
+  t("taken 1", t.recovery.LeaveCheckpoint(CheckpointNumber(1)));
+  t.Ready(1);
+  EXPECT_EQ(t.text, R"(
+start
+leaving 1
+  pause
+  keep server 0 in generation 1
+  keep server 1 in generation 1
+done 0 in 1
+done 1 in 1
+  take a checkpoint in generation 1
+repeats are cancelled
+committed 1
+taken 1
+  let server 1 go
+ready 1
+  roll back to checkpoint 1
+  restore server 0 from checkpoint 1 in generation 2
+  restore server 1 from checkpoint 1 in generation 2
+)");
+}
+
 TEST(Recovery, ALeaveWhoseCheckpointFailsIsALoss) {
   Transcript t({.servers = 2});
   t.Start();

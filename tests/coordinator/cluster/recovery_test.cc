@@ -219,5 +219,22 @@ done 2 in 3
 )");
 }
 
+// Values are being loaded in a generation that was given out for that.
+TEST(Recovery, ARoundTakesAGenerationThatNobodyWasGiven) {
+  Transcript t({.servers = 1});
+  t.Start();
+  t.recovery.GivenOut(Generation(7));
+  t.Lost(0);
+  t.Ready(0);
+  EXPECT_EQ(t.text, R"(
+start
+lost 0
+  pause
+ready 0
+  roll back to initial values
+  restore server 0 from initial values in generation 8
+)");
+}
+
 }  // namespace
 }  // namespace mu

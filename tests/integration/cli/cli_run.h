@@ -96,6 +96,7 @@ class CliTest : public ::testing::Test {
     options.args = std::move(args);
     output_file_ = Path(absl::StrCat("output-", ++runs_));
     options.output_file = output_file_;
+    options.environment = environment_;
     auto process = Subprocess::Start(EndsWithThisTest(std::move(options)));
     EXPECT_THAT(process, IsOk());
     MU_CHECK(process.ok());
@@ -165,7 +166,8 @@ class CliTest : public ::testing::Test {
     return text.ok() ? nlohmann::json::parse(*text, nullptr, false) : nlohmann::json();
   }
 
-  std::string program_ = "coordinator";  // what Start starts
+  std::string program_ = "coordinator";   // what Start starts
+  std::vector<std::string> environment_;  // "NAME=value", for it
 
  private:
   std::unique_ptr<TempDirectory> directory_;
