@@ -74,7 +74,8 @@ TEST(Conformance, PsKilledWhileDataIsCounted) {
 
   const std::string file = cluster->directory() + "/other.csv";
   testing::WriteFile(file, testing::Numbers(0, 100));
-  MU_ASSERT_OK_AND_ASSIGN(const Dataset other, c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset other,
+                          c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
   cluster->StopWorker(0);
   absl::StatusOr<uint64_t> batches;
   std::thread counting([&] { batches = c.BatchesInEpoch(other); });

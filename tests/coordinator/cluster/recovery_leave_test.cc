@@ -50,8 +50,8 @@ done 1 in 2
 )");
 }
 
-// Repeats are cancelled while the checkpoint's manifest is being written: the checkpoint is good, but
-// it does not hold them.
+// Repeats are cancelled while the checkpoint's manifest is being written: the checkpoint is good,
+// but it does not hold them.
 TEST(Recovery, AStateThatIsLostWhileALeavesCheckpointIsTakenIsNotCovered) {
   Transcript t({.servers = 2});
   t.Start();
