@@ -79,7 +79,10 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& pare
   std::vector<std::string> complete;
   for (const uint64_t number : numbers) {
     const std::string path = Path(parent, number);
-    if (GetFileInfo(path + "/" + kManifestName).ok()) complete.push_back(path);
+    const absl::Status found = GetFileInfo(path + "/" + kManifestName).status();
+    // One that cannot be looked at is not one that is not there.
+    if (!found.ok() && !absl::IsNotFound(found)) return found;
+    if (found.ok()) complete.push_back(path);
   }
   return complete;
 }

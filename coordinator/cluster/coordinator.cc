@@ -115,7 +115,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
 Coordinator::~Coordinator() {
   if (runtime_ != nullptr) runtime_->Close();
   environment_.reset();  // daemons end while there is still somebody to say goodbye to
-  runtime_.reset();
+  if (runtime_ != nullptr) runtime_->Stop();  // its threads use runtime_ until they have ended
 }
 
 absl::Status Coordinator::WaitForCluster(int workers) {

@@ -167,9 +167,12 @@ class Coordinator : public VariableFactory {
   // newest state.
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
                                                  std::string* directory = nullptr);
-  // What Checkpoint would write is the job's: a function was scheduled, or Restore() has returned.
-  // A program that continues a job holds initial values before that.
+  // What Checkpoint would write is the job's: a function was scheduled, Restore() has continued the
+  // job or found nothing, or the program has said BeginAnew(). A program that continues a job holds
+  // initial values before that.
   bool begun() const;
+  // This program does not continue what that directory holds.
+  void BeginAnew() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator
   // has taken over.
   absl::Status PruneCheckpoints(int keep);
@@ -225,6 +228,8 @@ class Coordinator : public VariableFactory {
   // `continues`: the job that it stopped in goes on, not only its values.
   absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest,
                     bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_, mutex_);
+  // Looks at the files of the data that the checkpoint stopped in; what is wrong is ResumeJob's.
+  void PrepareDataOf(const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(data_mutex_);
   // The same of the checkpoint in job->directory, if it is of this job and not before `since`
   // (*another_run).
   absl::Status LoadJob(CoordinatorEpoch since, RestoredJob* job, bool* another_run)

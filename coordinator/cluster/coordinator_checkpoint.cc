@@ -99,17 +99,22 @@ absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
   MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
   if (!begun()) {
     const auto earlier = ListCheckpoints(parent);
+    if (!earlier.ok() && !absl::IsNotFound(earlier.status())) return earlier.status();
     if (earlier.ok() && !earlier->empty()) {
       return absl::FailedPreconditionError(absl::StrCat(
           parent,
-          " holds checkpoints, and this program has neither continued from them nor begun: "
-          "Restore() would take one of now, of initial values, for the job's newest state; call "
-          "Restore() first, or take another directory"));
+          " holds checkpoints, and this program has neither continued from them nor begun: a "
+          "checkpoint of now would be taken for the job's newest state; call Restore() first, or "
+          "BeginAnew(), or take another directory"));
     }
-    MutexLock lock(&checkpoint_mutex_);
-    begins_anew_ = true;
+    BeginAnew();
   }
   return ClaimCheckpointDirectory(parent);
+}
+
+void Coordinator::BeginAnew() {
+  MutexLock lock(&checkpoint_mutex_);
+  begins_anew_ = true;
 }
 
 bool Coordinator::begun() const {

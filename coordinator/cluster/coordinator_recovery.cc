@@ -124,6 +124,22 @@ absl::Status Coordinator::LoadJob(CoordinatorEpoch since, RestoredJob* job, bool
   return Load(job->directory, job->manifest, /*continues=*/true);
 }
 
+void Coordinator::PrepareDataOf(const std::string& checkpoint) {
+  const auto manifest = ReadManifest(checkpoint);
+  if (!manifest.ok()) return;
+  std::set<std::string> names;
+  std::set<uint64_t> ids;
+  for (const auto& position : manifest->position().datasets()) names.insert(position.name());
+  for (const auto& function : manifest->position().functions()) {
+    if (function.dataset() != 0) ids.insert(function.dataset());
+  }
+  MutexLock lock(&data_mutex_);
+  for (const auto& [id, dataset] : datasets_) {
+    if (names.contains(dataset.name())) ids.insert(id);
+  }
+  for (const uint64_t id : ids) PrepareDataset(id).IgnoreError();
+}
+
 absl::Status Coordinator::ResumeJob(RestoredJob* job) {
   const pb::JobPositionProto& place = job->manifest.position();
   std::set<uint64_t> datasets;
@@ -173,11 +189,11 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
   MU_ASSIGN_OR_RETURN(const std::string parent, CheckpointParent());
   const auto directories = ListCheckpoints(parent);
   const auto nothing = [&](const std::string& what) {
-    MutexLock lock(&checkpoint_mutex_);
-    begins_anew_ = true;
+    BeginAnew();
     return absl::NotFoundError(
         absl::StrCat("there is no checkpoint ", what, parent, " to continue from"));
   };
+  if (!directories.ok() && !absl::IsNotFound(directories.status())) return directories.status();
   if (!directories.ok() || directories->empty()) return nothing("in ");
   constexpr int kTries = 20;  // of one checkpoint, with servers that are lost meanwhile
   absl::Status bad;
@@ -186,6 +202,7 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     job.directory = *it;
     bool another_run = false;
     absl::Status loaded;
+    PrepareDataOf(*it);  // may take long, so before anything is locked
     for (int i = 0; i < kTries; ++i) {
       MU_RETURN_IF_ERROR(EnsureServers());
       // Until the job has its place in the data as well: a checkpoint in between would lack it.

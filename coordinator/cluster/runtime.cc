@@ -58,7 +58,9 @@ void Runtime::Close() {
   changed_.SignalAll();
 }
 
-Runtime::~Runtime() {
+Runtime::~Runtime() { Stop(); }
+
+void Runtime::Stop() {
   Close();
   if (monitor_.joinable()) monitor_.join();
   if (canceller_.joinable()) canceller_.join();

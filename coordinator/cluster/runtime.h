@@ -55,10 +55,12 @@ class Runtime {
   };
   // UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Runtime>> Start(Options options);
-  ~Runtime();  // Close(); all threads end
+  ~Runtime();  // Stop()
   // Everything unfinished ends CANCELLED; nothing is started any more, daemons may still take their
   // leave.
   void Close();
+  // Close(), and all threads have ended: no hook is called any more.
+  void Stop();
 
   std::string address() const { return server_->address(); }
   const Options& options() const { return options_; }

@@ -67,8 +67,9 @@ absl::Status JobSession::LookForUnfinished() {
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
   const auto checkpoints = ListCheckpoints(CheckpointFolder());
-  if (record->status == "done" || !checkpoints.ok() || checkpoints->empty())
-    return absl::OkStatus();
+  if (record->status == "done" || absl::IsNotFound(checkpoints.status())) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(checkpoints.status());
+  if (checkpoints->empty()) return absl::OkStatus();
   if (JobFingerprint(record->job) != JobFingerprint(job_)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir,
@@ -161,6 +162,7 @@ absl::Status JobSession::Train(RunReport* report) {
                             manifest->set_samples(samples_);
                           }});
   RestoredJob restored;
+  if (!continues_) coordinator_->BeginAnew();
   if (continues_) {
     absl::StatusOr<RestoredJob> found =
         coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));

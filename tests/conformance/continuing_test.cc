@@ -66,6 +66,15 @@ TEST_F(Continuing, CheckpointsBeforeTheJobContinues) {
   MU_EXPECT_OK(checkpointer.TakeNow());
 }
 
+TEST_F(Continuing, AProgramThatBeginsAnewTakesCheckpoints) {
+  Checkpointer checkpointer(&c(), OnRequest(directory_));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster_, kSize));
+  EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kFailedPrecondition));
+  c().BeginAnew();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string initial, checkpointer.TakeNow());
+  EXPECT_THAT(ListCheckpoints(directory_).value(), ElementsAre(checkpoint_, initial));
+}
+
 TEST_F(Continuing, PsLeavesBeforeTheJobContinues) {
   Checkpointer checkpointer(&c(), OnRequest(directory_));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster_, kSize));
