@@ -116,6 +116,7 @@ Coordinator::~Coordinator() {
   if (runtime_ != nullptr) runtime_->Close();
   environment_.reset();  // daemons end while there is still somebody to say goodbye to
   if (runtime_ != nullptr) runtime_->Stop();  // its threads use runtime_ until they have ended
+  runtime_.reset();                           // before what its hooks use
 }
 
 absl::Status Coordinator::WaitForCluster(int workers) {
