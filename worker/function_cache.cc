@@ -46,7 +46,8 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
   auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled), telemetry_);
   MutexLock lock(&mutex_);
   if (clears != clears_) {
-    return absl::AbortedError("a newer coordinator took over while the function was compiled");
+    return WorkerRefusal(pb::ERROR_STALE,
+                         "a newer coordinator took over while the function was compiled");
   }
   functions_.try_emplace(fingerprint, std::move(installed));
   return absl::OkStatus();

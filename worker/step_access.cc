@@ -36,7 +36,11 @@ absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables,
 absl::Status StepAccess::Try(bool stop_with_run, const std::function<absl::Status()>& attempt) {
   const StepWatch::Away away(watch_);
   while (true) {
-    if (run_->aborted()) return run_->why();
+    if (run_->aborted()) {
+      // One that is handed back has no error, but neither has this step been done.
+      const absl::Status why = run_->why();
+      return why.ok() ? absl::CancelledError("the run is handed back") : why;
+    }
     const auto route = route_->snapshot();
     if (route.client != client_) return absl::CancelledError("a newer coordinator took over");
     if (!route.configured) {

@@ -43,7 +43,11 @@ absl::StatusOr<std::string> ClaimCheckpointDirectory(const std::string& parent) 
   uint64_t number = numbers.empty() ? 0 : numbers.back();
   while (true) {
     const std::string path = Path(parent, ++number);
-    if (::mkdir(path.c_str(), 0777) == 0) return path;
+    if (::mkdir(path.c_str(), 0777) == 0) {
+      // Before older ones are deleted for it.
+      MU_RETURN_IF_ERROR(SyncDirectory(parent));
+      return path;
+    }
     if (errno != EEXIST) return ErrnoToStatus(errno, "make the directory", path);
   }
 }

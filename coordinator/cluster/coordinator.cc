@@ -145,8 +145,13 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
   if (!full.optimizer) full.optimizer = options_.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
   proto.mutable_initializer()->set_seed(options_.seed);
-  if (proto.partitions() == 0)
-    proto.set_partitions(DefaultTablePartitions(runtime_->options().servers));
+  if (proto.partitions() == 0) {
+    MutexLock lock(&checkpoint_mutex_);
+    const auto saved = saved_partitions_.find(proto.name());
+    proto.set_partitions(saved == saved_partitions_.end()
+                             ? DefaultTablePartitions(runtime_->options().servers)
+                             : saved->second);
+  }
   MutexLock lock(&mutex_);
   absl::StatusOr<pb::TableProto> added = proto;
   runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });

@@ -188,6 +188,11 @@ class Coordinator : public VariableFactory {
   // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
 
+  // Tables that are created from now on, and that do not say how many partitions they have, get as
+  // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
+  // does that with the newest one of its directory. One that cannot be read counts for nothing.
+  void LikeCheckpoint(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+
   std::string address() const { return runtime_->address(); }
   uint64_t seed() const { return options_.seed; }
   uint64_t parameters();  // values of trainable variables and tables
@@ -278,6 +283,8 @@ class Coordinator : public VariableFactory {
   std::map<CheckpointNumber, std::string> checkpoints_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
   std::set<std::string> bad_checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories
+  std::map<std::string, uint32_t> saved_partitions_
+      ABSL_GUARDED_BY(checkpoint_mutex_);  // of tables, see LikeCheckpoint
   // There is nothing to continue from.
   bool begins_anew_ ABSL_GUARDED_BY(checkpoint_mutex_) = false;
 };

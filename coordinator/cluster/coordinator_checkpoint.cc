@@ -195,7 +195,9 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     acknowledged.assign(manifest.position().acknowledged().begin(),
                         manifest.position().acknowledged().end());
   }
-  return runtime_->StateLoaded(token, generation, number, updates, acknowledged);
+  // A job that goes on has its functions' ids; what is new must not have those of another run.
+  const FunctionId next(continues ? 1 : std::max<uint64_t>(1, manifest.position().next_function()));
+  return runtime_->StateLoaded(token, generation, number, next, updates, acknowledged);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {

@@ -20,7 +20,14 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
   MutexLock lock(&data_mutex_);
   runtime_->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
+  // A checkpoint's position knows them by their names; created in the same order they are the same.
+  const auto taken = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex_) {
+    return std::any_of(datasets_.begin(), datasets_.end(),
+                       [&](const auto& other) { return other.second.name() == name; });
+  };
   if (proto.name().empty()) proto.set_name(absl::StrCat("dataset ", proto.id()));
+  const std::string name = proto.name();
+  for (int i = 2; taken(proto.name()); ++i) proto.set_name(absl::StrCat(name, " (", i, ")"));
   datasets_[proto.id()] = proto;
   return Dataset(proto);
 }
@@ -109,9 +116,7 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
   MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
-  if (runtime_->Stats().unfinished > 0) {
-    return absl::FailedPreconditionError("functions are queued or running; Join before StartEpoch");
-  }
+  MU_RETURN_IF_ERROR(runtime_->WaitForRepeats());
   runtime_->StartEpoch(dataset.proto().id(), epoch);
   return absl::OkStatus();
 }

@@ -17,6 +17,7 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
     MutexLock lock(&checkpoint_mutex_);
     checkpoint_directory_ = std::make_unique<std::string>(directory);
   }
+  if (const auto newest = NewestCheckpoint(directory); newest.ok()) LikeCheckpoint(*newest);
   RecoveryHooks hooks;
   hooks.restore = [this](const RestoreRound& round) { return RunRound(round); };
   hooks.save = [this] { return SaveForLeave(); };
@@ -26,6 +27,14 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
   };
   hooks.interrupt = [this] { files_->Interrupt(); };
   runtime_->EnableRecovery(mode, std::move(hooks));
+}
+
+void Coordinator::LikeCheckpoint(const std::string& directory) {
+  const auto manifest = ReadManifest(directory);
+  if (!manifest.ok()) return;
+  MutexLock lock(&checkpoint_mutex_);
+  for (const pb::TableProto& table : manifest->tables())
+    saved_partitions_[table.name()] = table.partitions();
 }
 
 // A program's directory may be relative to where it stands; servers stand elsewhere.

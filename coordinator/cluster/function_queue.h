@@ -171,8 +171,9 @@ class FunctionQueue {
   // The checkpoint that was begun at this position is complete.
   void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
   // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point
-  // now.
-  void StartFrom(CheckpointNumber point);
+  // now. With them came the memory of which steps of functions below `next` they contain, of
+  // another run perhaps: no id below it is given out from now on.
+  void StartFrom(CheckpointNumber point, FunctionId next = FunctionId(1));
   // Nobody will go back to a point from now on.
   void ForgetKept() { kept_.clear(); }
   // What changed state so far was not kept: there is nothing to go back to until a checkpoint is

@@ -55,7 +55,8 @@ void FunctionQueue::CheckpointCommitted(CheckpointNumber checkpoint, const Posit
   ForgetCovered();
 }
 
-void FunctionQueue::StartFrom(CheckpointNumber point) {
+void FunctionQueue::StartFrom(CheckpointNumber point, FunctionId next) {
+  next_id_ = std::max(next_id_, next);
   Position now;
   now.next_id = next_id_;
   now.assigning = assigning_;

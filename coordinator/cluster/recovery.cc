@@ -109,7 +109,7 @@ void Recovery::BeginRound(Actions* actions) {
     return;
   }
   generation_ = std::max(generation_, given_out_).Next();
-  const CheckpointNumber point = points_.back();
+  const CheckpointNumber point = round_point_ = points_.back();
   const bool everybody = options_.mode == RecoveryMode::kAll && !lost_.empty() && !covered_;
   if (everybody && rolled_back_ != point) {
     rolled_back_ = point;
@@ -153,7 +153,8 @@ Recovery::Actions Recovery::RestoreFailed(uint32_t server, Generation generation
   Actions actions;
   pending_.clear();
   covered_ = false;
-  points_.pop_back();
+  // Not the newest one, if another was committed meanwhile.
+  std::erase(points_, round_point_);
   rolled_back_.reset();
   BeginRound(&actions);
   return actions;

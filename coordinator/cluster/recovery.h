@@ -132,6 +132,7 @@ class Recovery {
   bool taking_ = false;                          // kTakeCheckpoint is to be answered
   bool state_lost_ = false;                      // since then
   std::set<uint32_t> pending_;                   // have to answer in this round
+  CheckpointNumber round_point_;                 // what those that restore do it from
   bool failed_ = false;                          // the round is to be repeated
   std::optional<CheckpointNumber> rolled_back_;  // since the pause
 };

@@ -103,10 +103,21 @@ void Runtime::Fail(absl::Status error) {
   FailLocked(std::move(error));
 }
 
+absl::Status Runtime::EndedLocked() const {
+  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
+  return fatal_;
+}
+
+absl::Status Runtime::ended() const {
+  MutexLock lock(&mutex_);
+  return EndedLocked();
+}
+
 void Runtime::FailLocked(absl::Status error) {
   if (!fatal_.ok() || stopping_) return;
   MU_LOG(ERROR, "{}", error);
   fatal_ = error;
+  if (hooks_.interrupt != nullptr) hooks_.interrupt();  // of a load, which may take long
   for (FunctionId id : queue_.CancelAll()) FinishFunction(id, error);
   changed_.SignalAll();
 }

@@ -98,6 +98,8 @@ class Runtime {
   // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with
   // `error` from now on.
   void Fail(absl::Status error);
+  // That error, or CANCELLED after Close().
+  absl::Status ended() const;
 
   // Called, on a thread of the runtime, when a daemon has sent no heartbeat for the timeout; it may
   // come back.
@@ -138,9 +140,9 @@ class Runtime {
   // Values were loaded into all servers, in this generation: functions of before will not be
   // repeated. By server, how many updates the state holds, and how many of them (`acknowledged`)
   // the job knew of when it was saved; empty: of all. UNAVAILABLE if a server was lost since
-  // `token`, which ServersLost() gave before.
+  // `token`, which ServersLost() gave before. `next`: see FunctionQueue::StartFrom.
   absl::Status StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
-                           const std::vector<uint64_t>& updates,
+                           FunctionId next, const std::vector<uint64_t>& updates,
                            const std::vector<uint64_t>& acknowledged);
   // An assignment is about to be made: its place among the functions, which is its identity on the
   // servers. That of an earlier try (`place`, 0: none), unless everything was cancelled since.
@@ -240,6 +242,7 @@ class Runtime {
   // Whether a server's loss now begins a recovery, rather than being one of several in it.
   bool OpensRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FailLocked(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status EndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
   std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

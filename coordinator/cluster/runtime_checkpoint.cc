@@ -85,13 +85,14 @@ void Runtime::SetUserState(std::string state) {
 }
 
 absl::Status Runtime::StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
-                                  const std::vector<uint64_t>& updates,
+                                  FunctionId next, const std::vector<uint64_t>& updates,
                                   const std::vector<uint64_t>& acknowledged) {
   MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(EndedLocked());
   if (servers_lost_ != token)
     return absl::UnavailableError("a server was lost while values were loaded");
   failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
-  queue_.StartFrom(point);
+  queue_.StartFrom(point, next);
   Act(recovery_.Loaded(generation, point));
   return absl::OkStatus();
 }
@@ -114,6 +115,7 @@ absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
                                                          const std::set<uint64_t>& datasets) {
   const pb::JobPositionProto& proto = manifest.position();
   MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(EndedLocked());
   if (queue_.scheduled()) {
     return absl::FailedPreconditionError(
         "functions have been scheduled already; Restore() comes before them");

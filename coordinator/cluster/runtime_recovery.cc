@@ -73,21 +73,19 @@ absl::Status Runtime::WaitUntilServing() {
          fatal_.ok() && !stopping_) {
     changed_.Wait(&mutex_);
   }
-  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
-  return fatal_;
+  return EndedLocked();
 }
 
 absl::Status Runtime::WaitForRepeats() {
   MutexLock lock(&mutex_);
   while (fatal_.ok() && !stopping_) {
     if (!states_.empty()) {
-      return absl::FailedPreconditionError("functions are queued or running; Join before Restore");
+      return absl::FailedPreconditionError("functions are queued or running; Join first");
     }
     if (queue_.unfinished() == 0 && !cancelling_ && !queue_.repeats_cancelled()) break;
     changed_.Wait(&mutex_);
   }
-  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
-  return fatal_;
+  return EndedLocked();
 }
 
 bool Runtime::begun() const {

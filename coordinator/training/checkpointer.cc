@@ -4,6 +4,7 @@
 
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 
 namespace mu {
 namespace {
@@ -88,6 +89,22 @@ void Checkpointer::TakeIfDue() {
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
   MutexLock taking(&taking_);
   return Take();
+}
+
+absl::StatusOr<std::string> Checkpointer::TakeWhole() {
+  constexpr int kTries = 20;
+  absl::Status lost;
+  for (int i = 0; i < kTries; ++i) {
+    MU_RETURN_IF_ERROR(coordinator_->Join());
+    const auto taken = TakeNow();
+    if (!taken.ok() && !absl::IsUnavailable(taken.status())) return taken;
+    lost = taken.status();
+    if (!taken.ok()) continue;  // waits for the servers
+    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(*taken));
+    if (manifest.position().functions().empty()) return taken;
+    lost = absl::UnavailableError("servers are lost again and again");
+  }
+  return lost;
 }
 
 absl::StatusOr<std::string> Checkpointer::Take() {

@@ -3,8 +3,8 @@
 //
 //   Checkpointer checkpointer(coordinator, {.directory = job_dir + "/checkpoints",
 //                                           .every = absl::Minutes(5)});
-//   ... schedule, join ...
-//   MU_RETURN_IF_ERROR(checkpointer.TakeNow().status());
+//   ... schedule ...
+//   MU_RETURN_IF_ERROR(checkpointer.TakeWhole().status());
 //
 // A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier
 // ones stay. Thread safe.
@@ -47,6 +47,10 @@ class Checkpointer {
 
   // The directory of the new checkpoint.
   absl::StatusOr<std::string> TakeNow();
+  // The same of what a program ends with: joins, and takes one that holds all of it. A server that
+  // is lost in between, or while it is saved, has made finished functions run again: another one is
+  // taken after them. The error of Join.
+  absl::StatusOr<std::string> TakeWhole();
 
   uint64_t taken() const;
   uint64_t failed() const;

@@ -96,6 +96,10 @@ absl::Status JobSession::Start() {
   starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
+  if (!trains_ || !options_.checkpoint.empty()) {
+    const auto found = CheckpointToRestore(options_.checkpoint);
+    if (found.ok()) coordinator_->LikeCheckpoint(*found);
+  }
   telemetry_ =
       std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
   progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps,
@@ -187,6 +191,7 @@ absl::Status JobSession::Train(RunReport* report) {
     }
   }
   starting_.reset();  // from here on a stop saves what there is
+  MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
   unsaved_ = true;
   if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
   MU_RETURN_IF_ERROR(Record("running"));
@@ -303,15 +308,18 @@ absl::Status JobSession::Predict(RunReport* report) {
 absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
-  MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeNow());
+  MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeWhole());
   unsaved_ = false;
   checkpointer_.reset();
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& checkpoint) const {
+  return FindCheckpoint(checkpoint.empty() ? options_.job_dir : checkpoint);
+}
+
 absl::Status JobSession::Restore(const std::string& checkpoint) {
-  MU_ASSIGN_OR_RETURN(const std::string directory,
-                      FindCheckpoint(checkpoint.empty() ? options_.job_dir : checkpoint));
+  MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(checkpoint));
   const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
   if (absl::IsDataLoss(manifest.status())) {
     // Where servers were lost it is the machines' error, but here somebody chose this checkpoint.

@@ -39,6 +39,8 @@ class JobSession {
   absl::Status Save(RunReport* report);
   // `checkpoint` or, if it is empty, the newest one of the job's directory.
   absl::Status Restore(const std::string& checkpoint);
+  // The directory; of this run if none is named.
+  absl::StatusOr<std::string> CheckpointToRestore(const std::string& checkpoint) const;
 
   // What the report says of the cluster, and the trace; call last.
   absl::Status Finish(RunReport* report);

@@ -197,6 +197,22 @@ TEST_F(WorkerControlTest, DrainHandsBackWhatIsLeft) {
       << "every step that was applied has its result";
 }
 
+// A step that would have taken longer has not been done, unless its push was under way.
+TEST(WorkerControl, DrainWithoutPatienceCountsNoStepThatWasNotApplied) {
+  const muster::FunctionProto function = testing::CountSteps();
+  for (int i = 0; i < 100; ++i) {
+    testing::WorkerCluster cluster;
+    AddCounters(&cluster);
+    MU_ASSERT_OK(cluster.Configure());
+    MU_ASSERT_OK(cluster.InstallFunction(function));
+    auto running = cluster.Start(cluster.MakeRun(1, function, kForever));
+    running->WaitForResults(1);
+    cluster.worker().Drain(absl::ZeroDuration());
+    MU_EXPECT_OK(running->Wait());
+    ASSERT_LE(static_cast<int64_t>(running->steps().size()), Steps(cluster));
+  }
+}
+
 TEST_F(WorkerControlTest, Telemetry) {
   MU_ASSERT_OK(cluster_.Start(cluster_.MakeRun(1, function_, 5))->Wait());
   MU_ASSERT_OK_AND_ASSIGN(const auto reply, Call<muster::TelemetryReply>(

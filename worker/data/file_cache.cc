@@ -120,6 +120,7 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   // Another thread or process may have made it while this one waited for the lock.
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
 
+  RemoveUnfinished(stem);
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
   UniqueFd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
@@ -136,6 +137,15 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   if (fed != nullptr) *fed = sink != nullptr;
   MU_RETURN_IF_ERROR(MakeRoom(*length, BaseName(copy), path));
   return fd;
+}
+
+void FileCache::RemoveUnfinished(const std::string& stem) {
+  const std::string begin = absl::StrCat(BaseName(stem), kTemporary);
+  const auto names = ListDirectory(directory_);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    if (absl::StartsWith(name, begin)) RemoveFile(JoinPath(directory_, name)).IgnoreError();
+  }
 }
 
 absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::string& temporary,

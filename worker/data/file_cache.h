@@ -50,6 +50,8 @@ class FileCache {
  private:
   std::string CopyOf(const std::string& path, const FileInfo& source) const;  // without its ending
   absl::Status Prepare();
+  // What those left who were killed while they unpacked this file, whose lock is held.
+  void RemoveUnfinished(const std::string& stem);
   absl::StatusOr<uint64_t> Unpack(const std::string& path, const std::string& temporary, int fd,
                                   ChunkSink* sink);
   // Removes the least recently used copies other than `keep` until they fit beside `bytes`.

@@ -236,5 +236,32 @@ ready 0
 )");
 }
 
+// Another checkpoint is committed while servers restore from one that turns out to be bad.
+TEST(Recovery, ABadCheckpointIsNotTheOneThatCameMeanwhile) {
+  Transcript t({.servers = 1});
+  t.Start();
+  t.Committed(1);
+  t.Lost(0);
+  t.Ready(0);
+  t.Committed(2);
+  t.Bad(0, 1);
+  t.Done(0, 2);
+  EXPECT_EQ(t.text, R"(
+start
+committed 1
+lost 0
+  pause
+ready 0
+  roll back to checkpoint 1
+  restore server 0 from checkpoint 1 in generation 1
+committed 2
+bad checkpoint for 0 in 1
+  roll back to checkpoint 2
+  restore server 0 from checkpoint 2 in generation 2
+done 0 in 2
+  resume in generation 2
+)");
+}
+
 }  // namespace
 }  // namespace mu

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -91,6 +92,25 @@ TEST_F(FileCacheTest, IsSharedByTwoReaders) {
     MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(reader.get()));
     EXPECT_EQ(Values<int64_t>(data->MakeBatch(0), "id"), (std::vector<int64_t>{1, 2, 3}));
   }
+}
+
+TEST_F(FileCacheTest, RemovesWhatAKilledOneLeft) {
+  const std::string path = Write("f.gz", "text");
+  EXPECT_TRUE(Use(cache_.get(), path, "text"));
+  for (const std::string& name : Names()) {
+    if (!absl::EndsWith(name, ".unpacked")) continue;
+    const std::string copy = JoinPath(Path("cache"), name);
+    MU_ASSERT_OK(WriteFileAtomic(absl::StrCat(copy, ".tmp.1.0"), "te"));
+    MU_ASSERT_OK(RemoveFile(copy));
+  }
+  const auto unfinished = [&] {
+    const std::vector<std::string> names = Names();
+    return std::count_if(names.begin(), names.end(),
+                         [](const std::string& name) { return absl::StrContains(name, ".tmp."); });
+  };
+  EXPECT_EQ(unfinished(), 1);
+  EXPECT_TRUE(Use(cache_.get(), path, "text"));
+  EXPECT_EQ(unfinished(), 0);
 }
 
 TEST_F(FileCacheTest, KnowsFilesBySizeAndTime) {
