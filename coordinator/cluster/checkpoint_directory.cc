@@ -83,6 +83,7 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& pare
   std::vector<std::string> complete;
   for (const uint64_t number : numbers) {
     const std::string path = Path(parent, number);
+    if (!DirectoryExists(path)) continue;  // somebody else's file, or just removed
     const absl::Status found = GetFileInfo(path + "/" + kManifestName).status();
     // One that cannot be looked at is not one that is not there.
     if (!found.ok() && !absl::IsNotFound(found)) return found;

@@ -107,6 +107,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
   MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
   coordinator->runtime_->SetFence(
       [c = coordinator.get()](const pb::RequestContext& context) { return c->Fence(context); });
+  coordinator->runtime_->SetInterrupt([c = coordinator.get()] { c->files_->Interrupt(); });
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
          options.runtime.epoch.value(), coordinator->address());
   return coordinator;

@@ -190,8 +190,9 @@ class Coordinator : public VariableFactory {
 
   // Tables that are created from now on, and that do not say how many partitions they have, get as
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
-  // does that with the newest one of its directory. One that cannot be read counts for nothing.
-  void LikeCheckpoint(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  // does that with the newest one of its directory. False if it cannot be read, and counts for
+  // nothing.
+  bool LikeCheckpoint(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
 
   std::string address() const { return runtime_->address(); }
   uint64_t seed() const { return options_.seed; }

@@ -173,11 +173,13 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 absl::Status Coordinator::Load(const std::string& directory, const pb::CheckpointProto& manifest,
                                bool continues) {
   ScopedSpan span(runtime_->options().telemetry, "restore", directory);
+  const uint64_t interruptions = files_->interruptions();  // before what may have come until now
+  MU_RETURN_IF_ERROR(runtime_->ended());
   const uint64_t token = runtime_->ServersLost();
   const Generation generation = runtime_->NextGeneration();
   MU_ASSIGN_OR_RETURN(const auto replies,
                       RestoreServers(directory, {manifest.files().begin(), manifest.files().end()},
-                                     {}, generation.value(), files_->interruptions()));
+                                     {}, generation.value(), interruptions));
   std::vector<uint64_t> updates;
   for (const pb::RestoreReply& reply : replies) updates.push_back(reply.updates());
   CheckpointNumber number;

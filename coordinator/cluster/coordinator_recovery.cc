@@ -17,7 +17,11 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
     MutexLock lock(&checkpoint_mutex_);
     checkpoint_directory_ = std::make_unique<std::string>(directory);
   }
-  if (const auto newest = NewestCheckpoint(directory); newest.ok()) LikeCheckpoint(*newest);
+  // The newest that can be read: Restore() may go back to an older one than the newest.
+  const auto complete = ListCheckpoints(directory);
+  for (auto i = complete.ok() ? complete->size() : 0; i > 0; --i) {
+    if (LikeCheckpoint((*complete)[i - 1])) break;
+  }
   RecoveryHooks hooks;
   hooks.restore = [this](const RestoreRound& round) { return RunRound(round); };
   hooks.save = [this] { return SaveForLeave(); };
@@ -25,16 +29,16 @@ void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode
     MU_ASSIGN_OR_RETURN(const Tensor value, Tensor::FromProto(assignment.value));
     return admin_->AssignVariable(runtime_->Context(), place, assignment.variable, value);
   };
-  hooks.interrupt = [this] { files_->Interrupt(); };
   runtime_->EnableRecovery(mode, std::move(hooks));
 }
 
-void Coordinator::LikeCheckpoint(const std::string& directory) {
+bool Coordinator::LikeCheckpoint(const std::string& directory) {
   const auto manifest = ReadManifest(directory);
-  if (!manifest.ok()) return;
+  if (!manifest.ok()) return false;
   MutexLock lock(&checkpoint_mutex_);
   for (const pb::TableProto& table : manifest->tables())
     saved_partitions_[table.name()] = table.partitions();
+  return true;
 }
 
 // A program's directory may be relative to where it stands; servers stand elsewhere.

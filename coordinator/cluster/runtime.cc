@@ -49,7 +49,7 @@ void Runtime::Close() {
     old_links_.push_back(link);
   }
   links_.clear();
-  if (hooks_.interrupt != nullptr) hooks_.interrupt();
+  if (interrupt_ != nullptr) interrupt_();
   for (auto& [server, calls] : leaving_) {
     for (const auto& call : calls)
       call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
@@ -117,7 +117,7 @@ void Runtime::FailLocked(absl::Status error) {
   if (!fatal_.ok() || stopping_) return;
   MU_LOG(ERROR, "{}", error);
   fatal_ = error;
-  if (hooks_.interrupt != nullptr) hooks_.interrupt();  // of a load, which may take long
+  if (interrupt_ != nullptr) interrupt_();  // of a load, which may take long
   for (FunctionId id : queue_.CancelAll()) FinishFunction(id, error);
   changed_.SignalAll();
 }

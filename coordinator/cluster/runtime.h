@@ -184,6 +184,9 @@ class Runtime {
   // Called on the canceller's thread when an error ended everything: must make all servers of the
   // context's generation refuse functions below its low-water mark.
   void SetFence(std::function<absl::Status(const muster::RequestContext&)> fence);
+  // Called with the runtime locked when saves and restores that are under way ought to end soon: a
+  // server that they wait for is lost, or everything ends.
+  void SetInterrupt(std::function<void()> interrupt);
 
  private:
   explicit Runtime(Options options);
@@ -272,7 +275,10 @@ class Runtime {
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
   absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> interrupt_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
+  // Functions that a worker has refused to install, with its error.
+  std::map<Fingerprint, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
 
   // Checkpoints and recovery.
   bool recovery_enabled_ ABSL_GUARDED_BY(mutex_) = false;

@@ -129,4 +129,9 @@ void Runtime::SetFence(std::function<absl::Status(const pb::RequestContext&)> fe
   fence_ = std::move(fence);
 }
 
+void Runtime::SetInterrupt(std::function<void()> interrupt) {
+  MutexLock lock(&mutex_);
+  interrupt_ = std::move(interrupt);
+}
+
 }  // namespace mu

@@ -91,6 +91,8 @@ absl::Status Runtime::StateLoaded(uint64_t token, Generation generation, Checkpo
   MU_RETURN_IF_ERROR(EndedLocked());
   if (servers_lost_ != token)
     return absl::UnavailableError("a server was lost while values were loaded");
+  if (queue_.unfinished() > 0)
+    return absl::UnavailableError("functions were scheduled while values were loaded");
   failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
   queue_.StartFrom(point, next);
   Act(recovery_.Loaded(generation, point));

@@ -63,8 +63,15 @@ absl::Status Runtime::InstallOn(WorkerLink& link, const Catalog::Delta& delta) {
     *request.mutable_context() = context;
     *request.mutable_function() = function.proto;
     request.set_fingerprint(function.fingerprint.value());
-    MU_RETURN_IF_ERROR(
-        InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request));
+    const absl::Status installed =
+        InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request);
+    if (installed.ok()) continue;
+    if (KindOf(installed) != pb::ERROR_USER) return installed;
+    // The worker is as good as before for all the others.
+    MutexLock lock(&mutex_);
+    if (!refused_.try_emplace(function.fingerprint, installed).second) continue;
+    MU_LOG(ERROR, "worker {}: {}", link.id, installed);
+    BeginCancel(installed);
   }
   return absl::OkStatus();
 }

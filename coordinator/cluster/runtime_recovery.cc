@@ -108,7 +108,7 @@ void Runtime::ServerLost(const Member& member, const std::string& kind,
   round_.reset();
   Act(commit_.ServerLost(member.index));
   if (recovery_enabled_) {
-    if (hooks_.interrupt != nullptr) hooks_.interrupt();
+    if (interrupt_ != nullptr) interrupt_();
     Act(recovery_.ServerLost(member.index));
     for (const auto& call : leaving_[member.index])
       call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
@@ -204,7 +204,7 @@ void Runtime::Superseded(uint64_t epoch) {
   MutexLock lock(&mutex_);
   newer_epoch_ = std::max(newer_epoch_, epoch);
   Act(commit_.Superseded());
-  if (hooks_.interrupt != nullptr) hooks_.interrupt();
+  if (interrupt_ != nullptr) interrupt_();
   FailLocked(MachineError(absl::AbortedError(absl::StrCat(
       "a newer coordinator (epoch ", newer_epoch_, ") has taken over this job; this one, of epoch ",
       options_.epoch.value(), ", ends without saving anything"))));

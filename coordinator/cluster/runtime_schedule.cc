@@ -24,6 +24,11 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
           stopping_ ? absl::CancelledError("the coordinator is being destroyed") : fatal_;
       return RemoteValue(error);
     }
+    if (const auto refused = refused_.find(work.fingerprint); refused != refused_.end()) {
+      error_ = std::make_shared<PendingError>();
+      error_->status = refused->second;
+      return RemoteValue(error_);
+    }
     if (queue_.queued() < options_.queue_bound) break;
     changed_.Wait(&mutex_);
   }

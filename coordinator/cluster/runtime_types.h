@@ -31,8 +31,7 @@ struct RestoredServers {
   std::string from;  // what they were given, for the report: a checkpoint's name, or initial values
 };
 
-// The calls to servers that checkpoints and recovery need. `interrupt` is called with the runtime
-// locked, the others on threads of the runtime without it.
+// The calls to servers that recovery needs, made on threads of the runtime without its lock.
 struct RecoveryHooks {
   // DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again.
   // After it all servers and the catalog's routing are in the round's generation.
@@ -40,8 +39,6 @@ struct RecoveryHooks {
   // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
   std::function<absl::StatusOr<CheckpointNumber>()> save;
   std::function<absl::Status(FunctionId place, const Assignment&)> assign;
-  // Calls of Save and `restore` that are under way end soon: a server that they wait for is lost.
-  std::function<void()> interrupt;
 };
 
 struct RuntimeStats {

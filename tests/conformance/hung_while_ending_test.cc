@@ -93,5 +93,25 @@ TEST(Conformance, PsKilledWhileDataIsCounted) {
   EXPECT_THAT(batches, testing::IsOk());
 }
 
+// Without recovery, as `eval` and `predict` are: the loss of a server ends a load that waits for
+// it.
+TEST(Conformance, PsKilledWhileValuesAreLoaded) {
+  MU_ASSERT_OK_AND_ASSIGN(auto t, StartCounting({.ps = 2}));
+  const std::string checkpoint = t.cluster->directory() + "/saved";
+  MU_ASSERT_OK(t.c().Save(checkpoint));
+  for (int server = 0; server < 2; ++server) t.cluster->StopServer(server);
+  absl::Status restored;
+  std::thread loading([&] { restored = t.c().Restore(checkpoint).status(); });
+  const absl::Time end = SteadyNow() + absl::Milliseconds(300);  // for the calls to be under way
+  WaitWhile([&] { return SteadyNow() < end; });
+  const pid_t killed = t.cluster->process("psserver", 1).pid();
+  t.cluster->KillServer(1);
+  t.c().runtime().DaemonDied(killed, "killed");
+  loading.join();
+  EXPECT_EQ(KindOf(restored), pb::ERROR_MACHINE) << restored;
+  EXPECT_FALSE(restored.ok());
+  t.cluster->ContinueServer(0);
+}
+
 }  // namespace
 }  // namespace mu

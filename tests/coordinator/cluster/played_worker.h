@@ -4,7 +4,9 @@
 #include <atomic>
 #include <deque>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
@@ -15,15 +17,18 @@ namespace mu::testing {
 // A worker whose runs the test answers by hand.
 class PlayedWorker {
  public:
+  // It refuses to install functions with the fingerprints `refuses`.
   PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation,
-               int index)
-      : coordinator_(transport->Connect(coordinator)) {
+               int index, std::set<uint64_t> refuses = {})
+      : coordinator_(transport->Connect(coordinator)), refuses_(std::move(refuses)) {
     MethodTable methods;
     methods.AddUnary(
         "/muster.Worker/InstallFunction", RunOn::kTransportThread,
-        TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest&) {
+        TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest& r)
+                                                     -> absl::StatusOr<pb::InstallFunctionReply> {
+          if (refuses_.contains(r.fingerprint())) return absl::InvalidArgumentError("no such op");
           ++installed;
-          return absl::StatusOr<pb::InstallFunctionReply>(install_answer());
+          return pb::InstallFunctionReply();
         }));
     methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
                      TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
@@ -50,7 +55,6 @@ class PlayedWorker {
   void Register() {
     MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_));
   }
-  absl::StatusOr<pb::InstallFunctionReply> install_answer() { return pb::InstallFunctionReply(); }
 
   struct Run {
     std::shared_ptr<ServerCall> call;
@@ -100,6 +104,7 @@ class PlayedWorker {
 
  private:
   const std::shared_ptr<Channel> coordinator_;
+  const std::set<uint64_t> refuses_;
   std::unique_ptr<RpcServer> server_;
   pb::RegisterRequest request_;
 };
@@ -125,9 +130,10 @@ class PlayedClusterTest : public ::testing::Test {
     runtime_->ChangeCatalog(
         [&](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), function); });
   }
-  std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1) {
-    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation,
-                                          index);
+  std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1,
+                                       std::set<uint64_t> refuses = {}) {
+    return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index,
+                                          std::move(refuses));
   }
   void RegisterServer(uint32_t pid) {
     const auto channel = transport_->Connect(runtime_->address());
