@@ -101,7 +101,6 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   if (!logging.ok()) absl::FPrintF(stderr, "no log is kept: %s\n", std::string(logging.message()));
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
-  if (!setup.options.checkpoint.empty()) absl::PrintF("begins with %s\n", setup.options.checkpoint);
   std::fflush(stdout);
 
   StopSignals signals;

@@ -45,6 +45,7 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   }
   record.status = json["status"].get<std::string>();
   record.first_epoch = json.value("first_epoch", uint64_t{0});
+  record.checkpoint = json.value("checkpoint", "");
   return record;
 }
 
@@ -58,6 +59,7 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   nlohmann::ordered_json json;
   json["status"] = record.status;
   json["first_epoch"] = record.first_epoch;
+  if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;
   json["job"] = nlohmann::ordered_json::parse(job, nullptr, false);
   return WriteFileAtomic(PathOf(job_dir), json.dump(2) + "\n");
 }

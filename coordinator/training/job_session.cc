@@ -61,21 +61,30 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
 absl::Status JobSession::LookForUnfinished() {
   trains_ = true;
   record_.job = job_;
-  // Whoever names a checkpoint begins a new run with its values.
-  if (!options_.checkpoint.empty()) return absl::OkStatus();
-  absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
+  record_.checkpoint = options_.checkpoint;
+  const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
-  const auto checkpoints = ListCheckpoints(CheckpointFolder());
-  if (record->status == "done" || absl::IsNotFound(checkpoints.status())) return absl::OkStatus();
-  MU_RETURN_IF_ERROR(checkpoints.status());
-  if (checkpoints->empty()) return absl::OkStatus();
-  if (JobFingerprint(record->job) != JobFingerprint(job_)) {
+  if (record->status == "done") return absl::OkStatus();
+  std::vector<std::string> own;
+  if (auto listed = ListCheckpoints(CheckpointFolder()); !absl::IsNotFound(listed.status())) {
+    MU_ASSIGN_OR_RETURN(own, std::move(listed));
+  }
+  const bool same_job = JobFingerprint(record->job) == JobFingerprint(job_);
+  if (!same_job && !own.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir,
         " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
         "; choose another job_dir, or undo the change to continue it"));
   }
+  // The command of before, or the way to continue that its help suggests. Whoever names another
+  // checkpoint begins a new run with its values.
+  const std::string& named = options_.checkpoint;
+  const bool same_run =
+      named.empty() || named == record->checkpoint || (!own.empty() && named == own.back());
+  if (!same_job || !same_run) return absl::OkStatus();
+  record_.checkpoint = record->checkpoint;
+  if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
   record_.first_epoch = record->first_epoch;
   continues_ = true;
   return absl::OkStatus();
@@ -96,8 +105,9 @@ absl::Status JobSession::Start() {
   starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
-  if (!trains_ || !options_.checkpoint.empty()) {
-    const auto found = CheckpointToRestore(options_.checkpoint);
+  const std::string& from = trains_ ? record_.checkpoint : options_.checkpoint;
+  if (!trains_ || !from.empty()) {
+    const auto found = CheckpointToRestore(from);
     if (found.ok()) coordinator_->LikeCheckpoint(*found);
   }
   telemetry_ =
@@ -166,7 +176,6 @@ absl::Status JobSession::Train(RunReport* report) {
                             manifest->set_samples(samples_);
                           }});
   RestoredJob restored;
-  if (!continues_) coordinator_->BeginAnew();
   if (continues_) {
     absl::StatusOr<RestoredJob> found =
         coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
@@ -189,6 +198,10 @@ absl::Status JobSession::Train(RunReport* report) {
     } else {
       return found.status();
     }
+  }
+  if (!continues_) {
+    if (!record_.checkpoint.empty()) MU_RETURN_IF_ERROR(Restore(record_.checkpoint));
+    coordinator_->BeginAnew();
   }
   starting_.reset();  // from here on a stop saves what there is
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
@@ -331,7 +344,7 @@ absl::Status JobSession::Restore(const std::string& checkpoint) {
         detail);
   }
   MU_RETURN_IF_ERROR(manifest.status());
-  MU_LOG(INFO, "restored {} ({} steps)", directory, manifest->steps());
+  Announce(absl::StrCat("begins with ", directory, " (", manifest->steps(), " steps)"));
   return absl::OkStatus();
 }
 

@@ -49,7 +49,6 @@ RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
   return RunInSession(
       job, models, options, error,
       [&](JobSession& session, RunReport* report) -> absl::Status {
-        if (!options.checkpoint.empty()) MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
         MU_RETURN_IF_ERROR(session.Train(report));
         MU_RETURN_IF_ERROR(session.Save(report));
         // What was asked to stop is saved, not measured.

@@ -260,5 +260,41 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   EXPECT_EQ(UpdatesOf(report["checkpoint"]), expected);
 }
 
+// The command that began with another run's values continues its own run when it is given again.
+TEST_F(RestartTest, AWarmStartIsContinued) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("other")}), 0) << Output();
+  const std::vector<std::string> args = {"train",
+                                         LongJob(),
+                                         "--local",
+                                         "--workers=1",
+                                         "--ps=2",
+                                         "--job_dir=" + Path("run"),
+                                         "--checkpoint=" + Path("other")};
+  auto first = Start(args);
+  WaitForCheckpoints(Path("run"), 2);
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  ExitOf(first.get());
+  EXPECT_THAT(Output(), HasSubstr("begins with " + Path("other/checkpoints/")));
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  EXPECT_THAT(Output(), ::testing::Not(HasSubstr("begins with")));
+  ExpectWhole(Report(Path("run/report.json")));
+}
+
+// It died before its first checkpoint: it begins again, with the same values.
+TEST_F(RestartTest, AWarmStartIsBegunAgain) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("other")}), 0) << Output();
+  auto first = StartTraining({"--checkpoint=" + Path("other")});
+  MU_ASSERT_OK(first->Kill(SIGKILL));
+  ExitOf(first.get());
+  auto second = StartTraining();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + Path("other/checkpoints/")));
+  MU_ASSERT_OK(second->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(second.get()), 130);
+  // One of another job is refused, whatever it would begin with.
+  EXPECT_EQ(Run({"train", Job(), "--job_dir=" + Path("run"), "--checkpoint=" + Path("other")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("holds the unfinished run of another job"));
+}
+
 }  // namespace
 }  // namespace mu
