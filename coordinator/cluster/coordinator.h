@@ -190,8 +190,8 @@ class Coordinator : public VariableFactory {
 
   // Tables that are created from now on, and that do not say how many partitions they have, get as
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
-  // does that with the newest one of its directory. False if it cannot be read, and counts for
-  // nothing.
+  // does that with the newest of its directory that can be read. False if this cannot, and counts
+  // for nothing.
   bool LikeCheckpoint(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
 
   std::string address() const { return runtime_->address(); }
