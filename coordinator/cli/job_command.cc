@@ -55,12 +55,12 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell)
   }
 }
 
-// To the run's directory always, and where --report says. An error of these is told but does not
-// undo the run.
+// To the run's directory, unless that is another's, and where --report says. An error of these is
+// told but does not undo the run.
 void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked) {
   const std::string own = JoinPath(job_dir, "report.json");
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
-  WriteOneReport(report, own, other == own);
+  if (!report.refused) WriteOneReport(report, own, other == own);
   if (other != own) WriteOneReport(report, other, true);
 }
 

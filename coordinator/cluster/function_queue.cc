@@ -33,15 +33,21 @@ void FunctionQueue::Requeue(Function& function) {
   ++queued_;
 }
 
-uint64_t FunctionQueue::WorkerLost(WorkerId worker) {
-  uint64_t steps = 0;
+void FunctionQueue::WorkerLost(WorkerId worker) {
   for (auto& [id, function] : functions_) {
-    if (function.worker != worker) continue;
-    steps += function.steps - function.next_step;
-    Requeue(function);
+    if (function.worker == worker) Requeue(function);
   }
   workers_.erase(worker);
-  return steps;
+}
+
+std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most) {
+  // A worker runs its functions in order, so it is the first that has not ended.
+  for (auto& [id, function] : functions_) {
+    if (function.worker != worker) continue;
+    if (++function.lost < most) return std::nullopt;
+    return id;
+  }
+  return std::nullopt;
 }
 
 void FunctionQueue::StopRuns() {
@@ -100,6 +106,7 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   if (!taken) return false;
   Function& function = it->second;
   ++function.next_step;
+  function.lost = 0;
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
@@ -154,6 +161,10 @@ FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId r
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = functions_.find(id);
   if (it == functions_.end() || it->second.run != run || !it->second.worker) return false;
+  if (it->second.finished) {
+    Requeue(it->second);
+    return true;
+  }
   if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
     --worker->second.in_flight;
   }

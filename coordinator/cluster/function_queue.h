@@ -81,6 +81,7 @@ class FunctionQueue {
     RunId run;
     std::vector<WorkerId> avoid;    // workers that could not reach a server for it
     uint32_t unreadable = 0;        // answers to it, of any worker
+    uint32_t lost = 0;              // workers that ended while they ran it, since its last result
     bool finished = false;          // once, at least: this is a repeat
     std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
 
@@ -101,8 +102,13 @@ class FunctionQueue {
   void RequireVersion(uint64_t version) { least_version_ = version; }
   // It is leaving: what it runs may end there, nothing else is started on it.
   void WorkerDrains(WorkerId worker);
-  // Its functions go back to the queue; returns how many steps were bound but unfinished in them.
-  uint64_t WorkerLost(WorkerId worker);
+  // Its functions go back to the queue.
+  void WorkerLost(WorkerId worker);
+  // To be asked before WorkerLost: the function that is likely to be the end of whoever runs it (a
+  // step that needs more memory than there is, say), because many workers in a row were lost with
+  // it before a step of it had a result. Losses that are nobody's fault happen, but not so often
+  // within one step. `most`: how many are too many.
+  std::optional<FunctionId> DeadlyOn(WorkerId worker, uint32_t most);
 
   // Steps of this function took so long on this worker: one that is slow gets less, and nothing at
   // the end that others would have done before it.
@@ -130,7 +136,8 @@ class FunctionQueue {
   enum class Unreadable { kIgnored, kRunAgain, kGiveUp };
   Unreadable AnswerUnreadable(FunctionId function, RunId run);
 
-  // Removes a function that failed; false if the run is not the current one.
+  // Removes a function that failed; false if the run is not the current one. A repeat, which users
+  // were told is done, goes back to the queue: CancelAll, which comes after a failure, keeps it.
   bool Remove(FunctionId function, RunId run);
   // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
   // not what somebody waits for: their functions are kept again.

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 
 namespace mu {
 
@@ -84,6 +85,14 @@ bool FunctionState::HasSteps() const {
 
 bool FunctionState::Done() const {
   MutexLock lock(&mutex_);
+  return done_;
+}
+
+bool FunctionState::WaitFor(absl::Duration timeout) const {
+  const absl::Time until = SteadyNow() + timeout;
+  MutexLock lock(&mutex_);
+  for (absl::Time now = SteadyNow(); !done_ && now < until; now = SteadyNow())
+    changed_.WaitFor(&mutex_, until - now);
   return done_;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
@@ -75,6 +76,7 @@ class FunctionState {
   void Finish(absl::Status status);
   bool Done() const;
   absl::StatusOr<FunctionResult> Wait() const;
+  bool WaitFor(absl::Duration timeout) const;  // whether it is done
 
  private:
   const uint64_t dataset_;
@@ -97,6 +99,11 @@ class RemoteValue {
 
   FunctionId id() const { return id_; }
   bool Done() const { return state_ == nullptr || state_->Done(); }
+  // Waits at most so long, for somebody who wants to look at something else meanwhile. Whether it
+  // is done: Fetch would not wait.
+  bool WaitFor(absl::Duration timeout) const {
+    return state_ == nullptr || state_->WaitFor(timeout);
+  }
   // Waits. The function's error, or CANCELLED if another one's error ended it.
   absl::StatusOr<FunctionResult> Fetch() const;
 

@@ -221,6 +221,10 @@ class Runtime {
   // The worker counts as lost and the function runs again, or ends if that has happened too often.
   void Unreadable(const StartRun& start, const std::string& what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // This worker was lost. A function that it is likely to have been lost by ends with an error: run
+  // again, it would end one worker after the other.
+  void EndIfDeadly(const WorkerLink& link, const std::string& message)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Canceller();  // a thread

@@ -142,6 +142,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind,
     std::shared_ptr<WorkerLink> link = it->second;
     link->gone = true;
     links_.erase(it);
+    if (kind != "left") EndIfDeadly(*link, message);
     queue_.WorkerLost(id);
     ForgetReader(id);
     for (auto& [run, call] : link->runs) call->Cancel();

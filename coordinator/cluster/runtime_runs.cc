@@ -7,6 +7,13 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
+
+// Workers that end one after the other within one step of a function. Machines that are taken away
+// do not do that, however many there are.
+constexpr uint32_t kMostLost = 10;
+
+}  // namespace
 
 void Runtime::StartOn(const StartRun& start) {
   WorkerLink& link = *links_.at(start.worker);
@@ -206,6 +213,32 @@ void Runtime::Unreadable(const StartRun& start, const std::string& what) {
     MemberLost(*lost, "unreadable", message);
   }
   Dispatch();
+}
+
+void Runtime::EndIfDeadly(const WorkerLink& link, const std::string& message) {
+  // Steps that wait for a server have no results either.
+  const bool waits = recovery_enabled_ && recovery_.started() && !recovery_.serving();
+  if (stopping_ || waits) return;
+  const auto deadly = queue_.DeadlyOn(link.id, kMostLost);
+  if (!deadly.has_value()) return;
+  const FunctionQueue::Function& function = *queue_.Find(*deadly);
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  detail.set_role(pb::ROLE_WORKER);
+  detail.set_index(link.id.value());
+  const absl::Status error = WithDetail(
+      absl::ResourceExhaustedError(absl::StrCat(
+          function.lost, " workers in a row were lost while they ran step ", function.next_step,
+          " of function ", deadly->value(), " ('", NameOf(function.work.fingerprint),
+          "'), so it is likely to end whoever runs it; if it needs more memory than a worker has, "
+          "make its batches smaller. The last one was worker ",
+          link.id.value(), " (pid ", link.member.pid, ", ", link.member.address, "): ", message)),
+      detail);
+  MU_LOG(ERROR, "{}", error);
+  const FunctionId id = *deadly;
+  queue_.Remove(id, function.run);
+  FinishFunction(id, error);
+  BeginCancel(error);
 }
 
 }  // namespace mu

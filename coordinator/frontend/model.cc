@@ -42,6 +42,15 @@ absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, b
                                       ", the model needs ", Describe(need)));
     }
   }
+  const std::map<std::string, int64_t> bounds = model.IdBounds();
+  for (const pb::CsvColumnProto& column : dataset.csv().columns()) {
+    const auto bound = bounds.find(column.name());
+    if (column.kind() != pb::CsvColumnProto::HASH || bound == bounds.end()) continue;
+    if (column.buckets() <= bound->second) continue;
+    problems.push_back(absl::StrCat("column \"", column.name(), "\" is hashed into ",
+                                    column.buckets(), " buckets, the model has rows for ",
+                                    bound->second));
+  }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset \"", dataset.name(), "\" does not fit the model: ", absl::StrJoin(problems, "; ")));

@@ -82,6 +82,33 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   }
 }
 
+// Of two sources of a job, a problem for each column whose ids would mean something else in one
+// than in the other.
+void CompareIds(const muster::JobProto& job, DataPurpose purpose,
+                std::vector<std::string>* problems) {
+  const auto train = DatasetOf(job, DataPurpose::kTrain);
+  const auto other = DatasetOf(job, purpose);
+  if (!train.ok() || !other.ok()) return;  // that is told already
+  const auto is_ids = [](const pb::CsvColumnProto& column) {
+    return column.kind() == pb::CsvColumnProto::ID || column.kind() == pb::CsvColumnProto::HASH;
+  };
+  for (const pb::CsvColumnProto& column : other->csv().columns()) {
+    for (const pb::CsvColumnProto& trained : train->csv().columns()) {
+      if (trained.name() != column.name() || !is_ids(trained) || !is_ids(column)) continue;
+      const bool hash = trained.kind() == pb::CsvColumnProto::HASH;
+      if (trained.kind() == column.kind() && (!hash || trained.buckets() == column.buckets()))
+        continue;
+      const auto say = [](const pb::CsvColumnProto& c) {
+        return c.kind() == pb::CsvColumnProto::HASH ? absl::StrCat("hash into ", c.buckets())
+                                                    : std::string("id");
+      };
+      problems->push_back(absl::StrCat(
+          other->name(), ".columns: '", column.name(), "' is ", say(column), ", in data.train ",
+          say(trained), ": its values would be other ids than those that were trained"));
+    }
+  }
+}
+
 }  // namespace
 
 absl::Status MakeJobDirectory(const std::string& directory) {
@@ -150,6 +177,10 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
   if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
   if (job.data().has_predict())
     CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
+  if (job.data().has_train() && job.data().has_eval())
+    CompareIds(job, DataPurpose::kEval, &problems);
+  if (job.data().has_train() && job.data().has_predict())
+    CompareIds(job, DataPurpose::kPredict, &problems);
   return problems;
 }
 

@@ -3,13 +3,26 @@
 #include <algorithm>
 #include <deque>
 
+#include "absl/strings/str_cat.h"
+
 namespace mu {
 namespace {
+
+// Whether the user has asked to stop meanwhile.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 struct BatchValues {
   Tensor predictions;
   Tensor labels;
 };
+
+absl::Status CheckValues(const std::string& name, const Tensor& values, uint32_t records) {
+  if (values.dtype() == kFloat32 && values.elements() == records) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", name, "' has type ", std::string(DTypeName(values.dtype())), " and shape ",
+                   values.shape().ToString(), " for a batch of ", records,
+                   " records; the model must give one float32 value for each"));
+}
 
 }  // namespace
 
@@ -35,9 +48,15 @@ absl::StatusOr<uint64_t> ForEachPrediction(
         options.label.empty() ? absl::Span<const float>() : batch.labels.flat<float>();
     return on_batch(batch.predictions.flat<float>(), labels);
   };
+  const auto stopped = [&]() -> absl::Status {
+    if (options.stop == nullptr || options.stop->load() == 0) return absl::OkStatus();
+    coordinator.Cancel();
+    return absl::CancelledError("stopped");
+  };
   const auto finish_oldest = [&]() -> absl::Status {
     const RemoteValue oldest = std::move(pending.front());
     pending.pop_front();
+    while (!oldest.WaitFor(kLook)) MU_RETURN_IF_ERROR(stopped());
     auto values = oldest.Fetch();
     if (!values.ok()) {
       const absl::Status first = coordinator.Join();
@@ -49,11 +68,11 @@ absl::StatusOr<uint64_t> ForEachPrediction(
         BatchValues batch{Tensor(kFloat32, Shape{0}), Tensor(kFloat32, Shape{0})};
         if (values->samples(step) > 0) {
           MU_ASSIGN_OR_RETURN(batch.predictions, values->Get(step, options.prediction));
-          if (batch.predictions.dtype() != kFloat32) {
-            return absl::InvalidArgumentError("predictions must be float32");
-          }
+          MU_RETURN_IF_ERROR(
+              CheckValues(options.prediction, batch.predictions, values->samples(step)));
           if (!options.label.empty()) {
             MU_ASSIGN_OR_RETURN(batch.labels, values->Get(step, options.label));
+            MU_RETURN_IF_ERROR(CheckValues(options.label, batch.labels, values->samples(step)));
           }
         }
         records += values->samples(step);
@@ -80,12 +99,6 @@ absl::StatusOr<uint64_t> ForEachPrediction(
     steps_done += values->steps();
     if (progress) progress(steps_done, total);
     return absl::OkStatus();
-  };
-
-  const auto stopped = [&]() -> absl::Status {
-    if (options.stop == nullptr || options.stop->load() == 0) return absl::OkStatus();
-    coordinator.Cancel();
-    return absl::CancelledError("stopped");
   };
 
   if (options.in_order) {

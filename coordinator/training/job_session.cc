@@ -1,6 +1,7 @@
 #include "coordinator/training/job_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 
@@ -62,6 +63,7 @@ absl::Status JobSession::LookForUnfinished() {
   trains_ = true;
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
+  MU_RETURN_IF_ERROR(lock_.Take(options_.job_dir + "/lock"));
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
@@ -76,6 +78,11 @@ absl::Status JobSession::LookForUnfinished() {
         options_.job_dir,
         " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
         "; choose another job_dir, or undo the change to continue it"));
+  }
+  if (!same_job && !lock_.held()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a coordinator is training another job in ", options_.job_dir, ": ",
+                     JobDifferences(record->job, job_), "; choose another job_dir"));
   }
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
@@ -233,8 +240,16 @@ absl::Status JobSession::Train(RunReport* report) {
   report->samples_per_second =
       static_cast<double>(result->samples - before) / std::max(1e-9, result->seconds);
   report->train_loss = result->last_epoch_loss;
+  left_unfinished_ = result->unfinished;
   report->steps_per_function = result->steps_per_function;
   if (result->stopped) report->status = "stopped";
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::PrepareToRead(const Dataset& dataset) {
+  const StopWatcher watcher(&coordinator_->runtime(), options_.stop);
+  MU_RETURN_IF_ERROR(coordinator_->StartEpoch(dataset, 0));
+  starting_.reset();  // what reads looks itself
   return absl::OkStatus();
 }
 
@@ -254,8 +269,8 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
-  starting_.reset();  // the evaluation looks itself
   progress_->Begin("evaluating", 0);
+  MU_RETURN_IF_ERROR(PrepareToRead(dataset));
   BinaryMetrics binary;
   RegressionMetrics regression;
   EvalOptions options;
@@ -282,8 +297,8 @@ absl::Status JobSession::Predict(RunReport* report) {
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
-  starting_.reset();
   progress_->Begin("predicting", 0);
+  MU_RETURN_IF_ERROR(PrepareToRead(dataset));
   const std::string path =
       options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
   const std::string temporary = path + ".part";
@@ -293,12 +308,14 @@ absl::Status JobSession::Predict(RunReport* report) {
   options.stop = options_.stop;
   options.label = "";
   options.in_order = true;
-  uint64_t written = 0;
+  uint64_t written = 0, not_finite = 0, first_not_finite = 0;
   const auto examples = ForEachPrediction(
       *coordinator_, forward, dataset, options,
       [&](absl::Span<const float> predictions, absl::Span<const float>) {
         char line[32];
-        for (const float value : predictions) {
+        for (size_t i = 0; i < predictions.size(); ++i) {
+          const float value = predictions[i];
+          if (!std::isfinite(value) && not_finite++ == 0) first_not_finite = written + i + 1;
           out.write(line, std::snprintf(line, sizeof(line), "%.9g\n", value));
         }
         written += predictions.size();
@@ -314,6 +331,15 @@ absl::Status JobSession::Predict(RunReport* report) {
   if (!out.good()) return absl::ResourceExhaustedError("cannot write " + temporary);
   MU_RETURN_IF_ERROR(RenameFile(temporary, path));
   MU_LOG(INFO, "{} predictions are in {}", written, path);
+  if (not_finite > 0) {
+    Announce(absl::StrCat(not_finite, " of ", written, " predictions are not finite, the first is ",
+                          "prediction ", first_not_finite, ": has the training diverged?"));
+  }
+  if (const RuntimeStats stats = coordinator_->Stats(); stats.bad_records > 0) {
+    Announce(absl::StrCat(stats.bad_records, " records were left out (on_bad_record: skip), the ",
+                          "first is ", stats.first_bad_record, "; ", path,
+                          " has no lines for them, so its lines are not those of the files"));
+  }
   report->samples = *examples;
   return absl::OkStatus();
 }
@@ -321,7 +347,10 @@ absl::Status JobSession::Predict(RunReport* report) {
 absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
-  MU_ASSIGN_OR_RETURN(report->checkpoint, checkpointer_->TakeWhole());
+  // What was scheduled cannot be finished without a worker: it is saved as what is to be done.
+  if (left_unfinished_) Announce("no worker is left: functions that wait are saved unfinished");
+  MU_ASSIGN_OR_RETURN(report->checkpoint,
+                      left_unfinished_ ? checkpointer_->TakeNow() : checkpointer_->TakeWhole());
   unsaved_ = false;
   checkpointer_.reset();
   return absl::OkStatus();

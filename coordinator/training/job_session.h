@@ -6,6 +6,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "common/env/file_lock.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
@@ -25,7 +26,8 @@ class JobSession {
       : job_(job), models_(models), options_(options) {}
 
   // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is
-  // then continued. INVALID_ARGUMENT naming what differs if it is of another job.
+  // then continued. INVALID_ARGUMENT naming what differs if it is of another job, and if a
+  // coordinator is at work there.
   absl::Status LookForUnfinished();
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
@@ -56,6 +58,8 @@ class JobSession {
   }
   void Announce(const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
+  // What lies between the creation of an evaluation's data and its first function; a stop ends it.
+  absl::Status PrepareToRead(const Dataset& dataset);
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
 
   const muster::JobProto& job_;
@@ -68,9 +72,11 @@ class JobSession {
   std::unique_ptr<Checkpointer> checkpointer_;  // while training
   std::unique_ptr<Model> model_;
   JobRecord record_;
+  FileLock lock_;  // of the job_dir, where it trains
   bool trains_ = false;
   bool continues_ = false;
   bool unsaved_ = false;
+  bool left_unfinished_ = false;  // stopped without a worker
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> samples_{0};
 };

@@ -94,6 +94,7 @@ struct RunReport {
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;
+  bool refused = false;  // the job_dir, which is another run's: nothing is to be written there
   std::string checkpoint;
   std::string
       continued_from;  // a checkpoint of the run that this one continued; empty: it began anew

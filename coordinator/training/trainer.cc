@@ -15,6 +15,8 @@
 namespace mu {
 namespace {
 
+// Whether the job was asked to stop meanwhile.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr double kDefaultCallSeconds = 0.0005;
 // What an empty call to a worker takes: the fixed cost that packing steps has to hide.
 double MeasureCallSeconds(Coordinator& coordinator) {
@@ -113,7 +115,8 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     result.samples = options.restored->manifest.position().samples();
     result.epochs_begun = std::min(options.epochs, static_cast<uint32_t>(at.epoch) + 1);
     LossState loss;
-    if (loss.Parse(options.restored->user_state) && loss.epoch == result.epochs_begun) {
+    if (loss.Parse(options.restored->user_state) && loss.epoch <= result.epochs_begun) {
+      result.epochs_begun = loss.epoch;
       loss_sum = loss.sum;
       loss_weight = loss.weight;
       result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
@@ -123,8 +126,31 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   }
   const uint64_t restored_steps = result.steps;
 
-  // Takes the oldest function's result.
+  // A stop looks at what runs, but not for ever: false if no worker is there to finish it.
+  const auto arrives = [&](const RemoteValue& value) {
+    absl::Time alone_since = absl::InfiniteFuture();
+    while (!value.WaitFor(kLook)) {
+      const absl::Time now = SteadyNow();
+      if (!stopping() || coordinator.Stats().workers_ready > 0) {
+        alone_since = absl::InfiniteFuture();
+      } else if (alone_since == absl::InfiniteFuture()) {
+        alone_since = now;
+      } else if (now - alone_since >= options.patience) {
+        return false;
+      }
+    }
+    return true;
+  };
+  const auto keep_loss = [&] {
+    coordinator.SetUserState(
+        LossState{std::max<uint32_t>(1, result.epochs_begun), loss_sum, loss_weight}.ToString());
+  };
+  // Takes the oldest function's result, if it comes.
   const auto finish_oldest = [&]() -> absl::Status {
+    if (!arrives(pending.front().value)) {
+      result.unfinished = true;
+      return absl::OkStatus();
+    }
     Scheduled oldest = std::move(pending.front());
     pending.pop_front();
     auto values = oldest.value.Fetch();
@@ -133,7 +159,10 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       const absl::Status first = coordinator.Join();
       return first.ok() ? values.status() : first;
     }
-    if (oldest.epoch != result.epochs_begun) {
+    // What a continued job had in flight may be of the epoch before.
+    if (!each_for_itself && !values->batches().empty())
+      oldest.epoch = static_cast<uint32_t>(values->batches()[0].lease->epoch()) + 1;
+    if (oldest.epoch > result.epochs_begun) {
       result.epochs_begun = oldest.epoch;
       loss_sum = loss_weight = 0;
     }
@@ -143,12 +172,15 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     double loss = 0;
     if (auto mean = values->Mean(options.loss); mean.ok()) {
       loss = *mean;
-      loss_sum += loss * static_cast<double>(values->samples());
-      loss_weight += static_cast<double>(values->samples());
+      if (oldest.epoch == result.epochs_begun) {
+        loss_sum += loss * static_cast<double>(values->samples());
+        loss_weight += static_cast<double>(values->samples());
+      }
       result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
     } else if (values->samples() > 0) {
       return mean.status();
     }
+    keep_loss();
     pacer.Observe(absl::ToDoubleSeconds(SteadyNow() - begin), result.steps - restored_steps,
                   std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
     if (on_event) on_event({oldest.epoch, result.steps, total, result.samples, loss});
@@ -167,19 +199,19 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
       const uint32_t steps =
           static_cast<uint32_t>(std::min<uint64_t>(pacer.Next(total - scheduled, workers), left));
-      ScheduleOptions schedule = {.steps = steps};
-      schedule.user_state =
-          LossState{static_cast<uint32_t>(epoch), loss_sum, loss_weight}.ToString();
       pending.push_back(
-          {static_cast<uint32_t>(epoch), coordinator.Schedule(function, std::move(schedule))});
-      if (result.steps < total / 2) result.steps_per_function = steps;
+          {static_cast<uint32_t>(epoch), coordinator.Schedule(function, {.steps = steps})});
+      // Towards the end there is less to pack.
+      if (result.steps_per_function == 0 || result.steps < total / 2)
+        result.steps_per_function = steps;
       left -= steps;
       scheduled += steps;
       // Enough for every worker to have its next functions at hand, few enough to stop and to adapt
       // soon.
       const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
-      while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||
-             (!pending.empty() && pending.front().value.Done())) {
+      while (!result.unfinished &&
+             (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||
+              (!pending.empty() && pending.front().value.Done()))) {
         MU_RETURN_IF_ERROR(finish_oldest());
       }
     }
@@ -188,10 +220,10 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       break;
     }
   }
-  while (!pending.empty()) MU_RETURN_IF_ERROR(finish_oldest());
-  MU_RETURN_IF_ERROR(coordinator.Join());
+  while (!pending.empty() && !result.unfinished) MU_RETURN_IF_ERROR(finish_oldest());
+  if (!result.unfinished) MU_RETURN_IF_ERROR(coordinator.Join());
   result.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
-  result.stopped = cut_short;
+  result.stopped = cut_short || result.unfinished;
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "coordinator/cluster/coordinator.h"
 
 namespace mu {
@@ -20,7 +21,10 @@ struct TrainOptions {
   std::string loss = "loss";        // the function's returned scalar
   // A job that this one continues: what it did counts, and so does its place in the data.
   const RestoredJob* restored = nullptr;
-  const std::atomic<int>* stop = nullptr;  // > 0: schedules nothing more, finishes what runs
+  // > 0: schedules nothing more, finishes what runs. Where there is no worker that could finish it,
+  // it is left (TrainResult::unfinished) after `patience`.
+  const std::atomic<int>* stop = nullptr;
+  absl::Duration patience = absl::Seconds(5);
 };
 
 struct TrainResult {
@@ -28,13 +32,16 @@ struct TrainResult {
   uint64_t samples = 0;
   uint64_t functions = 0;
   double seconds = 0;
-  // Mean over the last epoch that was begun, weighted by samples. Where a job was continued in the
-  // middle of an epoch, without the few functions whose results had arrived when the checkpoint was
-  // taken but had not been looked at.
+  // Mean over the last epoch of which a result came, weighted by samples. Where a job was continued
+  // in the middle of an epoch, results that came while the checkpoint was taken may be missing, or
+  // count twice: at most those of the functions that were in flight.
   double last_epoch_loss = 0;
   uint32_t epochs_begun = 0;
   uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
   bool stopped = false;
+  // It was stopped while no worker was left: functions are scheduled and wait, and a checkpoint
+  // holds them. Join would wait for them.
+  bool unfinished = false;
 };
 
 // What the loop tells while it runs; on the thread of Train.

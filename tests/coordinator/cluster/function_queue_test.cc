@@ -89,6 +89,41 @@ TEST(FunctionQueue, ResumesElsewhereAtTheFirstStepWithoutAResult) {
   EXPECT_EQ(queue.low_water(), queue.next_id());
 }
 
+TEST(FunctionQueue, KnowsAFunctionThatEndsWhoeverRunsIt) {
+  FunctionQueue queue(2, NoData);
+  const FunctionId deadly = queue.Schedule({.steps = 2});
+  const FunctionId next = queue.Schedule({.steps = 1});
+  for (uint32_t i = 0; i < 7; ++i) {
+    queue.WorkerReady(WorkerId(i), 1);
+    const auto starts = Dispatch(queue);
+    ASSERT_EQ(starts.size(), 2u);
+    // The second loss comes after a step, so it is the first of a new row.
+    if (i == 1) EXPECT_TRUE(queue.StepDone(deadly, starts[0].run, 0));
+    const auto found = queue.DeadlyOn(WorkerId(i), 3);
+    EXPECT_EQ(found.has_value(), i >= 3) << i;
+    if (found.has_value()) EXPECT_EQ(*found, deadly) << "the one behind it was not begun";
+    queue.WorkerLost(WorkerId(i));
+  }
+  EXPECT_EQ(queue.Find(next)->lost, 0u);
+  queue.WorkerReady(WorkerId(9), 1);
+  EXPECT_EQ(queue.DeadlyOn(WorkerId(9), 1), std::nullopt) << "it runs nothing";
+}
+
+TEST(FunctionQueue, KeepsARepeatThatFails) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId id = queue.Schedule({.steps = 1, .updates = true});
+  queue.WorkerReady(WorkerId(0), 1);
+  const StartRun first = Dispatch(queue)[0];
+  EXPECT_TRUE(queue.StepDone(id, first.run, 0));
+  EXPECT_EQ(queue.RunEnded(id, first.run), FunctionQueue::Ended::kCompleted);
+  queue.RollBack(kInitialValues);
+  const StartRun repeat = Dispatch(queue)[0];
+  EXPECT_TRUE(queue.Remove(id, repeat.run));
+  EXPECT_TRUE(queue.CancelAll().empty()) << "nobody waits for it";
+  EXPECT_TRUE(queue.repeats_cancelled());
+  EXPECT_EQ(queue.kept(), 1u);
+}
+
 TEST(FunctionQueue, NamesTheRunBeforeEachOnItsWorker) {
   FunctionQueue queue(2, NoData);
   queue.WorkerReady(WorkerId(0), 1);

@@ -1,4 +1,4 @@
-// Workers whose answers cannot be read.
+// Workers whose answers cannot be read, and functions that nobody survives.
 #include <thread>
 
 #include "tests/coordinator/cluster/played_worker.h"
@@ -57,6 +57,34 @@ TEST_F(UnreadableAnswersTest, AFunctionWhoseAnswersMakeNoSenseEnds) {
   EXPECT_THAT(queued.Fetch(), HasCode(absl::StatusCode::kCancelled));
   MU_EXPECT_OK(runtime_->Join());
   worker->Register();
+  const RemoteValue again = Schedule(1);
+  PlayedWorker::Finish(worker->NextRun());
+  MU_EXPECT_OK(again.Fetch());
+}
+
+// As a step does that needs more memory than a worker has.
+TEST_F(UnreadableAnswersTest, AFunctionThatEndsItsWorkersEnds) {
+  Start(1);
+  const RemoteValue value = Schedule(2);
+  const RemoteValue queued = Schedule(1);
+  constexpr uint64_t kMostLost = 10;
+  for (uint64_t i = 0; i <= kMostLost; ++i) {
+    auto worker = Worker(11 + i, 0);
+    const auto run = worker->NextRun();
+    EXPECT_EQ(run.request.function(), value.id().value());
+    if (i == 0) PlayedWorker::Step(run, 0, 1.0f);
+    run.call->Finish(absl::UnavailableError("connection reset"));
+    while (runtime_->Stats().failures.size() <= i) std::this_thread::yield();
+    EXPECT_EQ(value.Done(), i == kMostLost) << "the first had a result and does not count";
+  }
+  const absl::Status status = runtime_->Join();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kResourceExhausted,
+                               HasSubstr("10 workers in a row were lost while they ran step 1 of "
+                                         "function 1 ('step')")));
+  EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE);
+  EXPECT_THAT(queued.Fetch(), HasCode(absl::StatusCode::kCancelled));
+  MU_EXPECT_OK(runtime_->Join());
+  auto worker = Worker(99, 0);
   const RemoteValue again = Schedule(1);
   PlayedWorker::Finish(worker->NextRun());
   MU_EXPECT_OK(again.Fetch());

@@ -1,0 +1,36 @@
+#include "common/env/file_lock.h"
+
+#include <gtest/gtest.h>
+
+#include "common/env/file.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+TEST(FileLock, IsHeldByOneUntilItEnds) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::string dir, MakeTempDirectory("file_lock_test"));
+  const std::string path = JoinPath(dir, "lock");
+  FileLock second;
+  {
+    FileLock first;
+    EXPECT_FALSE(first.held());
+    MU_ASSERT_OK(first.Take(path));
+    EXPECT_TRUE(first.held());
+    MU_ASSERT_OK(second.Take(path));
+    EXPECT_FALSE(second.held());
+  }
+  MU_ASSERT_OK(second.Take(path));
+  EXPECT_TRUE(second.held());
+  MU_EXPECT_OK(RemoveTree(dir));
+}
+
+TEST(FileLock, NamesAFolderThatIsNotThere) {
+  FileLock lock;
+  EXPECT_THAT(lock.Take("/nowhere/lock"), testing::StatusIs(absl::StatusCode::kNotFound,
+                                                            ::testing::HasSubstr("/nowhere/lock")));
+  EXPECT_FALSE(lock.held());
+}
+
+}  // namespace
+}  // namespace mu
