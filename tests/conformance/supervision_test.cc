@@ -17,6 +17,7 @@ namespace {
 using testing::BinaryDirectory;
 using testing::CheckedJob;
 using ::testing::Contains;
+using ::testing::HasSubstr;
 using testing::Losses;
 using testing::WaitForWorkers;
 using testing::WaitWhile;
@@ -82,6 +83,35 @@ TEST(Conformance, WorkerKilledAgainAndAgain) {
   EXPECT_THAT(Losses(*c, pb::ROLE_WORKER), ::testing::SizeIs(1))
       << "what never came back was not lost again";
   EXPECT_LT(LinesOf(starts), 12u) << "the delay grows";
+}
+
+// A step that needs more memory than any machine has: its worker ends, as a process does that the
+// kernel ends for its memory.
+TEST(Conformance, FunctionThatEndsItsWorkers) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
+                          TempDirectory::Create("muster-supervision"));
+  MU_ASSERT_OK_AND_ASSIGN(const auto c, Local(LocalOptions(directory.path())));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*c, directory.path(), {}));
+  const auto column = [](int64_t size) {
+    return ConstantTensor(
+        Tensor::Of<float>(Shape({size, 1}), std::vector<float>(static_cast<size_t>(size), 1.0f)));
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const Function huge, c->DefineFunction("huge", [&](FunctionBuilder& f) {
+    const Sym one = column(1 << 12);
+    const Sym rows = MatMul(one, Reshape(one, {1, -1}));                     // 64 MB
+    const Sym all = MatMul(Reshape(rows, {-1, 1}), Reshape(rows, {1, -1}));  // a petabyte
+    f.Return("sum", ReduceSum(all));
+  }));
+  job.ScheduleAll(100);
+  MU_ASSERT_OK(c->Join());
+  const RemoteValue value = c->Schedule(huge);
+  const absl::Status ended = c->Join();
+  EXPECT_THAT(ended, testing::StatusIs(absl::StatusCode::kResourceExhausted,
+                                       ::testing::AllOf(HasSubstr("10 workers in a row"),
+                                                        HasSubstr("('huge')"))));
+  EXPECT_THAT(value.Fetch(), testing::HasCode(absl::StatusCode::kResourceExhausted));
+  EXPECT_THAT(Losses(*c, pb::ROLE_WORKER), ::testing::SizeIs(10));
+  job.JoinAndCheck();
 }
 
 // Two workers hang. One is continued before the supervisor loses patience and is welcome back, the

@@ -28,6 +28,29 @@ class StoppingTest : public testing::CliTest {
     ASSERT_TRUE(testing::Eventually([&] { return Output().find(text) != std::string::npos; }))
         << Output();
   }
+  // Programs whose workers end at once while `gone` exists.
+  std::string MakePrograms(const std::string& gone) {
+    MU_EXPECT_OK(MakeDirectories(Path("bin")));
+    WriteText("bin/worker", absl::StrCat("#!/bin/sh\n[ -e ", gone, " ] && exit 4\nexec ",
+                                         MUSTER_BINARY_DIR, "/worker \"$@\"\n"));
+    EXPECT_EQ(::chmod(Path("bin/worker").c_str(), 0755), 0);
+    EXPECT_EQ(::symlink(absl::StrCat(MUSTER_BINARY_DIR, "/psserver").c_str(),
+                        Path("bin/psserver").c_str()),
+              0);
+    return "--binary_dir=" + Path("bin");
+  }
+  // Ends the worker of the run in `job_dir`, and the coordinator knows it; none comes back.
+  void TakeWorkerAway(const std::string& job_dir, const std::string& gone) {
+    WriteText(gone, "");
+    for (const pid_t pid : Daemons(job_dir)) {
+      const std::string command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("");
+      if (command.find("worker") != std::string::npos) EXPECT_EQ(::kill(pid, SIGKILL), 0);
+    }
+    EXPECT_TRUE(testing::Eventually([&] {
+      const auto log = ReadFile(JoinPath(job_dir, "logs/coordinator.log"));
+      return log.value_or("").find(" died: ") != std::string::npos;
+    }));
+  }
   // What a run that was stopped before it had anything leaves behind.
   void ExpectStopped(const std::string& job_dir) {
     const auto report = Report(JoinPath(job_dir, "report.json"));
@@ -114,6 +137,47 @@ TEST_F(StoppingTest, CtrlCWhileItEvaluatesKeepsWhatWasTrained) {
   EXPECT_EQ(done["samples_per_second"], 0);
   EXPECT_EQ(done["eval"]["examples"], 300'000);
   EXPECT_EQ(Report(Path("run/job.json"))["status"], "done");
+}
+
+// Nobody is left who could finish what runs: it is saved as what is still to be done.
+TEST_F(StoppingTest, CtrlCWithoutAWorkerSavesWhatWaits) {
+  const std::string job = Job({{"epochs: 1, batch_size: 32",
+                                "epochs: 20, batch_size: 4, steps_per_function: 50, "
+                                "functions_in_flight: 2"}});
+  std::vector<std::string> args = {"train",
+                                   job,
+                                   "--local",
+                                   "--workers=1",
+                                   "--ps=1",
+                                   "--job_dir=" + Path("run"),
+                                   MakePrograms(Path("gone"))};
+  auto training = Start(args);
+  WaitForOutput("\ntraining ");
+  WaitForSteps();
+  TakeWorkerAway(Path("run"), "gone");
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(training.get()), 130);
+  EXPECT_THAT(Output(), HasSubstr("saved unfinished"));
+  ExpectStopped(Path("run"));
+  const auto stopped = Report(Path("run/report.json"));
+  EXPECT_LT(stopped["samples"], 40'000);
+  const auto manifest = Report(JoinPath(stopped["checkpoint"].get<std::string>(), "manifest.json"));
+  EXPECT_GT(manifest["position"]["functions"].size(), 0u);
+  ASSERT_EQ(::unlink(Path("gone").c_str()), 0);
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  EXPECT_EQ(Report(Path("run/report.json"))["samples"], 40'000);
+  EXPECT_EQ(Report(Path("run/report.json"))["steps"], 10'000);
+}
+
+TEST_F(StoppingTest, CtrlCWhileAnEvaluationWaitsForAWorker) {
+  auto training = Start({"train", LongEvaluation(), "--workers=1", "--ps=1",
+                         "--job_dir=" + Path("run"), MakePrograms(Path("gone"))});
+  WaitForOutput("\nevaluating ");
+  TakeWorkerAway(Path("run"), "gone");
+  MU_ASSERT_OK(training->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(training.get()), 130);
+  ExpectStopped(Path("run"));
 }
 
 TEST_F(StoppingTest, EvalAndPredictAreStoppedTheSame) {
