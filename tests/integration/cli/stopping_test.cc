@@ -48,7 +48,7 @@ class StoppingTest : public testing::CliTest {
     }
     EXPECT_TRUE(testing::Eventually([&] {
       const auto log = ReadFile(JoinPath(job_dir, "logs/coordinator.log"));
-      return log.value_or("").find(" died: ") != std::string::npos;
+      return log.value_or("").find("it is started again in") != std::string::npos;
     }));
   }
   // What a run that was stopped before it had anything leaves behind.
