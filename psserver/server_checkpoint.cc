@@ -126,7 +126,7 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
     MU_RETURN_IF_ERROR(
         Detailed(VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
   }
-  saves_.Cancel("the state is being restored");
+  // A late copy of this call ends no save.
   MU_ASSIGN_OR_RETURN(const bool begun,
                       admission_.BeginRestore(request.context(), WhatOf(request), dirty_.load(),
                                               request.keep_state()));

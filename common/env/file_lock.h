@@ -11,14 +11,18 @@ namespace mu {
 
 class FileLock {
  public:
-  // Makes the file if there is none, and never waits: held() says whether nobody else had it.
-  // Where the file system knows no locks, it counts as held.
-  absl::Status Take(const std::string& path);
+  // Makes the file if there is none, and never waits: held() says whether nobody else had it; then
+  // the file says `owner`. Where it cannot be locked (the file system knows no locks, the file is
+  // another user's), it counts as held.
+  absl::Status Take(const std::string& path, const std::string& owner);
   bool held() const { return held_; }
+  // Of a lock that is not held: what who holds it has written.
+  const std::string& owner() const { return owner_; }
 
  private:
   UniqueFd fd_;
   bool held_ = false;
+  std::string owner_;
 };
 
 }  // namespace mu

@@ -151,7 +151,7 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
 
   // Writes all variables and tables into `directory` (made) with a manifest, while functions run.
-  // UNAVAILABLE if a server is lost meanwhile; the directory is then no checkpoint.
+  // ALREADY_EXISTS if it holds one; UNAVAILABLE if a server is lost meanwhile: it is none then.
   absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory,
                                            pb::CheckpointProto manifest = {});
   // From now on a lost server does not end the job: servers go back to the last checkpoint

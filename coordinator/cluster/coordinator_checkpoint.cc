@@ -19,8 +19,18 @@ constexpr size_t kDirectories = 8;  // more than there are restore points
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
                                                       pb::CheckpointProto manifest) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  MU_RETURN_IF_ERROR(
-      SaveWhenServing([&] { return absl::StatusOr<std::string>(absolute); }, &manifest));
+  // Servers would write over its files before the new manifest: a server lost meanwhile would cost
+  // both.
+  if (FileExists(JoinPath(absolute, kManifestName))) {
+    return absl::AlreadyExistsError(
+        absl::StrCat(absolute, " holds a checkpoint; name another directory or remove it"));
+  }
+  const absl::Status saved =
+      SaveWhenServing([&] { return absl::StatusOr<std::string>(absolute); }, &manifest);
+  if (!saved.ok()) {
+    RemoveTree(JoinPath(absolute, kManifestName)).IgnoreError();  // it is no checkpoint
+    return saved;
+  }
   return manifest;
 }
 

@@ -1,5 +1,6 @@
 // Datasets of the coordinator: files, epochs, batches.
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/env/glob.h"
@@ -77,19 +78,25 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   }
   MutexLock lock(&data_mutex_);
   MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  const uint64_t id = dataset.proto().id();
   DataProgress progress;
-  uint64_t waiting = runtime_->UnboundSteps(dataset.proto().id());
-  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
-    progress.epoch = leases.epoch();
-    progress.left = leases.left();
-    // Functions that wait take their batches in order, from later epochs as well.
-    while (waiting > progress.left) {
-      waiting -= progress.left;
-      progress.left = leases.BatchesInEpoch(++progress.epoch);
-      if (progress.left == 0) waiting = 0;
-    }
-  });
-  progress.left -= waiting;
+  // A function that is bound to its batches between the two looks would count twice.
+  uint64_t unbound = runtime_->UnboundSteps(id);
+  for (bool same = false; !same;) {
+    uint64_t waiting = unbound;
+    runtime_->WithLeases(id, [&](DataLeases& leases) {
+      progress.epoch = leases.epoch();
+      progress.left = leases.left();
+      // Functions that wait take their batches in order, from later epochs as well.
+      while (waiting > progress.left) {
+        waiting -= progress.left;
+        progress.left = leases.BatchesInEpoch(++progress.epoch);
+        if (progress.left == 0) waiting = 0;
+      }
+    });
+    progress.left -= waiting;
+    same = std::exchange(unbound, runtime_->UnboundSteps(id)) == unbound;
+  }
   return progress;
 }
 

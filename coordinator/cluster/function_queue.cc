@@ -41,18 +41,24 @@ void FunctionQueue::WorkerLost(WorkerId worker) {
 }
 
 std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most) {
-  // A worker runs its functions in order, so it is the first that has not ended.
-  for (auto& [id, function] : functions_) {
-    if (function.worker != worker) continue;
-    if (++function.lost < most) return std::nullopt;
-    return id;
+  // A worker runs its functions in the order in which they were started there.
+  auto first = functions_.end();
+  for (auto it = functions_.begin(); it != functions_.end(); ++it) {
+    if (it->second.worker != worker) continue;
+    if (first == functions_.end() || it->second.run < first->second.run) first = it;
   }
-  return std::nullopt;
+  if (first == functions_.end()) return std::nullopt;
+  Function& function = first->second;
+  // It may be the worker's fault: then others do it.
+  if (++function.lost > 1 && !function.Avoids(worker)) function.avoid.push_back(worker);
+  if (function.lost < most) return std::nullopt;
+  return first->first;
 }
 
 void FunctionQueue::StopRuns() {
   for (auto& [id, function] : functions_) {
     if (function.worker.has_value()) Requeue(function);
+    function.lost = 0;  // what it waited for may have been a server
   }
 }
 
@@ -182,6 +188,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
     repeats_cancelled_ = true;
     function.worker.reset();
     function.run = RunId();
+    function.unreadable = function.lost = 0;  // what was said of it has been said
     kept_.insert({id, std::move(function)});
   }
   functions_.clear();

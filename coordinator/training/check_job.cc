@@ -82,9 +82,9 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   }
 }
 
-// Of two sources of a job, a problem for each column whose ids would mean something else in one
-// than in the other.
-void CompareIds(const muster::JobProto& job, DataPurpose purpose,
+// Of two sources of a job, a problem for each column of the model whose ids would mean something
+// else in one than in the other.
+void CompareIds(const muster::JobProto& job, const Model& model, DataPurpose purpose,
                 std::vector<std::string>* problems) {
   const auto train = DatasetOf(job, DataPurpose::kTrain);
   const auto other = DatasetOf(job, purpose);
@@ -92,7 +92,10 @@ void CompareIds(const muster::JobProto& job, DataPurpose purpose,
   const auto is_ids = [](const pb::CsvColumnProto& column) {
     return column.kind() == pb::CsvColumnProto::ID || column.kind() == pb::CsvColumnProto::HASH;
   };
+  std::set<std::string> used;
+  for (const pb::ColumnSchema& column : model.Columns()) used.insert(column.name());
   for (const pb::CsvColumnProto& column : other->csv().columns()) {
+    if (!used.contains(column.name())) continue;
     for (const pb::CsvColumnProto& trained : train->csv().columns()) {
       if (trained.name() != column.name() || !is_ids(trained) || !is_ids(column)) continue;
       const bool hash = trained.kind() == pb::CsvColumnProto::HASH;
@@ -177,10 +180,9 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
   if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
   if (job.data().has_predict())
     CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
-  if (job.data().has_train() && job.data().has_eval())
-    CompareIds(job, DataPurpose::kEval, &problems);
-  if (job.data().has_train() && job.data().has_predict())
-    CompareIds(job, DataPurpose::kPredict, &problems);
+  if (model == nullptr || !job.data().has_train()) return problems;
+  if (job.data().has_eval()) CompareIds(job, *model, DataPurpose::kEval, &problems);
+  if (job.data().has_predict()) CompareIds(job, *model, DataPurpose::kPredict, &problems);
   return problems;
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <fstream>
+#include <thread>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -24,6 +25,10 @@ namespace {
 // The warm-up that a job gets without asking: so many steps, but at most this part of all.
 constexpr uint64_t kWarmupSteps = 200;
 constexpr uint64_t kWarmupPart = 10;
+
+// How long a job that was stopped waits for servers that are gone, to save, and how often it tries.
+constexpr absl::Duration kSavePatience = absl::Minutes(2);
+constexpr int kTries = 20;
 
 absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job,
                                                            const RunOptions& options, bool trains) {
@@ -63,7 +68,12 @@ absl::Status JobSession::LookForUnfinished() {
   trains_ = true;
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
-  MU_RETURN_IF_ERROR(lock_.Take(options_.job_dir + "/lock"));
+  MU_RETURN_IF_ERROR(TakeLock());
+  // Another coordinator of the same job is fenced: it may hang.
+  if (!lock_.held() && lock_.owner() != LockOwner()) {
+    return absl::InvalidArgumentError(absl::StrCat("a coordinator is training another job in ",
+                                                   options_.job_dir, "; choose another job_dir"));
+  }
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
@@ -79,11 +89,6 @@ absl::Status JobSession::LookForUnfinished() {
         " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
         "; choose another job_dir, or undo the change to continue it"));
   }
-  if (!same_job && !lock_.held()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a coordinator is training another job in ", options_.job_dir, ": ",
-                     JobDifferences(record->job, job_), "; choose another job_dir"));
-  }
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
   const std::string& named = options_.checkpoint;
@@ -97,6 +102,12 @@ absl::Status JobSession::LookForUnfinished() {
   return absl::OkStatus();
 }
 
+std::string JobSession::LockOwner() const { return absl::StrCat(JobFingerprint(job_), "\n"); }
+
+absl::Status JobSession::TakeLock() {
+  return lock_.held() ? absl::OkStatus() : lock_.Take(options_.job_dir + "/lock", LockOwner());
+}
+
 void JobSession::Announce(const std::string& text) {
   MU_LOG(WARN, "{}", text);
   if (options_.announce) options_.announce(text);
@@ -104,6 +115,7 @@ void JobSession::Announce(const std::string& text) {
 
 absl::Status JobSession::Record(const std::string& status) {
   record_.status = status;
+  MU_RETURN_IF_ERROR(TakeLock());  // whoever was replaced may have ended meanwhile
   return WriteJobRecord(options_.job_dir, record_);
 }
 
@@ -134,9 +146,10 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
 absl::Status JobSession::Train(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "train");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
+  // Looks through the files, which a stop ends as long as `starting_` lives.
+  MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
   uint32_t warmup_steps = 0;
   if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
-    MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
     steps *= std::max<uint32_t>(1, job_.training().epochs());
     if (job_.training().max_steps() > 0)
       steps = std::min<uint64_t>(steps, job_.training().max_steps());
@@ -246,8 +259,12 @@ absl::Status JobSession::Train(RunReport* report) {
   return absl::OkStatus();
 }
 
+void JobSession::WatchStart() {
+  if (starting_ == nullptr)
+    starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
+}
+
 absl::Status JobSession::PrepareToRead(const Dataset& dataset) {
-  const StopWatcher watcher(&coordinator_->runtime(), options_.stop);
   MU_RETURN_IF_ERROR(coordinator_->StartEpoch(dataset, 0));
   starting_.reset();  // what reads looks itself
   return absl::OkStatus();
@@ -266,6 +283,7 @@ absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool 
 
 absl::Status JobSession::Evaluate(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "evaluate");
+  WatchStart();
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
@@ -294,6 +312,7 @@ absl::Status JobSession::Evaluate(RunReport* report) {
 
 absl::Status JobSession::Predict(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "predict");
+  WatchStart();
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Task task = Task::kRegression;
   MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
@@ -348,12 +367,37 @@ absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
   // What was scheduled cannot be finished without a worker: it is saved as what is to be done.
-  if (left_unfinished_) Announce("no worker is left: functions that wait are saved unfinished");
+  if (left_unfinished_)
+    Announce("workers or servers are gone: functions that wait are saved unfinished");
   MU_ASSIGN_OR_RETURN(report->checkpoint,
-                      left_unfinished_ ? checkpointer_->TakeNow() : checkpointer_->TakeWhole());
+                      left_unfinished_ ? TakeUnfinished() : checkpointer_->TakeWhole());
   unsaved_ = false;
   checkpointer_.reset();
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> JobSession::TakeUnfinished() {
+  // Servers that are gone may not come back either.
+  Notification taken;
+  std::thread patience([&] {
+    if (taken.WaitFor(kSavePatience)) return;
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_MACHINE);
+    coordinator_->runtime().Fail(WithDetail(
+        absl::UnavailableError(absl::StrCat("stopped, but servers that are gone did not come back "
+                                            "within ",
+                                            absl::FormatDuration(kSavePatience),
+                                            ": the state of the last checkpoint is what is left")),
+        detail));
+  });
+  absl::StatusOr<std::string> directory;
+  for (int i = 0; i < kTries; ++i) {
+    directory = checkpointer_->TakeNow();
+    if (directory.ok() || !absl::IsUnavailable(directory.status())) break;
+  }
+  taken.Notify();
+  patience.join();
+  return directory;
 }
 
 absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& checkpoint) const {

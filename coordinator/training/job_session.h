@@ -58,8 +58,13 @@ class JobSession {
   }
   void Announce(const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
-  // What lies between the creation of an evaluation's data and its first function; a stop ends it.
+  // Its words in the job_dir's lock.
+  std::string LockOwner() const;
+  absl::Status TakeLock();
+  // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
+  void WatchStart();
   absl::Status PrepareToRead(const Dataset& dataset);
+  absl::StatusOr<std::string> TakeUnfinished();
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
 
   const muster::JobProto& job_;
@@ -76,7 +81,7 @@ class JobSession {
   bool trains_ = false;
   bool continues_ = false;
   bool unsaved_ = false;
-  bool left_unfinished_ = false;  // stopped without a worker
+  bool left_unfinished_ = false;  // stopped without a worker, or without a server
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> samples_{0};
 };

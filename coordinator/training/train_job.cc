@@ -26,7 +26,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   report.job_dir = options.job_dir;
   JobSession session(job, models, options);
   if (before != nullptr) *error = before(session);
-  report.refused = !error->ok();
+  report.refused = absl::IsInvalidArgument(*error);
   if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
   // While it trains and saves, a stop makes no error: what comes then is one of its own.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
 #include "coordinator/training/step_pacer.h"
@@ -126,20 +127,36 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   }
   const uint64_t restored_steps = result.steps;
 
-  // A stop looks at what runs, but not for ever: false if no worker is there to finish it.
+  // Of a job that is to stop: whether for long now nobody is there who could finish what runs.
+  absl::Time alone_since = absl::InfiniteFuture();
+  const auto alone = [&] {
+    if (!stopping()) return false;
+    const RuntimeStats stats = coordinator.Stats();
+    if (stats.workers_ready > 0 && stats.servers >= coordinator.runtime().options().servers) {
+      alone_since = absl::InfiniteFuture();
+      return false;
+    }
+    alone_since = std::min(alone_since, SteadyNow());
+    return SteadyNow() - alone_since >= options.patience;
+  };
   const auto arrives = [&](const RemoteValue& value) {
-    absl::Time alone_since = absl::InfiniteFuture();
     while (!value.WaitFor(kLook)) {
-      const absl::Time now = SteadyNow();
-      if (!stopping() || coordinator.Stats().workers_ready > 0) {
-        alone_since = absl::InfiniteFuture();
-      } else if (alone_since == absl::InfiniteFuture()) {
-        alone_since = now;
-      } else if (now - alone_since >= options.patience) {
-        return false;
-      }
+      if (alone()) return false;
     }
     return true;
+  };
+  // What has arrived may have to be repeated, since a server was lost.
+  const auto join = [&]() -> absl::Status {
+    while (true) {
+      MU_ASSIGN_OR_RETURN(const bool done, coordinator.Done());
+      if (done) return absl::OkStatus();
+      if (!stopping()) return coordinator.Join();
+      if (alone()) {
+        result.unfinished = true;
+        return absl::OkStatus();
+      }
+      absl::SleepFor(kLook);  // between two looks
+    }
   };
   const auto keep_loss = [&] {
     coordinator.SetUserState(
@@ -221,7 +238,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     }
   }
   while (!pending.empty() && !result.unfinished) MU_RETURN_IF_ERROR(finish_oldest());
-  if (!result.unfinished) MU_RETURN_IF_ERROR(coordinator.Join());
+  if (!result.unfinished) MU_RETURN_IF_ERROR(join());
   result.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   result.stopped = cut_short || result.unfinished;
   return result;

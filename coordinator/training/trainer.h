@@ -21,8 +21,8 @@ struct TrainOptions {
   std::string loss = "loss";        // the function's returned scalar
   // A job that this one continues: what it did counts, and so does its place in the data.
   const RestoredJob* restored = nullptr;
-  // > 0: schedules nothing more, finishes what runs. Where there is no worker that could finish it,
-  // it is left (TrainResult::unfinished) after `patience`.
+  // > 0: schedules nothing more, finishes what runs. Where no worker is left, or a server is gone,
+  // so that it cannot be finished, it is left (TrainResult::unfinished) after `patience`.
   const std::atomic<int>* stop = nullptr;
   absl::Duration patience = absl::Seconds(5);
 };
@@ -39,8 +39,8 @@ struct TrainResult {
   uint32_t epochs_begun = 0;
   uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
   bool stopped = false;
-  // It was stopped while no worker was left: functions are scheduled and wait, and a checkpoint
-  // holds them. Join would wait for them.
+  // It was stopped and could not finish what ran: functions are scheduled and wait, and a
+  // checkpoint holds them. Join would wait for them.
   bool unfinished = false;
 };
 

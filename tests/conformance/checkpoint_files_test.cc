@@ -118,6 +118,8 @@ TEST(Conformance, CheckpointOfAnotherJob) {
   MU_ASSERT_OK(c.CreateVariable({.name = "weights", .shape = Shape({3})}));
   const std::string directory = cluster->directory() + "/other";
   MU_ASSERT_OK(c.Save(directory));
+  EXPECT_THAT(c.Save(directory), testing::HasCode(absl::StatusCode::kAlreadyExists))
+      << "a server lost meanwhile would cost both";
   MU_ASSERT_OK_AND_ASSIGN(auto another, TestCluster::Start({.workers = 1, .ps = 1}));
   MU_ASSERT_OK(another->coordinator().CreateVariable({.name = "weights", .shape = Shape({4})}));
   MU_ASSERT_OK(another->coordinator().CreateVariable({.name = "bias", .shape = Shape({4})}));

@@ -51,6 +51,19 @@ class Continuing : public ::testing::Test {
   std::string directory_, checkpoint_;
 };
 
+TEST(Checkpointer, TakesOneEverySoOften) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(
+      &c, {.directory = cluster->directory() + "/checkpoints", .every = absl::Milliseconds(200)});
+  MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, {}));
+  job.ScheduleAll(20);
+  const absl::Time begin = SteadyNow();
+  testing::WaitWhile([&] { return checkpointer.taken() < 4; });
+  EXPECT_GE(SteadyNow() - begin, absl::Milliseconds(400)) << "not all the time";
+  job.JoinAndCheck();
+}
+
 TEST_F(Continuing, CheckpointsBeforeTheJobContinues) {
   // Due all the time, and keeps but one.
   Checkpointer checkpointer(

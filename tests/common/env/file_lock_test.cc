@@ -15,20 +15,23 @@ TEST(FileLock, IsHeldByOneUntilItEnds) {
   {
     FileLock first;
     EXPECT_FALSE(first.held());
-    MU_ASSERT_OK(first.Take(path));
+    MU_ASSERT_OK(first.Take(path, "first\n"));
     EXPECT_TRUE(first.held());
-    MU_ASSERT_OK(second.Take(path));
+    MU_ASSERT_OK(second.Take(path, "2"));
     EXPECT_FALSE(second.held());
+    EXPECT_EQ(second.owner(), "first\n");
   }
-  MU_ASSERT_OK(second.Take(path));
+  MU_ASSERT_OK(second.Take(path, "2"));
   EXPECT_TRUE(second.held());
+  EXPECT_EQ(ReadFile(path).value_or(""), "2");
   MU_EXPECT_OK(RemoveTree(dir));
 }
 
 TEST(FileLock, NamesAFolderThatIsNotThere) {
   FileLock lock;
-  EXPECT_THAT(lock.Take("/nowhere/lock"), testing::StatusIs(absl::StatusCode::kNotFound,
-                                                            ::testing::HasSubstr("/nowhere/lock")));
+  EXPECT_THAT(
+      lock.Take("/nowhere/lock", ""),
+      testing::StatusIs(absl::StatusCode::kNotFound, ::testing::HasSubstr("/nowhere/lock")));
   EXPECT_FALSE(lock.held());
 }
 

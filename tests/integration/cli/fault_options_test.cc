@@ -2,6 +2,8 @@
 // looks like a slow recovery.
 #include <gmock/gmock.h>
 
+#include <set>
+
 #include "absl/strings/match.h"
 #include "tests/integration/cli/cli_run.h"
 
@@ -66,6 +68,27 @@ TEST_F(FaultOptionsTest, MemberTimeoutSaysWhenASilentDaemonIsLost) {
   Signal("worker-0", SIGSTOP);
   EXPECT_TRUE(LogSays("coordinator", "no heartbeat for 1.5s")) << Log("coordinator");
   Stop(training.get());
+}
+
+// Each action on each role, as a user would try them on a job.
+TEST_F(FaultOptionsTest, ChaosOfEveryKind) {
+  const std::string job =
+      Job({{"epochs: 1, batch_size: 32", "epochs: 20, batch_size: 4, steps_per_function: 20"},
+           {"training:", "checkpoint: {every: 1s}\ntraining:"}});
+  EXPECT_EQ(Run({"train", job, "--local", "--workers=3", "--ps=2", "--job_dir=" + Path("run"),
+                 "--member_timeout=1",
+                 "--chaos=worker:kill:every=700ms,ps:kill:every=2s:count=1,"
+                 "worker:hang:every=700ms:for=1500ms:count=2,ps:hang:every=2s:for=2s:count=1,"
+                 "worker:drain:every=700ms,ps:drain:every=2s:count=1,seed=7"}),
+            0)
+      << Output();
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["samples"], 20 * 2000);
+  EXPECT_EQ(report["steps"], 20 * 500);
+  std::set<std::string> kinds;
+  for (const auto& failure : report["failures"])
+    kinds.insert(failure["role"].get<std::string>() + " " + failure["kind"].get<std::string>());
+  EXPECT_THAT(kinds, ::testing::IsSupersetOf({"worker left", "worker silent"})) << Output();
 }
 
 }  // namespace
