@@ -98,15 +98,35 @@ TEST(FunctionQueue, KnowsAFunctionThatEndsWhoeverRunsIt) {
     const auto starts = Dispatch(queue);
     ASSERT_EQ(starts.size(), 2u);
     // The second loss comes after a step, so it is the first of a new row.
-    if (i == 1) EXPECT_TRUE(queue.StepDone(deadly, starts[0].run, 0));
+    if (i == 1) {
+      EXPECT_TRUE(queue.StepDone(deadly, starts[0].run, 0));
+    }
     const auto found = queue.DeadlyOn(WorkerId(i), 3);
     EXPECT_EQ(found.has_value(), i >= 3) << i;
-    if (found.has_value()) EXPECT_EQ(*found, deadly) << "the one behind it was not begun";
+    if (found.has_value()) {
+      EXPECT_EQ(*found, deadly) << "the one behind it was not begun";
+    }
     queue.WorkerLost(WorkerId(i));
   }
   EXPECT_EQ(queue.Find(next)->lost, 0u);
   queue.WorkerReady(WorkerId(9), 1);
   EXPECT_EQ(queue.DeadlyOn(WorkerId(9), 1), std::nullopt) << "it runs nothing";
+}
+
+TEST(FunctionQueue, GivesToOthersWhatWasLostTwiceOnAWorker) {
+  FunctionQueue queue(1, NoData);
+  const FunctionId id = queue.Schedule({.steps = 1});
+  for (int lives = 0; lives < 2; ++lives) {
+    queue.WorkerReady(WorkerId(0), 1);
+    EXPECT_EQ(Dispatch(queue)[0].function, id);
+    EXPECT_EQ(queue.DeadlyOn(WorkerId(0), 3), std::nullopt);
+    queue.WorkerLost(WorkerId(0));
+  }
+  queue.WorkerReady(WorkerId(0), 1);
+  queue.WorkerReady(WorkerId(1), 1);
+  EXPECT_EQ(Dispatch(queue)[0].worker, WorkerId(1));
+  queue.StopRuns();
+  EXPECT_EQ(queue.Find(id)->lost, 0u) << "servers are recovered, which it may have waited for";
 }
 
 TEST(FunctionQueue, KeepsARepeatThatFails) {

@@ -44,7 +44,9 @@ class StoppingTest : public testing::CliTest {
     WriteText(gone, "");
     for (const pid_t pid : Daemons(job_dir)) {
       const std::string command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline")).value_or("");
-      if (command.find("worker") != std::string::npos) EXPECT_EQ(::kill(pid, SIGKILL), 0);
+      if (command.find("worker") != std::string::npos) {
+        EXPECT_EQ(::kill(pid, SIGKILL), 0);
+      }
     }
     EXPECT_TRUE(testing::Eventually([&] {
       const auto log = ReadFile(JoinPath(job_dir, "logs/coordinator.log"));
