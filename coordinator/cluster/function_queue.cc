@@ -167,10 +167,6 @@ FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId r
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = functions_.find(id);
   if (it == functions_.end() || it->second.run != run || !it->second.worker) return false;
-  if (it->second.finished) {
-    Requeue(it->second);
-    return true;
-  }
   if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
     --worker->second.in_flight;
   }

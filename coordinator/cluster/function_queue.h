@@ -136,8 +136,8 @@ class FunctionQueue {
   enum class Unreadable { kIgnored, kRunAgain, kGiveUp };
   Unreadable AnswerUnreadable(FunctionId function, RunId run);
 
-  // Removes a function that failed; false if the run is not the current one. A repeat, which users
-  // were told is done, goes back to the queue: CancelAll, which comes after a failure, keeps it.
+  // Removes a function that failed; false if the run is not the current one. Also a repeat, which
+  // would only fail again: users are told, and go on without what it did.
   bool Remove(FunctionId function, RunId run);
   // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
   // not what somebody waits for: their functions are kept again.

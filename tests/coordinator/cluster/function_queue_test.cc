@@ -129,21 +129,6 @@ TEST(FunctionQueue, GivesToOthersWhatWasLostTwiceOnAWorker) {
   EXPECT_EQ(queue.Find(id)->lost, 0u) << "servers are recovered, which it may have waited for";
 }
 
-TEST(FunctionQueue, KeepsARepeatThatFails) {
-  FunctionQueue queue(1, NoData);
-  const FunctionId id = queue.Schedule({.steps = 1, .updates = true});
-  queue.WorkerReady(WorkerId(0), 1);
-  const StartRun first = Dispatch(queue)[0];
-  EXPECT_TRUE(queue.StepDone(id, first.run, 0));
-  EXPECT_EQ(queue.RunEnded(id, first.run), FunctionQueue::Ended::kCompleted);
-  queue.RollBack(kInitialValues);
-  const StartRun repeat = Dispatch(queue)[0];
-  EXPECT_TRUE(queue.Remove(id, repeat.run));
-  EXPECT_TRUE(queue.CancelAll().empty()) << "nobody waits for it";
-  EXPECT_TRUE(queue.repeats_cancelled());
-  EXPECT_EQ(queue.kept(), 1u);
-}
-
 TEST(FunctionQueue, NamesTheRunBeforeEachOnItsWorker) {
   FunctionQueue queue(2, NoData);
   queue.WorkerReady(WorkerId(0), 1);
