@@ -5,6 +5,13 @@
 namespace mu {
 namespace {
 
+constexpr size_t kMaxWaiting = 64;
+// Of one data set. A worker goes back to its own lease and to those that it helps with; more would
+// fill its memory with what it has been through.
+constexpr size_t kMaxUsed = 4;
+// More than a worker has functions in flight that could start in another order.
+constexpr int kMaxOvertaken = 4;
+
 // An error that no other thread shares: Debian's Abseil counts its users where TSan does not look.
 absl::Status OwnCopy(const absl::Status& error) {
   absl::Status copy(error.code(), error.message());
@@ -12,12 +19,7 @@ absl::Status OwnCopy(const absl::Status& error) {
       [&](absl::string_view url, const absl::Cord& payload) { copy.SetPayload(url, payload); });
   return copy;
 }
-constexpr size_t kMaxWaiting = 64;
-// Of one data set. A worker goes back to its own lease and to those that it helps with; more would
-// fill its memory with what it has been through.
-constexpr size_t kMaxUsed = 4;
-// More than a worker has functions in flight that could start in another order.
-constexpr int kMaxOvertaken = 4;
+
 }  // namespace
 
 LeaseCache::LeaseCache(int threads, size_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
