@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "coordinator/training/evaluator.h"
 #include "tests/conformance/conformance.h"
 #include "tests/conformance/numbers_file.h"
 
@@ -105,6 +106,24 @@ TEST_F(TrainerTest, StoppedAndWentOn) {
   EXPECT_FALSE(rest.stopped);
   EXPECT_EQ(first.samples + rest.samples, uint64_t{kEpochs} * kRecords);
   EXPECT_EQ(Sum(), kEpochs * kRecords * (kRecords - 1) / 2);
+}
+
+TEST_F(TrainerTest, AnEvaluationWantsAValueForEachRecord) {
+  const auto evaluate = [&](const std::string& name, bool each) {
+    const auto function = c().DefineFunction(name, [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(data_)["id"], kFloat32);
+      f.Return("prediction", each ? id : ReduceMean(id));
+    });
+    MU_EXPECT_OK(function.status());
+    return ForEachPrediction(c(), *function, data_, {.label = ""},
+                             [](auto, auto) { return absl::OkStatus(); });
+  };
+  EXPECT_THAT(evaluate("one", false),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("must give one float32 value for each")));
+  c().Cancel();
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, evaluate("each", true));
+  EXPECT_EQ(records, static_cast<uint64_t>(kRecords));
 }
 
 }  // namespace

@@ -202,6 +202,20 @@ TEST(CheckColumns, ListsEveryProblem) {
       StatusIs(kInvalid, HasSubstr("no column \"item\" of int64[?]; did you mean \"itme\"?")));
 }
 
+TEST(CheckColumns, MoreBucketsThanRowsAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(auto model, ModelRegistry::WithBuiltins().Create(FactorizationConfig()));
+  const int64_t users = model->IdBounds().at("user");
+  const auto hashed = [&](int64_t buckets) {
+    return CheckColumns(
+        *model,
+        MakeDataset(Csv({"r"}).Header().Hash("user", buckets).Id("item").Number("rating").Batch(1))
+            .proto(),
+        true);
+  };
+  MU_EXPECT_OK(hashed(users));
+  EXPECT_THAT(hashed(users + 1), StatusIs(kInvalid, HasSubstr("column \"user\" is hashed into")));
+}
+
 // A model of a user's own.
 class Slope : public Model {
  public:

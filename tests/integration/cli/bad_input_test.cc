@@ -91,6 +91,20 @@ TEST_F(BadInputTest, NumbersAndAddressesOfTheCommandLine) {
   }
 }
 
+TEST_F(BadInputTest, IdsThatWouldBeOthersThanThoseTrained) {
+  const auto with = [&](const std::string& user) {
+    return Job(
+        {{"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
+                                   "user, ",
+                                   user,
+                                   "}, {name: item, kind: id}, {name: rating, kind: "
+                                   "number}]}\nmodel:\n")}});
+  };
+  EXPECT_EQ(Run({"check", with("kind: id")}), 0) << Output();
+  EXPECT_EQ(Run({"check", with("kind: hash, buckets: 10")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("data.eval.columns: 'user' is hash into 10, in data.train id"));
+}
+
 // Names are bytes to the system, but text in messages and reports.
 TEST_F(BadInputTest, NamesThatAreNoText) {
   WriteText("caf\xE9.csv", "user,item,rating\n1,2,3\n");

@@ -413,5 +413,23 @@ TEST_F(RestoredTest, ARestoreEndsASaveAndKeepStateKeepsAll) {
   saver.join();
 }
 
+TEST_F(RestoredTest, ALateCopyOfARestoreEndsNoSave) {
+  PsServer server({.telemetry = &telemetry_});
+  Configure(&server);
+  for (uint32_t i = 0; i < 20; ++i) MU_ASSERT_OK(PushAndWait(&server, PushOf(context_, {0, i, 0})));
+  context_.set_generation(2);
+  pb::RestoreRequest keep;
+  *keep.mutable_context() = context_;
+  keep.set_keep_state(true);
+  MU_ASSERT_OK(server.Restore(keep));
+  std::atomic<bool> stop{false};
+  std::thread copies([&] {
+    while (!stop) MU_EXPECT_OK(server.Restore(keep));
+  });
+  for (int i = 0; i < 20; ++i) MU_EXPECT_OK(server.Save(SaveOf(absl::StrCat("save-", i))));
+  stop = true;
+  copies.join();
+}
+
 }  // namespace
 }  // namespace mu
