@@ -13,6 +13,14 @@ namespace {
 // do not do that, however many there are.
 constexpr uint32_t kMostLost = 10;
 
+absl::Status WorkersError(absl::Status status, WorkerId worker) {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  detail.set_role(pb::ROLE_WORKER);
+  detail.set_index(worker.value());
+  return WithDetail(std::move(status), detail);
+}
+
 }  // namespace
 
 void Runtime::StartOn(const StartRun& start) {
@@ -192,15 +200,11 @@ void Runtime::Unreadable(const StartRun& start, const std::string& what) {
   const std::string message = absl::StrCat(worker, " answered function ", start.function.value(),
                                            " ('", name, "') with ", what);
   if (decided == FunctionQueue::Unreadable::kGiveUp) {
-    pb::ErrorDetail detail;
-    detail.set_kind(pb::ERROR_MACHINE);
-    detail.set_role(pb::ROLE_WORKER);
-    detail.set_index(start.worker.value());
-    const absl::Status error = WithDetail(
+    const absl::Status error = WorkersError(
         absl::InternalError(absl::StrCat(
             message, "; ", queue_.Find(start.function)->unreadable,
             " answers to it made no sense: are all workers of the coordinator's version?")),
-        detail);
+        start.worker);
     MU_LOG(ERROR, "{}", error);
     queue_.Remove(start.function, start.run);
     FinishFunction(start.function, error);
@@ -222,18 +226,14 @@ void Runtime::EndIfDeadly(const WorkerLink& link, const std::string& message) {
   const auto deadly = queue_.DeadlyOn(link.id, kMostLost);
   if (!deadly.has_value()) return;
   const FunctionQueue::Function& function = *queue_.Find(*deadly);
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  detail.set_role(pb::ROLE_WORKER);
-  detail.set_index(link.id.value());
-  const absl::Status error = WithDetail(
+  const absl::Status error = WorkersError(
       absl::ResourceExhaustedError(absl::StrCat(
           function.lost, " workers in a row were lost while they ran step ", function.next_step,
           " of function ", deadly->value(), " ('", NameOf(function.work.fingerprint),
           "'), so it is likely to end whoever runs it; if it needs more memory than a worker has, "
           "make its batches smaller. The last one was worker ",
           link.id.value(), " (pid ", link.member.pid, ", ", link.member.address, "): ", message)),
-      detail);
+      link.id);
   MU_LOG(ERROR, "{}", error);
   const FunctionId id = *deadly;
   queue_.Remove(id, function.run);

@@ -155,7 +155,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
         result.unfinished = true;
         return absl::OkStatus();
       }
-      absl::SleepFor(kLook);  // between two looks
+      absl::SleepFor(kLook);  // between two looks: that nobody comes is announced by nobody
     }
   };
   const auto keep_loss = [&] {
