@@ -57,6 +57,7 @@ std::string ReportToJson(const RunReport& report) {
          {"kind", failure.kind},
          {"at_seconds", Number(failure.at_seconds)},
          {"detected_ms", Number(failure.detected_ms)},
+         {"detection_latency_ms", Number(failure.detection_latency_ms)},
          {"recovered_ms", failure.recovered_ms < 0 ? Json() : Number(failure.recovered_ms)},
          {"steps_repeated", failure.steps_repeated},
          {"updates_rolled_back", failure.updates_rolled_back},

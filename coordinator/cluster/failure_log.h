@@ -24,6 +24,8 @@ struct MemberFailure {
   std::string kind;  // died, unreachable, unreadable, silent, replaced, left
   double at_seconds;
   std::string message;
+  // Between its last heartbeat and `at_seconds`.
+  double detection_latency_seconds = 0;
   // Until work went on; negative: it did not (yet). Of a server: until all servers served again. Of
   // a worker: until a result of something that it had run arrived, or what it had run was found to
   // be complete; if it had run nothing, or nobody waits for that any more: until a result of

@@ -23,6 +23,7 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
   for (auto& [key, member] : members_) {
     if (member.role == role && member.incarnation == incarnation) {
       member.last_heartbeat = now;
+      member.silent = absl::ZeroDuration();
       result.member = member;
       result.known = true;
       return result;
@@ -76,6 +77,7 @@ absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Ti
         "this daemon is not a member of the cluster (any more); it must register again");
   }
   it->second.last_heartbeat = now;
+  it->second.silent = absl::ZeroDuration();
   return absl::OkStatus();
 }
 
@@ -94,9 +96,14 @@ void Membership::Forget(const Member& member) {
 }
 
 std::vector<Member> Membership::Expire(absl::Time now) {
+  const absl::Duration ran = std::min(now - expired_at_.value_or(now), 2 * options_.heartbeat);
+  expired_at_ = now;
   std::vector<Member> lost;
   for (auto it = members_.begin(); it != members_.end();) {
-    if (now - it->second.last_heartbeat > options_.timeout) {
+    // Not more than there was since the heartbeat, which may have come in the middle of an
+    // interval.
+    it->second.silent = std::min(it->second.silent + ran, now - it->second.last_heartbeat);
+    if (it->second.silent > options_.timeout) {
       lost.push_back(it->second);
       Forget(it->second);
       it = members_.erase(it);

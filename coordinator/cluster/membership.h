@@ -28,6 +28,7 @@ struct Member {
   std::string host;
   int64_t pid = 0;
   absl::Time last_heartbeat;
+  absl::Duration silent;  // since then, as far as the coordinator ran
 };
 
 class Membership {
@@ -52,7 +53,9 @@ class Membership {
   absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);
   // Removes a member; nothing if another incarnation has the place by now.
   std::optional<Member> Remove(pb::Role role, uint32_t index, Incarnation incarnation);
-  // Removes and returns those whose heartbeats have stopped.
+  // To be called at every heartbeat interval, after the messages that have arrived were handled.
+  // Removes and returns those whose heartbeats have stopped. A call counts at most two intervals of
+  // silence: if the coordinator itself was stopped for longer, that is nobody's silence.
   std::vector<Member> Expire(absl::Time now);
 
   std::vector<Member> All() const;
@@ -65,7 +68,8 @@ class Membership {
   const Options options_;
   void Forget(const Member& member);
   std::map<Key, Member> members_;
-  std::deque<Incarnation> former_;  // the latest of those that were members
+  std::optional<absl::Time> expired_at_;  // the last call of Expire
+  std::deque<Incarnation> former_;        // the latest of those that were members
   uint32_t next_worker_ = 0;
 };
 

@@ -128,6 +128,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind,
     MU_LOG(WARN, "{} {} (pid {}, {}) {}: {}", is_worker ? "worker" : "server", member.index,
            member.pid, member.address, kind, message);
     MemberFailure failure = {member.role, member.index, kind, SecondsUp(), message};
+    failure.detection_latency_seconds = absl::ToDoubleSeconds(SteadyNow() - member.last_heartbeat);
     failure.pid = member.pid;
     if (is_worker) {
       failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));

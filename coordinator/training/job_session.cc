@@ -212,6 +212,7 @@ absl::Status JobSession::Finish(RunReport* report) {
     report->failures.push_back(
         {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,
          failure.at_seconds, failure.message, failure.at_seconds * 1e3,
+         failure.detection_latency_seconds * 1e3,
          failure.recovered_seconds < 0 ? -1 : failure.recovered_seconds * 1e3,
          failure.steps_repeated,
          static_cast<uint64_t>(std::max<int64_t>(0, failure.updates_rolled_back)),

@@ -61,8 +61,9 @@ struct Failure {
   std::string kind;  // died, silent, unreachable, unreadable, replaced, left
   double at_seconds = 0;
   std::string message;
-  double detected_ms = 0;    // since the run began
-  double recovered_ms = -1;  // how long after that work went on; negative: it did not
+  double detected_ms = 0;           // since the run began
+  double detection_latency_ms = 0;  // after its last heartbeat
+  double recovered_ms = -1;         // how long after that work went on; negative: it did not
   uint64_t steps_repeated = 0;
   // Acknowledged (function, step, partition) that the restored state does not hold
   uint64_t updates_rolled_back = 0;

@@ -26,6 +26,15 @@ pb::HeartbeatRequest Beat(const Member& member) {
 
 const absl::Time kStart = absl::UnixEpoch();
 
+// Looks at every heartbeat interval from `from` until `to`, as the coordinator does.
+std::vector<Member> ExpireUntil(Membership* members, absl::Time from, absl::Time to) {
+  std::vector<Member> lost;
+  for (absl::Time now = from; now <= to; now += members->options().heartbeat) {
+    for (const Member& member : members->Expire(now)) lost.push_back(member);
+  }
+  return lost;
+}
+
 TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
   Membership members({.expected_servers = 2});
   MU_ASSERT_OK_AND_ASSIGN(auto a, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
@@ -47,11 +56,12 @@ TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
 TEST(Membership, OneThatWakesUpIsWelcomeUnlessItsPlaceIsTaken) {
   Membership members({.expected_servers = 1, .timeout = absl::Seconds(10)});
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart));
-  ASSERT_EQ(members.Expire(kStart + absl::Seconds(11)).size(), 1u);
+  ASSERT_EQ(ExpireUntil(&members, kStart, kStart + absl::Seconds(11)).size(), 1u);
   MU_ASSERT_OK_AND_ASSIGN(
       auto back, members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(12)));
   EXPECT_FALSE(back.known) << "its functions were given to others: it begins afresh";
-  ASSERT_EQ(members.Expire(kStart + absl::Seconds(30)).size(), 1u);
+  ASSERT_EQ(ExpireUntil(&members, kStart + absl::Seconds(12), kStart + absl::Seconds(30)).size(),
+            1u);
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 12, 0), kStart + absl::Seconds(30)));
   const auto late = members.Register(Request(pb::ROLE_WORKER, 11, 0), kStart + absl::Seconds(31));
   EXPECT_THAT(late, HasCode(absl::StatusCode::kFailedPrecondition));
@@ -77,10 +87,39 @@ TEST(Membership, ExpiresThoseThatAreSilent) {
   MU_ASSERT_OK_AND_ASSIGN(auto a, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 12), kStart));
   MU_ASSERT_OK(members.Heartbeat(Beat(a.member), kStart + absl::Seconds(8)));
-  const auto lost = members.Expire(kStart + absl::Seconds(11));
+  const auto lost = ExpireUntil(&members, kStart, kStart + absl::Seconds(11));
   ASSERT_EQ(lost.size(), 1u);
   EXPECT_EQ(lost[0].incarnation, Incarnation(12));
   EXPECT_TRUE(members.Expire(kStart + absl::Seconds(11)).empty());
+}
+
+TEST(Membership, TimeThatTheCoordinatorDidNotRunIsNobodysSilence) {
+  Membership members(
+      {.expected_servers = 1, .heartbeat = absl::Milliseconds(250), .timeout = absl::Seconds(10)});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 12), kStart));
+  EXPECT_TRUE(ExpireUntil(&members, kStart, kStart + absl::Seconds(9)).empty());
+  // Stopped for a minute: the look that follows counts two intervals.
+  const absl::Time back = kStart + absl::Seconds(69);
+  EXPECT_TRUE(members.Expire(back).empty());
+  EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->silent, absl::Milliseconds(9500));
+  // The heartbeats that waited meanwhile arrive from one of them; the other one is lost.
+  const Member worker = *members.Find(pb::ROLE_WORKER, 0);
+  MU_ASSERT_OK(members.Heartbeat(Beat(worker), back + absl::Milliseconds(10)));
+  const auto lost = ExpireUntil(&members, back + absl::Milliseconds(250), back + absl::Seconds(5));
+  ASSERT_EQ(lost.size(), 1u);
+  EXPECT_EQ(lost[0].role, pb::ROLE_PSSERVER);
+  EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->silent, absl::Milliseconds(4990));
+}
+
+// A heartbeat in the middle of an interval is not charged with all of it.
+TEST(Membership, SilenceBeginsWithTheLastHeartbeat) {
+  Membership members({.heartbeat = absl::Seconds(1), .timeout = absl::Seconds(10)});
+  MU_ASSERT_OK_AND_ASSIGN(auto a, members.Register(Request(pb::ROLE_WORKER, 11), kStart));
+  EXPECT_TRUE(members.Expire(kStart).empty());
+  MU_ASSERT_OK(members.Heartbeat(Beat(a.member), kStart + absl::Milliseconds(900)));
+  EXPECT_TRUE(members.Expire(kStart + absl::Seconds(1)).empty());
+  EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->silent, absl::Milliseconds(100));
 }
 
 }  // namespace

@@ -45,8 +45,12 @@ TEST(Transcripts, Membership) {
     t(absl::StrCat(seconds, "s heartbeat of ", incarnation),
       absl::StatusCodeToString(members.Heartbeat(request, at(seconds)).code()));
   };
+  absl::Time looked = at(0);
   const auto expire = [&](int seconds) {
-    const auto lost = members.Expire(at(seconds));
+    std::vector<Member> lost;
+    for (; looked <= at(seconds); looked += absl::Milliseconds(250)) {
+      for (const Member& member : members.Expire(looked)) lost.push_back(member);
+    }
     t(absl::StrCat(seconds, "s silent"),
       absl::StrJoin(lost, ", ", [](std::string* out, const Member& member) {
         absl::StrAppend(out, member.incarnation.value());

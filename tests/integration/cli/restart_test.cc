@@ -71,10 +71,12 @@ void ExpectLedger(const nlohmann::json& report) {
   for (const nlohmann::json& failure : report["failures"]) {
     ASSERT_THAT(KeysOf(failure),
                 UnorderedElementsAre("role", "index", "kind", "at_seconds", "detected_ms",
-                                     "recovered_ms", "steps_repeated", "samples_repeated",
-                                     "updates_rolled_back", "message"));
+                                     "detection_latency_ms", "recovered_ms", "steps_repeated",
+                                     "samples_repeated", "updates_rolled_back", "message"));
     EXPECT_THAT(failure["role"], AnyOf("worker", "psserver"));
     EXPECT_THAT(failure["kind"], AnyOf("died", "unreachable", "silent", "replaced", "left"));
+    EXPECT_GE(failure["detection_latency_ms"].get<double>(), 0);
+    EXPECT_LT(failure["detection_latency_ms"].get<double>(), 1e3) << "it was killed and reaped";
     EXPECT_NEAR(failure["detected_ms"].get<double>(), 1e3 * failure["at_seconds"].get<double>(), 1);
     (failure["kind"] == "left" ? left : failed) += 1;
     steps += failure["steps_repeated"].get<uint64_t>();
