@@ -3,8 +3,8 @@
 //
 //   build/bin/exec_bench --benchmark_filter=Dlrm
 //
-// DLRM is that of the issue: batch 2048, 26 tables of 200,000 rows of 16. Its products are 5.7
-// GFLOP a step; the counter GFLOP/s says how near a step comes to what Gemm alone reaches.
+// DLRM has a batch of 2048 and 26 tables of 200,000 rows of 16. Its products are 5.7 GFLOP a step;
+// the counter GFLOP/s says how near a step comes to what Gemm alone reaches.
 #include <benchmark/benchmark.h>
 
 #include <cmath>

@@ -1,5 +1,5 @@
 // Who may do what with a server, in one place: job, coordinator's epoch, generation of the state,
-// lease, and the state's being whole (DESIGN section 4).
+// lease, and the state's being whole (docs/design.md, "Exactly once").
 //
 // Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job

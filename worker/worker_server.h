@@ -1,5 +1,4 @@
-// A worker, free of its transport: it answers the methods of muster.Worker. See DESIGN sections 1
-// and 3 to 5.
+// A worker, free of its transport: it answers the methods of muster.Worker. See docs/design.md.
 //
 //   WorkerServer worker(options, transport);
 //   MethodTable methods;

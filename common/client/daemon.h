@@ -27,7 +27,7 @@ class App;
 
 namespace mu {
 
-// Exit codes of all our processes (DESIGN section 8).
+// Exit codes of all our processes (docs/design.md, "Errors").
 inline constexpr int kExitOk = 0;
 inline constexpr int kExitBadInput = 2;  // flags, job or input are wrong: no use in trying again
 inline constexpr int kExitUserFunction = 3;    // the user's function failed

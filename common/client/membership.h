@@ -1,5 +1,5 @@
 // A daemon's side of the cluster's membership: it registers with the coordinator, heartbeats on a
-// thread of its own and leaves. Workers and parameter servers share it. See DESIGN section 5.
+// thread of its own and leaves. Workers and parameter servers share it. See docs/design.md.
 //
 // Thread safe. Callbacks run one at a time, on the heartbeat thread or, for the first registration,
 // on the caller's of Register; they must not block for long and must not call Stop, Leave or the

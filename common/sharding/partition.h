@@ -1,5 +1,5 @@
 // How variables and tables are cut into partitions: a function of their shapes alone, never of the
-// number of servers (DESIGN section 6). Pure.
+// number of servers. Pure.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The user's side of Muster: create variables, tables, datasets and functions; schedule and join.
-// See DESIGN section 3.
+// See docs/design.md.
 //
 //   MU_ASSIGN_OR_RETURN(auto c, mu::Local({.workers = 2, .ps = 2}));
 //   MU_ASSIGN_OR_RETURN(mu::EmbeddingTable items, c->CreateEmbeddingTable({.name = "items", .rows =

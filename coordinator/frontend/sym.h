@@ -1,5 +1,5 @@
-// Sym: a handle to a value of the graph that is being traced. (DESIGN calls it mu::Tensor; that
-// name is the array's. Programs write `auto` or mu::Sym.)
+// Sym: a handle to a value of the graph that is being traced. (mu::Tensor is an array of
+// numbers. Programs write `auto` or mu::Sym.)
 //
 // Errors stick: an op on a Sym with an error gives a Sym with that error, and defining the function
 // reports the first one, with the op's file:line. Operators +, -, *, / and comparison with >

@@ -1,4 +1,4 @@
-// The memory of applied pushes: it makes a push happen once (DESIGN section 4).
+// The memory of applied pushes: it makes a push happen once (docs/design.md, "Exactly once").
 //
 // Functions below the low-water mark are finished: what was remembered of them is forgotten and
 // their pushes are refused. Pure: no lock, clock or thread; the caller guards it and keeps those

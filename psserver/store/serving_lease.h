@@ -1,4 +1,4 @@
-// How long a server may serve: until its lease runs out, which heartbeats renew (DESIGN section 4).
+// How long a server may serve: until its lease runs out, which heartbeats renew.
 // Times are the caller's clock's, in nanoseconds. Pure and thread safe.
 #pragma once
 

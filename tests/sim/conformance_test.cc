@@ -1,5 +1,5 @@
-// The rows of the conformance list that concern decisions only: a thousand seeds each, with that
-// row's faults.
+// The promises of tests/conformance that concern decisions only: a thousand seeds each, with the
+// faults of that promise.
 #include "tests/sim/expect.h"
 
 namespace mu::sim {

@@ -1,5 +1,5 @@
-// The scenarios that have names: all faults together, and one for each row of the conformance list
-// that concerns decisions only, with that row's faults and nothing else.
+// The scenarios that have names: all faults together, and one for each promise of
+// tests/conformance that concerns decisions only, with the faults of that promise and nothing else.
 #include "tests/sim/history.h"
 
 namespace mu::sim {

@@ -1,6 +1,6 @@
 """Every C++ file is as clang-format 14 (Debian 12's) lays it out; other versions differ in places, and are skipped.
 
-Run: python3 tests/structure/format_test.py; to mend: git ls-files '*.cc' '*.h' | xargs clang-format -i
+Run: python3 tests/structure/format_test.py; to fix: git ls-files '*.cc' '*.h' | xargs clang-format -i
 """
 import os
 import shutil

@@ -49,7 +49,7 @@ def include_problem(path, target):
             return "common includes a role"
         if other[0] == "common" and own[1] != other[1]:
             if own[1] not in COMMON_LEVEL or other[1] not in COMMON_LEVEL:
-                return "unknown folder of common: give it a level in DESIGN section 2 and here"
+                return "unknown folder of common: give it a level in docs/design.md and here"
             if COMMON_LEVEL[other[1]] >= COMMON_LEVEL[own[1]]:
                 return f"common/{own[1]} includes common/{other[1]}, which is not below it"
     if own[0] in ROLES and other[0] in ROLES and own[0] != other[0] and not MAY_INCLUDE_ROLES.match(path):

@@ -23,7 +23,7 @@ absl::StatusOr<CoordinatorRun> RunCoordinator(std::vector<std::string> args,
                                               const std::string& directory, bool with_report,
                                               absl::Duration timeout = absl::Seconds(60));
 
-// MUSTER_DATA, or ../shared/data if that is there; empty: the test should skip, aloud.
+// MUSTER_DATA, or ../shared/data if that is there; empty: the test should skip and say so.
 std::string DataDirectory();
 
 }  // namespace mu::testing
