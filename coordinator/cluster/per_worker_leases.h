@@ -3,7 +3,7 @@
 // machine, as DataLeases is; one of these per worker.
 //
 // A function keeps the batches that it was bound to, also when it moves to another worker, so that
-// a step that runs again computes the same update. What has been read is in no checkpoint; a worker
+// a step that runs again reads the same records. What has been read is in no checkpoint; a worker
 // that comes back under its index goes on where it was.
 #pragma once
 
