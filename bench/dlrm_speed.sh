@@ -39,7 +39,7 @@ print(f"matrix products           {rate * flops / 1e9:12.1f} GFLOP/s of {2 * bes
 # What is not a step: a worker waits for the next function, or for its first records.
 idle = report["time_by_part"].get("worker.idle", {"seconds": 0})["seconds"]
 busy = report["workers"] * report["train_seconds"]
-print(f"between functions         {idle:12.2f} s of {busy:.1f} s of workers' time ({idle / busy:.2%}; asked: under 1%)")
+print(f"between functions         {idle:12.2f} s of {busy:.1f} s of workers' time ({idle / busy:.2%}; goal: under 1%)")
 print("seconds by part, all processes:")
 for name, part in sorted(report["time_by_part"].items(), key=lambda p: -p[1]["seconds"]):
     if part["seconds"] > 0.05:

@@ -3,7 +3,7 @@
 // killed while nothing runs, after a checkpoint, and the supervisor starts it again. Then one step
 // is scheduled, which updates rows all over the table. Measured from the start of the new process
 // to the result of that step, which comes after its update was applied; so it includes registering,
-// being configured, reading the checkpoint, and the step itself. Asked: 5 s plus one read of the
+// being configured, reading the checkpoint, and the step itself. The goal: 5 s plus one read of the
 // file.
 //
 //   build/bin/server_restart [--gb=1] [--kills=5]      the daemons are those of build/bin, or of
