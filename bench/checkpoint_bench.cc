@@ -5,7 +5,7 @@
 //
 // One server in this process, without network; 8 tables of 16 floats with Adagrad, all rows
 // touched. Pushes come as fast as the server takes them, and at the pace (rows a second) of a
-// server in a busy cluster; rows are drawn uniformly, which is the worst case for copies. Asked:
+// server in a busy cluster; rows are drawn uniformly, which is the worst case for copies. Goal:
 // cut < 50 ms; <= 0.6 core-seconds per GB. The restore is that of a new PsServer in this process; a
 // process that is killed and started again: server_restart.cc.
 #include <fcntl.h>
