@@ -25,8 +25,9 @@ PsServer::PsServer(PsServerOptions options)
 PsServer::~PsServer() { saves_.CancelAndWait("the server ends"); }
 
 absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
-  if (status.ok() || DetailOf(status).has_value()) return status;
-  pb::ErrorDetail detail;
+  if (status.ok()) return status;
+  pb::ErrorDetail detail = DetailOf(status).value_or(pb::ErrorDetail());
+  if (detail.role() != pb::ROLE_UNSPECIFIED) return status;
   const pb::ErrorKind kind = KindOf(status);
   // What the disk or the memory lacks is no fault of the user's function.
   const bool machine = status.code() == absl::StatusCode::kResourceExhausted ||

@@ -84,9 +84,10 @@ class PsServer {
   absl::StatusOr<muster::SaveReply> Save(const muster::SaveRequest& request);
   // Replaces the state by the checkpoint's, in context.generation; no files: the initial values;
   // keep_state: by nothing. Ends a save first. A repeat does nothing; something else in the same
-  // generation is FAILED_PRECONDITION. DATA_LOSS or NOT_FOUND name a bad or missing file (of those
-  // that this server needs); nothing has changed then, except that a server that held nothing but
-  // initial values must be restored from something else before it serves.
+  // generation is FAILED_PRECONDITION. DATA_LOSS names a bad file (of those that this server
+  // needs), an error for which IsCannotRead holds one that this server cannot open or read; nothing
+  // has changed then, except that a server that held nothing but initial values must be restored
+  // from something else before it serves.
   absl::StatusOr<muster::RestoreReply> Restore(const muster::RestoreRequest& request);
   absl::StatusOr<muster::PsStatsReply> GetStats(const muster::PsStatsRequest& request);
 
@@ -110,7 +111,7 @@ class PsServer {
                                                     CutMemory* memory);
   absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request,
                                                  bool verify);
-  // Attaches the server's detail to errors that have none.
+  // Adds to an error that this server is the one that has it, and the kind if the error has none.
   absl::Status Detailed(absl::Status status, int64_t step = 0) const;
 
   const PsServerOptions options_;

@@ -18,7 +18,8 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
 // CRC32C) or is of a newer format; the message names the file.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
-// Whether this error of a restore is about the files: no other try will find them different.
+// Whether this error of a restore is about the files: no other try will find them different. (A
+// process that cannot open or read a file says nothing of it, see common/base/cannot_read.h.)
 inline bool IsBadCheckpoint(const absl::Status& status) {
   return absl::IsDataLoss(status) || absl::IsNotFound(status);
 }

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/cannot_read.h"
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
@@ -42,7 +43,7 @@ absl::Status CheckSizes(const std::string& directory, const pb::CheckpointProto&
       return absl::NotFoundError(
           absl::StrCat(path, " is missing, which its manifest names; use another checkpoint"));
     }
-    MU_RETURN_IF_ERROR(size.status());
+    if (!size.ok()) return CannotRead(size.status());
     if (*size != file.bytes()) {
       return absl::DataLossError(absl::StrCat(path, " has ", *size, " bytes, its manifest says ",
                                               file.bytes(), "; use another checkpoint"));

@@ -8,7 +8,8 @@
 
 namespace mu {
 
-// NOT_FOUND names a missing file, DATA_LOSS one whose size differs.
+// NOT_FOUND names a missing file, DATA_LOSS one whose size differs. IsCannotRead holds if this
+// process cannot look at a file.
 absl::Status CheckSizes(const std::string& directory, const muster::CheckpointProto& manifest);
 
 // Reads every file whole. NOT_FOUND names a missing file, DATA_LOSS one whose size or CRC32C

@@ -234,6 +234,12 @@ class Coordinator : public VariableFactory {
   // `continues`: the job that it stopped in goes on, not only its values.
   absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest,
                     bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_, mutex_);
+  // What to go on with after Load, which was begun when the runtime's ServersLost() gave `token`.
+  // If a server could not read the files, looks at them and takes a server that is at fault out of
+  // the cluster.
+  absl::Status AfterLoad(const absl::Status& loaded, const std::string& directory,
+                         const pb::CheckpointProto& manifest, uint64_t token)
+      ABSL_LOCKS_EXCLUDED(save_mutex_, mutex_);
   // Looks at the files of the data that the checkpoint stopped in; what is wrong is ResumeJob's.
   void PrepareDataOf(const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(data_mutex_);
   // The same of the checkpoint in job->directory, if it is of this job and not before `since`

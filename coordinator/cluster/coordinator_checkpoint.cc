@@ -218,13 +218,18 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
   absl::Status bad;  // there is no use in trying that again
   MU_RETURN_IF_ERROR(WithServers([&]() -> absl::Status {
     MU_RETURN_IF_ERROR(runtime_->WaitForRepeats());
-    MutexLock save_lock(&save_mutex_);
-    MutexLock lock(&mutex_);
-    MU_ASSIGN_OR_RETURN(manifest, ReadManifest(absolute));
-    MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
-    if (runtime_->Stats().unfinished > 0)
-      return absl::UnavailableError("functions are being repeated");
-    const absl::Status loaded = Load(absolute, manifest, /*continues=*/false);
+    const uint64_t token = runtime_->ServersLost();
+    absl::Status loaded;
+    {
+      MutexLock save_lock(&save_mutex_);
+      MutexLock lock(&mutex_);
+      MU_ASSIGN_OR_RETURN(manifest, ReadManifest(absolute));
+      MU_RETURN_IF_ERROR(CheckFits(manifest, client_->view()->routing->proto()));
+      if (runtime_->Stats().unfinished > 0)
+        return absl::UnavailableError("functions are being repeated");
+      loaded = Load(absolute, manifest, /*continues=*/false);
+    }
+    loaded = AfterLoad(loaded, absolute, manifest, token);
     if (!IsBadCheckpoint(loaded)) return loaded;
     bad = loaded;
     return absl::OkStatus();

@@ -4,11 +4,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/cannot_read.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/restore_fault.h"
 
 namespace mu {
 
@@ -66,21 +69,21 @@ absl::StatusOr<RestoredServers> Coordinator::RunRound(const RestoreRound& round)
       return absl::NotFoundError("the checkpoint's directory is not known");
     directory = it->second;
   }
-  MutexLock lock(&mutex_);
-  std::vector<pb::CheckpointFileProto> files;
-  const auto restore =
-      [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) -> absl::StatusOr<RestoredServers> {
+  pb::CheckpointProto manifest;
+  absl::StatusOr<RestoredServers> restored = [&]() -> absl::StatusOr<RestoredServers> {
+    MutexLock lock(&mutex_);
     if (!directory.empty()) {
-      MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
-      files.assign(manifest.files().begin(), manifest.files().end());
+      MU_ASSIGN_OR_RETURN(manifest, ReadManifest(directory));
     }
-    RestoredServers restored;
-    MU_ASSIGN_OR_RETURN(restored.replies, RestoreServers(directory, files, keep,
-                                                         round.generation.value(), interruptions));
-    restored.from = directory.empty() ? "initial values" : directory;
-    return restored;
-  };
-  auto restored = restore();
+    RestoredServers to;
+    MU_ASSIGN_OR_RETURN(
+        to.replies, RestoreServers(directory, {manifest.files().begin(), manifest.files().end()},
+                                   keep, round.generation.value(), interruptions));
+    to.from = directory.empty() ? "initial values" : directory;
+    return to;
+  }();
+  if (IsCannotRead(restored.status()))
+    restored = AfterLook(restored.status(), CheckSizes(directory, manifest));
   if (IsBadCheckpoint(restored.status())) NoteBad(directory);
   if (restored.ok() && restores)
     MU_LOG(INFO, "{} restored in generation {}", restored->from, round.generation.value());
@@ -109,6 +112,14 @@ absl::StatusOr<std::vector<pb::RestoreReply>> Coordinator::RestoreServers(
   runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.SetRouting(routing); });
   servers_current_ = true;
   return replies;
+}
+
+absl::Status Coordinator::AfterLoad(const absl::Status& loaded, const std::string& directory,
+                                    const pb::CheckpointProto& manifest, uint64_t token) {
+  if (!IsCannotRead(loaded)) return loaded;
+  absl::Status after = AfterLook(loaded, CheckSizes(directory, manifest));
+  if (FaultOf(after) == RestoreFault::kServer) runtime_->ServerCannotRead(token, after);
+  return after;
 }
 
 absl::StatusOr<CheckpointNumber> Coordinator::SaveForLeave() {
@@ -216,15 +227,21 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     bool another_run = false;
     absl::Status loaded;
     PrepareDataOf(*it);  // may take long, so before anything is locked
-    for (int i = 0; i < kTries; ++i) {
+    for (int tries = 0; tries < kTries;) {
       MU_RETURN_IF_ERROR(EnsureServers());
-      // Until the job has its place in the data as well: a checkpoint in between would lack it.
-      MutexLock lock(&save_mutex_);
-      loaded = LoadJob(since, &job, &another_run);
-      if (loaded.ok() && !another_run) {
-        MU_RETURN_IF_ERROR(ResumeJob(&job));
-        return job;
+      const uint64_t token = runtime_->ServersLost();
+      {
+        // Until the job has its place in the data as well: a checkpoint in between would lack it.
+        MutexLock lock(&save_mutex_);
+        loaded = LoadJob(since, &job, &another_run);
+        if (loaded.ok() && !another_run) {
+          MU_RETURN_IF_ERROR(ResumeJob(&job));
+          return job;
+        }
       }
+      loaded = AfterLoad(loaded, job.directory, job.manifest, token);
+      // Servers are replaced as often as it takes; whoever starts them slows down.
+      if (FaultOf(loaded) != RestoreFault::kServer) ++tries;
       const pb::ErrorKind kind = KindOf(loaded);
       if (loaded.ok() || (kind != pb::ERROR_MACHINE && kind != pb::ERROR_STALE)) break;
       if (IsBadCheckpoint(loaded)) break;

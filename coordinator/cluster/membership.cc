@@ -19,6 +19,15 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
     return absl::InvalidArgumentError("a registration needs a role, an address and an incarnation");
   }
   const Incarnation incarnation(request.incarnation());
+  for (const auto& [expelled, reason] : expelled_) {
+    if (expelled != incarnation) continue;
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_STALE);
+    detail.set_role(role);
+    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
+                          "this process must end and another one take its place: ", reason)),
+                      detail);
+  }
   Registered result;
   for (auto& [key, member] : members_) {
     if (member.role == role && member.incarnation == incarnation) {
@@ -87,6 +96,15 @@ std::optional<Member> Membership::Remove(pb::Role role, uint32_t index, Incarnat
   Member member = it->second;
   members_.erase(it);
   Forget(member);
+  return member;
+}
+
+std::optional<Member> Membership::Expel(pb::Role role, uint32_t index, Incarnation incarnation,
+                                        const std::string& reason) {
+  std::optional<Member> member = Remove(role, index, incarnation);
+  if (!member.has_value()) return std::nullopt;
+  expelled_.emplace_back(incarnation, reason);
+  if (expelled_.size() > kFormer) expelled_.pop_front();
   return member;
 }
 

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -47,12 +48,15 @@ class Membership {
   };
   // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for
   // nonsense; FAILED_PRECONDITION (ERROR_STALE) for one that was lost, and wakes up when another
-  // process has its place.
+  // process has its place, and for one that was expelled.
   absl::StatusOr<Registered> Register(const pb::RegisterRequest& request, absl::Time now);
   // NOT_FOUND if this incarnation is not a member (any more): it must register again.
   absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);
   // Removes a member; nothing if another incarnation has the place by now.
   std::optional<Member> Remove(pb::Role role, uint32_t index, Incarnation incarnation);
+  // The same; this incarnation may not register again. `reason` is a clause for its log: "it ...".
+  std::optional<Member> Expel(pb::Role role, uint32_t index, Incarnation incarnation,
+                              const std::string& reason);
   // To be called at every heartbeat interval, after the messages that have arrived were handled.
   // Removes and returns those whose heartbeats have stopped. A call counts at most two intervals of
   // silence: if the coordinator itself was stopped for longer, that is nobody's silence.
@@ -70,6 +74,7 @@ class Membership {
   std::map<Key, Member> members_;
   std::optional<absl::Time> expired_at_;  // the last call of Expire
   std::deque<Incarnation> former_;        // the latest of those that were members
+  std::deque<std::pair<Incarnation, std::string>> expelled_;  // the latest, and why
   uint32_t next_worker_ = 0;
 };
 

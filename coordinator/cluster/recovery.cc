@@ -28,6 +28,8 @@ std::string ToString(const RecoveryAction& action) {
       return absl::StrCat("take a checkpoint in generation ", action.generation.value());
     case Kind::kLetGo:
       return absl::StrCat("let server ", action.server, " go");
+    case Kind::kReplace:
+      return absl::StrCat("replace server ", action.server);
     case Kind::kResume:
       return absl::StrCat("resume in generation ", action.generation.value());
     case Kind::kGiveUp:
@@ -149,6 +151,11 @@ Recovery::Actions Recovery::RestoreFailed(uint32_t server, Generation generation
   if (failure == Failure::kTryAgain) {
     failed_ = true;
     return {};
+  }
+  if (failure == Failure::kServerAtFault) {
+    Actions actions = ServerLost(server);
+    actions.push_back({Kind::kReplace, server});
+    return actions;
   }
   Actions actions;
   pending_.clear();

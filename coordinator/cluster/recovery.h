@@ -7,7 +7,8 @@
 //
 // A round of restores is given a generation of its own; answers of an older one are ignored. A loss
 // during a round ends it: the next one begins when all servers are there. A checkpoint that turns
-// out to be bad is not used any more, the next older one is.
+// out to be bad is not used any more, the next older one is. A server that cannot read a good one
+// is replaced, as often as it takes; no checkpoint is given up for it.
 //
 // `all`: every server restores and the queue rolls back to the checkpoint. `shard`: the servers
 // that were lost restore, the others keep what they have, and functions go on where they were.
@@ -41,8 +42,10 @@ struct RecoveryAction {
     kKeep,            // `server` takes `generation` and keeps its state
     kTakeCheckpoint,  // for a server that leaves; answered by LeaveCheckpoint
     kLetGo,           // `server` may end now
-    kResume,          // all servers are in `generation`: dispatch
-    kGiveUp,          // no checkpoint is left that could be used
+    kReplace,  // `server` is at fault: its process is taken out of the cluster and may not come
+               // back
+    kResume,   // all servers are in `generation`: dispatch
+    kGiveUp,   // no checkpoint is left that could be used
   };
   Kind kind;
   uint32_t server = 0;
@@ -87,6 +90,7 @@ class Recovery {
   enum class Failure {
     kTryAgain,       // no answer, or the machine's fault: the round is repeated at the next Retry
     kBadCheckpoint,  // its files are damaged or missing
+    kServerAtFault,  // the server cannot read files that are there: nothing is said of them
   };
   Actions RestoreDone(uint32_t server, Generation generation);
   Actions RestoreFailed(uint32_t server, Generation generation, Failure failure);

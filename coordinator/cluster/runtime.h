@@ -27,6 +27,7 @@
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/function_spans.h"
 #include "coordinator/cluster/membership.h"
+#include "coordinator/cluster/old_leases.h"
 #include "coordinator/cluster/per_worker_leases.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
@@ -126,6 +127,10 @@ class Runtime {
   void EnableRecovery(RecoveryMode mode, RecoveryHooks hooks);
   // False once a server was lost after the round had begun.
   bool RoundIsCurrent(const RestoreRound& round) const;
+  // A restore that was begun when ServersLost() gave `token` has shown that the server in the
+  // error's detail cannot read files that are there. Takes the server out of the cluster, unless
+  // recovery is not enabled or another server was lost since.
+  void ServerCannotRead(uint64_t token, const absl::Status& error);
   // Waits while servers are being recovered or assignments repeated; the error if there is no
   // recovery from it.
   absl::Status WaitUntilServing();
@@ -242,6 +247,8 @@ class Runtime {
   void RunRound(const RestoreRound& round);
   void SaveForLeave();
   void RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> assignment);
+  // Takes a server out of the cluster for good; another process may take its place.
+  void Expel(uint32_t server, const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ServersBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request);
   void CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered)
@@ -293,8 +300,7 @@ class Runtime {
   std::optional<RestoreRound> round_ ABSL_GUARDED_BY(mutex_);  // to be run
   bool save_for_leave_ ABSL_GUARDED_BY(mutex_) = false;        // to be done
   absl::Time retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  // The lease of a server that was replaced without being known to be dead runs until then.
-  absl::Time leases_out_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  OldLeases old_leases_ ABSL_GUARDED_BY(mutex_);
   absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
   // Dispatch is paused for a leave; nothing was lost since
   bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;

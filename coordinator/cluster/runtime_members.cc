@@ -41,7 +41,8 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
     if (registered.replaced) {
       // Nobody knows that the older process is dead: what it may still do ends with its lease.
       if (member.role == pb::ROLE_PSSERVER) {
-        leases_out_ = std::max(leases_out_, registered.replaced->last_heartbeat + options_.timeout);
+        old_leases_.Add(registered.replaced->pid,
+                        registered.replaced->last_heartbeat + options_.timeout);
       }
       MemberLost(*registered.replaced, "replaced", "another process took its place");
     }
@@ -170,6 +171,8 @@ bool Runtime::IsMember(int64_t pid) const {
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
   MutexLock lock(&mutex_);
+  old_leases_.Ended(pid);
+  changed_.SignalAll();
   bool known = false;
   for (const Member& member : membership_.All()) {
     if (member.pid != pid) continue;

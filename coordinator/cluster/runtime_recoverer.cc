@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
-#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/restore_fault.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
@@ -70,9 +70,10 @@ void Runtime::RunRound(const RestoreRound& round) {
   MutexLock lock(&mutex_);
   // A server that was cut off may serve until its lease runs out: what replaces it waits for that.
   while (!stopping_ && recovery_.generation() == round.generation && round_ == std::nullopt &&
-         SteadyNow() < leases_out_) {
-    changed_.WaitFor(&mutex_, leases_out_ - SteadyNow());
+         SteadyNow() < old_leases_.last()) {
+    changed_.WaitFor(&mutex_, old_leases_.last() - SteadyNow());
   }
+  old_leases_.Forget(SteadyNow());
   if (stopping_ || recovery_.generation() != round.generation) return;
   if (restored.ok()) {
     for (size_t i = 0; i < round.servers.size(); ++i) {
@@ -97,20 +98,24 @@ void Runtime::RunRound(const RestoreRound& round) {
     changed_.SignalAll();
     return;
   }
-  const bool bad = IsBadCheckpoint(status);
-  const bool again = KindOf(status) == pb::ERROR_MACHINE || KindOf(status) == pb::ERROR_STALE;
-  if (!bad && !again) return FailLocked(status);
+  const RestoreFault fault = FaultOf(status);
+  if (fault == RestoreFault::kFatal) return FailLocked(status);
   round_error_ = status;
-  if (bad) {
-    MU_LOG(ERROR, "the servers cannot be restored from checkpoint {}: {}; trying an older one",
-           round.checkpoint.value(), status);
-  } else {
-    MU_LOG(WARN, "recovery of the servers did not succeed and is tried again: {}", status);
-    retry_at_ = SteadyNow() + kRetry;
+  Recovery::Failure failure = Recovery::Failure::kTryAgain;
+  switch (fault) {
+    case RestoreFault::kCheckpoint:
+      MU_LOG(ERROR, "the servers cannot be restored from checkpoint {}: {}; trying an older one",
+             round.checkpoint.value(), status);
+      failure = Recovery::Failure::kBadCheckpoint;
+      break;
+    case RestoreFault::kServer:
+      failure = Recovery::Failure::kServerAtFault;
+      break;
+    default:
+      MU_LOG(WARN, "recovery of the servers did not succeed and is tried again: {}", status);
+      retry_at_ = SteadyNow() + kRetry;
   }
-  Act(recovery_.RestoreFailed(
-      server, round.generation,
-      bad ? Recovery::Failure::kBadCheckpoint : Recovery::Failure::kTryAgain));
+  Act(recovery_.RestoreFailed(server, round.generation, failure));
 }
 
 void Runtime::SaveForLeave() {

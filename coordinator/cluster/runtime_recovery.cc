@@ -168,6 +168,9 @@ void Runtime::Act(const Recovery::Actions& actions) {
         leaving_.erase(action.server);
         break;
       }
+      case Kind::kReplace:
+        Expel(action.server, round_error_);
+        break;
       case Kind::kResume:
         ServersBack();
         break;
@@ -184,6 +187,26 @@ void Runtime::Act(const Recovery::Actions& actions) {
     }
   }
   changed_.SignalAll();
+}
+
+void Runtime::Expel(uint32_t server, const absl::Status& error) {
+  const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
+  if (!member.has_value()) return;
+  const std::string why(error.message());
+  membership_.Expel(member->role, member->index, member->incarnation, why);
+  // The process ends when it hears of this; it may not hear.
+  old_leases_.Add(member->pid, member->last_heartbeat + options_.timeout);
+  MemberLost(*member, "cannot_read", why);
+}
+
+void Runtime::ServerCannotRead(uint64_t token, const absl::Status& error) {
+  const auto detail = DetailOf(error);
+  MutexLock lock(&mutex_);
+  if (!recovery_enabled_ || servers_lost_ != token || !detail.has_value() || !fatal_.ok() ||
+      stopping_) {
+    return;
+  }
+  Expel(detail->index(), error);
 }
 
 void Runtime::ServersBack() {

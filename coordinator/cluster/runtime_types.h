@@ -33,7 +33,7 @@ struct RestoredServers {
 
 // The calls to servers that recovery needs, made on threads of the runtime without its lock.
 struct RecoveryHooks {
-  // DATA_LOSS or NOT_FOUND: the checkpoint is damaged; other errors: try again.
+  // Errors: as FaultOf (restore_fault.h) reads them.
   // After it all servers and the catalog's routing are in the round's generation.
   std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)> restore;
   // Takes a checkpoint although nothing is dispatched, because a server wants to leave.

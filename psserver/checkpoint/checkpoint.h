@@ -2,9 +2,10 @@
 // (docs/checkpoint_format.md), and loading the partitions that a server holds from the files of all
 // servers, however many there were.
 //
-// Thread safe. Errors name the file: NOT_FOUND (missing, or a partition is in none of them),
-// DATA_LOSS (size or CRC32C differ, or it is malformed), RESOURCE_EXHAUSTED (disk full, no
-// memory for the buffer) and what else the system says.
+// Thread safe. Errors name the file: DATA_LOSS (size or CRC32C differ, it is malformed, or a
+// partition is in no file), RESOURCE_EXHAUSTED (disk full, no memory for the buffer) and what else
+// the system says while writing. Of a file that this process cannot open or read, IsCannotRead
+// (common/base/cannot_read.h) holds.
 #pragma once
 
 #include <cstdint>

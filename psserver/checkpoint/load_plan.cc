@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
@@ -54,7 +55,7 @@ absl::Status LoadPlan::CheckAbsent(const StoreDirectory& store) const {
     }
   }
   if (!known) {
-    return absl::NotFoundError(absl::StrCat("no file of the checkpoint has '", absent_.front(),
+    return absl::DataLossError(absl::StrCat("no file of the checkpoint has '", absent_.front(),
                                             "' or anything else of ", "this model (files: ", names_,
                                             "); is it a checkpoint of another model?"));
   }
@@ -68,7 +69,9 @@ absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles&
   for (const pb::CheckpointFileProto& file : files) {
     MU_RETURN_IF_ERROR(CheckFileName(file.name()));
     const std::string path = JoinPath(directory, file.name());
-    MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
+    const absl::StatusOr<uint64_t> looked = FileSize(path);
+    if (!looked.ok()) return CannotRead(looked.status());
+    const uint64_t size = *looked;
     if (size != file.bytes()) {
       return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, its checkpoint says ",
                                               file.bytes(), "; it was cut short or replaced"));
@@ -93,7 +96,7 @@ absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType d
                               const std::vector<int64_t>& shape, const TensorEntry** entry) {
   *entry = file.reader.Find(name);
   if (*entry == nullptr)
-    return absl::NotFoundError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
+    return absl::DataLossError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
   if ((*entry)->dtype == dtype && (*entry)->shape == shape) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("the checkpoint's '", name, "' has another type or shape than the model's"));

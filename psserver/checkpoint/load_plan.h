@@ -35,7 +35,7 @@ class LoadPlan {
 
   // Opens the files and finds all that `store` holds; a partition that none of them has keeps what
   // it holds: it was created after they were written. DATA_LOSS if a file is damaged in a way that
-  // shows, NOT_FOUND if they have nothing of the model at all.
+  // shows, or if they have nothing of the model at all.
   static absl::StatusOr<LoadPlan> Make(const StoreDirectory& store, const std::string& directory,
                                        const CheckpointFiles& files);
 

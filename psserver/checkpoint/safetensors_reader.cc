@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/safetensors.h"
@@ -67,7 +69,7 @@ absl::Status ReadAt(int fd, uint64_t offset, void* out, size_t size, const std::
   while (size > 0) {
     const ssize_t n = pread(fd, to, size, static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "read", path);
+    if (n < 0) return CannotRead(ErrnoToStatus(errno, "read", path));
     if (n == 0) return Bad(path, "it ends too early");
     to += n;
     offset += static_cast<uint64_t>(n);
@@ -82,8 +84,10 @@ absl::StatusOr<SafetensorsReader> SafetensorsReader::Open(const std::string& pat
   SafetensorsReader reader;
   reader.path_ = path;
   reader.fd_.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!reader.fd_.valid()) return ErrnoToStatus(errno, "open", path);
-  MU_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
+  if (!reader.fd_.valid()) return CannotRead(ErrnoToStatus(errno, "open", path));
+  struct stat info;
+  if (fstat(reader.fd_.get(), &info) != 0) return CannotRead(ErrnoToStatus(errno, "look at", path));
+  const uint64_t size = static_cast<uint64_t>(info.st_size);
   uint64_t header_size = 0;
   if (size < sizeof(header_size)) return Bad(path, "it is too short");
   MU_RETURN_IF_ERROR(ReadAt(reader.fd_.get(), 0, &header_size, sizeof(header_size), path));

@@ -151,7 +151,8 @@ TEST_F(CheckpointTest, DamagedFilesAreRefusedByNameAndChangeNothing) {
   MU_ASSERT_OK(WriteFileAtomic(path, good.substr(0, good.size() - 1)));
   expect_refused(absl::StatusCode::kDataLoss);
   MU_ASSERT_OK(RemoveFile(path));
-  expect_refused(absl::StatusCode::kNotFound);
+  // It says nothing of the file: others may see it.
+  expect_refused(absl::StatusCode::kFailedPrecondition);
   MU_ASSERT_OK(WriteFileAtomic(path, good));
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
 }
@@ -195,7 +196,7 @@ TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {
   PsCluster other(1, model, policy);
   MU_ASSERT_OK(other.Configure());
   EXPECT_THAT(other.admin().Restore(other.context(), directory_, files),
-              StatusIs(absl::StatusCode::kNotFound, HasSubstr("no file of the checkpoint has")));
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no file of the checkpoint has")));
   EXPECT_THAT(other.admin().ReadVariable(other.context(), "other bias"),
               HasCode(absl::StatusCode::kUnavailable))
       << "half a state is not served";
@@ -218,7 +219,7 @@ TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
   empty.set_crc32c(writer.crc32c());
   cluster.context().set_generation(2);
   EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, {empty}),
-              HasCode(absl::StatusCode::kNotFound));
+              HasCode(absl::StatusCode::kDataLoss));
   EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "bias"),
               HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));

@@ -64,6 +64,7 @@ TEST(SimulatedConformance, LostRequest) { ExpectHolds("lost_request", kSeeds); }
 TEST(SimulatedConformance, LostReply) { ExpectHolds("lost_reply", kSeeds); }
 TEST(SimulatedConformance, DuplicatedRequest) { ExpectHolds("duplicated_request", kSeeds); }
 TEST(SimulatedConformance, UserErrors) { ExpectHolds("user_errors", kSeeds); }
+TEST(SimulatedConformance, ServerWithoutItsDisk) { ExpectHolds("server_without_its_disk", kSeeds); }
 TEST(SimulatedConformance, DiskFullOnSave) { ExpectHolds("disk_full_on_save", kSeeds); }
 TEST(SimulatedConformance, TornShard) { ExpectHolds("torn_shard", kSeeds); }
 

@@ -87,6 +87,7 @@ class Coordinator {
   void Monitor();
   void WorkerLost(const Member& member);
   void ServerLost(const Member& member, bool may_serve);
+  void Replace(uint32_t server);
   void MemberLost(const Member& member, bool may_serve);
   void Install();
   void OnInstalled(const Message& reply);

@@ -146,6 +146,12 @@ void Coordinator::ServerLost(const Member& member, bool may_serve) {
   Act(recovery_.ServerLost(member.index));
 }
 
+void Coordinator::Replace(uint32_t server) {
+  const auto expelled = membership_.Expel(
+      pb::ROLE_PSSERVER, server, Incarnation(servers_[server].incarnation), "it cannot read");
+  if (expelled.has_value()) ServerLost(*expelled, /*may_serve=*/true);
+}
+
 void Coordinator::Monitor() {
   for (const Member& member : membership_.Expire(At(cluster_->now())))
     MemberLost(member, /*may_serve=*/false);

@@ -137,6 +137,9 @@ void Coordinator::Act(const Recovery::Actions& actions) {
         Act(commit_.ServerLost(action.server));
         break;
       }
+      case RecoveryAction::Kind::kReplace:
+        Replace(action.server);
+        break;
       case RecoveryAction::Kind::kResume:
         paused_ = false;
         for (uint32_t s = 0; s < expected_servers_; ++s) {
@@ -164,6 +167,12 @@ void Coordinator::OnServerReply(uint32_t s, const Message& reply) {
     return ServerCallFailed(s, Recovery::Failure::kTryAgain);
   }
   if (reply.code == Code::kBadFile) return ServerCallFailed(s, Recovery::Failure::kBadCheckpoint);
+  if (reply.code == Code::kCannotRead) {
+    // A look at the files says whose fault it is.
+    const bool good = cluster_->FilesAreGood(request.checkpoint);
+    return ServerCallFailed(
+        s, good ? Recovery::Failure::kServerAtFault : Recovery::Failure::kBadCheckpoint);
+  }
   if (reply.request == Kind::kConfigure) {
     server.configured = request.generation;
     return CallServer(s, request);
@@ -199,6 +208,7 @@ void Coordinator::FinishRestores() {
 void Coordinator::ServerCallFailed(uint32_t s, Recovery::Failure failure) {
   servers_[s].call = 0;
   if (beginning_) {
+    if (failure == Recovery::Failure::kServerAtFault) Replace(s);
     begin_round_ = false;  // the monitor begins again
     return;
   }

@@ -59,10 +59,11 @@ struct Checkpoint {
 };
 
 struct Disk {
-  uint32_t epoch = 0;                          // the newest claimed
-  uint64_t last_checkpoint = 0;                // that was begun: numbers are used once
-  std::map<uint64_t, Checkpoint> checkpoints;  // by number
-  std::array<uint8_t, kMaxServers> full{};     // saves of a server that are going to fail
+  uint32_t epoch = 0;                             // the newest claimed
+  uint64_t last_checkpoint = 0;                   // that was begun: numbers are used once
+  std::map<uint64_t, Checkpoint> checkpoints;     // by number
+  std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
+  std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
   void Clear() { *this = Disk(); }
 };
 

@@ -183,6 +183,9 @@ void Cluster::Strike(Fault fault) {
     case Fault::kDiskFull:
       ++disk_.full[random_.Below(servers_)];
       return;
+    case Fault::kNoDisk:
+      ++disk_.unreadable[random_.Below(servers_)];
+      return;
     case Fault::kResize: {
       Kill(coordinator);
       for (Slot s = kFirstServerSlot; s < kServersEnd; ++s) Kill(s);

@@ -91,6 +91,8 @@ const char* NameOf(Code code) {
       return " NOT A MEMBER";
     case Code::kBadFile:
       return " BAD FILE";
+    case Code::kCannotRead:
+      return " CANNOT READ";
     case Code::kDiskFull:
       return " DISK FULL";
   }

@@ -77,6 +77,7 @@ enum class Code : uint8_t {
   kNotInstalled,  // a worker that does not know the servers of this generation
   kNotMember,     // the coordinator does not know the daemon
   kBadFile,       // a checkpoint's file is missing or fails its checksum
+  kCannotRead,    // a server cannot open a checkpoint's file that others can
   kDiskFull,
 };
 

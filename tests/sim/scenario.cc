@@ -8,14 +8,26 @@
 namespace mu::sim {
 
 const char* ToString(Fault fault) {
-  static constexpr const char* kNames[] = {
-      "kill worker",    "kill server",        "kill coordinator",
-      "hang worker",    "hang server",        "hang coordinator",
-      "drain worker",   "drain server",       "join worker",
-      "replace server", "second coordinator", "cut worker",
-      "cut server",     "cut coordinator",    "cut worker from server",
-      "user error",     "disk full",          "bad file",
-      "resize"};
+  static constexpr const char* kNames[] = {"kill worker",
+                                           "kill server",
+                                           "kill coordinator",
+                                           "hang worker",
+                                           "hang server",
+                                           "hang coordinator",
+                                           "drain worker",
+                                           "drain server",
+                                           "join worker",
+                                           "replace server",
+                                           "second coordinator",
+                                           "cut worker",
+                                           "cut server",
+                                           "cut coordinator",
+                                           "cut worker from server",
+                                           "user error",
+                                           "disk full",
+                                           "bad file",
+                                           "resize",
+                                           "no disk"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
   return kNames[static_cast<int>(fault)];
 }

@@ -30,8 +30,9 @@ enum class Fault : uint8_t {
   kDiskFull,         // the next save of a server fails
   kBadFile,          // the newest checkpoint is damaged
   kResize,           // all servers and the coordinator start anew, with more or fewer servers
+  kNoDisk,           // a server's next restore cannot read the files, which are good
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kResize) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kNoDisk) + 1;
 const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.

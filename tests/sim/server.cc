@@ -277,6 +277,11 @@ void Server::Restore(const Message& request) {
   if (absl::Status status = admission_.AdmitControl(Context(request)); !status.ok())
     return Refuse(request, status);
   epoch_ = std::max(epoch_, request.epoch);
+  uint8_t& unreadable = cluster_->disk().unreadable[index_];
+  if (!request.keep_state && request.checkpoint != 0 && unreadable > 0) {
+    --unreadable;
+    return cluster_->Reply(request, {.code = Code::kCannotRead, .generation = request.generation});
+  }
   if (!request.keep_state && request.checkpoint != 0 &&
       !cluster_->FilesAreGood(request.checkpoint)) {
     return cluster_->Reply(request, {.code = Code::kBadFile, .generation = request.generation});

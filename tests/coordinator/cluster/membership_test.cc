@@ -122,5 +122,24 @@ TEST(Membership, SilenceBeginsWithTheLastHeartbeat) {
   EXPECT_EQ(members.Find(pb::ROLE_WORKER, 0)->silent, absl::Milliseconds(100));
 }
 
+TEST(Membership, OneThatWasExpelledMayNotComeBackButItsPlaceMayBeTaken) {
+  Membership members({.expected_servers = 1});
+  MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 21, 0), kStart));
+  EXPECT_FALSE(members.Expel(pb::ROLE_PSSERVER, 0, Incarnation(20), "").has_value());
+  const auto expelled = members.Expel(pb::ROLE_PSSERVER, 0, Incarnation(21), "it cannot read");
+  ASSERT_TRUE(expelled.has_value());
+  EXPECT_THAT(members.Heartbeat(Beat(*expelled), kStart), HasCode(absl::StatusCode::kNotFound));
+  for (int again = 0; again < 2; ++again) {
+    const auto refused = members.Register(Request(pb::ROLE_PSSERVER, 21, 0), kStart);
+    EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                           ::testing::HasSubstr("it cannot read")));
+    EXPECT_EQ(KindOf(refused.status()), pb::ERROR_STALE);
+  }
+  EXPECT_EQ(members.Count(pb::ROLE_PSSERVER), 0u);
+  MU_ASSERT_OK_AND_ASSIGN(const auto next,
+                          members.Register(Request(pb::ROLE_PSSERVER, 22, 0), kStart));
+  EXPECT_FALSE(next.replaced.has_value());
+}
+
 }  // namespace
 }  // namespace mu

@@ -39,6 +39,11 @@ class RecoveryTranscript {
         absl::StrCat("bad checkpoint for ", server, " in ", generation),
         recovery.RestoreFailed(server, Generation(generation), Recovery::Failure::kBadCheckpoint));
   }
+  void AtFault(uint32_t server, uint64_t generation) {
+    (*this)(
+        absl::StrCat("server ", server, " at fault in ", generation),
+        recovery.RestoreFailed(server, Generation(generation), Recovery::Failure::kServerAtFault));
+  }
 
   Recovery recovery;
   std::string text = "\n";

@@ -169,7 +169,7 @@ const Damage kDamages[] = {
      [](const std::string& path) {
        return Rewrite(path, [](std::string* bytes) { (*bytes)[1] ^= 1; });
      }},
-    {"MissingShard", absl::StatusCode::kNotFound,
+    {"MissingShard", absl::StatusCode::kFailedPrecondition,
      [](const std::string& path) { return RemoveFile(path); }},
 };
 

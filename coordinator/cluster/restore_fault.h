@@ -1,0 +1,22 @@
+// Who is at fault when a restore of the servers fails: pure rules over the errors.
+#pragma once
+
+#include "absl/status/status.h"
+
+namespace mu {
+
+enum class RestoreFault {
+  kCheckpoint,  // its files are damaged or missing: an older checkpoint is used
+  kServer,      // the server in the error's detail cannot read files that are there: it is replaced
+  kTryAgain,    // a machine or the network failed: another try may succeed
+  kFatal,       // neither another try nor another checkpoint will help
+};
+RestoreFault FaultOf(const absl::Status& restored);
+
+// A server could not read a checkpoint's files (IsCannotRead(restored)), so the coordinator has
+// looked at them itself and `seen` is what CheckSizes said. Returns the error to go on with: the
+// server's if the files are there, the checkpoint's if they are not, UNAVAILABLE (ERROR_MACHINE) if
+// the coordinator cannot look either.
+absl::Status AfterLook(const absl::Status& restored, const absl::Status& seen);
+
+}  // namespace mu
