@@ -15,7 +15,19 @@ constexpr double kMostElements = 1e15;
 constexpr uint32_t kMostPartitions = 1 << 20;
 constexpr uint32_t kMostDim = 1 << 16;
 
+bool HasUnknownFields(const google::protobuf::Message& message) {
+  return !message.GetReflection()->GetUnknownFields(message).empty();
+}
+
 absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
+  // Of a newer program: parsed, a kind that this one does not know looks like no optimizer, and a
+  // number of a known kind would be left out.
+  if (HasUnknownFields(optimizer) || HasUnknownFields(optimizer.sgd()) ||
+      HasUnknownFields(optimizer.adagrad())) {
+    return absl::InvalidArgumentError(
+        "its optimizer is of a kind that this program does not know, or has a setting that it does "
+        "not know; start all daemons from the same version");
+  }
   switch (optimizer.kind_case()) {
     case pb::OptimizerProto::kSgd:
       if (!std::isfinite(optimizer.sgd().learning_rate())) break;
@@ -31,7 +43,7 @@ absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
             "Adagrad's initial_accumulator and epsilon must not be negative");
       }
       return absl::OkStatus();
-    default:
+    case pb::OptimizerProto::KIND_NOT_SET:
       return absl::OkStatus();
   }
   return absl::InvalidArgumentError("the optimizer's numbers must be finite");

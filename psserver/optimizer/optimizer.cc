@@ -58,7 +58,7 @@ RowOptimizer::RowOptimizer(const muster::OptimizerProto& proto) {
       epsilon_ = proto.adagrad().epsilon() == 0 ? kDefaultEpsilon : proto.adagrad().epsilon();
       initial_accumulator_ = proto.adagrad().initial_accumulator();
       break;
-    default:
+    case muster::OptimizerProto::KIND_NOT_SET:
       break;
   }
 }

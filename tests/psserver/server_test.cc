@@ -24,6 +24,7 @@ using ::mu::testing::Frame;
 using ::mu::testing::HasCode;
 using ::mu::testing::PushAndWait;
 using ::mu::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class PsServerTest : public ::testing::Test {
@@ -104,6 +105,35 @@ TEST_F(PsServerTest, TheRegisteredJobIsTheOnlyOneThatMayConfigure) {
   EXPECT_EQ(KindOf(Configure()), pb::ERROR_STALE)
       << "epoch 1 is older than the one registered with";
   context_.set_epoch(4);
+  MU_EXPECT_OK(Configure());
+}
+
+// A newer client may ask for one: without this it would be taken for none at all.
+TEST_F(PsServerTest, OptimizersThatItDoesNotKnowAreRefused) {
+  pb::OptimizerProto unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(100, "");
+  pb::OptimizerProto unknown_setting;
+  unknown_setting.mutable_sgd()->set_learning_rate(0.1f);
+  unknown_setting.GetReflection()
+      ->MutableUnknownFields(unknown_setting.mutable_sgd())
+      ->AddFixed32(100, 0x3f000000);
+  for (const pb::OptimizerProto& optimizer : {unknown, unknown_setting}) {
+    for (const bool table : {false, true}) {
+      pb::ConfigurePsRequest request;
+      *request.mutable_context() = context_;
+      *request.mutable_routing() = testing::SmallModel(1);
+      pb::RoutingProto& routing = *request.mutable_routing();
+      *(table ? routing.mutable_tables(0)->mutable_optimizer()
+              : routing.mutable_variables(0)->mutable_optimizer()) = optimizer;
+      const std::string name = table ? routing.tables(0).name() : routing.variables(0).name();
+      // As it comes over the network.
+      pb::ConfigurePsRequest received;
+      ASSERT_TRUE(received.ParseFromString(request.SerializeAsString()));
+      EXPECT_THAT(server_.Configure(received),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(HasSubstr(name), HasSubstr("optimizer is of a kind"))));
+    }
+  }
   MU_EXPECT_OK(Configure());
 }
 
