@@ -101,6 +101,11 @@ absl::StatusOr<Admission::Ticket> Admission::AdmitLocked(const pb::RequestContex
   return Ticket(this);
 }
 
+absl::Status Admission::AdmitLook(const pb::RequestContext& context) {
+  MutexLock lock(&mutex_);
+  return CheckIdentity(context);
+}
+
 absl::Status Admission::AdmitControl(const pb::RequestContext& context) {
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));

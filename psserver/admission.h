@@ -1,6 +1,12 @@
 // Who may do what with a server, in one place: job, coordinator's epoch, generation of the state,
 // lease, and the state's being whole (docs/design.md, "Exactly once").
 //
+// The epoch rises only by what a coordinator does to make the servers its own: its answer to a
+// registration, Configure, Fence and Restore. What workers send (Pull, Push) and what only reads
+// (GetStats) is refused if it is of an older epoch and raises nothing; nor do Save and Assign,
+// which come after a Configure or Restore of the same coordinator. So nobody who merely looks can
+// make a server refuse its coordinator.
+//
 // Thread safe. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
 //   FAILED_PRECONDITION, ERROR_STALE       an older epoch or generation
@@ -56,8 +62,10 @@ class Admission {
   // For a fence, which must also hold in a state that is about to be left: what was admitted before
   // may still change it, and it may be kept.
   absl::StatusOr<Ticket> AdmitFence(const muster::RequestContext& context);
-  // For requests of the coordinator that do not depend on the state's generation. A newer epoch is
-  // taken from these and from registrations, not from workers' requests.
+  // For requests that only look at the server, in whatever generation its state is.
+  absl::Status AdmitLook(const muster::RequestContext& context);
+  // For requests of the coordinator that do not depend on the state's generation. Takes a newer
+  // epoch.
   absl::Status AdmitControl(const muster::RequestContext& context);
   // The same; a server without a job takes this one, with its index. It serves, in the context's
   // generation, once Configured says that the store is ready.

@@ -79,7 +79,7 @@ absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) 
 }
 
 absl::StatusOr<pb::PsStatsReply> PsServer::GetStats(const pb::PsStatsRequest& request) {
-  if (request.context().job() != 0) MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));
+  if (request.context().job() != 0) MU_RETURN_IF_ERROR(admission_.AdmitLook(request.context()));
   pb::PsStatsReply reply;
   const StoreUsage usage = store_.Usage();
   reply.set_value_bytes(usage.bytes);

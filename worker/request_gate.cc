@@ -59,13 +59,8 @@ void RequestGate::Close() {
   changed_.SignalAll();
 }
 
-absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestContext& context) {
-  if (!job_.has_value()) {
-    job_ = context.job();
-    epoch_ = context.epoch();
-    low_water_ = context.low_water();
-    return Verdict::kSameEpoch;
-  }
+absl::Status RequestGate::Check(const pb::RequestContext& context) const {
+  if (!job_.has_value()) return absl::OkStatus();
   if (context.job() != *job_) {
     return WorkerRefusal(
         pb::ERROR_OTHER_JOB,
@@ -81,6 +76,27 @@ absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestC
     pb::ErrorDetail detail = *DetailOf(refusal);
     detail.set_epoch(epoch_);
     return WithDetail(std::move(refusal), detail);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RequestGate::AdmitLook(const pb::RequestContext& context) const {
+  MutexLock lock(&mutex_);
+  if (registers_ && !registered_) return NotRegistered();
+  MU_RETURN_IF_ERROR(Check(context));
+  if (job_.has_value() && context.epoch() == epoch_) return absl::OkStatus();
+  return WorkerRefusal(pb::ERROR_NOT_INSTALLED,
+                       absl::StrCat("nothing of the coordinator's epoch ", context.epoch(),
+                                    " is installed on this worker yet"));
+}
+
+absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestContext& context) {
+  MU_RETURN_IF_ERROR(Check(context));
+  if (!job_.has_value()) {
+    job_ = context.job();
+    epoch_ = context.epoch();
+    low_water_ = context.low_water();
+    return Verdict::kSameEpoch;
   }
   if (context.epoch() > epoch_) {
     epoch_ = context.epoch();

@@ -4,6 +4,10 @@
 // that answer: those of its own coordinator have to wait for it, and another coordinator must not
 // be taken for its own.
 //
+// The epoch rises only by what a coordinator does to make the worker its own: its answer to a
+// registration, and calls that install or run something or cancel it (Configure, InstallDataset,
+// InstallFunction, Run, CancelRuns). A call that only reads (ScanFile) raises nothing.
+//
 // Thread safe.
 #pragma once
 
@@ -35,6 +39,10 @@ class RequestGate {
   // (ERROR_MACHINE): not registered yet.
   absl::StatusOr<Verdict> Admit(const pb::RequestContext& context);
 
+  // For calls that only read: changes nothing. Errors as Admit, and FAILED_PRECONDITION
+  // (ERROR_NOT_INSTALLED) for a newer epoch, of which nothing can be here.
+  absl::Status AdmitLook(const pb::RequestContext& context) const;
+
   // Waits until Admit can tell, for `patience` at most; then UNAVAILABLE (ERROR_MACHINE), as after
   // Close.
   absl::Status AwaitRegistration(absl::Duration patience);
@@ -48,6 +56,8 @@ class RequestGate {
  private:
   absl::StatusOr<Verdict> AdmitLocked(const pb::RequestContext& context)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Another job or an older epoch.
+  absl::Status Check(const pb::RequestContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const bool registers_;
   mutable Mutex mutex_;

@@ -143,7 +143,7 @@ absl::StatusOr<pb::ScanFileReply> WorkerServer::ScanFile(const pb::ScanFileReque
   std::shared_ptr<DatasetReader> reader;
   {
     MutexLock lock(&mutex_);
-    MU_RETURN_IF_ERROR(Admit(request.context()));
+    MU_RETURN_IF_ERROR(gate_.AdmitLook(request.context()));
     MU_ASSIGN_OR_RETURN(reader, datasets_.Find(request.dataset()));
   }
   const auto stamp = [&]() -> absl::StatusOr<FileInfo> {

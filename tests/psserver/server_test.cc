@@ -154,6 +154,21 @@ TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
   EXPECT_EQ(Steps(), 0);
 }
 
+TEST_F(PsServerTest, WhoOnlyReadsRaisesNoEpoch) {
+  MU_ASSERT_OK(Configure());
+  pb::PsStatsRequest stats;
+  *stats.mutable_context() = context_;
+  stats.mutable_context()->set_epoch(5);
+  MU_EXPECT_OK(server_.GetStats(stats));
+  context_.set_epoch(5);
+  EXPECT_EQ(Steps(), 0);
+  context_.set_epoch(1);
+  EXPECT_EQ(Steps(), 0) << "its own coordinator is still served";
+  MU_EXPECT_OK(PushAndWait(&server_, CountingPush(context_, 1, 0)));
+  stats.mutable_context()->set_epoch(0);
+  EXPECT_EQ(KindOf(server_.GetStats(stats).status()), pb::ERROR_STALE);
+}
+
 // It may continue the job on another number of servers while this daemon stays up.
 TEST_F(PsServerTest, ANewerCoordinatorMayPlacePartitionsAnew) {
   MU_ASSERT_OK(Configure());

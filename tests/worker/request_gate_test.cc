@@ -43,6 +43,19 @@ TEST(RequestGateTest, OlderEpochIsRefusedNewerTakesOver) {
   EXPECT_THAT(gate.Admit(Context(7, 2)), testing::HasCode(absl::StatusCode::kFailedPrecondition));
 }
 
+TEST(RequestGateTest, WhoOnlyReadsRaisesNothing) {
+  RequestGate gate;
+  EXPECT_EQ(Kind(gate.AdmitLook(Context(7, 2))), pb::ERROR_NOT_INSTALLED);
+  MU_ASSERT_OK(gate.Admit(Context(7, 2, 30)));
+  MU_EXPECT_OK(gate.AdmitLook(Context(7, 2, 40)));
+  EXPECT_EQ(gate.low_water(), 30u);
+  EXPECT_EQ(Kind(gate.AdmitLook(Context(7, 3))), pb::ERROR_NOT_INSTALLED);
+  EXPECT_EQ(Kind(gate.AdmitLook(Context(7, 1))), pb::ERROR_STALE);
+  EXPECT_EQ(Kind(gate.AdmitLook(Context(8, 2))), pb::ERROR_OTHER_JOB);
+  EXPECT_EQ(gate.epoch(), 2u);
+  MU_EXPECT_OK(gate.Admit(Context(7, 2)));
+}
+
 TEST(RequestGateTest, LowWaterOnlyRises) {
   RequestGate gate;
   MU_ASSERT_OK(gate.Admit(Context(7, 1, 5)));
