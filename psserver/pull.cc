@@ -12,13 +12,13 @@
 namespace mu {
 namespace {
 
-// Larger replies could not be sent in one message.
-constexpr uint64_t kMostReplyBytes = uint64_t{1} << 31;
+// Of a frame beside its payload.
+constexpr uint64_t kHeaderBytes = 64;
 
 }  // namespace
 
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::PullRequest& request,
-                                   absl::Span<const char> payload) {
+                                   absl::Span<const char> payload, uint64_t most_bytes) {
   const AlignedPayload aligned(payload);
   PayloadReader reader(aligned.bytes());
   std::vector<RowSegment> segments;
@@ -38,14 +38,15 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
     }
     variables.push_back(variable->partitions[key.partition()].get());
     bytes += PaddedTo8(variables.back()->value_bytes());
-    if (bytes > kMostReplyBytes) break;
   }
   for (const RowSegment& segment : segments) {
     bytes += segment.ids.size() * segment.table->definition->dim * sizeof(float);
   }
-  if (bytes > kMostReplyBytes) {
-    return absl::InvalidArgumentError(
-        "the reply to this pull would have more than 2 GiB; use smaller batches");
+  if (bytes + kHeaderBytes > most_bytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the reply to this pull would have ", bytes, " bytes, but a message has ", most_bytes,
+        " at most; use smaller batches, split large variables into more partitions, or start more "
+        "servers"));
   }
 
   FrameWriter frame(pb::PullReply(), bytes);

@@ -65,7 +65,7 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   pulls_.fetch_add(1, std::memory_order_relaxed);
   pulled_rows_->Add(static_cast<int64_t>(payload->size() / sizeof(int64_t)));
   const auto directory = store_.directory();
-  auto reply = ExecutePull(*directory, request, *payload);
+  auto reply = ExecutePull(*directory, request, *payload, options_.most_reply_bytes);
   if (!reply.ok()) return Detailed(reply.status());
   return reply;
 }

@@ -41,6 +41,8 @@ struct PsServerOptions {
   // Memory for copies of what changes while a save writes, in bytes; pushes that would need more
   // wait for the writer. 0: a quarter of the state.
   size_t most_copies = 0;
+  // Larger replies are refused, since the transport would not carry them.
+  uint64_t most_reply_bytes = static_cast<uint64_t>(TransportOptions().max_message_bytes);
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
 };

@@ -169,6 +169,25 @@ TEST_F(PsServerTest, WhoOnlyReadsRaisesNoEpoch) {
   EXPECT_EQ(KindOf(server_.GetStats(stats).status()), pb::ERROR_STALE);
 }
 
+TEST_F(PsServerTest, RepliesThatAreTooLargeAreRefusedBeforeTheyAreBuilt) {
+  PsServer server({.clock = &clock_, .telemetry = &telemetry_, .most_reply_bytes = 1000});
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = context_;
+  *configure.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server.Configure(configure));
+  pb::PullRequest request;
+  *request.mutable_context() = context_;
+  for (int i = 0; i < 117; ++i) request.add_variables()->set_variable(2);  // 8 bytes each
+  MU_ASSERT_OK_AND_ASSIGN(const Buffer reply, server.Pull(Frame(request, "")));
+  EXPECT_LE(reply.size(), 1000u);
+  request.add_variables()->set_variable(2);
+  const absl::Status refused = server.Pull(Frame(request, "")).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("944 bytes"), HasSubstr("1000 at most"),
+                                      HasSubstr("smaller batches"))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+}
+
 // It may continue the job on another number of servers while this daemon stays up.
 TEST_F(PsServerTest, ANewerCoordinatorMayPlacePartitionsAnew) {
   MU_ASSERT_OK(Configure());
@@ -415,7 +434,7 @@ TEST_F(PsServerTest, OversizeMessage) {
   *pull.mutable_context() = context_;
   for (int i = 0; i < 30000; ++i) pull.add_variables()->set_variable(5);
   const auto refused = server_.Pull(Frame(pull, ""));
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("2 GiB")));
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("8400000000 bytes")));
   // A header that speaks of more than the payload has.
   pb::PushRequest push;
   *push.mutable_context() = context_;
