@@ -20,6 +20,7 @@
 #include "proto/psserver.pb.h"
 #include "psserver/admission.h"
 #include "psserver/applied_pushes.h"
+#include "psserver/assigned_places.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/push.h"
 #include "psserver/saves.h"
@@ -74,7 +75,8 @@ class PsServer {
   // low-water mark.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
   // Gives a partition a value, once: as Push, with the function and the partition as its identity.
-  // INVALID_ARGUMENT for another size than the partition's.
+  // INVALID_ARGUMENT for another size than the partition's, for NaN and infinity, and for a place
+  // that another variable or value has.
   void Assign(const muster::AssignRequest& request,
               std::function<void(absl::StatusOr<muster::AssignReply>)> done);
   // Blocks until no push below the mark is in progress, as Save and Restore block for their files.
@@ -100,12 +102,15 @@ class PsServer {
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
                const PushDone& done);
-  absl::Status ApplyPush(const muster::PushRequest& request, absl::Span<const char> payload,
-                         const InheritedMemory* inherited, const PushCounts& counts);
-  // Applies what has this identity unless it was applied before, and acknowledges it either way.
-  // Holds the admission's ticket meanwhile: the caller.
+  absl::Status ApplyPush(PushPlan* plan, const PushCounts& counts);
+  // Applies what has this identity unless it was applied before, and acknowledges it either way;
+  // `check` and `apply` as ApplyBehindGate has them. Holds the admission's ticket meanwhile: the
+  // caller.
   void ApplyOnce(const PushId& id, const PushCounts& counts,
+                 const std::function<absl::Status()>& check,
                  const std::function<absl::Status()>& apply, const PushDone& done);
+  // Whether this is the only assignment of its place, or a repeat of it.
+  bool ClaimPlace(const muster::AssignRequest& request);
   absl::StatusOr<muster::PushReply> Acknowledge(bool repeated, const PushCounts& counts);
   absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request, Saves::Job* job);
   // The cut, marked, with its memory of applied pushes.
@@ -140,6 +145,8 @@ class PsServer {
   std::atomic<bool> initial_{true};  // nothing but initial values is lost with the state
   Mutex restore_mutex_;
   muster::RestoreReply restored_ ABSL_GUARDED_BY(restore_mutex_);
+  Mutex places_mutex_;
+  AssignedPlaces places_ ABSL_GUARDED_BY(places_mutex_);
   ThreadPool waiting_;  // pushes that wait for memory; the last member, so that they end first
 };
 

@@ -107,6 +107,10 @@ absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& r
   const uint64_t low_water = request.context().low_water();
   MU_RETURN_IF_ERROR(store_.Reset());
   pushes_.Reset(low_water, {});
+  {
+    MutexLock lock(&places_mutex_);
+    places_.Clear();
+  }
   dirty_.store(false);
   initial_.store(true);
   pb::RestoreReply reply;

@@ -1,13 +1,31 @@
 // Pushes and assignments: once each, in a cut or after it as a whole.
+#include <cmath>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
+#include "common/tensor/dtype.h"
+#include "psserver/apply_behind_gate.h"
 #include "psserver/server.h"
 
 namespace mu {
+namespace {
+
+// The bytes need not be aligned.
+bool AllFiniteIn(absl::string_view bytes) {
+  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
+    float value;
+    std::memcpy(&value, bytes.data() + i, sizeof(value));
+    if (!std::isfinite(value)) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 void PsServer::Push(const Buffer& frame, PushDone done) {
   const auto request = std::make_shared<pb::PushRequest>();
@@ -39,15 +57,22 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
   const PushId id{request.function(), request.step(), request.part()};
   const auto inherited = pushes_.inherited();
   const PushCounts counts = CountUpdates(request, inherited.get());
+  const auto directory = store_.directory();
+  std::optional<PushPlan> plan;
   ApplyOnce(
       id, counts,
-      [&] {
-        return Detailed(ApplyPush(request, payload, inherited.get(), counts), request.step());
+      [&]() -> absl::Status {
+        absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload);
+        if (!checked.ok()) return Detailed(checked.status(), request.step());
+        plan.emplace(*std::move(checked));
+        if (inherited != nullptr) plan->Skip(*inherited, id);
+        return absl::OkStatus();
       },
-      done);
+      [&] { return Detailed(ApplyPush(&*plan, counts), request.step()); }, done);
 }
 
 void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
+                         const std::function<absl::Status()>& check,
                          const std::function<absl::Status()>& apply, const PushDone& done) {
   switch (pushes_.Begin(id, [this, counts, done](absl::Status status) {
     if (!status.ok()) return done(std::move(status));
@@ -56,13 +81,11 @@ void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
     case Ledger::Answer::kFirst: {
       // All that the push inherited: a repeat, of which nothing need be remembered once more.
       const bool repeated = counts.updates == 0 && counts.inherited > 0;
-      absl::Status status;
       std::vector<AppliedPushes::Waiter> waiters;
-      {
-        CutGate::Change change(&gate_);
-        status = apply();
-        waiters = pushes_.Finish(id, status.ok() && !repeated);
-      }
+      const absl::Status status =
+          ApplyBehindGate(&gate_, check, apply, [&](const absl::Status& applied) {
+            waiters = pushes_.Finish(id, applied.ok() && !repeated);
+          });
       for (const AppliedPushes::Waiter& waiter : waiters) waiter(status);
       if (!status.ok()) return done(status);
       return done(Acknowledge(repeated, counts));
@@ -89,17 +112,12 @@ void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
   }
 }
 
-absl::Status PsServer::ApplyPush(const pb::PushRequest& request, absl::Span<const char> payload,
-                                 const InheritedMemory* inherited, const PushCounts& counts) {
-  const auto directory = store_.directory();
-  MU_ASSIGN_OR_RETURN(PushPlan plan, PushPlan::Check(*directory, request, payload));
-  if (inherited != nullptr)
-    plan.Skip(*inherited, {request.function(), request.step(), request.part()});
+absl::Status PsServer::ApplyPush(PushPlan* plan, const PushCounts& counts) {
   MU_RETURN_IF_ERROR(admission_.CheckLease());
   if (counts.updates == 0) return absl::OkStatus();
   dirty_.store(true, std::memory_order_relaxed);
   initial_.store(false, std::memory_order_relaxed);
-  plan.Apply();
+  plan->Apply();
   applied_.fetch_add(1, std::memory_order_relaxed);
   return absl::OkStatus();
 }
@@ -123,9 +141,21 @@ void PsServer::Assign(const pb::AssignRequest& request,
         "variable '", variable->definition->proto.name(), "' partition ", request.partition(),
         " has ", partition->value_bytes(), " bytes; ", request.value().size(), " were given"))));
   }
+  if (variable->definition->proto.dtype() == kFloat32 && !AllFiniteIn(request.value())) {
+    return done(Detailed(absl::InvalidArgumentError(
+        absl::StrCat("the value for variable '", variable->definition->proto.name(),
+                     "' holds NaN or infinity; nothing of it was assigned"))));
+  }
   if (request.function() == 0) {
     return done(
         Detailed(absl::InvalidArgumentError("an assignment needs its place among the functions")));
+  }
+  if (!ClaimPlace(request)) {
+    return done(Detailed(absl::InvalidArgumentError(
+        absl::StrCat("place ", request.function(),
+                     " among the functions belongs to another assignment than this "
+                     "one of variable '",
+                     variable->definition->proto.name(), "'"))));
   }
   const PushId id{request.function(), request.partition(), /*part=*/0};
   const PartitionKey key{PartitionKey::Kind::kVariable, request.variable(), request.partition()};
@@ -133,7 +163,7 @@ void PsServer::Assign(const pb::AssignRequest& request,
   const bool held = inherited != nullptr && inherited->Contains(key, id);
   const PushCounts counts{held ? 0u : 1u, held ? 1u : 0u};
   ApplyOnce(
-      id, counts,
+      id, counts, [] { return absl::OkStatus(); },
       [&] {
         const absl::Status lease = admission_.CheckLease();
         if (!lease.ok() || held) return lease;
@@ -147,6 +177,14 @@ void PsServer::Assign(const pb::AssignRequest& request,
         assigned.set_repeated(reply->repeated());
         done(assigned);
       });
+}
+
+bool PsServer::ClaimPlace(const pb::AssignRequest& request) {
+  const uint64_t low_water = pushes_.low_water();
+  MutexLock lock(&places_mutex_);
+  places_.RaiseLowWater(low_water);
+  return places_.Claim(request.function(), request.variable(), request.partition(),
+                       request.value());
 }
 
 absl::StatusOr<pb::PushReply> PsServer::Acknowledge(bool repeated, const PushCounts& counts) {

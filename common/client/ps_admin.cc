@@ -1,5 +1,6 @@
 #include "common/client/ps_admin.h"
 
+#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -151,6 +152,14 @@ absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, Function
     return absl::InvalidArgumentError(absl::StrCat(
         "variable '", name, "' is ", ShapeText(route->proto), " and cannot be assigned ",
         DTypeName(value.dtype()), value.shape().ToString()));
+  }
+  // Before any server has its part.
+  if (value.dtype() == kFloat32) {
+    for (const float x : value.flat<float>()) {
+      if (std::isfinite(x)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the value for variable '", name, "' holds NaN or infinity; nothing of it was assigned"));
+    }
   }
   std::vector<PsCall> calls;
   for (uint32_t p = 0; p < route->servers.size(); ++p) {

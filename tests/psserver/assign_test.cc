@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <thread>
 #include <vector>
 
@@ -22,7 +23,9 @@ using testing::Frame;
 using testing::HasCode;
 using testing::PushAndWait;
 
-constexpr uint32_t kSteps = 2;  // a variable of SmallModel: int64 []
+constexpr uint32_t kSteps = 2;    // a variable of SmallModel: int64 []
+constexpr uint32_t kAverage = 4;  // float32 [3]
+constexpr size_t kAverageElements = 3;
 
 class AssignTest : public ::testing::Test {
  protected:
@@ -79,6 +82,57 @@ TEST_F(AssignTest, ChecksWhatItIsGiven) {
   EXPECT_EQ(Steps(&server_), 41);
   MU_EXPECT_OK(AssignAndWait(&server_, Assignment(2, 5))) << "what was refused may come again";
   EXPECT_EQ(Steps(&server_), 5);
+}
+
+// Whatever the mistake that leads to it: the second one would be lost without a word.
+TEST_F(AssignTest, ASecondAssignmentUnderOnePlaceIsNoRepeat) {
+  MU_ASSERT_OK(AssignAndWait(&server_, Assignment(1, 100)));
+  const auto expect_refused = [&](const pb::AssignRequest& request) {
+    EXPECT_THAT(AssignAndWait(&server_, request),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::HasSubstr("place 1 among the functions")));
+  };
+  expect_refused(Assignment(1, 101));
+  pb::AssignRequest other = Assignment(1, 0);
+  other.set_variable(kAverage);
+  other.set_value(Bytes<float>(std::vector<float>(kAverageElements, 1)));
+  expect_refused(other);
+  EXPECT_EQ(Steps(&server_), 100);
+  MU_ASSERT_OK_AND_ASSIGN(const pb::AssignReply reply, AssignAndWait(&server_, Assignment(1, 100)));
+  EXPECT_TRUE(reply.repeated());
+  other.set_function(2);
+  MU_EXPECT_OK(AssignAndWait(&server_, other));
+}
+
+TEST_F(AssignTest, ValuesMustBeFinite) {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    pb::AssignRequest request = Assignment(1, 0);
+    request.set_variable(kAverage);
+    std::vector<float> values(kAverageElements, 1);
+    values.back() = bad;
+    request.set_value(Bytes<float>(values));
+    EXPECT_THAT(AssignAndWait(&server_, request),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::HasSubstr("'average' holds NaN or infinity")));
+  }
+  MU_EXPECT_OK(AssignAndWait(&server_, Assignment(1, 5))) << "the place is still free";
+}
+
+TEST(AssignedPlaces, AreForgottenBelowTheMark) {
+  AssignedPlaces places;
+  EXPECT_TRUE(places.Claim(5, 1, 0, "a"));
+  EXPECT_TRUE(places.Claim(5, 1, 1, "b")) << "another partition of the same variable";
+  EXPECT_TRUE(places.Claim(5, 1, 0, "a"));
+  EXPECT_FALSE(places.Claim(5, 1, 0, "c"));
+  EXPECT_FALSE(places.Claim(5, 2, 2, "a"));
+  EXPECT_TRUE(places.Claim(6, 2, 0, "a"));
+  places.RaiseLowWater(6);
+  EXPECT_EQ(places.size(), 1u);
+  EXPECT_TRUE(places.Claim(5, 2, 0, "c")) << "the ledger refuses it";
+  EXPECT_EQ(places.size(), 1u);
+  places.Clear();
+  EXPECT_TRUE(places.Claim(6, 3, 0, "z"));
 }
 
 TEST_F(AssignTest, ALateCopyOverwritesNothing) {

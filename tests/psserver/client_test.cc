@@ -285,8 +285,17 @@ TEST(PsAdminTest, AssignAndRead) {
   EXPECT_THAT(cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "nothing", kernel),
               HasCode(absl::StatusCode::kNotFound));
   const Tensor zeros(kFloat32, Shape({300, 700}));
+  EXPECT_THAT(
+      cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", zeros),
+      HasCode(absl::StatusCode::kInvalidArgument))
+      << "the place is taken";
   MU_ASSERT_OK(
-      cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", zeros));
+      cluster.admin().AssignVariable(cluster.context(), FunctionId(1), "dense/kernel", kernel))
+      << "a repeat";
+  Tensor infinite = Tensor::Of<float>(Shape({300, 700}), std::vector<float>(300 * 700, INFINITY));
+  EXPECT_THAT(
+      cluster.admin().AssignVariable(cluster.context(), FunctionId(2), "dense/kernel", infinite),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("NaN or infinity")));
   MU_ASSERT_OK_AND_ASSIGN(const Tensor again,
                           cluster.admin().ReadVariable(cluster.context(), "dense/kernel"));
   EXPECT_EQ(std::memcmp(again.raw(), kernel.raw(), kernel.bytes()), 0)

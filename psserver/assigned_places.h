@@ -1,0 +1,46 @@
+// Which assignment each place among the functions has had, so that a second one under the same
+// place is not taken for a repeat of the first.
+//
+// Pure: no lock; the caller guards it. Places below the low-water mark are forgotten: the ledger of
+// applied pushes refuses what comes under them. After a restore nothing is known: what the state
+// inherited is known by partition, and other variables' partitions are not in it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string_view>
+
+#include "common/base/hash.h"
+
+namespace mu {
+
+class AssignedPlaces {
+ public:
+  // True for the first assignment of this place and for repeats of it, partition by partition;
+  // false if another variable, or another value of the partition, has the place.
+  bool Claim(uint64_t place, uint32_t variable, uint32_t partition, std::string_view value) {
+    if (place < low_water_) return true;
+    const auto [it, first] = places_.try_emplace(place, Place{variable, {}});
+    if (it->second.variable != variable) return false;
+    const uint64_t hash = HashString(value);
+    return it->second.values.try_emplace(partition, hash).first->second == hash;
+  }
+  void RaiseLowWater(uint64_t place) {
+    if (place <= low_water_) return;
+    low_water_ = place;
+    places_.erase(places_.begin(), places_.lower_bound(place));
+  }
+  // All of them: the state is another one.
+  void Clear() { places_.clear(); }
+  size_t size() const { return places_.size(); }
+
+ private:
+  struct Place {
+    uint32_t variable;
+    std::map<uint32_t, uint64_t> values;  // hashes, by partition
+  };
+  uint64_t low_water_ = 0;
+  std::map<uint64_t, Place> places_;
+};
+
+}  // namespace mu
