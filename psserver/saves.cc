@@ -14,14 +14,51 @@ constexpr size_t kRemembered = 64;
 
 absl::Status Saves::Job::GoOn() const {
   MutexLock lock(&saves_->mutex_);
+  return Cancelled();
+}
+
+absl::Status Saves::Job::Cancelled() const {
   if (cancelled_.empty()) return absl::OkStatus();
   return absl::AbortedError(absl::StrCat("the save was ended: ", cancelled_));
 }
 
-void Saves::Job::DoneReading() {
+absl::Status Saves::Job::Read(const std::function<void()>& read) {
+  {
+    MutexLock lock(&saves_->mutex_);
+    if (!cancelled_.empty()) return Cancelled();
+    reading_ = true;
+  }
+  read();
   MutexLock lock(&saves_->mutex_);
   reading_ = false;
   saves_->changed_.SignalAll();
+  return absl::OkStatus();
+}
+
+void Saves::Job::OnEndOfReading(std::function<void()> end) {
+  {
+    MutexLock lock(&saves_->mutex_);
+    end_ = std::move(end);
+    if (cancelled_.empty()) return;
+  }
+  saves_->End(this);
+}
+
+void Saves::Job::EndReading() { saves_->End(this); }
+
+void Saves::End(Job* job) {
+  std::function<void()> end;
+  {
+    MutexLock lock(&mutex_);
+    while (job->reading_) changed_.Wait(&mutex_);
+    if (job->end_ == nullptr) return;
+    end = std::exchange(job->end_, nullptr);
+    job->reading_ = true;
+  }
+  end();
+  MutexLock lock(&mutex_);
+  job->reading_ = false;
+  changed_.SignalAll();
 }
 
 Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch,
@@ -48,7 +85,6 @@ Saves::Result Saves::Run(uint64_t attempt, uint64_t epoch,
   Result result = save(job.get());
   MutexLock lock(&mutex_);
   job->result_ = result;
-  job->reading_ = false;
   job->done_ = true;
   if (result.ok()) ended_.push_back(job);
   if (ended_.size() > kRemembered) ended_.pop_front();
@@ -63,11 +99,14 @@ void Saves::Cancel(const std::string& why) {
 }
 
 void Saves::CancelAndWait(const std::string& why) {
-  MutexLock lock(&mutex_);
-  const std::shared_ptr<Job> job = running_;
-  if (job == nullptr) return;
-  if (job->cancelled_.empty()) job->cancelled_ = why;
-  while (job->reading_) changed_.Wait(&mutex_);
+  std::shared_ptr<Job> job;
+  {
+    MutexLock lock(&mutex_);
+    job = running_;
+    if (job == nullptr) return;
+    if (job->cancelled_.empty()) job->cancelled_ = why;
+  }
+  End(job.get());
 }
 
 }  // namespace mu

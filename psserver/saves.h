@@ -26,20 +26,29 @@ class Saves {
    public:
     // ABORTED once the save has been cancelled.
     absl::Status GoOn() const;
-    // The store is read no longer: what follows disturbs no restore.
-    void DoneReading();
+    // Runs `read`, unless the save has been cancelled (ABORTED). Whoever cancels waits for it, so
+    // it must not wait for a disk.
+    absl::Status Read(const std::function<void()>& read);
+    // `end` lets the store go. Runs once: at EndReading or when the save is cancelled, after the
+    // last Read; at once if it is cancelled already.
+    void OnEndOfReading(std::function<void()> end);
+    // No Read follows. Returns when `end` has run.
+    void EndReading();
 
    private:
     friend class Saves;
     Job(Saves* saves, uint64_t attempt, uint64_t epoch)
         : saves_(saves), attempt_(attempt), epoch_(epoch) {}
 
+    absl::Status Cancelled() const;  // with saves_->mutex_ held
+
     Saves* const saves_;
     const uint64_t attempt_;
     const uint64_t epoch_;
     // Guarded by saves_->mutex_.
     std::string cancelled_;
-    bool reading_ = true;
+    bool reading_ = false;  // Read or `end_` runs
+    std::function<void()> end_;
     bool done_ = false;
     Result result_ = absl::UnknownError("the save has not ended");
   };
@@ -49,10 +58,14 @@ class Saves {
   Result Run(uint64_t attempt, uint64_t epoch, const std::function<Result(Job*)>& save);
   // Ends the save that runs, if one does; `why` is what it reports.
   void Cancel(const std::string& why);
-  // The same, and waits until it does not read the store any more.
+  // The same, and waits until it does not read the store any more. It may go on to wait for its
+  // disk.
   void CancelAndWait(const std::string& why);
 
  private:
+  // Waits for a Read, then runs the job's `end_` if that has not been done.
+  void End(Job* job);
+
   mutable Mutex mutex_;
   CondVar changed_;
   std::shared_ptr<Job> running_ ABSL_GUARDED_BY(mutex_);

@@ -80,16 +80,17 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, 
   CutMemory memory;
   auto cut = TakeCut(request, &memory);
   if (!cut.ok()) return Detailed(cut.status());
-  const auto go_on = [&]() -> absl::Status {
+  // A restore ends the cut, too, when the writer hangs in the disk.
+  job->OnEndOfReading([&cut] { (*cut)->End(); });
+  const auto read = [&](const std::function<void()>& piece) -> absl::Status {
     if (copies_.failed())
       return absl::AbortedError(
           "the save was ended: no memory for copies of what changed meanwhile");
-    return job->GoOn();
+    return piece == nullptr ? job->GoOn() : job->Read(piece);
   };
-  const auto saved = SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(),
-                                        [&]() -> absl::Status { return go_on(); });
-  (*cut)->End();
-  job->DoneReading();
+  const auto saved =
+      SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(), read);
+  job->EndReading();
   // Copies of rows, freed by now, came from the heaps of the threads that pushed, between what
   // stays: over hours their free pieces would add up.
   cut->reset();

@@ -35,11 +35,16 @@ struct SavedFile {
   uint64_t updates = 0;  // of all its partitions
 };
 
+// How a save reads the store: piece by piece, so that somebody who wants the store waits for a
+// piece and never for the disk. Runs the function, if there is one, and returns OK; or returns what
+// ends the save.
+using ReadStore = std::function<absl::Status(const std::function<void()>& read)>;
+
 // Writes the cut as `file` in `directory` (made if it is missing) and ends it before the file is
-// synced. `go_on` is asked again and again; what it returns, unless OK, ends the save.
+// synced. Touches the cut and its store only in functions that it gives to `read`.
 absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory,
                                              const std::string& directory, const std::string& file,
-                                             const std::function<absl::Status()>& go_on);
+                                             const ReadStore& read);
 
 // INVALID_ARGUMENT for a name that is none or leads out of the directory.
 absl::Status CheckFileName(const std::string& file);

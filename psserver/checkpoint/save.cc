@@ -25,8 +25,8 @@ struct Source {
 
 class FileWriter {
  public:
-  FileWriter(StoreCut* cut, const CutMemory& memory, const std::function<absl::Status()>& go_on)
-      : cut_(cut), memory_(memory), go_on_(go_on) {}
+  FileWriter(StoreCut* cut, const CutMemory& memory, const ReadStore& read)
+      : cut_(cut), memory_(memory), read_(read) {}
 
   void Gather() {
     AddMemory();
@@ -53,7 +53,7 @@ class FileWriter {
                         SafetensorsWriter::Create(path, std::move(entries),
                                                   {{"format", "muster"}, {"format_version", "1"}}));
     for (const Source& source : sources_) {
-      MU_RETURN_IF_ERROR(go_on_());
+      MU_RETURN_IF_ERROR(read_(nullptr));
       MU_RETURN_IF_ERROR(source.write(&writer));
     }
     return writer;
@@ -124,15 +124,13 @@ class FileWriter {
                       last = part + 1 == parts](SafetensorsWriter* writer) -> absl::Status {
         const size_t bytes = partition->value_bytes();
         for (size_t offset = 0; offset < bytes;) {
-          MU_RETURN_IF_ERROR(go_on_());
           const size_t some = std::min(bytes - offset, kBytesAtOnce);
           MU_ASSIGN_OR_RETURN(char* const room, writer->Room(some));
-          partition->ReadCut(part, offset, some, room);
+          MU_RETURN_IF_ERROR(read_([&] { partition->ReadCut(part, offset, some, room); }));
           writer->Wrote(some);
           offset += some;
         }
-        if (last) partition->EndCut();
-        return absl::OkStatus();
+        return last ? read_([&] { partition->EndCut(); }) : absl::OkStatus();
       };
       sources_.push_back(std::move(source));
     }
@@ -144,9 +142,9 @@ class FileWriter {
     const size_t most = std::min(kRowsAtOnce, kBytesAtOnce / row_bytes);
     if (most == 0) return WriteWideRows(writer, row_bytes, read);
     while (true) {
-      MU_RETURN_IF_ERROR(go_on_());
       MU_ASSIGN_OR_RETURN(char* const room, writer->Room(most * row_bytes));
-      const size_t rows = read(most, room);
+      size_t rows = 0;
+      MU_RETURN_IF_ERROR(read_([&] { rows = read(most, room); }));
       if (rows == 0) return absl::OkStatus();
       writer->Wrote(rows * row_bytes);
     }
@@ -154,11 +152,12 @@ class FileWriter {
   absl::Status WriteWideRows(SafetensorsWriter* writer, size_t row_bytes,
                              const std::function<size_t(size_t most, char* out)>& read) {
     std::vector<char> row(row_bytes);
-    while (read(1, row.data()) == 1) {
-      MU_RETURN_IF_ERROR(go_on_());
+    while (true) {
+      size_t rows = 0;
+      MU_RETURN_IF_ERROR(read_([&] { rows = read(1, row.data()); }));
+      if (rows == 0) return absl::OkStatus();
       MU_RETURN_IF_ERROR(writer->Append(row.data(), row.size()));
     }
-    return absl::OkStatus();
   }
 
   void AddTable(const StoredTable& table, uint32_t p) {
@@ -190,15 +189,14 @@ class FileWriter {
                return partition->ReadCut(&position, part * dim, dim, most, last,
                                          reinterpret_cast<float*>(out));
              }));
-             if (last) partition->EndCut();
-             return absl::OkStatus();
+             return last ? read_([&] { partition->EndCut(); }) : absl::OkStatus();
            }});
     }
   }
 
   StoreCut* const cut_;
   const CutMemory& memory_;
-  const std::function<absl::Status()>& go_on_;
+  const ReadStore& read_;
   std::vector<Source> sources_;
   size_t memories_ = 0;
   std::vector<size_t> number_;  // in the file, of each inherited memory; 0: not written
@@ -225,16 +223,15 @@ absl::Status CheckFileName(const std::string& file) {
 
 absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory,
                                              const std::string& directory, const std::string& file,
-                                             const std::function<absl::Status()>& go_on) {
+                                             const ReadStore& read) {
   MU_RETURN_IF_ERROR(CheckFileName(file));
   MU_RETURN_IF_ERROR(MakeDirectories(directory));
-  FileWriter files(cut, memory, go_on);
-  files.Gather();
+  FileWriter files(cut, memory, read);
+  MU_RETURN_IF_ERROR(read([&] { files.Gather(); }));
   MU_ASSIGN_OR_RETURN(SafetensorsWriter writer, files.Write(JoinPath(directory, file)));
-  cut->End();
-  MU_RETURN_IF_ERROR(go_on());
+  MU_RETURN_IF_ERROR(read([&] { cut->End(); }));
   MU_RETURN_IF_ERROR(writer.Sync());
-  MU_RETURN_IF_ERROR(go_on());
+  MU_RETURN_IF_ERROR(read(nullptr));
   MU_RETURN_IF_ERROR(writer.Finish());
   SavedFile saved;
   saved.file.set_name(file);

@@ -75,14 +75,25 @@ TEST(SavesTest, CancelEndsTheSaveAndWaitsForItsReading) {
   Saves saves;
   saves.CancelAndWait("nobody is there");
   Notification inside;
-  std::atomic<bool> reading{true};
+  std::atomic<bool> reading{false};
+  std::atomic<int> ended{0};
   std::thread save([&] {
     EXPECT_THAT(saves.Run(1, 1,
                           [&](Saves::Job* job) -> Saves::Result {
-                            inside.Notify();
-                            while (job->GoOn().ok()) std::this_thread::yield();
-                            reading = false;
-                            job->DoneReading();
+                            job->OnEndOfReading([&] {
+                              EXPECT_FALSE(reading);
+                              ++ended;
+                            });
+                            const absl::Status cancelled = job->Read([&] {
+                              reading = true;
+                              inside.Notify();
+                              while (job->GoOn().ok()) std::this_thread::yield();
+                              reading = false;
+                            });
+                            MU_EXPECT_OK(cancelled);
+                            EXPECT_THAT(job->Read([] { ADD_FAILURE(); }),
+                                        HasCode(absl::StatusCode::kAborted));
+                            job->EndReading();
                             return job->GoOn();
                           }),
                 HasCode(absl::StatusCode::kAborted));
@@ -90,11 +101,63 @@ TEST(SavesTest, CancelEndsTheSaveAndWaitsForItsReading) {
   inside.Wait();
   saves.CancelAndWait("a restore");
   EXPECT_FALSE(reading);
+  EXPECT_EQ(ended, 1);
   save.join();
+  EXPECT_EQ(ended, 1) << "once";
   MU_EXPECT_OK(saves.Run(2, 1, [](Saves::Job* job) -> Saves::Result {
     MU_EXPECT_OK(job->GoOn());
     return Reply(1);
   }));
+}
+
+// As a write or fsync to a dead network disk does.
+TEST(SavesTest, CancelDoesNotWaitForAWriterThatHangsInTheDisk) {
+  Saves saves;
+  Notification hangs, disk_is_back;
+  std::atomic<int> ended{0};
+  std::thread save([&] {
+    EXPECT_THAT(saves.Run(1, 1,
+                          [&](Saves::Job* job) -> Saves::Result {
+                            job->OnEndOfReading([&] { ++ended; });
+                            MU_EXPECT_OK(job->Read([] {}));
+                            hangs.Notify();
+                            disk_is_back.Wait();
+                            EXPECT_THAT(job->Read([] { ADD_FAILURE(); }),
+                                        HasCode(absl::StatusCode::kAborted));
+                            job->EndReading();
+                            return job->GoOn();
+                          }),
+                HasCode(absl::StatusCode::kAborted));
+  });
+  hangs.Wait();
+  saves.CancelAndWait("a restore");
+  EXPECT_EQ(ended, 1) << "the store is let go all the same";
+  disk_is_back.Notify();
+  save.join();
+  EXPECT_EQ(ended, 1);
+}
+
+TEST(SavesTest, ASaveThatIsCancelledBeforeItReadsLetsTheStoreGoAtOnce) {
+  Saves saves;
+  Notification inside, cancelled;
+  bool ended = false;
+  std::thread save([&] {
+    EXPECT_FALSE(saves
+                     .Run(1, 1,
+                          [&](Saves::Job* job) -> Saves::Result {
+                            inside.Notify();
+                            cancelled.Wait();
+                            job->OnEndOfReading([&] { ended = true; });
+                            EXPECT_TRUE(ended);
+                            job->EndReading();
+                            return job->GoOn();
+                          })
+                     .ok());
+  });
+  inside.Wait();
+  saves.CancelAndWait("a restore");
+  cancelled.Notify();
+  save.join();
 }
 
 TEST(SavesTest, ANewerCoordinatorsSaveEndsTheOlderOnes) {
