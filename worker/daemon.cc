@@ -89,7 +89,7 @@ int Run(const DaemonFlags& flags, WorkerOptions options, absl::Duration stuck_ti
   MethodTable methods;
   worker.AddMethods(&methods);
   auto server = transport->Listen(flags.listen, std::move(methods));
-  if (!server.ok()) return Report(server.status(), kExitBadInput);
+  if (!server.ok()) return Report(server.status(), kExitInfrastructure);
   const std::string address = AdvertisedAddress(flags, (*server)->address());
 
   MembershipOptions membership;
