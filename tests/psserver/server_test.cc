@@ -24,7 +24,6 @@ using ::mu::testing::Frame;
 using ::mu::testing::HasCode;
 using ::mu::testing::PushAndWait;
 using ::mu::testing::StatusIs;
-using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 class PsServerTest : public ::testing::Test {
@@ -108,35 +107,6 @@ TEST_F(PsServerTest, TheRegisteredJobIsTheOnlyOneThatMayConfigure) {
   MU_EXPECT_OK(Configure());
 }
 
-// A newer client may ask for one: without this it would be taken for none at all.
-TEST_F(PsServerTest, OptimizersThatItDoesNotKnowAreRefused) {
-  pb::OptimizerProto unknown;
-  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(100, "");
-  pb::OptimizerProto unknown_setting;
-  unknown_setting.mutable_sgd()->set_learning_rate(0.1f);
-  unknown_setting.GetReflection()
-      ->MutableUnknownFields(unknown_setting.mutable_sgd())
-      ->AddFixed32(100, 0x3f000000);
-  for (const pb::OptimizerProto& optimizer : {unknown, unknown_setting}) {
-    for (const bool table : {false, true}) {
-      pb::ConfigurePsRequest request;
-      *request.mutable_context() = context_;
-      *request.mutable_routing() = testing::SmallModel(1);
-      pb::RoutingProto& routing = *request.mutable_routing();
-      *(table ? routing.mutable_tables(0)->mutable_optimizer()
-              : routing.mutable_variables(0)->mutable_optimizer()) = optimizer;
-      const std::string name = table ? routing.tables(0).name() : routing.variables(0).name();
-      // As it comes over the network.
-      pb::ConfigurePsRequest received;
-      ASSERT_TRUE(received.ParseFromString(request.SerializeAsString()));
-      EXPECT_THAT(server_.Configure(received),
-                  StatusIs(absl::StatusCode::kInvalidArgument,
-                           AllOf(HasSubstr(name), HasSubstr("optimizer is of a kind"))));
-    }
-  }
-  MU_EXPECT_OK(Configure());
-}
-
 TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
   context_.set_epoch(5);
   context_.set_generation(3);
@@ -152,40 +122,6 @@ TEST_F(PsServerTest, OlderEpochsAndGenerationsAreRefused) {
       << "not restored to that generation yet";
   context_.set_generation(3);
   EXPECT_EQ(Steps(), 0);
-}
-
-TEST_F(PsServerTest, WhoOnlyReadsRaisesNoEpoch) {
-  MU_ASSERT_OK(Configure());
-  pb::PsStatsRequest stats;
-  *stats.mutable_context() = context_;
-  stats.mutable_context()->set_epoch(5);
-  MU_EXPECT_OK(server_.GetStats(stats));
-  context_.set_epoch(5);
-  EXPECT_EQ(Steps(), 0);
-  context_.set_epoch(1);
-  EXPECT_EQ(Steps(), 0) << "its own coordinator is still served";
-  MU_EXPECT_OK(PushAndWait(&server_, CountingPush(context_, 1, 0)));
-  stats.mutable_context()->set_epoch(0);
-  EXPECT_EQ(KindOf(server_.GetStats(stats).status()), pb::ERROR_STALE);
-}
-
-TEST_F(PsServerTest, RepliesThatAreTooLargeAreRefusedBeforeTheyAreBuilt) {
-  PsServer server({.clock = &clock_, .telemetry = &telemetry_, .most_reply_bytes = 1000});
-  pb::ConfigurePsRequest configure;
-  *configure.mutable_context() = context_;
-  *configure.mutable_routing() = testing::SmallModel(1);
-  MU_ASSERT_OK(server.Configure(configure));
-  pb::PullRequest request;
-  *request.mutable_context() = context_;
-  for (int i = 0; i < 117; ++i) request.add_variables()->set_variable(2);  // 8 bytes each
-  MU_ASSERT_OK_AND_ASSIGN(const Buffer reply, server.Pull(Frame(request, "")));
-  EXPECT_LE(reply.size(), 1000u);
-  request.add_variables()->set_variable(2);
-  const absl::Status refused = server.Pull(Frame(request, "")).status();
-  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
-                                AllOf(HasSubstr("944 bytes"), HasSubstr("1000 at most"),
-                                      HasSubstr("smaller batches"))));
-  EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
 }
 
 // It may continue the job on another number of servers while this daemon stays up.

@@ -1,0 +1,121 @@
+// What a server does not take: optimizers that it does not know, epochs of those who only read, and
+// pulls whose replies would be too large.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "psserver/server.h"
+#include "tests/psserver/frames.h"
+#include "tests/psserver/model.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::CountingPush;
+using ::mu::testing::Frame;
+using ::mu::testing::PushAndWait;
+using ::mu::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PsServerLimits : public ::testing::Test {
+ protected:
+  PsServerLimits() : server_({.clock = &clock_, .telemetry = &telemetry_}) {
+    context_.set_job(1);
+    context_.set_epoch(1);
+    context_.set_generation(1);
+  }
+
+  absl::Status Configure() {
+    pb::ConfigurePsRequest request;
+    *request.mutable_context() = context_;
+    *request.mutable_routing() = testing::SmallModel(1);
+    return server_.Configure(request).status();
+  }
+  int64_t Steps() {
+    pb::PullRequest request;
+    *request.mutable_context() = context_;
+    request.add_variables()->set_variable(2);
+    const auto reply = server_.Pull(Frame(request, ""));
+    EXPECT_THAT(reply, testing::IsOk());
+    if (!reply.ok()) return -1;
+    pb::PullReply header;
+    const auto payload = ParseFrame(*reply, &header);
+    int64_t steps = -1;
+    if (payload.ok() && payload->size() == 8) std::memcpy(&steps, payload->data(), 8);
+    return steps;
+  }
+
+  ManualClock clock_{1000000};
+  Telemetry telemetry_;
+  PsServer server_;
+  pb::RequestContext context_;
+};
+
+// A newer client may ask for one: without this it would be taken for none at all.
+TEST_F(PsServerLimits, OptimizersThatItDoesNotKnowAreRefused) {
+  pb::OptimizerProto unknown;
+  unknown.GetReflection()->MutableUnknownFields(&unknown)->AddLengthDelimited(100, "");
+  pb::OptimizerProto unknown_setting;
+  unknown_setting.mutable_sgd()->set_learning_rate(0.1f);
+  unknown_setting.GetReflection()
+      ->MutableUnknownFields(unknown_setting.mutable_sgd())
+      ->AddFixed32(100, 0x3f000000);
+  for (const pb::OptimizerProto& optimizer : {unknown, unknown_setting}) {
+    for (const bool table : {false, true}) {
+      pb::ConfigurePsRequest request;
+      *request.mutable_context() = context_;
+      *request.mutable_routing() = testing::SmallModel(1);
+      pb::RoutingProto& routing = *request.mutable_routing();
+      *(table ? routing.mutable_tables(0)->mutable_optimizer()
+              : routing.mutable_variables(0)->mutable_optimizer()) = optimizer;
+      const std::string name = table ? routing.tables(0).name() : routing.variables(0).name();
+      // As it comes over the network.
+      pb::ConfigurePsRequest received;
+      ASSERT_TRUE(received.ParseFromString(request.SerializeAsString()));
+      EXPECT_THAT(server_.Configure(received),
+                  StatusIs(absl::StatusCode::kInvalidArgument,
+                           AllOf(HasSubstr(name), HasSubstr("optimizer is of a kind"))));
+    }
+  }
+  MU_EXPECT_OK(Configure());
+}
+
+TEST_F(PsServerLimits, WhoOnlyReadsRaisesNoEpoch) {
+  MU_ASSERT_OK(Configure());
+  pb::PsStatsRequest stats;
+  *stats.mutable_context() = context_;
+  stats.mutable_context()->set_epoch(5);
+  MU_EXPECT_OK(server_.GetStats(stats));
+  context_.set_epoch(5);
+  EXPECT_EQ(Steps(), 0);
+  context_.set_epoch(1);
+  EXPECT_EQ(Steps(), 0) << "its own coordinator is still served";
+  MU_EXPECT_OK(PushAndWait(&server_, CountingPush(context_, 1, 0)));
+  stats.mutable_context()->set_epoch(0);
+  EXPECT_EQ(KindOf(server_.GetStats(stats).status()), pb::ERROR_STALE);
+}
+
+TEST_F(PsServerLimits, RepliesThatAreTooLargeAreRefusedBeforeTheyAreBuilt) {
+  PsServer server({.clock = &clock_, .telemetry = &telemetry_, .most_reply_bytes = 1000});
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = context_;
+  *configure.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server.Configure(configure));
+  pb::PullRequest request;
+  *request.mutable_context() = context_;
+  for (int i = 0; i < 117; ++i) request.add_variables()->set_variable(2);  // 8 bytes each
+  MU_ASSERT_OK_AND_ASSIGN(const Buffer reply, server.Pull(Frame(request, "")));
+  EXPECT_LE(reply.size(), 1000u);
+  request.add_variables()->set_variable(2);
+  const absl::Status refused = server.Pull(Frame(request, "")).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kInvalidArgument,
+                                AllOf(HasSubstr("944 bytes"), HasSubstr("1000 at most"),
+                                      HasSubstr("smaller batches"))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+}
+
+}  // namespace
+}  // namespace mu
