@@ -53,6 +53,12 @@ uint64_t AppliedPushes::remembered_steps() const {
   return ledger_.remembered_steps();
 }
 
+AppliedPushes::Usage AppliedPushes::usage() const {
+  MutexLock lock(&mutex_);
+  return {ledger_.entries() * AppliedSteps::kEntryBytes,
+          ledger_.most() * AppliedSteps::kEntryBytes};
+}
+
 void AppliedPushes::Reset(uint64_t low_water, InheritedMemory inherited) {
   MutexLock lock(&mutex_);
   ledger_.Clear();

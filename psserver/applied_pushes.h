@@ -19,6 +19,9 @@ namespace mu {
 
 class AppliedPushes {
  public:
+  // `most`: entries of the ledger.
+  explicit AppliedPushes(size_t most) : ledger_(most) {}
+
   // Called once with how the first push of that id ended.
   using Waiter = std::function<void(absl::Status)>;
 
@@ -34,6 +37,12 @@ class AppliedPushes {
   void Fence(uint64_t function);
   uint64_t low_water() const;
   uint64_t remembered_steps() const;
+  struct Usage {
+    uint64_t bytes = 0;
+    uint64_t most_bytes = 0;
+  };
+  // Without what is inherited: files bound that.
+  Usage usage() const;
   // For a state that knows only what `inherited` says. No push is in progress.
   void Reset(uint64_t low_water, InheritedMemory inherited);
 

@@ -30,7 +30,14 @@ int CodeOf(const absl::Status& status) {
   return KindOf(status) == pb::ERROR_MACHINE ? kExitInfrastructure : kExitBadInput;
 }
 
-int Run(const DaemonFlags& flags, double save_memory_mb, const MakeTransport& make_transport) {
+size_t Bytes(double megabytes) { return static_cast<size_t>(megabytes * (1 << 20)); }
+
+struct MemoryFlags {
+  double save_mb = 0;
+  double applied_mb = 896;
+};
+
+int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport& make_transport) {
   if (absl::Status status = CheckDaemonFlags(flags); !status.ok())
     return Fail(kExitBadInput, status);
   auto process = DaemonProcess::Start(flags);
@@ -51,7 +58,8 @@ int Run(const DaemonFlags& flags, double save_memory_mb, const MakeTransport& ma
   };
   options.index = flags.index;
   options.orphan_timeout = flags.orphan_timeout();
-  options.most_copies = static_cast<size_t>(save_memory_mb * (1 << 20));
+  options.most_copies = Bytes(memory.save_mb);
+  options.most_applied = Bytes(memory.applied_mb);
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
   auto node = PsNode::Listen(transport.get(), options);
   if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
@@ -86,18 +94,25 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
                "psserver");
   DaemonFlags flags;
   AddDaemonFlags(&app, &flags);
-  double save_memory_mb = 0;
-  app.add_option("--save_memory", save_memory_mb,
+  MemoryFlags memory;
+  app.add_option("--save_memory", memory.save_mb,
                  "MB for copies of what changes while a checkpoint is written; pushes that need "
                  "more wait for the writer "
                  "(default: a quarter of what the server holds)")
       ->check(CLI::NonNegativeNumber);
+  app.add_option(
+         "--applied_memory", memory.applied_mb,
+         "MB for remembering which updates were applied since the last two checkpoints; when "
+         "90% is in use, the coordinator starts no new function that changes parameters "
+         "until checkpoints succeed")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }
-  return Run(flags, save_memory_mb, make_transport);
+  return Run(flags, memory, make_transport);
 }
 
 }  // namespace mu

@@ -20,7 +20,8 @@ PsNode::PsNode(const PsNodeOptions& options)
       server_({.leased = true,
                .registers = true,
                .telemetry = options.telemetry,
-               .most_copies = options.most_copies}) {}
+               .most_copies = options.most_copies,
+               .most_applied = options.most_applied}) {}
 
 PsNode::~PsNode() {
   if (membership_ != nullptr) membership_->Stop();
@@ -43,6 +44,11 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
   membership.orphan_timeout = options.orphan_timeout;
   membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t sent_ns) {
     n->OnRegistered(reply, sent_ns);
+  };
+  membership.fill_heartbeat = [n = node.get()](pb::HeartbeatRequest* request) {
+    const AppliedPushes::Usage usage = n->server_.applied_usage();
+    request->set_applied_bytes(usage.bytes);
+    request->set_most_applied_bytes(usage.most_bytes);
   };
   membership.on_heartbeat = [n = node.get()](const pb::HeartbeatReply& reply, int64_t sent_ns) {
     n->server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());

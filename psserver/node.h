@@ -27,7 +27,8 @@ struct PsNodeOptions {
   int32_t index = -1;  // the wish
   absl::Duration orphan_timeout = absl::Minutes(10);
   Telemetry* telemetry = &Telemetry::Process();
-  size_t most_copies = 0;  // as PsServerOptions has it
+  size_t most_copies = 0;   // as PsServerOptions has it
+  size_t most_applied = 0;  // the same
   // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread,
   // at most once.
   std::function<void(absl::Status)> on_lost;

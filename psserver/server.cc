@@ -1,5 +1,6 @@
 #include "psserver/server.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,6 +21,9 @@ PsServer::PsServer(PsServerOptions options)
       save_timer_(options.telemetry->timer("ps.save")),
       restore_timer_(options.telemetry->timer("ps.restore")),
       admission_(options.clock, options.leased, options.registers),
+      pushes_(options.most_applied == 0
+                  ? Ledger::kDefaultMost
+                  : std::max<size_t>(1, options.most_applied / AppliedSteps::kEntryBytes)),
       waiting_(/*max_threads=*/256) {}
 
 PsServer::~PsServer() { saves_.CancelAndWait("the server ends"); }

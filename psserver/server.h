@@ -44,6 +44,8 @@ struct PsServerOptions {
   size_t most_copies = 0;
   // Larger replies are refused, since the transport would not carry them.
   uint64_t most_reply_bytes = static_cast<uint64_t>(TransportOptions().max_message_bytes);
+  // Memory for what is remembered of applied pushes, in bytes. 0: 896 MB.
+  size_t most_applied = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
 };
@@ -64,6 +66,8 @@ class PsServer {
     admission_.RenewLease(sent_ns, lease, least_generation);
   }
   void RaiseLowWater(uint64_t function) { pushes_.RaiseLowWater(function); }
+  // For heartbeats.
+  AppliedPushes::Usage applied_usage() const { return pushes_.usage(); }
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions.
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
@@ -72,7 +76,7 @@ class PsServer {
   // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
   // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
-  // low-water mark.
+  // low-water mark; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
   // Gives a partition a value, once: as Push, with the function and the partition as its identity.
   // INVALID_ARGUMENT for another size than the partition's, for NaN and infinity, and for a place

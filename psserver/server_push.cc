@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/client/applied_full.h"
 #include "common/rpc/frame.h"
 #include "common/tensor/dtype.h"
 #include "psserver/apply_behind_gate.h"
@@ -105,10 +106,16 @@ void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
                                                      pushes_.low_water(), " is finished")),
           detail));
     }
-    case Ledger::Answer::kFull:
-      return done(Detailed(
-          absl::ResourceExhaustedError("the memory of applied steps is full: the coordinator's "
-                                       "low-water mark of finished functions stands still")));
+    case Ledger::Answer::kFull: {
+      pb::ErrorDetail detail;
+      detail.set_kind(pb::ERROR_MACHINE);
+      detail.set_role(pb::ROLE_PSSERVER);
+      detail.set_index(admission_.index());
+      const absl::Status full = absl::ResourceExhaustedError(
+          absl::StrCat("the memory of applied updates is full: functions from ",
+                       pushes_.low_water(), " on are not covered by checkpoints yet"));
+      return done(WithAppliedFull(WithDetail(full, detail)));
+    }
   }
 }
 

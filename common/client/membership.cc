@@ -149,6 +149,7 @@ absl::Status MembershipClient::Beat() {
   request.set_role(options_.role);
   request.set_index(identity.index());
   request.set_incarnation(incarnation_.value());
+  if (options_.fill_heartbeat) options_.fill_heartbeat(&request);
   const absl::Duration timeout =
       std::max(absl::Seconds(1), absl::Milliseconds(identity.heartbeat_ms()) * 3);
   int64_t sent_ns = options_.clock->Now();

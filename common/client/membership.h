@@ -38,6 +38,8 @@ struct MembershipOptions {
   // from then.
   std::function<void(const muster::RegisterReply&, int64_t sent_ns)> on_registered;
   std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
+  // Adds to a heartbeat what this daemon reports of itself. May be null.
+  std::function<void(muster::HeartbeatRequest*)> fill_heartbeat;
   // The coordinator has been out of reach for orphan_timeout (UNAVAILABLE) or refuses this daemon.
   // Called at most once; there are no heartbeats after it. The daemon should end.
   std::function<void(absl::Status)> on_lost;

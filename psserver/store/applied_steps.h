@@ -21,6 +21,9 @@ struct PushId {
 
 class AppliedSteps {
  public:
+  // What a range takes, with its function, of which most have one: measured, in whole processes.
+  static constexpr size_t kEntryBytes = 224;
+
   // Steps [begin, end) of a function's part.
   struct Range {
     uint64_t function = 0;
@@ -40,6 +43,8 @@ class AppliedSteps {
   bool empty() const { return functions_.empty(); }
   size_t entries() const { return entries_; }  // ranges
   uint64_t steps() const { return steps_; }
+  // The smallest of which a step is here; there must be one.
+  uint64_t oldest_function() const { return functions_.begin()->first.first; }
   // Ascending and disjoint, so that equal sets give equal ranges.
   std::vector<Range> Ranges() const;
   // A function with about as many before it as after it; 0 if there is none.

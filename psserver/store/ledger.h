@@ -23,8 +23,10 @@ class Ledger {
     kFull,        // there is no room to remember it: refuse
   };
 
+  static constexpr size_t kDefaultMost = size_t{1} << 22;
+
   // `most` bounds what is remembered, in entries (a function's steps in order are one).
-  explicit Ledger(size_t most = size_t{1} << 22) : most_(most) {}
+  explicit Ledger(size_t most = kDefaultMost) : most_(most) {}
 
   Answer Begin(const PushId& push);
   // Ends a kFirst. Remembered if it was applied; forgotten if it was refused, so that it may come
@@ -41,10 +43,13 @@ class Ledger {
   const AppliedSteps& applied() const { return applied_; }
   uint64_t remembered_steps() const { return applied_.steps(); }
   size_t entries() const { return applied_.entries(); }
+  size_t most() const { return most_; }
   // All but what is in progress.
   void Clear();
 
  private:
+  bool HasRoomFor(const PushId& push) const;
+
   const size_t most_;
   uint64_t low_water_ = 0;
   AppliedSteps applied_;

@@ -92,6 +92,23 @@ TEST(LedgerTest, BoundedMemory) {
   EXPECT_EQ(ledger.Begin({4, 0, 0}), Answer::kFirst);
 }
 
+TEST(LedgerTest, FullMemoryTakesWhatLetsTheLowWaterMarkRise) {
+  Ledger ledger(/*most=*/2);
+  for (const uint64_t function : {5, 7}) {
+    ASSERT_EQ(ledger.Begin({function, 0, 0}), Answer::kFirst);
+    ledger.Finish({function, 0, 0}, true);
+  }
+  EXPECT_EQ(ledger.Begin({6, 0, 0}), Answer::kFull);
+  EXPECT_EQ(ledger.Begin({7, 2, 0}), Answer::kFull) << "an entry of its own";
+  EXPECT_EQ(ledger.Begin({7, 1, 0}), Answer::kFirst) << "the next step extends what is there";
+  ledger.Finish({7, 1, 0}, true);
+  EXPECT_EQ(ledger.entries(), 2u);
+  EXPECT_EQ(ledger.Begin({4, 3, 1}), Answer::kFirst) << "everybody waits for the oldest function";
+  ledger.Finish({4, 3, 1}, true);
+  EXPECT_EQ(ledger.entries(), 3u);
+  EXPECT_EQ(ledger.Begin({5, 0, 1}), Answer::kFull) << "there is an older one now";
+}
+
 // Against the obvious implementation, over random histories.
 TEST(LedgerTest, RandomHistoriesAgreeWithASetOfAll) {
   for (uint64_t seed = 0; seed < 200; ++seed) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/hash.h"
+#include "common/client/applied_full.h"
 #include "common/env/file.h"
 #include "tests/psserver/frames.h"
 #include "tests/psserver/model.h"
@@ -204,6 +205,28 @@ TEST_F(PsServerTest, FinishedFunctionsPushNoMore) {
       << "the mark travels with requests";
   context_.set_low_water(0);
   EXPECT_EQ(KindOf(PushAndWait(&server_, CountingPush(context_, 7, 0)).status()), pb::ERROR_STALE);
+}
+
+TEST_F(PsServerTest, WithoutRoomToRememberAPushIsRefused) {
+  PsServer server(
+      {.clock = &clock_, .telemetry = &telemetry_, .most_applied = 2 * AppliedSteps::kEntryBytes});
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = context_;
+  *configure.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server.Configure(configure).status());
+  EXPECT_EQ(server.applied_usage().bytes, 0u);
+  EXPECT_EQ(server.applied_usage().most_bytes, 2 * AppliedSteps::kEntryBytes);
+  MU_ASSERT_OK(PushAndWait(&server, CountingPush(context_, 5, 0)));
+  MU_ASSERT_OK(PushAndWait(&server, CountingPush(context_, 6, 0)));
+  EXPECT_EQ(server.applied_usage().bytes, 2 * AppliedSteps::kEntryBytes);
+  const absl::Status refused = PushAndWait(&server, CountingPush(context_, 7, 0)).status();
+  EXPECT_THAT(refused, HasCode(absl::StatusCode::kResourceExhausted));
+  ASSERT_TRUE(DetailOf(refused).has_value());
+  EXPECT_TRUE(IsAppliedFull(refused));
+  EXPECT_EQ(DetailOf(refused)->role(), pb::ROLE_PSSERVER);
+  MU_EXPECT_OK(PushAndWait(&server, CountingPush(context_, 6, 1))) << "the same function goes on";
+  server.RaiseLowWater(6);
+  MU_EXPECT_OK(PushAndWait(&server, CountingPush(context_, 7, 0)));
 }
 
 TEST_F(PsServerTest, AFaultyPushChangesNothingAndNamesWhatIsWrong) {
