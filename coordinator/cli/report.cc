@@ -42,8 +42,10 @@ std::string ReportToJson(const RunReport& report) {
   json["parameters"] = report.parameters;
   json["eval"] = EvalOf(report);
   json["failures"] = Json::array();
-  uint64_t counted = 0, left = 0, steps = 0, updates = 0, samples = 0;
-  double without_progress_ms = 0;
+  const UnlistedFailureTotals& unlisted = report.unlisted_failures;
+  uint64_t counted = unlisted.failures, left = unlisted.left, steps = unlisted.steps_repeated,
+           updates = unlisted.updates_rolled_back, samples = unlisted.samples_repeated;
+  double without_progress_ms = unlisted.without_progress_ms;
   for (const Failure& failure : report.failures) {
     // Who takes its leave has not failed.
     (failure.kind == "left" ? left : counted) += 1;
@@ -68,6 +70,8 @@ std::string ReportToJson(const RunReport& report) {
       {"failures", counted},         {"left", left},
       {"steps_repeated", steps},     {"updates_rolled_back", updates},
       {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)}};
+  if (const uint64_t missing = unlisted.failures + unlisted.left; missing > 0)
+    json["failure_totals"]["not_listed"] = missing;
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

@@ -8,35 +8,31 @@
 
 namespace mu {
 
-void FailureLog::Recovered(size_t failure, double now) {
-  MemberFailure& entry = failures_[failure];
-  if (entry.recovered_seconds < 0) entry.recovered_seconds = now - entry.at_seconds;
+size_t FailureLog::Add(MemberFailure failure) {
+  return failures_.Add(std::move(failure), [this](size_t unlisted) { idle_.erase(unlisted); });
 }
 
 void FailureLog::WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running) {
-  const size_t index = failures_.size();
-  failures_.push_back(std::move(failure));
-  for (const FunctionId function : running) lost_runs_[function].push_back(index);
-  if (running.empty()) idle_.insert(index);
+  const size_t number = Add(std::move(failure));
+  for (const FunctionId function : running) lost_runs_[function].push_back(number);
+  if (running.empty()) idle_.insert(number);
 }
 
 void FailureLog::ServerLost(MemberFailure failure, bool first) {
-  if (first) {
-    failure.updates_rolled_back += TakeDebt();
-    recovering_ = failures_.size();
-  }
-  failures_.push_back(std::move(failure));
+  if (first) failure.updates_rolled_back += TakeDebt();
+  const size_t number = Add(std::move(failure));
+  if (first) recovering_ = number;
 }
 
 // What a restore counted too little, results add later, to the recovery of then: so the debt moves
 // there.
 int64_t FailureLog::TakeDebt() {
-  int64_t& debt = recovering_.has_value() ? failures_[*recovering_].updates_rolled_back : debt_;
+  int64_t& debt = recovering_.has_value() ? failures_.UpdatesRolledBack(*recovering_) : debt_;
   return debt < 0 ? std::exchange(debt, 0) : 0;
 }
 
 void FailureLog::WorkGoesOn(double now) {
-  for (const size_t failure : idle_) Recovered(failure, now);
+  for (const size_t failure : idle_) failures_.Recovered(failure, now);
   idle_.clear();
 }
 
@@ -57,11 +53,11 @@ void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const
   WorkGoesOn(now);
   const auto lost = lost_runs_.find(function);
   if (lost == lost_runs_.end()) return;
-  for (const size_t failure : lost->second) Recovered(failure, now);
+  for (const size_t failure : lost->second) failures_.Recovered(failure, now);
   if (step.repeated()) {
-    MemberFailure& latest = failures_[lost->second.back()];
-    ++latest.steps_repeated;
-    latest.samples_repeated += step.samples();
+    const size_t latest = lost->second.back();
+    ++failures_.StepsRepeated(latest);
+    failures_.SamplesRepeated(latest) += step.samples();
   }
   if (result.last) lost_runs_.erase(lost);
 }
@@ -72,36 +68,39 @@ void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
   const std::vector<size_t> failures = std::move(lost->second);
   lost_runs_.erase(lost);
   for (const size_t failure : failures) {
-    if (finished) Recovered(failure, now);
+    if (finished) failures_.Recovered(failure, now);
     const bool waits = std::any_of(lost_runs_.begin(), lost_runs_.end(), [&](const auto& run) {
       return std::find(run.second.begin(), run.second.end(), failure) != run.second.end();
     });
-    if (failures_[failure].recovered_seconds < 0 && !waits) idle_.insert(failure);
+    const MemberFailure* const listed = failures_.Find(failure);
+    if (listed != nullptr && listed->recovered_seconds < 0 && !waits) idle_.insert(failure);
   }
 }
 
 void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
   if (!recovering_.has_value()) return;
-  failures_[*recovering_].steps_repeated += back.steps;
-  failures_[*recovering_].samples_repeated += back.samples;
+  failures_.StepsRepeated(*recovering_) += back.steps;
+  failures_.SamplesRepeated(*recovering_) += back.samples;
 }
 
 void FailureLog::DaemonEnded(int64_t pid, const std::string& message) {
-  const auto failure = std::find_if(failures_.rbegin(), failures_.rend(),
-                                    [pid](const MemberFailure& f) { return f.pid == pid; });
-  // Who took its leave was expected to end.
-  if (failure != failures_.rend() && failure->kind != "left")
-    absl::StrAppend(&failure->message, "; ", message);
+  failures_.VisitListed([&](MemberFailure& failure) {
+    if (failure.pid != pid) return true;
+    // Who took its leave was expected to end.
+    if (failure.kind != "left") absl::StrAppend(&failure.message, "; ", message);
+    return false;
+  });
 }
 
 void FailureLog::ServerRestored(uint32_t server, uint64_t held, const std::string& from) {
-  for (MemberFailure& failure : failures_) {
+  failures_.VisitListed([&](MemberFailure& failure) {
     if (failure.role == pb::ROLE_PSSERVER && failure.index == server &&
         failure.recovered_seconds < 0) {
       absl::StrAppend(&failure.message, failure.message.empty() ? "" : "; ", "restored from ",
                       from);
     }
-  }
+    return true;
+  });
   const int64_t before = updates_.rolled_back();
   updates_.Restored(server, held);
   NoteRolledBack(before);
@@ -123,17 +122,13 @@ void FailureLog::Continue(const std::vector<uint64_t>& held,
 }
 
 void FailureLog::NoteRolledBack(int64_t before) {
-  int64_t& noted = recovering_.has_value() ? failures_[*recovering_].updates_rolled_back : debt_;
+  int64_t& noted = recovering_.has_value() ? failures_.UpdatesRolledBack(*recovering_) : debt_;
   noted += updates_.rolled_back() - before;
 }
 
-std::vector<size_t> FailureLog::ServersBack(double now) {
-  std::vector<size_t> back;
-  for (size_t i = 0; i < failures_.size(); ++i) {
-    if (failures_[i].role != pb::ROLE_PSSERVER || failures_[i].recovered_seconds >= 0) continue;
-    Recovered(i, now);
-    back.push_back(i);
-  }
+std::vector<MemberFailure> FailureLog::ServersBack(double now) {
+  std::vector<MemberFailure> back;
+  failures_.ServersBack(now, [&](const MemberFailure& failure) { back.push_back(failure); });
   return back;
 }
 

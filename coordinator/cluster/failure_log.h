@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/ids.h"
+#include "coordinator/cluster/failure_list.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/update_ledger.h"
 #include "proto/error.pb.h"
@@ -17,31 +18,14 @@
 
 namespace mu {
 
-// What happened to a daemon.
-struct MemberFailure {
-  pb::Role role;
-  uint32_t index;
-  std::string kind;  // died, unreachable, unreadable, silent, replaced, cannot_read, left
-  double at_seconds;
-  std::string message;
-  // Between its last heartbeat and `at_seconds`.
-  double detection_latency_seconds = 0;
-  // Until work went on; negative: it did not (yet). Of a server: until all servers served again. Of
-  // a worker: until a result of something that it had run arrived, or what it had run was found to
-  // be complete; if it had run nothing, or nobody waits for that any more: until a result of
-  // another worker arrived or a new worker was ready.
-  double recovered_seconds = -1;
-  uint64_t steps_repeated = 0;  // whose results had arrived, or whose updates the servers had
-  uint64_t samples_repeated = 0;
-  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what
-  // was under way at the restore has its results, until then perhaps too small.
-  int64_t updates_rolled_back = 0;
-  int64_t pid = 0;
-};
-
 class FailureLog {
  public:
-  const std::vector<MemberFailure>& failures() const { return failures_; }
+  // `first` and `last`: how many failures are listed, of the oldest and of the newest.
+  explicit FailureLog(size_t first = FailureList::kFirst, size_t last = FailureList::kLast)
+      : failures_(first, last) {}
+
+  std::vector<MemberFailure> failures() const { return failures_.Listed(); }
+  const UnlistedFailures& unlisted() const { return failures_.unlisted(); }
 
   void WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running);
   // `first`: nothing was being recovered, so that what the recovery costs is noted with this one.
@@ -66,8 +50,8 @@ class FailureLog {
   void RolledBack(const FunctionQueue::RolledBack& back);
   // The state that a server was given, `from` a checkpoint or what else, holds so many updates.
   void ServerRestored(uint32_t server, uint64_t held, const std::string& from);
-  // All of them serve. Which failures are over with that.
-  std::vector<size_t> ServersBack(double now);
+  // All of them serve. Which of the listed failures are over with that.
+  std::vector<MemberFailure> ServersBack(double now);
 
   // Of a server, what the results said that have arrived, of what it holds.
   uint64_t acknowledged(uint32_t server) const { return updates_.acknowledged(server); }
@@ -77,12 +61,12 @@ class FailureLog {
   void Continue(const std::vector<uint64_t>& held, const std::vector<uint64_t>& acknowledged);
 
  private:
-  void Recovered(size_t failure, double now);
+  size_t Add(MemberFailure failure);
   void WorkGoesOn(double now);
   void NoteRolledBack(int64_t before);
   int64_t TakeDebt();
 
-  std::vector<MemberFailure> failures_;
+  FailureList failures_;
   std::optional<size_t>
       recovering_;  // the first of the servers' failures that are, or were last, recovered together
   UpdateLedger updates_;

@@ -1,5 +1,7 @@
 #include "coordinator/cluster/per_worker_leases.h"
 
+#include <algorithm>
+
 #include "common/base/check.h"
 #include "common/base/hash.h"
 
@@ -24,12 +26,19 @@ void PerWorkerLeases::Forget(WorkerId worker) {
   if (it == leases_.end()) return;
   left_at_[worker] = it->second.Position();
   leases_.erase(it);
+  gone_.push_back(worker);
+  if (gone_.size() <= kMostGone) return;
+  const WorkerId oldest = gone_.front();
+  gone_.pop_front();
+  // It may have come back and left again since.
+  if (std::find(gone_.begin(), gone_.end(), oldest) == gone_.end()) left_at_.erase(oldest);
 }
 
 void PerWorkerLeases::StartEpoch(uint64_t epoch) {
   first_epoch_ = epoch;
   leases_.clear();
   left_at_.clear();
+  gone_.clear();
 }
 
 }  // namespace mu

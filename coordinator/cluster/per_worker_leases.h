@@ -4,9 +4,10 @@
 //
 // A function keeps the batches that it was bound to, also when it moves to another worker, so that
 // a step that runs again reads the same records. What has been read is in no checkpoint; a worker
-// that comes back under its index goes on where it was.
+// that comes back under its index goes on where it was, unless a thousand others have left since.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace mu {
 
 class PerWorkerLeases {
  public:
+  static constexpr size_t kMostGone = 1000;  // whose places are kept
+
   PerWorkerLeases(pb::DatasetProto dataset, std::vector<FileLayout> files)
       : dataset_(std::move(dataset)), files_(std::move(files)) {}
 
@@ -35,6 +38,7 @@ class PerWorkerLeases {
 
   const pb::DatasetProto& dataset() const { return dataset_; }
   size_t readers() const { return leases_.size(); }
+  size_t gone() const { return left_at_.size(); }
 
  private:
   DataLeases& Of(WorkerId worker);
@@ -43,7 +47,9 @@ class PerWorkerLeases {
   const std::vector<FileLayout> files_;
   uint64_t first_epoch_ = 0;
   std::map<WorkerId, DataLeases> leases_;
-  std::map<WorkerId, pb::DatasetPositionProto> left_at_;  // of workers that are gone
+  // Of workers that are gone, the latest kMostGone: most have an index that is never used again.
+  std::map<WorkerId, pb::DatasetPositionProto> left_at_;
+  std::deque<WorkerId> gone_;  // in the order of their leaving, some perhaps back
 };
 
 }  // namespace mu

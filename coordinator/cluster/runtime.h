@@ -29,6 +29,7 @@
 #include "coordinator/cluster/membership.h"
 #include "coordinator/cluster/old_leases.h"
 #include "coordinator/cluster/per_worker_leases.h"
+#include "coordinator/cluster/recent_set.h"
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
@@ -317,8 +318,9 @@ class Runtime {
   uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change state
   uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
-  Generation given_ ABSL_GUARDED_BY(mutex_);             // the newest of NextGeneration
-  std::set<uint64_t> departed_ ABSL_GUARDED_BY(mutex_);  // incarnations of servers that were let go
+  Generation given_ ABSL_GUARDED_BY(mutex_);  // the newest of NextGeneration
+  // Incarnations of servers that were let go; an older one will not come back.
+  RecentSet<uint64_t> departed_ ABSL_GUARDED_BY(mutex_){1000};
 
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);  // without the failures

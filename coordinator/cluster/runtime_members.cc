@@ -31,7 +31,7 @@ MethodTable Runtime::Methods() {
 absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest& request) {
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
-  if (departed_.contains(request.incarnation())) {
+  if (departed_.Contains(request.incarnation())) {
     return absl::FailedPreconditionError("this daemon has taken its leave");
   }
   MU_ASSIGN_OR_RETURN(const Membership::Registered registered,

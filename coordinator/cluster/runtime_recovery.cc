@@ -156,7 +156,7 @@ void Runtime::Act(const Recovery::Actions& actions) {
       case Kind::kLetGo: {
         if (const auto member = membership_.Find(pb::ROLE_PSSERVER, action.server)) {
           membership_.Remove(member->role, member->index, member->incarnation);
-          departed_.insert(member->incarnation.value());
+          departed_.Insert(member->incarnation.value());
           failures_.ServerLost({member->role, member->index, "left", SecondsUp(), "SIGTERM"},
                                std::exchange(leave_opened_, false));
           MU_LOG(INFO, "server {} leaves", action.server);
@@ -216,8 +216,7 @@ void Runtime::ServersBack() {
         "recovery", paused_ns_, NowNs(),
         absl::StrCat("of servers, until generation ", recovery_.generation().value()));
   }
-  for (const size_t back : failures_.ServersBack(SecondsUp())) {
-    const MemberFailure& failure = failures_.failures()[back];
+  for (const MemberFailure& failure : failures_.ServersBack(SecondsUp())) {
     MU_LOG(INFO, "server {} is back after {:.3f} s", failure.index, failure.recovered_seconds);
   }
   Dispatch();

@@ -57,6 +57,7 @@ RuntimeStats Runtime::Stats() const {
   MutexLock lock(&mutex_);
   RuntimeStats stats = stats_;
   stats.failures = failures_.failures();
+  stats.unlisted_failures = failures_.unlisted();
   stats.workers_ready = links_.size();
   stats.servers = membership_.Count(pb::ROLE_PSSERVER);
   stats.unfinished = queue_.unfinished();

@@ -53,4 +53,5 @@ struct RuntimeStats {
   std::vector<MemberFailure> failures;
 };
 
+  UnlistedFailures unlisted_failures;
 }  // namespace mu

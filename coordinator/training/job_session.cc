@@ -218,6 +218,14 @@ absl::Status JobSession::Finish(RunReport* report) {
          static_cast<uint64_t>(std::max<int64_t>(0, failure.updates_rolled_back)),
          failure.samples_repeated});
   }
+  const UnlistedFailures& unlisted = stats.unlisted_failures;
+  report->unlisted_failures = {
+      unlisted.failures,
+      unlisted.left,
+      unlisted.steps_repeated,
+      static_cast<uint64_t>(std::max<int64_t>(0, unlisted.updates_rolled_back)),
+      unlisted.samples_repeated,
+      unlisted.without_progress_seconds * 1e3};
   absl::Status written;
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);
   telemetry_.reset();

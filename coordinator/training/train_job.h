@@ -70,6 +70,16 @@ struct Failure {
   uint64_t samples_repeated = 0;
 };
 
+// Sums over failures that are not listed one by one, see cluster/failure_list.h.
+struct UnlistedFailureTotals {
+  uint64_t failures = 0;
+  uint64_t left = 0;
+  uint64_t steps_repeated = 0;
+  uint64_t updates_rolled_back = 0;
+  uint64_t samples_repeated = 0;
+  double without_progress_ms = 0;
+};
+
 struct PartTime {
   double seconds = 0;
   uint64_t count = 0;
@@ -91,6 +101,7 @@ struct RunReport {
   uint64_t eval_examples = 0;
   std::map<std::string, double> eval_metrics;  // auc, logloss, accuracy or rmse
   std::vector<Failure> failures;
+  UnlistedFailureTotals unlisted_failures;
   std::map<std::string, PartTime> time_by_part;  // sums over all processes
   uint64_t bad_records = 0;
   std::string first_bad_record;

@@ -108,6 +108,52 @@ TEST(FailureLog, AnEndThatIsSeenLateIsWithTheLoss) {
   EXPECT_EQ(log.failures()[3].message, left.message);
 }
 
+TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
+  FailureLog all(/*first=*/1'000'000, /*last=*/0), some(/*first=*/2, /*last=*/3);
+  for (FailureLog* log : {&all, &some}) {
+    double now = 0;
+    for (uint32_t i = 0; i < 100; ++i) {
+      const FunctionId function(i);
+      now += 1;
+      log->WorkerLost(Worker(i, now), {function});
+      log->WorkerLost(Worker(1000 + i, now), {});
+      log->ServerLost(Server(0, now), /*first=*/true);
+      log->ServerLost(Server(1, now + 0.25), /*first=*/false);
+      log->RolledBack({.functions = 1, .steps = 2, .samples = 5});
+      log->ServerRestored(0, 0, "initial values");
+      if (i % 3 == 0) log->ServersBack(now + 0.5);  // others come back in a later round
+      // Its failure may have left the list by now.
+      if (i >= 5) log->StepDone(FunctionId(i - 5), Repeated(7), {.last = true}, now + 0.6);
+      log->StepDone(function, Updates(3, 0), {.updates = true, .first = true}, now + 0.7);
+    }
+    log->ServersBack(now + 1);
+  }
+  const auto total = [](const FailureLog& log) {
+    UnlistedFailures sum = log.unlisted();
+    for (const MemberFailure& failure : log.failures()) {
+      ++sum.failures;
+      sum.steps_repeated += failure.steps_repeated;
+      sum.samples_repeated += failure.samples_repeated;
+      sum.updates_rolled_back += failure.updates_rolled_back;
+      if (failure.role == pb::ROLE_PSSERVER)
+        sum.without_progress_seconds += failure.recovered_seconds;
+    }
+    return sum;
+  };
+  ASSERT_EQ(all.failures().size(), 400u);
+  ASSERT_EQ(some.failures().size(), 5u);
+  EXPECT_EQ(some.failures()[0].index, 0u);
+  EXPECT_EQ(some.failures()[1].index, 1000u);
+  EXPECT_EQ(some.failures()[4].at_seconds, 100.25);
+  const UnlistedFailures expected = total(all), summed = total(some);
+  EXPECT_EQ(summed.failures, expected.failures);
+  EXPECT_GT(expected.steps_repeated, 200u);
+  EXPECT_EQ(summed.steps_repeated, expected.steps_repeated);
+  EXPECT_EQ(summed.samples_repeated, expected.samples_repeated);
+  EXPECT_EQ(summed.updates_rolled_back, expected.updates_rolled_back);
+  EXPECT_THAT(summed.without_progress_seconds, DoubleNear(expected.without_progress_seconds, 1e-6));
+}
+
 TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   FailureLog log;
   log.WorkerLost(Worker(0, 0.5), {});
@@ -117,7 +163,9 @@ TEST(FailureLog, WhatServersLostTogetherIsWithTheFirst) {
   log.ServerLost(Server(1, 2.0), /*first=*/false);
   log.RolledBack({.functions = 1, .steps = 3, .samples = 30});
   log.ServerRestored(0, 5, "initial values");
-  EXPECT_THAT(log.ServersBack(3.0), ::testing::ElementsAre(1, 2));
+  EXPECT_THAT(log.ServersBack(3.0),
+              ::testing::ElementsAre(::testing::Field(&MemberFailure::index, 0),
+                                     ::testing::Field(&MemberFailure::index, 1)));
   EXPECT_EQ(log.failures()[1].steps_repeated, 3u);
   EXPECT_EQ(log.failures()[1].samples_repeated, 30u);
   EXPECT_EQ(log.failures()[1].updates_rolled_back, 7);

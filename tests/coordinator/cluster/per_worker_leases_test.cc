@@ -87,5 +87,23 @@ TEST(PerWorkerLeasesTest, AllBeginAnew) {
   EXPECT_EQ(Read(leases, 1, 3), Read(fresh, 1, 3));
 }
 
+TEST(PerWorkerLeasesTest, PlacesOfThoseThatAreGoneForGoodAreForgotten) {
+  PerWorkerLeases leases = Make();
+  const auto whole = Read(leases, 0, kBatches);
+  constexpr uint32_t kGone = PerWorkerLeases::kMostGone;
+  for (uint32_t worker = 1; worker <= kGone; ++worker) {
+    Read(leases, worker, 1);
+    leases.Forget(WorkerId(worker));
+  }
+  EXPECT_EQ(leases.gone(), kGone);
+  // One that leaves again is a late one.
+  const auto second = Read(leases, 1, 1);
+  leases.Forget(WorkerId(1));
+  leases.Forget(WorkerId(0));
+  EXPECT_EQ(leases.gone(), kGone);
+  EXPECT_NE(Read(leases, 1, 1), second) << "it goes on";
+  EXPECT_EQ(Read(leases, 0, kBatches).size(), kBatches);
+}
+
 }  // namespace
 }  // namespace mu
