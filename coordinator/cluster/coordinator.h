@@ -26,6 +26,7 @@
 #include "common/client/ps_admin.h"
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/cluster/checkpoint_folders.h"
 #include "coordinator/cluster/runtime.h"
 #include "coordinator/cluster/server_files.h"
 #include "coordinator/frontend/builder.h"
@@ -223,6 +224,10 @@ class Coordinator : public VariableFactory {
   // Its files are damaged or missing.
   void NoteBad(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   void CheckpointFailed(const std::string& directory);
+  // Makes the folder known while `commit` decides whether servers may go back to it.
+  absl::Status CommitFolder(CheckpointNumber number, const std::string& directory,
+                            const std::function<absl::Status()>& commit)
+      ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
   absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving,
                                               pb::CheckpointProto* manifest, bool* begun)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_);
@@ -287,8 +292,7 @@ class Coordinator : public VariableFactory {
   std::unique_ptr<std::string> checkpoint_directory_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
   uint64_t last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
-  std::map<CheckpointNumber, std::string> checkpoints_
-      ABSL_GUARDED_BY(checkpoint_mutex_);  // directories, of the newest
+  CheckpointFolders folders_ ABSL_GUARDED_BY(checkpoint_mutex_);
   std::set<std::string> bad_checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories
   std::map<std::string, uint32_t> saved_partitions_
       ABSL_GUARDED_BY(checkpoint_mutex_);  // of tables, see LikeCheckpoint

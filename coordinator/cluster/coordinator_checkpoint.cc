@@ -10,11 +10,6 @@
 #include "coordinator/cluster/coordinator.h"
 
 namespace mu {
-namespace {
-
-constexpr size_t kDirectories = 8;  // more than there are restore points
-
-}  // namespace
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
                                                       pb::CheckpointProto manifest) {
@@ -93,16 +88,28 @@ absl::StatusOr<CheckpointNumber> Coordinator::SaveLocked(const std::string& dire
   const auto view = client_->view();
   *manifest->mutable_variables() = view->routing->proto().variables();
   *manifest->mutable_tables() = view->routing->proto().tables();
-  {
-    MutexLock lock(&checkpoint_mutex_);
-    checkpoints_[number] = directory;
-    while (checkpoints_.size() > kDirectories) checkpoints_.erase(checkpoints_.begin());
-  }
   const absl::Status written = runtime_->IsSuperseded()
                                    ? absl::AbortedError("a newer coordinator has taken over")
                                    : WriteManifest(directory, *manifest);
-  MU_RETURN_IF_ERROR(runtime_->CheckpointWritten(number, written));
+  MU_RETURN_IF_ERROR(CommitFolder(number, directory,
+                                  [&] { return runtime_->CheckpointWritten(number, written); }));
   return number;
+}
+
+absl::Status Coordinator::CommitFolder(CheckpointNumber number, const std::string& directory,
+                                       const std::function<absl::Status()>& commit) {
+  {
+    MutexLock lock(&checkpoint_mutex_);
+    folders_.Add(number, directory);
+  }
+  absl::Status committed = commit();
+  MutexLock lock(&checkpoint_mutex_);
+  if (committed.ok()) {
+    folders_.Committed();
+  } else {
+    folders_.Remove(number);
+  }
+  return committed;
 }
 
 absl::StatusOr<std::string> Coordinator::ClaimDirectory() {
@@ -197,8 +204,6 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
     MutexLock lock(&checkpoint_mutex_);
     last_checkpoint_ = std::max(last_checkpoint_, manifest.number()) + 1;
     number = CheckpointNumber(last_checkpoint_);
-    checkpoints_[number] = directory;
-    while (checkpoints_.size() > kDirectories) checkpoints_.erase(checkpoints_.begin());
   }
   // Whoever only takes the values over repeats nothing: what the job did not know of then is of no
   // interest.
@@ -209,7 +214,9 @@ absl::Status Coordinator::Load(const std::string& directory, const pb::Checkpoin
   }
   // A job that goes on has its functions' ids; what is new must not have those of another run.
   const FunctionId next(continues ? 1 : std::max<uint64_t>(1, manifest.position().next_function()));
-  return runtime_->StateLoaded(token, generation, number, next, updates, acknowledged);
+  return CommitFolder(number, directory, [&] {
+    return runtime_->StateLoaded(token, generation, number, next, updates, acknowledged);
+  });
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {

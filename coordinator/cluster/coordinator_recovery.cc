@@ -64,10 +64,9 @@ absl::StatusOr<RestoredServers> Coordinator::RunRound(const RestoreRound& round)
   }
   if (restores && round.checkpoint != kInitialValues) {
     MutexLock lock(&checkpoint_mutex_);
-    const auto it = checkpoints_.find(round.checkpoint);
-    if (it == checkpoints_.end())
-      return absl::NotFoundError("the checkpoint's directory is not known");
-    directory = it->second;
+    const std::optional<std::string> found = folders_.Find(round.checkpoint);
+    if (!found.has_value()) return absl::NotFoundError("the checkpoint's directory is not known");
+    directory = *found;
   }
   pb::CheckpointProto manifest;
   absl::StatusOr<RestoredServers> restored = [&]() -> absl::StatusOr<RestoredServers> {
