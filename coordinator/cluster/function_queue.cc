@@ -129,7 +129,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
     it->second.run = RunId();
     it->second.finished = true;
     it->second.avoid = {};
-    kept_.insert(std::move(*it));
+    Keep(it->first, std::move(it->second));
   }
   functions_.erase(it);
 }
@@ -185,7 +185,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
     function.worker.reset();
     function.run = RunId();
     function.unreadable = function.lost = 0;  // what was said of it has been said
-    kept_.insert({id, std::move(function)});
+    Keep(id, std::move(function));
   }
   functions_.clear();
   assigning_.clear();  // the fence that follows refuses them: they are made again under other ids

@@ -26,6 +26,7 @@
 #include "common/base/status.h"
 #include "coordinator/cluster/batch_range.h"
 #include "coordinator/cluster/checkpoint_number.h"
+#include "coordinator/cluster/kept_bytes.h"
 #include "coordinator/cluster/worker_pace.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
@@ -182,7 +183,7 @@ class FunctionQueue {
   // another run perhaps: no id below it is given out from now on.
   void StartFrom(CheckpointNumber point, FunctionId next = FunctionId(1));
   // Nobody will go back to a point from now on.
-  void ForgetKept() { kept_.clear(); }
+  void ForgetKept();
   // What changed state so far was not kept: there is nothing to go back to until a checkpoint is
   // committed.
   void ForgetPoints() { points_.clear(); }
@@ -210,6 +211,10 @@ class FunctionQueue {
   size_t kept() const { return kept_.size(); }
   // Steps of functions of this dataset that have not been bound to batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
+  // The memory that these take, with their batches, arguments and assignments' values.
+  uint64_t kept_bytes() const { return kept_bytes_.bytes(); }
+  // By how much that has grown since the newest point.
+  uint64_t uncovered_bytes() const { return kept_bytes_.bytes() - covered_bytes_; }
   std::vector<FunctionId> RunningOn(WorkerId worker) const;
   // Functions that have finished since the newest point.
   size_t uncovered() const;
@@ -238,6 +243,8 @@ class FunctionQueue {
   void ForgetCovered();
   void Requeue(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
+  void Keep(FunctionId id, Function function);
+  Function TakeKept(std::map<FunctionId, Function>::iterator it);
   bool MayRun(const Worker& worker, const FunctionWork& work) const;
   double FastestStep(const FunctionWork& work) const;
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
@@ -250,9 +257,12 @@ class FunctionQueue {
   FunctionId next_id_{1};
   RunId next_run_{1};
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
-  std::map<FunctionId, Function> kept_;       // finished, and not in every point
-  std::set<FunctionId> assigning_;            // assignments that are being made for the first time
-  bool scheduled_ = false;                    // a function, ever
+  // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
+  std::map<FunctionId, Function> kept_;
+  KeptBytes kept_bytes_;            // of kept_
+  uint64_t covered_bytes_ = 0;      // kept_bytes() right after the newest point, or less
+  std::set<FunctionId> assigning_;  // assignments that are being made for the first time
+  bool scheduled_ = false;          // a function, ever
   std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
   bool repeats_cancelled_ = false;
   size_t queued_ = 0;

@@ -69,8 +69,11 @@ void FunctionQueue::ForgetCovered() {
     const bool needed = std::any_of(points_.begin(), points_.end(), [&](const auto& p) {
       return p.second.FirstStep(it->first).has_value();
     });
-    it = needed ? std::next(it) : kept_.erase(it);
+    const auto next = std::next(it);
+    if (!needed) TakeKept(it);
+    it = next;
   }
+  covered_bytes_ = kept_bytes();
 }
 
 void FunctionQueue::Rewind(Function& function, uint32_t to, RolledBack* result) {
@@ -107,8 +110,10 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
     }
     Rewind(it->second, *first, &result);
     ++queued_;
-    functions_.insert(std::move(*it));
-    it = kept_.erase(it);
+    const FunctionId id = it->first;
+    const auto next = std::next(it);
+    functions_.emplace(id, TakeKept(it));
+    it = next;
   }
   return result;
 }
@@ -179,11 +184,12 @@ FunctionId FunctionQueue::BeginAssignment() {
 
 void FunctionQueue::Assigned(FunctionId id, std::shared_ptr<const Assignment> assignment) {
   assigning_.erase(id);
-  Function& function = kept_[id];
+  Function function;
   function.work.assignment = std::move(assignment);
   function.work.updates = true;
   function.steps = function.next_step = function.delivered = 1;
   function.bound = function.finished = true;
+  Keep(id, std::move(function));
 }
 
 std::optional<FunctionId> FunctionQueue::NextAssignment() const {
@@ -197,7 +203,7 @@ void FunctionQueue::AssignmentDone(FunctionId id) {
   if (it == functions_.end() || it->second.work.assignment == nullptr) return;
   it->second.next_step = 1;
   --queued_;
-  kept_.insert(std::move(*it));
+  Keep(id, std::move(it->second));
   functions_.erase(it);
 }
 
