@@ -97,10 +97,15 @@ absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) 
   assignment->value = value.ToProto();
   FunctionId place;  // of all tries: a copy of one that comes late is a repeat
   const absl::Status status = WithServers([&]() -> absl::Status {
+    // Without the lock: what it waits for is a checkpoint.
+    MU_RETURN_IF_ERROR(runtime_->WaitForUpdates());
     MutexLock lock(&save_mutex_);
     const uint64_t token = runtime_->ServersLost();
     place = runtime_->BeginAssignment(place);
-    MU_RETURN_IF_ERROR(admin_->AssignVariable(runtime_->Context(), place, variable.name(), value));
+    const absl::Status assigned =
+        admin_->AssignVariable(runtime_->Context(), place, variable.name(), value);
+    runtime_->NoteRefused(place, assigned);  // the next try waits for room
+    MU_RETURN_IF_ERROR(assigned);
     // A lost server takes the assignment with it, so it has its place among the functions that are
     // repeated.
     if (runtime_->Assigned(token, place, assignment)) return absl::OkStatus();

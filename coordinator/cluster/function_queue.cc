@@ -62,7 +62,8 @@ void FunctionQueue::StopRuns() {
   }
 }
 
-std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed) {
+std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed,
+                                              const Held& held) {
   std::vector<StartRun> starts;
   for (auto it = functions_.begin(); it != functions_.end() && queued_ > 0;) {
     Function& function = it->second;
@@ -71,6 +72,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       ++it;
       continue;
     }
+    if (held != nullptr && function.work.updates && held(it->first, function.bound)) break;
     const std::optional<WorkerId> worker = PickWorker(function);
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;

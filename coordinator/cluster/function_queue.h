@@ -116,8 +116,10 @@ class FunctionQueue {
   void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
 
   // What to start now. Functions for which no data is left complete with fewer or no steps: those
-  // with none are returned in `*completed` at once.
-  std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed);
+  // with none are returned in `*completed` at once. `held` (may be null) says which functions that
+  // change state have to wait; nothing overtakes them. `begun`: it was started before.
+  using Held = std::function<bool(FunctionId function, bool begun)>;
+  std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, const Held& held = nullptr);
 
   // True if the result is to be delivered; false for one of an older run, or one that was delivered
   // before. `*current` (not null): whether it is of the current run.
@@ -209,12 +211,12 @@ class FunctionQueue {
   size_t running() const { return functions_.size() - queued_; }
   size_t unfinished() const { return functions_.size(); }
   size_t kept() const { return kept_.size(); }
-  // Steps of functions of this dataset that have not been bound to batches.
-  uint64_t UnboundSteps(uint64_t dataset) const;
   // The memory that these take, with their batches, arguments and assignments' values.
   uint64_t kept_bytes() const { return kept_bytes_.bytes(); }
   // By how much that has grown since the newest point.
   uint64_t uncovered_bytes() const { return kept_bytes_.bytes() - covered_bytes_; }
+  // Steps of functions of this dataset that have not been bound to batches.
+  uint64_t UnboundSteps(uint64_t dataset) const;
   std::vector<FunctionId> RunningOn(WorkerId worker) const;
   // Functions that have finished since the newest point.
   size_t uncovered() const;
@@ -241,10 +243,10 @@ class FunctionQueue {
   static Point PointOf(const Position& position);
   static void Rewind(Function& function, uint32_t to, RolledBack* result);
   void ForgetCovered();
-  void Requeue(Function& function);
-  void Complete(std::map<FunctionId, Function>::iterator function);
   void Keep(FunctionId id, Function function);
   Function TakeKept(std::map<FunctionId, Function>::iterator it);
+  void Requeue(Function& function);
+  void Complete(std::map<FunctionId, Function>::iterator function);
   bool MayRun(const Worker& worker, const FunctionWork& work) const;
   double FastestStep(const FunctionWork& work) const;
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;

@@ -2,7 +2,8 @@
 // and the monitor. Scheduling is in runtime_schedule.cc, cancelling in runtime_cancel.cc, runs on
 // workers in runtime_runs.cc, membership in runtime_members.cc, installation in runtime_install.cc,
 // servers' recovery in runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in
-// runtime_data.cc, checkpoints in runtime_checkpoint.cc.
+// runtime_data.cc, checkpoints in runtime_checkpoint.cc, pauses for want of memory in
+// runtime_pause.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>

@@ -33,6 +33,7 @@
 #include "coordinator/cluster/recovery.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
+#include "coordinator/cluster/update_pause.h"
 #include "coordinator/cluster/worker_link.h"
 #include "proto/worker.pb.h"
 
@@ -141,8 +142,20 @@ class Runtime {
   // A function was scheduled, or Resume has told where the job stands: its state is more than
   // initial values. Once true, true.
   bool begun() const;
-  // Finished functions that a lost server would make run again.
+  // Functions that change parameters wait: memory for what checkpoints do not hold runs out, see
+  // update_pause.h.
+  bool updates_paused() const;
+  // Waits while they do; the error if everything has ended.
+  absl::Status WaitForUpdates();
+  // The status of a call is a server's refusal because its memory is full: notes that of the
+  // function and returns true.
+  bool NoteRefused(FunctionId function, const absl::Status& status);
+  // Finished functions that a lost server would make run again, and what keeping them takes.
   size_t uncovered_functions() const;
+  uint64_t uncovered_bytes() const;
+  // How much may be kept for repeats before functions that change parameters wait, and assignments
+  // with them; 0, the default: any amount, for programs that take their checkpoints themselves.
+  void SetMostKept(uint64_t bytes);
   // Values were loaded into all servers, in this generation: functions of before will not be
   // repeated. By server, how many updates the state holds, and how many of them (`acknowledged`)
   // the job knew of when it was saved; empty: of all. UNAVAILABLE if a server was lost since
@@ -243,6 +256,10 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Act(const Recovery::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Act(const CheckpointCommit::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Act(UpdatePause::Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool NoteRefusedLocked(FunctionId function, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StopRuns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Recoverer();  // a thread: what takes its time
   void RunRound(const RestoreRound& round);
@@ -307,6 +324,8 @@ class Runtime {
   bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;
   std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
   CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
+  UpdatePause update_pause_ ABSL_GUARDED_BY(mutex_);
+  uint64_t most_kept_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
   FunctionQueue::Position begun_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint64_t> begun_acknowledged_ ABSL_GUARDED_BY(mutex_);  // by server

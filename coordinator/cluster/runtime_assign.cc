@@ -30,6 +30,7 @@ bool Runtime::Assigned(uint64_t token, FunctionId place,
   // Before anything was scheduled, recovery may still be enabled: then it belongs to what a lost
   // server makes repeat.
   queue_.Assigned(place, std::move(assignment));
+  NoteKept();
   return true;
 }
 

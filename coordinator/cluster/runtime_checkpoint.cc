@@ -76,6 +76,7 @@ void Runtime::Act(const CheckpointCommit::Actions& actions) {
     if (action.kind != CheckpointAction::Kind::kCommitted) continue;
     queue_.CheckpointCommitted(action.checkpoint, begun_);
     recovery_.Committed(action.checkpoint);
+    NoteKept();
   }
 }
 

@@ -77,6 +77,10 @@ absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatReque
     return absl::NotFoundError("a newer coordinator has taken over; register there");
   }
   MU_RETURN_IF_ERROR(membership_.Heartbeat(request, SteadyNow()));
+  if (request.role() == pb::ROLE_PSSERVER) {
+    Act(update_pause_.ServerReports(request.index(),
+                                    {request.applied_bytes(), request.most_applied_bytes()}));
+  }
   pb::HeartbeatReply reply;
   reply.set_low_water(queue_.low_water().value());
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));

@@ -110,6 +110,7 @@ void Runtime::ServerLost(const Member& member, const std::string& kind,
   if (recovery_enabled_) {
     if (interrupt_ != nullptr) interrupt_();
     Act(recovery_.ServerLost(member.index));
+    Act(update_pause_.ServerGone(member.index));
     for (const auto& call : leaving_[member.index])
       call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
     leaving_.erase(member.index);
@@ -161,6 +162,7 @@ void Runtime::Act(const Recovery::Actions& actions) {
                                std::exchange(leave_opened_, false));
           MU_LOG(INFO, "server {} leaves", action.server);
           ++servers_lost_;
+          Act(update_pause_.ServerGone(action.server));
         }
         for (const auto& call : leaving_[action.server]) {
           call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));

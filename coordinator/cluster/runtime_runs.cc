@@ -45,6 +45,7 @@ void Runtime::StartOn(const StartRun& start) {
   }
   for (const auto& lease : UpcomingLeases(function.work.dataset, start.worker))
     *request.add_upcoming() = lease;
+  ++stats_.runs;
   if (link.runs.empty()) link.last_news = SteadyNow();
   ++streams_;
   spans_.Started(start, NameOf(function.work.fingerprint));
@@ -167,6 +168,11 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status,
       return;
     default:
       break;
+  }
+  if (NoteRefusedLocked(start.function, status)) {
+    // Nobody's fault: it goes on when there is room.
+    queue_.RunEnded(start.function, start.run);
+    return Dispatch();
   }
   if (detail && detail->role() == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.

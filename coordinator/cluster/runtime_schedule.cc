@@ -85,8 +85,14 @@ RemoteValue Runtime::Refuse(absl::Status error) {
 void Runtime::Dispatch() {
   if (stopping_ || cancelling_ || !fatal_.ok()) return;
   if (recovery_enabled_ && recovery_.started() && !recovery_.serving()) return;
+  // Without recovery nobody goes back; the low-water mark must not wait for the next Schedule.
+  if (!recovery_enabled_ && queue_.scheduled()) queue_.ForgetKept();
+  NoteKept();
+  const auto held = [this](FunctionId id, bool begun) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return update_pause_.Holds(id, begun);  // called under this lock
+  };
   std::vector<FunctionId> completed;
-  for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
+  for (const StartRun& start : queue_.Dispatch(&completed, held)) StartOn(start);
   absl::Status out_of_data;
   for (FunctionId id : completed) {
     const absl::Status status = CompletedWithoutRun(id);

@@ -61,6 +61,7 @@ RuntimeStats Runtime::Stats() const {
   stats.workers_ready = links_.size();
   stats.servers = membership_.Count(pb::ROLE_PSSERVER);
   stats.unfinished = queue_.unfinished();
+  stats.updates_paused = update_pause_.paused();
   return stats;
 }
 

@@ -43,6 +43,7 @@ struct RecoveryHooks {
 
 struct RuntimeStats {
   uint64_t functions = 0;  // finished
+  uint64_t runs = 0;       // of functions, sent to workers
   uint64_t steps = 0;
   uint64_t samples = 0;
   uint64_t bad_records = 0;
@@ -50,8 +51,9 @@ struct RuntimeStats {
   size_t workers_ready = 0;
   size_t servers = 0;
   size_t unfinished = 0;
+  bool updates_paused = false;  // see update_pause.h
   std::vector<MemberFailure> failures;
+  UnlistedFailures unlisted_failures;
 };
 
-  UnlistedFailures unlisted_failures;
 }  // namespace mu

@@ -13,22 +13,21 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 // Between two that are due for what has to be remembered: one that fails, on a full disk say, is
 // not tried all the time.
 constexpr absl::Duration kBetween = absl::Seconds(1);
-// Where servers are lost often, hardly a checkpoint would come to its end if each that was ended by
-// that were taken again only when the next is due.
-constexpr absl::Duration kFirstPause = absl::Seconds(1), kLongestPause = absl::Seconds(30);
 
 }  // namespace
 
 Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options)
-    : coordinator_(coordinator), options_(std::move(options)) {
+    : coordinator_(coordinator),
+      options_(std::move(options)),
+      retry_(std::hash<std::string>()(options_.directory)) {
   {
     MutexLock lock(&mutex_);
     last_time_ = SteadyNow();
-    pause_ = kFirstPause;
     last_steps_ = coordinator_->Stats().steps;
     answered_ = Requests();
   }
   coordinator_->EnableRecovery(options_.directory, options_.recovery);
+  coordinator_->runtime().SetMostKept(4 * options_.most_uncovered_bytes);
   thread_ = std::thread([this] { Run(); });
 }
 
@@ -51,9 +50,11 @@ bool Checkpointer::Due() {
   if (SteadyNow() - last_time_ >= options_.every) return true;
   if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
     return true;
-  if (SteadyNow() >= again_) return true;
+  if (retry_.Due(SteadyNow(), coordinator_->runtime().updates_paused())) return true;
+  const Runtime& runtime = coordinator_->runtime();
   return SteadyNow() - last_time_ >= kBetween &&
-         coordinator_->runtime().uncovered_functions() > options_.most_uncovered;
+         (runtime.uncovered_bytes() > options_.most_uncovered_bytes ||
+          runtime.uncovered_functions() > options_.most_uncovered);
 }
 
 void Checkpointer::Run() {
@@ -80,10 +81,7 @@ void Checkpointer::TakeIfDue() {
     MU_LOG(ERROR, "a checkpoint failed, training goes on: {}", taken.status());
   }
   MutexLock lock(&mutex_);
-  again_ = absl::InfiniteFuture();
-  if (!absl::IsUnavailable(taken.status())) return;
-  again_ = SteadyNow() + pause_;
-  pause_ = std::min(2 * pause_, kLongestPause);
+  retry_.Ended(SteadyNow(), taken.status());
 }
 
 absl::StatusOr<std::string> Checkpointer::TakeNow() {
@@ -124,8 +122,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
     ++failed_;
     return status;
   }
-  again_ = absl::InfiniteFuture();
-  pause_ = kFirstPause;
+  retry_.Ended(SteadyNow(), absl::OkStatus());
   ++taken_;
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, SteadyNow() - begin);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())

@@ -7,7 +7,8 @@
 //   MU_RETURN_IF_ERROR(checkpointer.TakeWhole().status());
 //
 // A checkpoint that fails (a full disk) is logged and counted, and training goes on; the earlier
-// ones stay. Thread safe.
+// ones stay. When so many fail that functions have to wait (cluster/update_pause.h), they are tried
+// again every second, later every 30 seconds, until one succeeds. Thread safe.
 #pragma once
 
 #include <atomic>
@@ -20,6 +21,7 @@
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
 #include "coordinator/cluster/coordinator.h"
+#include "coordinator/training/checkpoint_retry.h"
 
 namespace mu {
 
@@ -30,6 +32,9 @@ struct CheckpointerOptions {
   // What a loss of servers makes run again has to be remembered: a checkpoint is due at the latest
   // after so many functions.
   size_t most_uncovered = 20'000;
+  // Or after so many bytes, values of assignments included. When four times as many are kept,
+  // because checkpoints fail, functions that change parameters wait, and so do assignments.
+  uint64_t most_uncovered_bytes = uint64_t{256} << 20;
   int keep = 3;  // complete checkpoints; older ones are deleted. 0: all
   // Each change asks for a checkpoint now. May be null.
   const std::atomic<uint64_t>* requests = nullptr;
@@ -71,9 +76,7 @@ class Checkpointer {
   uint64_t answered_ ABSL_GUARDED_BY(mutex_) = 0;  // of options_.requests
   absl::Time last_time_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_steps_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The last one was ended by something that passes, a lost server say: when the next is tried.
-  absl::Time again_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  absl::Duration pause_ ABSL_GUARDED_BY(mutex_);  // before that
+  CheckpointRetry retry_ ABSL_GUARDED_BY(mutex_);
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t failed_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_;

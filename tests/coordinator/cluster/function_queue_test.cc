@@ -309,5 +309,25 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
   }
 }
 
+TEST(FunctionQueue, NothingOvertakesAFunctionThatIsHeld) {
+  FunctionQueue queue(10, NoData);
+  const FunctionId begun = queue.Schedule({.steps = 1, .updates = true});
+  queue.WorkerReady(WorkerId(0), 1);
+  const StartRun run = Dispatch(queue)[0];
+  const FunctionId reads = queue.Schedule({.steps = 1});
+  const FunctionId held = queue.Schedule({.steps = 1, .updates = true});
+  queue.Schedule({.steps = 1});
+  EXPECT_EQ(queue.RunEnded(begun, run.run), FunctionQueue::Ended::kRequeued);
+  std::vector<FunctionId> completed;
+  const auto starts =
+      queue.Dispatch(&completed, [](FunctionId, bool has_begun) { return !has_begun; });
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_EQ(starts[0].function, begun);
+  EXPECT_EQ(starts[1].function, reads);
+  EXPECT_THAT(queue.Dispatch(&completed, [&](FunctionId id, bool) { return id == held; }),
+              IsEmpty());
+  EXPECT_EQ(Dispatch(queue).size(), 2u);
+}
+
 }  // namespace
 }  // namespace mu
