@@ -71,11 +71,27 @@ void FunctionState::SetBatches(std::vector<BatchRange> batches) {
 }
 
 void FunctionState::Finish(absl::Status status) {
-  MutexLock lock(&mutex_);
-  if (done_) return;
-  done_ = true;
-  status_ = std::move(status);
-  changed_.SignalAll();
+  std::vector<std::function<void()>> when_done;
+  {
+    MutexLock lock(&mutex_);
+    if (done_) return;
+    done_ = true;
+    status_ = std::move(status);
+    when_done.swap(when_done_);
+    changed_.SignalAll();
+  }
+  for (const auto& done : when_done) done();
+}
+
+void FunctionState::WhenDone(std::function<void()> done) {
+  {
+    MutexLock lock(&mutex_);
+    if (!done_) {
+      when_done_.push_back(std::move(done));
+      return;
+    }
+  }
+  done();
 }
 
 bool FunctionState::HasSteps() const {

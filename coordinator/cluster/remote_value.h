@@ -1,8 +1,10 @@
 // Values of scheduled functions: futures that outlive the worker that computed them. Thread safe.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -77,6 +79,9 @@ class FunctionState {
   bool Done() const;
   absl::StatusOr<FunctionResult> Wait() const;
   bool WaitFor(absl::Duration timeout) const;  // whether it is done
+  // Calls `done` once the call is done: at once if it is, else on the thread that finishes it,
+  // which holds the runtime's lock.
+  void WhenDone(std::function<void()> done);
 
  private:
   const uint64_t dataset_;
@@ -85,6 +90,7 @@ class FunctionState {
   mutable CondVar changed_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> when_done_ ABSL_GUARDED_BY(mutex_);
   FunctionResult result_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -103,6 +109,11 @@ class RemoteValue {
   // is done: Fetch would not wait.
   bool WaitFor(absl::Duration timeout) const {
     return state_ == nullptr || state_->WaitFor(timeout);
+  }
+  // See FunctionState. `done` must not call the runtime.
+  void WhenDone(std::function<void()> done) const {
+    if (state_ == nullptr) return done();
+    state_->WhenDone(std::move(done));
   }
   // Waits. The function's error, or CANCELLED if another one's error ended it.
   absl::StatusOr<FunctionResult> Fetch() const;

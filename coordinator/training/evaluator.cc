@@ -1,15 +1,21 @@
 #include "coordinator/training/evaluator.h"
 
 #include <algorithm>
-#include <deque>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/cluster/completion_queue.h"
+#include "coordinator/training/batch_order.h"
 
 namespace mu {
 namespace {
 
 // Whether the user has asked to stop meanwhile.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
+// In order, results wait for those of a worker that is slow or hangs. So many records may wait
+// before nothing more is scheduled.
+constexpr uint64_t kMostWaitingRecords = uint64_t{1} << 24;
 
 struct BatchValues {
   Tensor predictions;
@@ -36,14 +42,15 @@ absl::StatusOr<uint64_t> ForEachPrediction(
   }
   MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(const uint64_t total, coordinator.BatchesInEpoch(dataset, 0));
+  MU_ASSIGN_OR_RETURN(auto batches_by_lease, coordinator.BatchesByLease(dataset));
+  BatchOrder<BatchValues> order(std::move(batches_by_lease));
   uint64_t records = 0, steps_done = 0, scheduled = 0;
-  std::deque<RemoteValue> pending;
-  // Batches that wait for earlier ones (in_order): by lease, then batch.
-  std::map<std::pair<uint64_t, uint32_t>, BatchValues> waiting;
-  std::pair<uint64_t, uint32_t> next = {0, 0};
-  std::map<uint64_t, uint32_t> lease_batches;
+  uint64_t records_emitted = 0, batches_emitted = 0;
+  CompletionQueue pending;
 
   const auto emit = [&](const BatchValues& batch) -> absl::Status {
+    ++batches_emitted;
+    records_emitted += static_cast<uint64_t>(batch.predictions.elements());
     const absl::Span<const float> labels =
         options.label.empty() ? absl::Span<const float>() : batch.labels.flat<float>();
     return on_batch(batch.predictions.flat<float>(), labels);
@@ -53,11 +60,8 @@ absl::StatusOr<uint64_t> ForEachPrediction(
     coordinator.Cancel();
     return absl::CancelledError("stopped");
   };
-  const auto finish_oldest = [&]() -> absl::Status {
-    const RemoteValue oldest = std::move(pending.front());
-    pending.pop_front();
-    while (!oldest.WaitFor(kLook)) MU_RETURN_IF_ERROR(stopped());
-    auto values = oldest.Fetch();
+  const auto take = [&](const RemoteValue& done) -> absl::Status {
+    const auto values = done.Fetch();
     if (!values.ok()) {
       const absl::Status first = coordinator.Join();
       return first.ok() ? values.status() : first;
@@ -76,34 +80,29 @@ absl::StatusOr<uint64_t> ForEachPrediction(
           }
         }
         records += values->samples(step);
-        if (!options.in_order) {
+        if (options.in_order) {
+          order.Add(range.lease->index(), range.first_batch + b, std::move(batch));
+        } else {
           MU_RETURN_IF_ERROR(emit(batch));
-          continue;
-        }
-        waiting[{range.lease->index(), range.first_batch + b}] = std::move(batch);
-      }
-    }
-    while (!waiting.empty()) {
-      auto first = waiting.begin();
-      if (first->first != next) {
-        // The next batch may be the first of the following lease.
-        if (first->first.first != next.first + 1 || first->first.second != 0 ||
-            lease_batches[next.first] != next.second) {
-          break;
         }
       }
-      MU_RETURN_IF_ERROR(emit(first->second));
-      next = {first->first.first, first->first.second + 1};
-      waiting.erase(first);
     }
+    while (const auto batch = order.Next()) MU_RETURN_IF_ERROR(emit(*batch));
     steps_done += values->steps();
     if (progress) progress(steps_done, total);
     return absl::OkStatus();
   };
 
-  if (options.in_order) {
-    MU_ASSIGN_OR_RETURN(lease_batches, coordinator.BatchesByLease(dataset));
-  }
+  // Takes results as they come, until fewer than `most_pending` functions are unfinished.
+  const auto take_results = [&](size_t most_pending) -> absl::Status {
+    while (pending.size() >= most_pending ||
+           (!pending.empty() && records - records_emitted >= kMostWaitingRecords)) {
+      MU_RETURN_IF_ERROR(stopped());
+      if (const auto done = pending.Next(kLook)) MU_RETURN_IF_ERROR(take(done->value));
+    }
+    return absl::OkStatus();
+  };
+
   while (scheduled < total) {
     MU_RETURN_IF_ERROR(stopped());
     const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
@@ -111,17 +110,19 @@ absl::StatusOr<uint64_t> ForEachPrediction(
         std::max<uint64_t>(1, (total - scheduled) / (4 * static_cast<uint64_t>(workers)));
     const uint32_t steps = static_cast<uint32_t>(
         std::min<uint64_t>({options.steps_per_function, share, total - scheduled}));
-    pending.push_back(coordinator.Schedule(function, {.steps = steps}));
+    pending.Add(coordinator.Schedule(function, {.steps = steps}));
     scheduled += steps;
     const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
-    while (pending.size() >= 2 * in_flight * static_cast<size_t>(workers))
-      MU_RETURN_IF_ERROR(finish_oldest());
+    MU_RETURN_IF_ERROR(take_results(2 * in_flight * static_cast<size_t>(workers)));
   }
-  while (!pending.empty()) {
-    MU_RETURN_IF_ERROR(stopped());
-    MU_RETURN_IF_ERROR(finish_oldest());
-  }
+  MU_RETURN_IF_ERROR(take_results(1));
   MU_RETURN_IF_ERROR(coordinator.Join());
+  if (batches_emitted != total || records_emitted != records) {
+    return absl::InternalError(
+        absl::StrCat("results are missing at the end of an evaluation: values of ", batches_emitted,
+                     " of ", total, " batches and ", records_emitted, " of ", records,
+                     " records were given out; this is a fault of this program, please report it"));
+  }
   return records;
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -26,7 +25,8 @@ struct EvalOptions {
 using OnBatch = std::function<absl::Status(absl::Span<const float> predictions,
                                            absl::Span<const float> labels)>;
 
-// Returns how many records there were. CANCELLED if stopped.
+// Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
+// stopped; INTERNAL with the numbers if results are missing.
 absl::StatusOr<uint64_t> ForEachPrediction(
     Coordinator& coordinator, const Function& function, const Dataset& dataset,
     const EvalOptions& options, const OnBatch& on_batch,

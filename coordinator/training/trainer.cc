@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
-#include <deque>
 #include <limits>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
+#include "coordinator/cluster/completion_queue.h"
 #include "coordinator/training/step_pacer.h"
 
 namespace mu {
@@ -35,11 +35,6 @@ double MeasureCallSeconds(Coordinator& coordinator) {
   std::sort(seconds.begin(), seconds.end());
   return seconds[seconds.size() / 2];
 }
-
-struct Scheduled {
-  uint32_t epoch;
-  RemoteValue value;
-};
 
 // What a checkpoint carries for the trainer.
 struct LossState {
@@ -110,7 +105,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   TrainResult result;
   const absl::Time begin = SteadyNow();
   double loss_sum = 0, loss_weight = 0;
-  std::deque<Scheduled> pending;
+  CompletionQueue pending;  // tagged with their epochs
   if (options.restored != nullptr) {
     result.steps = options.restored->manifest.position().steps();
     result.samples = options.restored->manifest.position().samples();
@@ -123,7 +118,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       result.last_epoch_loss = loss_weight > 0 ? loss_sum / loss_weight : 0;
     }
     for (const RemoteValue& value : options.restored->unfinished)
-      pending.push_back({result.epochs_begun, value});
+      pending.Add(value, result.epochs_begun);
   }
   const uint64_t restored_steps = result.steps;
 
@@ -138,12 +133,6 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     }
     alone_since = std::min(alone_since, SteadyNow());
     return SteadyNow() - alone_since >= options.patience;
-  };
-  const auto arrives = [&](const RemoteValue& value) {
-    while (!value.WaitFor(kLook)) {
-      if (alone()) return false;
-    }
-    return true;
   };
   // What has arrived may have to be repeated, since a server was lost.
   const auto join = [&]() -> absl::Status {
@@ -162,15 +151,10 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     coordinator.SetUserState(
         LossState{std::max<uint32_t>(1, result.epochs_begun), loss_sum, loss_weight}.ToString());
   };
-  // Takes the oldest function's result, if it comes.
-  const auto finish_oldest = [&]() -> absl::Status {
-    if (!arrives(pending.front().value)) {
-      result.unfinished = true;
-      return absl::OkStatus();
-    }
-    Scheduled oldest = std::move(pending.front());
-    pending.pop_front();
-    auto values = oldest.value.Fetch();
+  // Takes a result. A worker that hangs keeps those of its functions, and holds up no other.
+  const auto take = [&](const CompletionQueue::Completion& done) -> absl::Status {
+    auto epoch = static_cast<uint32_t>(done.tag);
+    const auto values = done.value.Fetch();
     if (!values.ok()) {
       // Cancelled because of another function, whose error Join knows.
       const absl::Status first = coordinator.Join();
@@ -178,9 +162,9 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     }
     // What a continued job had in flight may be of the epoch before.
     if (!each_for_itself && !values->batches().empty())
-      oldest.epoch = static_cast<uint32_t>(values->batches()[0].lease->epoch()) + 1;
-    if (oldest.epoch > result.epochs_begun) {
-      result.epochs_begun = oldest.epoch;
+      epoch = static_cast<uint32_t>(values->batches()[0].lease->epoch()) + 1;
+    if (epoch > result.epochs_begun) {
+      result.epochs_begun = epoch;
       loss_sum = loss_weight = 0;
     }
     ++result.functions;
@@ -189,7 +173,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     double loss = 0;
     if (auto mean = values->Mean(options.loss); mean.ok()) {
       loss = *mean;
-      if (oldest.epoch == result.epochs_begun) {
+      if (epoch == result.epochs_begun) {  // else late, of an epoch whose loss is no longer kept
         loss_sum += loss * static_cast<double>(values->samples());
         loss_weight += static_cast<double>(values->samples());
       }
@@ -200,7 +184,21 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     keep_loss();
     pacer.Observe(absl::ToDoubleSeconds(SteadyNow() - begin), result.steps - restored_steps,
                   std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
-    if (on_event) on_event({oldest.epoch, result.steps, total, result.samples, loss});
+    if (on_event) on_event({result.epochs_begun, result.steps, total, result.samples, loss});
+    return absl::OkStatus();
+  };
+  // Takes what has arrived; waits until fewer than `most_pending` functions are unfinished.
+  const auto take_results = [&](size_t most_pending) -> absl::Status {
+    while (!pending.empty() && !result.unfinished) {
+      const bool wait = pending.size() >= most_pending;
+      if (const auto done = pending.Next(wait ? kLook : absl::ZeroDuration())) {
+        MU_RETURN_IF_ERROR(take(*done));
+      } else if (!wait) {
+        break;
+      } else {
+        result.unfinished = alone();
+      }
+    }
     return absl::OkStatus();
   };
 
@@ -216,28 +214,23 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
       const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
       const uint32_t steps =
           static_cast<uint32_t>(std::min<uint64_t>(pacer.Next(total - scheduled, workers), left));
-      pending.push_back(
-          {static_cast<uint32_t>(epoch), coordinator.Schedule(function, {.steps = steps})});
+      pending.Add(coordinator.Schedule(function, {.steps = steps}), epoch);
       // Towards the end there is less to pack.
       if (result.steps_per_function == 0 || result.steps < total / 2)
         result.steps_per_function = steps;
       left -= steps;
       scheduled += steps;
-      // Enough for every worker to have its next functions at hand, few enough to stop and to adapt
-      // soon.
+      // Enough for every worker to have its next functions at hand, also where half of them hang;
+      // few enough to stop and to adapt soon.
       const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
-      while (!result.unfinished &&
-             (pending.size() >= 2 * in_flight * static_cast<size_t>(workers) ||
-              (!pending.empty() && pending.front().value.Done()))) {
-        MU_RETURN_IF_ERROR(finish_oldest());
-      }
+      MU_RETURN_IF_ERROR(take_results(2 * in_flight * static_cast<size_t>(workers)));
     }
     if (left > 0 || stopping()) {
       cut_short = left > 0 || (epoch < options.epochs && scheduled < most);
       break;
     }
   }
-  while (!pending.empty() && !result.unfinished) MU_RETURN_IF_ERROR(finish_oldest());
+  MU_RETURN_IF_ERROR(take_results(1));
   if (!result.unfinished) MU_RETURN_IF_ERROR(join());
   result.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   result.stopped = cut_short || result.unfinished;

@@ -46,7 +46,7 @@ struct TrainResult {
 
 // What the loop tells while it runs; on the thread of Train.
 struct TrainEvent {
-  uint32_t epoch = 1;
+  uint32_t epoch = 1;  // the newest of which a result came
   uint64_t steps = 0;
   uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
   uint64_t samples = 0;

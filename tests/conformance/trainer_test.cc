@@ -2,6 +2,7 @@
 // asked for.
 #include "coordinator/training/trainer.h"
 
+#include <algorithm>
 #include <atomic>
 #include <numeric>
 #include <set>
@@ -34,17 +35,8 @@ class TrainerTest : public ::testing::Test {
       first += count;
     }
     ASSERT_EQ(first, kRecords);
-    MU_ASSERT_OK_AND_ASSIGN(
-        data_,
-        c().CreateDataset(
-            Csv(files).Id("id", 0, 0).Batch(7).BlockRecords(16).Shuffle(150).Epochs(kEpochs)));
-    MU_ASSERT_OK_AND_ASSIGN(const Variable sum,
-                            c().CreateVariable({.name = "sum", .dtype = kInt64}));
-    MU_ASSERT_OK_AND_ASSIGN(step_, c().DefineFunction("step", [&](FunctionBuilder& f) {
-      const Sym id = f.NextBatch(data_)["id"];
-      AssignAdd(sum, ReduceSum(id));
-      f.Return("loss", ReduceMean(Cast(id, kFloat32)));
-    }));
+    files_ = files;
+    Create();
     std::set<uint64_t> lengths;
     for (uint32_t epoch = 0; epoch < kEpochs; ++epoch) {
       MU_ASSERT_OK_AND_ASSIGN(const uint64_t batches, c().BatchesInEpoch(data_, epoch));
@@ -52,6 +44,20 @@ class TrainerTest : public ::testing::Test {
       batches_.push_back(batches);
     }
     ASSERT_GT(lengths.size(), 1u) << "the epochs of this test should differ";
+  }
+  // What the coordinator of now needs.
+  void Create() {
+    MU_ASSERT_OK_AND_ASSIGN(
+        data_,
+        c().CreateDataset(
+            Csv(files_).Id("id", 0, 0).Batch(7).BlockRecords(16).Shuffle(150).Epochs(kEpochs)));
+    MU_ASSERT_OK_AND_ASSIGN(const Variable sum,
+                            c().CreateVariable({.name = "sum", .dtype = kInt64}));
+    MU_ASSERT_OK_AND_ASSIGN(step_, c().DefineFunction("step", [&](FunctionBuilder& f) {
+      const Sym id = f.NextBatch(data_)["id"];
+      AssignAdd(sum, ReduceSum(id));
+      f.Return("loss", ReduceMean(Cast(id, kFloat32)));
+    }));
     sum_ = sum;
   }
   Coordinator& c() { return cluster_->coordinator(); }
@@ -62,6 +68,7 @@ class TrainerTest : public ::testing::Test {
   }
 
   std::unique_ptr<TestCluster> cluster_;
+  std::vector<std::string> files_;
   Dataset data_;
   Function step_;
   Variable sum_;
@@ -89,6 +96,39 @@ TEST_F(TrainerTest, AsManyStepsAsAskedFor) {
   EXPECT_EQ(result.steps, steps);
   EXPECT_EQ(result.epochs_begun, 3u);
   EXPECT_FALSE(result.stopped);
+}
+
+// Another coordinator goes on in the middle of the second epoch.
+TEST_F(TrainerTest, AsManyStepsAsAskedForAfterARestart) {
+  const std::string checkpoints = cluster_->directory() + "/checkpoints";
+  const uint64_t steps = batches_[0] + batches_[1] + 5;
+  std::atomic<int> stop = 0;
+  TrainOptions options = {
+      .epochs = kEpochs, .steps_per_function = 3, .max_steps = steps, .stop = &stop};
+  uint64_t before = 0;
+  {
+    c().EnableRecovery(checkpoints);
+    MU_ASSERT_OK_AND_ASSIGN(const TrainResult first,
+                            Train(c(), step_, data_, options, [&](const TrainEvent& event) {
+                              if (event.steps > batches_[0] + 20) stop = 1;
+                            }));
+    before = first.steps;
+    ASSERT_GT(before, batches_[0] + 20);
+    ASSERT_LT(before, batches_[0] + batches_[1]);
+    MU_ASSERT_OK(c().Checkpoint());
+  }
+  cluster_->DestroyCoordinator();
+  MU_ASSERT_OK(cluster_->StartCoordinator());
+  Create();
+  c().EnableRecovery(checkpoints);
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, c().Restore());
+  EXPECT_EQ(restored.manifest.position().steps(), before);
+  stop = 0;
+  options.restored = &restored;
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult rest, Train(c(), step_, data_, options));
+  EXPECT_EQ(rest.steps, steps);
+  EXPECT_EQ(c().Stats().steps, steps) << "of the whole job";
+  EXPECT_EQ(rest.epochs_begun, 3u);
 }
 
 TEST_F(TrainerTest, StoppedAndWentOn) {
@@ -124,6 +164,35 @@ TEST_F(TrainerTest, AnEvaluationWantsAValueForEachRecord) {
   c().Cancel();
   MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, evaluate("each", true));
   EXPECT_EQ(records, static_cast<uint64_t>(kRecords));
+}
+
+// More records than one lease holds, for two workers that do not advance evenly.
+TEST_F(TrainerTest, PredictionsOfSeveralLeases) {
+  constexpr int64_t kMany = 60'000;
+  const std::string file = cluster_->directory() + "/many.csv";
+  WriteFile(file, Numbers(0, kMany));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset many,
+                          c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(512)));
+  MU_ASSERT_OK_AND_ASSIGN(const auto leases, c().BatchesByLease(many));
+  ASSERT_GT(leases.size(), 2u);
+  MU_ASSERT_OK_AND_ASSIGN(const Function same, c().DefineFunction("same", [&](FunctionBuilder& f) {
+    f.Return("prediction", Cast(f.NextBatch(many)["id"], kFloat32));
+  }));
+  for (const bool in_order : {true, false}) {
+    std::vector<float> seen;
+    MU_ASSERT_OK_AND_ASSIGN(const uint64_t records,
+                            ForEachPrediction(c(), same, many, {.label = "", .in_order = in_order},
+                                              [&](absl::Span<const float> predictions, auto) {
+                                                seen.insert(seen.end(), predictions.begin(),
+                                                            predictions.end());
+                                                return absl::OkStatus();
+                                              }));
+    EXPECT_EQ(records, static_cast<uint64_t>(kMany));
+    if (!in_order) std::sort(seen.begin(), seen.end());
+    std::vector<float> all(kMany);
+    std::iota(all.begin(), all.end(), 0.0f);
+    EXPECT_EQ(seen, all) << "each once, " << (in_order ? "in order" : "in any order");
+  }
 }
 
 }  // namespace
