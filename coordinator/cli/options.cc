@@ -65,6 +65,12 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->check(CLI::Range(0.5, 3600.0))
       ->capture_default_str();
   command
+      ->add_option("--backup_after,--backup-after", options->backup_after_seconds,
+                   "seconds without a result, and ten times a step's time, after which a function "
+                   "runs on another worker too")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command
       ->add_option("--binary_dir,--binary-dir", options->binary_dir,
                    "where `worker` and `psserver` are (default: beside this program)")
       ->type_name("DIR");

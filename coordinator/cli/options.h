@@ -25,6 +25,7 @@ struct CliOptions {
   bool insecure = false;
   double start_timeout_seconds = 60;
   double member_timeout_seconds = 10;
+  double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
   std::string out;    // predict: the CSV; make-data: the folder

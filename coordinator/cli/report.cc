@@ -72,6 +72,9 @@ std::string ReportToJson(const RunReport& report) {
       {"samples_repeated", samples}, {"without_progress_ms", Number(without_progress_ms)}};
   if (const uint64_t missing = unlisted.failures + unlisted.left; missing > 0)
     json["failure_totals"]["not_listed"] = missing;
+  json["backup_runs"] = {{"runs", report.backup_runs},
+                         {"steps_repeated", report.backup_steps_repeated},
+                         {"samples_repeated", report.backup_samples_repeated}};
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

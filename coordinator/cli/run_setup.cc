@@ -156,6 +156,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   options.insecure = cli.insecure;
   options.start_timeout = absl::Seconds(cli.start_timeout_seconds);
   options.member_timeout = absl::Seconds(cli.member_timeout_seconds);
+  options.backup_after = absl::Seconds(cli.backup_after_seconds);
   options.binary_dir = cli.binary_dir.empty() ? FolderOfThisProgram() : cli.binary_dir;
   options.job_dir = Absolute(!cli.job_dir.empty()           ? cli.job_dir
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()

@@ -52,7 +52,10 @@ void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const
   }
   WorkGoesOn(now);
   const auto lost = lost_runs_.find(function);
-  if (lost == lost_runs_.end()) return;
+  if (lost == lost_runs_.end()) {
+    if (step.repeated() && backed_up_.contains(function)) CountBackupStep(step);
+    return;
+  }
   for (const size_t failure : lost->second) failures_.Recovered(failure, now);
   if (step.repeated()) {
     const size_t latest = lost->second.back();
@@ -62,7 +65,25 @@ void FailureLog::StepDone(FunctionId function, const pb::StepResult& step, const
   if (result.last) lost_runs_.erase(lost);
 }
 
+void FailureLog::BackupRun(FunctionId function) {
+  ++backup_runs_.runs;
+  backed_up_.insert(function);
+}
+
+void FailureLog::LateStep(const pb::StepResult& step) {
+  const bool updates = std::any_of(step.updates().begin(), step.updates().end(),
+                                   [](uint32_t count) { return count > 0; });
+  // Else its updates were first: the result that was taken said that it was a repeat.
+  if (step.repeated() || !updates) CountBackupStep(step);
+}
+
+void FailureLog::CountBackupStep(const pb::StepResult& step) {
+  ++backup_runs_.steps_repeated;
+  backup_runs_.samples_repeated += step.samples();
+}
+
 void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
+  backed_up_.erase(function);
   const auto lost = lost_runs_.find(function);
   if (lost == lost_runs_.end()) return;
   const std::vector<size_t> failures = std::move(lost->second);

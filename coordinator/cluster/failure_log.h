@@ -18,6 +18,13 @@
 
 namespace mu {
 
+// Functions that ran on a second worker, because the first one hung without being lost.
+struct BackupRuns {
+  uint64_t runs = 0;
+  uint64_t steps_repeated = 0;  // that both workers ran
+  uint64_t samples_repeated = 0;
+};
+
 class FailureLog {
  public:
   // `first` and `last`: how many failures are listed, of the oldest and of the newest.
@@ -26,6 +33,7 @@ class FailureLog {
 
   std::vector<MemberFailure> failures() const { return failures_.Listed(); }
   const UnlistedFailures& unlisted() const { return failures_.unlisted(); }
+  const BackupRuns& backup_runs() const { return backup_runs_; }
 
   void WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running);
   // `first`: nothing was being recovered, so that what the recovery costs is noted with this one.
@@ -44,6 +52,10 @@ class FailureLog {
     bool last = false;
   };
   void StepDone(FunctionId function, const pb::StepResult& step, const Result& result, double now);
+  // The function runs elsewhere too.
+  void BackupRun(FunctionId function);
+  // A result of a run whose place another run has taken.
+  void LateStep(const pb::StepResult& step);
   // Nobody waits for its results any more; `finished`: they are all there.
   void FunctionOver(FunctionId function, bool finished, double now);
 
@@ -63,6 +75,7 @@ class FailureLog {
  private:
   size_t Add(MemberFailure failure);
   void WorkGoesOn(double now);
+  void CountBackupStep(const pb::StepResult& step);
   void NoteRolledBack(int64_t before);
   int64_t TakeDebt();
 
@@ -73,6 +86,8 @@ class FailureLog {
   int64_t debt_ = 0;  // of before the first recovery: updates that results will add
   // Functions that lost workers ran, and the failures: the last one's worker ran it last.
   std::map<FunctionId, std::vector<size_t>> lost_runs_;
+  BackupRuns backup_runs_;
+  std::set<FunctionId> backed_up_;  // unfinished functions with backup runs
   std::set<size_t>
       idle_;  // failures of workers that nobody waits for; over as soon as any work goes on
 };

@@ -37,16 +37,22 @@ void FunctionQueue::WorkerLost(WorkerId worker) {
   for (auto& [id, function] : functions_) {
     if (function.worker == worker) Requeue(function);
   }
+  std::erase_if(superseded_, [&](const auto& run) { return run.second.worker == worker; });
   workers_.erase(worker);
 }
 
-std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most) {
+std::map<FunctionId, FunctionQueue::Function>::iterator FunctionQueue::FirstOn(WorkerId worker) {
   // A worker runs its functions in the order in which they were started there.
   auto first = functions_.end();
   for (auto it = functions_.begin(); it != functions_.end(); ++it) {
     if (it->second.worker != worker) continue;
     if (first == functions_.end() || it->second.run < first->second.run) first = it;
   }
+  return first;
+}
+
+std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most) {
+  const auto first = FirstOn(worker);
   if (first == functions_.end()) return std::nullopt;
   Function& function = first->second;
   // It may be the worker's fault: then others do it.
@@ -58,8 +64,9 @@ std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most
 void FunctionQueue::StopRuns() {
   for (auto& [id, function] : functions_) {
     if (function.worker.has_value()) Requeue(function);
-    function.lost = 0;  // what it waited for may have been a server
+    function.lost = function.backups = 0;  // what it waited for may have been a server
   }
+  ForgetSuperseded();
 }
 
 std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed,
@@ -93,9 +100,10 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     function.worker = *worker;
     function.run = next_run_;
     next_run_ = next_run_.Next();
-    ++workers_[*worker].in_flight;
+    Worker& starts_on = workers_[*worker];
+    if (starts_on.in_flight++ == 0) starts_on.news = true;
     --queued_;
-    RunId& last_run = workers_[*worker].last_run;
+    RunId& last_run = starts_on.last_run;
     starts.push_back(
         {it->first, function.run, *worker, function.next_step, function.steps, last_run});
     last_run = function.run;
@@ -108,13 +116,16 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
 bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples,
                              bool* current) {
   const auto it = functions_.find(id);
-  const bool taken = it != functions_.end() && it->second.run == run && it->second.worker &&
-                     it->second.next_step == step;
+  const bool wanted = it != functions_.end() && it->second.next_step == step;
+  const bool taken =
+      wanted && ((it->second.run == run && it->second.worker) || TakeBack(id, it->second, run));
   if (current != nullptr) *current = taken;
   if (!taken) return false;
   Function& function = it->second;
   ++function.next_step;
-  function.lost = 0;
+  function.lost = function.backups = 0;
+  if (const auto worker = workers_.find(*function.worker); worker != workers_.end())
+    worker->second.news = true;
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
@@ -130,6 +141,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
     it->second.worker.reset();
     it->second.run = RunId();
     it->second.finished = true;
+    it->second.backups = 0;
     it->second.avoid = {};
     Keep(it->first, std::move(it->second));
   }
@@ -138,13 +150,18 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
 
 FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
   const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || !it->second.worker) return Ended::kIgnored;
+  if (it == functions_.end() || it->second.run != run || !it->second.worker) {
+    if (const auto superseded = superseded_.find(run); superseded != superseded_.end())
+      EndSuperseded(superseded);
+    return Ended::kIgnored;
+  }
   if (it->second.next_step < it->second.steps) {
     Requeue(it->second);
     return Ended::kRequeued;
   }
   if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
     --worker->second.in_flight;
+    worker->second.news = true;
   }
   Complete(it);
   return Ended::kCompleted;
@@ -196,6 +213,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
     worker.in_flight = 0;
     worker.last_run = RunId();
   }
+  ForgetSuperseded();
   return removed;
 }
 

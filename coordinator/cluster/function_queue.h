@@ -9,8 +9,9 @@
 // restore points (committed checkpoints, the initial values) does not contain them: when the
 // servers go back to a point (RollBack), all that it lacks run again, with the same ids and
 // batches; each server ignores the steps that its state contains. Results are delivered once,
-// however often a step runs. An assignment that was made between functions keeps its place among
-// them.
+// however often a step runs. Where a worker hangs without being lost, what it has runs elsewhere
+// too (Tick): the run that has the next result first is the one that counts. An assignment that was
+// made between functions keeps its place among them.
 #pragma once
 
 #include <algorithm>
@@ -27,6 +28,7 @@
 #include "coordinator/cluster/batch_range.h"
 #include "coordinator/cluster/checkpoint_number.h"
 #include "coordinator/cluster/kept_bytes.h"
+#include "coordinator/cluster/step_times.h"
 #include "coordinator/cluster/worker_pace.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
@@ -34,7 +36,7 @@
 namespace mu {
 
 // One attempt to run a function on a worker; results of an attempt that is no longer the current
-// one are ignored.
+// one are ignored, unless it was superseded by a backup run and has the next result first.
 using RunId = StrongId<struct RunIdTag, uint64_t>;
 
 // A value given to a whole variable.
@@ -64,6 +66,13 @@ struct StartRun {
                 // yet; 0: nothing
 };
 
+// When a function without a result runs elsewhere too: after so many seconds, and so many times the
+// median of its steps. The median is not known before the first result.
+struct BackupRule {
+  double least_seconds = 30;
+  double times_median = 10;
+};
+
 class FunctionQueue {
  public:
   // Binds up to `steps` batches of a dataset for a function that goes to a worker.
@@ -83,6 +92,7 @@ class FunctionQueue {
     std::vector<WorkerId> avoid;    // workers that could not reach a server for it
     uint32_t unreadable = 0;        // answers to it, of any worker
     uint32_t lost = 0;              // workers that ended while they ran it, since its last result
+    uint32_t backups = 0;           // workers on which it hung, since its last result
     bool finished = false;          // once, at least: this is a repeat
     std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
 
@@ -92,8 +102,11 @@ class FunctionQueue {
   };
 
   // `points`: to how many of the newest restore points it can roll back.
-  FunctionQueue(int in_flight_per_worker, Binder binder, size_t points = 2)
-      : in_flight_(in_flight_per_worker), binder_(std::move(binder)), most_points_(points) {}
+  FunctionQueue(int in_flight_per_worker, Binder binder, BackupRule backup = {}, size_t points = 2)
+      : in_flight_(in_flight_per_worker),
+        binder_(std::move(binder)),
+        most_points_(points),
+        backup_(backup) {}
 
   FunctionId Schedule(FunctionWork work);
   // The worker has installed everything up to `version`; also when it grows.
@@ -114,6 +127,19 @@ class FunctionQueue {
   // Steps of this function took so long on this worker: one that is slow gets less, and nothing at
   // the end that others would have done before it.
   void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
+
+  struct BackupRun {
+    FunctionId function;
+    WorkerId hung;  // where it keeps running
+    double silent_seconds = 0;
+  };
+  // Time goes on: `now` in seconds since any moment. Takes from workers that hang what they have,
+  // so that the next Dispatch starts it elsewhere. Such a worker gets nothing more until the runs
+  // that it has end, or it is lost. A worker's silence begins at the first Tick after its last
+  // result.
+  std::vector<BackupRun> Tick(double now);
+  // A backup run has taken the place of this one, which has not ended yet.
+  bool IsSuperseded(RunId run) const { return superseded_.contains(run); }
 
   // What to start now. Functions for which no data is left complete with fewer or no steps: those
   // with none are returned in `*completed` at once. `held` (may be null) says which functions that
@@ -231,7 +257,14 @@ class FunctionQueue {
     size_t in_flight = 0;
     RunId last_run;  // 0: no order to be kept
     bool draining = false;
+    size_t superseded = 0;  // runs that it still has, although backup runs have taken their places
+    bool news = false;      // since the last Tick: a result, or its first function
+    double silent = 0;      // seconds without news at the last Tick
     WorkerPace pace;
+  };
+  struct Superseded {
+    FunctionId function;
+    WorkerId worker;
   };
   // What has to run again after a restore to a point.
   struct Point {
@@ -252,10 +285,18 @@ class FunctionQueue {
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
   std::optional<WorkerId> PickWorker(const Function& function) const;
   void NotePassedOver();
+  std::map<FunctionId, Function>::iterator FirstOn(WorkerId worker);
+  bool OthersGoOn(const Worker& silent, const FunctionWork& work) const;
+  void Supersede(FunctionId id, Function& function);
+  // The superseded run is the current one again; false if it is none of this function.
+  bool TakeBack(FunctionId id, Function& function, RunId run);
+  void EndSuperseded(std::map<RunId, Superseded>::iterator run);
+  void ForgetSuperseded();
 
   const size_t in_flight_;
   const Binder binder_;
   const size_t most_points_;
+  const BackupRule backup_;
   FunctionId next_id_{1};
   RunId next_run_{1};
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
@@ -269,6 +310,9 @@ class FunctionQueue {
   bool repeats_cancelled_ = false;
   size_t queued_ = 0;
   std::map<WorkerId, Worker> workers_;
+  std::map<RunId, Superseded> superseded_;
+  StepTimes times_;
+  std::optional<double> now_;  // of the last Tick
   uint64_t least_version_ = 0;
 };
 

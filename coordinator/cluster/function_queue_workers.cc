@@ -25,10 +25,12 @@ void FunctionQueue::StepsTook(WorkerId worker, FunctionId id, double seconds_eac
   const Function* const function = Find(id);
   if (it != workers_.end() && function != nullptr)
     it->second.pace.Observe(function->work.fingerprint, seconds_each);
+  if (function != nullptr) times_.Observe(function->work.fingerprint, seconds_each);
 }
 
 bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const {
-  return !worker.draining && worker.version >= std::max(work.needs_version, least_version_);
+  return !worker.draining && worker.superseded == 0 &&
+         worker.version >= std::max(work.needs_version, least_version_);
 }
 
 double FunctionQueue::FastestStep(const FunctionWork& work) const {
@@ -87,7 +89,7 @@ void FunctionQueue::NotePassedOver() {
 
 size_t FunctionQueue::InFlight(WorkerId worker) const {
   const auto it = workers_.find(worker);
-  return it == workers_.end() ? 0 : it->second.in_flight;
+  return it == workers_.end() ? 0 : it->second.in_flight + it->second.superseded;
 }
 
 }  // namespace mu

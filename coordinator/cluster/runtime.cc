@@ -19,11 +19,13 @@ Runtime::Runtime(Options options)
     : options_(std::move(options)),
       started_(SteadyNow()),
       membership_({options_.servers, options_.heartbeat, options_.timeout}),
-      queue_(options_.in_flight,
-             [this](uint64_t dataset, WorkerId worker, uint32_t steps)
-                 ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
-                   return TakeBatches(dataset, worker, steps);
-                 }),
+      queue_(
+          options_.in_flight,
+          [this](uint64_t dataset, WorkerId worker, uint32_t steps)
+              ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
+                return TakeBatches(dataset, worker, steps);
+              },
+          options_.backup),
       spans_(options_.telemetry) {}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
@@ -139,6 +141,7 @@ void Runtime::Monitor() {
         MemberLost(member, "silent",
                    absl::StrCat("no heartbeat for ", absl::FormatDuration(options_.timeout)));
       }
+      StartBackups();
       Dispatch();
       newer = std::max(newer, newer_epoch_);
       for (auto it = old_links_.begin(); it != old_links_.end();) {

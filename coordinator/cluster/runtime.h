@@ -52,6 +52,7 @@ class Runtime {
     size_t queue_bound = 1000;  // functions that wait; Schedule blocks beyond it
     absl::Duration heartbeat = absl::Milliseconds(250);
     absl::Duration timeout = absl::Seconds(10);
+    BackupRule backup;                             // when what hangs on a worker runs elsewhere too
     Telemetry* telemetry = &Telemetry::Process();  // its spans go there
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
     std::function<uint64_t()> newest_epoch;
@@ -244,6 +245,8 @@ class Runtime {
   // again, it would end one worker after the other.
   void EndIfDeadly(const WorkerLink& link, const std::string& message)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What hangs on a worker goes back to the queue.
+  void StartBackups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Canceller();  // a thread

@@ -11,7 +11,10 @@ bool Runtime::OpensRecovery() {
 
 void Runtime::CountResult(const StartRun& start, const pb::StepResult& step, bool current,
                           bool delivered) {
-  if (!current) return;
+  if (!current) {
+    if (queue_.IsSuperseded(start.run)) failures_.LateStep(step);
+    return;
+  }
   const FunctionQueue::Function& function = *queue_.Find(start.function);
   if (function.work.updates && delivered) {
     trained_steps_ += step.samples() > 0 || function.work.dataset == 0 ? 1 : 0;

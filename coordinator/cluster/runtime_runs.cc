@@ -1,4 +1,5 @@
 // Runs of functions on workers: dispatch, results, ends.
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -138,7 +139,11 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status,
                       const std::shared_ptr<WorkerLink>& link) {
   const bool handed_back = link != nullptr && link->handed_back.erase(start.run) > 0;
   const FunctionQueue::Function* function = queue_.Find(start.function);
-  if (stopping_ || function == nullptr || function->run != start.run) return;
+  if (stopping_) return;
+  if (function == nullptr || function->run != start.run) {
+    queue_.RunEnded(start.function, start.run);  // a worker that hung may be free again
+    return Dispatch();
+  }
   if (status.ok()) {
     if (function->next_step < function->steps && !handed_back) {
       return Unreadable(start, absl::StrCat("an end after ", function->next_step, " of ",
@@ -223,6 +228,16 @@ void Runtime::Unreadable(const StartRun& start, const std::string& what) {
     MemberLost(*lost, "unreadable", message);
   }
   Dispatch();
+}
+
+void Runtime::StartBackups() {
+  for (const FunctionQueue::BackupRun& backup : queue_.Tick(SecondsUp())) {
+    const std::string name = NameOf(queue_.Find(backup.function)->work.fingerprint);
+    MU_LOG(WARN, "worker {} has had no result for {}: function {} ('{}') runs elsewhere too",
+           backup.hung, absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))),
+           backup.function, name);
+    failures_.BackupRun(backup.function);
+  }
 }
 
 void Runtime::EndIfDeadly(const WorkerLink& link, const std::string& message) {

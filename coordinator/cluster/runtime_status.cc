@@ -58,6 +58,7 @@ RuntimeStats Runtime::Stats() const {
   RuntimeStats stats = stats_;
   stats.failures = failures_.failures();
   stats.unlisted_failures = failures_.unlisted();
+  stats.backup_runs = failures_.backup_runs();
   stats.workers_ready = links_.size();
   stats.servers = membership_.Count(pb::ROLE_PSSERVER);
   stats.unfinished = queue_.unfinished();

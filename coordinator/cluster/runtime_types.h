@@ -54,6 +54,7 @@ struct RuntimeStats {
   bool updates_paused = false;  // see update_pause.h
   std::vector<MemberFailure> failures;
   UnlistedFailures unlisted_failures;
+  BackupRuns backup_runs;
 };
 
 }  // namespace mu

@@ -25,6 +25,7 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   // Several may be late before a daemon counts as lost.
   full.runtime.heartbeat = std::min(options.heartbeat, options.member_timeout / 4);
   full.runtime.timeout = options.member_timeout;
+  full.runtime.backup.least_seconds = absl::ToDoubleSeconds(options.backup_after);
   if (options.owns_job) full.job_dir = options.job_dir;
   full.job_fingerprint = options.job_fingerprint;
   full.seed = options.seed;

@@ -39,6 +39,9 @@ struct ClusterOptions {
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration member_timeout = absl::Seconds(10);  // silence after which a daemon counts as lost
+  // A function without a result for so long, and for ten times as long as its steps take, runs on
+  // another worker, too.
+  absl::Duration backup_after = absl::Seconds(30);
   // > 0: Local and Connect wait no longer and return CANCELLED
   const std::atomic<int>* stop = nullptr;
 };

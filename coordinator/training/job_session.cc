@@ -44,6 +44,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
   cluster.binary_dir = options.binary_dir;
   cluster.start_timeout = options.start_timeout;
   cluster.member_timeout = options.member_timeout;
+  cluster.backup_after = options.backup_after;
   cluster.chaos = options.chaos;
   cluster.stop = options.stop;
   return options.local ? Local(std::move(cluster)) : Connect(std::move(cluster));
@@ -208,6 +209,9 @@ absl::Status JobSession::Finish(RunReport* report) {
   // Of all that was read: training, evaluation, prediction.
   report->bad_records = stats.bad_records;
   report->first_bad_record = stats.first_bad_record;
+  report->backup_runs = stats.backup_runs.runs;
+  report->backup_steps_repeated = stats.backup_runs.steps_repeated;
+  report->backup_samples_repeated = stats.backup_runs.samples_repeated;
   for (const MemberFailure& failure : stats.failures) {
     report->failures.push_back(
         {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,

@@ -42,6 +42,8 @@ struct RunOptions {
   bool insecure = false;  // listen off loopback without TLS
   absl::Duration start_timeout = absl::Seconds(60);   // for all daemons to register
   absl::Duration member_timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
+  // Without a result for so long (and ten times a step's) a function runs elsewhere, too
+  absl::Duration backup_after = absl::Seconds(30);
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict:
                            // the job_dir's newest)
   std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
@@ -102,6 +104,11 @@ struct RunReport {
   std::map<std::string, double> eval_metrics;  // auc, logloss, accuracy or rmse
   std::vector<Failure> failures;
   UnlistedFailureTotals unlisted_failures;
+  // Functions that a second worker ran because the first one hung without being lost, and the steps
+  // that both ran.
+  uint64_t backup_runs = 0;
+  uint64_t backup_steps_repeated = 0;
+  uint64_t backup_samples_repeated = 0;
   std::map<std::string, PartTime> time_by_part;  // sums over all processes
   uint64_t bad_records = 0;
   std::string first_bad_record;

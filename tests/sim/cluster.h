@@ -24,7 +24,8 @@ namespace mu::sim {
 inline constexpr uint64_t kJob = 7;
 inline constexpr Time kHeartbeatEvery = 40 * kMillisecond;
 inline constexpr Time kMonitorEvery = 15 * kMillisecond;
-inline constexpr Time kLease = 150 * kMillisecond;  // without a heartbeat a daemon is lost
+inline constexpr Time kBackupAfter = 60 * kMillisecond;  // without a result
+inline constexpr Time kLease = 150 * kMillisecond;       // without a heartbeat a daemon is lost
 inline constexpr Time kCallTimeout = 60 * kMillisecond;
 
 struct Outcome {

@@ -38,7 +38,8 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
       queue_(static_cast<int>(cluster->scenario().in_flight),
              [this](uint64_t, WorkerId worker, uint32_t steps) {
                return leases_->Take(worker, steps);
-             }),
+             },
+             {.least_seconds = static_cast<double>(kBackupAfter) / 1e9}),
       recovery_({expected_servers_,
                  cluster->scenario().recover_shard ? RecoveryMode::kShard : RecoveryMode::kAll}) {}
 
@@ -185,7 +186,10 @@ void Coordinator::OnRunEnded(const Message& message) {
     break;
   }
   const FunctionQueue::Function* function = queue_.Find(id);
-  if (function == nullptr || function->run != run) return;
+  if (function == nullptr || function->run != run) {
+    queue_.RunEnded(id, run);
+    return Dispatch();
+  }
   switch (message.code) {
     case Code::kHandedBack:
       if (link != nullptr) queue_.WorkerDrains(worker);

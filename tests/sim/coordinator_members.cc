@@ -155,6 +155,7 @@ void Coordinator::Replace(uint32_t server) {
 void Coordinator::Monitor() {
   for (const Member& member : membership_.Expire(At(cluster_->now())))
     MemberLost(member, /*may_serve=*/false);
+  queue_.Tick(static_cast<double>(cluster_->now()) / 1e9);
   CheckCalls();
   CheckCancel();
   FinishRestores();

@@ -44,6 +44,7 @@ absl::Status TestCluster::CreateCoordinator(const std::string& listen) {
   full.listen = listen;
   full.heartbeat = options_.heartbeat;
   full.member_timeout = options_.member_timeout;
+  full.backup_after = options_.backup_after;
   MU_ASSIGN_OR_RETURN(coordinator_,
                       mu::CreateCoordinator(full, options_.coordinator_transport != nullptr
                                                       ? options_.coordinator_transport()

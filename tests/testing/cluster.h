@@ -40,6 +40,7 @@ struct TestClusterOptions {
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = Sgd{.learning_rate = 0.1f};
   absl::Duration member_timeout = absl::Seconds(10);
+  absl::Duration backup_after = absl::Seconds(30);
   std::vector<std::string> worker_flags = {};
   absl::Duration heartbeat = absl::Milliseconds(250);
   std::string listen = "127.0.0.1:0";  // the coordinator

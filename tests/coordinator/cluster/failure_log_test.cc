@@ -194,5 +194,29 @@ TEST(FailureLog, WhatACheckpointHeldWithoutItsResultWasNotLost) {
   }
 }
 
+TEST(FailureLog, StepsThatABackupRunRepeatsAreNoFailures) {
+  FailureLog log;
+  log.BackupRun(FunctionId(7));
+  log.StepDone(FunctionId(7), Repeated(5), {.updates = true}, 1);
+  EXPECT_EQ(log.backup_runs().runs, 1u);
+  EXPECT_EQ(log.backup_runs().steps_repeated, 1u) << "the servers had its updates from the first";
+  pb::StepResult late = Updates(3, 0);
+  log.LateStep(late);
+  EXPECT_EQ(log.backup_runs().steps_repeated, 1u) << "it is that one";
+  late.set_repeated(true);
+  late.set_samples(2);
+  log.LateStep(late);
+  EXPECT_EQ(log.backup_runs().steps_repeated, 2u);
+  pb::StepResult reads;  // has no updates: both have computed it
+  reads.set_samples(4);
+  log.LateStep(reads);
+  EXPECT_EQ(log.backup_runs().steps_repeated, 3u);
+  EXPECT_EQ(log.backup_runs().samples_repeated, 11u);
+  log.FunctionOver(FunctionId(7), true, 2);
+  log.StepDone(FunctionId(7), Repeated(5), {.updates = true}, 3);  // repeated after a restore
+  EXPECT_EQ(log.backup_runs().steps_repeated, 3u);
+  EXPECT_TRUE(log.failures().empty());
+}
+
 }  // namespace
 }  // namespace mu
