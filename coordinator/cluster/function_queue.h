@@ -281,6 +281,7 @@ class FunctionQueue {
   void Requeue(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
   bool MayRun(const Worker& worker, const FunctionWork& work) const;
+  bool IsLate(const Worker& worker, const FunctionWork& work) const;
   double FastestStep(const FunctionWork& work) const;
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
   std::optional<WorkerId> PickWorker(const Function& function) const;

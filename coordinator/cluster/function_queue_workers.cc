@@ -9,6 +9,9 @@ namespace {
 
 // A worker counts as slow from this many times the fastest one's time for a step.
 constexpr double kSlow = 2;
+// Without a result for so long, and so many times its own time for a step, nobody waits for it.
+constexpr double kLateSeconds = 1;
+constexpr double kLateTimes = 5;
 
 }  // namespace
 
@@ -36,10 +39,15 @@ bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const
 double FunctionQueue::FastestStep(const FunctionWork& work) const {
   double fastest = std::numeric_limits<double>::infinity();
   for (const auto& [id, worker] : workers_) {
-    if (MayRun(worker, work))
+    if (MayRun(worker, work) && !IsLate(worker, work))
       fastest = std::min(fastest, worker.pace.Seconds(work.fingerprint).value_or(fastest));
   }
   return fastest;
+}
+
+bool FunctionQueue::IsLate(const Worker& worker, const FunctionWork& work) const {
+  return !worker.news && worker.silent >= kLateSeconds &&
+         worker.silent >= kLateTimes * worker.pace.Seconds(work.fingerprint).value_or(0);
 }
 
 double FunctionQueue::Slowness(const Worker& worker, const FunctionWork& work,
@@ -62,9 +70,11 @@ std::optional<WorkerId> FunctionQueue::PickWorker(const Function& function) cons
   size_t best_in_flight = 0;
   for (const auto& [id, worker] : workers_) {
     if (!MayRun(worker, work) || (avoids && function.Avoids(id))) continue;
-    const double slowness = Slowness(worker, work, fastest);
-    all_load += static_cast<double>(worker.in_flight);
-    all_speed += 1 / slowness;
+    // However fast it was, what waits would wait for ever if it hangs.
+    const bool late = IsLate(worker, work);
+    const double slowness = late ? 1 : Slowness(worker, work, fastest);
+    all_load += late ? 0 : static_cast<double>(worker.in_flight);
+    all_speed += late ? 0 : 1 / slowness;
     if (worker.in_flight >= in_flight_) continue;
     const double end = static_cast<double>(worker.in_flight + 1) * slowness;
     if (best.has_value() && end >= best_end) continue;

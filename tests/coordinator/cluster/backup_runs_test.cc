@@ -181,6 +181,24 @@ TEST_F(BackupRuns, StepsThatTakeLongAreGivenTenTimesTheirMedian) {
   EXPECT_THAT(Wait(2), ElementsAre(id));
 }
 
+// The one that hangs was the fastest: nothing waits for it.
+TEST_F(BackupRuns, ASlowWorkerDoesWhatAFastOneThatHangsWouldHaveDone) {
+  for (int i = 0; i < 3; ++i) {
+    for (int k = 0; k < 2; ++k) Schedule();
+    for (const StartRun& run : Dispatch()) {
+      queue_.StepsTook(run.worker, run.function, run.worker == kHung ? 0.01 : 0.1);
+      Finish(run);
+    }
+  }
+  for (int k = 0; k < 3; ++k) Schedule();
+  for (const StartRun& run : Dispatch()) EXPECT_EQ(run.worker, kHung);
+  EXPECT_EQ(queue_.queued(), 1u);
+  EXPECT_THAT(Wait(2), IsEmpty());
+  const auto runs = Dispatch();
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0].worker, kOther);
+}
+
 TEST_F(BackupRuns, NoneWhereAllAreSilentAlike) {
   Schedule(100);
   Schedule(100);
