@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/env/host_name.h"
 #include "common/env/subprocess.h"
 
 namespace mu {
@@ -100,9 +101,7 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
                                            : absl::StrCat(flags.advertise, ":", at.port);
   }
   if (at.host != "0.0.0.0" && at.host != "[::]" && at.host != "::") return bound;
-  char name[256] = {};
-  if (gethostname(name, sizeof(name) - 1) != 0) return bound;
-  return absl::StrCat(name, ":", at.port);
+  return absl::StrCat(HostName(), ":", at.port);
 }
 
 DaemonProcess::DaemonProcess(const DaemonFlags& flags) : ready_fd_(flags.ready_fd) {}

@@ -11,6 +11,7 @@
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
 #include "common/env/deadline.h"
+#include "common/env/host_name.h"
 #include "common/rpc/typed.h"
 
 namespace mu {
@@ -20,11 +21,6 @@ constexpr char kRegister[] = "/muster.Coordinator/Register";
 constexpr char kHeartbeat[] = "/muster.Coordinator/Heartbeat";
 constexpr char kLeave[] = "/muster.Coordinator/Leave";
 constexpr absl::Duration kRegisterTimeout = absl::Seconds(5);
-
-std::string HostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
-}
 
 bool IsMachine(const absl::Status& status) { return KindOf(status) == pb::ERROR_MACHINE; }
 

@@ -130,6 +130,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
           "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
       ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
 
+  train->add_flag("--take_over,--take-over", options.take_over,
+                  "replaces a coordinator that is training this job in the same job_dir (for a "
+                  "cluster manager whose coordinator hangs or is out of reach)");
+
   CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
   make_data->add_option("kind", options.data_kind, "what to make")
       ->required()

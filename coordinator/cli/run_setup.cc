@@ -161,6 +161,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   options.job_dir = Absolute(!cli.job_dir.empty()           ? cli.job_dir
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
+  options.take_over = cli.take_over;
   options.trace_file = cli.trace;
   const Place job_dir_place = PlaceOfJobDir(cli, file);
   for (const auto& [place, path] :

@@ -26,8 +26,8 @@ class JobSession {
       : job_(job), models_(models), options_(options) {}
 
   // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is
-  // then continued. INVALID_ARGUMENT naming what differs if it is of another job, and if a
-  // coordinator is at work there.
+  // then continued. INVALID_ARGUMENT naming what differs if it is of another job, and naming its
+  // process if a coordinator is at work there that this one does not take over from.
   absl::Status LookForUnfinished();
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
@@ -47,6 +47,8 @@ class JobSession {
   // What the report says of the cluster, and the trace; call last.
   absl::Status Finish(RunReport* report);
 
+  // Another coordinator has taken the job_dir over.
+  bool replaced() const { return lock_.lost(); }
   // Steps were trained that no checkpoint of the job's end holds.
   bool unsaved() const { return unsaved_; }
   Coordinator& coordinator() { return *coordinator_; }
@@ -58,8 +60,6 @@ class JobSession {
   }
   void Announce(const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
-  // Its words in the job_dir's lock.
-  std::string LockOwner() const;
   absl::Status TakeLock();
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();

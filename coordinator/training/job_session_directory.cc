@@ -1,10 +1,15 @@
 // What a job's session leaves in the job_dir and finds there: the record of the run, its lock,
 // checkpoints.
+#include <unistd.h>
+
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/base/mutex.h"
+#include "common/env/host_name.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
 
 namespace mu {
@@ -21,11 +26,6 @@ absl::Status JobSession::LookForUnfinished() {
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
   MU_RETURN_IF_ERROR(TakeLock());
-  // Another coordinator of the same job is fenced: it may hang.
-  if (!lock_.held() && lock_.owner() != LockOwner()) {
-    return absl::InvalidArgumentError(absl::StrCat("a coordinator is training another job in ",
-                                                   options_.job_dir, "; choose another job_dir"));
-  }
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
@@ -54,15 +54,25 @@ absl::Status JobSession::LookForUnfinished() {
   return absl::OkStatus();
 }
 
-std::string JobSession::LockOwner() const { return absl::StrCat(JobFingerprint(job_), "\n"); }
-
 absl::Status JobSession::TakeLock() {
-  return lock_.held() ? absl::OkStatus() : lock_.Take(options_.job_dir + "/lock", LockOwner());
+  const std::string path = options_.job_dir + "/lock";
+  const std::string self =
+      ToText({.job = JobFingerprint(job_),
+              .pid = getpid(),
+              .host = HostName(),
+              .since = absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone())});
+  MU_RETURN_IF_ERROR(lock_.Take(path, self));
+  if (lock_.held()) return absl::OkStatus();
+  const JobHolder holder = ParseJobHolder(lock_.owner());
+  MU_RETURN_IF_ERROR(
+      MayReplace(holder, JobFingerprint(job_), options_.take_over, options_.job_dir));
+  Announce(absl::StrCat("replaces the coordinator (process ", holder.pid, " on ", holder.host,
+                        ") that is training in ", options_.job_dir));
+  return lock_.TakeOver(path, self);
 }
 
 absl::Status JobSession::Record(const std::string& status) {
   record_.status = status;
-  MU_RETURN_IF_ERROR(TakeLock());  // whoever was replaced may have ended meanwhile
   return WriteJobRecord(options_.job_dir, record_);
 }
 

@@ -36,6 +36,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   }
   const absl::Status finished = session.Finish(&report);
   if (error->ok()) *error = finished;
+  report.refused = report.refused || session.replaced();
   if (!error->ok()) {
     report.status = "failed";
     report.error = std::string(error->message());

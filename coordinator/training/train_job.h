@@ -36,6 +36,7 @@ struct RunOptions {
   std::string job_dir;     // logs, checkpoints; made if absent
   std::string binary_dir;  // where `worker` and `psserver` are
   bool local = true;       // real processes on this machine; else daemons register at `listen`
+  bool take_over = false;  // training: replaces a coordinator that is at work in job_dir
   int workers = 2;
   int ps = 2;
   std::string listen;     // host:port; empty with local: any port of loopback
@@ -113,7 +114,7 @@ struct RunReport {
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;
-  bool refused = false;  // the job_dir, which is another run's: nothing is to be written there
+  bool refused = false;  // the job_dir is another run's: nothing is to be written there
   std::string checkpoint;
   std::string
       continued_from;  // a checkpoint of the run that this one continued; empty: it began anew

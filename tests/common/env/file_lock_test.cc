@@ -27,6 +27,33 @@ TEST(FileLock, IsHeldByOneUntilItEnds) {
   MU_EXPECT_OK(RemoveTree(dir));
 }
 
+TEST(FileLock, IsTakenOverFromWhoHoldsIt) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("file_lock_test"));
+  const std::string path = JoinPath(dir.path(), "lock");
+  FileLock third;
+  {
+    FileLock second;
+    {
+      FileLock first;
+      MU_ASSERT_OK(first.Take(path, "first\n"));
+      EXPECT_FALSE(first.lost());
+      MU_ASSERT_OK(second.TakeOver(path, "second\n"));
+      EXPECT_TRUE(second.held());
+      EXPECT_FALSE(second.lost());
+      EXPECT_TRUE(first.lost());
+      EXPECT_EQ(ReadFile(path).value_or(""), "second\n");
+      MU_ASSERT_OK_AND_ASSIGN(const auto files, ListDirectory(dir.path()));
+      EXPECT_THAT(files, ::testing::ElementsAre("lock"));
+    }
+    // The first one's end releases nothing of the second's.
+    MU_ASSERT_OK(third.Take(path, "third\n"));
+    EXPECT_FALSE(third.held());
+    EXPECT_EQ(third.owner(), "second\n");
+  }
+  MU_ASSERT_OK(third.Take(path, "third\n"));
+  EXPECT_TRUE(third.held());
+}
+
 TEST(FileLock, NamesAFolderThatIsNotThere) {
   FileLock lock;
   EXPECT_THAT(

@@ -211,19 +211,6 @@ TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
   EXPECT_FALSE(FileExists(Path("run/report.json"))) << "it is not for the refused one";
 }
 
-// It has no checkpoint yet, so nothing but the coordinator at work there speaks for it.
-TEST_F(RestartTest, ADirectoryInUseIsRefused) {
-  auto first = StartTraining({"--workers=1", "--ps=1"});
-  EXPECT_EQ(Run({"train", LongJob(), "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run"),
-                 "--report=" + Path("refused.json")}),
-            2);
-  EXPECT_THAT(Output(), HasSubstr("a coordinator is training another job in " + Path("run")));
-  EXPECT_EQ(Report(Path("refused.json"))["status"], "failed");
-  MU_ASSERT_OK(first->Kill(SIGINT));
-  EXPECT_EQ(ExitOf(first.get()), 130);
-  EXPECT_EQ(Report(Path("run/report.json"))["status"], "stopped");
-}
-
 TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   // A port that was free a moment ago.
   auto probe = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});

@@ -1,0 +1,12 @@
+#include "common/env/host_name.h"
+
+#include <unistd.h>
+
+namespace mu {
+
+std::string HostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "unknown";
+}
+
+}  // namespace mu
