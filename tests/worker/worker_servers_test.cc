@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "tests/testing/wait.h"
 #include "tests/worker/test_functions.h"
 
 namespace mu {
@@ -43,6 +44,31 @@ TEST(WorkerServersTest, AServerAtANewPlaceIsUsedAtOnce) {
   MU_ASSERT_OK(cluster.Configure());
   MU_ASSERT_OK(run->Wait());
   EXPECT_EQ(Steps(cluster), 2000);
+}
+
+// A step's update was computed from values that a restore has taken back: it is of no use in the
+// state that is there then, although the worker knows the new generation when it tries again.
+TEST(WorkerServersTest, AStepThatPulledBeforeARestorePushesNothingAfterIt) {
+  testing::WorkerCluster cluster;
+  AddCounters(&cluster);
+  cluster.context().set_generation(1);
+  cluster.routing().set_generation(1);
+  MU_ASSERT_OK(cluster.Configure());
+  const auto function = testing::CountSteps();
+  MU_ASSERT_OK(cluster.InstallFunction(function));
+  cluster.faults().Add({.method = "Push", .fault = Fault::kLoseRequest});
+  auto run = cluster.Start(cluster.MakeRun(1, function, 1));
+  testing::WaitWhile([&] { return cluster.faults().hits() == 0; });  // it has pulled, and pushes
+  cluster.context().set_generation(2);
+  MU_ASSERT_OK(PsAdmin(&cluster.client()).Restore(cluster.context(), "", {}));
+  cluster.routing().set_generation(2);
+  cluster.routing().mutable_servers(0)->set_incarnation(2);
+  MU_ASSERT_OK(cluster.Configure());
+  cluster.faults().Clear();
+  const absl::Status status = run->Wait();
+  EXPECT_EQ(KindOf(status), pb::ERROR_STALE) << status;
+  EXPECT_TRUE(run->steps().empty());
+  EXPECT_EQ(Steps(cluster), 0);
 }
 
 TEST(WorkerServersTest, AServerOutOfReachIsNamed) {

@@ -75,6 +75,21 @@ class RepeatsTest : public testing::PlayedClusterTest {
   std::vector<CheckpointNumber> restored_ ABSL_GUARDED_BY(mutex_);
 };
 
+// What has finished and is in no checkpoint holds the low-water mark down. An error ends the
+// functions above it all the same.
+TEST_F(RepeatsTest, AnErrorEndsTheFunctionsAboveTheLowWaterMark) {
+  StartWithServer(1);
+  const RemoteValue finished = Update();
+  FinishRunOf(finished);
+  MU_ASSERT_OK(finished.Fetch());
+  const RemoteValue bad = Update(), running = Update(), last = Update();
+  RunOf(bad.id()).call->Finish(absl::InvalidArgumentError("no"));
+  EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(runtime_->Context().low_water(), finished.id().value());
+  EXPECT_EQ(workers_[0]->cancelled_below, last.id().value() + 1);
+  EXPECT_EQ(fenced_below_, last.id().value() + 1);
+}
+
 TEST_F(RepeatsTest, ARepeatThatFailsIsReportedOnceAndTheOthersAreMade) {
   StartWithServer(1);
   const RemoteValue first = Update(), second = Update(), third = Update();
