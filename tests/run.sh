@@ -3,7 +3,8 @@
 #   --asan, --tsan    the same tests under a sanitizer (TSan: only what is free of gRPC)
 #   --threadsafety    builds everything with Clang's thread-safety analysis; runs no test
 #   --label REGEX     tests with such a label: unit, cluster (real processes), sim (100,000 simulated histories), memory
-#                     (100,000 functions), long (minutes); default unit|cluster|sim|memory
+#                     (100,000 functions), long (minutes); default unit|cluster|sim|memory. Of unit and sim alone,
+#                     nothing else is built
 # MUSTER_DATA names the folder of the real data sets (default ../shared/data, if it is there); without it the tests
 # that need them are skipped and say so.
 set -euo pipefail
@@ -17,7 +18,7 @@ while (($#)); do
     --asan | --tsan | --threadsafety | --debug) preset=${1#--} ;;
     --label) label=${2:?--label needs a regular expression}; shift ;;
     --no-install) install=no ;;
-    -h | --help) sed -n '2,8s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "run.sh: unknown option $1; see --help" >&2; exit 2 ;;
   esac
   shift
@@ -35,7 +36,11 @@ export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 cmake --preset "$preset" >"$folder.configure.log" 2>&1 || { cat "$folder.configure.log" >&2; exit 1; }
 rm -f "$folder.configure.log"
-cmake --build "$folder" -j "$cores"
+targets=()
+if [[ $label =~ ^(unit|sim)([|](unit|sim))*$ ]]; then
+  for name in ${label//|/ }; do targets+=(--target "tests_$name"); done
+fi
+cmake --build "$folder" -j "$cores" "${targets[@]}"
 if [[ $preset == threadsafety ]]; then
   echo "thread-safety analysis: clean"
   exit 0
