@@ -187,25 +187,21 @@ TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {
   PsCluster cluster(1);
   MU_ASSERT_OK(cluster.Configure());
   MU_ASSERT_OK_AND_ASSIGN(Files files, cluster.admin().Save(cluster.context(), directory_));
-  RetryPolicy policy;
-  policy.total_timeout = absl::Milliseconds(300);
   pb::RoutingProto model = testing::SmallModel(1);
   for (pb::VariableProto& variable : *model.mutable_variables())
     variable.set_name("other " + variable.name());
   for (pb::TableProto& table : *model.mutable_tables()) table.set_name("other " + table.name());
-  PsCluster other(1, model, policy);
+  PsCluster other(1, model);
   MU_ASSERT_OK(other.Configure());
   EXPECT_THAT(other.admin().Restore(other.context(), directory_, files),
               StatusIs(absl::StatusCode::kDataLoss, HasSubstr("no file of the checkpoint has")));
-  EXPECT_THAT(other.admin().ReadVariable(other.context(), "other bias"),
+  EXPECT_THAT(other.impatient_admin().ReadVariable(other.context(), "other bias"),
               HasCode(absl::StatusCode::kUnavailable))
       << "half a state is not served";
 }
 
 TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
-  RetryPolicy policy;
-  policy.total_timeout = absl::Milliseconds(300);
-  PsCluster cluster(1, testing::SmallModel(1), policy);
+  PsCluster cluster(1);
   MU_ASSERT_OK(cluster.Configure());
   Step(&cluster, 1, {1, 2});
   const std::string state = StateOf(&cluster);
@@ -220,7 +216,7 @@ TEST_F(CheckpointTest, AFailedRestoreCanBeFollowedByAGoodOne) {
   cluster.context().set_generation(2);
   EXPECT_THAT(cluster.admin().Restore(cluster.context(), directory_, {empty}),
               HasCode(absl::StatusCode::kDataLoss));
-  EXPECT_THAT(cluster.admin().ReadVariable(cluster.context(), "bias"),
+  EXPECT_THAT(cluster.impatient_admin().ReadVariable(cluster.context(), "bias"),
               HasCode(absl::StatusCode::kUnavailable));
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory_, files));
   EXPECT_TRUE(StateOf(&cluster) == state);

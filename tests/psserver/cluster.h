@@ -22,7 +22,11 @@ class PsCluster {
       : transport_(NewMemoryTransport()),
         client_([this](const std::string& address) { return transport_->Connect(address); },
                 policy),
-        admin_(&client_) {
+        admin_(&client_),
+        impatient_client_(
+            [this](const std::string& address) { return transport_->Connect(address); },
+            {.total_timeout = absl::Milliseconds(100)}),
+        impatient_admin_(&impatient_client_) {
     context_.set_job(kJob);
     context_.set_epoch(1);
     context_.set_generation(1);
@@ -36,6 +40,7 @@ class PsCluster {
       model.mutable_servers(s)->set_address(listening_.back()->address());
     }
     MU_CHECK(client_.SetRouting(model).ok());
+    MU_CHECK(impatient_client_.SetRouting(model).ok());
   }
   explicit PsCluster(uint32_t servers) : PsCluster(servers, SmallModel(servers)) {}
   ~PsCluster() { listening_.clear(); }
@@ -48,6 +53,9 @@ class PsCluster {
   pb::RequestContext& context() { return context_; }
   PsClient& client() { return client_; }
   PsAdmin& admin() { return admin_; }
+  // Soon gives up asking a server that does not serve: for calls that must not succeed. Those that
+  // must, may take long on a busy machine.
+  PsAdmin& impatient_admin() { return impatient_admin_; }
   PsServer& server(size_t s) { return *servers_[s]; }
   std::unique_ptr<RpcServer>& listening(size_t s) { return listening_[s]; }
   Transport& transport() { return *transport_; }
@@ -60,6 +68,8 @@ class PsCluster {
   std::vector<std::unique_ptr<RpcServer>> listening_;
   PsClient client_;
   PsAdmin admin_;
+  PsClient impatient_client_;
+  PsAdmin impatient_admin_;
 };
 
 }  // namespace mu::testing
