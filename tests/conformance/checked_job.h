@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/rpc/typed.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/conformance.h"
@@ -71,10 +70,15 @@ class CheckedJob {
 
   // Waits until `steps` have been done, or all are.
   void WaitForSteps(uint64_t steps) const {
-    absl::StatusOr<bool> done = false;
-    while (c_->Stats().steps < steps && done.ok() && !*done) {
-      absl::SleepFor(absl::Milliseconds(1));  // between two looks at the progress
-      done = c_->Done();
+    for (uint64_t seen = c_->Stats().steps; seen < steps; seen = c_->Stats().steps) {
+      bool over = false;
+      WaitWhile([&] {
+        if (c_->Stats().steps > seen) return false;
+        const absl::StatusOr<bool> done = c_->Done();
+        over = !done.ok() || *done;
+        return !over;
+      });
+      if (over || c_->Stats().steps == seen) return;
     }
   }
 

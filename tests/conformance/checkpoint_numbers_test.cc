@@ -1,12 +1,12 @@
 // Numbers of checkpoints that failed, in a whole cluster in memory.
 #include <atomic>
 
-#include "absl/time/clock.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/memory_cluster.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -86,9 +86,7 @@ TEST(CheckpointNumbers, OneIsDueWhenManyFunctionsAreRemembered) {
   for (int i = 0; i < 11; ++i) c.Schedule(add);
   MU_ASSERT_OK(c.Join());
   EXPECT_EQ(c.runtime().uncovered_functions(), 11u);
-  // Nothing announces it.
-  const absl::Time end = absl::Now() + absl::Seconds(60);
-  while (checkpointer.taken() == 0 && absl::Now() < end) absl::SleepFor(absl::Milliseconds(10));
+  testing::WaitWhile([&] { return checkpointer.taken() == 0; });
   EXPECT_EQ(checkpointer.taken(), 1u);
   EXPECT_EQ(c.runtime().uncovered_functions(), 0u);
 }

@@ -5,45 +5,57 @@
 #include <string>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "coordinator/frontend/ops.h"
 #include "tests/testing/cluster.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/wait.h"
 
 namespace mu::testing {
 
 // Long enough to be running until it is cancelled.
 inline constexpr uint32_t kForever = 100'000'000;
 
-// Looks again and again until `condition` does not hold any more.
-template <typename Condition>
-void WaitWhile(const Condition& condition) {
-  while (condition()) {
-    absl::SleepFor(absl::Milliseconds(1));
-  }
-}
-
-// A cluster with a counter and a function that adds 1 to it in every step.
+// A cluster with a counter on every server and a function that adds 1 to each in every step.
 struct CountingCluster {
+  // Of the one variable that the counters are, spread over all servers.
+  static constexpr int64_t kPartitions = 12;
+
   std::unique_ptr<TestCluster> cluster;
   Variable counter;
   Function count;
 
   Coordinator& c() { return cluster->coordinator(); }
-  int64_t Count() {
+  // For assignments and additions: the same value for each counter.
+  static Tensor All(int64_t value) {
+    return Tensor::Of<int64_t>(Shape({kPartitions}), std::vector<int64_t>(kPartitions, value));
+  }
+  // What each has counted. They may differ once a function was cancelled.
+  std::vector<int64_t> Counts() {
     auto value = c().Read(counter);
     EXPECT_THAT(value, IsOk());
-    return value.ok() ? *value->data<int64_t>() : -1;
+    if (!value.ok()) return {-1};
+    const auto counts = value->flat<int64_t>();
+    return {counts.begin(), counts.end()};
+  }
+  // What all of them have counted.
+  int64_t Count() {
+    const std::vector<int64_t> counts = Counts();
+    EXPECT_THAT(counts, ::testing::Each(counts[0])) << "servers differ";
+    return counts[0];
   }
 };
 
 inline absl::StatusOr<CountingCluster> StartCounting(TestClusterOptions options = {}) {
   CountingCluster result;
   MU_ASSIGN_OR_RETURN(result.cluster, TestCluster::Start(options));
-  MU_ASSIGN_OR_RETURN(result.counter,
-                      result.c().CreateVariable({.name = "counter", .dtype = kInt64}));
+  MU_ASSIGN_OR_RETURN(
+      result.counter,
+      result.c().CreateVariable({.name = "counter",
+                                 .shape = Shape({CountingCluster::kPartitions}),
+                                 .dtype = kInt64,
+                                 .partitioner = FixedShards{CountingCluster::kPartitions}}));
   MU_ASSIGN_OR_RETURN(result.count, result.c().DefineFunction("count", [&](FunctionBuilder& f) {
-    AssignAdd(result.counter, 1);
+    AssignAdd(result.counter, ConstantTensor(CountingCluster::All(1)));
     f.Return("before", Read(result.counter));
   }));
   return result;

@@ -1,4 +1,5 @@
 // Daemons that hang while an error, or the end of the coordinator, ends everything.
+#include <atomic>
 #include <thread>
 
 #include "common/base/steady_now.h"
@@ -101,9 +102,13 @@ TEST(Conformance, PsKilledWhileValuesAreLoaded) {
   MU_ASSERT_OK(t.c().Save(checkpoint));
   for (int server = 0; server < 2; ++server) t.cluster->StopServer(server);
   absl::Status restored;
-  std::thread loading([&] { restored = t.c().Restore(checkpoint).status(); });
-  const absl::Time end = SteadyNow() + absl::Milliseconds(300);  // for the calls to be under way
-  WaitWhile([&] { return SteadyNow() < end; });
+  std::atomic<bool> ended{false};
+  std::thread loading([&] {
+    restored = t.c().Restore(checkpoint).status();
+    ended = true;
+  });
+  // Time for the calls to be under way.
+  EXPECT_FALSE(testing::Eventually([&] { return ended.load(); }, absl::Milliseconds(300)));
   const pid_t killed = t.cluster->process("psserver", 1).pid();
   t.cluster->KillServer(1);
   t.c().runtime().DaemonDied(killed, "killed");

@@ -2,11 +2,11 @@
 #include <atomic>
 #include <thread>
 
-#include "absl/time/clock.h"
 #include "common/env/file.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/training/checkpointer.h"
 #include "tests/conformance/memory_cluster.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -52,8 +52,7 @@ TEST_F(KeptBytesOfAJob, AssignmentsAskForACheckpoint) {
   c().Schedule(count_);
   MU_ASSERT_OK(c().Join());
   for (int i = 0; i <= 10; ++i) MU_ASSERT_OK(Assign(static_cast<float>(i)));
-  // Nothing announces it.
-  while (checkpointer.taken() == 0) absl::SleepFor(absl::Milliseconds(10));
+  testing::WaitWhile([&] { return checkpointer.taken() == 0; });
   EXPECT_EQ(c().runtime().uncovered_bytes(), 0u);
   EXPECT_EQ(checkpointer.taken(), 1u);
 }
@@ -76,9 +75,7 @@ TEST_F(KeptBytesOfAJob, FourTimesAsManyMakeFunctionsAndAssignmentsWait) {
     done = true;
   });
   const uint64_t failed = checkpointer.failed();
-  while (checkpointer.failed() < failed + 2) {
-    absl::SleepFor(absl::Milliseconds(10));  // between two looks
-  }
+  testing::WaitWhile([&] { return checkpointer.failed() < failed + 2; });
   EXPECT_EQ(c().Stats().runs, runs);
   EXPECT_FALSE(done);
   EXPECT_EQ(Value(), static_cast<float>(assigned - 1));

@@ -39,7 +39,7 @@ TEST(Conformance, TrainsOnFromAnotherRunsCheckpoint) {
   EXPECT_EQ(second.Count(), 300);
   // The same for assignments, which have ids as well.
   MU_ASSERT_OK(c.Restore(checkpoint));
-  MU_ASSERT_OK(c.Assign(second.counter, Tensor::Scalar<int64_t>(7)));
+  MU_ASSERT_OK(c.Assign(second.counter, second.All(7)));
   EXPECT_EQ(second.Count(), 7);
 }
 
@@ -53,7 +53,7 @@ TEST(Conformance, TheFirstThingAfterAWarmStartMayBeAnAssignment) {
   }
   MU_ASSERT_OK_AND_ASSIGN(auto second, StartCounting());
   MU_ASSERT_OK(second.c().Restore(checkpoint));
-  MU_ASSERT_OK(second.c().Assign(second.counter, Tensor::Scalar<int64_t>(7)));
+  MU_ASSERT_OK(second.c().Assign(second.counter, second.All(7)));
   EXPECT_EQ(second.Count(), 7);
 }
 

@@ -43,9 +43,10 @@ TEST_F(AccuracyTest, CriteoSampleTrainsAndEvaluates) {
   EXPECT_EQ(run.report["samples"], 3 * 900) << "9 of 10 of 1,000 lines, each once an epoch";
   EXPECT_EQ(run.report["eval"]["examples"], 100);
   EXPECT_EQ(run.report["bad_records"]["count"], 0);
-  // Of a hundred lines it says little, but what always says a half has ln 2.
-  EXPECT_GT(run.report["eval"]["logloss"].get<double>(), 0);
-  EXPECT_LT(run.report["eval"]["logloss"].get<double>(), 0.693);
+  // Of a hundred lines with one click it says little. Reached: 0.07 to 0.12; what always says a
+  // half has 0.69.
+  EXPECT_GT(run.report["eval"]["logloss"].get<double>(), 0.02);
+  EXPECT_LT(run.report["eval"]["logloss"].get<double>(), 0.25);
 }
 
 TEST_F(AccuracyTest, ASavedModelIsEvaluatedTheSameAgainOnAnotherNumberOfServers) {

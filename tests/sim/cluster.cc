@@ -35,7 +35,8 @@ void Cluster::Send(Message message) {
   if (const Time until = cut_until_[message.from][message.to]; until > now_) {
     // What is not given up arrives when the network is whole again.
     if (!stream && message.kind != Kind::kRun && Between(0, 1) == 0)
-      return Trace(message.from, "lost on a cut: ", int{static_cast<int>(message.kind)});
+      return Trace(message.from, "lost on a cut to ", NameOf(message.to), ": ",
+                   int{static_cast<int>(message.kind)});
     at = until + Latency();
   } else if (failing && PerMille(scenario_.per_mille_slow)) {
     at += Between(kMillisecond, 80 * kMillisecond);
@@ -107,6 +108,7 @@ void Cluster::Deliver(const Message& message) {
   }
   if (process.hangs_until > now_) {
     // In the order in which they came.
+    Trace(message.to, "hangs");
     events_.Add(process.hangs_until, message);
     return;
   }

@@ -3,8 +3,8 @@
 #include <thread>
 #include <vector>
 
-#include "absl/time/clock.h"
 #include "tests/common/rpc/transport_fixture.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -97,12 +97,12 @@ TEST_P(TransportTest, ChannelConnectsAgainAfterARestart) {
                 HasCode(absl::StatusCode::kUnavailable));
     server = Listen(EchoMethods(), address);
     ASSERT_NE(server, nullptr);
-    // Within its back-off the channel says UNAVAILABLE; bounded by the test's own time limit.
-    absl::StatusOr<std::string> reply = CallText(*channel, "/test/Echo", "again");
-    while (reply.status().code() == absl::StatusCode::kUnavailable) {
-      absl::SleepFor(absl::Milliseconds(5));
+    // Within its back-off the channel says UNAVAILABLE.
+    absl::StatusOr<std::string> reply;
+    testing::WaitWhile([&] {
       reply = CallText(*channel, "/test/Echo", "again");
-    }
+      return absl::IsUnavailable(reply.status());
+    });
     EXPECT_THAT(reply, testing::IsOk());
   }
 }

@@ -14,27 +14,14 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/time/clock.h"
 #include "common/base/check.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/wait.h"
 #include "tests/testing/with_this_test.h"
 
 namespace mu::testing {
-
-constexpr absl::Duration kPatience = absl::Seconds(60);
-
-// Waits for the condition, which nothing announces; false after kPatience.
-template <typename Condition>
-bool Eventually(const Condition& condition) {
-  const absl::Time end = absl::Now() + kPatience;
-  while (!condition()) {
-    if (absl::Now() > end) return false;
-    absl::SleepFor(absl::Milliseconds(10));
-  }
-  return true;
-}
 
 inline bool ProcessRuns(pid_t pid) {
   if (::kill(pid, 0) != 0) return errno != ESRCH;

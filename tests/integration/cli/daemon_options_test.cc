@@ -51,7 +51,7 @@ absl::Status ReadPacked(const std::string& flag) {
   MU_ASSIGN_OR_RETURN(const Dataset data,
                       t.c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(40).Epochs(1)));
   MU_ASSIGN_OR_RETURN(const Function add, t.c().DefineFunction("add", [&](FunctionBuilder& f) {
-    AssignAdd(t.counter, ReduceSum(f.NextBatch(data)["id"]));
+    AssignAdd(t.counter, ConstantTensor(t.All(1)) * ReduceSum(f.NextBatch(data)["id"]));
   }));
   t.c().Schedule(add, {.steps = 100});
   MU_RETURN_IF_ERROR(t.c().Join());
