@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_format.h"
+#include "common/base/error_kind.h"
 #include "common/graph/fingerprint.h"
 #include "common/graph/op_table.h"
 #include "worker/request_gate.h"
@@ -42,8 +43,14 @@ absl::Status FunctionCache::Install(const muster::FunctionProto& graph, Fingerpr
                         "not of the same version",
                         graph.name(), own.value(), fingerprint.value()));
   }
-  MU_ASSIGN_OR_RETURN(auto compiled, Compile(graph, routing));  // slow: not under the lock
-  auto installed = std::make_shared<WorkerFunction>(graph, std::move(compiled), telemetry_);
+  auto compiled = Compile(graph, routing);  // slow: not under the lock
+  if (!compiled.ok()) {
+    // A graph that does not verify or compile is wrong on every worker.
+    const absl::Status& status = compiled.status();
+    return IsMachineCode(status.code()) ? status
+                                        : WithKind(status, pb::ERROR_USER, pb::ROLE_WORKER);
+  }
+  auto installed = std::make_shared<WorkerFunction>(graph, *std::move(compiled), telemetry_);
   MutexLock lock(&mutex_);
   if (clears != clears_) {
     return WorkerRefusal(pb::ERROR_STALE,

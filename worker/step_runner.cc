@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/error_kind.h"
 #include "common/base/mutex.h"
-#include "common/base/status.h"
 #include "worker/function_cache.h"
 #include "worker/rate_scale.h"
 #include "worker/step_plan.h"
@@ -125,7 +125,8 @@ absl::Status StepRunner::Explain(const absl::Status& status, const FunctionRun& 
                                  uint32_t step) const {
   const std::string& name = run.inputs().function->graph.name();
   pb::ErrorDetail detail = DetailOf(status).value_or(pb::ErrorDetail());
-  if (detail.kind() == pb::ERROR_UNSPECIFIED) detail.set_kind(KindOf(status));
+  if (detail.kind() == pb::ERROR_UNSPECIFIED)
+    detail.set_kind(IsMachineCode(status.code()) ? pb::ERROR_MACHINE : pb::ERROR_USER);
   if (detail.kind() == pb::ERROR_MACHINE && detail.role() == pb::ROLE_UNSPECIFIED) {
     detail.set_role(pb::ROLE_WORKER);
     detail.set_index(index_.load(std::memory_order_relaxed));

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "worker/step_plan.h"
@@ -14,6 +14,11 @@ namespace {
 
 absl::Status DoesNotParse(const char* what) {
   return absl::InvalidArgumentError(absl::StrCat("the request does not parse as ", what));
+}
+
+// A call that is wrong on every worker.
+absl::Status CallersError(const std::string& message) {
+  return WithKind(absl::InvalidArgumentError(message), pb::ERROR_USER, pb::ROLE_WORKER);
 }
 
 // For the runs of a coordinator whose time is over.
@@ -210,24 +215,23 @@ absl::StatusOr<RunInputs> WorkerServer::ResolveRun(const pb::RunRequest& request
   MU_ASSIGN_OR_RETURN(inputs.function, functions_.Find(Fingerprint(request.fingerprint())));
   const pb::FunctionProto& graph = inputs.function->graph;
   if (request.args_size() != graph.args_size()) {
-    return absl::InvalidArgumentError(absl::StrCat("function '", graph.name(), "' takes ",
-                                                   graph.args_size(), " arguments, not ",
-                                                   request.args_size()));
+    return CallersError(absl::StrCat("function '", graph.name(), "' takes ", graph.args_size(),
+                                     " arguments, not ", request.args_size()));
   }
   for (int i = 0; i < request.args_size(); ++i) {
-    MU_ASSIGN_OR_RETURN(Tensor arg, Tensor::FromProto(request.args(i)));
-    if (arg.dtype() != graph.args(i).dtype() || arg.shape().rank() != 0) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("argument '", graph.args(i).name(), "' of function '", graph.name(),
-                       "' is a scalar of type ", pb::DType_Name(graph.args(i).dtype())));
+    absl::StatusOr<Tensor> arg = Tensor::FromProto(request.args(i));
+    if (!arg.ok()) return WithKind(arg.status(), pb::ERROR_USER, pb::ROLE_WORKER);
+    if (arg->dtype() != graph.args(i).dtype() || arg->shape().rank() != 0) {
+      return CallersError(absl::StrCat("argument '", graph.args(i).name(), "' of function '",
+                                       graph.name(), "' is a scalar of type ",
+                                       pb::DType_Name(graph.args(i).dtype())));
     }
-    inputs.args.push_back(std::move(arg));
+    inputs.args.push_back(*std::move(arg));
   }
   for (const auto& range : request.batches()) {
     if (range.lease().dataset() != graph.dataset()) {
-      return absl::InvalidArgumentError(absl::StrCat("function '", graph.name(), "' reads dataset ",
-                                                     graph.dataset(), ", not dataset ",
-                                                     range.lease().dataset()));
+      return CallersError(absl::StrCat("function '", graph.name(), "' reads dataset ",
+                                       graph.dataset(), ", not dataset ", range.lease().dataset()));
     }
   }
   if (graph.dataset() != 0) {

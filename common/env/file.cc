@@ -11,12 +11,17 @@
 #include <atomic>
 #include <cstring>
 
+#include "absl/strings/cord.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/env/errno.h"
 #include "common/env/unique_fd.h"
 
 namespace mu {
 namespace {
+
+constexpr char kErrnoUrl[] = "muster/errno";
 
 absl::StatusCode CodeOf(int error) {
   switch (error) {
@@ -72,8 +77,16 @@ absl::Status WriteSynced(const std::string& path, int flags, absl::string_view c
 }  // namespace
 
 absl::Status ErrnoToStatus(int error, absl::string_view doing, absl::string_view path) {
-  return absl::Status(CodeOf(error),
+  absl::Status status(CodeOf(error),
                       absl::StrCat("cannot ", doing, " ", path, ": ", std::strerror(error)));
+  status.SetPayload(kErrnoUrl, absl::Cord(absl::StrCat(error)));
+  return status;
+}
+
+int ErrnoOf(const absl::Status& status) {
+  const absl::optional<absl::Cord> payload = status.GetPayload(kErrnoUrl);
+  int error = 0;
+  return payload.has_value() && absl::SimpleAtoi(std::string(*payload), &error) ? error : 0;
 }
 
 absl::StatusOr<FileInfo> GetFileInfo(const std::string& path) {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "common/rpc/grpc_bytes.h"
 #include "common/rpc/grpc_options.h"
 
@@ -30,7 +30,7 @@ struct CallBase : ClientCall {
   void Cancel() override { context.TryCancel(); }
 
   absl::Status ToStatus(const grpc::Status& status) const {
-    absl::Status result = FromGrpcStatus(status);
+    absl::Status result = FromWire(FromGrpcStatus(status));
     if (result.ok() || !status.error_details().empty()) return result;
     switch (result.code()) {
       case absl::StatusCode::kDeadlineExceeded:

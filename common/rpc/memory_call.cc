@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/error_kind.h"
 #include "common/rpc/memory_network.h"
 
 namespace mu {
@@ -93,7 +94,7 @@ void MemoryCall::EndForClient(absl::Status status, Buffer reply, bool drop_messa
   MutexLock lock(&mutex_);
   if (ended_) return;
   ended_ = true;
-  status_ = std::move(status);
+  status_ = FromWire(std::move(status));
   if (status_.ok()) reply_ = std::move(reply);
   if (drop_messages) messages_.clear();
   ScheduleDelivery();

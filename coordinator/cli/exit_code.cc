@@ -1,6 +1,6 @@
 #include "coordinator/cli/exit_code.h"
 
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 
 namespace mu {
 
@@ -17,6 +17,8 @@ int ExitCodeOf(const absl::Status& status) {
                ? kExitFunctionFailed
                : kExitMachines;
   }
+  // Data that no worker sees is the job's fault, whichever function met it.
+  if (InputFaultOf(status).kind() == pb::InputFault::MISSING) return kExitBadJob;
   const bool in_function =
       detail.has_value() && (!detail->function().empty() || !detail->op().empty());
   return in_function ? kExitFunctionFailed : kExitBadJob;

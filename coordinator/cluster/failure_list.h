@@ -20,7 +20,8 @@ namespace mu {
 struct MemberFailure {
   pb::Role role;
   uint32_t index;
-  std::string kind;  // died, unreachable, unreadable, silent, replaced, cannot_read, left
+  std::string
+      kind;  // died, unreachable, unreadable, silent, replaced, cannot_read, left, set_aside
   double at_seconds;
   std::string message;
   // Between its last heartbeat and `at_seconds`.

@@ -116,6 +116,8 @@ class FunctionQueue {
   void RequireVersion(uint64_t version) { least_version_ = version; }
   // It is leaving: what it runs may end there, nothing else is started on it.
   void WorkerDrains(WorkerId worker);
+  // Nothing is started on it while it is set aside.
+  void SetAside(WorkerId worker, bool aside);
   // Its functions go back to the queue.
   void WorkerLost(WorkerId worker);
   // To be asked before WorkerLost: the function that is likely to be the end of whoever runs it (a
@@ -260,6 +262,7 @@ class FunctionQueue {
     size_t superseded = 0;  // runs that it still has, although backup runs have taken their places
     bool news = false;      // since the last Tick: a result, or its first function
     double silent = 0;      // seconds without news at the last Tick
+    bool aside = false;
     WorkerPace pace;
   };
   struct Superseded {

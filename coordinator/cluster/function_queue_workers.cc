@@ -23,6 +23,10 @@ void FunctionQueue::WorkerDrains(WorkerId worker) {
   if (const auto it = workers_.find(worker); it != workers_.end()) it->second.draining = true;
 }
 
+void FunctionQueue::SetAside(WorkerId worker, bool aside) {
+  if (const auto it = workers_.find(worker); it != workers_.end()) it->second.aside = aside;
+}
+
 void FunctionQueue::StepsTook(WorkerId worker, FunctionId id, double seconds_each) {
   const auto it = workers_.find(worker);
   const Function* const function = Find(id);
@@ -32,7 +36,7 @@ void FunctionQueue::StepsTook(WorkerId worker, FunctionId id, double seconds_eac
 }
 
 bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const {
-  return !worker.draining && worker.superseded == 0 &&
+  return !worker.draining && !worker.aside && worker.superseded == 0 &&
          worker.version >= std::max(work.needs_version, least_version_);
 }
 

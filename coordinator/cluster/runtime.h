@@ -26,6 +26,7 @@
 #include "coordinator/cluster/failure_log.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/function_spans.h"
+#include "coordinator/cluster/input_complaints.h"
 #include "coordinator/cluster/membership.h"
 #include "coordinator/cluster/old_leases.h"
 #include "coordinator/cluster/per_worker_leases.h"
@@ -238,6 +239,18 @@ class Runtime {
   void OnRunEnded(const StartRun& start, const absl::Status& status);
   void RunOver(const StartRun& start, const absl::Status& status,
                const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The run goes back to the queue, or is over if all its results have come.
+  void RunAgain(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A run's results up to this step say that its worker has read the files of the step's lease.
+  void NoteRead(WorkerLink& link, const FunctionQueue::Function& function, uint32_t step)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A worker cannot read a file of this dataset, or cannot do what others may (InputComplaints).
+  // Sets the worker aside if that is where the fault is. The error that the work ends with, or OK:
+  // it is to be tried again.
+  absl::Status WorkerCannot(WorkerId worker, uint64_t dataset, const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetAside(WorkerLink& link, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<std::shared_ptr<WorkerLink>> WorkersNotAside() const;
   // The worker counts as lost and the function runs again, or ends if that has happened too often.
   void Unreadable(const StartRun& start, const std::string& what)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -296,6 +309,7 @@ class Runtime {
   std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_
       ABSL_GUARDED_BY(mutex_);  // visitation: none
   FunctionQueue queue_ ABSL_GUARDED_BY(mutex_);
+  InputComplaints inputs_ ABSL_GUARDED_BY(mutex_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<WorkerLink>> old_links_ ABSL_GUARDED_BY(mutex_);  // threads to join

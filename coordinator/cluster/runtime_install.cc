@@ -82,7 +82,8 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
     {
       MutexLock lock(&mutex_);
       while (!link->gone && !stopping_ &&
-             (link->installed_version == catalog_.version() || catalog_.version() == 0)) {
+             (link->installed_version == catalog_.version() || catalog_.version() == 0 ||
+              inputs_.IsAside(link->id))) {
         changed_.Wait(&mutex_);
       }
       if (link->gone || stopping_) break;
@@ -111,6 +112,13 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
       link->installed_version = delta.version;
       MU_LOG(ERROR, "worker {}: {}", link->id, status);
       BeginCancel(status);
+      continue;
+    }
+    if (Answered(status)) {
+      // What was sent may be good: others show whether it is. If nobody is left, everything has
+      // ended with the error.
+      WorkerCannot(link->id, 0, status).IgnoreError();
+      Dispatch();
       continue;
     }
     if (auto lost =

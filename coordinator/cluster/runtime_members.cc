@@ -3,12 +3,25 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
+
+// Another try would be refused as well.
+absl::Status Refusal(absl::Status status) {
+  return WithKind(std::move(status), pb::ERROR_USER, pb::ROLE_COORDINATOR);
+}
+
+absl::Status RegisterAgain(absl::Status status) {
+  return WithKind(std::move(status), pb::ERROR_STALE, pb::ROLE_COORDINATOR);
+}
+
+}  // namespace
 
 MethodTable Runtime::Methods() {
   MethodTable methods;
@@ -32,10 +45,11 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
   MutexLock lock(&mutex_);
   if (stopping_) return absl::UnavailableError("the coordinator is shutting down");
   if (departed_.Contains(request.incarnation())) {
-    return absl::FailedPreconditionError("this daemon has taken its leave");
+    return Refusal(absl::FailedPreconditionError("this daemon has taken its leave"));
   }
-  MU_ASSIGN_OR_RETURN(const Membership::Registered registered,
-                      membership_.Register(request, SteadyNow()));
+  const auto answer = membership_.Register(request, SteadyNow());
+  if (!answer.ok()) return Refusal(answer.status());
+  const Membership::Registered& registered = *answer;
   const Member& member = registered.member;
   if (!registered.known) {
     if (registered.replaced) {
@@ -69,14 +83,14 @@ absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest&
 absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatRequest& request) {
   MutexLock lock(&mutex_);
   if (request.job() != options_.job.value()) {
-    return absl::NotFoundError("this coordinator runs another job; register again");
+    return RegisterAgain(absl::NotFoundError("this coordinator runs another job; register again"));
   }
   if (request.epoch() > options_.epoch.value()) {
     newer_epoch_ = std::max(newer_epoch_, request.epoch());
     changed_.SignalAll();
-    return absl::NotFoundError("a newer coordinator has taken over; register there");
+    return RegisterAgain(absl::NotFoundError("a newer coordinator has taken over; register there"));
   }
-  MU_RETURN_IF_ERROR(membership_.Heartbeat(request, SteadyNow()));
+  MU_RETURN_IF_ERROR(RegisterAgain(membership_.Heartbeat(request, SteadyNow())));
   if (request.role() == pb::ROLE_PSSERVER) {
     Act(update_pause_.ServerReports(request.index(),
                                     {request.applied_bytes(), request.most_applied_bytes()}));
@@ -123,6 +137,7 @@ void Runtime::AddWorker(const Member& member) {
   link->member = member;
   link->channel = options_.transport->Connect(member.address);
   links_[link->id] = link;
+  inputs_.WorkerJoined(link->id);
   link->installer = std::thread([this, link] { InstallLoop(link); });
 }
 
@@ -150,6 +165,7 @@ void Runtime::MemberLost(const Member& member, const std::string& kind,
     links_.erase(it);
     if (kind != "left") EndIfDeadly(*link, message);
     queue_.WorkerLost(id);
+    inputs_.WorkerLost(id);
     ForgetReader(id);
     for (auto& [run, call] : link->runs) call->Cancel();
     if (link->install_call != nullptr) link->install_call->Cancel();

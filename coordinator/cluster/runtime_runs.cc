@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
@@ -87,6 +88,9 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
       queue_.StepsTook(start.worker, start.function,
                        absl::ToDoubleSeconds(now - std::exchange(it->second->last_news, now)) /
                            reply.steps_size());
+      const FunctionQueue::Function* const function = queue_.Find(start.function);
+      if (function != nullptr && function->run == start.run)
+        NoteRead(*it->second, *function, reply.steps(reply.steps_size() - 1).step());
     }
   }
   for (int i = 0; i < reply.steps_size(); ++i) {
@@ -167,16 +171,29 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status,
     case pb::ERROR_NOT_INSTALLED:
       // The worker does not know the function (it started anew): install everything again.
       MU_LOG(WARN, "worker {}: {}; installing again", start.worker, status);
-      queue_.RunEnded(start.function, start.run);
-      if (link != nullptr) link->installed_version = 0;
       queue_.WorkerReady(start.worker, 0);
-      return;
+      if (link != nullptr) link->installed_version = 0;
+      changed_.SignalAll();
+      RunAgain(start);
+      return Dispatch();
     default:
       break;
   }
   if (NoteRefusedLocked(start.function, status)) {
     // Nobody's fault: it goes on when there is room.
     queue_.RunEnded(start.function, start.run);
+    return Dispatch();
+  }
+  if (InputFaultOf(status).kind() != pb::InputFault::NONE) {
+    if (const absl::Status error = WorkerCannot(start.worker, function->work.dataset, status);
+        !error.ok()) {
+      if (!fatal_.ok()) return;  // all functions have ended with it
+      MU_LOG(ERROR, "function {}: {}", start.function, error);
+      queue_.Remove(start.function, start.run);
+      FinishFunction(start.function, error);
+      return BeginCancel(error);
+    }
+    RunAgain(start);
     return Dispatch();
   }
   if (detail && detail->role() == pb::ROLE_PSSERVER) {
@@ -193,9 +210,14 @@ void Runtime::RunOver(const StartRun& start, const absl::Status& status,
       MemberLost(*lost, "unreachable", std::string(status.message()));
     }
   } else {
-    queue_.RunEnded(start.function, start.run);
+    RunAgain(start);
   }
   Dispatch();
+}
+
+void Runtime::RunAgain(const StartRun& start) {
+  if (queue_.RunEnded(start.function, start.run) == FunctionQueue::Ended::kCompleted)
+    FinishFunction(start.function, absl::OkStatus());
 }
 
 void Runtime::Unreadable(const StartRun& start, const std::string& what) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 
@@ -21,19 +22,28 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 absl::Status Runtime::ScanFiles(
     const pb::DatasetProto& dataset, const std::vector<size_t>& files,
     const std::function<void(size_t file, pb::ScanFileReply reply)>& found) {
+  struct Arrived {
+    size_t file;
+    std::shared_ptr<WorkerLink> worker;
+    absl::StatusOr<pb::ScanFileReply> reply;
+  };
   struct Scan {
     Mutex mutex;
     CondVar changed;
     size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<std::pair<size_t, absl::StatusOr<pb::ScanFileReply>>> arrived
-        ABSL_GUARDED_BY(mutex);
+    std::vector<Arrived> arrived ABSL_GUARDED_BY(mutex);
   };
   std::vector<size_t> missing = files;
   for (int attempt = 0; !missing.empty(); ++attempt) {
     // Whoever is there does it; a file whose worker is lost goes to another one in the next round.
     MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
-    const auto workers = Workers();
-    if (workers.empty()) continue;
+    const auto workers = WorkersNotAside();
+    if (workers.empty()) {
+      MutexLock lock(&mutex_);
+      changed_.WaitFor(&mutex_, kLook);
+      --attempt;  // nothing was tried
+      continue;
+    }
     const pb::RequestContext context = Context();
     auto scan = std::make_shared<Scan>();
     std::vector<std::shared_ptr<WorkerLink>> installed;
@@ -47,6 +57,10 @@ absl::Status Runtime::ScanFiles(
         installed.push_back(worker);
       } else if (KindOf(reply.status()) == pb::ERROR_USER) {
         return reply.status();
+      } else if (Answered(reply.status())) {
+        MutexLock lock(&mutex_);
+        if (!worker->gone)
+          MU_RETURN_IF_ERROR(WorkerCannot(worker->id, dataset.id(), reply.status()));
       }
     }
     if (installed.empty()) {
@@ -66,9 +80,10 @@ absl::Status Runtime::ScanFiles(
       CallAsync<pb::ScanFileReply>(
           *installed[i % installed.size()]->channel, "/muster.Worker/ScanFile", request,
           {.timeout = kScanTimeout},
-          [scan, file = missing[i]](absl::StatusOr<pb::ScanFileReply> reply) {
+          [scan, file = missing[i],
+           worker = installed[i % installed.size()]](absl::StatusOr<pb::ScanFileReply> reply) {
             MutexLock lock(&scan->mutex);
-            scan->arrived.emplace_back(file, std::move(reply));
+            scan->arrived.push_back({file, worker, std::move(reply)});
             --scan->open;
             scan->changed.SignalAll();
           });
@@ -76,7 +91,7 @@ absl::Status Runtime::ScanFiles(
     absl::Status wrong;
     missing.clear();
     for (bool open = true; open;) {
-      std::vector<std::pair<size_t, absl::StatusOr<pb::ScanFileReply>>> arrived;
+      std::vector<Arrived> arrived;
       {
         MutexLock lock(&scan->mutex);
         if (scan->open > 0 && scan->arrived.empty()) scan->changed.WaitFor(&scan->mutex, kLook);
@@ -87,9 +102,17 @@ absl::Status Runtime::ScanFiles(
         MutexLock lock(&mutex_);
         if (!fatal_.ok()) return fatal_;
       }
-      for (auto& [file, reply] : arrived) {
+      for (auto& [file, worker, reply] : arrived) {
         if (reply.ok()) {
+          {
+            MutexLock lock(&mutex_);
+            inputs_.Read(dataset.id(), static_cast<uint32_t>(file));
+          }
           found(file, *std::move(reply));
+        } else if (InputFaultOf(reply.status()).kind() != pb::InputFault::NONE) {
+          MutexLock lock(&mutex_);
+          if (!worker->gone) wrong.Update(WorkerCannot(worker->id, dataset.id(), reply.status()));
+          missing.push_back(file);
         } else if (KindOf(reply.status()) == pb::ERROR_USER || attempt >= 10) {
           wrong.Update(reply.status());
         } else {

@@ -95,6 +95,7 @@ pb::GetStatusReply Runtime::Status() const {
       status.set_steps(it->second->steps_done);
       status.set_in_flight(static_cast<uint32_t>(queue_.InFlight(it->first)));
       if (it->second->installed_version < catalog_.version()) status.set_state("installing");
+      if (inputs_.IsAside(it->first)) status.set_state("set aside");
     }
   }
   reply.set_functions_queued(queue_.queued());

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "common/base/status.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/membership.h"
@@ -32,10 +33,18 @@ struct WorkerLink {
   std::thread installer;
   bool installer_ended = false;
 
+  std::shared_ptr<const pb::LeaseProto> last_read;  // the lease whose files were last noted
   absl::Time last_news;  // of its runs: a result, or the start of a run while there was none
 
   uint64_t functions_done = 0;
   uint64_t steps_done = 0;
 };
+
+// A worker's own error, of no kind that says more: its process answers, but cannot do what it was
+// asked to.
+inline bool Answered(const absl::Status& status) {
+  return KindOf(status) == pb::ERROR_MACHINE && !absl::IsUnavailable(status) &&
+         !absl::IsDeadlineExceeded(status) && !absl::IsCancelled(status);
+}
 
 }  // namespace mu

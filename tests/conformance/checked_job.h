@@ -23,6 +23,7 @@ class CheckedJob {
     uint32_t epochs = 1;
     // None: which records are used is anybody's guess
     pb::Visitation visitation = pb::VISITATION_EXACTLY_ONCE;
+    const char* file = "checked.csv";  // packed as its ending says
     uint64_t steps() const { return epochs * static_cast<uint64_t>(records / batch); }
   };
 
@@ -34,7 +35,7 @@ class CheckedJob {
     CheckedJob job;
     job.c_ = &coordinator;
     job.size_ = size;
-    const std::string file = absl::StrCat(directory, "/checked.csv");
+    const std::string file = absl::StrCat(directory, "/", size.file);
     WriteFile(file, Numbers(0, size.records));
     MU_ASSIGN_OR_RETURN(const Dataset data,
                         job.c_->CreateDataset(Csv({file})

@@ -1,3 +1,4 @@
+#include "common/base/error_kind.h"
 #include "tests/worker/test_functions.h"
 
 namespace mu {
@@ -176,7 +177,8 @@ TEST_F(WorkerRunTest, AMissingFileIsNamed) {
   std::filesystem::remove(cluster_.data_file());
   auto run = cluster_.Start(cluster_.MakeRun(1, function_, 3));
   EXPECT_THAT(run->Wait(), StatusIs(absl::StatusCode::kNotFound, HasSubstr("data.csv")));
-  EXPECT_EQ(KindOf(run->Wait()), pb::ERROR_USER);
+  EXPECT_EQ(KindOf(run->Wait()), pb::ERROR_MACHINE) << "another worker may see it";
+  EXPECT_EQ(InputFaultOf(run->Wait()).kind(), pb::InputFault::MISSING);
 }
 
 TEST_F(WorkerRunTest, NaNNamesStepAndFunctionAndPushesNothing) {

@@ -12,10 +12,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "common/base/text.h"
 #include "common/env/compression.h"
 #include "common/graph/dataset_schema.h"
+#include "worker/data/input_errors.h"
 
 namespace mu {
 namespace {
@@ -23,15 +24,6 @@ namespace {
 constexpr uint32_t kDefaultSpacing = 4096;
 constexpr size_t kScanBytes = size_t{1} << 20;
 constexpr size_t kHeaderBytes = size_t{16} << 10;
-
-absl::Status ByUser(const absl::Status& status) {
-  if (status.ok() || DetailOf(status).has_value() || KindOf(status) != pb::ERROR_USER)
-    return status;
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_USER);
-  detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(status, detail);
-}
 
 absl::Status Changed(const std::string& path) {
   return absl::FailedPreconditionError(
@@ -115,7 +107,8 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
     return CheckFormat(dataset);
   };
   if (absl::Status status = check(); !status.ok()) {
-    return ByUser(Annotate(status, absl::StrCat("dataset \"", dataset.name(), "\"")));
+    return WithKind(Annotate(status, absl::StrCat("dataset \"", dataset.name(), "\"")),
+                    pb::ERROR_USER, pb::ROLE_WORKER);
   }
   return std::shared_ptr<DatasetReader>(new DatasetReader(dataset, std::move(cache)));
 }
@@ -189,7 +182,7 @@ absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool
 
 absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
   const absl::StatusOr<KnownFile> known = Know(file, /*with_index=*/true);
-  if (!known.ok()) return ByUser(known.status());
+  if (!known.ok()) return ErrorOfInput(known.status(), file);
   pb::FileLayoutProto layout;
   layout.set_records(known->index->records);
   layout.set_bytes(known->index->bytes);
@@ -199,12 +192,6 @@ absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
     layout.add_lines(mark.line);
   }
   return layout;
-}
-
-absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::LeaseProto& lease) {
-  absl::StatusOr<std::shared_ptr<const LeaseData>> data = ReadLease(lease);
-  if (!data.ok()) return ByUser(data.status());
-  return data;
 }
 
 absl::Status DatasetReader::OpenFor(const pb::BlockProto& block, OpenFile* file) {
@@ -245,25 +232,26 @@ absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& blo
   return range;
 }
 
-absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::ReadLease(
-    const pb::LeaseProto& lease) {
+absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::LeaseProto& lease) {
   absl::flat_hash_map<uint32_t, OpenFile> files;
   uint64_t selected = 0;
   // All blocks are looked at before memory for them is taken.
   for (const pb::BlockProto& block : lease.blocks()) {
     OpenFile& file = files[block.file()];
-    MU_RETURN_IF_ERROR(OpenFor(block, &file));
-    MU_RETURN_IF_ERROR(Locate(block, file).status());
+    MU_RETURN_IF_ERROR(ErrorOfInput(OpenFor(block, &file), block.file()));
+    MU_RETURN_IF_ERROR(ErrorOfInput(Locate(block, file).status(), block.file()));
     selected += selection_.Count(block.first(), block.count());
   }
   if (selected > std::numeric_limits<int32_t>::max()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a lease of ", selected, " records; make blocks smaller"));
+    return WithKind(absl::InvalidArgumentError(
+                        absl::StrCat("a lease of ", selected, " records; make blocks smaller")),
+                    pb::ERROR_USER, pb::ROLE_WORKER);
   }
   Reading reading{.columns = ColumnSet(SchemaOf(dataset_), static_cast<uint32_t>(selected)),
                   .files = std::move(files)};
   for (const pb::BlockProto& block : lease.blocks()) {
-    if (block.count() > 0) MU_RETURN_IF_ERROR(ReadBlock(block, &reading));
+    if (block.count() > 0)
+      MU_RETURN_IF_ERROR(ErrorOfInput(ReadBlock(block, &reading), block.file()));
   }
   return std::make_shared<const LeaseData>(std::move(reading.columns), std::move(reading.bad),
                                            lease.permutation(), dataset_.batch_size());

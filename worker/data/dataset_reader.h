@@ -25,7 +25,8 @@
 
 namespace mu {
 
-// Thread safe. Errors carry an ErrorDetail of kind ERROR_USER where data or job are at fault.
+// Thread safe. Errors carry an ErrorDetail: of kind ERROR_USER where data or job are at fault, else
+// what this machine lacks (see input_errors.h).
 // Codes: INVALID_ARGUMENT: a bad record ("file:line: column X: ...") or header; a lease that does
 // not fit the files. NOT_FOUND, PERMISSION_DENIED: a file. DATA_LOSS: a compressed file is
 // truncated or corrupt. FAILED_PRECONDITION: a file has changed since it was indexed.
@@ -73,7 +74,6 @@ class DatasetReader {
   // Where the block is; FAILED_PRECONDITION if the file is no longer so long.
   static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block,
                                                  const OpenFile& file);
-  absl::StatusOr<std::shared_ptr<const LeaseData>> ReadLease(const muster::LeaseProto& lease);
   absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr,
                                 bool* fed = nullptr) const;
   absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;

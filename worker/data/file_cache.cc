@@ -19,6 +19,7 @@
 #include "common/base/status.h"
 #include "common/env/compression.h"
 #include "worker/data/file_index.h"
+#include "worker/data/input_errors.h"
 
 namespace mu {
 namespace {
@@ -110,13 +111,15 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   const std::string stem = CopyOf(path, source);
   const std::string copy = absl::StrCat(stem, kCopyEnding);
   const std::string lock_path = absl::StrCat(stem, kLockEnding);
-  MU_RETURN_IF_ERROR(Prepare());
+  MU_RETURN_IF_ERROR(ErrorOfDevice(Prepare()));
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
-  MU_RETURN_IF_ERROR(MakeDirectories(directory_));  // somebody may have removed it
+  // Somebody may have removed it.
+  MU_RETURN_IF_ERROR(ErrorOfDevice(MakeDirectories(directory_)));
   ++waiting_;
   absl::StatusOr<UniqueFd> locked = OpenLock(lock_path, LOCK_EX);
   --waiting_;
-  MU_ASSIGN_OR_RETURN(const UniqueFd lock, std::move(locked));
+  if (!locked.ok()) return ErrorOfDevice(locked.status());
+  const UniqueFd lock = *std::move(locked);
   // Another thread or process may have made it while this one waited for the lock.
   if (UniqueFd fd = OpenCopy(copy, lock_path); fd.valid()) return fd;
 
@@ -124,18 +127,22 @@ absl::StatusOr<UniqueFd> FileCache::Open(const std::string& path, const FileInfo
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = absl::StrCat(stem, kTemporary, getpid(), ".", counter.fetch_add(1));
   UniqueFd fd(open(temporary.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!fd.valid()) return ErrnoToStatus(errno, "create", temporary);
+  if (!fd.valid()) return ErrorOfDevice(ErrnoToStatus(errno, "create", temporary));
   absl::StatusOr<uint64_t> length = Unpack(path, temporary, fd.get(), sink);
-  absl::Status status = length.status();
-  if (status.ok() && ftruncate(lock.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
+  if (!length.ok()) {
+    unlink(temporary.c_str());
+    return length.status();
+  }
+  absl::Status status;
+  if (ftruncate(lock.get(), 0) != 0) status = ErrnoToStatus(errno, "cut", lock_path);
   if (status.ok()) status = WriteAll(lock.get(), absl::StrCat(*length), lock_path);
   if (status.ok()) status = RenameFile(temporary, copy);
   if (!status.ok()) {
     unlink(temporary.c_str());
-    return status;
+    return ErrorOfDevice(status);
   }
   if (fed != nullptr) *fed = sink != nullptr;
-  MU_RETURN_IF_ERROR(MakeRoom(*length, BaseName(copy), path));
+  MU_RETURN_IF_ERROR(ErrorOfDevice(MakeRoom(*length, BaseName(copy), path)));
   return fd;
 }
 
@@ -158,8 +165,8 @@ absl::StatusOr<uint64_t> FileCache::Unpack(const std::string& path, const std::s
     if (n == 0) return length;
     length += n;
     chunks_.fetch_add(1, std::memory_order_relaxed);
-    MU_RETURN_IF_ERROR(MakeRoom(length, BaseName(temporary), path));
-    MU_RETURN_IF_ERROR(WriteAll(fd, absl::string_view(buffer.get(), n), temporary));
+    MU_RETURN_IF_ERROR(ErrorOfDevice(MakeRoom(length, BaseName(temporary), path)));
+    MU_RETURN_IF_ERROR(ErrorOfDevice(WriteAll(fd, absl::string_view(buffer.get(), n), temporary)));
     if (sink != nullptr) MU_RETURN_IF_ERROR(sink->Write(absl::string_view(buffer.get(), n)));
   }
 }

@@ -34,7 +34,8 @@ class FileCache {
   // Opens the unpacked copy of `path`, which is `source` now, and makes it first where there is
   // none; then every unpacked byte passes through `sink`, if given, and *fed says whether that
   // happened. Codes: as file.h; DATA_LOSS: the file is corrupt; RESOURCE_EXHAUSTED: the copy alone
-  // does not fit the capacity, or the disk is full.
+  // does not fit the capacity, or the disk is full. What the cache lacks is InputFault::DEVICE,
+  // whatever its code.
   absl::StatusOr<UniqueFd> Open(const std::string& path, const FileInfo& source, ChunkSink* sink,
                                 bool* fed);
 

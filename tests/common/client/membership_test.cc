@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "common/rpc/typed.h"
 #include "tests/testing/matchers.h"
 
@@ -17,6 +17,10 @@ namespace {
 using ::mu::testing::HasCode;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
+
+absl::Status RegisterAgain() {
+  return WithKind(absl::NotFoundError("who are you?"), pb::ERROR_STALE, pb::ROLE_COORDINATOR);
+}
 
 // A coordinator that answers as it is told.
 class FakeCoordinator {
@@ -257,7 +261,7 @@ TEST_F(MembershipTest, StopEndsARegistration) {
 TEST_F(MembershipTest, RegistersAgainWhereItIsForgotten) {
   auto client = Client(Options());
   MU_ASSERT_OK(client->Register());
-  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  coordinator_.FailBeats(RegisterAgain());
   events_.WaitFor(&events_.registered, 3);
   coordinator_.FailBeats(absl::OkStatus());
   events_.WaitFor(&events_.beats, events_.Get(&events_.beats) + 2);
@@ -273,7 +277,7 @@ TEST_F(MembershipTest, AnotherJobOrPlaceMeansLost) {
   auto client = Client(Options());
   MU_ASSERT_OK(client->Register());
   coordinator_.SetReply(/*job=*/10, /*index=*/2);
-  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  coordinator_.FailBeats(RegisterAgain());
   events_.WaitFor(&events_.lost, 1);
   EXPECT_THAT(events_.lost_status(), HasCode(absl::StatusCode::kFailedPrecondition));
 }
@@ -293,7 +297,7 @@ TEST_F(MembershipTest, AnotherEpochIsTakenOnlyIfItIsNewer) {
   auto client = Client(Options());
   MU_ASSERT_OK(client->Register());
   coordinator_.SetEpoch(2);
-  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  coordinator_.FailBeats(RegisterAgain());
   while (coordinator_.registrations() < 3) std::this_thread::yield();
   EXPECT_EQ(client->registration().epoch(), 3u) << "an older coordinator that woke up";
   EXPECT_EQ(events_.Get(&events_.registered), 1);
@@ -312,7 +316,7 @@ TEST_F(MembershipTest, WhoDrainsBeatsUntilTheCoordinatorHasAnswered) {
   std::thread draining([&] { left = client->Drain("SIGTERM", absl::Minutes(5)); });
   coordinator_.WaitForLeave();
   events_.WaitFor(&events_.beats, events_.Get(&events_.beats) + 3);
-  coordinator_.FailBeats(absl::NotFoundError("who are you?"));
+  coordinator_.FailBeats(RegisterAgain());
   coordinator_.ReleaseLeaves();
   draining.join();
   MU_EXPECT_OK(left);

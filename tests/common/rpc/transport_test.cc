@@ -80,8 +80,9 @@ TEST_P(TransportTest, LongErrorMessagesArrive) {
                    });
   auto server = Listen(std::move(methods));
   auto channel = transport_->Connect(server->address());
-  EXPECT_THAT(CallText(*channel, "/test/Fail", "x").status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, text));
+  const absl::Status status = CallText(*channel, "/test/Fail", "x").status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, text));
+  EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE) << "nobody says that it is the user's";
 }
 
 TEST_P(TransportTest, UnknownMethodIsUnimplemented) {

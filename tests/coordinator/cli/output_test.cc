@@ -5,7 +5,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_table.h"
 #include "coordinator/cli/exit_code.h"
@@ -276,6 +276,10 @@ TEST(ExitCodeTest, FollowsKindAndDetailNotText) {
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 2);
   detail.set_function("train_step");
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 3);
+  const absl::Status blind =
+      WithInputFault(absl::NotFoundError("x"), pb::InputFault::MISSING, /*file=*/0);
+  EXPECT_EQ(ExitCodeOf(blind), 4) << "one worker's word";
+  EXPECT_EQ(ExitCodeOf(WithDetail(blind, detail)), 2) << "all agree, also in a function";
   EXPECT_EQ(
       ExitCodeOf(WithDetail(absl::ResourceExhaustedError("no space left on a worker"), detail)), 4);
   detail.set_op("broadcast_like");

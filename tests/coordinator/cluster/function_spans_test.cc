@@ -51,7 +51,7 @@ TEST_F(FunctionSpansTest, SayHowAFunctionEnded) {
   Start();
   auto worker = Worker(11, 3);
   Schedule(2);
-  worker->NextRun().call->Finish(absl::InvalidArgumentError("no"));
+  worker->NextRun().call->Finish(testing::UsersError("no"));
   EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
   auto spans = Spans();
   EXPECT_EQ(spans["step"].detail(), "function 1: INVALID_ARGUMENT");

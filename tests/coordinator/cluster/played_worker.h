@@ -8,25 +8,34 @@
 #include <string>
 #include <utility>
 
+#include "common/base/error_kind.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 #include "tests/testing/matchers.h"
 
 namespace mu::testing {
 
+// As a worker's service makes it where the function is at fault.
+inline absl::Status UsersError(const std::string& message) {
+  return WithKind(absl::InvalidArgumentError(message), pb::ERROR_USER, pb::ROLE_WORKER);
+}
+
 // A worker whose runs the test answers by hand.
 class PlayedWorker {
  public:
-  // It refuses to install functions with the fingerprints `refuses`.
+  // It refuses to install functions with the fingerprints `refuses`. `cannot`: it can install none.
   PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation,
-               int index, std::set<uint64_t> refuses = {})
-      : coordinator_(transport->Connect(coordinator)), refuses_(std::move(refuses)) {
+               int index, std::set<uint64_t> refuses = {}, bool cannot = false)
+      : coordinator_(transport->Connect(coordinator)),
+        refuses_(std::move(refuses)),
+        cannot_install_(cannot) {
     MethodTable methods;
     methods.AddUnary(
         "/muster.Worker/InstallFunction", RunOn::kTransportThread,
         TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest& r)
                                                      -> absl::StatusOr<pb::InstallFunctionReply> {
-          if (refuses_.contains(r.fingerprint())) return absl::InvalidArgumentError("no such op");
+          if (refuses_.contains(r.fingerprint())) return UsersError("no such op");
+          if (cannot_install_) return absl::InternalError("its disk is broken");
           ++installed;
           return pb::InstallFunctionReply();
         }));
@@ -105,6 +114,7 @@ class PlayedWorker {
  private:
   const std::shared_ptr<Channel> coordinator_;
   const std::set<uint64_t> refuses_;
+  const bool cannot_install_;
   std::unique_ptr<RpcServer> server_;
   pb::RegisterRequest request_;
 };
@@ -131,9 +141,9 @@ class PlayedClusterTest : public ::testing::Test {
         [&](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), function); });
   }
   std::unique_ptr<PlayedWorker> Worker(uint64_t incarnation, int index = -1,
-                                       std::set<uint64_t> refuses = {}) {
+                                       std::set<uint64_t> refuses = {}, bool cannot = false) {
     return std::make_unique<PlayedWorker>(transport_.get(), runtime_->address(), incarnation, index,
-                                          std::move(refuses));
+                                          std::move(refuses), cannot);
   }
   void RegisterServer(uint32_t pid) {
     const auto channel = transport_->Connect(runtime_->address());

@@ -97,7 +97,7 @@ TEST_F(RepeatsTest, ARepeatThatFailsIsReportedOnceAndTheOthersAreMade) {
   MU_ASSERT_OK(runtime_->Join());
   ReplaceServer();
   FinishRunOf(first);
-  RunOf(second.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  RunOf(second.id()).call->Finish(testing::UsersError("log of -1"));
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
   // The third is part of what the user was told is done: with the first, from the beginning.
   FinishRunOf(first);
@@ -125,7 +125,7 @@ TEST_F(RepeatsTest, ANewFunctionThatFailsMeanwhileIsReportedOnceAndTheRepeatsAre
   const auto second_repeat = RunOf(second.id());
   const RemoteValue bad = Update(6);
   const RemoteValue queued = Update(6);
-  RunOf(bad.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  RunOf(bad.id()).call->Finish(testing::UsersError("log of -1"));
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
   EXPECT_THAT(bad.Fetch(), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(queued.Fetch(), HasCode(absl::StatusCode::kCancelled));
@@ -150,9 +150,9 @@ TEST_F(RepeatsTest, ASecondLossOfTheServerEndsNothing) {
   FinishRunOf(first);
   const auto interrupted = RunOf(second.id());
   ReplaceServer();
-  interrupted.call->Finish(absl::InvalidArgumentError("of a run that does not count any more"));
+  interrupted.call->Finish(testing::UsersError("of a run that does not count any more"));
   FinishRunOf(first);
-  RunOf(second.id()).call->Finish(absl::InvalidArgumentError("log of -1"));
+  RunOf(second.id()).call->Finish(testing::UsersError("log of -1"));
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "log of -1"));
   ReplaceServer();
   FinishRunOf(first);  // the one that failed is not tried again

@@ -96,7 +96,7 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
   auto run = worker->NextRun();
   auto other = worker->NextRun();
   if (run.request.function() != bad.id().value()) std::swap(run, other);
-  run.call->Finish(absl::InvalidArgumentError("op 'log' at model.cc:12: no"));
+  run.call->Finish(testing::UsersError("op 'log' at model.cc:12: no"));
   EXPECT_THAT(runtime_->Join(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("model.cc:12")));
   EXPECT_EQ(worker->cancelled_below, 4u);
@@ -121,7 +121,7 @@ TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
   auto worker = Worker(11);
   RegisterServer(4242);
   Schedule(1);
-  worker->NextRun().call->Finish(absl::InvalidArgumentError("no"));
+  worker->NextRun().call->Finish(testing::UsersError("no"));
   EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(asked, 4);
 }
@@ -135,7 +135,7 @@ TEST_F(RuntimeTest, AServerThatIsLostNeedsNoFence) {
   auto worker = Worker(11);
   RegisterServer(4242);
   Schedule(1);
-  worker->NextRun().call->Finish(absl::InvalidArgumentError("no"));
+  worker->NextRun().call->Finish(testing::UsersError("no"));
   EXPECT_FALSE(runtime_->Join().ok()) << "it returns";
 }
 
@@ -148,8 +148,8 @@ TEST_F(RuntimeTest, OfTwoErrorsTheEarlierOneIsReportedAlthoughItArrivesLater) {
   auto other = worker->NextRun();
   if (run.request.function() != first.id().value()) std::swap(run, other);
   EXPECT_EQ(other.request.after(), run.request.run());
-  other.call->Finish(absl::InvalidArgumentError("second"));
-  run.call->Finish(absl::InvalidArgumentError("first"));
+  other.call->Finish(testing::UsersError("second"));
+  run.call->Finish(testing::UsersError("first"));
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "first"));
   EXPECT_THAT(first.Fetch(), StatusIs(absl::StatusCode::kInvalidArgument, "first"));
   EXPECT_THAT(second.Fetch(), HasCode(absl::StatusCode::kCancelled));
@@ -159,7 +159,7 @@ TEST_F(RuntimeTest, AnErrorThatNobodyLookedAtStaysForJoin) {
   Start(1);
   auto worker = Worker(11);
   Schedule(1);
-  worker->NextRun().call->Finish(absl::InvalidArgumentError("bad"));
+  worker->NextRun().call->Finish(testing::UsersError("bad"));
   while (runtime_->Stats().unfinished > 0) std::this_thread::yield();
   { const RemoteValue refused = Schedule(1); }
   EXPECT_THAT(runtime_->Join(), StatusIs(absl::StatusCode::kInvalidArgument, "bad"));

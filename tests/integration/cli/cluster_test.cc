@@ -75,6 +75,27 @@ TEST_F(ClusterTest, DataThatOnlyTheWorkersSee) {
   EXPECT_EQ(Report(Path("cluster/report.json"))["samples"], 2000);
 }
 
+TEST_F(ClusterTest, DataThatOneOfTwoWorkersSees) {
+  const std::string address = FreeAddress();
+  MU_ASSERT_OK(MakeDirectories(Path("node")));
+  MU_ASSERT_OK(RenameFile(Path("data.csv"), Path("node/data.csv")));
+  // A path that leads to the data from one process only.
+  auto training =
+      Start({"train", Job({{"data.csv", "/proc/self/cwd/data.csv"}}), "--listen=" + address,
+             "--workers=2", "--ps=1", "--job_dir=" + Path("cluster")});
+  auto daemons = StartDaemons(address, 1, 1);
+  const auto worker = StartAs(
+      "sees", "sh",
+      {"-c", "cd \"$1\" && exec \"$0\" \"$2\" \"$3\"", absl::StrCat(MUSTER_BINARY_DIR, "/worker"),
+       Path("node"), "--coordinator=" + address, "--cache_dir=" + Path("cache")});
+  EXPECT_EQ(ExitOf(training.get()), 0) << Output() << OutputOf("sees");
+  const auto report = Report(Path("cluster/report.json"));
+  EXPECT_EQ(report["samples"], 2000);
+  ASSERT_EQ(report["failures"].size(), 1u);
+  EXPECT_EQ(report["failures"][0]["kind"], "set_aside");
+  EXPECT_THAT(report["failures"][0]["message"].get<std::string>(), HasSubstr("data.csv"));
+}
+
 TEST_F(ClusterTest, AFileThatNoMachineHas) {
   const std::string address = FreeAddress();
   auto training = Start({"train", Job({{"data.csv", "nowhere.csv"}}), "--listen=" + address,

@@ -6,7 +6,7 @@
 #include <set>
 #include <thread>
 
-#include "common/base/status.h"
+#include "common/base/error_kind.h"
 #include "tests/worker/data/data_test_util.h"
 #include "tests/worker/data/naive_csv.h"
 
@@ -240,8 +240,8 @@ TEST_F(DatasetReaderTest, NamesFilesThatAreMissingOrDamaged) {
   dataset.set_files(0, Path("none.csv"));
   const absl::StatusOr<pb::FileLayoutProto> missing = Reader(dataset)->Layout(0);
   EXPECT_THAT(missing, StatusIs(absl::StatusCode::kNotFound, HasSubstr("none.csv")));
-  EXPECT_EQ(KindOf(missing.status()), pb::ERROR_USER);
-  EXPECT_TRUE(DetailOf(missing.status()).has_value());
+  EXPECT_EQ(KindOf(missing.status()), pb::ERROR_MACHINE) << "another machine may see it";
+  EXPECT_EQ(InputFaultOf(missing.status()).kind(), pb::InputFault::MISSING);
 
   for (const char* ending : {".gz", ".zst"}) {
     pb::DatasetProto packed = Counting({500}, ending);

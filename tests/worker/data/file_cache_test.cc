@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/strings/match.h"
+#include "common/base/error_kind.h"
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/file_index.h"
 
@@ -166,6 +167,20 @@ TEST_F(FileCacheTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(CopiedBytes(), 0u);
   FileCache enough(Path("cache"), 100'000);
   EXPECT_TRUE(Use(&enough, path, std::string(100'000, 'x')));
+}
+
+TEST_F(FileCacheTest, SaysThatItsOwnDirectoryIsAtFault) {
+  const std::string path = Write("f.gz", "some text");
+  const auto input_of = [&](const std::string& directory) {
+    FileCache cache(directory, 1000);
+    const absl::Status status =
+        cache.Open(path, GetFileInfo(path).value(), nullptr, nullptr).status();
+    EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE) << status;
+    return InputFaultOf(status).kind();
+  };
+  EXPECT_EQ(input_of(path + "/below/a/file"), pb::InputFault::DEVICE);
+  EXPECT_EQ(input_of("/proc/no/such/place"), pb::InputFault::DEVICE)
+      << "though something is missing";
 }
 
 TEST_F(FileCacheTest, MakesATornCopyAgain) {
