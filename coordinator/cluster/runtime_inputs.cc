@@ -39,10 +39,11 @@ absl::Status Runtime::WorkerCannot(WorkerId worker, uint64_t dataset, const absl
   detail.set_role(pb::ROLE_WORKER);
   detail.set_index(worker.value());
   const absl::Status error = WithDetail(
-      absl::UnavailableError(absl::StrCat(
-          "no worker is left: all ", links_.size(), " were set aside; the last was worker ",
-          worker.value(), " (pid ", link->second->member.pid, ", ", link->second->member.address,
-          "): ", std::string(why.message()))),
+      absl::Status(why.code(),
+                   absl::StrCat("no worker is left: all ", links_.size(),
+                                " were set aside; the last was worker ", worker.value(), " (pid ",
+                                link->second->member.pid, ", ", link->second->member.address,
+                                "): ", std::string(why.message()))),
       detail);
   FailLocked(error);
   return error;

@@ -83,7 +83,7 @@ TEST_F(RepeatsTest, AnErrorEndsTheFunctionsAboveTheLowWaterMark) {
   FinishRunOf(finished);
   MU_ASSERT_OK(finished.Fetch());
   const RemoteValue bad = Update(), running = Update(), last = Update();
-  RunOf(bad.id()).call->Finish(absl::InvalidArgumentError("no"));
+  RunOf(bad.id()).call->Finish(testing::UsersError("no"));
   EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(runtime_->Context().low_water(), finished.id().value());
   EXPECT_EQ(workers_[0]->cancelled_below, last.id().value() + 1);

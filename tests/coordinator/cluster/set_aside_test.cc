@@ -88,7 +88,7 @@ TEST_F(SetAsideTest, WithoutAWorkerThatIsWellTheJobEnds) {
   const RemoteValue value = Schedule(1);
   worker->NextRun().call->Finish(Lacks(pb::InputFault::DEVICE));
   const absl::Status status = runtime_->Join();
-  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnavailable,
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound,
                                HasSubstr("no worker is left: all 1 were set aside; the last was "
                                          "worker 0")));
   EXPECT_THAT(status.message(), HasSubstr("clicks.csv"));
