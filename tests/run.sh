@@ -47,6 +47,10 @@ if [[ $preset == threadsafety ]]; then
 fi
 # Tests of real processes are marked to run alone; the rest runs in parallel.
 # Long tests (minutes) run only when asked for: --label long.
+# Other histories for each commit, the same for all who have it.
+if [[ -z ${MUSTER_SIM_FIRST_SEED:-} ]] && commit=$(git rev-parse HEAD 2>/dev/null); then
+  export MUSTER_SIM_FIRST_SEED=$((16#${commit:0:10}))
+fi
 # A sanitizer's report of a daemon that a test kills or starts again would be seen by nobody: every process writes its
 # own file (CMakeLists.txt), and any file is a failure.
 rm -rf "$folder/sanitizer"

@@ -11,7 +11,10 @@ void StepAccess::Begin(FunctionRun* run, uint32_t step, bool read_only, float ra
   pushed_ = false;
   rate_scale_ = rate_scale;
   const auto route = route_->snapshot();
-  generation_ = route.generation;
+  // Of the run, not of this moment: a run that its coordinator gave up while it could not reach
+  // this worker must not push into the state that was restored since. 0: the caller does not say.
+  const uint64_t started_in = run->request().context().generation();
+  generation_ = started_in != 0 ? started_in : route.generation;
   if (client_ != route.client) {
     session_ = std::make_unique<PsSession>(route.client.get(), PsSessionOptions());
     client_ = route.client;

@@ -57,7 +57,7 @@ class StepAccess final : public ParameterAccess {
   bool read_only_ = false;
   bool pushed_ = false;
   float rate_scale_ = 1;
-  uint64_t generation_ = 0;  // of the state that the step read
+  uint64_t generation_ = 0;  // of the servers' state in which the run was started
 };
 
 }  // namespace mu

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "coordinator/cluster/checkpoint_number.h"
+#include "coordinator/core/checkpoint_number.h"
 
 namespace mu {
 

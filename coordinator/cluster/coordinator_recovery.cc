@@ -11,7 +11,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/coordinator.h"
-#include "coordinator/cluster/restore_fault.h"
+#include "coordinator/cluster/restore_errors.h"
 
 namespace mu {
 

@@ -10,7 +10,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "common/obs/telemetry.h"
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 
 namespace mu {
 

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 #include "proto/checkpoint.pb.h"
 
 namespace mu {

@@ -13,7 +13,7 @@
 #include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "common/tensor/tensor.h"
-#include "coordinator/cluster/batch_range.h"
+#include "coordinator/core/batch_range.h"
 #include "proto/worker.pb.h"
 
 namespace mu {

@@ -1,9 +1,8 @@
-// The runtime's beginning and end, what everything else needs (the context of calls, fatal errors),
-// and the monitor. Scheduling is in runtime_schedule.cc, cancelling in runtime_cancel.cc, runs on
-// workers in runtime_runs.cc, membership in runtime_members.cc, installation in runtime_install.cc,
-// servers' recovery in runtime_recovery.cc, assignments in runtime_assign.cc, leases of data in
-// runtime_data.cc, checkpoints in runtime_checkpoint.cc, pauses for want of memory in
-// runtime_pause.cc.
+// The runtime's beginning and end, the loop that brings time to the core, and what everything else
+// needs (the context of calls, fatal errors). Actions are carried out in runtime_actions.cc; calls
+// of daemons are in runtime_calls.cc, scheduling in runtime_schedule.cc, runs on workers in
+// runtime_runs.cc, installation in runtime_install.cc, what is said to servers in
+// runtime_servers.cc, checkpoints in runtime_checkpoint.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>
@@ -18,14 +17,14 @@ namespace mu {
 Runtime::Runtime(Options options)
     : options_(std::move(options)),
       started_(SteadyNow()),
-      membership_({options_.servers, options_.heartbeat, options_.timeout}),
-      queue_(
-          options_.in_flight,
-          [this](uint64_t dataset, WorkerId worker, uint32_t steps)
-              ABSL_NO_THREAD_SAFETY_ANALYSIS {  // called under Dispatch's lock
-                return TakeBatches(dataset, worker, steps);
-              },
-          options_.backup),
+      core_({.job = options_.job,
+             .epoch = options_.epoch,
+             .servers = options_.servers,
+             .in_flight = options_.in_flight,
+             .heartbeat = options_.heartbeat,
+             .timeout = options_.timeout,
+             .backup = options_.backup,
+             .started = started_}),
       spans_(options_.telemetry) {}
 
 absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
@@ -33,32 +32,36 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   MU_ASSIGN_OR_RETURN(runtime->server_, runtime->options_.transport->Listen(
                                             runtime->options_.listen, runtime->Methods()));
   runtime->monitor_ = std::thread([r = runtime.get()] { r->Monitor(); });
-  runtime->canceller_ = std::thread([r = runtime.get()] { r->Canceller(); });
-  runtime->recoverer_ = std::thread([r = runtime.get()] { r->Recoverer(); });
+  if (runtime->options_.newest_epoch != nullptr)
+    runtime->epochs_ = std::thread([r = runtime.get()] { r->WatchEpochs(); });
+  runtime->fences_.Start();
+  runtime->recovery_.Start();
   return runtime;
+}
+
+void Runtime::Step(Event event) {
+  // All who wait wake up together, so not for these, of which there are many, unless more follows.
+  const bool quiet = std::holds_alternative<event::Results>(event) ||
+                     std::holds_alternative<event::Heartbeat>(event) ||
+                     std::holds_alternative<event::Tick>(event);
+  Actions actions;
+  core_.Step(SteadyNow(), std::move(event), &actions);
+  if (Execute(actions) || !quiet) changed_.SignalAll();
+}
+
+void Runtime::Drop(const std::shared_ptr<WorkerLink>& link) {
+  link->gone = true;
+  for (auto& [run, call] : link->runs) call->Cancel();
+  if (link->install_call != nullptr) link->install_call->Cancel();
+  if (link->cancel_call != nullptr) link->cancel_call->Cancel();
+  old_links_.push_back(link);
 }
 
 void Runtime::Close() {
   MutexLock lock(&mutex_);
-  stopping_ = true;
-  for (FunctionId id : queue_.CancelAll()) {
-    FinishFunction(id, absl::CancelledError("the coordinator is being destroyed"));
-  }
-  for (auto& [id, link] : links_) {
-    link->gone = true;
-    for (auto& [run, call] : link->runs) call->Cancel();
-    if (link->install_call != nullptr) link->install_call->Cancel();
-    if (link->cancel_call != nullptr) link->cancel_call->Cancel();
-    old_links_.push_back(link);
-  }
+  Step(event::Close{});
+  for (auto& [id, link] : links_) Drop(link);
   links_.clear();
-  if (interrupt_ != nullptr) interrupt_();
-  for (auto& [server, calls] : leaving_) {
-    for (const auto& call : calls)
-      call->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
-  }
-  leaving_.clear();
-  changed_.SignalAll();
 }
 
 Runtime::~Runtime() { Stop(); }
@@ -66,14 +69,15 @@ Runtime::~Runtime() { Stop(); }
 void Runtime::Stop() {
   Close();
   if (monitor_.joinable()) monitor_.join();
-  if (canceller_.joinable()) canceller_.join();
-  if (recoverer_.joinable()) recoverer_.join();
+  if (epochs_.joinable()) epochs_.join();
+  fences_.Stop();
+  recovery_.Stop();
   if (server_ != nullptr) server_->Shutdown();
   std::vector<std::shared_ptr<WorkerLink>> links;
   {
     MutexLock lock(&mutex_);
     links.swap(old_links_);
-    while (streams_ > 0) changed_.Wait(&mutex_);
+    while (callbacks_ > 0) changed_.Wait(&mutex_);
   }
   for (auto& link : links) {
     if (link->installer.joinable()) link->installer.join();
@@ -82,17 +86,12 @@ void Runtime::Stop() {
 
 double Runtime::SecondsUp() const { return absl::ToDoubleSeconds(SteadyNow() - started_); }
 
-std::string Runtime::NameOf(Fingerprint function) const {
-  const InstalledFunction* const installed = catalog_.FindFunction(function);
-  return installed == nullptr ? "" : installed->proto.name();
-}
-
 pb::RequestContext Runtime::ContextLocked() const {
   pb::RequestContext context;
   context.set_job(options_.job.value());
   context.set_epoch(options_.epoch.value());
   context.set_generation(catalog_.routing().generation());
-  context.set_low_water(queue_.low_water().value());
+  context.set_low_water(core_.low_water().value());
   return context;
 }
 
@@ -103,12 +102,12 @@ pb::RequestContext Runtime::Context() const {
 
 void Runtime::Fail(absl::Status error) {
   MutexLock lock(&mutex_);
-  FailLocked(std::move(error));
+  Step(event::Fail{std::move(error)});
 }
 
 absl::Status Runtime::EndedLocked() const {
-  if (stopping_) return absl::CancelledError("the coordinator is being destroyed");
-  return fatal_;
+  if (core_.closed()) return absl::CancelledError("the coordinator is being destroyed");
+  return core_.ended();
 }
 
 absl::Status Runtime::ended() const {
@@ -116,34 +115,25 @@ absl::Status Runtime::ended() const {
   return EndedLocked();
 }
 
-void Runtime::FailLocked(absl::Status error) {
-  if (!fatal_.ok() || stopping_) return;
-  MU_LOG(ERROR, "{}", error);
-  fatal_ = error;
-  if (interrupt_ != nullptr) interrupt_();  // of a load, which may take long
-  for (FunctionId id : queue_.CancelAll()) FinishFunction(id, error);
-  changed_.SignalAll();
-}
-
 void Runtime::Monitor() {
+  absl::Time beat = SteadyNow() + options_.heartbeat;
   while (true) {
-    uint64_t newer = options_.newest_epoch != nullptr ? options_.newest_epoch() : 0;
     std::vector<std::shared_ptr<WorkerLink>> ended;
     std::vector<Member> silent;
     std::function<void(const Member&)> on_silent;
     {
       MutexLock lock(&mutex_);
-      if (!stopping_) changed_.WaitFor(&mutex_, options_.heartbeat);
-      if (stopping_) return;
-      silent = membership_.Expire(SteadyNow());
-      on_silent = on_silent_;
-      for (const Member& member : silent) {
-        MemberLost(member, "silent",
-                   absl::StrCat("no heartbeat for ", absl::FormatDuration(options_.timeout)));
+      while (!core_.closed()) {
+        const absl::Duration left = std::min(beat, core_.alarm()) - SteadyNow();
+        if (left <= absl::ZeroDuration()) break;
+        changed_.WaitFor(&mutex_, left);
       }
-      StartBackups();
-      Dispatch();
-      newer = std::max(newer, newer_epoch_);
+      if (core_.closed()) return;
+      const absl::Time now = SteadyNow();
+      if (now >= beat) beat = now + options_.heartbeat;
+      Step(event::Tick{});
+      silent.swap(silent_);
+      on_silent = on_silent_;
       for (auto it = old_links_.begin(); it != old_links_.end();) {
         if ((*it)->installer_ended) {
           ended.push_back(*it);
@@ -157,8 +147,24 @@ void Runtime::Monitor() {
     if (on_silent != nullptr) {
       for (const Member& member : silent) on_silent(member);
     }
-    if (newer > options_.epoch.value()) Superseded(newer);
   }
+}
+
+void Runtime::WatchEpochs() {
+  while (true) {
+    const CoordinatorEpoch newest(options_.newest_epoch());
+    MutexLock lock(&mutex_);
+    if (newest > options_.epoch) Step(event::EpochSeen{newest});
+    const absl::Time until = SteadyNow() + options_.heartbeat;
+    while (!core_.closed() && SteadyNow() < until) changed_.WaitFor(&mutex_, until - SteadyNow());
+    if (core_.closed()) return;
+  }
+}
+
+bool Runtime::IsSuperseded() {
+  const CoordinatorEpoch newest(options_.newest_epoch != nullptr ? options_.newest_epoch() : 0);
+  MutexLock lock(&mutex_);
+  return std::max(newest, core_.newest_epoch()) > options_.epoch;
 }
 
 }  // namespace mu

@@ -1,10 +1,8 @@
-// The cluster as the coordinator sees it: threads and calls around the pure state machines of this
-// folder.
+// The shell around the coordinator's core: threads, calls and the values of functions. It brings
+// events to the core and carries out its actions; it decides nothing. Thread safe.
 //
-// Daemons register with it. Each worker gets a thread that installs what the worker lacks;
-// functions are dispatched from whatever thread brought the news (a result, a registration,
-// Schedule). A monitor thread expires heartbeats; another one, after an error, sees to it that
-// nothing is left running before the error is reported. Thread safe.
+// Each worker has a thread that installs what the worker lacks. Calls that block run on threads of
+// their own; whatever thread brings an event carries out the actions that follow, under the mutex.
 #pragma once
 
 #include <functional>
@@ -21,21 +19,12 @@
 #include "common/obs/telemetry.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
-#include "coordinator/cluster/checkpoint_commit.h"
-#include "coordinator/cluster/data_leases.h"
-#include "coordinator/cluster/failure_log.h"
-#include "coordinator/cluster/function_queue.h"
 #include "coordinator/cluster/function_spans.h"
-#include "coordinator/cluster/input_complaints.h"
-#include "coordinator/cluster/membership.h"
-#include "coordinator/cluster/old_leases.h"
-#include "coordinator/cluster/per_worker_leases.h"
-#include "coordinator/cluster/recent_set.h"
-#include "coordinator/cluster/recovery.h"
+#include "coordinator/cluster/job_thread.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
-#include "coordinator/cluster/update_pause.h"
 #include "coordinator/cluster/worker_link.h"
+#include "coordinator/core/core.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
@@ -190,16 +179,12 @@ class Runtime {
   absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point,
                                                   const pb::CheckpointProto& manifest,
                                                   const std::set<uint64_t>& datasets);
-  // Servers whose state is of an older one do not serve.
-  Generation LeastGeneration() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // One that no server's state has been in, and that none has been asked to take.
   Generation NextGeneration();
   // Steps of functions of this dataset that wait for their batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
-  // A coordinator of a newer epoch has taken over: this one ends, without committing or deleting
-  // anything.
-  void Superseded(uint64_t epoch);
-  // Asks the job's directory, too: this process may have been stopped for a while.
+  // A coordinator of a newer epoch has taken over. Asks the job's directory, too: this process may
+  // have been stopped for a while.
   bool IsSuperseded();
 
   // Called on the canceller's thread when an error ended everything: must make all servers of the
@@ -216,158 +201,110 @@ class Runtime {
   absl::StatusOr<pb::HeartbeatReply> OnHeartbeat(const pb::HeartbeatRequest& request);
   void OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes);
 
-  void AddWorker(const Member& member) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MemberLost(const Member& member, const std::string& kind, const std::string& message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The core is told, and what it wants is done.
+  void Step(Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether there was more than answers and single results.
+  bool Execute(Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::AnswerRegister& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::AnswerHeartbeat& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::AnswerLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::MemberJoined& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::MemberLost& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The installer's thread wakes up and finds nothing installed.
+  void Do(action::InstallAgain&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  void Do(action::InputWrong& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    input_wrong_ = std::move(a.error);
+  }
+  void Do(action::Scheduled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Start& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::StopRun& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Deliver& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Finish& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Ended& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::InterruptServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::SaveForLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whoever takes a checkpoint makes the calls and writes the manifest (Coordinator::SaveLocked).
+  void Do(action::Save&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  void Do(action::WriteManifest&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  void Do(action::Committed&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
+  void Do(action::Aborted& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::RepeatAssignment& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Note& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   void InstallLoop(std::shared_ptr<WorkerLink> link);
   absl::Status InstallOn(WorkerLink& link, const Catalog::Delta& delta);
   template <typename Reply, typename Request>
   absl::Status InstallCall(WorkerLink& link, const char* method, const Request& request);
-
-  std::vector<BatchRange> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps)
+  std::vector<std::shared_ptr<WorkerLink>> WorkersNotAside() const;
+  // A worker cannot look through a file: the error that this ends with, or OK: try again.
+  absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ForgetReader(WorkerId worker) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Of a function that ends because no data is left for it: OUT_OF_RANGE if each worker reads by
-  // itself.
-  absl::Status CompletedWithoutRun(FunctionId id) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-
-  void Dispatch() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StartOn(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnRunReply(const StartRun& start, const Buffer& message);
   void OnRunEnded(const StartRun& start, const absl::Status& status);
-  void RunOver(const StartRun& start, const absl::Status& status,
-               const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The run goes back to the queue, or is over if all its results have come.
-  void RunAgain(const StartRun& start) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A run's results up to this step say that its worker has read the files of the step's lease.
-  void NoteRead(WorkerLink& link, const FunctionQueue::Function& function, uint32_t step)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // A worker cannot read a file of this dataset, or cannot do what others may (InputComplaints).
-  // Sets the worker aside if that is where the fault is. The error that the work ends with, or OK:
-  // it is to be tried again.
-  absl::Status WorkerCannot(WorkerId worker, uint64_t dataset, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void SetAside(WorkerLink& link, const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<std::shared_ptr<WorkerLink>> WorkersNotAside() const;
-  // The worker counts as lost and the function runs again, or ends if that has happened too often.
-  void Unreadable(const StartRun& start, const std::string& what)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // This worker was lost. A function that it is likely to have been lost by ends with an error: run
-  // again, it would end one worker after the other.
-  void EndIfDeadly(const WorkerLink& link, const std::string& message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What hangs on a worker goes back to the queue.
-  void StartBackups() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FinishFunction(FunctionId id, absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void BeginCancel(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Canceller();  // a thread
-  // What runs there ends; a worker that does not say so is lost.
-  void CancelOnWorkers();
-  // Then cancelling is over. False if it is to be called again: a server does not answer.
-  bool FenceServers();
-  void Monitor();
-  void ServerLost(const Member& member, const std::string& kind, const std::string& message)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Act(const Recovery::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Act(const CheckpointCommit::Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Act(UpdatePause::Change change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteKept() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool NoteRefusedLocked(FunctionId function, const absl::Status& status)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void StopRuns() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Recoverer();  // a thread: what takes its time
+  void OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status);
+  void Drop(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunRound(const RestoreRound& round);
-  void SaveForLeave();
-  void RepeatAssignment(FunctionId id, std::shared_ptr<const Assignment> assignment);
-  // Takes a server out of the cluster for good; another process may take its place.
-  void Expel(uint32_t server, const absl::Status& error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ServersBack() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void LeavingServer(const std::shared_ptr<ServerCall>& call, const pb::LeaveRequest& request);
-  void CountResult(const StartRun& start, const pb::StepResult& step, bool current, bool delivered)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether a server's loss now begins a recovery, rather than being one of several in it.
-  bool OpensRecovery() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void FailLocked(absl::Status error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Monitor();      // a thread
+  void WatchEpochs();  // a thread: the job's directory may not answer
   absl::Status EndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
   std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   double SecondsUp() const;
-  // Of a function, as its user calls it.
-  std::string NameOf(Fingerprint function) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
   const absl::Time started_;
 
   mutable Mutex mutex_;
   mutable CondVar changed_;
-  Membership membership_ ABSL_GUARDED_BY(mutex_);
+  Core core_ ABSL_GUARDED_BY(mutex_);
   Catalog catalog_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, std::unique_ptr<DataLeases>> leases_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_
-      ABSL_GUARDED_BY(mutex_);  // visitation: none
-  FunctionQueue queue_ ABSL_GUARDED_BY(mutex_);
-  InputComplaints inputs_ ABSL_GUARDED_BY(mutex_);
   std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<WorkerLink>> old_links_ ABSL_GUARDED_BY(mutex_);  // threads to join
-  int streams_ ABSL_GUARDED_BY(mutex_) = 0;  // callbacks that will still come
-  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool cancelling_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status cancel_error_ ABSL_GUARDED_BY(mutex_);
-  muster::RequestContext fence_context_ ABSL_GUARDED_BY(mutex_);  // of what is being cancelled
+  int callbacks_ ABSL_GUARDED_BY(mutex_) = 0;  // that will still come
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
-  absl::Status fatal_ ABSL_GUARDED_BY(mutex_);
   std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> interrupt_ ABSL_GUARDED_BY(mutex_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
-  // Functions that a worker has refused to install, with its error.
-  std::map<Fingerprint, absl::Status> refused_ ABSL_GUARDED_BY(mutex_);
-
-  // Checkpoints and recovery.
-  bool recovery_enabled_ ABSL_GUARDED_BY(mutex_) = false;
   RecoveryHooks hooks_ ABSL_GUARDED_BY(mutex_);
-  Recovery recovery_ ABSL_GUARDED_BY(mutex_){Recovery::Options{}};
-  std::optional<Generation> configured_ ABSL_GUARDED_BY(mutex_);  // servers have their parameters
-  uint64_t servers_lost_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::optional<RestoreRound> round_ ABSL_GUARDED_BY(mutex_);  // to be run
-  bool save_for_leave_ ABSL_GUARDED_BY(mutex_) = false;        // to be done
-  absl::Time retry_at_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  OldLeases old_leases_ ABSL_GUARDED_BY(mutex_);
-  absl::Status round_error_ ABSL_GUARDED_BY(mutex_);
-  // Dispatch is paused for a leave; nothing was lost since
-  bool leave_opened_ ABSL_GUARDED_BY(mutex_) = false;
-  std::map<uint32_t, std::vector<std::shared_ptr<ServerCall>>> leaving_ ABSL_GUARDED_BY(mutex_);
-  CheckpointCommit commit_ ABSL_GUARDED_BY(mutex_);
-  UpdatePause update_pause_ ABSL_GUARDED_BY(mutex_);
-  uint64_t most_kept_ ABSL_GUARDED_BY(mutex_) = 0;
-  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
-  FunctionQueue::Position begun_ ABSL_GUARDED_BY(mutex_);
-  std::vector<uint64_t> begun_acknowledged_ ABSL_GUARDED_BY(mutex_);  // by server
-  uint64_t begun_steps_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t begun_samples_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string user_state_ ABSL_GUARDED_BY(mutex_);
-  // Datasets of functions that change state, with a position that checkpoints hold.
-  std::set<uint64_t> trained_on_ ABSL_GUARDED_BY(mutex_);
-  uint64_t trained_steps_ ABSL_GUARDED_BY(mutex_) = 0;  // of functions that change state
-  uint64_t trained_samples_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t newer_epoch_ ABSL_GUARDED_BY(mutex_) = 0;
-  Generation given_ ABSL_GUARDED_BY(mutex_);  // the newest of NextGeneration
-  // Incarnations of servers that were let go; an older one will not come back.
-  RecentSet<uint64_t> departed_ ABSL_GUARDED_BY(mutex_){1000};
+  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
+
+  // Of the Step under way: what its actions refer to.
+  absl::Status input_wrong_ ABSL_GUARDED_BY(mutex_);
+  std::optional<action::AnswerRegister> registered_ ABSL_GUARDED_BY(mutex_);
+  std::optional<action::AnswerHeartbeat> beaten_ ABSL_GUARDED_BY(mutex_);
+  std::vector<Member> silent_ ABSL_GUARDED_BY(mutex_);
+  struct Scheduling {
+    std::string name;
+    std::shared_ptr<FunctionState> state;
+    FunctionId id;
+  } * scheduling_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  struct Arrived {
+    const pb::RunReply& reply;
+    std::vector<FunctionResult::Step>& values;
+  } * arrived_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  CallId next_call_ ABSL_GUARDED_BY(mutex_);
+  std::map<CallId, std::shared_ptr<ServerCall>> leave_calls_ ABSL_GUARDED_BY(mutex_);
 
   std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);  // without the failures
-  FailureLog failures_ ABSL_GUARDED_BY(mutex_);
   FunctionSpans spans_ ABSL_GUARDED_BY(mutex_);
   uint64_t paused_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // when servers began to be recovered
 
   std::unique_ptr<RpcServer> server_;
   std::thread monitor_;
-  std::thread canceller_;
-  std::thread recoverer_;
+  std::thread epochs_;
+  JobThread fences_;    // a server that hangs is waited for here
+  JobThread recovery_;  // restores, checkpoints before a leave, repeated assignments
 };
 
 }  // namespace mu

@@ -15,7 +15,8 @@ constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
 void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   MutexLock lock(&mutex_);
   change(catalog_);
-  queue_.RequireVersion(catalog_.routing_version());
+  Step(event::CatalogChanged{catalog_.version(), catalog_.routing_version(),
+                             Generation(catalog_.routing().generation())});
   changed_.SignalAll();
 }
 
@@ -69,9 +70,7 @@ absl::Status Runtime::InstallOn(WorkerLink& link, const Catalog::Delta& delta) {
     if (KindOf(installed) != pb::ERROR_USER) return installed;
     // The worker is as good as before for all the others.
     MutexLock lock(&mutex_);
-    if (!refused_.try_emplace(function.fingerprint, installed).second) continue;
-    MU_LOG(ERROR, "worker {}: {}", link.id, installed);
-    BeginCancel(installed);
+    Step(event::FunctionRefused{link.id, function.fingerprint, installed});
   }
   return absl::OkStatus();
 }
@@ -81,13 +80,15 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
     Catalog::Delta delta;
     {
       MutexLock lock(&mutex_);
-      while (!link->gone && !stopping_ &&
-             (link->installed_version == catalog_.version() || catalog_.version() == 0 ||
-              inputs_.IsAside(link->id))) {
+      uint64_t installed = 0;
+      while (!link->gone && !core_.closed()) {
+        installed = core_.workers().at(link->id).installed_version;
+        if (installed != catalog_.version() && catalog_.version() != 0 && !core_.IsAside(link->id))
+          break;
         changed_.Wait(&mutex_);
       }
-      if (link->gone || stopping_) break;
-      delta = catalog_.Since(link->installed_version);
+      if (link->gone || core_.closed()) break;
+      delta = catalog_.Since(installed);
     }
     const absl::Status status = [&] {
       ScopedSpan span(options_.telemetry, "install",
@@ -97,36 +98,13 @@ void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
       return InstallOn(*link, delta);
     }();
     MutexLock lock(&mutex_);
-    if (link->gone || stopping_) break;
+    if (link->gone || core_.closed()) break;
     if (status.ok()) {
-      if (link->installed_version == 0) failures_.WorkerReady(SecondsUp());
-      link->installed_version = delta.version;
-      queue_.WorkerReady(link->id, delta.version);
-      changed_.SignalAll();
-      Dispatch();
-      continue;
+      Step(event::Installed{link->id, link->member.incarnation, delta.version});
+    } else {
+      Step(event::InstallFailed{link->id, link->member.incarnation, delta.version,
+                                CallError::Of(status)});
     }
-    if (KindOf(status) == pb::ERROR_USER) {
-      // What was created is wrong (a graph that does not verify, say): no other worker would take
-      // it either.
-      link->installed_version = delta.version;
-      MU_LOG(ERROR, "worker {}: {}", link->id, status);
-      BeginCancel(status);
-      continue;
-    }
-    if (Answered(status)) {
-      // What was sent may be good: others show whether it is. If nobody is left, everything has
-      // ended with the error.
-      WorkerCannot(link->id, 0, status).IgnoreError();
-      Dispatch();
-      continue;
-    }
-    if (auto lost =
-            membership_.Remove(pb::ROLE_WORKER, link->id.value(), link->member.incarnation)) {
-      MemberLost(*lost, "unreachable", std::string(status.message()));
-      Dispatch();
-    }
-    break;
   }
   MutexLock lock(&mutex_);
   link->installer_ended = true;

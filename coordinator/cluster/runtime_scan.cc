@@ -57,10 +57,9 @@ absl::Status Runtime::ScanFiles(
         installed.push_back(worker);
       } else if (KindOf(reply.status()) == pb::ERROR_USER) {
         return reply.status();
-      } else if (Answered(reply.status())) {
+      } else if (CallError::Of(reply.status()).answered()) {
         MutexLock lock(&mutex_);
-        if (!worker->gone)
-          MU_RETURN_IF_ERROR(WorkerCannot(worker->id, dataset.id(), reply.status()));
+        MU_RETURN_IF_ERROR(CannotRead(*worker, dataset.id(), reply.status()));
       }
     }
     if (installed.empty()) {
@@ -100,18 +99,18 @@ absl::Status Runtime::ScanFiles(
       }
       {
         MutexLock lock(&mutex_);
-        if (!fatal_.ok()) return fatal_;
+        if (!core_.ended().ok()) return core_.ended();
       }
       for (auto& [file, worker, reply] : arrived) {
         if (reply.ok()) {
           {
             MutexLock lock(&mutex_);
-            inputs_.Read(dataset.id(), static_cast<uint32_t>(file));
+            Step(event::FileRead{dataset.id(), static_cast<uint32_t>(file)});
           }
           found(file, *std::move(reply));
         } else if (InputFaultOf(reply.status()).kind() != pb::InputFault::NONE) {
           MutexLock lock(&mutex_);
-          if (!worker->gone) wrong.Update(WorkerCannot(worker->id, dataset.id(), reply.status()));
+          wrong.Update(CannotRead(*worker, dataset.id(), reply.status()));
           missing.push_back(file);
         } else if (KindOf(reply.status()) == pb::ERROR_USER || attempt >= 10) {
           wrong.Update(reply.status());
@@ -123,6 +122,22 @@ absl::Status Runtime::ScanFiles(
     MU_RETURN_IF_ERROR(wrong);
   }
   return absl::OkStatus();
+}
+
+absl::Status Runtime::CannotRead(const WorkerLink& worker, uint64_t dataset,
+                                 const absl::Status& why) {
+  input_wrong_ = absl::OkStatus();
+  Step(event::CannotRead{worker.id, worker.member.incarnation, dataset, CallError::Of(why)});
+  return input_wrong_;
+}
+
+std::vector<std::shared_ptr<WorkerLink>> Runtime::WorkersNotAside() const {
+  MutexLock lock(&mutex_);
+  std::vector<std::shared_ptr<WorkerLink>> workers;
+  for (const auto& [id, link] : links_) {
+    if (!core_.IsAside(id)) workers.push_back(link);
+  }
+  return workers;
 }
 
 }  // namespace mu

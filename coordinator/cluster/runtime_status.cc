@@ -10,22 +10,22 @@ namespace mu {
 absl::Status Runtime::WaitForServers(absl::Duration timeout) {
   const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
-  while (fatal_.ok() && membership_.Count(pb::ROLE_PSSERVER) < options_.servers) {
+  while (core_.ended().ok() && core_.membership().Count(pb::ROLE_PSSERVER) < options_.servers) {
     if (SteadyNow() >= until) {
       return absl::DeadlineExceededError(absl::StrCat(
-          membership_.Count(pb::ROLE_PSSERVER), " of ", options_.servers,
+          core_.membership().Count(pb::ROLE_PSSERVER), " of ", options_.servers,
           " parameter servers have registered at ", server_->address(), " within ",
           absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
     }
     changed_.WaitFor(&mutex_, until - SteadyNow());
   }
-  return fatal_;
+  return core_.ended();
 }
 
 absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
   const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
-  while (fatal_.ok() && links_.size() < count) {
+  while (core_.ended().ok() && links_.size() < count) {
     if (SteadyNow() >= until) {
       return absl::DeadlineExceededError(
           absl::StrCat(links_.size(), " of ", count, " workers have registered at ",
@@ -34,13 +34,13 @@ absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
     }
     changed_.WaitFor(&mutex_, until - SteadyNow());
   }
-  return fatal_;
+  return core_.ended();
 }
 
 std::vector<Member> Runtime::Servers() const {
   MutexLock lock(&mutex_);
   std::vector<Member> servers;
-  for (const Member& member : membership_.All()) {
+  for (const Member& member : core_.membership().All()) {
     if (member.role == pb::ROLE_PSSERVER) servers.push_back(member);
   }
   return servers;
@@ -56,13 +56,13 @@ std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
 RuntimeStats Runtime::Stats() const {
   MutexLock lock(&mutex_);
   RuntimeStats stats = stats_;
-  stats.failures = failures_.failures();
-  stats.unlisted_failures = failures_.unlisted();
-  stats.backup_runs = failures_.backup_runs();
+  stats.failures = core_.failures().failures();
+  stats.unlisted_failures = core_.failures().unlisted();
+  stats.backup_runs = core_.failures().backup_runs();
+  stats.updates_paused = core_.updates_paused();
   stats.workers_ready = links_.size();
-  stats.servers = membership_.Count(pb::ROLE_PSSERVER);
-  stats.unfinished = queue_.unfinished();
-  stats.updates_paused = update_pause_.paused();
+  stats.servers = core_.membership().Count(pb::ROLE_PSSERVER);
+  stats.unfinished = core_.queue().unfinished();
   return stats;
 }
 
@@ -79,7 +79,7 @@ pb::GetStatusReply Runtime::Status() const {
   reply.set_epoch(options_.epoch.value());
   reply.set_phase(phase_);
   const absl::Time now = SteadyNow();
-  for (const Member& member : membership_.All()) {
+  for (const Member& member : core_.membership().All()) {
     pb::MemberStatus& status = *reply.add_members();
     status.set_role(member.role);
     status.set_index(member.index);
@@ -87,19 +87,19 @@ pb::GetStatusReply Runtime::Status() const {
     status.set_pid(member.pid);
     status.set_heartbeat_age_ms(
         static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
-    const bool leaving = member.role == pb::ROLE_PSSERVER && leaving_.contains(member.index);
+    const bool leaving = member.role == pb::ROLE_PSSERVER && core_.leaving(member.index);
     status.set_state(leaving ? "leaving" : "ready");
-    if (const auto it = links_.find(WorkerId(member.index));
-        member.role == pb::ROLE_WORKER && it != links_.end()) {
-      status.set_functions(it->second->functions_done);
-      status.set_steps(it->second->steps_done);
-      status.set_in_flight(static_cast<uint32_t>(queue_.InFlight(it->first)));
-      if (it->second->installed_version < catalog_.version()) status.set_state("installing");
-      if (inputs_.IsAside(it->first)) status.set_state("set aside");
+    if (const auto it = core_.workers().find(WorkerId(member.index));
+        member.role == pb::ROLE_WORKER && it != core_.workers().end()) {
+      status.set_functions(it->second.functions_done);
+      status.set_steps(it->second.steps_done);
+      status.set_in_flight(static_cast<uint32_t>(core_.queue().InFlight(it->first)));
+      if (it->second.installed_version < catalog_.version()) status.set_state("installing");
+      if (core_.IsAside(it->first)) status.set_state("set aside");
     }
   }
-  reply.set_functions_queued(queue_.queued());
-  reply.set_functions_running(queue_.running());
+  reply.set_functions_queued(core_.queue().queued());
+  reply.set_functions_running(core_.queue().running());
   reply.set_functions_finished(stats_.functions);
   reply.set_steps(stats_.steps);
   reply.set_samples(stats_.samples);

@@ -8,23 +8,13 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "coordinator/cluster/checkpoint_number.h"
-#include "coordinator/cluster/failure_log.h"
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/failure_log.h"
+#include "coordinator/core/function_queue.h"
+#include "coordinator/core/restore_round.h"
 #include "proto/psserver.pb.h"
 
 namespace mu {
-
-// What the servers have to do together: a generation of their state, and what each brings into it.
-struct RestoreRound {
-  struct Server {
-    uint32_t index = 0;
-    bool keep = false;  // its state; else it loads the checkpoint
-  };
-  Generation generation;
-  CheckpointNumber checkpoint;
-  std::vector<Server> servers;  // all of them, by index
-};
 
 struct RestoredServers {
   std::vector<pb::RestoreReply> replies;  // by server

@@ -29,6 +29,10 @@ TEST(Checker, NoticesACheckpointThatOutlivesAFence) {
   ExpectNoticed(&Broken::commit_after_fence, "user_errors");
 }
 
+TEST(Checker, NoticesACancellationBelowTheLowWaterMarkOnly) {
+  ExpectNoticed(&Broken::cancel_below_mark, "user_errors");
+}
+
 TEST(Checker, NoticesAFenceOfAnOlderGeneration) {
   ExpectNoticed(&Broken::late_fences, "user_errors");
 }

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/core/protections.h"
 
 namespace mu::sim {
 namespace {
@@ -173,6 +174,12 @@ void Cluster::JobDone(Slot slot) {
 
 Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
   scenario_ = scenario;
+  const Broken& broken = scenario.broken;
+  core::broken = {.requeueing = broken.requeueing,
+                  .low_water_high = broken.low_water_high,
+                  .low_water_stuck = broken.low_water_stuck,
+                  .commit_after_fence = broken.commit_after_fence,
+                  .cancel_below_mark = broken.cancel_below_mark};
   random_ = SplitMix(HashCombine(seed, 0x72756e));
   servers_ = scenario.servers;
   now_ = 0;
@@ -186,6 +193,7 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
   routings_.clear();
   disk_.Clear();
   truth_.Begin(&scenario_);
+  seen_ = {};
   for (Process& process : processes_) process.Clear();
   for (auto& row : cut_until_) row.fill(0);
   for (auto& row : stream_last_) row.fill(0);
@@ -245,6 +253,7 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
   outcome.ok = !truth_.failed();
   outcome.problem = truth_.problem();
   outcome.ended = now_;
+  outcome.seen = seen_;
   if (trace_ && !outcome.ok) Write(kNowhere, absl::StrCat("FAILED: ", outcome.problem));
   outcome.trace.swap(text_);
   for (Process& process : processes_) process.Clear();

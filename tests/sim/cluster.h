@@ -11,6 +11,7 @@
 #include "common/base/hash.h"
 #include "common/env/clock.h"
 #include "tests/sim/coordinator.h"
+#include "tests/sim/coverage.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/event_queue.h"
 #include "tests/sim/message.h"
@@ -33,6 +34,7 @@ struct Outcome {
   std::string problem;
   uint64_t events = 0;
   Time ended = 0;
+  Seen seen;
   std::string trace;
 };
 
@@ -49,6 +51,7 @@ class Cluster {
   uint32_t servers() const { return servers_; }  // how many there ought to be
   Disk& disk() { return disk_; }
   Truth& truth() { return truth_; }
+  Seen& seen() { return seen_; }
   Time Between(Time low, Time high) {
     return low + static_cast<Time>(random_.Below(static_cast<uint64_t>(high - low + 1)));
   }
@@ -140,6 +143,7 @@ class Cluster {
   std::vector<Routing> routings_;
   Disk disk_;
   Truth truth_;
+  Seen seen_;
   std::array<Process, kSlots> processes_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
   std::array<std::array<Time, kSlots>, kSlots>

@@ -18,9 +18,10 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N "
-    "[--trace]]\n"
+    "[--trace]] [--coverage]\n"
     "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
-    "low_water_stuck, commit_after_fence, late_fences or old_generations\n";
+    "low_water_stuck, commit_after_fence, "
+    "cancel_below_mark, late_fences or old_generations\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
   const std::pair<absl::string_view, bool*> switches[] = {
@@ -31,6 +32,7 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
       {"low_water_high", &broken->low_water_high},
       {"low_water_stuck", &broken->low_water_stuck},
       {"commit_after_fence", &broken->commit_after_fence},
+      {"cancel_below_mark", &broken->cancel_below_mark},
       {"late_fences", &broken->late_fences},
       {"old_generations", &broken->old_generations}};
   for (const auto& [name, protection] : switches) {
@@ -43,7 +45,7 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
 
 int main(int argc, char** argv) {
   uint64_t seeds = 10000, first = 0, threads = 1, seed = 0;
-  bool one = false, trace = false;
+  bool one = false, trace = false, coverage = false;
   std::string name = "everything";
   mu::sim::Broken broken;
   for (int i = 1; i < argc; ++i) {
@@ -51,6 +53,8 @@ int main(int argc, char** argv) {
     bool good = true;
     if (arg == "--trace") {
       trace = true;
+    } else if (arg == "--coverage") {
+      coverage = true;
     } else if (absl::ConsumePrefix(&arg, "--seeds=")) {
       good = absl::SimpleAtoi(arg, &seeds);
     } else if (absl::ConsumePrefix(&arg, "--first=")) {
@@ -101,6 +105,14 @@ int main(int argc, char** argv) {
       static_cast<double>(summary.events) / static_cast<double>(summary.histories),
       static_cast<double>(summary.virtual_time) / 1e9 / static_cast<double>(summary.histories),
       static_cast<unsigned long long>(summary.failures));
+  if (coverage) {
+    for (const auto& row : summary.coverage.Rows()) {
+      std::printf("%-14s %-24s %10llu histories\n", row.kind.c_str(), row.name.c_str(),
+                  static_cast<unsigned long long>(row.histories));
+    }
+    for (const auto& [unreachable, why] : mu::sim::Coverage::Unreachable())
+      std::printf("not simulated: %s, since %s\n", unreachable.c_str(), why.c_str());
+  }
   for (const auto& failure : summary.first_failures) {
     std::printf("seed %llu: %s\n  replay: cluster_sim --scenario=%s --seed=%llu --trace\n",
                 static_cast<unsigned long long>(failure.seed), failure.problem.c_str(),

@@ -1,5 +1,5 @@
-// Scheduling and results; membership is in coordinator_members.cc, servers' state in
-// coordinator_servers.cc.
+// Functions; members are in coordinator_members.cc, calls to daemons in coordinator_calls.cc,
+// checkpoints in coordinator_checkpoint.cc.
 #include "tests/sim/coordinator.h"
 
 #include <algorithm>
@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kQueueBound = 3;
 constexpr uint64_t kDataset = 1;
 
+absl::Time At(Time time) { return absl::UnixEpoch() + absl::Nanoseconds(time); }
+
 pb::DatasetProto DatasetOf(const Scenario& scenario) {
   pb::DatasetProto dataset;
   dataset.set_id(kDataset);
@@ -25,91 +27,190 @@ pb::DatasetProto DatasetOf(const Scenario& scenario) {
   return dataset;
 }
 
+StartRun RunOf(const Message& message) {
+  const uint32_t worker =
+      IsWorkerSlot(message.from) ? (message.from - kFirstWorkerSlot) / 2u : message.index;
+  return {FunctionId(message.function), RunId(message.run), WorkerId(worker)};
+}
+
+CallError ErrorOf(Code code) {
+  static const absl::Status unavailable = absl::UnavailableError("simulated");
+  static const absl::Status stale = absl::FailedPreconditionError("simulated");
+  CallError error;
+  switch (code) {
+    case Code::kOk:
+    case Code::kHandedBack:
+      break;
+    case Code::kNotInstalled:
+      error.status = stale;
+      error.kind = pb::ERROR_NOT_INSTALLED;
+      break;
+    case Code::kServerGone:
+      error.status = unavailable;
+      error.kind = pb::ERROR_MACHINE;
+      error.role = pb::ROLE_PSSERVER;
+      break;
+    case Code::kStale:  // a server or a worker knows a newer generation
+      error.status = stale;
+      error.kind = pb::ERROR_STALE;
+      error.role = pb::ROLE_PSSERVER;
+      break;
+    default:
+      error.status = unavailable;
+      error.kind = pb::ERROR_MACHINE;
+  }
+  return error;
+}
+
 }  // namespace
 
 Coordinator::Coordinator(Cluster* cluster, Slot slot)
     : cluster_(cluster),
       slot_(slot),
       expected_servers_(cluster->servers()),
-      membership_(
-          {expected_servers_, absl::Nanoseconds(kHeartbeatEvery), absl::Nanoseconds(kLease)}),
-      leases_(std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
-                                           std::vector<FileLayout>{cluster->scenario().batches})),
-      queue_(static_cast<int>(cluster->scenario().in_flight),
-             [this](uint64_t, WorkerId worker, uint32_t steps) {
-               return leases_->Take(worker, steps);
-             },
-             {.least_seconds = static_cast<double>(kBackupAfter) / 1e9}),
-      recovery_({expected_servers_,
-                 cluster->scenario().recover_shard ? RecoveryMode::kShard : RecoveryMode::kAll}) {}
+      epoch_(++cluster->disk().epoch),
+      core_({.job = JobId(kJob),
+             .epoch = CoordinatorEpoch(epoch_),
+             .servers = expected_servers_,
+             .in_flight = static_cast<int>(cluster->scenario().in_flight),
+             .heartbeat = absl::Nanoseconds(kHeartbeatEvery),
+             .timeout = absl::Nanoseconds(kLease),
+             .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
+             .started = At(cluster->now())}),
+      // A generation is never used by two epochs.
+      generation_(epoch_ * 1000) {
+  core_.AddLeases(
+      std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
+                                   std::vector<FileLayout>{cluster->scenario().batches}),
+      nullptr);
+}
+
+void Coordinator::Start() {
+  cluster_->Trace(slot_, "starts in epoch ", epoch_);
+  cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
+  cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every, {.kind = Kind::kCheckpointDue});
+  Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
+                                                                : RecoveryMode::kAll});
+}
+
+void Coordinator::Step(Event event) {
+  events_.push_back(std::move(event));
+  if (std::exchange(stepping_, true)) return;
+  while (!events_.empty() && !ended_) {
+    Actions actions;
+    Event next = std::move(events_.front());
+    events_.pop_front();
+    cluster_->seen().Saw(next);
+    core_.Step(At(cluster_->now()), std::move(next), &actions);
+    for (Action& action : actions) {
+      cluster_->seen().Saw(action);
+      std::visit([this](auto& a) { Do(a); }, action);
+      if (ended_) return;  // the process is gone
+    }
+  }
+  stepping_ = false;
+}
 
 void Coordinator::Handle(const Message& message) {
+  handling_ = &message;
   switch (message.kind) {
     case Kind::kTick:
       cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
-      return Monitor();
+      Monitor();
+      break;
     case Kind::kRegister:
-      return OnRegister(message);
+      OnRegister(message);
+      break;
     case Kind::kHeartbeat:
-      return OnHeartbeat(message);
+      OnHeartbeat(message);
+      break;
     case Kind::kLeave:
-      return OnLeave(message);
+      OnLeave(message);
+      break;
     case Kind::kDaemonDied:
-      return OnDaemonDied(message);
+      for (const Member& member : core_.membership().All()) {
+        if (member.pid == message.index && member.incarnation == Incarnation(message.incarnation))
+          Step(event::DaemonDied{member.pid, ""});
+      }
+      break;
     case Kind::kConnectionLost:
-      return OnConnectionLost(message);
+      OnConnectionLost(message);
+      break;
     case Kind::kStepResult:
-      return OnStepResult(message);
+      OnStepResult(message);
+      break;
     case Kind::kRunEnded:
-      return OnRunEnded(message);
+      OnRunEnded(message);
+      break;
     case Kind::kCheckpointDue:
       TakeCheckpoint();
-      return cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
-                                {.kind = Kind::kCheckpointDue});
+      cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
+                         {.kind = Kind::kCheckpointDue});
+      break;
     case Kind::kManifestDue:
-      return OnManifestDue(message);
+      OnManifestDue(message);
+      break;
     case Kind::kUserError:
-      return UserError();
+      UserError();
+      break;
     case Kind::kReply:
-      if (message.request == Kind::kInstall) return OnInstalled(message);
-      if (message.request == Kind::kCancelBelow || message.request == Kind::kFence)
-        return OnCancelReply(message);
-      if (message.request == Kind::kSave) return OnSaved(message.server, message);
-      return OnServerReply(message.server, message);
+      if (message.request == Kind::kInstall) OnInstalled(message);
+      if (message.request == Kind::kCancelBelow) OnCancelReply(message);
+      if (message.request == Kind::kFence) OnFenceReply(message.server, message);
+      if (message.request == Kind::kSave) OnSaved(message.server, message);
+      if (message.request == Kind::kRestore || message.request == Kind::kConfigure)
+        OnStateReply(message.server, message);
+      break;
     default:
-      return;
+      break;
   }
+  handling_ = nullptr;
+  if (ended_) return;
+  Feed();
+  CheckDone();
 }
 
 Message Coordinator::WithContext(Message message) const {
-  const Broken& broken = cluster_->scenario().broken;
   message.from = slot_;
   message.epoch = epoch_;
-  message.low_water = queue_.low_water().value();
-  if (broken.low_water_high)
-    message.low_water = states_.empty() ? queue_.next_id().value() : states_.begin()->first.value();
-  if (broken.low_water_stuck) message.low_water = 1;
+  message.low_water = core_.low_water().value();
   return message;
 }
 
+void Coordinator::Monitor() {
+  Step(event::Tick{});
+  if (ended_) return;
+  CheckCalls();
+  if (beginning_) TryBegin();
+  if (leave_wanted_) TakeCheckpoint();
+  Install();
+  if (done_at_ != 0 && cluster_->now() >= done_at_ && core_.serving() && !core_.cancelling())
+    cluster_->JobDone(slot_);
+}
+
+void Coordinator::OnConnectionLost(const Message& message) {
+  for (const auto& [id, link] : links_) {
+    if (link.incarnation != message.incarnation || link.runs.empty()) continue;
+    // The streams of its runs end; the first one that says so makes the coordinator drop the
+    // worker.
+    Message ended{.code = Code::kMachine,
+                  .index = static_cast<uint8_t>(id.value()),
+                  .function = link.runs.front().first.value(),
+                  .run = link.runs.front().second.value()};
+    return Step(event::RunEnded{RunOf(ended), ErrorOf(Code::kMachine)});
+  }
+}
+
 void Coordinator::Feed() {
-  if (beginning_) return;
-  while (queue_.queued() < kQueueBound && !leases_->Exhausted()) {
+  DataLeases& leases = *core_.leases(kDataset);
+  while (!beginning_ && !ended_ && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
+         !leases.Exhausted()) {
     FunctionWork work;
     work.steps = cluster_->scenario().steps;
     work.dataset = kDataset;
     work.updates = true;
-    states_[queue_.Schedule(std::move(work))] = 0;
+    Step(event::Schedule{std::move(work)});
   }
-}
-
-void Coordinator::Dispatch() {
-  if (beginning_ || paused_ || cancel_) return;
-  Feed();
-  std::vector<FunctionId> completed;
-  for (const StartRun& start : queue_.Dispatch(&completed)) StartOn(start);
-  for (const FunctionId id : completed) states_.erase(id);
-  CheckDone();
 }
 
 uint16_t Coordinator::RecordOf(const BatchRange& range, uint32_t batch) const {
@@ -125,14 +226,13 @@ uint16_t Coordinator::RecordOf(const BatchRange& range, uint32_t batch) const {
   return 0;
 }
 
-void Coordinator::StartOn(const StartRun& start) {
-  const auto found = links_.find(start.worker);
-  if (found == links_.end())
-    return;  // only with requeueing broken: the queue does not know that the worker is lost
-  Link& link = found->second;
-  const FunctionQueue::Function& function = *queue_.Find(start.function);
+void Coordinator::Do(action::Start& a) {
+  const StartRun& start = a.start;
+  Link& link = links_.at(start.worker);
+  const FunctionQueue::Function& function = *core_.queue().Find(start.function);
   Message run = WithContext({.kind = Kind::kRun,
                              .to = link.slot,
+                             .index = static_cast<uint8_t>(start.worker.value()),
                              .first_step = static_cast<uint8_t>(start.first_step),
                              .steps = static_cast<uint8_t>(start.steps),
                              .generation = generation_,
@@ -143,114 +243,107 @@ void Coordinator::StartOn(const StartRun& start) {
     for (uint32_t i = 0; i < range.batches; ++i)
       run.records[step++] = RecordOf(range, range.first_batch + i);
   }
-  if (link.runs.empty()) link.last_news = cluster_->now();
   link.runs.push_back({start.function, start.run});
   cluster_->Send(run);
 }
 
+void Coordinator::Do(action::StopRun& a) {
+  const auto link = links_.find(a.worker);
+  if (link == links_.end()) return;
+  for (const auto& [function, run] : link->second.runs) {
+    if (run != a.run) continue;
+    Message cancel = WithContext({.to_incarnation = link->second.incarnation,
+                                  .kind = Kind::kCancelRun,
+                                  .to = link->second.slot,
+                                  .function = function.value(),
+                                  .run = run.value()});
+    cluster_->Send(cancel);
+    // Its caller's end of the stream ends by itself.
+    cancel.to_incarnation = 0;
+    cancel.kind = Kind::kRunEnded;
+    cancel.code = Code::kMachine;
+    cancel.index = static_cast<uint8_t>(a.worker.value());
+    cluster_->SetTimer(slot_, kMillisecond / 10, cancel);
+  }
+}
+
 void Coordinator::OnStepResult(const Message& message) {
-  const FunctionId id(message.function);
-  for (auto& [worker, link] : links_) {
-    if (std::find(link.runs.begin(), link.runs.end(), std::make_pair(id, RunId(message.run))) ==
-        link.runs.end())
-      continue;
-    const Time took = cluster_->now() - std::exchange(link.last_news, cluster_->now());
-    queue_.StepsTook(worker, id, static_cast<double>(took) / 1e9);
-  }
-  bool current = false;
-  const bool deliver = queue_.StepDone(id, RunId(message.run), message.step, 1, &current);
-  if (current) {
-    for (uint32_t s = 0; s < kMaxServers; ++s) {
-      ledger_.StepDone(s, message.step_updates[s], message.step_inherited[s], deliver);
-    }
-    cluster_->truth().ResultTaken(epoch_, message.function, message.step);
-  }
-  if (!deliver) return;
-  const auto state = states_.find(id);
+  event::Results results = {.start = RunOf(message)};
+  results.steps.push_back({.step = message.step, .samples = 1, .repeated = message.repeated});
+  results.steps[0].updates.assign(message.step_updates.begin(), message.step_updates.end());
+  results.steps[0].inherited.assign(message.step_inherited.begin(), message.step_inherited.end());
+  const auto next_step = [&] {
+    const FunctionQueue::Function* const function = core_.queue().Find(results.start.function);
+    return function == nullptr ? 0 : function->next_step;
+  };
+  const FunctionId id = results.start.function;
+  const uint32_t before = next_step();
+  Step(results);
+  if (next_step() != before) cluster_->truth().ResultTaken(epoch_, id.value(), message.step);
+}
+
+void Coordinator::Do(action::Deliver& a) {
+  const auto state = states_.find(a.function);
   if (state == states_.end()) return;  // of a function that an earlier coordinator had scheduled
-  cluster_->truth().Delivered(epoch_, id.value(), message.step);
+  cluster_->truth().Delivered(epoch_, a.function.value(), handling_->step);
   ++state->second;
 }
 
 void Coordinator::OnRunEnded(const Message& message) {
-  const FunctionId id(message.function);
-  const RunId run(message.run);
-  WorkerId worker;
-  Link* link = nullptr;
-  for (auto& [candidate, other] : links_) {
-    const auto it = std::find(other.runs.begin(), other.runs.end(), std::make_pair(id, run));
-    if (it == other.runs.end()) continue;
-    other.runs.erase(it);
-    worker = candidate;
-    link = &other;
-    break;
+  const StartRun start = RunOf(message);
+  if (const auto link = links_.find(start.worker); link != links_.end()) {
+    auto& runs = link->second.runs;
+    std::erase(runs, std::make_pair(start.function, start.run));
   }
-  const FunctionQueue::Function* function = queue_.Find(id);
-  if (function == nullptr || function->run != run) {
-    queue_.RunEnded(id, run);
-    return Dispatch();
-  }
-  switch (message.code) {
-    case Code::kHandedBack:
-      if (link != nullptr) queue_.WorkerDrains(worker);
-      [[fallthrough]];
-    case Code::kOk:
-      if (queue_.RunEnded(id, run) == FunctionQueue::Ended::kCompleted) {
-        if (const auto state = states_.find(id); state != states_.end()) states_.erase(state);
-      }
-      return Dispatch();
-    case Code::kNotInstalled:
-      queue_.RunEnded(id, run);
-      if (link != nullptr) {
-        link->installed = 0;
-        queue_.WorkerReady(worker, 0);
-      }
-      return Install();
-    case Code::kServerGone:
-    case Code::kStale:
-      if (message.epoch > epoch_) return Superseded();
-      queue_.RunEnded(id, run);
-      return Dispatch();
-    default:
-      break;
-  }
-  if (link != nullptr) {
-    // Its connection broke: whatever the process is doing, it must register again.
-    if (auto lost =
-            membership_.Remove(pb::ROLE_WORKER, worker.value(), Incarnation(link->incarnation)))
-      WorkerLost(*lost);
-  } else {
-    queue_.RunEnded(id, run);
-  }
-  Dispatch();
+  if (message.epoch > epoch_) return Step(event::EpochSeen{CoordinatorEpoch(message.epoch)});
+  if (message.code == Code::kHandedBack) Step(event::Results{.start = start, .handed_back = true});
+  Step(event::RunEnded{start, ErrorOf(message.code)});
 }
 
-void Coordinator::StopRuns() {
-  queue_.StopRuns();
-  for (auto& [worker, link] : links_) {
-    for (const auto& [function, run] : link.runs) {
-      cluster_->Send(WithContext({.to_incarnation = link.incarnation,
-                                  .kind = Kind::kCancelRun,
-                                  .to = link.slot,
-                                  .function = function.value(),
-                                  .run = run.value()}));
+void Coordinator::UserError() {
+  if (beginning_ || core_.cancelling()) return;
+  const FunctionQueue& queue = core_.queue();
+  for (uint64_t id = queue.low_water().value(); id < queue.next_id().value(); ++id) {
+    const FunctionQueue::Function* function = queue.Find(FunctionId(id));
+    if (function == nullptr || function->finished) continue;
+    std::vector<uint16_t> records;
+    for (const auto& range : function->batches) {
+      for (uint32_t i = 0; i < range.batches; ++i)
+        records.push_back(RecordOf(range, range.first_batch + i));
     }
-    link.runs.clear();
+    cluster_->truth().Cancelled(epoch_, id, records);
   }
+  done_at_ = 0;
+  Step(event::CancelEverything{});
 }
+
+void Coordinator::Do(action::Paused&) {
+  if (cluster_->scenario().recover_shard) return;
+  for (uint8_t s = 0; s < expected_servers_; ++s) cluster_->truth().StateGivenUp(s);
+}
+
+void Coordinator::Do(action::Cancelled&) { cluster_->truth().CancelReported(epoch_); }
+
+void Coordinator::Do(action::Ended& a) {
+  cluster_->Trace(slot_, "ends: ", a.error.message());
+  ended_ = true;
+  cluster_->Exit(slot_);
+}
+
+void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
 
 void Coordinator::CheckDone() {
-  if (!leases_->Exhausted() || queue_.unfinished() > 0) {
+  if (!core_.leases(kDataset)->Exhausted() || core_.queue().unfinished() > 0) {
     done_at_ = 0;
     return;
   }
   // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
   // heartbeats carry the low-water mark to the servers.
-  if (queue_.kept() > 0) {
+  if (core_.queue().kept() > 0) {
     done_at_ = 0;
     return TakeCheckpoint();
   }
-  if (done_at_ == 0) done_at_ = cluster_->now() + kHeartbeatEvery;
+  if (done_at_ == 0) done_at_ = cluster_->now() + 2 * kHeartbeatEvery;
 }
 
 void Coordinator::CheckMemory() const {
@@ -259,12 +352,13 @@ void Coordinator::CheckMemory() const {
 }
 
 std::string Coordinator::Progress() const {
-  return absl::StrCat("epoch ", epoch_, beginning_ ? ", beginning" : "", paused_ ? ", paused" : "",
-                      ", generation ", generation_, ", functions unfinished ", queue_.unfinished(),
-                      " queued ", queue_.queued(), ", kept ", queue_.kept(), ", workers ",
-                      links_.size(), ", servers ", membership_.Count(pb::ROLE_PSSERVER),
-                      ", low water ", queue_.low_water().value(),
-                      leases_->Exhausted() ? ", data used up" : "");
+  const FunctionQueue& queue = core_.queue();
+  return absl::StrCat("epoch ", epoch_, beginning_ ? ", beginning" : "",
+                      core_.serving() ? "" : ", paused", core_.cancelling() ? ", cancelling" : "",
+                      ", generation ", generation_, ", functions unfinished ", queue.unfinished(),
+                      " queued ", queue.queued(), ", kept ", queue.kept(), ", workers ",
+                      links_.size(), ", servers ", core_.membership().Count(pb::ROLE_PSSERVER),
+                      ", low water ", queue.low_water().value());
 }
 
 }  // namespace mu::sim

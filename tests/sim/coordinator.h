@@ -1,40 +1,23 @@
-// The coordinator of the simulation: the product's membership, function queue, data leases,
-// recovery and commit of checkpoints, and what the runtime does around them. Its user schedules
-// functions until the data is used up.
+// The coordinator of the simulation: a shell around the product's core. It brings messages to the
+// core as events and carries out its actions as messages; its user schedules functions until the
+// data is used up. What it still decides by itself is how a new coordinator begins.
 #pragma once
 
 #include <array>
+#include <deque>
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "coordinator/cluster/checkpoint_commit.h"
-#include "coordinator/cluster/data_leases.h"
-#include "coordinator/cluster/function_queue.h"
-#include "coordinator/cluster/membership.h"
-#include "coordinator/cluster/recovery.h"
-#include "coordinator/cluster/update_ledger.h"
+#include "coordinator/core/core.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
 
 namespace mu::sim {
 
 class Cluster;
-
-// What is being cancelled, and who has confirmed it.
-struct Cancellation {
-  uint64_t below = 0;
-  uint32_t generation = 0;               // in which it ran
-  std::map<WorkerId, uint64_t> workers;  // to confirm, with their incarnations
-  bool fencing = false;                  // they have
-  std::array<bool, kMaxServers> fenced{};
-  uint32_t call = 0;
-  Time until = 0;
-  int tries = 0;
-};
 
 class Coordinator {
  public:
@@ -48,7 +31,7 @@ class Coordinator {
   void CheckMemory() const;
   uint64_t incarnation_of_server(uint32_t index) const { return servers_[index].incarnation; }
   std::string Progress() const;
-  int64_t rolled_back() const { return ledger_.rolled_back(); }
+  int64_t rolled_back() const { return core_.rolled_back(); }
 
  private:
   struct Link {  // to one incarnation of a worker
@@ -58,111 +41,123 @@ class Coordinator {
     uint32_t install_call = 0;
     uint32_t installing = 0;
     Time install_until = 0;
-    std::vector<std::pair<FunctionId, RunId>> runs;
-    Time last_news = 0;
+    std::vector<std::pair<FunctionId, RunId>> runs;  // calls that are open
+    uint32_t cancel_call = 0;
+    Time cancel_until = 0;
+    int cancel_tries = 0;
+    Message cancel;
+  };
+  // A call to a server, made again a few times.
+  struct Call {
+    uint32_t id = 0;  // 0: none
+    Time until = 0;
+    int tries = 0;
+    Message request;
   };
   struct ServerLink {
     uint64_t incarnation = 0;  // 0: nobody
     Slot slot = kNowhere;
-    bool ready = false;     // recovery has been told of it
-    uint32_t restored = 0;  // generation that it has answered for
-    std::optional<Message> leave;
-    // The call under way.
-    uint32_t call = 0;
-    Time call_until = 0;
-    int tries = 0;
-    Message request;
     uint32_t configured = 0;  // generation
-    uint32_t save_call = 0;
-    Time save_until = 0;
-    int save_tries = 0;
+    Call state, save, fence;
   };
 
-  // Membership (coordinator_members.cc).
+  void Step(Event event);
+  void Do(action::AnswerRegister& a);
+  void Do(action::AnswerHeartbeat& a);
+  void Do(action::AnswerLeave& a);
+  void Do(action::MemberJoined& a);
+  void Do(action::MemberLost& a);
+  void Do(action::InstallAgain& a);
+  void Do(action::InputWrong&) {}
+  void Do(action::Scheduled& a) { states_[a.function] = 0; }
+  void Do(action::Start& a);
+  void Do(action::StopRun& a);
+  void Do(action::Deliver& a);
+  void Do(action::Finish& a) { states_.erase(a.function); }
+  void Do(action::CancelOnWorkers& a);
+  void Do(action::FenceServers& a);
+  void Do(action::Cancelled&);
+  void Do(action::Ended& a);
+  void Do(action::InterruptServers&) {}
+  void Do(action::Paused&);
+  void Do(action::RolledBack&) {}
+  void Do(action::Restore& a);
+  void Do(action::SaveForLeave&) { leave_wanted_ = true; }
+  void Do(action::Serving& a);
+  void Do(action::Save& a);
+  void Do(action::WriteManifest& a);
+  void Do(action::Committed& a);
+  void Do(action::Aborted& a);
+  void Do(action::RepeatAssignment&) {}
+  void Do(action::Note& a);
+
+  // Members (coordinator_members.cc) and functions (coordinator.cc).
   void OnRegister(const Message& message);
   void OnHeartbeat(const Message& message);
   void OnLeave(const Message& message);
-  void OnDaemonDied(const Message& message);
-  void OnConnectionLost(const Message& message);
-  void Monitor();
-  void WorkerLost(const Member& member);
-  void ServerLost(const Member& member, bool may_serve);
-  void Replace(uint32_t server);
-  void MemberLost(const Member& member, bool may_serve);
-  void Install();
-  void OnInstalled(const Message& reply);
-
-  // Functions.
-  void Feed();
-  void Dispatch();
-  void StartOn(const StartRun& start);
   void OnStepResult(const Message& message);
   void OnRunEnded(const Message& message);
-  void StopRuns();
-  uint16_t RecordOf(const BatchRange& range, uint32_t batch) const;
-  void CheckDone();
-
-  // Cancelling (coordinator_cancel.cc).
+  void OnConnectionLost(const Message& message);
   void UserError();
-  void CancelOnWorkers();
-  void FenceServers();
-  void OnCancelReply(const Message& reply);
-  void CheckCancel();
-  void FinishCancel();
+  void Feed();
+  void CheckDone();
+  uint16_t RecordOf(const BatchRange& range, uint32_t batch) const;
+  void Monitor();
+  Message WithContext(Message message) const;
 
-  // Servers' state (coordinator_servers.cc).
+  // Calls to workers and servers (coordinator_calls.cc).
+  void Install();
+  void OnInstalled(const Message& reply);
+  void SendCancel(WorkerId id, Link& link);
+  void OnCancelReply(const Message& reply);
+  void CallServer(uint32_t server, Call* call);
+  void BeginCall(uint32_t server, Call* call, const Message& request);
+  void OnStateReply(uint32_t server, const Message& reply);
+  void StateFailed(uint32_t server, RestoreFault fault);
+  void OnFenceReply(uint32_t server, const Message& reply);
+  void Fenced(const absl::Status& status);
+  void CheckCalls();
+  bool NoteEpoch(const Message& reply);
+  void NewRouting();
   void TryBegin();  // of a new coordinator
   void Begun();
-  void Act(const Recovery::Actions& actions);
-  void Act(const CheckpointCommit::Actions& actions);
-  void CallServer(uint32_t server, const Message& request);
-  void OnServerReply(uint32_t server, const Message& reply);
-  void ServerCallFailed(uint32_t server, Recovery::Failure failure);
-  void FinishRestores();
-  void CheckCalls();
+  // Checkpoints (coordinator_checkpoint.cc).
   void TakeCheckpoint();
-  void SendSave(uint32_t server);
+  void LeaveSaved(std::optional<CheckpointNumber> checkpoint);
   void OnSaved(uint32_t server, const Message& reply);
   void OnManifestDue(const Message& timer);
-  void NewRouting();
-  Message WithContext(Message message) const;
-  void Superseded();
 
   Cluster* const cluster_;
   const Slot slot_;
   const uint32_t expected_servers_;
-  uint32_t epoch_ = 0;
-  Membership membership_;
-  std::unique_ptr<DataLeases> leases_;
-  FunctionQueue queue_;
-  Recovery recovery_;
-  CheckpointCommit commit_;
-  UpdateLedger ledger_;
+  const uint32_t epoch_;
+  Core core_;
+  std::deque<Event> events_;  // that the core has not been told of
+  bool stepping_ = false;
+  bool ended_ = false;
+  const Message* handling_ = nullptr;
+  std::map<CallId, Message> leaves_;
+  CallId next_call_;
   std::map<WorkerId, Link> links_;
   std::array<ServerLink, kMaxServers> servers_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
 
-  std::optional<Cancellation> cancel_;  // under way
-
   bool beginning_ = true;  // the servers have not been brought to one state yet
-  bool begin_round_ = false;
-  std::array<bool, kMaxServers> begun_{};
+  std::optional<RestoreRound> round_;
+  std::array<bool, kMaxServers> answered_{};
   std::array<uint64_t, kMaxServers> held_{};
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
-  bool paused_ = false;
+  uint64_t fence_attempt_ = 0;                  // under way; 0: none
+  bool fence_broken_ = false;                   // a server that had not answered was lost
   uint32_t generation_ = 0;
   uint32_t routing_ = 0, routing_place_ = 0;
   uint64_t checkpoint_ = 0;  // that is being taken
   uint32_t attempt_ = 0;     // of its saves
-  FunctionQueue::Position begun_position_;
   Checkpoint manifest_;
   bool leave_wanted_ = false;  // a checkpoint, for a server that leaves
   uint64_t leave_checkpoint_ = 0;
   Time done_at_ = 0;
-  Time leases_out_ = 0;  // of servers that were lost and may still live
-  pb::RegisterRequest register_;
-  pb::HeartbeatRequest heartbeat_;
 };
 
 }  // namespace mu::sim

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/cluster/data_leases.h"
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/data_leases.h"
+#include "coordinator/core/function_queue.h"
 #include "psserver/store/applied_steps.h"
 #include "psserver/store/inherited_memory.h"
 #include "tests/sim/message.h"

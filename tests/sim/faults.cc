@@ -114,6 +114,7 @@ std::optional<Slot> Cluster::PickAlive(Slot first, Slot end) {
 }
 
 void Cluster::Strike(Fault fault) {
+  seen_.Saw(fault);
   const std::optional<Slot> worker = PickAlive(kFirstWorkerSlot, kWorkersEnd);
   const std::optional<Slot> server = PickAlive(kFirstServerSlot, kServersEnd);
   const Slot coordinator = coordinator_slot_;
@@ -182,6 +183,9 @@ void Cluster::Strike(Fault fault) {
       return SetTimer(coordinator, 0, {.kind = Kind::kUserError});
     case Fault::kDiskFull:
       ++disk_.full[random_.Below(servers_)];
+      return;
+    case Fault::kForget:
+      if (worker) processes_[*worker].worker->Forget();
       return;
     case Fault::kNoDisk:
       ++disk_.unreadable[random_.Below(servers_)];

@@ -37,6 +37,7 @@ Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimit
         const Outcome outcome = cluster->Run(seed, DrawScenario(seed, limits));
         ++part->histories;
         part->events += outcome.events;
+        part->coverage.Add(outcome.seen);
         part->virtual_time += outcome.ended;
         if (outcome.ok) continue;
         ++part->failures;
@@ -56,6 +57,7 @@ Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimit
     summary.histories += part.histories;
     summary.failures += part.failures;
     summary.events += part.events;
+    summary.coverage.Add(part.coverage);
     summary.virtual_time += part.virtual_time;
     summary.first_failures.insert(summary.first_failures.end(), part.first_failures.begin(),
                                   part.first_failures.end());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/sim/coverage.h"
 #include "tests/sim/message.h"
 #include "tests/sim/scenario.h"
 
@@ -38,6 +39,7 @@ struct Summary {
   uint64_t failures = 0;
   uint64_t events = 0;
   Time virtual_time = 0;
+  Coverage coverage;
   std::vector<Failure> first_failures;  // some, by seed
 };
 // Seeds first, first + 1, ...; threads share nothing. `stop_early`: at about the first failure.

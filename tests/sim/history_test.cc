@@ -49,7 +49,7 @@ constexpr Mark kMarks[] = {
     {Fault::kDrainServer, "server", "exits", Fault::kDrainServer},
     {Fault::kJoinWorker, "worker 2", "starts", Fault::kJoinWorker},
     {Fault::kReplaceServer, "server 0'", "starts", Fault::kReplaceServer},
-    {Fault::kSecondCoordinator, "coordinator 0", "a newer coordinator has taken over",
+    {Fault::kSecondCoordinator, "coordinator 0", "ends: a newer coordinator (epoch",
      Fault::kSecondCoordinator},
     {Fault::kCutWorker, "worker", "lost on a cut to coordinator", Fault::kCutWorker},
     {Fault::kCutServer, "server", "lost on a cut to coordinator", Fault::kCutServer},
@@ -59,6 +59,7 @@ constexpr Mark kMarks[] = {
     {Fault::kDiskFull, "coordinator", "< server 0 answer to Save DISK FULL", Fault::kDiskFull},
     {Fault::kBadFile, "coordinator", "< server 0 answer to Restore BAD FILE", Fault::kKillServer},
     {Fault::kResize, "server 2", "starts", Fault::kResize},
+    {Fault::kForget, "coordinator", "< worker 0 run ended NOT INSTALLED", Fault::kForget},
     {Fault::kNoDisk, "coordinator", "< server 0 answer to Restore CANNOT READ", Fault::kKillServer},
 };
 

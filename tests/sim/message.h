@@ -25,6 +25,7 @@ inline constexpr Slot kFirstWorkerSlot = kCoordinatorSlots;
 inline constexpr Slot kFirstServerSlot = kFirstWorkerSlot + 2 * kMaxWorkers;
 inline constexpr Slot kSlots = kFirstServerSlot + 2 * kMaxServers;
 inline constexpr Slot kNowhere = 255;
+inline bool IsWorkerSlot(Slot slot) { return slot >= kFirstWorkerSlot && slot < kFirstServerSlot; }
 
 enum class Kind : uint8_t {
   // Timers of a process.

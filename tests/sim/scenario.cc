@@ -27,7 +27,8 @@ const char* ToString(Fault fault) {
                                            "disk full",
                                            "bad file",
                                            "resize",
-                                           "no disk"};
+                                           "no disk",
+                                           "forget"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
   return kNames[static_cast<int>(fault)];
 }

@@ -31,8 +31,9 @@ enum class Fault : uint8_t {
   kBadFile,          // the newest checkpoint is damaged
   kResize,           // all servers and the coordinator start anew, with more or fewer servers
   kNoDisk,           // a server's next restore cannot read the files, which are good
+  kForget,           // a worker knows nothing any more of what was installed on it
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kNoDisk) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kForget) + 1;
 const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.
@@ -44,6 +45,7 @@ struct Broken {
   bool low_water_high = false;      // the mark passes functions that a restore would run again
   bool low_water_stuck = false;     // the mark never rises
   bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
+  bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_fences = false;         // servers take fences of older generations
   bool old_generations = false;     // servers serve before they are restored
 };

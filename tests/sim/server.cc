@@ -215,7 +215,7 @@ void Server::Acknowledge(const Message& request, const Held& held, bool repeated
       ++reply.step_updates[index_];
     }
   }
-  cluster_->truth().Acknowledged(index_, incarnation_, request);
+  cluster_->truth().Acknowledged(index_, incarnation_, request, repeated);
   cluster_->Reply(request, reply);
 }
 

@@ -13,6 +13,7 @@ void Truth::Begin(const Scenario* scenario) {
   delivered_.clear();
   cancelled_.clear();
   any_cancelled_ = false;
+  reported_below_ = 0;
   for (auto& steps : acknowledged_) steps.clear();
   rolled_back_ = rolled_back_before_ = 0;
   epoch_ = epochs_ = restores_ = restored_generation_ = 0;
@@ -54,6 +55,7 @@ void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* part
 void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   if (epoch < epoch_) return;
   epoch_ = epoch;
+  reported_below_ = 0;
   restores_ = 0;
   ++epochs_;
   rolled_back_before_ += std::exchange(rolled_back_, 0);
@@ -95,10 +97,23 @@ void Truth::ServerActive(uint8_t index, uint64_t incarnation, uint32_t epoch, ui
   active = {incarnation, epoch, generation};
 }
 
-void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push) {
+void Truth::CancelReported(uint32_t epoch) {
+  if (epoch == epoch_ && !cancelled_.empty())
+    reported_below_ = std::max(reported_below_, cancelled_.rbegin()->first + 1);
+}
+
+void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated) {
   const Active& active = active_[index];
   // What belongs to an older coordinator ended with it.
-  if (active.incarnation == incarnation || active.epoch != push.epoch) return;
+  if (active.epoch != push.epoch) return;
+  // With recovery of single servers the others keep their state, and one that cannot be reached
+  // while another is lost is not waited for: docs/fault_tolerance.md names that limit.
+  if (!scenario_->recover_shard && !repeated && push.function < reported_below_ &&
+      cancelled_.contains(push.function) && active.generation == push.generation) {
+    Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
+                      ", which was cancelled, after its user was told"));
+  }
+  if (active.incarnation == incarnation) return;
   Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
                     push.function,
                     " although another process has taken its place: nobody will have that update"));

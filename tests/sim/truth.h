@@ -21,8 +21,10 @@ class Truth {
   // A server serves from now on, in this generation; whatever had its place before does not count
   // any more.
   void ServerActive(uint8_t index, uint64_t incarnation, uint32_t epoch, uint32_t generation);
-  // A server says to a worker that it has applied a push.
-  void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push);
+  // What this server holds is going to be replaced: what it still applies is gone with it.
+  void StateGivenUp(uint8_t index) { active_[index].generation = 0; }
+  // A server says to a worker that it has applied a push; `repeated`: before.
+  void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated);
   // The user of a coordinator gets the result of a step; the function's end.
   void Delivered(uint32_t epoch, uint64_t function, uint32_t step);
   void Finished(uint32_t epoch, uint64_t function);
@@ -31,6 +33,8 @@ class Truth {
   // The user is told that this function, which had these records, was cancelled: each of its steps
   // may be there or not, on each partition for itself.
   void Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records);
+  // The user is told that it is over: no server applies any of it from now on.
+  void CancelReported(uint32_t epoch);
   // It takes this server's state for restored.
   void Restored(uint32_t epoch, uint32_t generation, const Partitions* partitions);
   // A coordinator begins, from a checkpoint or (null) with the initial values.
@@ -59,7 +63,8 @@ class Truth {
   std::array<std::vector<bool>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
   bool any_cancelled_ = false;
-  int64_t rolled_back_ = 0;  // acknowledged updates, in this epoch
+  uint64_t reported_below_ = 0;  // of cancelled functions: the user has been told
+  int64_t rolled_back_ = 0;      // acknowledged updates, in this epoch
   int64_t rolled_back_before_ = 0;
   uint32_t epoch_ = 0, epochs_ = 0, restores_ = 0, restored_generation_ = 0;
   std::vector<Effect> scratch_, reference_;

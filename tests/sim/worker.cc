@@ -150,6 +150,12 @@ void Worker::StopAll(Code why) {
   runs_.front().why = why;
 }
 
+void Worker::Forget() {
+  cluster_->Trace(slot_, "forgets what was installed");
+  configured_ = false;
+  routing_version_ = 0;
+}
+
 void Worker::Drain() {
   draining_ = true;
   StopAll(Code::kHandedBack);
@@ -168,7 +174,7 @@ void Worker::NextStep() {
       EndRun(Code::kOk);
       continue;
     }
-    generation_ = routing_.generation;
+    generation_ = run.request.generation;
     const Time slowness = cluster_->scenario().slow_worker == index_ ? 10 : 1;
     cluster_->SetTimer(slot_, slowness * cluster_->Between(kMillisecond, 6 * kMillisecond),
                        {.kind = Kind::kComputed, .call = step_call_});

@@ -22,6 +22,8 @@ class Worker {
   void Handle(const Message& message);
   // The running step is the last, the rest is handed back; then it leaves.
   void Drain();
+  // It has lost what was installed.
+  void Forget();
 
  private:
   struct RunState {

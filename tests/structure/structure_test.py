@@ -24,6 +24,13 @@ COMMON_LEVEL = {
 MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")
 MAY_USE_GRPC = re.compile(r"common/(rpc|client)/|.*_service\.(h|cc)$|.*/main\.cc$|(tests|bench|examples)/")
 MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|psserver/optimizer|tests|bench)/")
+# What the coordinator decides is pure: no threads, locks, clocks, sockets or files.
+PURE = "coordinator/core/"
+PURE_MAY_INCLUDE = re.compile(
+    r"coordinator/core/|proto/|common/base/(check|error_kind|hash|ids|status)\.h$"
+    r"|absl/(base/attributes|container|hash|status|strings|types)[/.]|absl/time/time\.h$")
+IMPURE = re.compile(r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|chrono|ctime|"
+                    r"fstream|filesystem|iostream|cstdio|csignal|unistd\.h|fcntl\.h|time\.h|pthread\.h|sys/.*)$")
 SOURCE = re.compile(r".*\.(h|cc|py|sh|proto)$")
 MAX_LINES = 450
 
@@ -60,6 +67,8 @@ def include_problem(path, target):
                 return "unknown folder of common: give it a level in docs/design.md and here"
             if COMMON_LEVEL[other[1]] >= COMMON_LEVEL[own[1]]:
                 return f"common/{own[1]} includes common/{other[1]}, which is not below it"
+    if path.startswith(PURE) and not PURE_MAY_INCLUDE.match(target):
+        return "coordinator/core is pure: events in, actions out; this belongs into the shell around it"
     if own[0] in ROLES and other[0] in ROLES and own[0] != other[0] and not MAY_INCLUDE_ROLES.match(path):
         return f"{own[0]} includes {other[0]}"
     return None
@@ -82,6 +91,8 @@ def problems_of_file(path, text):
                 why = include_problem(path, target)
                 if why:
                     found.append(where + why)
+            if path.startswith(PURE) and quote == "<" and IMPURE.match(target):
+                found.append(where + "coordinator/core is pure: no threads, locks, clocks, sockets or files")
             if re.match(r"grpc|.*\.grpc\.pb\.h$", target) and not MAY_USE_GRPC.match(path):
                 found.append(where + "gRPC headers belong into common/rpc, common/client, *_service.* and main.cc")
             if re.match(r"Eigen/|unsupported/Eigen", target) and not MAY_USE_EIGEN.match(path):
@@ -172,6 +183,17 @@ class RulesTest(unittest.TestCase):
         self.assert_fine("common/exec/a.cc", '#include "common/graph/op_def.h"')
         self.assert_fine("coordinator/launch/in_process.cc", '#include "worker/run.h"')
         self.assert_fine("tests/worker/a_test.cc", '#include "psserver/store/store.h"')
+
+    def test_core_is_pure(self):
+        self.assert_breach("coordinator/core/a.h", "#include <thread>", "pure")
+        self.assert_breach("coordinator/core/a.h", "#include <sys/socket.h>", "pure")
+        self.assert_breach("coordinator/core/a.cc", '#include "common/base/mutex.h"', "pure")
+        self.assert_breach("coordinator/core/a.cc", '#include "common/env/file.h"', "pure")
+        self.assert_breach("coordinator/core/a.cc", '#include "coordinator/cluster/runtime.h"', "pure")
+        self.assert_breach("coordinator/core/a.cc", '#include "absl/time/clock.h"', "pure")
+        self.assert_fine("coordinator/core/a.cc", '#include "absl/time/time.h"')
+        self.assert_fine("coordinator/core/a.cc", '#include "common/base/ids.h"')
+        self.assert_fine("coordinator/cluster/a.cc", "#include <thread>")
 
     def test_libraries(self):
         self.assert_breach("worker/a.cc", "#include <grpcpp/grpcpp.h>", "gRPC")

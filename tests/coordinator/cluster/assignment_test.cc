@@ -2,7 +2,7 @@
 // checkpoint says of them.
 #include <memory>
 
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/hash.h"
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

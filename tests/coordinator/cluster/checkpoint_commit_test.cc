@@ -1,5 +1,5 @@
 // The rules of a checkpoint's commit, as transcripts of events and the actions that follow.
-#include "coordinator/cluster/checkpoint_commit.h"
+#include "coordinator/core/checkpoint_commit.h"
 
 #include "absl/strings/str_cat.h"
 #include "tests/testing/matchers.h"

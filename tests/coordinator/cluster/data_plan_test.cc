@@ -1,11 +1,11 @@
-#include "coordinator/cluster/data_plan.h"
+#include "coordinator/core/data_plan.h"
 
 #include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
-#include "coordinator/cluster/data_leases.h"
+#include "coordinator/core/data_leases.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -1,5 +1,5 @@
 // How long a loss held up the work, and what it cost.
-#include "coordinator/cluster/failure_log.h"
+#include "coordinator/core/failure_log.h"
 
 #include "gmock/gmock.h"
 
@@ -15,17 +15,9 @@ MemberFailure Server(uint32_t index, double at) {
   return {pb::ROLE_PSSERVER, index, "died", at, "killed"};
 }
 
-pb::StepResult Repeated(uint32_t samples) {
-  pb::StepResult step;
-  step.set_repeated(true);
-  step.set_samples(samples);
-  return step;
-}
-pb::StepResult Updates(uint32_t updates, uint32_t inherited) {
-  pb::StepResult step;
-  step.add_updates(updates);
-  step.add_inherited(inherited);
-  return step;
+StepOutcome Repeated(uint32_t samples) { return {.samples = samples, .repeated = true}; }
+StepOutcome Updates(uint32_t updates, uint32_t inherited) {
+  return {.updates = {updates}, .inherited = {inherited}};
 }
 
 TEST(FailureLog, AnIdleWorkerHoldsUpNobodyOnceOthersGoOn) {
@@ -200,15 +192,15 @@ TEST(FailureLog, StepsThatABackupRunRepeatsAreNoFailures) {
   log.StepDone(FunctionId(7), Repeated(5), {.updates = true}, 1);
   EXPECT_EQ(log.backup_runs().runs, 1u);
   EXPECT_EQ(log.backup_runs().steps_repeated, 1u) << "the servers had its updates from the first";
-  pb::StepResult late = Updates(3, 0);
+  StepOutcome late = Updates(3, 0);
   log.LateStep(late);
   EXPECT_EQ(log.backup_runs().steps_repeated, 1u) << "it is that one";
-  late.set_repeated(true);
-  late.set_samples(2);
+  late.repeated = true;
+  late.samples = 2;
   log.LateStep(late);
   EXPECT_EQ(log.backup_runs().steps_repeated, 2u);
-  pb::StepResult reads;  // has no updates: both have computed it
-  reads.set_samples(4);
+  StepOutcome reads;  // has no updates: both have computed it
+  reads.samples = 4;
   log.LateStep(reads);
   EXPECT_EQ(log.backup_runs().steps_repeated, 3u);
   EXPECT_EQ(log.backup_runs().samples_repeated, 11u);

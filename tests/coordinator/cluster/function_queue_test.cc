@@ -1,4 +1,4 @@
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 
 #include <map>
 #include <set>

@@ -1,4 +1,4 @@
-#include "coordinator/cluster/input_complaints.h"
+#include "coordinator/core/input_complaints.h"
 
 #include "tests/testing/matchers.h"
 

@@ -1,9 +1,9 @@
 // The memory that functions take which are kept for repeats.
-#include "coordinator/cluster/kept_bytes.h"
+#include "coordinator/core/kept_bytes.h"
 
 #include <memory>
 
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -1,4 +1,4 @@
-#include "coordinator/cluster/membership.h"
+#include "coordinator/core/membership.h"
 
 #include "tests/testing/matchers.h"
 

@@ -1,4 +1,4 @@
-#include "coordinator/cluster/per_worker_leases.h"
+#include "coordinator/core/per_worker_leases.h"
 
 #include <algorithm>
 #include <string>

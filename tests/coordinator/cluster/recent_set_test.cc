@@ -1,4 +1,4 @@
-#include "coordinator/cluster/recent_set.h"
+#include "coordinator/core/recent_set.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/cluster/recovery.h"
+#include "coordinator/core/recovery.h"
 #include "gtest/gtest.h"
 
 namespace mu::testing {

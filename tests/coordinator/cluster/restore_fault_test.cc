@@ -1,8 +1,7 @@
-#include "coordinator/cluster/restore_fault.h"
-
 #include "common/base/cannot_read.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/old_leases.h"
+#include "coordinator/cluster/restore_errors.h"
+#include "coordinator/core/old_leases.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -1,7 +1,7 @@
 // The queue's dealings with workers of different speed.
 #include <vector>
 
-#include "coordinator/cluster/function_queue.h"
+#include "coordinator/core/function_queue.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -1,9 +1,9 @@
 // Membership, queue and data leases: transcripts of events and what follows from them.
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "coordinator/cluster/data_leases.h"
-#include "coordinator/cluster/function_queue.h"
-#include "coordinator/cluster/membership.h"
+#include "coordinator/core/data_leases.h"
+#include "coordinator/core/function_queue.h"
+#include "coordinator/core/membership.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -1,4 +1,4 @@
-#include "coordinator/cluster/update_ledger.h"
+#include "coordinator/core/update_ledger.h"
 
 #include "gtest/gtest.h"
 

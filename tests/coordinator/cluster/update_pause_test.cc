@@ -1,4 +1,4 @@
-#include "coordinator/cluster/update_pause.h"
+#include "coordinator/core/update_pause.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,156 @@
+// What the core wants to be done.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/obs/log.h"
+#include "common/rpc/typed.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+namespace {
+
+std::string NameOf(const Member& member) {
+  return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
+}
+
+}  // namespace
+
+bool Runtime::Execute(Actions& actions) {
+  bool more = false;
+  for (Action& action : actions) {
+    std::visit([this](auto& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Do(a); }, action);
+    more |= !std::holds_alternative<action::Deliver>(action) &&
+            !std::holds_alternative<action::AnswerHeartbeat>(action);
+  }
+  return more;
+}
+
+void Runtime::Do(action::AnswerRegister& a) { registered_ = std::move(a); }
+void Runtime::Do(action::AnswerHeartbeat& a) { beaten_ = std::move(a); }
+
+void Runtime::Do(action::AnswerLeave& a) {
+  const auto call = leave_calls_.extract(a.call);
+  if (call.empty()) return;
+  call.mapped()->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
+}
+
+void Runtime::Do(action::MemberJoined& a) {
+  MU_LOG(INFO, "{} registered from {} (pid {})", NameOf(a.member), a.member.address, a.member.pid);
+  if (a.member.role != pb::ROLE_WORKER) return;
+  auto link = std::make_shared<WorkerLink>();
+  link->id = WorkerId(a.member.index);
+  link->member = a.member;
+  link->channel = options_.transport->Connect(a.member.address);
+  links_[link->id] = link;
+  link->installer = std::thread([this, link] { InstallLoop(link); });
+}
+
+void Runtime::Do(action::MemberLost& a) {
+  if (!core_.closed()) {
+    MU_LOG(WARN, "{} (pid {}, {}) {}: {}", NameOf(a.member), a.member.pid, a.member.address, a.kind,
+           a.message);
+  }
+  if (a.kind == "silent") silent_.push_back(a.member);
+  if (a.member.role != pb::ROLE_WORKER) return;
+  const auto it = links_.find(WorkerId(a.member.index));
+  if (it == links_.end() || it->second->member.incarnation != a.member.incarnation) return;
+  const std::shared_ptr<WorkerLink> link = it->second;
+  links_.erase(it);
+  Drop(link);
+}
+
+void Runtime::Do(action::Scheduled& a) {
+  scheduling_->id = a.function;
+  states_[a.function] = scheduling_->state;
+  spans_.Scheduled(a.function, scheduling_->name);
+}
+
+void Runtime::Do(action::StopRun& a) {
+  const auto link = links_.find(a.worker);
+  if (link == links_.end()) return;
+  if (const auto run = link->second->runs.find(a.run); run != link->second->runs.end())
+    run->second->Cancel();
+}
+
+void Runtime::Do(action::Deliver& a) {
+  const auto state = states_.find(a.function);
+  if (state == states_.end()) return;
+  const pb::StepResult& step = arrived_->reply.steps(static_cast<int>(a.result));
+  state->second->AddStep(step, std::move(arrived_->values[a.result]));
+  stats_.steps += 1;
+  stats_.samples += step.samples();
+  stats_.bad_records += step.bad_records();
+  if (stats_.first_bad_record.empty()) stats_.first_bad_record = step.bad_record_message();
+}
+
+void Runtime::Do(action::Finish& a) {
+  spans_.Finished(a.function, a.status);
+  const auto it = states_.find(a.function);
+  if (it == states_.end()) return;
+  if (a.status.ok()) ++stats_.functions;
+  it->second->Finish(std::move(a.status));
+  states_.erase(it);
+}
+
+void Runtime::Do(action::CancelOnWorkers& a) {
+  pb::CancelRunsRequest request;
+  *request.mutable_context() = ContextLocked();
+  // A worker that is in a newer generation by then has nothing left of what is meant: what has
+  // these ids there are repeats.
+  request.mutable_context()->set_generation(a.generation.value());
+  request.set_below(a.below.value());
+  for (const WorkerId id : a.workers) {
+    const auto it = links_.find(id);
+    if (it == links_.end()) continue;
+    WorkerLink& link = *it->second;
+    ++callbacks_;
+    link.cancel_call = CallAsync<pb::CancelRunsReply>(
+        *link.channel, "/muster.Worker/CancelRuns", request, {.timeout = options_.timeout},
+        [this, id,
+         incarnation = link.member.incarnation](const absl::StatusOr<pb::CancelRunsReply>& reply) {
+          OnCancelled(id, incarnation, reply.status());
+        });
+  }
+}
+
+void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  --callbacks_;
+  changed_.SignalAll();
+  const auto it = links_.find(worker);
+  if (it != links_.end() && it->second->member.incarnation == incarnation)
+    it->second->cancel_call = nullptr;
+  Step(event::WorkerCancelled{worker, incarnation, CallError::Of(status)});
+}
+
+void Runtime::Do(action::FenceServers& a) {
+  pb::RequestContext context = ContextLocked();
+  context.set_generation(a.generation.value());
+  context.set_low_water(a.below.value());
+  fences_.Add([this, context, fence = fence_, attempt = a.attempt] {
+    const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(context);
+    MutexLock lock(&mutex_);
+    Step(event::Fenced{attempt, CallError::Of(fenced)});
+  });
+}
+
+void Runtime::Do(action::Cancelled& a) {
+  if (a.error.ok()) return;
+  error_ = std::make_shared<PendingError>();
+  error_->status = std::move(a.error);
+}
+
+void Runtime::Do(action::Ended& a) { MU_LOG(ERROR, "{}", a.error); }
+
+void Runtime::Do(action::InterruptServers&) {
+  if (interrupt_ != nullptr) interrupt_();
+}
+
+void Runtime::Do(action::Note& a) {
+  using Level = action::Note::Level;
+  if (a.level == Level::kInfo) MU_LOG(INFO, "{}", a.text);
+  if (a.level == Level::kWarning) MU_LOG(WARN, "{}", a.text);
+  if (a.level == Level::kError) MU_LOG(ERROR, "{}", a.text);
+}
+
+}  // namespace mu

@@ -1,0 +1,72 @@
+// Who still has to confirm a cancellation: first the workers, that nothing of it runs there, then
+// the servers, that they refuse what is on its way. A pure state machine.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+
+namespace mu {
+
+class Cancellation {
+ public:
+  // Everything below `below` that ran in `generation`; `error` is what users are told at the end.
+  void Begin(FunctionId below, Generation generation, absl::Status error) {
+    under_way_ = true;
+    fencing_ = false;
+    waiting_.clear();
+    ask_again_at_ = absl::InfiniteFuture();
+    below_ = below;
+    generation_ = generation;
+    error_ = std::move(error);
+  }
+  void End() { under_way_ = false; }
+  bool under_way() const { return under_way_; }
+
+  FunctionId below() const { return below_; }
+  Generation generation() const { return generation_; }
+  const absl::Status& error() const { return error_; }
+  // Another function failed while this one was being cancelled: the first error is reported.
+  void Also(absl::Status error) {
+    if (error_.ok()) error_ = std::move(error);
+  }
+
+  void WaitFor(WorkerId worker, Incarnation incarnation) { waiting_[worker] = incarnation; }
+  // It has confirmed, or is gone. False if nobody waits for this incarnation.
+  bool Quiet(WorkerId worker, Incarnation incarnation) {
+    const auto it = waiting_.find(worker);
+    if (it == waiting_.end() || it->second != incarnation) return false;
+    waiting_.erase(it);
+    return true;
+  }
+  bool workers_are_quiet() const { return waiting_.empty(); }
+
+  // The servers are asked, again perhaps; only the newest attempt's answer counts.
+  uint64_t NextAttempt() {
+    fencing_ = true;
+    ask_again_at_ = absl::InfiniteFuture();
+    return ++attempt_;
+  }
+  bool fencing() const { return fencing_; }
+  bool Waits(uint64_t attempt) const {
+    return under_way_ && fencing_ && attempt == attempt_ && ask_again_at_ == absl::InfiniteFuture();
+  }
+  void AskAgainAt(absl::Time time) { ask_again_at_ = time; }
+  absl::Time ask_again_at() const { return under_way_ ? ask_again_at_ : absl::InfiniteFuture(); }
+
+ private:
+  bool under_way_ = false;
+  FunctionId below_;
+  Generation generation_;
+  absl::Status error_;
+  std::map<WorkerId, Incarnation> waiting_;
+  bool fencing_ = false;
+  uint64_t attempt_ = 0;  // grows from one cancellation to the next: late answers are not taken
+  absl::Time ask_again_at_ = absl::InfiniteFuture();
+};
+
+}  // namespace mu

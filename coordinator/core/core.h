@@ -1,0 +1,298 @@
+// All that the coordinator decides: who belongs to the cluster, which function runs where, what
+// follows an error, how cancelling, leaving, saving and restoring exclude each other. It composes
+// the state machines of this folder. Pure: events in, actions out; no clock, thread, lock, socket
+// or file. The runtime (coordinator/cluster) and the simulation are two shells around it.
+//
+// Not synchronised. What Step has not answered yet is answered by a later Step; actions refer to
+// what the core holds when Step returns.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "coordinator/core/action.h"
+#include "coordinator/core/cancellation.h"
+#include "coordinator/core/checkpoint_commit.h"
+#include "coordinator/core/data_leases.h"
+#include "coordinator/core/event.h"
+#include "coordinator/core/failure_log.h"
+#include "coordinator/core/function_queue.h"
+#include "coordinator/core/input_complaints.h"
+#include "coordinator/core/membership.h"
+#include "coordinator/core/old_leases.h"
+#include "coordinator/core/per_worker_leases.h"
+#include "coordinator/core/recent_set.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/update_pause.h"
+
+namespace mu {
+
+class Core {
+ public:
+  struct Options {
+    JobId job;
+    CoordinatorEpoch epoch;
+    uint32_t servers = 1;
+    int in_flight = 2;  // functions per worker
+    absl::Duration heartbeat = absl::Milliseconds(250);
+    absl::Duration timeout = absl::Seconds(10);  // of a silent daemon
+    BackupRule backup;                           // when what hangs on a worker runs elsewhere too
+    absl::Time started;                          // failures count their seconds from then
+  };
+  // One incarnation of a worker.
+  struct Worker {
+    Member member;
+    uint64_t installed_version = 0;
+    std::set<RunId> runs;         // that have not ended
+    std::set<RunId> handed_back;  // of `runs`: they end without all their results
+    // Errors of runs that wait for the ends of earlier ones, so that the first one is reported.
+    std::map<RunId, event::RunEnded> early_errors;
+    std::shared_ptr<const pb::LeaseProto> last_read;  // the lease whose files were last noted
+    absl::Time last_news;  // a result, or the start of a run while there was none
+    std::vector<CallId> leaving;
+    std::string why_it_leaves;
+    absl::Time leaves_by = absl::InfiniteFuture();
+    uint64_t functions_done = 0;
+    uint64_t steps_done = 0;
+  };
+  // What a checkpoint says of the job beside the servers' state.
+  struct JobPosition {
+    FunctionQueue::Position functions;
+    uint64_t steps = 0;  // of functions that change state
+    uint64_t samples = 0;
+    std::vector<uint64_t> acknowledged;  // by server: updates whose results had arrived
+  };
+
+  explicit Core(Options options);
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  // Appends what is to be done, in this order.
+  void Step(absl::Time now, Event event, Actions* actions);
+  // When Step wants a Tick at the latest.
+  absl::Time alarm() const;
+
+  // Data. `own`: for a dataset that every worker reads by itself (visitation: none), else null.
+  void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
+  DataLeases* leases(uint64_t dataset);  // null: there is none
+  void StartEpoch(uint64_t dataset, uint64_t epoch);
+  // Leases that a worker will probably read after those it has.
+  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker);
+  std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
+
+  // Assignments, see FunctionQueue. Not while something is being cancelled.
+  FunctionId BeginAssignment(FunctionId place);
+  // It was made since servers_lost() was `token`. False: it is to be made again.
+  bool Assigned(absl::Time now, uint64_t token, FunctionId place,
+                std::shared_ptr<const Assignment> assignment, Actions* actions);
+  void EndAssignment(FunctionId place) { queue_.EndAssignment(place); }
+
+  // Values were loaded into all servers since servers_lost() was `token`: functions of before will
+  // not be repeated. By server, how many updates the state holds, and how many of them the job knew
+  // of when it was saved. UNAVAILABLE: a server was lost, or functions were scheduled.
+  absl::Status StateLoaded(absl::Time now, uint64_t token, Generation generation,
+                           CheckpointNumber point, FunctionId next,
+                           const std::vector<uint64_t>& updates,
+                           const std::vector<uint64_t>& acknowledged, Actions* actions);
+  // Continues after a checkpoint's position. Nothing was scheduled yet.
+  void Resume(absl::Time now, CheckpointNumber point, const JobPosition& position,
+              const std::set<uint64_t>& datasets, Actions* actions);
+  // One that no server's state has been in, and that none has been asked to take.
+  Generation NextGeneration();
+
+  // At the end of a checkpoint's saves.
+  JobPosition PositionAfterCuts() const;
+
+  // What is.
+  const Membership& membership() const { return membership_; }
+  const FunctionQueue& queue() const { return queue_; }
+  const FailureLog& failures() const { return failures_; }
+  const Recovery& recovery() const { return recovery_; }
+  const std::map<WorkerId, Worker>& workers() const { return workers_; }
+  const absl::Status& ended() const { return ended_; }  // OK: not yet
+  bool closed() const { return closed_; }
+  bool cancelling() const { return cancellation_.under_way(); }
+  bool recovery_enabled() const { return recovery_enabled_; }
+  bool servers_configured() const { return configured_.has_value(); }
+  bool checkpoint_under_way() const { return commit_.under_way(); }
+  // Servers have one state and take updates.
+  bool serving() const { return !recovery_enabled_ || !recovery_.started() || recovery_.serving(); }
+  // Nothing that a caller waits for is queued, runs, or may run again.
+  bool done() const { return queue_.unfinished() == 0 && !recovery_.may_roll_back(); }
+  // Functions that change parameters wait, see update_pause.h.
+  bool updates_paused() const { return update_pause_.paused() && ended_.ok() && !closed_; }
+  // No function runs there any more, see input_complaints.h.
+  bool IsAside(WorkerId worker) const { return inputs_.IsAside(worker); }
+  bool leaving(uint32_t server) const { return leaving_.contains(server); }
+  // A checkpoint or a repeated assignment is still to come before the state is what users expect.
+  bool whole() const {
+    return serving() && !queue_.HasAssignments() && !queue_.repeats_cancelled();
+  }
+  uint64_t servers_lost() const { return servers_lost_; }
+  FunctionId low_water() const { return queue_.low_water(); }
+  int64_t rolled_back() const { return failures_.rolled_back(); }
+  Generation least_generation() const { return std::max(generation_, recovery_.generation()); }
+  Generation generation() const { return generation_; }  // of the routing
+  CoordinatorEpoch newest_epoch() const { return newest_epoch_; }
+  uint64_t trained_steps() const { return trained_steps_; }
+  // Why a worker refused this function; OK: none did.
+  absl::Status RefusalOf(Fingerprint function) const;
+
+ private:
+  template <typename A>
+  void Do(A action) {
+    actions_->push_back(std::move(action));
+  }
+  void Note(action::Note::Level level, std::string text) {
+    Do(action::Note{level, std::move(text)});
+  }
+  double Seconds() const { return absl::ToDoubleSeconds(now_ - options_.started); }
+
+  void On(event::Tick&);
+  void On(event::Register& e);
+  void On(event::Heartbeat& e);
+  void On(event::Leave& e);
+  void On(event::DaemonDied& e);
+  void On(event::EpochSeen& e) { NoteEpoch(e.epoch); }
+  void On(event::CatalogChanged& e);
+  void On(event::Installed& e);
+  void On(event::InstallFailed& e);
+  void On(event::FunctionRefused& e);
+  void On(event::FileRead& e) { inputs_.Read(e.dataset, e.file); }
+  void On(event::CannotRead& e);
+  void On(event::Schedule& e);
+  void On(event::Results& e);
+  void On(event::RunEnded& e);
+  void On(event::Unreadable& e) { Unreadable(e.start, e.what); }
+  void On(event::CancelEverything&) { BeginCancel(absl::OkStatus()); }
+  void On(event::WorkerCancelled& e);
+  void On(event::Fenced& e);
+  void On(event::Fail& e) { End(std::move(e.error)); }
+  void On(event::Close&);
+  void On(event::EnableRecovery& e);
+  void On(event::ServersConfigured& e);
+  void On(event::RestoreDone& e);
+  void On(event::RestoreFailed& e);
+  void On(event::LeaveSaved& e);
+  void On(event::CheckpointWanted& e);
+  void On(event::Saved& e);
+  void On(event::ManifestWritten& e);
+  void On(event::ServerCannotRead& e);
+  void On(event::AppliedFull& e) { Act(update_pause_.ServerRefused(e.server, e.function)); }
+  void On(event::MostKept& e);
+  void On(event::AssignmentRepeated& e);
+
+  // Members.
+  Worker* Find(WorkerId worker, Incarnation incarnation);
+  void ServerLeaves(event::Leave& e);
+  void LeaveIfIdle(WorkerId id);
+  void Remove(const Member& member, const std::string& kind, const std::string& message);
+  void Lose(const Member& member, const std::string& kind, const std::string& message);
+  void LoseWorker(const Member& member, const std::string& kind, const std::string& message);
+  void LoseServer(const Member& member, const std::string& kind, const std::string& message);
+  void AnswerLeaving(uint32_t server);
+  void NoteEpoch(CoordinatorEpoch epoch);
+
+  // Functions.
+  std::vector<BatchRange> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps);
+  absl::Status OutOfData(uint64_t dataset) const;
+  void Dispatch();
+  void StartBackups();
+  void RunOver(const event::RunEnded& e, Worker* worker);
+  // The run goes back to the queue, or is over if all its results have come.
+  void RunAgain(const StartRun& start, FunctionQueue::Ended ended);
+  // A run's results up to this step say that its worker has read the files of the step's lease.
+  void NoteRead(Worker* worker, const FunctionQueue::Function& function, uint32_t step);
+  // A worker cannot read a file of this dataset, or cannot do what others may. Sets the worker
+  // aside if that is where the fault is. The error that the work ends with, or OK: it is to be
+  // tried again.
+  absl::Status WorkerCannot(const Worker& worker, uint64_t dataset, const CallError& why);
+  void SetAside(const Worker& worker, const absl::Status& why);
+  void Unreadable(const StartRun& start, const std::string& what);
+  void FailIfDeadly(const Member& member, const std::string& message);
+  void FailFunction(FunctionId id, RunId run, absl::Status error);
+  void Finish(FunctionId id, absl::Status status);
+  void CountResult(const StartRun& start, const StepOutcome& step, bool delivered);
+  std::string Describe(FunctionId id) const;
+  std::string DescribeWorker(WorkerId id) const;
+  void StopRuns();
+
+  // Cancelling, errors, the end.
+  void BeginCancel(absl::Status error);
+  void FenceWhenWorkersAreQuiet();
+  void Fence();
+  void EndCancel();
+  void End(absl::Status error);
+
+  // Servers' state.
+  bool OpensRecovery();
+  void Act(const Recovery::Actions& actions);
+  void Act(const CheckpointCommit::Actions& actions);
+  void Act(UpdatePause::Change change);
+  void NoteKept() { Act(update_pause_.CoordinatorKeeps({queue_.kept_bytes(), most_kept_})); }
+  void LetGo(uint32_t server);
+  // Takes a server out of the cluster for good; another process may take its place.
+  void Expel(uint32_t server, const absl::Status& error);
+  void FinishRestores();
+  void RepeatAssignments();
+
+  const Options options_;
+  absl::Time now_;
+  Actions* actions_ = nullptr;  // of the current Step
+  bool dispatch_ = false;       // at its end
+
+  Membership membership_;
+  std::map<WorkerId, Worker> workers_;
+  std::map<uint32_t, std::vector<CallId>> leaving_;  // servers
+  RecentSet<uint64_t> departed_{1000};               // incarnations of servers that were let go
+  CoordinatorEpoch newest_epoch_;
+  Generation generation_;  // of the routing that workers are given
+
+  FunctionQueue queue_;
+  std::map<uint64_t, std::unique_ptr<DataLeases>> leases_;
+  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_;  // visitation: none
+  std::map<Fingerprint, absl::Status> refused_;  // functions that a worker found wrong
+  // Datasets of functions that change state, with a position that checkpoints hold.
+  std::set<uint64_t> trained_on_;
+  uint64_t trained_steps_ = 0;  // of functions that change state
+  uint64_t trained_samples_ = 0;
+  FailureLog failures_;
+  InputComplaints inputs_;
+
+  Cancellation cancellation_;
+  absl::Status ended_;
+  bool closed_ = false;
+
+  bool recovery_enabled_ = false;
+  Recovery recovery_{Recovery::Options{}};
+  std::optional<Generation> configured_;  // servers have their parameters, first in this generation
+  Generation given_;                      // the newest of NextGeneration
+  uint64_t servers_lost_ = 0;
+  bool leave_opened_ = false;  // dispatch is paused for a leave; nothing was lost since
+  absl::Status round_error_;   // of the last round that failed
+  absl::Time retry_at_ = absl::InfiniteFuture();
+  OldLeases old_leases_;
+  std::vector<event::RestoreDone> restored_;  // held back until they have ended
+
+  CheckpointCommit commit_;
+  FunctionQueue::Position begun_;  // of the checkpoint under way
+  JobPosition begun_job_;
+
+  UpdatePause update_pause_;
+  uint64_t most_kept_ = 0;  // bytes; 0: any amount
+
+  uint64_t assignment_attempt_ = 0;
+  bool repeating_assignment_ = false;
+  absl::Time assign_again_at_ = absl::InfinitePast();
+};
+
+}  // namespace mu

@@ -1,0 +1,237 @@
+// Who belongs to the cluster: registration, heartbeats, leaves, losses, installation.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/protections.h"
+
+namespace mu {
+namespace {
+
+// Another try would be refused as well.
+absl::Status Refusal(absl::Status status) {
+  return WithKind(std::move(status), pb::ERROR_USER, pb::ROLE_COORDINATOR);
+}
+
+absl::Status RegisterAgain(absl::Status status) {
+  return WithKind(std::move(status), pb::ERROR_STALE, pb::ROLE_COORDINATOR);
+}
+
+}  // namespace
+
+Core::Worker* Core::Find(WorkerId worker, Incarnation incarnation) {
+  const auto it = workers_.find(worker);
+  return it != workers_.end() && it->second.member.incarnation == incarnation ? &it->second
+                                                                              : nullptr;
+}
+
+void Core::On(event::Register& e) {
+  action::AnswerRegister answer = {.call = e.call};
+  const Incarnation incarnation(e.request.incarnation());
+  if (closed_) {
+    answer.status = absl::UnavailableError("the coordinator is shutting down");
+    return Do(std::move(answer));
+  }
+  if (departed_.Contains(incarnation.value())) {
+    answer.status = Refusal(absl::FailedPreconditionError("this daemon has taken its leave"));
+    return Do(std::move(answer));
+  }
+  const auto registered = membership_.Register(e.request, now_);
+  if (!registered.ok()) {
+    answer.status = Refusal(registered.status());
+    return Do(std::move(answer));
+  }
+  const Member& member = registered->member;
+  if (!registered->known) {
+    if (registered->replaced) {
+      // Nobody knows that the older process is dead: what it may still do ends with its lease.
+      if (member.role == pb::ROLE_PSSERVER) {
+        old_leases_.Add(registered->replaced->pid,
+                        registered->replaced->last_heartbeat + options_.timeout);
+      }
+      Lose(*registered->replaced, "replaced", "another process took its place");
+    }
+    Do(action::MemberJoined{member});
+    if (member.role == pb::ROLE_WORKER) {
+      workers_[WorkerId(member.index)].member = member;
+      inputs_.WorkerJoined(WorkerId(member.index));
+    } else {
+      Act(recovery_.ServerReady(member.index));
+    }
+  }
+  answer.index = member.index;
+  answer.generation = least_generation();
+  Do(std::move(answer));
+}
+
+void Core::On(event::Heartbeat& e) {
+  action::AnswerHeartbeat answer = {.call = e.call};
+  if (JobId(e.request.job()) != options_.job) {
+    answer.status =
+        RegisterAgain(absl::NotFoundError("this coordinator runs another job; register again"));
+  } else if (CoordinatorEpoch(e.request.epoch()) > options_.epoch) {
+    answer.status =
+        RegisterAgain(absl::NotFoundError("a newer coordinator has taken over; register there"));
+    NoteEpoch(CoordinatorEpoch(e.request.epoch()));
+  } else {
+    answer.status = RegisterAgain(membership_.Heartbeat(e.request, now_));
+    if (answer.status.ok() && e.request.role() == pb::ROLE_PSSERVER) {
+      Act(update_pause_.ServerReports(e.request.index(),
+                                      {e.request.applied_bytes(), e.request.most_applied_bytes()}));
+    }
+    answer.low_water = low_water();
+    answer.generation = least_generation();
+  }
+  Do(std::move(answer));
+}
+
+void Core::NoteEpoch(CoordinatorEpoch epoch) {
+  newest_epoch_ = std::max(newest_epoch_, epoch);
+  if (newest_epoch_ <= options_.epoch) return;
+  Act(commit_.Superseded());
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  End(WithDetail(
+      absl::AbortedError(absl::StrCat("a newer coordinator (epoch ", newest_epoch_.value(),
+                                      ") has taken over this job; this one, of epoch ",
+                                      options_.epoch.value(), ", ends without saving anything")),
+      detail));
+}
+
+void Core::On(event::Leave& e) {
+  if (e.request.role() == pb::ROLE_PSSERVER) return ServerLeaves(e);
+  const WorkerId id(e.request.index());
+  Worker* const worker = Find(id, Incarnation(e.request.incarnation()));
+  if (worker == nullptr || closed_) return Do(action::AnswerLeave{e.call});
+  // It runs nothing any more, but its last results may still be on their way. Without them their
+  // steps would run again.
+  queue_.WorkerDrains(id);
+  worker->leaving.push_back(e.call);
+  worker->why_it_leaves = e.request.reason();
+  if (worker->leaves_by == absl::InfiniteFuture()) worker->leaves_by = now_ + options_.timeout;
+  LeaveIfIdle(id);
+}
+
+void Core::LeaveIfIdle(WorkerId id) {
+  const auto it = workers_.find(id);
+  if (it == workers_.end() || it->second.leaving.empty()) return;
+  if (!it->second.runs.empty() && now_ < it->second.leaves_by) return;
+  const Member member = it->second.member;
+  const std::string reason = it->second.why_it_leaves;
+  Remove(member, "left", reason);
+}
+
+void Core::ServerLeaves(event::Leave& e) {
+  const auto member = membership_.Find(pb::ROLE_PSSERVER, e.request.index());
+  const bool known =
+      member.has_value() && member->incarnation == Incarnation(e.request.incarnation());
+  if (!known || closed_ || !recovery_enabled_ || !recovery_.started()) {
+    if (known) Remove(*member, "left", e.request.reason());
+    return Do(action::AnswerLeave{e.call});
+  }
+  Note(action::Note::Level::kInfo,
+       absl::StrCat("server ", member->index, " wants to leave (", e.request.reason(),
+                    "): a checkpoint is taken first"));
+  leaving_[member->index].push_back(e.call);
+  if (recovery_.serving()) leave_opened_ = true;
+  Act(recovery_.ServerLeaving(member->index));
+}
+
+void Core::AnswerLeaving(uint32_t server) {
+  const auto calls = leaving_.extract(server);
+  if (calls.empty()) return;
+  for (const CallId call : calls.mapped()) Do(action::AnswerLeave{call});
+}
+
+void Core::On(event::DaemonDied& e) {
+  old_leases_.Ended(e.pid);
+  FinishRestores();
+  bool known = false;
+  for (const Member& member : membership_.All()) {
+    if (member.pid != e.pid) continue;
+    known = true;
+    Remove(member, "died", e.message);
+  }
+  if (!known) failures_.DaemonEnded(e.pid, e.message);
+}
+
+void Core::Remove(const Member& member, const std::string& kind, const std::string& message) {
+  if (auto lost = membership_.Remove(member.role, member.index, member.incarnation))
+    Lose(*lost, kind, message);
+}
+
+void Core::Lose(const Member& member, const std::string& kind, const std::string& message) {
+  const bool is_worker = member.role == pb::ROLE_WORKER;
+  if (!closed_) {
+    MemberFailure failure = {member.role, member.index, kind, Seconds(), message};
+    failure.detection_latency_seconds = absl::ToDoubleSeconds(now_ - member.last_heartbeat);
+    failure.pid = member.pid;
+    if (is_worker) {
+      failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));
+    } else {
+      failures_.ServerLost(std::move(failure), OpensRecovery());
+    }
+  }
+  Do(action::MemberLost{member, kind, message});
+  if (is_worker) {
+    LoseWorker(member, kind, message);
+  } else {
+    LoseServer(member, kind, message);
+  }
+  dispatch_ = true;
+}
+
+void Core::LoseWorker(const Member& member, const std::string& kind, const std::string& message) {
+  const WorkerId id(member.index);
+  if (Find(id, member.incarnation) == nullptr) return;
+  for (const CallId call : workers_.at(id).leaving) Do(action::AnswerLeave{call});
+  workers_.erase(id);
+  if (kind != "left") FailIfDeadly(member, message);
+  if (!MU_BROKEN(requeueing)) queue_.WorkerLost(id);
+  inputs_.WorkerLost(id);
+  for (auto& [dataset, leases] : leases_) leases->Forget(id);
+  for (auto& [dataset, leases] : per_worker_) leases->Forget(id);
+  if (cancellation_.Quiet(id, member.incarnation)) FenceWhenWorkersAreQuiet();
+}
+
+void Core::On(event::Installed& e) {
+  Worker* const worker = Find(e.worker, e.incarnation);
+  if (worker == nullptr || closed_) return;
+  if (worker->installed_version == 0) failures_.WorkerReady(Seconds());
+  worker->installed_version = e.version;
+  queue_.WorkerReady(e.worker, e.version);
+  dispatch_ = true;
+}
+
+void Core::On(event::InstallFailed& e) {
+  Worker* const worker = Find(e.worker, e.incarnation);
+  if (worker == nullptr || closed_) return;
+  NoteEpoch(e.error.epoch);
+  if (e.error.answered()) {
+    // What was sent may be good: others show whether it is. If nobody is left, everything has ended
+    // with the error.
+    WorkerCannot(*worker, 0, e.error).IgnoreError();
+    dispatch_ = true;
+    return;
+  }
+  if (e.error.kind != pb::ERROR_USER) {
+    const Member member = worker->member;
+    return Remove(member, "unreachable", std::string(e.error.status.message()));
+  }
+  // What was created is wrong (a dataset, say): no other worker would take it either.
+  worker->installed_version = e.version;
+  Note(action::Note::Level::kError,
+       absl::StrCat("worker ", e.worker.value(), ": ", e.error.status.ToString()));
+  BeginCancel(e.error.status);
+}
+
+void Core::On(event::FunctionRefused& e) {
+  if (!refused_.try_emplace(e.function, e.error).second) return;
+  Note(action::Note::Level::kError,
+       absl::StrCat("worker ", e.worker.value(), ": ", e.error.ToString()));
+  BeginCancel(e.error);
+}
+
+}  // namespace mu

@@ -1,0 +1,278 @@
+// Functions: what is dispatched, what follows a result and the end of a run.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/protections.h"
+
+namespace mu {
+namespace {
+
+// Workers that end one after the other within one step of a function. Machines that are taken away
+// do not do that, however many there are.
+constexpr uint32_t kMostLost = 10;
+
+absl::Status WorkersError(absl::Status status, WorkerId worker) {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  detail.set_role(pb::ROLE_WORKER);
+  detail.set_index(worker.value());
+  return WithDetail(std::move(status), detail);
+}
+
+}  // namespace
+
+void Core::On(event::Schedule& e) {
+  const FunctionWork& work = e.work;
+  if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset))
+    trained_on_.insert(work.dataset);
+  if (!recovery_enabled_) queue_.ForgetKept();
+  Do(action::Scheduled{queue_.Schedule(std::move(e.work))});
+  dispatch_ = true;
+}
+
+void Core::Dispatch() {
+  if (closed_ || cancelling() || !ended_.ok() || !serving()) return;
+  // Workers are to be told first where the servers of this generation are, if there are servers to
+  // tell them of.
+  const bool any_routing = generation_ > Generation();
+  if (any_routing && recovery_.started() && generation_ < recovery_.generation()) return;
+  // Without recovery nobody goes back; the low-water mark must not wait for the next Schedule.
+  if (!recovery_enabled_ && queue_.scheduled()) queue_.ForgetKept();
+  NoteKept();
+  const auto held = [this](FunctionId id, bool begun) { return update_pause_.Holds(id, begun); };
+  std::vector<FunctionId> completed;
+  std::map<FunctionId, uint64_t> without_data;
+  for (const StartRun& start : queue_.Dispatch(&completed, held, &without_data)) {
+    const auto worker = workers_.find(start.worker);
+    // With requeueing broken the queue does not know that the worker is lost.
+    if (worker == workers_.end()) continue;
+    if (worker->second.runs.empty()) worker->second.last_news = now_;
+    worker->second.runs.insert(start.run);
+    Do(action::Start{start});
+  }
+  absl::Status out_of_data;
+  for (const FunctionId id : completed) {
+    const auto dataset = without_data.find(id);
+    const absl::Status status =
+        dataset == without_data.end() ? absl::OkStatus() : OutOfData(dataset->second);
+    out_of_data.Update(status);
+    Finish(id, status);
+  }
+  if (!out_of_data.ok()) BeginCancel(std::move(out_of_data));
+}
+
+void Core::On(event::Results& e) {
+  const auto it = workers_.find(e.start.worker);
+  Worker* const worker =
+      it != workers_.end() && it->second.runs.contains(e.start.run) ? &it->second : nullptr;
+  if (worker != nullptr) {
+    if (e.handed_back) {
+      queue_.WorkerDrains(e.start.worker);
+      worker->handed_back.insert(e.start.run);
+    }
+    if (!e.steps.empty()) {
+      const absl::Duration took = now_ - std::exchange(worker->last_news, now_);
+      queue_.StepsTook(e.start.worker, e.start.function,
+                       absl::ToDoubleSeconds(took) / static_cast<double>(e.steps.size()));
+      const FunctionQueue::Function* const function = queue_.Find(e.start.function);
+      if (function != nullptr && function->run == e.start.run)
+        NoteRead(worker, *function, e.steps.back().step);
+    }
+  }
+  for (size_t i = 0; i < e.steps.size(); ++i) {
+    const StepOutcome& step = e.steps[i];
+    bool current = false;
+    const bool delivered =
+        queue_.StepDone(e.start.function, e.start.run, step.step, step.samples, &current);
+    if (current) CountResult(e.start, step, delivered);
+    if (!current && queue_.IsSuperseded(e.start.run)) failures_.LateStep(step);
+    if (!delivered) continue;
+    if (worker != nullptr) ++worker->steps_done;
+    Do(action::Deliver{e.start.function, i});
+  }
+}
+
+void Core::CountResult(const StartRun& start, const StepOutcome& step, bool delivered) {
+  const FunctionQueue::Function& function = *queue_.Find(start.function);
+  if (function.work.updates && delivered) {
+    trained_steps_ += step.samples > 0 || function.work.dataset == 0 ? 1 : 0;
+    trained_samples_ += step.samples;
+  }
+  const FailureLog::Result result = {.updates = function.work.updates,
+                                     .first = delivered,
+                                     .last = function.next_step >= function.steps};
+  failures_.StepDone(start.function, step, result, Seconds());
+}
+
+void Core::On(event::RunEnded& e) {
+  const auto it = workers_.find(e.start.worker);
+  // An index may have a new incarnation by now, which has not been given this run.
+  if (it == workers_.end() || it->second.runs.erase(e.start.run) == 0) return RunOver(e, nullptr);
+  const Incarnation incarnation = it->second.member.incarnation;
+  // A worker executes its runs in order, but their ends may overtake each other on the way: an
+  // error waits for those of earlier runs, so that the first one is reported.
+  if (!e.error.ok() && e.error.kind == pb::ERROR_USER) {
+    it->second.early_errors[e.start.run] = e;
+  } else {
+    RunOver(e, &it->second);
+  }
+  while (Worker* const worker = Find(e.start.worker, incarnation)) {
+    auto& errors = worker->early_errors;
+    if (errors.empty()) break;
+    if (!worker->runs.empty() && *worker->runs.begin() < errors.begin()->first) break;
+    const auto error = errors.extract(errors.begin());
+    RunOver(error.mapped(), worker);
+  }
+  LeaveIfIdle(e.start.worker);
+}
+
+void Core::RunOver(const event::RunEnded& e, Worker* worker) {
+  const StartRun& start = e.start;
+  const bool handed_back = worker != nullptr && worker->handed_back.erase(start.run) > 0;
+  NoteEpoch(e.error.epoch);
+  const FunctionQueue::Function* function = queue_.Find(start.function);
+  if (closed_) return;
+  dispatch_ = true;
+  if (function == nullptr || function->run != start.run) {
+    queue_.RunEnded(start.function, start.run);  // a worker that hung may be free again
+    return;
+  }
+  if (e.error.ok()) {
+    if (function->next_step < function->steps && !handed_back) {
+      return Unreadable(start, absl::StrCat("an end after ", function->next_step, " of ",
+                                            function->steps, " steps"));
+    }
+    if (queue_.RunEnded(start.function, start.run) == FunctionQueue::Ended::kCompleted) {
+      if (worker != nullptr) ++worker->functions_done;
+      Finish(start.function, absl::OkStatus());
+    }
+    return;
+  }
+  if (e.error.kind == pb::ERROR_USER)
+    return FailFunction(start.function, start.run, e.error.status);
+  if (e.error.kind == pb::ERROR_NOT_INSTALLED) {
+    // The worker does not know the function: it started anew.
+    Note(action::Note::Level::kWarning,
+         absl::StrCat("worker ", start.worker.value(), ": ", e.error.status.ToString(),
+                      "; installing again"));
+    queue_.WorkerReady(start.worker, 0);
+    RunAgain(start, queue_.RunEnded(start.function, start.run));
+    if (worker == nullptr) return;
+    worker->installed_version = 0;
+    return Do(action::InstallAgain{start.worker});
+  }
+  if (e.error.applied_full) {
+    // Nobody's fault: it continues when there is room.
+    Act(update_pause_.ServerRefused(e.error.index, start.function));
+    return RunAgain(start, queue_.RunEnded(start.function, start.run));
+  }
+  if (e.error.input.kind() != pb::InputFault::NONE && worker != nullptr) {
+    const absl::Status error = WorkerCannot(*worker, function->work.dataset, e.error);
+    if (!ended_.ok()) return;  // all functions have ended with it
+    if (!error.ok()) return FailFunction(start.function, start.run, error);
+    return RunAgain(start, queue_.RunEnded(start.function, start.run));
+  }
+  if (e.error.role == pb::ROLE_PSSERVER) {
+    // The worker is well, a server is not; its heartbeats decide whether it is lost.
+    Note(action::Note::Level::kWarning,
+         absl::StrCat("worker ", start.worker.value(), ": server ", e.error.index,
+                      " cannot be reached: ", e.error.status.ToString()));
+    return RunAgain(start, queue_.ServerUnreached(start.function, start.run));
+  }
+  if (worker == nullptr) return RunAgain(start, queue_.RunEnded(start.function, start.run));
+  // Its connection broke: whatever the process is doing, it must register again.
+  const Member member = worker->member;
+  Remove(member, "unreachable", std::string(e.error.status.message()));
+}
+
+void Core::RunAgain(const StartRun& start, FunctionQueue::Ended ended) {
+  if (ended == FunctionQueue::Ended::kCompleted) Finish(start.function, absl::OkStatus());
+}
+
+void Core::StartBackups() {
+  for (const FunctionQueue::BackupRun& backup : queue_.Tick(Seconds())) {
+    Note(action::Note::Level::kWarning,
+         absl::StrCat("worker ", backup.hung.value(), " has had no result for ",
+                      absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))), ": ",
+                      Describe(backup.function), " runs elsewhere too"));
+    failures_.BackupRun(backup.function);
+  }
+}
+
+void Core::Unreadable(const StartRun& start, const std::string& what) {
+  const FunctionQueue::Unreadable decided = queue_.AnswerUnreadable(start.function, start.run);
+  if (closed_ || decided == FunctionQueue::Unreadable::kIgnored) return;
+  dispatch_ = true;
+  const std::string message = absl::StrCat(DescribeWorker(start.worker), " answered ",
+                                           Describe(start.function), " with ", what);
+  if (decided == FunctionQueue::Unreadable::kGiveUp) {
+    FailFunction(start.function, start.run,
+                 WorkersError(absl::InternalError(absl::StrCat(
+                                  message, "; ", queue_.Find(start.function)->unreadable,
+                                  " answers to it made no sense: are all workers of the "
+                                  "coordinator's version?")),
+                              start.worker));
+  }
+  // Whatever else it says is not believed either; it must register again.
+  const auto worker = workers_.find(start.worker);
+  if (worker == workers_.end()) return;
+  const Member member = worker->second.member;
+  Remove(member, "unreadable", message);
+}
+
+// Fails the function that probably killed this worker. A retry would kill more.
+void Core::FailIfDeadly(const Member& member, const std::string& message) {
+  // Steps that wait for a server have no results either.
+  if (closed_ || !serving()) return;
+  const WorkerId worker(member.index);
+  const auto deadly = queue_.DeadlyOn(worker, kMostLost);
+  if (!deadly.has_value()) return;
+  const FunctionQueue::Function& function = *queue_.Find(*deadly);
+  FailFunction(
+      *deadly, function.run,
+      WorkersError(absl::ResourceExhaustedError(absl::StrCat(
+                       function.lost, " workers in a row were lost while they ran step ",
+                       function.next_step, " of ", Describe(*deadly),
+                       ", so it is likely to end whoever runs it; if it needs more memory than a "
+                       "worker has, make its batches smaller. The last one was worker ",
+                       worker.value(), " (pid ", member.pid, ", ", member.address, "): ", message)),
+                   worker));
+}
+
+void Core::FailFunction(FunctionId id, RunId run, absl::Status error) {
+  Note(action::Note::Level::kError, absl::StrCat(Describe(id), ": ", error.ToString()));
+  queue_.Remove(id, run);
+  Finish(id, error);
+  BeginCancel(std::move(error));
+}
+
+void Core::Finish(FunctionId id, absl::Status status) {
+  failures_.FunctionOver(id, status.ok(), Seconds());
+  Do(action::Finish{id, std::move(status)});
+}
+
+void Core::StopRuns() {
+  queue_.StopRuns();
+  // Nobody wants their results any more; the workers stop before their next step.
+  for (const auto& [id, worker] : workers_) {
+    for (const RunId run : worker.runs) Do(action::StopRun{id, run});
+  }
+}
+
+std::string Core::Describe(FunctionId id) const {
+  const FunctionQueue::Function* const function = queue_.Find(id);
+  return absl::StrCat("function ", id.value(), " ('",
+                      function == nullptr ? "" : function->work.name, "')");
+}
+
+std::string Core::DescribeWorker(WorkerId id) const {
+  const auto it = workers_.find(id);
+  if (it == workers_.end()) return absl::StrCat("worker ", id.value());
+  return absl::StrCat("worker ", id.value(), " (pid ", it->second.member.pid, ", ",
+                      it->second.member.address, ")");
+}
+
+}  // namespace mu

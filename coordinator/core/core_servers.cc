@@ -1,0 +1,323 @@
+// The servers' state: recovery, leaves, checkpoints, assignments that are made again.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/core/core.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kRetry = absl::Milliseconds(100);
+
+absl::Status MachineError(absl::Status status, std::optional<uint32_t> server = std::nullopt) {
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_MACHINE);
+  if (server.has_value()) {
+    detail.set_role(pb::ROLE_PSSERVER);
+    detail.set_index(*server);
+  }
+  return WithDetail(std::move(status), detail);
+}
+
+}  // namespace
+
+void Core::On(event::EnableRecovery& e) {
+  if (recovery_enabled_) {
+    if (e.mode == recovery_.mode()) return;
+    const bool all = recovery_.mode() == RecoveryMode::kAll;
+    return Note(action::Note::Level::kWarning,
+                absl::StrCat("recovery of ", all ? "all servers" : "single servers",
+                             " is already enabled; it stays, and recovery of ",
+                             all ? "single servers" : "all servers", " is not begun"));
+  }
+  recovery_enabled_ = true;
+  recovery_ = Recovery({.servers = options_.servers, .mode = e.mode});
+  recovery_.GivenOut(given_);
+  const bool nothing_kept = queue_.scheduled() && queue_.points().back() == kInitialValues;
+  if (nothing_kept) queue_.ForgetPoints();
+  if (configured_.has_value()) Act(recovery_.Start(*configured_, queue_.points()));
+}
+
+void Core::On(event::ServersConfigured& e) {
+  const bool first = !configured_.has_value();
+  configured_ = e.generation;
+  if (first && recovery_enabled_) Act(recovery_.Start(e.generation, queue_.points()));
+}
+
+bool Core::OpensRecovery() {
+  return std::exchange(leave_opened_, false) || !recovery_.started() || recovery_.serving();
+}
+
+void Core::LoseServer(const Member& member, const std::string& kind, const std::string& message) {
+  if (closed_ || !ended_.ok()) return;
+  ++servers_lost_;
+  Act(commit_.ServerLost(member.index));
+  if (!recovery_enabled_) {
+    return End(MachineError(absl::UnavailableError(absl::StrCat(
+                                "parameter server ", member.index, " (pid ", member.pid, ", ",
+                                member.address, ") is lost (", kind, "): ", message)),
+                            member.index));
+  }
+  Do(action::InterruptServers{});
+  Act(recovery_.ServerLost(member.index));
+  Act(update_pause_.ServerGone(member.index));
+  AnswerLeaving(member.index);
+}
+
+void Core::Act(const Recovery::Actions& actions) {
+  using Kind = RecoveryAction::Kind;
+  RestoreRound round;
+  for (const RecoveryAction& recovery : actions) {
+    switch (recovery.kind) {
+      case Kind::kPause:
+        round_error_ = absl::OkStatus();
+        repeating_assignment_ = false;
+        Do(action::Paused{});
+        StopRuns();
+        break;
+      case Kind::kRollBack: {
+        const FunctionQueue::RolledBack back = queue_.RollBack(recovery.checkpoint);
+        failures_.RolledBack(back);
+        Do(action::RolledBack{recovery.checkpoint, back});
+        break;
+      }
+      case Kind::kRestore:
+      case Kind::kKeep:
+        round.generation = recovery.generation;
+        if (recovery.kind == Kind::kRestore) round.checkpoint = recovery.checkpoint;
+        round.servers.push_back({recovery.server, recovery.kind == Kind::kKeep});
+        break;
+      case Kind::kTakeCheckpoint:
+        Do(action::SaveForLeave{});
+        break;
+      case Kind::kLetGo:
+        LetGo(recovery.server);
+        break;
+      case Kind::kReplace:
+        Expel(recovery.server, round_error_);
+        break;
+      case Kind::kResume:
+        leave_opened_ = false;
+        Do(action::Serving{recovery.generation, failures_.ServersBack(Seconds())});
+        dispatch_ = true;
+        break;
+      case Kind::kGiveUp:
+        End(MachineError(absl::DataLossError(absl::StrCat(
+            "the servers' state is lost: there is no checkpoint that could be restored and whose "
+            "functions could be repeated",
+            round_error_.ok() ? ""
+                              : absl::StrCat("; the last that was tried: ",
+                                             std::string(round_error_.message()))))));
+        break;
+    }
+  }
+  if (!round.servers.empty()) Do(action::Restore{std::move(round)});
+}
+
+void Core::LetGo(uint32_t server) {
+  if (const auto member = membership_.Find(pb::ROLE_PSSERVER, server)) {
+    membership_.Remove(member->role, member->index, member->incarnation);
+    departed_.Insert(member->incarnation.value());
+    failures_.ServerLost({member->role, member->index, "left", Seconds(), "SIGTERM"},
+                         std::exchange(leave_opened_, false));
+    Do(action::MemberLost{*member, "left", "SIGTERM"});
+    ++servers_lost_;
+    Act(commit_.ServerLost(server));
+    Act(update_pause_.ServerGone(server));
+  }
+  AnswerLeaving(server);
+}
+
+void Core::Expel(uint32_t server, const absl::Status& error) {
+  const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
+  if (!member.has_value()) return;
+  const std::string why(error.message());
+  membership_.Expel(member->role, member->index, member->incarnation, why);
+  // The process ends when it hears of this; it may not hear.
+  old_leases_.Add(member->pid, member->last_heartbeat + options_.timeout);
+  Lose(*member, "cannot_read", why);
+}
+
+void Core::On(event::ServerCannotRead& e) {
+  if (recovery_enabled_ && servers_lost_ == e.token && ended_.ok() && !closed_)
+    Expel(e.server, e.error);
+}
+
+void Core::Act(UpdatePause::Change change) {
+  if (change == UpdatePause::Change::kNone) return;
+  if (change == UpdatePause::Change::kPaused) {
+    return Note(action::Note::Level::kWarning,
+                absl::StrCat("no new function that changes parameters is started: ",
+                             update_pause_.Describe(),
+                             ". It is freed when two checkpoints have succeeded; the log says why "
+                             "they fail. A program without a Checkpointer has to call Checkpoint"));
+  }
+  Note(action::Note::Level::kInfo,
+       absl::StrCat("functions that change parameters are started again: ",
+                    update_pause_.Describe()));
+  dispatch_ = true;
+}
+
+void Core::On(event::MostKept& e) {
+  most_kept_ = e.bytes;
+  NoteKept();
+}
+
+// A server that was cut off may serve until its lease runs out: what replaces it waits for that.
+void Core::On(event::RestoreDone& e) {
+  restored_.push_back(std::move(e));
+  FinishRestores();
+}
+
+void Core::FinishRestores() {
+  if (closed_ || now_ < old_leases_.last()) return;
+  old_leases_.Forget(now_);
+  for (const event::RestoreDone& done : std::exchange(restored_, {})) {
+    if (!recovery_.restoring(done.generation)) continue;
+    if (!done.kept) failures_.ServerRestored(done.server, done.updates, done.from);
+    configured_ = done.generation;
+    Act(recovery_.RestoreDone(done.server, done.generation));
+  }
+}
+
+void Core::On(event::RestoreFailed& e) {
+  NoteEpoch(e.error.epoch);
+  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is
+  // taken.
+  if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;
+  if (e.fault == RestoreFault::kFatal) return End(e.error.status);
+  round_error_ = e.error.status;
+  Recovery::Failure failure = Recovery::Failure::kTryAgain;
+  switch (e.fault) {
+    case RestoreFault::kCheckpoint:
+      Note(action::Note::Level::kError,
+           absl::StrCat("the servers cannot be restored: ", e.error.status.ToString(),
+                        "; trying an older checkpoint"));
+      failure = Recovery::Failure::kBadCheckpoint;
+      break;
+    case RestoreFault::kServer:
+      failure = Recovery::Failure::kServerAtFault;
+      break;
+    default:
+      Note(action::Note::Level::kWarning,
+           absl::StrCat("recovery of the servers did not succeed and is tried again: ",
+                        e.error.status.ToString()));
+      retry_at_ = now_ + kRetry;
+  }
+  Act(recovery_.RestoreFailed(e.server, e.generation, failure));
+}
+
+void Core::On(event::LeaveSaved& e) {
+  if (closed_ || !ended_.ok()) return;
+  Act(recovery_.LeaveCheckpoint(e.checkpoint));
+}
+
+Generation Core::NextGeneration() {
+  // Whatever older coordinators gave out is smaller.
+  const Generation base((options_.epoch.value() - 1) << 32);
+  given_ = std::max({base, least_generation(), given_}).Next();
+  recovery_.GivenOut(given_);
+  return given_;
+}
+
+void Core::On(event::CheckpointWanted& e) {
+  const absl::Status refused = [&]() -> absl::Status {
+    if (!ended_.ok()) return ended_;
+    if (closed_) return absl::CancelledError("the coordinator is being destroyed");
+    if (cancelling()) return absl::UnavailableError("functions are being cancelled");
+    if (recovery_enabled_ && !e.leaving && !recovery_.serving())
+      return absl::UnavailableError("servers are being recovered");
+    if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers)
+      return absl::UnavailableError("a server is lost");
+    // Also while a server leaves: what had finished is not all in its state.
+    if (queue_.repeats_cancelled())
+      return absl::UnavailableError("functions that were being repeated have been cancelled");
+    // An assignment that is still to be repeated has no place in a position.
+    if (queue_.HasAssignments()) return absl::UnavailableError("an assignment is being repeated");
+    return absl::OkStatus();
+  }();
+  if (!refused.ok()) return Do(action::Aborted{e.checkpoint, refused});
+  std::vector<uint32_t> servers;
+  for (uint32_t s = 0; s < options_.servers; ++s) servers.push_back(s);
+  Act(commit_.Begin(e.checkpoint, servers));
+}
+
+void Core::On(event::Saved& e) {
+  Act(e.status.ok() ? commit_.Saved(e.checkpoint, e.server)
+                    : commit_.SaveFailed(e.checkpoint, e.server, e.status));
+}
+
+void Core::On(event::ManifestWritten& e) {
+  Act(e.status.ok() ? commit_.ManifestWritten(e.checkpoint)
+                    : commit_.ManifestFailed(e.checkpoint, e.status));
+}
+
+void Core::Act(const CheckpointCommit::Actions& actions) {
+  using Kind = CheckpointAction::Kind;
+  for (const CheckpointAction& commit : actions) {
+    switch (commit.kind) {
+      case Kind::kTakePosition: {
+        begun_ = queue_.CheckpointPosition();
+        const FunctionQueue::RolledBack repeating = queue_.Repeating();
+        begun_job_ = {.steps = trained_steps_ - repeating.steps,
+                      .samples = trained_samples_ - repeating.samples};
+        for (uint32_t s = 0; s < options_.servers; ++s)
+          begun_job_.acknowledged.push_back(failures_.acknowledged(s));
+        Act(commit_.PositionTaken(commit.checkpoint));
+        break;
+      }
+      case Kind::kSave:
+        Do(action::Save{commit.checkpoint, commit.server});
+        break;
+      case Kind::kWriteManifest:
+        Do(action::WriteManifest{commit.checkpoint});
+        break;
+      case Kind::kCommitted:
+        queue_.CheckpointCommitted(commit.checkpoint, begun_);
+        recovery_.Committed(commit.checkpoint);
+        NoteKept();
+        Do(action::Committed{commit.checkpoint});
+        dispatch_ = true;
+        break;
+      case Kind::kAborted:
+        Do(action::Aborted{commit.checkpoint, commit.reason});
+        break;
+    }
+  }
+}
+
+Core::JobPosition Core::PositionAfterCuts() const {
+  JobPosition position = begun_job_;
+  position.functions = queue_.AfterCuts(begun_);
+  return position;
+}
+
+void Core::RepeatAssignments() {
+  if (repeating_assignment_ || closed_ || !ended_.ok() || cancelling() || !recovery_enabled_ ||
+      !recovery_.serving() || now_ < assign_again_at_)
+    return;
+  const auto place = queue_.NextAssignment();
+  if (!place.has_value()) return;
+  repeating_assignment_ = true;
+  Do(action::RepeatAssignment{++assignment_attempt_, *place, queue_.Find(*place)->work.assignment});
+}
+
+void Core::On(event::AssignmentRepeated& e) {
+  if (!repeating_assignment_ || e.attempt != assignment_attempt_) return;
+  repeating_assignment_ = false;
+  if (closed_ || !ended_.ok()) return;
+  const auto place = queue_.NextAssignment();
+  if (e.error.ok()) {
+    queue_.AssignmentDone(*place);
+    dispatch_ = true;
+    return;
+  }
+  if (!e.error.passing()) return End(e.error.status);
+  Note(action::Note::Level::kWarning,
+       absl::StrCat("the assignment of '", queue_.Find(*place)->work.assignment->variable,
+                    "' is repeated again: ", e.error.status.ToString()));
+  assign_again_at_ = now_ + kRetry;
+}
+
+}  // namespace mu

@@ -1,0 +1,206 @@
+// What the core is told. Ids, small values and handles; no tensors, no values of steps. Each comes
+// with the time at which it is handled (Core::Step).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "common/base/ids.h"
+#include "coordinator/core/call_error.h"
+#include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/function_queue.h"
+#include "coordinator/core/recovery.h"
+#include "coordinator/core/restore_fault.h"
+#include "coordinator/core/step_outcome.h"
+#include "proto/coordinator.pb.h"
+
+namespace mu {
+
+// A call of a daemon that waits for its answer; the shell's name for it.
+using CallId = StrongId<struct CallIdTag, uint64_t>;
+
+namespace event {
+
+// Some time has passed: at every heartbeat interval, after what has arrived was handled, and when
+// Core::alarm() is due.
+struct Tick {};
+
+// Members.
+struct Register {
+  CallId call;
+  pb::RegisterRequest request;
+};
+struct Heartbeat {
+  CallId call;
+  pb::HeartbeatRequest request;
+};
+struct Leave {
+  CallId call;
+  pb::LeaveRequest request;
+};
+// The process with this id is known to be dead; `message`: its last lines.
+struct DaemonDied {
+  int64_t pid = 0;
+  std::string message;
+};
+// Somebody has seen a coordinator of this epoch.
+struct EpochSeen {
+  CoordinatorEpoch epoch;
+};
+
+// What workers have to know: routing, datasets, functions. Versions of the catalog.
+struct CatalogChanged {
+  uint64_t version = 0;
+  uint64_t routing_version = 0;  // of the catalog when the routing changed last
+  Generation generation;         // of that routing
+};
+struct Installed {
+  WorkerId worker;
+  Incarnation incarnation;
+  uint64_t version = 0;
+};
+struct InstallFailed {
+  WorkerId worker;
+  Incarnation incarnation;
+  uint64_t version = 0;
+  CallError error;
+};
+// A worker finds a function wrong; the rest of the version may still be installed there.
+struct FunctionRefused {
+  WorkerId worker;
+  Fingerprint function;
+  absl::Status error;
+};
+
+// Files of datasets that workers look through for the coordinator.
+struct FileRead {
+  uint64_t dataset = 0;
+  uint32_t file = 0;
+};
+// Answered by action::InputWrong if that is nobody else's fault.
+struct CannotRead {
+  WorkerId worker;
+  Incarnation incarnation;
+  uint64_t dataset = 0;
+  CallError error;
+};
+
+// Functions.
+struct Schedule {
+  FunctionWork work;
+};
+struct Results {
+  StartRun start;
+  std::vector<StepOutcome> steps;
+  bool handed_back = false;  // the worker leaves; the rest is for others
+};
+struct RunEnded {
+  StartRun start;
+  CallError error;  // OK: by itself
+};
+// What the worker says of a run makes no sense.
+struct Unreadable {
+  StartRun start;
+  std::string what;
+};
+
+// Cancelling.
+struct CancelEverything {};
+struct WorkerCancelled {
+  WorkerId worker;
+  Incarnation incarnation;
+  CallError error;
+};
+struct Fenced {
+  uint64_t attempt = 0;  // of action::FenceServers
+  CallError error;
+};
+// The cluster cannot go on.
+struct Fail {
+  absl::Status error;
+};
+// The coordinator ends; daemons may still take their leave.
+struct Close {};
+
+// Servers' state.
+struct EnableRecovery {
+  RecoveryMode mode = RecoveryMode::kAll;
+};
+struct ServersConfigured {
+  Generation generation;
+};
+struct RestoreDone {
+  uint32_t server = 0;
+  Generation generation;
+  bool kept = false;     // its state
+  uint64_t updates = 0;  // that the state holds
+  std::string from;      // what it was given, for the report
+};
+struct RestoreFailed {
+  uint32_t server = 0;
+  Generation generation;
+  RestoreFault fault = RestoreFault::kTryAgain;
+  CallError error;
+};
+// A restore that was begun when servers_lost() was `token` has shown that this server cannot read
+// files that are there.
+struct ServerCannotRead {
+  uint64_t token = 0;
+  uint32_t server = 0;
+  absl::Status error;
+};
+// Answers action::SaveForLeave; nothing: it failed.
+struct LeaveSaved {
+  std::optional<CheckpointNumber> checkpoint;
+};
+
+// Checkpoints, see checkpoint_commit.h.
+struct CheckpointWanted {
+  CheckpointNumber checkpoint;
+  bool leaving = false;  // it answers action::SaveForLeave
+};
+struct Saved {
+  CheckpointNumber checkpoint;
+  uint32_t server = 0;
+  absl::Status status;
+};
+struct ManifestWritten {
+  CheckpointNumber checkpoint;
+  absl::Status status;
+};
+
+// Memory, see update_pause.h. A server refused an assignment because its memory is full.
+struct AppliedFull {
+  uint32_t server = 0;
+  FunctionId function;
+};
+// How much may be kept for repeats; 0: any amount.
+struct MostKept {
+  uint64_t bytes = 0;
+};
+
+// Assignments.
+struct AssignmentRepeated {
+  uint64_t attempt = 0;  // of action::RepeatAssignment
+  CallError error;
+};
+
+}  // namespace event
+
+using Event =
+    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
+                 event::FunctionRefused, event::FileRead, event::CannotRead, event::Schedule,
+                 event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
+                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
+                 event::EnableRecovery, event::ServersConfigured, event::RestoreDone,
+                 event::RestoreFailed, event::LeaveSaved, event::CheckpointWanted, event::Saved,
+                 event::ManifestWritten, event::ServerCannotRead, event::AppliedFull,
+                 event::MostKept, event::AssignmentRepeated>;
+
+}  // namespace mu

@@ -1,0 +1,326 @@
+// Which function runs where: the queue of scheduled functions and what is in flight to each worker.
+// A pure state machine: events in, actions out; no clock, thread or socket.
+//
+// A function is bound to its batches when it is dispatched for the first time and keeps them for
+// good; when its worker is lost it goes back to the queue in its old place and resumes, anywhere,
+// at the first step whose result has not arrived.
+//
+// Functions that change state are kept after they have finished, as long as one of the newest
+// restore points (committed checkpoints, the initial values) does not contain them: when the
+// servers go back to a point (RollBack), all that it lacks run again, with the same ids and
+// batches; each server ignores the steps that its state contains. Results are delivered once,
+// however often a step runs. Where a worker hangs without being lost, what it has runs elsewhere
+// too (Tick): the run that has the next result first is the one that counts. An assignment that was
+// made between functions keeps its place among them.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "common/base/status.h"
+#include "coordinator/core/batch_range.h"
+#include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/kept_bytes.h"
+#include "coordinator/core/step_times.h"
+#include "coordinator/core/worker_pace.h"
+#include "proto/dataset.pb.h"
+#include "proto/tensor.pb.h"
+
+namespace mu {
+
+// One attempt to run a function on a worker; results of an attempt that is no longer the current
+// one are ignored, unless it was superseded by a backup run and has the next result first.
+using RunId = StrongId<struct RunIdTag, uint64_t>;
+
+// A value given to a whole variable.
+struct Assignment {
+  std::string variable;
+  pb::TensorProto value;
+};
+
+struct FunctionWork {
+  Fingerprint fingerprint;
+  std::string name;  // as its user calls it, for messages
+  uint32_t steps = 1;
+  uint64_t dataset = 0;        // 0: reads none
+  uint64_t needs_version = 0;  // of the catalog that a worker must have installed
+  uint64_t step_offset = 0;    // steps that were scheduled before it, for learning-rate schedules
+  bool updates = false;        // it changes variables or tables: it is repeated after a RollBack
+  std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
+  std::shared_ptr<const Assignment> assignment;              // not null: this is no function
+};
+
+struct StartRun {
+  FunctionId function;
+  RunId run;
+  WorkerId worker;
+  uint32_t first_step = 0;
+  uint32_t steps = 0;
+  RunId after;  // what was started before it on this worker, if that may not have arrived there
+                // yet; 0: nothing
+};
+
+// When a function without a result runs elsewhere too: after so many seconds, and so many times the
+// median of its steps. The median is not known before the first result.
+struct BackupRule {
+  double least_seconds = 30;
+  double times_median = 10;
+};
+
+class FunctionQueue {
+ public:
+  // Binds up to `steps` batches of a dataset for a function that goes to a worker.
+  using Binder = std::function<std::vector<BatchRange>(uint64_t dataset, WorkerId, uint32_t steps)>;
+
+  struct Function {
+    FunctionWork work;
+    bool bound = false;
+    uint32_t steps = 0;  // once bound
+    // The first that this attempt has to run, or its result has not arrived
+    uint32_t next_step = 0;
+    // Steps whose results were delivered, in this attempt or an earlier one
+    uint32_t delivered = 0;
+    std::vector<BatchRange> batches;
+    std::optional<WorkerId> worker;  // where it runs
+    RunId run;
+    std::vector<WorkerId> avoid;    // workers that could not reach a server for it
+    uint32_t unreadable = 0;        // answers to it, of any worker
+    uint32_t lost = 0;              // workers that ended while they ran it, since its last result
+    uint32_t backups = 0;           // workers on which it hung, since its last result
+    bool finished = false;          // once, at least: this is a repeat
+    std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
+
+    bool Avoids(WorkerId id) const {
+      return std::find(avoid.begin(), avoid.end(), id) != avoid.end();
+    }
+  };
+
+  // `points`: to how many of the newest restore points it can roll back.
+  FunctionQueue(int in_flight_per_worker, Binder binder, BackupRule backup = {}, size_t points = 2)
+      : in_flight_(in_flight_per_worker),
+        binder_(std::move(binder)),
+        most_points_(points),
+        backup_(backup) {}
+
+  FunctionId Schedule(FunctionWork work);
+  // The worker has installed everything up to `version`; also when it grows.
+  void WorkerReady(WorkerId worker, uint64_t version);
+  // From now on functions run only on workers that have installed this version or a later one: the
+  // servers have moved.
+  void RequireVersion(uint64_t version) { least_version_ = version; }
+  // It is leaving: what it runs may end there, nothing else is started on it.
+  void WorkerDrains(WorkerId worker);
+  // Nothing is started on it while it is set aside.
+  void SetAside(WorkerId worker, bool aside);
+  // Its functions go back to the queue.
+  void WorkerLost(WorkerId worker);
+  // To be asked before WorkerLost: the function that is likely to be the end of whoever runs it (a
+  // step that needs more memory than there is, say), because many workers in a row were lost with
+  // it before a step of it had a result. Losses that are nobody's fault happen, but not so often
+  // within one step. `most`: how many are too many.
+  std::optional<FunctionId> DeadlyOn(WorkerId worker, uint32_t most);
+
+  // Steps of this function took so long on this worker: one that is slow gets less, and nothing at
+  // the end that others would have done before it.
+  void StepsTook(WorkerId worker, FunctionId function, double seconds_each);
+
+  struct BackupRun {
+    FunctionId function;
+    WorkerId hung;  // where it keeps running
+    double silent_seconds = 0;
+  };
+  // Time goes on: `now` in seconds since any moment. Takes from workers that hang what they have,
+  // so that the next Dispatch starts it elsewhere. Such a worker gets nothing more until the runs
+  // that it has end, or it is lost. A worker's silence begins at the first Tick after its last
+  // result.
+  std::vector<BackupRun> Tick(double now);
+  // A backup run has taken the place of this one, which has not ended yet.
+  bool IsSuperseded(RunId run) const { return superseded_.contains(run); }
+
+  // What to start now. Functions for which no data is left complete with fewer or no steps: those
+  // with none are returned in `*completed` at once, and in `*without_data`, unless that is null,
+  // with the dataset that had none for them. `held` (may be null) says which functions that change
+  // state have to wait; nothing overtakes them. `begun`: it was started before.
+  using Held = std::function<bool(FunctionId function, bool begun)>;
+  std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, const Held& held = nullptr,
+                                 std::map<FunctionId, uint64_t>* without_data = nullptr);
+
+  // True if the result is to be delivered; false for one of an older run, or one that was delivered
+  // before. `*current` (not null): whether it is of the current run.
+  bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0,
+                bool* current = nullptr);
+
+  enum class Ended { kCompleted, kRequeued, kIgnored };
+  // The stream of a run has ended. Completed if every step has its result, else the function is
+  // requeued.
+  Ended RunEnded(FunctionId function, RunId run);
+  // The same for a run that ended because its worker cannot reach a server. The fault may lie
+  // between these two, so the function goes to the other workers first.
+  Ended ServerUnreached(FunctionId function, RunId run);
+
+  // What a worker says of a run makes no sense. The function is to be run again, by whichever
+  // worker, but not for ever.
+  enum class Unreadable { kIgnored, kRunAgain, kGiveUp };
+  Unreadable AnswerUnreadable(FunctionId function, RunId run);
+
+  // Removes a function that failed; false if the run is not the current one. Also a repeat, which
+  // would only fail again: users are told, and go on without what it did.
+  bool Remove(FunctionId function, RunId run);
+  // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
+  // not what somebody waits for: their functions are kept again.
+  std::vector<FunctionId> CancelAll();
+  // CancelAll has ended repeats: the servers lack what they ought to hold until the next RollBack.
+  bool repeats_cancelled() const { return repeats_cancelled_; }
+  // Every run goes back to the queue, at its first step without a result.
+  void StopRuns();
+
+  // An assignment is about to be made, after everything that was scheduled before it. Its id is its
+  // identity on the servers: the mark stays below it until Assigned, EndAssignment or CancelAll.
+  FunctionId BeginAssignment();
+  bool AssignmentOpen(FunctionId id) const { return assigning_.contains(id); }
+  // It has been made, and will be repeated after a RollBack to a point that lacks it. Repeats keep
+  // its place.
+  void Assigned(FunctionId id, std::shared_ptr<const Assignment> assignment);
+  // It has been made and will not be repeated, or was given up.
+  void EndAssignment(FunctionId id) { assigning_.erase(id); }
+  // The assignment that has to be repeated now: everything before it has finished, nothing after it
+  // has begun.
+  std::optional<FunctionId> NextAssignment() const;
+  void AssignmentDone(FunctionId id);
+  bool HasAssignments() const;  // that have to be repeated, now or later
+
+  // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
+  // whole in every cut.
+  struct Position {
+    FunctionId next_id;
+    std::map<FunctionId, Function> unfinished;  // those that change state
+    std::set<FunctionId> assigning;  // assignments that some of the servers may have and others not
+  };
+  // A checkpoint is begun: every server takes its cut after this.
+  Position CheckpointPosition() const;
+  // Every server has taken its cut. What was scheduled or bound meanwhile may be in some cuts and
+  // not in others, so it runs again with the same id and batches: this is the position that a
+  // coordinator resumes from, together with the data's position of this moment.
+  Position AfterCuts(const Position& begun) const;
+  // The checkpoint that was begun at this position is complete.
+  void CheckpointCommitted(CheckpointNumber checkpoint, const Position& begun);
+  // Nothing that was scheduled so far will be repeated: values were loaded, that is the only point
+  // now. With them came the memory of which steps of functions below `next` they contain, of
+  // another run perhaps: no id below it is given out from now on.
+  void StartFrom(CheckpointNumber point, FunctionId next = FunctionId(1));
+  // Nobody will go back to a point from now on.
+  void ForgetKept();
+  // What changed state so far was not kept: there is nothing to go back to until a checkpoint is
+  // committed.
+  void ForgetPoints() { points_.clear(); }
+  struct RolledBack {
+    uint64_t functions = 0;
+    uint64_t steps = 0;    // whose results had arrived and that run again
+    uint64_t samples = 0;  // in these
+  };
+  // The servers go back to this point, one of points(): everything that changes state and that it
+  // lacks runs again. Runs under way are no longer current. Newer points are forgotten.
+  RolledBack RollBack(CheckpointNumber point);
+  // Continues after a checkpoint's position, in a coordinator that has scheduled nothing yet. What
+  // it assigned is covered by the point: StartFrom came before.
+  void Resume(CheckpointNumber point, const Position& position);
+  std::vector<CheckpointNumber> points() const;  // oldest first
+
+  // Every function below it has finished and will not be repeated.
+  FunctionId low_water() const;
+  FunctionId next_id() const { return next_id_; }
+  bool scheduled() const { return scheduled_; }  // a function, ever
+  const Function* Find(FunctionId id) const;
+  size_t queued() const { return queued_; }
+  size_t running() const { return functions_.size() - queued_; }
+  size_t unfinished() const { return functions_.size(); }
+  size_t kept() const { return kept_.size(); }
+  // The memory that these take, with their batches, arguments and assignments' values.
+  uint64_t kept_bytes() const { return kept_bytes_.bytes(); }
+  // By how much that has grown since the newest point.
+  uint64_t uncovered_bytes() const { return kept_bytes_.bytes() - covered_bytes_; }
+  // Steps of functions of this dataset that have not been bound to batches.
+  uint64_t UnboundSteps(uint64_t dataset) const;
+  std::vector<FunctionId> RunningOn(WorkerId worker) const;
+  // Functions that have finished since the newest point.
+  size_t uncovered() const;
+  // Steps (with records, if they read any) and samples that were delivered but that run again: the
+  // totals say more than the servers' state holds.
+  RolledBack Repeating() const;
+  size_t InFlight(WorkerId worker) const;
+
+ private:
+  struct Worker {
+    uint64_t version = 0;
+    size_t in_flight = 0;
+    RunId last_run;  // 0: no order to be kept
+    bool draining = false;
+    size_t superseded = 0;  // runs that it still has, although backup runs have taken their places
+    bool news = false;      // since the last Tick: a result, or its first function
+    double silent = 0;      // seconds without news at the last Tick
+    bool aside = false;
+    WorkerPace pace;
+  };
+  struct Superseded {
+    FunctionId function;
+    WorkerId worker;
+  };
+  // What has to run again after a restore to a point.
+  struct Point {
+    FunctionId next_id{1};
+    std::map<FunctionId, uint32_t> unfinished;  // the first step whose result had not arrived
+    // The first step to run again; nullopt: the point contains all of the function.
+    std::optional<uint32_t> FirstStep(FunctionId id) const;
+  };
+  static Point PointOf(const Position& position);
+  static void Rewind(Function& function, uint32_t to, RolledBack* result);
+  void ForgetCovered();
+  void Keep(FunctionId id, Function function);
+  Function TakeKept(std::map<FunctionId, Function>::iterator it);
+  void Requeue(Function& function);
+  void Complete(std::map<FunctionId, Function>::iterator function);
+  bool MayRun(const Worker& worker, const FunctionWork& work) const;
+  bool IsLate(const Worker& worker, const FunctionWork& work) const;
+  double FastestStep(const FunctionWork& work) const;
+  double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
+  std::optional<WorkerId> PickWorker(const Function& function) const;
+  void NotePassedOver();
+  std::map<FunctionId, Function>::iterator FirstOn(WorkerId worker);
+  bool OthersGoOn(const Worker& silent, const FunctionWork& work) const;
+  void Supersede(FunctionId id, Function& function);
+  // The superseded run is the current one again; false if it is none of this function.
+  bool TakeBack(FunctionId id, Function& function, RunId run);
+  void EndSuperseded(std::map<RunId, Superseded>::iterator run);
+  void ForgetSuperseded();
+
+  const size_t in_flight_;
+  const Binder binder_;
+  const size_t most_points_;
+  const BackupRule backup_;
+  FunctionId next_id_{1};
+  RunId next_run_{1};
+  std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
+  // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
+  std::map<FunctionId, Function> kept_;
+  KeptBytes kept_bytes_;            // of kept_
+  uint64_t covered_bytes_ = 0;      // kept_bytes() right after the newest point, or less
+  std::set<FunctionId> assigning_;  // assignments that are being made for the first time
+  bool scheduled_ = false;          // a function, ever
+  std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
+  bool repeats_cancelled_ = false;
+  size_t queued_ = 0;
+  std::map<WorkerId, Worker> workers_;
+  std::map<RunId, Superseded> superseded_;
+  StepTimes times_;
+  std::optional<double> now_;  // of the last Tick
+  uint64_t least_version_ = 0;
+};
+
+}  // namespace mu

@@ -1,0 +1,54 @@
+// Finished functions that the queue keeps for repeats, and the memory that they take.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/core/function_queue.h"
+
+namespace mu {
+namespace {
+
+constexpr size_t kMapNode = 48;  // what a std::map adds to an entry, with the allocator's own
+
+size_t OwnBytes(const FunctionQueue::Function& function) {
+  return sizeof(std::pair<FunctionId, FunctionQueue::Function>) + kMapNode +
+         function.batches.capacity() * sizeof(BatchRange) +
+         function.samples.capacity() * sizeof(uint32_t) +
+         function.avoid.capacity() * sizeof(WorkerId);
+}
+
+}  // namespace
+
+void FunctionQueue::Keep(FunctionId id, Function function) {
+  kept_bytes_.Add(OwnBytes(function));
+  for (const BatchRange& range : function.batches)
+    kept_bytes_.AddShared(range.lease.get(), [&] { return range.lease->SpaceUsedLong(); });
+  const FunctionWork& work = function.work;
+  kept_bytes_.AddShared(work.args.get(), [&] {
+    size_t bytes = 0;
+    for (const auto& arg : *work.args) bytes += arg.SpaceUsedLong();
+    return bytes;
+  });
+  kept_bytes_.AddShared(work.assignment.get(), [&] {
+    return work.assignment->variable.capacity() + work.assignment->value.SpaceUsedLong();
+  });
+  kept_.emplace(id, std::move(function));
+}
+
+FunctionQueue::Function FunctionQueue::TakeKept(std::map<FunctionId, Function>::iterator it) {
+  Function function = std::move(it->second);
+  kept_.erase(it);
+  kept_bytes_.Remove(OwnBytes(function));
+  for (const BatchRange& range : function.batches) kept_bytes_.RemoveShared(range.lease.get());
+  kept_bytes_.RemoveShared(function.work.args.get());
+  kept_bytes_.RemoveShared(function.work.assignment.get());
+  covered_bytes_ = std::min(covered_bytes_, kept_bytes_.bytes());
+  return function;
+}
+
+void FunctionQueue::ForgetKept() {
+  kept_.clear();
+  kept_bytes_ = KeptBytes();
+  covered_bytes_ = 0;
+}
+
+}  // namespace mu

@@ -1,0 +1,153 @@
+#include "coordinator/core/membership.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+namespace {
+
+constexpr size_t kFormer = 1000;  // a process that was lost longer ago will not wake up
+
+}  // namespace
+
+absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRequest& request,
+                                                            absl::Time now) {
+  const pb::Role role = request.role();
+  if ((role != pb::ROLE_WORKER && role != pb::ROLE_PSSERVER) || request.address().empty() ||
+      request.incarnation() == 0) {
+    return absl::InvalidArgumentError("a registration needs a role, an address and an incarnation");
+  }
+  const Incarnation incarnation(request.incarnation());
+  for (const auto& [expelled, reason] : expelled_) {
+    if (expelled != incarnation) continue;
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_STALE);
+    detail.set_role(role);
+    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
+                          "this process must end and another one take its place: ", reason)),
+                      detail);
+  }
+  Registered result;
+  for (auto& [key, member] : members_) {
+    if (member.role == role && member.incarnation == incarnation) {
+      member.last_heartbeat = now;
+      member.silent = absl::ZeroDuration();
+      result.member = member;
+      result.known = true;
+      return result;
+    }
+  }
+  uint32_t index = 0;
+  if (role == pb::ROLE_WORKER) {
+    // An index that somebody wished for is kept through restarts; others are never used twice.
+    index = request.index() >= 0 ? static_cast<uint32_t>(request.index()) : next_worker_;
+    next_worker_ = std::max(next_worker_, index + 1);
+  } else if (request.index() >= 0) {
+    index = static_cast<uint32_t>(request.index());
+    if (index >= options_.expected_servers) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a server asks for index ", index, " but the cluster has ",
+                       options_.expected_servers, " servers; start it with a smaller --index"));
+    }
+  } else {
+    while (index < options_.expected_servers && members_.contains({role, index})) ++index;
+    if (index == options_.expected_servers) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("all ", options_.expected_servers, " places of servers are taken"));
+    }
+  }
+  const auto taken = members_.find({role, index});
+  if (taken != members_.end() &&
+      std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
+    pb::ErrorDetail detail;
+    detail.set_kind(pb::ERROR_STALE);
+    detail.set_role(role);
+    detail.set_index(index);
+    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
+                          "this daemon was lost and the process with pid ", taken->second.pid,
+                          " at ", taken->second.address, " has taken its place; it must end")),
+                      detail);
+  }
+  Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
+  if (taken != members_.end()) {
+    result.replaced = taken->second;
+    Forget(taken->second);
+  }
+  members_[{role, index}] = member;
+  result.member = member;
+  return result;
+}
+
+absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Time now) {
+  const auto it = members_.find({request.role(), request.index()});
+  if (it == members_.end() || it->second.incarnation != Incarnation(request.incarnation())) {
+    return absl::NotFoundError(
+        "this daemon is not a member of the cluster (any more); it must register again");
+  }
+  it->second.last_heartbeat = now;
+  it->second.silent = absl::ZeroDuration();
+  return absl::OkStatus();
+}
+
+std::optional<Member> Membership::Remove(pb::Role role, uint32_t index, Incarnation incarnation) {
+  const auto it = members_.find({role, index});
+  if (it == members_.end() || it->second.incarnation != incarnation) return std::nullopt;
+  Member member = it->second;
+  members_.erase(it);
+  Forget(member);
+  return member;
+}
+
+std::optional<Member> Membership::Expel(pb::Role role, uint32_t index, Incarnation incarnation,
+                                        const std::string& reason) {
+  std::optional<Member> member = Remove(role, index, incarnation);
+  if (!member.has_value()) return std::nullopt;
+  expelled_.emplace_back(incarnation, reason);
+  if (expelled_.size() > kFormer) expelled_.pop_front();
+  return member;
+}
+
+void Membership::Forget(const Member& member) {
+  former_.push_back(member.incarnation);
+  if (former_.size() > kFormer) former_.pop_front();
+}
+
+std::vector<Member> Membership::Expire(absl::Time now) {
+  const absl::Duration ran = std::min(now - expired_at_.value_or(now), 2 * options_.heartbeat);
+  expired_at_ = now;
+  std::vector<Member> lost;
+  for (auto it = members_.begin(); it != members_.end();) {
+    // Not more than there was since the heartbeat, which may have come in the middle of an
+    // interval.
+    it->second.silent = std::min(it->second.silent + ran, now - it->second.last_heartbeat);
+    if (it->second.silent > options_.timeout) {
+      lost.push_back(it->second);
+      Forget(it->second);
+      it = members_.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return lost;
+}
+
+std::vector<Member> Membership::All() const {
+  std::vector<Member> all;
+  for (const auto& [key, member] : members_) all.push_back(member);
+  return all;
+}
+
+std::optional<Member> Membership::Find(pb::Role role, uint32_t index) const {
+  const auto it = members_.find({role, index});
+  if (it == members_.end()) return std::nullopt;
+  return it->second;
+}
+
+size_t Membership::Count(pb::Role role) const {
+  size_t count = 0;
+  for (const auto& [key, member] : members_) count += member.role == role ? 1 : 0;
+  return count;
+}
+
+}  // namespace mu

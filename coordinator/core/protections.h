@@ -1,0 +1,21 @@
+// Protections of the core that the simulation can take away, to see that its checker notices. In
+// the product MU_BROKEN is `false` and nothing of this is compiled.
+#pragma once
+
+#ifdef MUSTER_BREAKABLE
+namespace mu::core {
+
+struct Broken {
+  bool requeueing = false;          // a lost worker's functions stay lost
+  bool low_water_high = false;      // the mark passes functions that a restore would run again
+  bool low_water_stuck = false;     // the mark never rises
+  bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
+  bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
+};
+inline thread_local Broken broken;
+
+}  // namespace mu::core
+#define MU_BROKEN(protection) (::mu::core::broken.protection)
+#else
+#define MU_BROKEN(protection) false
+#endif

@@ -1,0 +1,78 @@
+#include "coordinator/core/update_pause.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace mu {
+namespace {
+
+constexpr uint64_t kPausePercent = 90, kResumePercent = 75;
+
+double Share(const UpdatePause::Memory& memory) {
+  return memory.most_bytes == 0
+             ? 0
+             : static_cast<double>(memory.bytes) / static_cast<double>(memory.most_bytes);
+}
+
+std::string Amount(const UpdatePause::Memory& memory) {
+  constexpr double kMb = 1 << 20;
+  return absl::StrFormat("%.2f of at most %.2f MB", static_cast<double>(memory.bytes) / kMb,
+                         static_cast<double>(memory.most_bytes) / kMb);
+}
+
+}  // namespace
+
+UpdatePause::Change UpdatePause::ServerReports(uint32_t server, const Memory& memory) {
+  servers_[server] = memory;
+  if (Below(memory, 100))
+    std::erase_if(refused_, [&](const auto& r) { return r.second == server; });
+  return Update();
+}
+
+UpdatePause::Change UpdatePause::ServerRefused(uint32_t server, FunctionId function) {
+  refused_[function] = server;
+  return Update();
+}
+
+UpdatePause::Change UpdatePause::ServerGone(uint32_t server) {
+  servers_.erase(server);
+  std::erase_if(refused_, [&](const auto& r) { return r.second == server; });
+  return Update();
+}
+
+UpdatePause::Change UpdatePause::CoordinatorKeeps(const Memory& memory) {
+  own_ = memory;
+  return Update();
+}
+
+bool UpdatePause::AllBelow(uint64_t percent) const {
+  return Below(own_, percent) && std::all_of(servers_.begin(), servers_.end(), [&](const auto& s) {
+           return Below(s.second, percent);
+         });
+}
+
+UpdatePause::Change UpdatePause::Update() {
+  const bool before = paused_;
+  paused_ = !refused_.empty() || !AllBelow(before ? kResumePercent : kPausePercent);
+  if (paused_ == before) return Change::kNone;
+  return paused_ ? Change::kPaused : Change::kResumed;
+}
+
+std::string UpdatePause::Describe() const {
+  if (!refused_.empty()) {
+    return absl::StrCat("server ", refused_.begin()->second,
+                        " has no room to remember applied updates (psserver --applied_memory)");
+  }
+  const auto fullest = std::max_element(
+      servers_.begin(), servers_.end(),
+      [](const auto& a, const auto& b) { return Share(a.second) < Share(b.second); });
+  if (fullest == servers_.end() || Share(own_) > Share(fullest->second)) {
+    return absl::StrCat("the coordinator keeps ", Amount(own_), " of functions for repeats");
+  }
+  return absl::StrCat("server ", fullest->first, " remembers ", Amount(fullest->second),
+                      " of applied updates");
+}
+
+}  // namespace mu

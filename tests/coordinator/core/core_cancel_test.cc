@@ -1,0 +1,118 @@
+// What follows an error: from which state, in which order, under which mark.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using testing::MachineFault;
+using testing::Typed;
+
+absl::Status UserError() { return Typed(pb::ERROR_USER); }
+
+TEST(CoreCancel, AnErrorEndsAllThatWasScheduledAndIsReportedLast) {
+  CoreDriver d(2);
+  d.Serve(2);
+  for (int i = 0; i < 6; ++i) d.Schedule(2);
+  ASSERT_EQ(d.core.queue().low_water(), FunctionId(1));
+  // The mark of the cancellation is above the last function, not at the oldest unfinished one.
+  EXPECT_EQ(d.Ended(1, UserError()),
+            "finish 1 FAILED_PRECONDITION; finish 2 CANCELLED; finish 3 CANCELLED; finish 4 "
+            "CANCELLED; finish 5 CANCELLED; finish 6 CANCELLED; cancel below 7 in generation 1 on "
+            "2");
+  EXPECT_EQ(d.Schedule(), "scheduled 7") << "nothing is started while an error is dealt with";
+  EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "");
+  EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "") << "twice";
+  EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)}),
+            "fence below 7 in generation 1");
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
+            "cancelled FAILED_PRECONDITION; start 7 on 0 from 0");
+  EXPECT_FALSE(d.core.cancelling());
+}
+
+TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
+  CoreDriver d(2);
+  d.Serve(1);
+  d.Schedule();
+  d.Step(event::CancelEverything{});
+  d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
+  const uint64_t first = d.Last<action::FenceServers>().attempt;
+  EXPECT_EQ(d.Step(event::Fenced{first, CallError::Of(MachineFault())}), "");
+  EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kHeartbeat);
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(999)), "");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 1");
+  const uint64_t second = d.Last<action::FenceServers>().attempt;
+  EXPECT_EQ(d.Step(event::Fenced{first}), "") << "the answer to the first try comes late";
+  EXPECT_NE(first, second);
+  EXPECT_EQ(d.Step(event::DaemonDied{101}), "server 1 died; interrupt; pause; stop run 1 on 0");
+  EXPECT_EQ(d.Step(event::Fenced{second, CallError::Of(MachineFault())}), "cancelled OK");
+}
+
+TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
+  CoreDriver d;
+  d.Serve(2);
+  d.Step(event::CancelEverything{});
+  EXPECT_EQ(
+      d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10), CallError::Of(MachineFault())}),
+      "worker 0 unreachable");
+  EXPECT_EQ(d.Step(event::DaemonDied{11}), "worker 1 died; fence below 1 in generation 1");
+}
+
+TEST(CoreCancel, AnAnswerOfAnotherCancellationDoesNotCount) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::CancelEverything{});
+  const uint64_t first = d.Last<action::FenceServers>().attempt;
+  d.Step(event::Fenced{first});
+  d.Schedule();
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "finish 1 CANCELLED; fence below 2 in generation 1");
+  EXPECT_EQ(d.Step(event::Fenced{first}), "");
+  EXPECT_TRUE(d.core.cancelling());
+}
+
+TEST(CoreCancel, TheFirstOfSeveralErrorsIsReported) {
+  CoreDriver d;
+  d.Serve(2);
+  d.Schedule();
+  d.Schedule();
+  d.Ended(1, UserError());
+  const auto refused =
+      event::FunctionRefused{WorkerId(0), Fingerprint(9), absl::InvalidArgumentError("wrong")};
+  EXPECT_EQ(d.Step(refused), "");
+  d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
+  d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)});
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
+            "cancelled FAILED_PRECONDITION");
+  EXPECT_THAT(d.core.RefusalOf(Fingerprint(9)),
+              testing::HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+// A worker runs its functions in order; the ends of two runs may overtake each other on the way.
+TEST(CoreCancel, ErrorsOfOneWorkerAreTakenInTheOrderOfItsRuns) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Schedule();
+  EXPECT_EQ(d.Ended(2, absl::Status(Typed(pb::ERROR_USER).code(), "")), "") << "waits for run 1";
+}
+
+TEST(CoreCancel, ACancellationEndsACheckpointWhoseCutsAreNotTaken) {
+  CoreDriver d;
+  d.Serve(1);
+  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(1)}), "save 0");
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "aborted 1; cancel below 1 in generation 1 on 1");
+  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(2)}), "aborted 2");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "") << "too late";
+}
+
+TEST(CoreCancel, ACheckpointWhoseCutsAreTakenOutlivesACancellation) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::CheckpointWanted{CheckpointNumber(1)});
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "write manifest");
+  d.Step(event::CancelEverything{});
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1");
+}
+
+}  // namespace
+}  // namespace mu

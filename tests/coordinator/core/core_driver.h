@@ -1,0 +1,220 @@
+// Drives a core as a shell does, in virtual time, and writes down what it wants.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "coordinator/core/core.h"
+#include "tests/testing/matchers.h"
+
+namespace mu::testing {
+
+class CoreDriver {
+ public:
+  static constexpr absl::Duration kHeartbeat = absl::Seconds(1);
+  static constexpr absl::Duration kTimeout = absl::Seconds(10);
+
+  explicit CoreDriver(uint32_t servers = 1)
+      : core({.job = JobId(7),
+              .epoch = CoordinatorEpoch(1),
+              .servers = servers,
+              .in_flight = 2,
+              .heartbeat = kHeartbeat,
+              .timeout = kTimeout,
+              .started = absl::UnixEpoch()}) {}
+
+  // What the core wants then: "start 1 on 0 from 0; ...". Answers to heartbeats are left out.
+  std::string Step(Event event) {
+    Actions actions;
+    core.Step(now, std::move(event), &actions);
+    std::vector<std::string> texts;
+    for (const Action& action : actions) {
+      std::string text = std::visit([](const auto& a) { return Text(a); }, action);
+      if (!text.empty()) texts.push_back(std::move(text));
+      if (const auto* start = std::get_if<action::Start>(&action)) {
+        runs[start->start.function] = start->start;
+      }
+    }
+    last = std::move(actions);
+    return absl::StrJoin(texts, "; ");
+  }
+  // The newest action of a kind in the last step.
+  template <typename A>
+  const A& Last() const {
+    const A* found = nullptr;
+    for (const Action& action : last) {
+      if (const A* a = std::get_if<A>(&action)) found = a;
+    }
+    EXPECT_NE(found, nullptr);
+    static const A kNone = {};
+    return found == nullptr ? kNone : *found;
+  }
+
+  std::string Join(pb::Role role, uint64_t incarnation, int index, int64_t pid = 0) {
+    event::Register join;
+    join.request.set_role(role);
+    join.request.set_incarnation(incarnation);
+    join.request.set_index(index);
+    join.request.set_address("here:1");
+    join.request.set_pid(pid == 0 ? static_cast<int64_t>(incarnation) : pid);
+    return Step(std::move(join));
+  }
+  void Beat(pb::Role role, uint64_t incarnation, uint32_t index) {
+    event::Heartbeat beat;
+    beat.request.set_job(7);
+    beat.request.set_role(role);
+    beat.request.set_incarnation(incarnation);
+    beat.request.set_index(index);
+    Step(std::move(beat));
+  }
+  std::string Routing(uint64_t version, uint64_t generation) {
+    return Step(event::CatalogChanged{version, version, Generation(generation)});
+  }
+  std::string Installed(uint32_t worker, uint64_t incarnation, uint64_t version) {
+    return Step(event::Installed{WorkerId(worker), Incarnation(incarnation), version});
+  }
+  // Servers 100, 101, ... in generation 1, workers 0, 1, ... with incarnations 10, 11, ..., ready.
+  void Serve(uint32_t workers, bool recovery = true) {
+    if (recovery) Step(event::EnableRecovery{});
+    for (uint32_t s = 0; s < servers(); ++s) Join(pb::ROLE_PSSERVER, 100 + s, static_cast<int>(s));
+    Routing(1, 1);
+    Step(event::ServersConfigured{Generation(1)});
+    for (uint32_t w = 0; w < workers; ++w) {
+      Join(pb::ROLE_WORKER, 10 + w, static_cast<int>(w));
+      Installed(w, 10 + w, 1);
+    }
+  }
+  std::string Schedule(uint32_t steps = 1) {
+    FunctionWork work;
+    work.name = "train";
+    work.fingerprint = Fingerprint(5);
+    work.steps = steps;
+    work.updates = true;
+    return Step(event::Schedule{std::move(work)});
+  }
+  std::string Result(uint64_t function, uint32_t step) {
+    event::Results results = {.start = runs.at(FunctionId(function))};
+    results.steps.push_back({.step = step, .samples = 4});
+    return Step(std::move(results));
+  }
+  std::string Ended(uint64_t function, absl::Status status = absl::OkStatus()) {
+    return Step(event::RunEnded{runs.at(FunctionId(function)), CallError::Of(std::move(status))});
+  }
+  std::string Leave(pb::Role role, uint64_t incarnation, uint32_t index, uint64_t call) {
+    event::Leave leave = {.call = CallId(call)};
+    leave.request.set_role(role);
+    leave.request.set_index(index);
+    leave.request.set_incarnation(incarnation);
+    leave.request.set_reason("SIGTERM");
+    return Step(std::move(leave));
+  }
+  std::string TickAfter(absl::Duration passed) {
+    now += passed;
+    return Step(event::Tick{});
+  }
+  uint32_t servers() const { return core.membership().options().expected_servers; }
+
+  Core core;
+  absl::Time now = absl::UnixEpoch();
+  std::map<FunctionId, StartRun> runs;  // the newest of each function
+  Actions last;
+
+ private:
+  static std::string Name(const Member& member) {
+    return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
+  }
+  static std::string Code(const absl::Status& status) {
+    return absl::StatusCodeToString(status.code());
+  }
+  static std::string Text(const action::AnswerRegister& a) {
+    return a.status.ok() ? "" : absl::StrCat("refuse ", Code(a.status));
+  }
+  static std::string Text(const action::AnswerHeartbeat&) { return ""; }
+  static std::string Text(const action::AnswerLeave& a) {
+    return absl::StrCat("goodbye ", a.call.value());
+  }
+  static std::string Text(const action::MemberJoined& a) {
+    return absl::StrCat(Name(a.member), " joins");
+  }
+  static std::string Text(const action::MemberLost& a) {
+    return absl::StrCat(Name(a.member), " ", a.kind);
+  }
+  static std::string Text(const action::InstallAgain& a) {
+    return absl::StrCat("install again on ", a.worker.value());
+  }
+  static std::string Text(const action::InputWrong& a) {
+    return absl::StrCat("input wrong ", Code(a.error));
+  }
+  static std::string Text(const action::Scheduled& a) {
+    return absl::StrCat("scheduled ", a.function.value());
+  }
+  static std::string Text(const action::Start& a) {
+    return absl::StrCat("start ", a.start.function.value(), " on ", a.start.worker.value(),
+                        " from ", a.start.first_step);
+  }
+  static std::string Text(const action::StopRun& a) {
+    return absl::StrCat("stop run ", a.run.value(), " on ", a.worker.value());
+  }
+  static std::string Text(const action::Deliver& a) {
+    return absl::StrCat("deliver ", a.function.value());
+  }
+  static std::string Text(const action::Finish& a) {
+    return absl::StrCat("finish ", a.function.value(), " ", Code(a.status));
+  }
+  static std::string Text(const action::CancelOnWorkers& a) {
+    return absl::StrCat("cancel below ", a.below.value(), " in generation ", a.generation.value(),
+                        " on ", a.workers.size());
+  }
+  static std::string Text(const action::FenceServers& a) {
+    return absl::StrCat("fence below ", a.below.value(), " in generation ", a.generation.value());
+  }
+  static std::string Text(const action::Cancelled& a) {
+    return absl::StrCat("cancelled ", Code(a.error));
+  }
+  static std::string Text(const action::Ended& a) { return absl::StrCat("end ", Code(a.error)); }
+  static std::string Text(const action::InterruptServers&) { return "interrupt"; }
+  static std::string Text(const action::Paused&) { return "pause"; }
+  static std::string Text(const action::RolledBack& a) {
+    return absl::StrCat("rolled back ", a.back.steps, " steps to ", a.checkpoint.value());
+  }
+  static std::string Text(const action::Restore& a) {
+    std::vector<std::string> servers;
+    for (const auto& server : a.round.servers)
+      servers.push_back(absl::StrCat(server.keep ? "keep " : "restore ", server.index));
+    return absl::StrCat("round ", a.round.generation.value(), " from ", a.round.checkpoint.value(),
+                        ": ", absl::StrJoin(servers, ", "));
+  }
+  static std::string Text(const action::SaveForLeave&) { return "save for leave"; }
+  static std::string Text(const action::Serving& a) {
+    return absl::StrCat("serve in ", a.generation.value());
+  }
+  static std::string Text(const action::Save& a) { return absl::StrCat("save ", a.server); }
+  static std::string Text(const action::WriteManifest&) { return "write manifest"; }
+  static std::string Text(const action::Committed& a) {
+    return absl::StrCat("committed ", a.checkpoint.value());
+  }
+  static std::string Text(const action::Aborted& a) {
+    return absl::StrCat("aborted ", a.checkpoint.value());
+  }
+  static std::string Text(const action::RepeatAssignment& a) {
+    return absl::StrCat("assign ", a.place.value());
+  }
+  static std::string Text(const action::Note&) { return ""; }
+};
+
+inline absl::Status MachineFault() { return absl::UnavailableError("gone"); }
+
+inline absl::Status Typed(pb::ErrorKind kind, pb::Role role = pb::ROLE_WORKER, uint32_t index = 0) {
+  pb::ErrorDetail detail;
+  detail.set_kind(kind);
+  detail.set_role(role);
+  detail.set_index(index);
+  return WithDetail(absl::FailedPreconditionError("typed"), detail);
+}
+
+}  // namespace mu::testing

@@ -1,0 +1,118 @@
+// Workers and servers that join, leave and are lost, as the core sees it.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using testing::MachineFault;
+using testing::Typed;
+
+TEST(CoreMembers, ALostWorkersFunctionsResumeAfterTheirLastResult) {
+  CoreDriver d;
+  d.Serve(2);
+  EXPECT_EQ(d.Schedule(3), "scheduled 1; start 1 on 0 from 0");
+  EXPECT_EQ(d.Result(1, 0), "deliver 1");
+  EXPECT_EQ(d.Step(event::DaemonDied{10}), "worker 0 died; start 1 on 1 from 1");
+  EXPECT_EQ(d.Result(1, 0), "") << "delivered before";
+  d.Result(1, 1);
+  d.Result(1, 2);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK");
+}
+
+TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(2);
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "install again on 0");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(10)), "") << "it has nothing installed";
+  EXPECT_EQ(d.Installed(0, 10, 1), "start 1 on 0 from 1");
+}
+
+TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Schedule();
+  d.Join(pb::ROLE_WORKER, 20, 0);
+  EXPECT_EQ(d.Installed(0, 19, 1), "");
+  EXPECT_EQ(d.Installed(0, 20, 1), "start 1 on 0 from 0");
+}
+
+TEST(CoreMembers, ARunsEndOfAnotherIncarnationIsNotTaken) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(2);
+  const StartRun old = d.runs.at(FunctionId(1));
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 20, 0), "worker 0 replaced; worker 0 joins");
+  EXPECT_EQ(d.Installed(0, 20, 1), "start 1 on 0 from 0");
+  EXPECT_EQ(d.Step(event::RunEnded{old, CallError::Of(MachineFault())}), "");
+  EXPECT_EQ(d.core.workers().size(), 1u) << "the broken call was the older process's";
+}
+
+TEST(CoreMembers, AWorkerLeavesWhenItsLastResultsHaveArrived) {
+  CoreDriver d;
+  d.Serve(2);
+  d.Schedule(2);
+  EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 10, 0, 1), "");
+  event::Results back = {.start = d.runs.at(FunctionId(1)), .handed_back = true};
+  back.steps.push_back({.step = 0, .samples = 4});
+  EXPECT_EQ(d.Step(back), "deliver 1");
+  EXPECT_EQ(d.Ended(1), "worker 0 left; goodbye 1; start 1 on 1 from 1");
+  EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 10, 0, 2), "goodbye 2") << "asked twice";
+}
+
+TEST(CoreMembers, AWorkerWhoseRunsDoNotEndLeavesAfterTheTimeout) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(2);
+  EXPECT_EQ(d.Leave(pb::ROLE_WORKER, 10, 0, 1), "");
+  EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kTimeout);
+  for (int i = 0; i < 9; ++i) {
+    d.Beat(pb::ROLE_WORKER, 10, 0);
+    d.Beat(pb::ROLE_PSSERVER, 100, 0);
+    EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
+  }
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "worker 0 left; goodbye 1");
+}
+
+TEST(CoreMembers, TheCoordinatorsOwnStandstillLosesNobody) {
+  CoreDriver d;
+  d.Serve(1);
+  d.TickAfter(absl::Seconds(1));
+  EXPECT_EQ(d.TickAfter(absl::Minutes(5)), "");
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "") << i;
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "worker 0 silent; server 0 silent; interrupt; pause");
+}
+
+TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {
+  CoreDriver d(2);
+  d.Serve(1);
+  d.Schedule(2);
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1),
+            "pause; stop run 1 on 0; round 2 from 0: keep 0, keep 1");
+  d.Routing(2, 2);
+  d.Step(event::RestoreDone{0, Generation(2), true});
+  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(2), true}), "save for leave");
+  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(1), true}), "save 0; save 1");
+  d.Step(event::Saved{CheckpointNumber(1), 0});
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 1}), "write manifest");
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1");
+  EXPECT_EQ(d.Step(event::LeaveSaved{CheckpointNumber(1)}), "server 0 left; goodbye 1");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 joins; round 3 from 1: restore 0, keep 1");
+}
+
+TEST(CoreMembers, ANewerCoordinatorEndsThisOne) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Step(event::CheckpointWanted{CheckpointNumber(1)});
+  EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(2)}),
+            "aborted 1; interrupt; finish 1 ABORTED; end ABORTED");
+  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(2)}), "aborted 2");
+  EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(3)}), "") << "once";
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,169 @@
+// The servers' state as the core sees it: recovery, dispatch afterwards, assignments.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using testing::MachineFault;
+using testing::Typed;
+
+TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
+  CoreDriver d(2);
+  d.Serve(1);
+  d.Schedule();
+  d.Result(1, 0);
+  d.Ended(1);
+  EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; interrupt; pause");
+  EXPECT_FALSE(d.core.done()) << "the finished function will run again";
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 joins; rolled back 1 steps to 0; round 2 from 0: restore 0, restore 1");
+  d.Routing(2, 2);
+  EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
+  d.Step(event::RestoreDone{0, Generation(2)});
+  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(2)}), "serve in 2; start 1 on 0 from 0");
+}
+
+TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "serve in 2");
+  EXPECT_EQ(d.Routing(2, 2), "");
+  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+}
+
+TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 joins; rolled back 0 steps to 0; round 2 from 0: restore 0");
+  d.Step(event::DaemonDied{200});
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
+  EXPECT_EQ(d.Step(event::RestoreFailed{0, Generation(2), RestoreFault::kFatal,
+                                        CallError::Of(absl::InternalError("late"))}),
+            "");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(3)}), "serve in 3");
+}
+
+// A process that lost its place without being known to be dead may serve until its lease ends.
+TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
+  CoreDriver d;
+  d.Serve(0);
+  d.now += absl::Seconds(3);
+  d.Beat(pb::ROLE_PSSERVER, 100, 0);
+  d.now += absl::Seconds(1);
+  EXPECT_EQ(
+      d.Join(pb::ROLE_PSSERVER, 200, 0),
+      "server 0 replaced; interrupt; pause; server 0 joins; rolled back 0 steps to 0; round 2 from "
+      "0: restore 0");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
+  EXPECT_EQ(d.core.alarm(), absl::UnixEpoch() + absl::Seconds(13));
+  EXPECT_EQ(d.TickAfter(absl::Seconds(8)), "");
+  d.Beat(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "serve in 2");
+}
+
+TEST(CoreServers, AReplacementServesAtOnceWhenTheOldProcessIsDead) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
+  EXPECT_EQ(d.Step(event::DaemonDied{100}), "serve in 2");
+}
+
+TEST(CoreServers, AFailedRestoreIsTriedAgainOrEndsByItsFault) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  const auto fail = [&](uint64_t generation, RestoreFault fault) {
+    return d.Step(event::RestoreFailed{0, Generation(generation), fault,
+                                       CallError::Of(absl::UnavailableError("why"))});
+  };
+  EXPECT_EQ(fail(2, RestoreFault::kTryAgain), "");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(99)), "");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "round 3 from 0: restore 0");
+  EXPECT_EQ(fail(3, RestoreFault::kServer), "server 0 cannot_read; interrupt");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "refuse FAILED_PRECONDITION");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 4 from 0: restore 0");
+  EXPECT_EQ(fail(4, RestoreFault::kFatal), "interrupt; end UNAVAILABLE");
+}
+
+TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
+  CoreDriver d;
+  d.Serve(1, /*recovery=*/false);
+  d.Schedule();
+  EXPECT_EQ(d.Step(event::DaemonDied{100}),
+            "server 0 died; interrupt; finish 1 UNAVAILABLE; end UNAVAILABLE");
+  EXPECT_EQ(KindOf(d.core.ended()), pb::ERROR_MACHINE);
+}
+
+TEST(CoreServers, ALostServerEndsACheckpointUntilItsManifestIsWritten) {
+  CoreDriver d(2);
+  d.Serve(0);
+  d.Step(event::CheckpointWanted{CheckpointNumber(1)});
+  d.Step(event::Saved{CheckpointNumber(1), 0});
+  d.Step(event::Saved{CheckpointNumber(1), 1});
+  EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; aborted 1; interrupt; pause");
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "");
+  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(2)}), "aborted 2");
+}
+
+TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
+  CoreDriver d;
+  d.Serve(1);
+  auto assignment = std::make_shared<Assignment>();
+  assignment->variable = "w";
+  d.Schedule();
+  d.Result(1, 0);
+  d.Ended(1);
+  const FunctionId place = d.core.BeginAssignment(FunctionId());
+  EXPECT_EQ(place, FunctionId(2));
+  Actions actions;
+  EXPECT_TRUE(d.core.Assigned(d.now, d.core.servers_lost(), place, assignment, &actions));
+  d.Schedule();
+  d.Result(3, 0);
+  d.Ended(3);
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Routing(2, 2);
+  d.Installed(0, 10, 2);
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "serve in 2; start 1 on 0 from 0");
+  EXPECT_FALSE(d.core.whole());
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2") << "then what is behind it";
+  const uint64_t first = d.Last<action::RepeatAssignment>().attempt;
+  EXPECT_EQ(d.Step(event::AssignmentRepeated{first, CallError::Of(MachineFault())}), "");
+  EXPECT_EQ(d.core.alarm(), d.now + absl::Milliseconds(100));
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 2");
+  const uint64_t second = d.Last<action::RepeatAssignment>().attempt;
+  EXPECT_EQ(d.Step(event::AssignmentRepeated{first}), "") << "of the first try";
+  EXPECT_EQ(d.Step(event::AssignmentRepeated{second}), "start 3 on 0 from 0");
+  EXPECT_TRUE(d.core.whole());
+}
+
+TEST(CoreServers, AServerWithoutRoomHoldsFunctionsBack) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  event::RunEnded full = {d.runs.at(FunctionId(1)),
+                          CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0))};
+  full.error.applied_full = true;
+  EXPECT_EQ(d.Step(full), "") << "it is not sent again at once";
+  EXPECT_TRUE(d.core.updates_paused());
+  event::Heartbeat room;
+  room.request.set_job(7);
+  room.request.set_role(pb::ROLE_PSSERVER);
+  room.request.set_incarnation(100);
+  room.request.set_applied_bytes(10);
+  room.request.set_most_applied_bytes(100);
+  EXPECT_EQ(d.Step(room), "start 1 on 0 from 0");
+}
+
+}  // namespace
+}  // namespace mu
