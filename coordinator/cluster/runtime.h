@@ -1,8 +1,9 @@
-// The shell around the coordinator's core: threads, calls and the values of functions. It brings
+// The shell around the coordinator's core: the loop, calls and the values of functions. It brings
 // events to the core and carries out its actions; it decides nothing. Thread safe.
 //
-// Each worker has a thread that installs what the worker lacks. Calls that block run on threads of
-// their own; whatever thread brings an event carries out the actions that follow, under the mutex.
+// Everything that changes runs on the loop's thread. What comes from elsewhere (answers of daemons,
+// calls of users) is posted to it. Work that blocks runs on threads of its own, which post an event
+// at its end.
 #pragma once
 
 #include <functional>
@@ -11,16 +12,16 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
 #include "common/obs/telemetry.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
+#include "coordinator/cluster/epoch_watcher.h"
 #include "coordinator/cluster/function_spans.h"
 #include "coordinator/cluster/job_thread.h"
+#include "coordinator/cluster/loop.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
 #include "coordinator/cluster/worker_link.h"
@@ -64,7 +65,7 @@ class Runtime {
   absl::Status WaitForWorkers(size_t count, absl::Duration timeout);
   std::vector<Member> Servers() const;
 
-  // Runs `change` with the catalog under the lock; workers are then sent what is new.
+  // Runs `change` on the loop; workers are then sent what is new.
   void ChangeCatalog(const std::function<void(Catalog&)>& change);
   pb::RequestContext Context() const;
 
@@ -74,7 +75,7 @@ class Runtime {
                          const std::function<void(size_t file, pb::ScanFileReply reply)>& found);
   // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
   void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
-  // Runs `look` with a dataset's leases under the lock; false if it has none. Of one that every
+  // Runs `look` on the loop with a dataset's leases; false if it has none. Of one that every
   // worker reads by itself they are handed to nobody: they say what the data is.
   bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
   void StartEpoch(uint64_t dataset, uint64_t epoch);
@@ -190,121 +191,150 @@ class Runtime {
   // Called on the canceller's thread when an error ended everything: must make all servers of the
   // context's generation refuse functions below its low-water mark.
   void SetFence(std::function<absl::Status(const muster::RequestContext&)> fence);
-  // Called with the runtime locked when saves and restores that are under way ought to end soon: a
+  // Called on the loop when saves and restores that are under way ought to end soon: a
   // server that they wait for is lost, or everything ends.
   void SetInterrupt(std::function<void()> interrupt);
 
  private:
   explicit Runtime(Options options);
   MethodTable Methods();
-  absl::StatusOr<pb::RegisterReply> OnRegister(const pb::RegisterRequest& request);
-  absl::StatusOr<pb::HeartbeatReply> OnHeartbeat(const pb::HeartbeatRequest& request);
-  void OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes);
+  template <typename Request>
+  Handler AnsweredOnLoop(void (Runtime::*answer)(std::shared_ptr<ServerCall>, Request));
+  // A call of a daemon that the core answers, as an event of type E.
+  template <typename E, typename Request>
+  void AskCore(std::shared_ptr<ServerCall> call, Request request);
+  void AnswerStatus(std::shared_ptr<ServerCall> call, pb::GetStatusRequest);
+  void Answer(CallId id, const absl::Status& status, const google::protobuf::Message& reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
   // The core is told, and what it wants is done.
-  void Step(Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Step(Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void PostStep(Event event);
   // Whether there was more than answers and single results.
-  bool Execute(Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::AnswerRegister& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::AnswerHeartbeat& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::AnswerLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::MemberJoined& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::MemberLost& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The installer's thread wakes up and finds nothing installed.
-  void Do(action::InstallAgain&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  void Do(action::InputWrong& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  bool Execute(Actions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::AnswerRegister& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::AnswerHeartbeat& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::AnswerLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::MemberJoined& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::MemberLost& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Install& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::InputWrong& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
     input_wrong_ = std::move(a.error);
   }
-  void Do(action::Scheduled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Start& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::StopRun& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Deliver& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Finish& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Ended& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::InterruptServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::SaveForLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Scheduled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Start& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::StopRun& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Deliver& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Finish& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Ended& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::InterruptServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::SaveForLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whoever takes a checkpoint makes the calls and writes the manifest (Coordinator::SaveLocked).
-  void Do(action::Save&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  void Do(action::WriteManifest&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  void Do(action::Committed&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {}
-  void Do(action::Aborted& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::RepeatAssignment& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Do(action::Note& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(action::Save&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
+  void Do(action::WriteManifest&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
+  void Do(action::Committed&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
+  void Do(action::Aborted& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::RepeatAssignment& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Note& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
-  void InstallLoop(std::shared_ptr<WorkerLink> link);
-  absl::Status InstallOn(WorkerLink& link, const Catalog::Delta& delta);
+  // What a worker is being sent.
+  struct Installation {
+    std::shared_ptr<WorkerLink> link;
+    Catalog::Delta delta;
+    pb::RequestContext context;
+    size_t sent = 0;  // of the delta's parts
+    uint64_t began_ns = 0;
+  };
+  void InstallNext(const std::shared_ptr<Installation>& installation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   template <typename Reply, typename Request>
-  absl::Status InstallCall(WorkerLink& link, const char* method, const Request& request);
+  void InstallCall(const std::shared_ptr<Installation>& installation, const char* method,
+                   Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   std::vector<std::shared_ptr<WorkerLink>> WorkersNotAside() const;
   // A worker cannot look through a file: the error that this ends with, or OK: try again.
-  absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why);
   void OnRunReply(const StartRun& start, const Buffer& message);
   void OnRunEnded(const StartRun& start, const absl::Status& status);
-  void OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status);
-  void Drop(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void RunRound(const RestoreRound& round);
-  void Monitor();      // a thread
-  void WatchEpochs();  // a thread: the job's directory may not answer
-  absl::Status EndedLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  pb::RequestContext ContextLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits while an error is being dealt with; then the pending error, if nobody has seen it.
-  std::shared_ptr<PendingError> UnseenError() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Drop(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  using Restore = std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)>;
+  void RunRound(const RestoreRound& round, const Restore& restore);
+  // Of one moment: a call that is scheduled with a state is in both or in neither.
+  void AddPosition(pb::CheckpointProto* manifest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::Time Alarm() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::Status EndedNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  pb::RequestContext ContextNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // An error is being dealt with: what callers are told about comes at its end.
+  bool Cancelling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
+    return core_.cancelling() && !core_.closed();
+  }
+  // The pending error, if nobody has seen it; null: none.
+  std::shared_ptr<PendingError> UnseenError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // Whether a call's answer is known, and what it is (see Loop::Await).
+  bool TrySchedule(FunctionWork* work, std::vector<std::string>* return_names,
+                   std::optional<std::string>* user_state, RemoteValue* value)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::StatusOr<std::vector<RemoteValue>> ResumeNow(CheckpointNumber point,
+                                                     const pb::CheckpointProto& manifest,
+                                                     const std::set<uint64_t>& datasets)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   double SecondsUp() const;
 
   const Options options_;
   const absl::Time started_;
 
-  mutable Mutex mutex_;
-  mutable CondVar changed_;
-  Core core_ ABSL_GUARDED_BY(mutex_);
-  Catalog catalog_ ABSL_GUARDED_BY(mutex_);
-  std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(mutex_);
-  std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<WorkerLink>> old_links_ ABSL_GUARDED_BY(mutex_);  // threads to join
-  int callbacks_ ABSL_GUARDED_BY(mutex_) = 0;  // that will still come
-  std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(mutex_);
-  std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(mutex_);
-  std::function<void()> interrupt_ ABSL_GUARDED_BY(mutex_);
-  std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(mutex_);
-  RecoveryHooks hooks_ ABSL_GUARDED_BY(mutex_);
-  std::string user_state_ ABSL_GUARDED_BY(mutex_);
-  absl::Status aborted_ ABSL_GUARDED_BY(mutex_);  // why the last checkpoint was
+  mutable Loop loop_;
+  Core core_ ABSL_GUARDED_BY(loop_);
+  Catalog catalog_ ABSL_GUARDED_BY(loop_);
+  std::map<FunctionId, std::shared_ptr<FunctionState>> states_ ABSL_GUARDED_BY(loop_);
+  std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(loop_);
+  int callbacks_ ABSL_GUARDED_BY(loop_) = 0;  // that will still come
+  std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(loop_);
+  std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(loop_);
+  std::function<void()> interrupt_ ABSL_GUARDED_BY(loop_);
+  std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(loop_);
+  RecoveryHooks hooks_ ABSL_GUARDED_BY(loop_);
+  std::string user_state_ ABSL_GUARDED_BY(loop_);
+  absl::Status aborted_ ABSL_GUARDED_BY(loop_);  // why the last checkpoint was
 
   // Of the Step under way: what its actions refer to.
-  absl::Status input_wrong_ ABSL_GUARDED_BY(mutex_);
-  std::optional<action::AnswerRegister> registered_ ABSL_GUARDED_BY(mutex_);
-  std::optional<action::AnswerHeartbeat> beaten_ ABSL_GUARDED_BY(mutex_);
-  std::vector<Member> silent_ ABSL_GUARDED_BY(mutex_);
+  absl::Status input_wrong_ ABSL_GUARDED_BY(loop_);
   struct Scheduling {
     std::string name;
     std::shared_ptr<FunctionState> state;
     FunctionId id;
-  } * scheduling_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  } * scheduling_ ABSL_GUARDED_BY(loop_) = nullptr;
   struct Arrived {
-    const pb::RunReply& reply;
-    std::vector<FunctionResult::Step>& values;
-  } * arrived_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  CallId next_call_ ABSL_GUARDED_BY(mutex_);
-  std::map<CallId, std::shared_ptr<ServerCall>> leave_calls_ ABSL_GUARDED_BY(mutex_);
+    pb::RunReply reply;
+    std::vector<FunctionResult::Step> values;
+  } * arrived_ ABSL_GUARDED_BY(loop_) = nullptr;
+  CallId next_call_ ABSL_GUARDED_BY(loop_);
+  std::map<CallId, std::shared_ptr<ServerCall>> calls_ ABSL_GUARDED_BY(loop_);  // of daemons
+  absl::Time next_beat_ ABSL_GUARDED_BY(loop_);
 
-  std::string phase_ ABSL_GUARDED_BY(mutex_) = "starting";
-  RuntimeStats stats_ ABSL_GUARDED_BY(mutex_);  // without the failures
-  FunctionSpans spans_ ABSL_GUARDED_BY(mutex_);
-  uint64_t paused_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // when servers began to be recovered
+  std::string phase_ ABSL_GUARDED_BY(loop_) = "starting";
+  RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures
+  FunctionSpans spans_ ABSL_GUARDED_BY(loop_);
+  uint64_t paused_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when servers began to be recovered
 
   std::unique_ptr<RpcServer> server_;
-  std::thread monitor_;
-  std::thread epochs_;
+  EpochWatcher epochs_;
   JobThread fences_;    // a server that hangs is waited for here
   JobThread recovery_;  // restores, checkpoints before a leave, repeated assignments
+  JobThread silences_;  // on_silent_
 };
 
 }  // namespace mu

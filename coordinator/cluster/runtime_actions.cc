@@ -18,20 +18,11 @@ std::string NameOf(const Member& member) {
 bool Runtime::Execute(Actions& actions) {
   bool more = false;
   for (Action& action : actions) {
-    std::visit([this](auto& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { Do(a); }, action);
+    std::visit([this](auto& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) { Do(a); }, action);
     more |= !std::holds_alternative<action::Deliver>(action) &&
             !std::holds_alternative<action::AnswerHeartbeat>(action);
   }
   return more;
-}
-
-void Runtime::Do(action::AnswerRegister& a) { registered_ = std::move(a); }
-void Runtime::Do(action::AnswerHeartbeat& a) { beaten_ = std::move(a); }
-
-void Runtime::Do(action::AnswerLeave& a) {
-  const auto call = leave_calls_.extract(a.call);
-  if (call.empty()) return;
-  call.mapped()->Finish(absl::OkStatus(), Buffer(pb::LeaveReply().SerializeAsString()));
 }
 
 void Runtime::Do(action::MemberJoined& a) {
@@ -42,7 +33,6 @@ void Runtime::Do(action::MemberJoined& a) {
   link->member = a.member;
   link->channel = options_.transport->Connect(a.member.address);
   links_[link->id] = link;
-  link->installer = std::thread([this, link] { InstallLoop(link); });
 }
 
 void Runtime::Do(action::MemberLost& a) {
@@ -50,7 +40,8 @@ void Runtime::Do(action::MemberLost& a) {
     MU_LOG(WARN, "{} (pid {}, {}) {}: {}", NameOf(a.member), a.member.pid, a.member.address, a.kind,
            a.message);
   }
-  if (a.kind == "silent") silent_.push_back(a.member);
+  if (a.kind == "silent" && on_silent_ != nullptr)
+    silences_.Add([on_silent = on_silent_, member = a.member] { on_silent(member); });
   if (a.member.role != pb::ROLE_WORKER) return;
   const auto it = links_.find(WorkerId(a.member.index));
   if (it == links_.end() || it->second->member.incarnation != a.member.incarnation) return;
@@ -94,7 +85,7 @@ void Runtime::Do(action::Finish& a) {
 
 void Runtime::Do(action::CancelOnWorkers& a) {
   pb::CancelRunsRequest request;
-  *request.mutable_context() = ContextLocked();
+  *request.mutable_context() = ContextNow();
   // A worker that is in a newer generation by then has nothing left of what is meant: what has
   // these ids there are repeats.
   request.mutable_context()->set_generation(a.generation.value());
@@ -108,15 +99,16 @@ void Runtime::Do(action::CancelOnWorkers& a) {
         *link.channel, "/muster.Worker/CancelRuns", request, {.timeout = options_.timeout},
         [this, id,
          incarnation = link.member.incarnation](const absl::StatusOr<pb::CancelRunsReply>& reply) {
-          OnCancelled(id, incarnation, reply.status());
+          loop_.Post([this, id, incarnation, status = reply.status()] {
+            loop_.AssertHeld();
+            OnCancelled(id, incarnation, status);
+          });
         });
   }
 }
 
 void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status) {
-  MutexLock lock(&mutex_);
   --callbacks_;
-  changed_.SignalAll();
   const auto it = links_.find(worker);
   if (it != links_.end() && it->second->member.incarnation == incarnation)
     it->second->cancel_call = nullptr;
@@ -124,13 +116,12 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
 }
 
 void Runtime::Do(action::FenceServers& a) {
-  pb::RequestContext context = ContextLocked();
+  pb::RequestContext context = ContextNow();
   context.set_generation(a.generation.value());
   context.set_low_water(a.below.value());
   fences_.Add([this, context, fence = fence_, attempt = a.attempt] {
     const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(context);
-    MutexLock lock(&mutex_);
-    Step(event::Fenced{attempt, CallError::Of(fenced)});
+    PostStep(event::Fenced{attempt, CallError::Of(fenced)});
   });
 }
 

@@ -7,75 +7,92 @@
 
 namespace mu {
 
+template <typename Request>
+Handler Runtime::AnsweredOnLoop(void (Runtime::*answer)(std::shared_ptr<ServerCall>, Request)) {
+  return [this, answer](std::shared_ptr<ServerCall> call, const Buffer& bytes) {
+    Request request;
+    if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return call->Finish(
+          absl::InvalidArgumentError("the request does not parse as " + request.GetTypeName()));
+    }
+    loop_.Post([this, answer, call = std::move(call), request = std::move(request)] {
+      (this->*answer)(call, request);
+    });
+  };
+}
+
+template <typename E, typename Request>
+void Runtime::AskCore(std::shared_ptr<ServerCall> call, Request request) {
+  loop_.AssertHeld();
+  next_call_ = next_call_.Next();
+  calls_[next_call_] = std::move(call);
+  Step(E{next_call_, std::move(request)});
+}
+
+void Runtime::AnswerStatus(std::shared_ptr<ServerCall> call, pb::GetStatusRequest) {
+  loop_.AssertHeld();
+  call->Finish(absl::OkStatus(), Buffer(StatusNow().SerializeAsString()));
+}
+
 MethodTable Runtime::Methods() {
   MethodTable methods;
-  methods.AddUnary(
-      "/muster.Coordinator/Register", RunOn::kTransportThread,
-      TypedHandler<pb::RegisterRequest>([this](const auto& r) { return OnRegister(r); }));
-  methods.AddUnary(
-      "/muster.Coordinator/Heartbeat", RunOn::kTransportThread,
-      TypedHandler<pb::HeartbeatRequest>([this](const auto& r) { return OnHeartbeat(r); }));
-  methods.AddUnary(
-      "/muster.Coordinator/Leave", RunOn::kTransportThread,
-      [this](std::shared_ptr<ServerCall> call, Buffer bytes) { OnLeave(std::move(call), bytes); });
-  methods.AddUnary("/muster.Coordinator/GetStatus", RunOn::kTransportThread,
-                   TypedHandler<pb::GetStatusRequest>([this](const pb::GetStatusRequest&) {
-                     return absl::StatusOr<pb::GetStatusReply>(Status());
-                   }));
+  const auto add = [&](const char* name, Handler handler) {
+    methods.AddUnary(std::string("/muster.Coordinator/") + name, RunOn::kTransportThread,
+                     std::move(handler));
+  };
+  add("Register", AnsweredOnLoop(&Runtime::AskCore<event::Register, pb::RegisterRequest>));
+  add("Heartbeat", AnsweredOnLoop(&Runtime::AskCore<event::Heartbeat, pb::HeartbeatRequest>));
+  add("Leave", AnsweredOnLoop(&Runtime::AskCore<event::Leave, pb::LeaveRequest>));
+  add("GetStatus", AnsweredOnLoop(&Runtime::AnswerStatus));
   return methods;
 }
 
-absl::StatusOr<pb::RegisterReply> Runtime::OnRegister(const pb::RegisterRequest& request) {
-  MutexLock lock(&mutex_);
-  Step(event::Register{next_call_, request});
-  MU_RETURN_IF_ERROR(registered_->status);
+void Runtime::Answer(CallId id, const absl::Status& status,
+                     const google::protobuf::Message& reply) {
+  const auto call = calls_.extract(id);
+  if (call.empty()) return;
+  call.mapped()->Finish(status, status.ok() ? Buffer(reply.SerializeAsString()) : Buffer());
+}
+
+void Runtime::Do(action::AnswerRegister& a) {
   pb::RegisterReply reply;
   reply.set_job(options_.job.value());
   reply.set_epoch(options_.epoch.value());
-  reply.set_index(registered_->index);
+  reply.set_index(a.index);
   reply.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat)));
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
-  reply.set_generation(registered_->generation.value());
-  return reply;
+  reply.set_generation(a.generation.value());
+  Answer(a.call, a.status, reply);
 }
 
-absl::StatusOr<pb::HeartbeatReply> Runtime::OnHeartbeat(const pb::HeartbeatRequest& request) {
-  MutexLock lock(&mutex_);
-  Step(event::Heartbeat{next_call_, request});
-  MU_RETURN_IF_ERROR(beaten_->status);
+void Runtime::Do(action::AnswerHeartbeat& a) {
   pb::HeartbeatReply reply;
-  reply.set_low_water(beaten_->low_water.value());
+  reply.set_low_water(a.low_water.value());
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
-  reply.set_generation(beaten_->generation.value());
-  return reply;
+  reply.set_generation(a.generation.value());
+  Answer(a.call, a.status, reply);
 }
 
-void Runtime::OnLeave(std::shared_ptr<ServerCall> call, const Buffer& bytes) {
-  pb::LeaveRequest request;
-  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return call->Finish(absl::InvalidArgumentError("the request does not parse as a LeaveRequest"));
-  }
-  MutexLock lock(&mutex_);
-  next_call_ = next_call_.Next();
-  leave_calls_[next_call_] = std::move(call);
-  Step(event::Leave{next_call_, std::move(request)});
-}
+void Runtime::Do(action::AnswerLeave& a) { Answer(a.call, absl::OkStatus(), pb::LeaveReply()); }
 
 void Runtime::SetOnSilent(std::function<void(const Member&)> on_silent) {
-  MutexLock lock(&mutex_);
-  on_silent_ = std::move(on_silent);
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    on_silent_ = std::move(on_silent);
+  });
 }
 
 bool Runtime::IsMember(int64_t pid) const {
-  MutexLock lock(&mutex_);
-  const std::vector<Member> members = core_.membership().All();
-  return std::any_of(members.begin(), members.end(),
-                     [&](const Member& member) { return member.pid == pid; });
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    const std::vector<Member> members = core_.membership().All();
+    return std::any_of(members.begin(), members.end(),
+                       [&](const Member& member) { return member.pid == pid; });
+  });
 }
 
 void Runtime::DaemonDied(int64_t pid, const std::string& message) {
-  MutexLock lock(&mutex_);
-  Step(event::DaemonDied{pid, message});
+  PostStep(event::DaemonDied{pid, message});
 }
 
 }  // namespace mu

@@ -7,19 +7,29 @@
 namespace mu {
 
 absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving) {
-  MutexLock lock(&mutex_);
-  while (core_.cancelling() && EndedLocked().ok()) changed_.Wait(&mutex_);
-  aborted_ = absl::OkStatus();
-  Step(event::CheckpointWanted{checkpoint, leaving});
-  return aborted_;
+  absl::Status refused;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    if (core_.cancelling() && EndedNow().ok()) return false;
+    aborted_ = absl::OkStatus();
+    Step(event::CheckpointWanted{checkpoint, leaving});
+    refused = aborted_;
+    return true;
+  });
+  return refused;
 }
 
 absl::Status Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved,
                                       pb::CheckpointProto* manifest) {
-  MutexLock lock(&mutex_);
-  for (uint32_t s = 0; s < options_.servers; ++s) Step(event::Saved{checkpoint, s, saved});
-  MU_RETURN_IF_ERROR(aborted_);
-  // Of one moment: a call that is scheduled with a state is in both or in neither.
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    for (uint32_t s = 0; s < options_.servers; ++s) Step(event::Saved{checkpoint, s, saved});
+    if (aborted_.ok()) AddPosition(manifest);
+    return aborted_;
+  });
+}
+
+void Runtime::AddPosition(pb::CheckpointProto* manifest) const {
   // What whoever takes the checkpoint says itself goes before what came with calls.
   if (manifest->user_state().empty()) manifest->set_user_state(user_state_);
   pb::JobPositionProto& position = *manifest->mutable_position();
@@ -31,56 +41,75 @@ absl::Status Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::S
   position.set_steps(job.steps);
   position.set_samples(job.samples);
   for (const uint64_t acknowledged : job.acknowledged) position.add_acknowledged(acknowledged);
-  return absl::OkStatus();
 }
 
 absl::Status Runtime::CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written) {
-  MutexLock lock(&mutex_);
-  Step(event::ManifestWritten{checkpoint, written});
-  return aborted_;
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    Step(event::ManifestWritten{checkpoint, written});
+    return aborted_;
+  });
 }
 
 void Runtime::Do(action::Aborted& a) { aborted_ = std::move(a.reason); }
 
 void Runtime::SetUserState(std::string state) {
-  MutexLock lock(&mutex_);
-  user_state_ = std::move(state);
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    user_state_ = std::move(state);
+  });
 }
 
 bool Runtime::begun() const {
-  MutexLock lock(&mutex_);
-  return core_.queue().scheduled();
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return core_.queue().scheduled();
+  });
 }
 
 size_t Runtime::uncovered_functions() const {
-  MutexLock lock(&mutex_);
-  return core_.queue().uncovered();
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return core_.queue().uncovered();
+  });
 }
 
 uint64_t Runtime::UnboundSteps(uint64_t dataset) const {
-  MutexLock lock(&mutex_);
-  return core_.queue().UnboundSteps(dataset);
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    return core_.queue().UnboundSteps(dataset);
+  });
 }
 
 absl::Status Runtime::StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
                                   FunctionId next, const std::vector<uint64_t>& updates,
                                   const std::vector<uint64_t>& acknowledged) {
-  MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(EndedLocked());
-  Actions actions;
-  MU_RETURN_IF_ERROR(core_.StateLoaded(SteadyNow(), token, generation, point, next, updates,
-                                       acknowledged, &actions));
-  Execute(actions);
-  changed_.SignalAll();
-  return absl::OkStatus();
+  return loop_.Ask([&]() -> absl::Status {
+    loop_.AssertHeld();
+    MU_RETURN_IF_ERROR(EndedNow());
+    Actions actions;
+    MU_RETURN_IF_ERROR(core_.StateLoaded(SteadyNow(), token, generation, point, next, updates,
+                                         acknowledged, &actions));
+    Execute(actions);
+    loop_.LookAgain();
+    return absl::OkStatus();
+  });
 }
 
 absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
                                                          const pb::CheckpointProto& manifest,
                                                          const std::set<uint64_t>& datasets) {
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    return ResumeNow(point, manifest, datasets);
+  });
+}
+
+absl::StatusOr<std::vector<RemoteValue>> Runtime::ResumeNow(CheckpointNumber point,
+                                                            const pb::CheckpointProto& manifest,
+                                                            const std::set<uint64_t>& datasets) {
   const pb::JobPositionProto& proto = manifest.position();
-  MutexLock lock(&mutex_);
-  MU_RETURN_IF_ERROR(EndedLocked());
+  MU_RETURN_IF_ERROR(EndedNow());
   if (core_.queue().scheduled()) {
     return absl::FailedPreconditionError(
         "functions have been scheduled already; Restore() comes before them");
@@ -113,7 +142,7 @@ absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
   Actions actions;
   core_.Resume(SteadyNow(), point, position, datasets, &actions);
   Execute(actions);
-  changed_.SignalAll();
+  loop_.LookAgain();
   return values;
 }
 

@@ -1,4 +1,4 @@
-// Installation on workers of what the catalog holds, on a thread per worker.
+// Installation on workers of what the catalog holds: part after part, without a thread.
 #include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
@@ -13,102 +13,92 @@ constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
 }  // namespace
 
 void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
-  MutexLock lock(&mutex_);
-  change(catalog_);
-  Step(event::CatalogChanged{catalog_.version(), catalog_.routing_version(),
-                             Generation(catalog_.routing().generation())});
-  changed_.SignalAll();
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    change(catalog_);
+    Step(event::CatalogChanged{catalog_.version(), catalog_.routing_version(),
+                               Generation(catalog_.routing().generation())});
+  });
+}
+
+void Runtime::Do(action::Install& a) {
+  auto installation = std::make_shared<Installation>();
+  installation->link = links_.at(a.worker);
+  installation->delta = catalog_.Since(a.since);
+  installation->context = ContextNow();
+  installation->began_ns = NowNs();
+  InstallNext(installation);
 }
 
 template <typename Reply, typename Request>
-absl::Status Runtime::InstallCall(WorkerLink& link, const char* method, const Request& request) {
-  struct Waiter {
-    Notification done;
-    absl::Status status;
-  };
-  auto waiter = std::make_shared<Waiter>();
-  {
-    MutexLock lock(&mutex_);
-    if (link.gone) return absl::CancelledError("the worker is gone");
-    link.install_call =
-        CallAsync<Reply>(*link.channel, method, request, {.timeout = kInstallTimeout},
-                         [waiter](absl::StatusOr<Reply> reply) {
-                           waiter->status = reply.status();
-                           waiter->done.Notify();
+void Runtime::InstallCall(const std::shared_ptr<Installation>& installation, const char* method,
+                          Request request) {
+  *request.mutable_context() = installation->context;
+  ++installation->sent;
+  ++callbacks_;
+  installation->link->install_call =
+      CallAsync<Reply>(*installation->link->channel, method, request, {.timeout = kInstallTimeout},
+                       [this, installation](const absl::StatusOr<Reply>& reply) {
+                         loop_.Post([this, installation, status = reply.status()] {
+                           loop_.AssertHeld();
+                           OnInstalled(installation, status);
                          });
-  }
-  waiter->done.Wait();
-  MutexLock lock(&mutex_);
-  link.install_call = nullptr;
-  return waiter->status;
+                       });
 }
 
-absl::Status Runtime::InstallOn(WorkerLink& link, const Catalog::Delta& delta) {
-  const pb::RequestContext context = Context();
-  if (delta.has_routing) {
+// Routing, data sets, functions: what comes later may refer to what came before.
+void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
+  const Catalog::Delta& delta = installation->delta;
+  WorkerLink& link = *installation->link;
+  size_t part = installation->sent;
+  if (delta.has_routing && part-- == 0) {
     pb::ConfigureWorkerRequest request;
-    *request.mutable_context() = context;
     *request.mutable_routing() = delta.routing;
-    MU_RETURN_IF_ERROR(
-        InstallCall<pb::ConfigureWorkerReply>(link, "/muster.Worker/Configure", request));
+    return InstallCall<pb::ConfigureWorkerReply>(installation, "/muster.Worker/Configure",
+                                                 std::move(request));
   }
-  for (const auto& dataset : delta.datasets) {
+  if (part < delta.datasets.size()) {
     pb::InstallDatasetRequest request;
-    *request.mutable_context() = context;
-    *request.mutable_dataset() = dataset;
-    MU_RETURN_IF_ERROR(
-        InstallCall<pb::InstallDatasetReply>(link, "/muster.Worker/InstallDataset", request));
+    *request.mutable_dataset() = delta.datasets[part];
+    return InstallCall<pb::InstallDatasetReply>(installation, "/muster.Worker/InstallDataset",
+                                                std::move(request));
   }
-  for (const auto& function : delta.functions) {
+  part -= delta.datasets.size();
+  if (part < delta.functions.size()) {
     pb::InstallFunctionRequest request;
-    *request.mutable_context() = context;
-    *request.mutable_function() = function.proto;
-    request.set_fingerprint(function.fingerprint.value());
-    const absl::Status installed =
-        InstallCall<pb::InstallFunctionReply>(link, "/muster.Worker/InstallFunction", request);
-    if (installed.ok()) continue;
-    if (KindOf(installed) != pb::ERROR_USER) return installed;
-    // The worker is as good as before for all the others.
-    MutexLock lock(&mutex_);
-    Step(event::FunctionRefused{link.id, function.fingerprint, installed});
+    *request.mutable_function() = delta.functions[part].proto;
+    request.set_fingerprint(delta.functions[part].fingerprint.value());
+    return InstallCall<pb::InstallFunctionReply>(installation, "/muster.Worker/InstallFunction",
+                                                 std::move(request));
   }
-  return absl::OkStatus();
+  if (options_.telemetry->tracing()) {
+    options_.telemetry->AddAsyncSpan(
+        "install", installation->began_ns, NowNs(),
+        absl::StrCat("worker ", link.id.value(), ", version ", delta.version, ": ",
+                     delta.has_routing ? "routing, " : "", delta.datasets.size(), " data sets, ",
+                     delta.functions.size(), " functions"));
+  }
+  Step(event::Installed{link.id, link.member.incarnation, delta.version});
 }
 
-void Runtime::InstallLoop(std::shared_ptr<WorkerLink> link) {
-  while (true) {
-    Catalog::Delta delta;
-    {
-      MutexLock lock(&mutex_);
-      uint64_t installed = 0;
-      while (!link->gone && !core_.closed()) {
-        installed = core_.workers().at(link->id).installed_version;
-        if (installed != catalog_.version() && catalog_.version() != 0 && !core_.IsAside(link->id))
-          break;
-        changed_.Wait(&mutex_);
-      }
-      if (link->gone || core_.closed()) break;
-      delta = catalog_.Since(installed);
-    }
-    const absl::Status status = [&] {
-      ScopedSpan span(options_.telemetry, "install",
-                      absl::StrCat("worker ", link->id.value(), ", version ", delta.version, ": ",
-                                   delta.has_routing ? "routing, " : "", delta.datasets.size(),
-                                   " data sets, ", delta.functions.size(), " functions"));
-      return InstallOn(*link, delta);
-    }();
-    MutexLock lock(&mutex_);
-    if (link->gone || core_.closed()) break;
-    if (status.ok()) {
-      Step(event::Installed{link->id, link->member.incarnation, delta.version});
-    } else {
-      Step(event::InstallFailed{link->id, link->member.incarnation, delta.version,
-                                CallError::Of(status)});
-    }
+void Runtime::OnInstalled(const std::shared_ptr<Installation>& installation,
+                          const absl::Status& status) {
+  --callbacks_;
+  loop_.LookAgain();
+  const Catalog::Delta& delta = installation->delta;
+  WorkerLink& link = *installation->link;
+  link.install_call = nullptr;
+  if (link.gone || core_.closed()) return;
+  const size_t before = (delta.has_routing ? 1 : 0) + delta.datasets.size();
+  if (!status.ok() && KindOf(status) == pb::ERROR_USER && installation->sent > before) {
+    // The worker is as good as before for all other functions.
+    const Fingerprint function = delta.functions[installation->sent - before - 1].fingerprint;
+    Step(event::FunctionRefused{link.id, function, status});
+  } else if (!status.ok()) {
+    return Step(event::InstallFailed{link.id, link.member.incarnation, delta.version,
+                                     CallError::Of(status)});
   }
-  MutexLock lock(&mutex_);
-  link->installer_ended = true;
-  changed_.SignalAll();
+  InstallNext(installation);
 }
 
 }  // namespace mu

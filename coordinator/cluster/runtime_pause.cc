@@ -4,32 +4,39 @@
 
 namespace mu {
 
-void Runtime::SetMostKept(uint64_t bytes) {
-  MutexLock lock(&mutex_);
-  Step(event::MostKept{bytes});
-}
+void Runtime::SetMostKept(uint64_t bytes) { PostStep(event::MostKept{bytes}); }
 
 uint64_t Runtime::uncovered_bytes() const {
-  MutexLock lock(&mutex_);
-  return core_.queue().uncovered_bytes();
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return core_.queue().uncovered_bytes();
+  });
 }
 
 bool Runtime::updates_paused() const {
-  MutexLock lock(&mutex_);
-  return core_.updates_paused();
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return core_.updates_paused();
+  });
 }
 
 absl::Status Runtime::WaitForUpdates() {
-  MutexLock lock(&mutex_);
-  while (core_.updates_paused()) changed_.Wait(&mutex_);
-  return EndedLocked();
+  absl::Status ended;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    ended = EndedNow();
+    return !core_.updates_paused();
+  });
+  return ended;
 }
 
 bool Runtime::NoteRefused(FunctionId function, const absl::Status& status) {
   const auto detail = DetailOf(status);
   if (!IsAppliedFull(status) || !detail.has_value()) return false;
-  MutexLock lock(&mutex_);
-  Step(event::AppliedFull{detail->index(), function});
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    Step(event::AppliedFull{detail->index(), function});
+  });
   return true;
 }
 

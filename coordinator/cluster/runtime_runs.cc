@@ -23,7 +23,7 @@ void Runtime::Do(action::Start& a) {
   WorkerLink& link = *links_.at(start.worker);
   const FunctionQueue::Function& function = *core_.queue().Find(start.function);
   pb::RunRequest request;
-  *request.mutable_context() = ContextLocked();
+  *request.mutable_context() = ContextNow();
   request.set_function(start.function.value());
   request.set_fingerprint(function.work.fingerprint.value());
   request.set_first_step(start.first_step);
@@ -52,8 +52,8 @@ void Runtime::Do(action::Start& a) {
 }
 
 void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
-  pb::RunReply reply;
-  std::vector<FunctionResult::Step> values;
+  auto arrived = std::make_shared<Arrived>();
+  pb::RunReply& reply = arrived->reply;
   event::Results results = {.start = start};
   std::string unreadable;
   if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
@@ -65,30 +65,32 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
     results.steps.push_back(OutcomeOf(step));
     auto parsed = FunctionState::Parse(step);
     if (parsed.ok()) {
-      values.push_back(*std::move(parsed));
+      arrived->values.push_back(*std::move(parsed));
     } else {
       unreadable =
           absl::StrCat("values that are none (", std::string(parsed.status().message()), ")");
     }
   }
-  MutexLock lock(&mutex_);
-  if (!unreadable.empty()) return Step(event::Unreadable{start, unreadable});
-  Arrived arrived = {reply, values};
-  arrived_ = &arrived;
-  Step(std::move(results));
-  arrived_ = nullptr;
+  if (!unreadable.empty()) return PostStep(event::Unreadable{start, unreadable});
+  loop_.Post([this, arrived, results = std::move(results)] {
+    loop_.AssertHeld();
+    arrived_ = arrived.get();
+    Step(results);
+    arrived_ = nullptr;
+  });
 }
 
 void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
   CallError error = CallError::Of(status);
   error.applied_full = IsAppliedFull(status);
-  MutexLock lock(&mutex_);
-  --callbacks_;
-  spans_.Ended(start, status);
-  if (const auto it = links_.find(start.worker); it != links_.end())
-    it->second->runs.erase(start.run);
-  changed_.SignalAll();
-  Step(event::RunEnded{start, std::move(error)});
+  loop_.Post([this, start, status, error = std::move(error)] {
+    loop_.AssertHeld();
+    --callbacks_;
+    spans_.Ended(start, status);
+    if (const auto it = links_.find(start.worker); it != links_.end())
+      it->second->runs.erase(start.run);
+    Step(event::RunEnded{start, error});
+  });
 }
 
 }  // namespace mu

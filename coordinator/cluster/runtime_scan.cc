@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
+#include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 
@@ -39,8 +40,12 @@ absl::Status Runtime::ScanFiles(
     MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
     const auto workers = WorkersNotAside();
     if (workers.empty()) {
-      MutexLock lock(&mutex_);
-      changed_.WaitFor(&mutex_, kLook);
+      loop_.Await(
+          [&] {
+            loop_.AssertHeld();
+            return !core_.ended().ok();
+          },
+          SteadyNow() + kLook);
       --attempt;  // nothing was tried
       continue;
     }
@@ -58,7 +63,6 @@ absl::Status Runtime::ScanFiles(
       } else if (KindOf(reply.status()) == pb::ERROR_USER) {
         return reply.status();
       } else if (CallError::Of(reply.status()).answered()) {
-        MutexLock lock(&mutex_);
         MU_RETURN_IF_ERROR(CannotRead(*worker, dataset.id(), reply.status()));
       }
     }
@@ -97,19 +101,12 @@ absl::Status Runtime::ScanFiles(
         arrived.swap(scan->arrived);
         open = scan->open > 0;
       }
-      {
-        MutexLock lock(&mutex_);
-        if (!core_.ended().ok()) return core_.ended();
-      }
+      MU_RETURN_IF_ERROR(ended());
       for (auto& [file, worker, reply] : arrived) {
         if (reply.ok()) {
-          {
-            MutexLock lock(&mutex_);
-            Step(event::FileRead{dataset.id(), static_cast<uint32_t>(file)});
-          }
+          PostStep(event::FileRead{dataset.id(), static_cast<uint32_t>(file)});
           found(file, *std::move(reply));
         } else if (InputFaultOf(reply.status()).kind() != pb::InputFault::NONE) {
-          MutexLock lock(&mutex_);
           wrong.Update(CannotRead(*worker, dataset.id(), reply.status()));
           missing.push_back(file);
         } else if (KindOf(reply.status()) == pb::ERROR_USER || attempt >= 10) {
@@ -126,18 +123,23 @@ absl::Status Runtime::ScanFiles(
 
 absl::Status Runtime::CannotRead(const WorkerLink& worker, uint64_t dataset,
                                  const absl::Status& why) {
-  input_wrong_ = absl::OkStatus();
-  Step(event::CannotRead{worker.id, worker.member.incarnation, dataset, CallError::Of(why)});
-  return input_wrong_;
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    input_wrong_ = absl::OkStatus();
+    Step(event::CannotRead{worker.id, worker.member.incarnation, dataset, CallError::Of(why)});
+    return input_wrong_;
+  });
 }
 
 std::vector<std::shared_ptr<WorkerLink>> Runtime::WorkersNotAside() const {
-  MutexLock lock(&mutex_);
-  std::vector<std::shared_ptr<WorkerLink>> workers;
-  for (const auto& [id, link] : links_) {
-    if (!core_.IsAside(id)) workers.push_back(link);
-  }
-  return workers;
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    std::vector<std::shared_ptr<WorkerLink>> workers;
+    for (const auto& [id, link] : links_) {
+      if (!core_.IsAside(id)) workers.push_back(link);
+    }
+    return workers;
+  });
 }
 
 }  // namespace mu

@@ -4,102 +4,147 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
 
-std::shared_ptr<PendingError> Runtime::UnseenError() {
-  while (core_.cancelling() && !core_.closed()) changed_.Wait(&mutex_);
+std::shared_ptr<PendingError> Pending(absl::Status status) {
+  auto error = std::make_shared<PendingError>();
+  error->status = std::move(status);
+  return error;
+}
+
+absl::Status Report(PendingError* error) {
+  MutexLock lock(&error->mutex);
+  error->reported = true;
+  return error->status;
+}
+
+}  // namespace
+
+std::shared_ptr<PendingError> Runtime::UnseenError() const {
   if (error_ == nullptr) return nullptr;
   MutexLock lock(&error_->mutex);
   return error_->reported ? nullptr : error_;
 }
 
-RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
-                              std::optional<std::string> user_state) {
-  MutexLock lock(&mutex_);
-  while (true) {
-    if (auto error = UnseenError()) return RemoteValue(error);
-    if (const absl::Status ended = EndedLocked(); !ended.ok()) {
-      auto error = std::make_shared<PendingError>();
-      error->status = ended;
-      return RemoteValue(error);
-    }
-    if (const absl::Status refused = core_.RefusalOf(work.fingerprint); !refused.ok()) {
-      error_ = std::make_shared<PendingError>();
-      error_->status = refused;
-      return RemoteValue(error_);
-    }
-    if (core_.queue().queued() < options_.queue_bound) break;
-    changed_.Wait(&mutex_);
+bool Runtime::TrySchedule(FunctionWork* work, std::vector<std::string>* return_names,
+                          std::optional<std::string>* user_state, RemoteValue* value) {
+  if (Cancelling()) return false;
+  auto error = UnseenError();
+  if (error == nullptr) {
+    if (const absl::Status ended = EndedNow(); !ended.ok()) error = Pending(ended);
   }
-  if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
-    work.name = installed->proto.name();
-  Scheduling scheduling = {work.name, std::make_shared<FunctionState>(std::move(return_names),
-                                                                      work.steps, work.dataset)};
+  if (error == nullptr) {
+    if (const absl::Status refused = core_.RefusalOf(work->fingerprint); !refused.ok())
+      error = error_ = Pending(refused);
+  }
+  if (error != nullptr) {
+    *value = RemoteValue(error);
+    return true;
+  }
+  if (core_.queue().queued() >= options_.queue_bound) return false;
+  if (const InstalledFunction* const installed = catalog_.FindFunction(work->fingerprint))
+    work->name = installed->proto.name();
+  Scheduling scheduling = {work->name, std::make_shared<FunctionState>(std::move(*return_names),
+                                                                       work->steps, work->dataset)};
   // Whatever it uses was installed by now; a worker that has all of the catalog has that.
-  work.needs_version = catalog_.version();
-  if (user_state.has_value()) user_state_ = *std::move(user_state);
+  work->needs_version = catalog_.version();
+  if (user_state->has_value()) user_state_ = **std::move(user_state);
   scheduling_ = &scheduling;
-  Step(event::Schedule{std::move(work)});
+  Step(event::Schedule{std::move(*work)});
   scheduling_ = nullptr;
-  return RemoteValue(scheduling.id, std::move(scheduling.state));
-}
-
-absl::Status Runtime::Join() {
-  MutexLock lock(&mutex_);
-  while (!core_.closed()) {
-    if (auto error = UnseenError()) {
-      MutexLock error_lock(&error->mutex);
-      error->reported = true;
-      return error->status;
-    }
-    if (!core_.ended().ok()) return core_.ended();
-    if (core_.done()) return absl::OkStatus();
-    changed_.Wait(&mutex_);
-  }
-  return absl::CancelledError("the coordinator is being destroyed");
-}
-
-absl::StatusOr<bool> Runtime::Done() {
-  MutexLock lock(&mutex_);
-  if (core_.cancelling()) return false;
-  if (auto error = UnseenError()) {
-    MutexLock error_lock(&error->mutex);
-    error->reported = true;
-    return error->status;
-  }
-  if (!core_.ended().ok()) return core_.ended();
-  return core_.done();
-}
-
-RemoteValue Runtime::Refuse(absl::Status error) {
-  MutexLock lock(&mutex_);
-  if (auto earlier = UnseenError()) return RemoteValue(earlier);
-  error_ = std::make_shared<PendingError>();
-  error_->status = std::move(error);
-  return RemoteValue(error_);
-}
-
-bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look) {
-  MutexLock lock(&mutex_);
-  DataLeases* const leases = core_.leases(dataset);
-  if (leases == nullptr) return false;
-  look(*leases);
+  *value = RemoteValue(scheduling.id, std::move(scheduling.state));
   return true;
 }
 
+RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
+                              std::optional<std::string> user_state) {
+  RemoteValue value;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    return TrySchedule(&work, &return_names, &user_state, &value);
+  });
+  return value;
+}
+
+bool Runtime::TryJoin(absl::Status* result) {
+  if (Cancelling()) return false;
+  if (core_.closed()) {
+    *result = absl::CancelledError("the coordinator is being destroyed");
+  } else if (const auto error = UnseenError()) {
+    *result = Report(error.get());
+  } else if (!core_.ended().ok()) {
+    *result = core_.ended();
+  } else {
+    return core_.done();
+  }
+  return true;
+}
+
+absl::Status Runtime::Join() {
+  absl::Status result;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    return TryJoin(&result);
+  });
+  return result;
+}
+
+absl::StatusOr<bool> Runtime::Done() {
+  return loop_.Ask([this]() -> absl::StatusOr<bool> {
+    loop_.AssertHeld();
+    absl::Status result;
+    const bool done = TryJoin(&result);
+    if (!result.ok()) return result;
+    return done;
+  });
+}
+
+RemoteValue Runtime::Refuse(absl::Status error) {
+  RemoteValue value;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    if (Cancelling()) return false;
+    auto unseen = UnseenError();
+    if (unseen == nullptr) unseen = error_ = Pending(std::move(error));
+    value = RemoteValue(unseen);
+    return true;
+  });
+  return value;
+}
+
+bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look) {
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    DataLeases* const leases = core_.leases(dataset);
+    if (leases == nullptr) return false;
+    look(*leases);
+    return true;
+  });
+}
+
 void Runtime::AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own) {
-  MutexLock lock(&mutex_);
-  core_.AddLeases(std::move(leases), std::move(own));
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    core_.AddLeases(std::move(leases), std::move(own));
+  });
 }
 
 void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch) {
-  MutexLock lock(&mutex_);
-  core_.StartEpoch(dataset, epoch);
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    core_.StartEpoch(dataset, epoch);
+  });
 }
 
 void Runtime::CancelEverything() {
-  MutexLock lock(&mutex_);
-  Step(event::CancelEverything{});
-  while (core_.cancelling() && !core_.closed()) changed_.Wait(&mutex_);
+  loop_.Ask([this] {
+    loop_.AssertHeld();
+    Step(event::CancelEverything{});
+  });
+  loop_.Await([this] {
+    loop_.AssertHeld();
+    return !Cancelling();
+  });
 }
 
 }  // namespace mu

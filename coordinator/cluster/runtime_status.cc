@@ -8,71 +8,90 @@
 namespace mu {
 
 absl::Status Runtime::WaitForServers(absl::Duration timeout) {
-  const absl::Time until = SteadyNow() + timeout;
-  MutexLock lock(&mutex_);
-  while (core_.ended().ok() && core_.membership().Count(pb::ROLE_PSSERVER) < options_.servers) {
-    if (SteadyNow() >= until) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          core_.membership().Count(pb::ROLE_PSSERVER), " of ", options_.servers,
-          " parameter servers have registered at ", server_->address(), " within ",
-          absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
-    }
-    changed_.WaitFor(&mutex_, until - SteadyNow());
-  }
-  return core_.ended();
+  absl::Status ended;
+  size_t there = 0;
+  const bool came = loop_.Await(
+      [&] {
+        loop_.AssertHeld();
+        ended = core_.ended();
+        there = core_.membership().Count(pb::ROLE_PSSERVER);
+        return !ended.ok() || there >= options_.servers;
+      },
+      SteadyNow() + timeout);
+  if (came) return ended;
+  return absl::DeadlineExceededError(
+      absl::StrCat(there, " of ", options_.servers, " parameter servers have registered at ",
+                   server_->address(), " within ", absl::FormatDuration(timeout),
+                   "; start them with --coordinator=", server_->address()));
 }
 
 absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
-  const absl::Time until = SteadyNow() + timeout;
-  MutexLock lock(&mutex_);
-  while (core_.ended().ok() && links_.size() < count) {
-    if (SteadyNow() >= until) {
-      return absl::DeadlineExceededError(
-          absl::StrCat(links_.size(), " of ", count, " workers have registered at ",
-                       server_->address(), " within ", absl::FormatDuration(timeout),
-                       "; start them with --coordinator=", server_->address()));
-    }
-    changed_.WaitFor(&mutex_, until - SteadyNow());
-  }
-  return core_.ended();
+  absl::Status ended;
+  size_t there = 0;
+  const bool came = loop_.Await(
+      [&] {
+        loop_.AssertHeld();
+        ended = core_.ended();
+        there = links_.size();
+        return !ended.ok() || there >= count;
+      },
+      SteadyNow() + timeout);
+  if (came) return ended;
+  return absl::DeadlineExceededError(absl::StrCat(
+      there, " of ", count, " workers have registered at ", server_->address(), " within ",
+      absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
 }
 
 std::vector<Member> Runtime::Servers() const {
-  MutexLock lock(&mutex_);
-  std::vector<Member> servers;
-  for (const Member& member : core_.membership().All()) {
-    if (member.role == pb::ROLE_PSSERVER) servers.push_back(member);
-  }
-  return servers;
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    std::vector<Member> servers;
+    for (const Member& member : core_.membership().All()) {
+      if (member.role == pb::ROLE_PSSERVER) servers.push_back(member);
+    }
+    return servers;
+  });
 }
 
 std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
-  MutexLock lock(&mutex_);
-  std::vector<std::shared_ptr<WorkerLink>> workers;
-  for (const auto& [id, link] : links_) workers.push_back(link);
-  return workers;
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    std::vector<std::shared_ptr<WorkerLink>> workers;
+    for (const auto& [id, link] : links_) workers.push_back(link);
+    return workers;
+  });
 }
 
 RuntimeStats Runtime::Stats() const {
-  MutexLock lock(&mutex_);
-  RuntimeStats stats = stats_;
-  stats.failures = core_.failures().failures();
-  stats.unlisted_failures = core_.failures().unlisted();
-  stats.backup_runs = core_.failures().backup_runs();
-  stats.updates_paused = core_.updates_paused();
-  stats.workers_ready = links_.size();
-  stats.servers = core_.membership().Count(pb::ROLE_PSSERVER);
-  stats.unfinished = core_.queue().unfinished();
-  return stats;
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    RuntimeStats stats = stats_;
+    stats.failures = core_.failures().failures();
+    stats.unlisted_failures = core_.failures().unlisted();
+    stats.backup_runs = core_.failures().backup_runs();
+    stats.updates_paused = core_.updates_paused();
+    stats.workers_ready = links_.size();
+    stats.servers = core_.membership().Count(pb::ROLE_PSSERVER);
+    stats.unfinished = core_.queue().unfinished();
+    return stats;
+  });
 }
 
 void Runtime::SetPhase(std::string phase) {
-  MutexLock lock(&mutex_);
-  phase_ = std::move(phase);
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    phase_ = std::move(phase);
+  });
 }
 
 pb::GetStatusReply Runtime::Status() const {
-  MutexLock lock(&mutex_);
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return StatusNow();
+  });
+}
+
+pb::GetStatusReply Runtime::StatusNow() const {
   pb::GetStatusReply reply;
   reply.set_job_name(options_.job_name);
   reply.set_job(options_.job.value());

@@ -1,10 +1,8 @@
-// What the coordinator holds for one incarnation of a worker. Guarded by the runtime's mutex,
-// except the channel.
+// What the coordinator holds for one incarnation of a worker. The runtime's loop's.
 #pragma once
 
 #include <map>
 #include <memory>
-#include <thread>
 
 #include "common/rpc/transport.h"
 #include "coordinator/core/function_queue.h"
@@ -21,8 +19,6 @@ struct WorkerLink {
   std::shared_ptr<ClientCall> install_call;  // under way, so that it can be cancelled
   std::shared_ptr<ClientCall> cancel_call;   // the same
   std::map<RunId, std::shared_ptr<ClientCall>> runs;
-  std::thread installer;
-  bool installer_ended = false;
 };
 
 }  // namespace mu

@@ -35,8 +35,7 @@ struct AnswerLeave {
   CallId call;
 };
 
-// Members. A worker that joins gets everything installed; of one that is lost all calls are
-// cancelled.
+// Members. Of a worker that is lost all calls are cancelled.
 struct MemberJoined {
   Member member;
 };
@@ -45,9 +44,11 @@ struct MemberLost {
   std::string kind;  // see MemberFailure
   std::string message;
 };
-// The worker knows nothing: install everything again.
-struct InstallAgain {
+// The worker is sent what the catalog has gained since this version (0: everything). One at a time
+// per worker; answered by event::Installed or -Failed.
+struct Install {
   WorkerId worker;
+  uint64_t since = 0;
 };
 
 // What event::CannotRead told of ends with this.
@@ -149,7 +150,7 @@ namespace mu {
 
 using Action =
     std::variant<action::AnswerRegister, action::AnswerHeartbeat, action::AnswerLeave,
-                 action::MemberJoined, action::MemberLost, action::InstallAgain, action::InputWrong,
+                 action::MemberJoined, action::MemberLost, action::Install, action::InputWrong,
                  action::Scheduled, action::Start, action::StopRun, action::Deliver, action::Finish,
                  action::CancelOnWorkers, action::FenceServers, action::Cancelled, action::Ended,
                  action::InterruptServers, action::Paused, action::RolledBack, action::Restore,

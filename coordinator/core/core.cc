@@ -26,6 +26,9 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);
   RepeatAssignments();
+  if (std::exchange(install_, false)) {
+    for (auto& [id, worker] : workers_) InstallOn(&worker);
+  }
   if (std::exchange(dispatch_, false)) Dispatch();
   actions_ = nullptr;
 }
@@ -81,7 +84,8 @@ void Core::End(absl::Status error) {
 void Core::On(event::CatalogChanged& e) {
   queue_.RequireVersion(e.routing_version);
   generation_ = e.generation;
-  dispatch_ = true;
+  catalog_version_ = e.version;
+  install_ = dispatch_ = true;
 }
 
 void Core::AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own) {

@@ -52,6 +52,8 @@ class Core {
   struct Worker {
     Member member;
     uint64_t installed_version = 0;
+    bool installing = false;
+    bool forgot = false;          // what it had, while something was being installed
     std::set<RunId> runs;         // that have not ended
     std::set<RunId> handed_back;  // of `runs`: they end without all their results
     // Errors of runs that wait for the ends of earlier ones, so that the first one is reported.
@@ -193,6 +195,8 @@ class Core {
 
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);
+  // Installs what the worker lacks, unless that is under way or no use.
+  void InstallOn(Worker* worker);
   void ServerLeaves(event::Leave& e);
   void LeaveIfIdle(WorkerId id);
   void Remove(const Member& member, const std::string& kind, const std::string& message);
@@ -249,13 +253,15 @@ class Core {
   absl::Time now_;
   Actions* actions_ = nullptr;  // of the current Step
   bool dispatch_ = false;       // at its end
+  bool install_ = false;        // before that: what workers lack
 
   Membership membership_;
   std::map<WorkerId, Worker> workers_;
   std::map<uint32_t, std::vector<CallId>> leaving_;  // servers
   RecentSet<uint64_t> departed_{1000};               // incarnations of servers that were let go
   CoordinatorEpoch newest_epoch_;
-  Generation generation_;  // of the routing that workers are given
+  uint64_t catalog_version_ = 0;  // of what workers ought to have; 0: nothing yet
+  Generation generation_;         // of the routing that workers are given
 
   FunctionQueue queue_;
   std::map<uint64_t, std::unique_ptr<DataLeases>> leases_;

@@ -32,6 +32,7 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
       return absl::OkStatus();
     case Verdict::kInputWrong:
       for (const WorkerId pardoned : inputs_.Pardoned()) queue_.SetAside(pardoned, false);
+      install_ = true;
       detail.set_kind(pb::ERROR_USER);
       return WithDetail(why.status, detail);
     case Verdict::kNoneLeft:

@@ -57,6 +57,7 @@ void Core::On(event::Register& e) {
     if (member.role == pb::ROLE_WORKER) {
       workers_[WorkerId(member.index)].member = member;
       inputs_.WorkerJoined(WorkerId(member.index));
+      InstallOn(&workers_.at(WorkerId(member.index)));
     } else {
       Act(recovery_.ServerReady(member.index));
     }
@@ -196,25 +197,37 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   if (cancellation_.Quiet(id, member.incarnation)) FenceWhenWorkersAreQuiet();
 }
 
+void Core::InstallOn(Worker* worker) {
+  const WorkerId id(worker->member.index);
+  if (closed_ || worker->installing || worker->installed_version == catalog_version_ || IsAside(id))
+    return;
+  worker->installing = true;
+  Do(action::Install{id, worker->installed_version});
+}
+
 void Core::On(event::Installed& e) {
   Worker* const worker = Find(e.worker, e.incarnation);
   if (worker == nullptr || closed_) return;
+  worker->installing = false;
+  if (std::exchange(worker->forgot, false)) return InstallOn(worker);
   if (worker->installed_version == 0) failures_.WorkerReady(Seconds());
   worker->installed_version = e.version;
   queue_.WorkerReady(e.worker, e.version);
   dispatch_ = true;
+  InstallOn(worker);
 }
 
 void Core::On(event::InstallFailed& e) {
   Worker* const worker = Find(e.worker, e.incarnation);
   if (worker == nullptr || closed_) return;
+  worker->installing = worker->forgot = false;
   NoteEpoch(e.error.epoch);
   if (e.error.answered()) {
     // What was sent may be good: others show whether it is. If nobody is left, everything has ended
     // with the error.
     WorkerCannot(*worker, 0, e.error).IgnoreError();
     dispatch_ = true;
-    return;
+    return InstallOn(worker);
   }
   if (e.error.kind != pb::ERROR_USER) {
     const Member member = worker->member;
@@ -225,6 +238,7 @@ void Core::On(event::InstallFailed& e) {
   Note(action::Note::Level::kError,
        absl::StrCat("worker ", e.worker.value(), ": ", e.error.status.ToString()));
   BeginCancel(e.error.status);
+  InstallOn(worker);
 }
 
 void Core::On(event::FunctionRefused& e) {

@@ -162,7 +162,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     RunAgain(start, queue_.RunEnded(start.function, start.run));
     if (worker == nullptr) return;
     worker->installed_version = 0;
-    return Do(action::InstallAgain{start.worker});
+    worker->forgot = worker->installing;
+    return InstallOn(worker);
   }
   if (e.error.applied_full) {
     // Nobody's fault: it continues when there is room.

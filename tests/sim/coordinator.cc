@@ -183,7 +183,6 @@ void Coordinator::Monitor() {
   CheckCalls();
   if (beginning_) TryBegin();
   if (leave_wanted_) TakeCheckpoint();
-  Install();
   if (done_at_ != 0 && cluster_->now() >= done_at_ && core_.serving() && !core_.cancelling())
     cluster_->JobDone(slot_);
 }

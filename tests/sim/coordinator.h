@@ -37,9 +37,8 @@ class Coordinator {
   struct Link {  // to one incarnation of a worker
     uint64_t incarnation = 0;
     Slot slot = kNowhere;
-    uint32_t installed = 0;  // version of the routing
     uint32_t install_call = 0;
-    uint32_t installing = 0;
+    uint32_t installing = 0;  // version of the routing
     Time install_until = 0;
     std::vector<std::pair<FunctionId, RunId>> runs;  // calls that are open
     uint32_t cancel_call = 0;
@@ -67,7 +66,7 @@ class Coordinator {
   void Do(action::AnswerLeave& a);
   void Do(action::MemberJoined& a);
   void Do(action::MemberLost& a);
-  void Do(action::InstallAgain& a);
+  void Do(action::Install& a);
   void Do(action::InputWrong&) {}
   void Do(action::Scheduled& a) { states_[a.function] = 0; }
   void Do(action::Start& a);
@@ -106,7 +105,7 @@ class Coordinator {
   Message WithContext(Message message) const;
 
   // Calls to workers and servers (coordinator_calls.cc).
-  void Install();
+  void SendInstall(WorkerId id, Link* link);
   void OnInstalled(const Message& reply);
   void SendCancel(WorkerId id, Link& link);
   void OnCancelReply(const Message& reply);

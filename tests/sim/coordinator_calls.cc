@@ -31,22 +31,22 @@ bool Coordinator::NoteEpoch(const Message& reply) {
   return true;
 }
 
-void Coordinator::Install() {
-  if (routing_ == 0) return;
-  for (auto& [id, link] : links_) {
-    if (link.installed == routing_) continue;
-    if (link.install_call != 0 && cluster_->now() < link.install_until) continue;
-    link.install_call = cluster_->NextCall();
-    link.installing = routing_;
-    link.install_until = cluster_->now() + kCallTimeout;
-    cluster_->Send(WithContext({.kind = Kind::kInstall,
-                                .to = link.slot,
-                                .index = static_cast<uint8_t>(id.value()),
-                                .call = link.install_call,
-                                .generation = generation_,
-                                .routing = routing_,
-                                .routing_place = routing_place_}));
-  }
+void Coordinator::Do(action::Install& a) {
+  if (const auto link = links_.find(a.worker); link != links_.end())
+    SendInstall(a.worker, &link->second);
+}
+
+void Coordinator::SendInstall(WorkerId id, Link* link) {
+  link->install_call = cluster_->NextCall();
+  link->installing = routing_;
+  link->install_until = cluster_->now() + kCallTimeout;
+  cluster_->Send(WithContext({.kind = Kind::kInstall,
+                              .to = link->slot,
+                              .index = static_cast<uint8_t>(id.value()),
+                              .call = link->install_call,
+                              .generation = generation_,
+                              .routing = routing_,
+                              .routing_place = routing_place_}));
 }
 
 void Coordinator::OnInstalled(const Message& reply) {
@@ -54,20 +54,11 @@ void Coordinator::OnInstalled(const Message& reply) {
     if (link.install_call != reply.call) continue;
     link.install_call = 0;
     if (reply.code != Code::kOk) {
-      NoteEpoch(reply);
-      return;  // the monitor tries again
+      if (!NoteEpoch(reply))
+        link.install_call = cluster_->NextCall();  // sent again when time is up
+      return;
     }
-    link.installed = link.installing;
-    Step(event::Installed{id, Incarnation(link.incarnation), link.installed});
-    if (!ended_) Install();
-    return;
-  }
-}
-
-void Coordinator::Do(action::InstallAgain& a) {
-  if (const auto link = links_.find(a.worker); link != links_.end()) {
-    link->second.installed = 0;
-    Install();
+    return Step(event::Installed{id, Incarnation(link.incarnation), link.installing});
   }
 }
 
@@ -212,7 +203,6 @@ void Coordinator::NewRouting() {
   ++routing_;
   routing_place_ = cluster_->AddRouting(routing);
   Step(event::CatalogChanged{routing_, routing_, Generation(generation_)});
-  Install();
 }
 
 void Coordinator::Do(action::FenceServers& a) {
@@ -272,6 +262,7 @@ void Coordinator::CheckCalls() {
   if (fence_late) Fenced(NoAnswer());
   std::vector<std::pair<WorkerId, Incarnation>> silent;
   for (auto& [id, link] : links_) {
+    if (link.install_call != 0 && now >= link.install_until) SendInstall(id, &link);
     if (link.cancel_call == 0 || now < link.cancel_until) continue;
     if (++link.cancel_tries < kTries) {
       SendCancel(id, link);

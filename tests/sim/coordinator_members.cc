@@ -70,7 +70,7 @@ void Coordinator::Do(action::MemberJoined& a) {
     link = Link();
     link.incarnation = a.member.incarnation.value();
     link.slot = slot;
-    return Install();
+    return;
   }
   ServerLink& server = servers_[a.member.index];
   fence_broken_ |= server.fence.id != 0;

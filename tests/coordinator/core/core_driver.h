@@ -144,8 +144,8 @@ class CoreDriver {
   static std::string Text(const action::MemberLost& a) {
     return absl::StrCat(Name(a.member), " ", a.kind);
   }
-  static std::string Text(const action::InstallAgain& a) {
-    return absl::StrCat("install again on ", a.worker.value());
+  static std::string Text(const action::Install& a) {
+    return absl::StrCat("install on ", a.worker.value(), " since ", a.since);
   }
   static std::string Text(const action::InputWrong& a) {
     return absl::StrCat("input wrong ", Code(a.error));

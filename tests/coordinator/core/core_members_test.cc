@@ -1,4 +1,5 @@
 // Workers and servers that join, leave and are lost, as the core sees it.
+#include "common/base/error_kind.h"
 #include "tests/coordinator/core/core_driver.h"
 
 namespace mu {
@@ -25,9 +26,41 @@ TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {
   d.Serve(1);
   d.Schedule(2);
   d.Result(1, 0);
-  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "install again on 0");
+  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "install on 0 since 0");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(10)), "") << "it has nothing installed";
   EXPECT_EQ(d.Installed(0, 10, 1), "start 1 on 0 from 1");
+}
+
+TEST(CoreMembers, WhatIsCreatedMeanwhileIsInstalledNext) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 10, 0), "worker 0 joins; install on 0 since 0");
+  EXPECT_EQ(d.Routing(2, 1), "") << "one at a time";
+  EXPECT_EQ(d.Routing(3, 1), "");
+  EXPECT_EQ(d.Installed(0, 10, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Installed(0, 10, 3), "");
+}
+
+TEST(CoreMembers, WhatAWorkerForgotWhileItWasSentMoreIsInstalledAgain) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(2);
+  EXPECT_EQ(d.Step(event::CatalogChanged{2, 1, Generation(1)}), "install on 0 since 1");
+  EXPECT_EQ(d.Ended(1, Typed(pb::ERROR_NOT_INSTALLED)), "");
+  EXPECT_EQ(d.Installed(0, 10, 2), "install on 0 since 0") << "it has what is new, not the rest";
+  EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
+}
+
+TEST(CoreMembers, AWorkerThatCannotInstallGetsNothingMoreOnceItIsSetAside) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Join(pb::ROLE_WORKER, 20, 1);
+  const CallError error = CallError::Of(WithKind(absl::ResourceExhaustedError("its disk is full"),
+                                                 pb::ERROR_MACHINE, pb::ROLE_WORKER));
+  ASSERT_TRUE(error.answered());
+  d.Step(event::InstallFailed{WorkerId(1), Incarnation(20), 1, error});
+  ASSERT_TRUE(d.core.IsAside(WorkerId(1)));
+  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
 }
 
 TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {
@@ -44,7 +77,8 @@ TEST(CoreMembers, ARunsEndOfAnotherIncarnationIsNotTaken) {
   d.Serve(1);
   d.Schedule(2);
   const StartRun old = d.runs.at(FunctionId(1));
-  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 20, 0), "worker 0 replaced; worker 0 joins");
+  EXPECT_EQ(d.Join(pb::ROLE_WORKER, 20, 0),
+            "worker 0 replaced; worker 0 joins; install on 0 since 0");
   EXPECT_EQ(d.Installed(0, 20, 1), "start 1 on 0 from 0");
   EXPECT_EQ(d.Step(event::RunEnded{old, CallError::Of(MachineFault())}), "");
   EXPECT_EQ(d.core.workers().size(), 1u) << "the broken call was the older process's";

@@ -31,7 +31,7 @@ TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "serve in 2");
-  EXPECT_EQ(d.Routing(2, 2), "");
+  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
 }
 

@@ -51,20 +51,20 @@ TEST_F(SetClockTest, WhileAJobTrains) {
     environment_.push_back(absl::StrCat("ASAN_OPTIONS=", options, ":verify_asan_link_order=0"));
   auto job = Start(
       {"train",
-       Job({{"epochs: 1, batch_size: 32", "epochs: 10, batch_size: 4, steps_per_function: 20"},
+       Job({{"epochs: 1, batch_size: 32", "epochs: 20, batch_size: 4, steps_per_function: 20"},
             {"training:", "checkpoint: {every: never, every_steps: 250, keep: 1000}\ntraining:"}}),
        "--local", "--workers=2", "--ps=2", "--job_dir=" + Path("run")});
   WaitForCheckpoint(job.get(), 1);
   SetClock(-absl::Hours(1));
-  WaitForCheckpoint(job.get(), 3);
+  WaitForCheckpoint(job.get(), 2);
   Kill("psserver-1");
-  WaitForCheckpoint(job.get(), 5);
+  WaitForCheckpoint(job.get(), 3);
   SetClock(absl::Hours(1));
-  WaitForCheckpoint(job.get(), 7);
+  WaitForCheckpoint(job.get(), 4);
   Kill("worker-0");
   EXPECT_EQ(ExitOf(job.get()), 0) << Output();
   const auto report = Report(Path("run/report.json"));
-  EXPECT_EQ(report["samples"], 10 * 2000);
+  EXPECT_EQ(report["samples"], 20 * 2000);
   std::vector<std::string> lost;
   for (const auto& failure : report["failures"]) {
     lost.push_back(failure["role"]);

@@ -1,0 +1,151 @@
+#include "coordinator/cluster/loop.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "common/base/steady_now.h"
+
+namespace mu {
+
+void Loop::Start(std::function<absl::Time()> alarm, Job on_alarm) {
+  alarm_ = std::move(alarm);
+  on_alarm_ = std::move(on_alarm);
+  {
+    MutexLock lock(&mutex_);
+    stopped_ = false;
+  }
+  thread_ = std::thread([this] { Run(); });
+}
+
+void Loop::Stop() {
+  {
+    MutexLock lock(&mutex_);
+    stopping_ = true;
+    posted_.SignalAll();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Loop::AssertHeld() const { MU_CHECK(runner_.load() == std::this_thread::get_id()); }
+
+void Loop::Post(Job job) {
+  {
+    MutexLock lock(&mutex_);
+    if (!stopped_) {
+      mailbox_.push_back(std::move(job));
+      if (mailbox_.size() == 1) posted_.SignalAll();
+      return;
+    }
+  }
+  RunHere(job);
+}
+
+bool Loop::RunAndWait(const Job& job) {
+  MU_CHECK(runner_.load() != std::this_thread::get_id());
+  Notification done;
+  bool posted = false;
+  {
+    MutexLock lock(&mutex_);
+    if (!stopped_) {
+      posted = true;
+      mailbox_.push_back([&] {
+        job();
+        done.Notify();
+      });
+      if (mailbox_.size() == 1) posted_.SignalAll();
+    }
+  }
+  if (posted) {
+    done.Wait();
+  } else {
+    RunHere(job);
+  }
+  return posted;
+}
+
+bool Loop::Await(std::function<bool()> attempt, absl::Time until) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->attempt = std::move(attempt);
+  waiter->until = until;
+  const bool on_loop = RunAndWait([&] {
+    waiter->succeeded = waiter->attempt();
+    if (waiter->succeeded || SteadyNow() >= until) {
+      waiter->done.Notify();
+    } else if (std::this_thread::get_id() == loop_id_) {
+      waiters_.push_back(waiter);
+    }
+  });
+  if (on_loop) waiter->done.Wait();
+  return waiter->succeeded;
+}
+
+void Loop::RunHere(const Job& job) {
+  MutexLock lock(&here_);
+  runner_.store(std::this_thread::get_id());
+  job();
+  runner_.store({});
+}
+
+void Loop::RunOne(const Job& job) {
+  job();
+  MakeAttempts();
+}
+
+void Loop::MakeAttempts() {
+  while (std::exchange(look_again_, false)) {
+    // An attempt may change what others wait for; none adds or removes a waiter.
+    for (size_t i = 0; i < waiters_.size();) {
+      Waiter& waiter = *waiters_[i];
+      if (!waiter.attempt()) {
+        ++i;
+        continue;
+      }
+      waiter.succeeded = true;
+      waiter.done.Notify();
+      waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+}
+
+void Loop::EndWaitersUntil(absl::Time now) {
+  std::erase_if(waiters_, [now](const std::shared_ptr<Waiter>& waiter) {
+    if (waiter->until > now) return false;
+    waiter->done.Notify();
+    return true;
+  });
+}
+
+void Loop::Run() {
+  loop_id_ = std::this_thread::get_id();
+  runner_.store(std::this_thread::get_id());
+  while (true) {
+    absl::Time next = alarm_();
+    for (const auto& waiter : waiters_) next = std::min(next, waiter->until);
+    std::vector<Job> jobs;
+    bool ends = false;
+    {
+      MutexLock lock(&mutex_);
+      while (mailbox_.empty() && !stopping_) {
+        const absl::Duration left = next - SteadyNow();
+        if (left <= absl::ZeroDuration()) break;
+        if (next == absl::InfiniteFuture()) {
+          posted_.Wait(&mutex_);
+        } else {
+          posted_.WaitFor(&mutex_, left);
+        }
+      }
+      jobs.swap(mailbox_);
+      ends = stopping_ && jobs.empty();
+      if (ends) stopped_ = true;
+    }
+    if (ends) break;
+    for (const Job& job : jobs) RunOne(job);
+    if (SteadyNow() >= alarm_()) RunOne(on_alarm_);
+    EndWaitersUntil(SteadyNow());
+  }
+  // Nobody brings news any more.
+  EndWaitersUntil(absl::InfiniteFuture());
+  runner_.store({});
+}
+
+}  // namespace mu

@@ -1,0 +1,92 @@
+// The one thread on which the coordinator decides, and its mailbox. Whoever has news posts it;
+// whoever wants to know something asks. State that belongs to the loop is ABSL_GUARDED_BY(loop) and
+// needs no lock: jobs run one after the other, in the order in which they were posted.
+//
+// Jobs must not block and must not Ask or Await. Lambdas that run as jobs begin with
+// loop.AssertHeld(), which also tells the thread-safety analysis where they run.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "common/base/mutex.h"
+
+namespace mu {
+
+class ABSL_LOCKABLE Loop {
+ public:
+  using Job = std::function<void()>;
+  ~Loop() { Stop(); }
+
+  // `on_alarm` runs on the loop whenever alarm() is due, after all that had been posted by then.
+  void Start(std::function<absl::Time()> alarm, Job on_alarm);
+  // Runs what has been posted; then the thread has ended. From then on jobs run on the thread that
+  // brings them, one at a time.
+  void Stop();
+
+  // Never blocks. Thread safe, also from a job.
+  void Post(Job job);
+  // Runs `f` on the loop and waits for what it returns.
+  template <typename F>
+  std::invoke_result_t<F&> Ask(F&& f) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&>>) {
+      RunAndWait([&f] { f(); });
+    } else {
+      std::optional<std::invoke_result_t<F&>> result;
+      RunAndWait([&f, &result] { result.emplace(f()); });
+      return *std::move(result);
+    }
+  }
+  // Runs `attempt` on the loop, again after each LookAgain, until it returns true; false if it has
+  // not by `until`. After Stop: one attempt.
+  bool Await(std::function<bool()> attempt, absl::Time until = absl::InfiniteFuture());
+  // What attempts wait for may have changed; they are made again after the current job. An attempt
+  // that fails must not say so.
+  void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) { look_again_ = true; }
+
+  // Fails if this thread does not run a job.
+  void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK();
+
+ private:
+  struct Waiter {
+    std::function<bool()> attempt;
+    absl::Time until;
+    bool succeeded = false;
+    Notification done;
+  };
+
+  void Run();
+  void RunOne(const Job& job);
+  // False: the loop had ended, so it ran on this thread.
+  bool RunAndWait(const Job& job);
+  // On this thread, since the loop has ended.
+  void RunHere(const Job& job);
+  void MakeAttempts();
+  void EndWaitersUntil(absl::Time now);
+
+  std::function<absl::Time()> alarm_;
+  Job on_alarm_;
+  std::thread thread_;
+  std::atomic<std::thread::id> runner_{};  // of the job under way
+
+  Mutex mutex_;
+  CondVar posted_;
+  std::vector<Job> mailbox_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = true;
+  Mutex here_;  // held by RunHere
+
+  std::thread::id loop_id_;  // of thread_
+  // The loop's own.
+  bool look_again_ = false;
+  std::vector<std::shared_ptr<Waiter>> waiters_;
+};
+
+}  // namespace mu

@@ -1,0 +1,136 @@
+#include "coordinator/cluster/loop.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/steady_now.h"
+
+namespace mu {
+namespace {
+
+class LoopTest : public ::testing::Test {
+ protected:
+  void Start() {
+    loop_.Start([this] { return alarm_; },
+                [this] {
+                  loop_.AssertHeld();
+                  ++alarms_;
+                  alarm_ = absl::InfiniteFuture();
+                  loop_.LookAgain();
+                });
+  }
+  void Add(std::string what) {
+    loop_.Post([this, what = std::move(what)] { done_.push_back(what); });
+  }
+  std::vector<std::string> Done() {
+    return loop_.Ask([this] { return done_; });
+  }
+
+  absl::Time alarm_ = absl::InfiniteFuture();  // the loop's, once it runs
+  int alarms_ = 0;
+  std::vector<std::string> done_;
+  Loop loop_;
+};
+
+TEST_F(LoopTest, JobsRunInTheOrderInWhichTheyWerePosted) {
+  Start();
+  for (const char* what : {"a", "b", "c"}) Add(what);
+  EXPECT_EQ(Done(), (std::vector<std::string>{"a", "b", "c"}));
+}
+
+TEST_F(LoopTest, JobsThatAJobPostsRunAfterIt) {
+  Start();
+  loop_.Post([this] {
+    Add("second");
+    done_.push_back("first");
+  });
+  Done();
+  EXPECT_EQ(Done(), (std::vector<std::string>{"first", "second"}));
+}
+
+TEST_F(LoopTest, AnAttemptIsMadeAgainWhenSomethingChangesUntilItSucceeds) {
+  Start();
+  Notification attempted;
+  std::thread waiter([&] {
+    EXPECT_TRUE(loop_.Await([&] {
+      if (!attempted.HasBeenNotified()) attempted.Notify();
+      return done_.size() == 2;
+    }));
+  });
+  attempted.Wait();
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    done_ = {"one", "two"};
+    loop_.LookAgain();
+  });
+  waiter.join();
+}
+
+TEST_F(LoopTest, OneThatSucceedsMayLetAnotherSucceed) {
+  Start();
+  bool first = false, second = false;
+  std::thread waiting([&] {
+    loop_.Await([&] {
+      loop_.AssertHeld();
+      second = first;
+      return second;
+    });
+  });
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    first = true;
+    loop_.LookAgain();
+    return true;
+  });
+  waiting.join();
+  EXPECT_TRUE(second);
+}
+
+TEST_F(LoopTest, AnAttemptEndsAtItsTime) {
+  Start();
+  EXPECT_FALSE(loop_.Await([] { return false; }, SteadyNow() + absl::Milliseconds(5)));
+  EXPECT_TRUE(loop_.Await([] { return true; }, SteadyNow() - absl::Seconds(1))) << "one is made";
+}
+
+TEST_F(LoopTest, TheAlarmComesWhenItIsDueAndOnce) {
+  alarm_ = SteadyNow();
+  Start();
+  EXPECT_TRUE(loop_.Await([this] { return alarms_ > 0; }, SteadyNow() + absl::Seconds(30)));
+  Done();
+  EXPECT_EQ(loop_.Ask([this] { return alarms_; }), 1);
+}
+
+TEST_F(LoopTest, WhatWasPostedBeforeTheEndIsDone) {
+  Start();
+  for (int i = 0; i < 100; ++i) Add("a");
+  loop_.Stop();
+  EXPECT_EQ(done_.size(), 100u);
+}
+
+TEST_F(LoopTest, AfterTheEndJobsRunWhereTheyComeFrom) {
+  Start();
+  loop_.Stop();
+  Add("a");
+  EXPECT_EQ(Done(), (std::vector<std::string>{"a"}));
+  EXPECT_FALSE(loop_.Await([] { return false; })) << "nobody would tell it of a change";
+  EXPECT_TRUE(loop_.Await([] { return true; }));
+}
+
+TEST_F(LoopTest, WhoStillWaitsAtTheEndIsLetGo) {
+  Start();
+  std::thread waiter([&] { EXPECT_FALSE(loop_.Await([] { return false; })); });
+  loop_.Stop();
+  waiter.join();
+}
+
+TEST_F(LoopTest, OnlyAJobMayTouchWhatIsTheLoops) {
+  Start();
+  EXPECT_DEATH(loop_.AssertHeld(), "check failed");
+  loop_.Ask([this] { loop_.AssertHeld(); });
+}
+
+}  // namespace
+}  // namespace mu
