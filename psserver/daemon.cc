@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "common/base/status.h"
-#include "common/client/daemon.h"
 #include "common/obs/log.h"
+#include "common/process/daemon.h"
 #include "psserver/node.h"
 
 namespace mu {

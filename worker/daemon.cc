@@ -11,9 +11,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/daemon.h"
 #include "common/client/membership.h"
 #include "common/obs/log.h"
+#include "common/process/daemon.h"
 #include "worker/worker_server.h"
 
 namespace mu {

@@ -2,10 +2,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "common/client/daemon.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/obs/log.h"
+#include "common/process/daemon.h"
 #include "coordinator/launch/chaos.h"
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/daemon.h"
 #include "common/env/file.h"
+#include "common/process/daemon.h"
 #include "common/rpc/transport.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "common/client/daemon.h"
 #include "common/client/ps_admin.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
+#include "common/process/daemon.h"
 #include "common/rpc/typed.h"
 #include "tests/psserver/model.h"
 #include "tests/testing/matchers.h"

@@ -1,4 +1,4 @@
-#include "common/client/daemon.h"
+#include "common/process/daemon.h"
 
 #include <poll.h>
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "common/client/daemon.h"
+#include "common/process/daemon.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
