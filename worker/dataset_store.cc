@@ -2,42 +2,35 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "google/protobuf/util/message_differencer.h"
-#include "worker/request_gate.h"
 
 namespace mu {
 
-absl::Status DatasetStore::Install(const muster::DatasetProto& dataset) {
+absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetStore::Prepare(
+    const muster::DatasetProto& dataset) {
+  std::shared_ptr<DatasetReader> present = Find(dataset.id());
+  if (present != nullptr &&
+      google::protobuf::util::MessageDifferencer::Equals(present->dataset(), dataset)) {
+    return present;
+  }
+  return DatasetReader::Create(dataset, files_);
+}
+
+void DatasetStore::Put(std::shared_ptr<DatasetReader> reader) {
   std::shared_ptr<DatasetReader> replaced;
   {
     MutexLock lock(&mutex_);
-    auto& place = readers_[dataset.id()];
-    if (place != nullptr &&
-        google::protobuf::util::MessageDifferencer::Equals(place->dataset(), dataset)) {
-      return absl::OkStatus();
-    }
-    auto reader = DatasetReader::Create(dataset, files_);
-    if (!reader.ok()) {
-      if (place == nullptr) readers_.erase(dataset.id());
-      return std::move(reader).status();
-    }
-    replaced = std::exchange(place, *std::move(reader));
+    auto& place = readers_[reader->dataset().id()];
+    if (place == reader) return;
+    replaced = std::exchange(place, std::move(reader));
   }
   if (replaced != nullptr) leases_.Drop(replaced.get());
-  return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetStore::Find(uint64_t id) const {
+std::shared_ptr<DatasetReader> DatasetStore::Find(uint64_t id) const {
   MutexLock lock(&mutex_);
   const auto it = readers_.find(id);
-  if (it == readers_.end()) {
-    return WorkerRefusal(
-        pb::ERROR_NOT_INSTALLED,
-        absl::StrCat("dataset ", id,
-                     " is not installed on this worker: call InstallDataset first"));
-  }
-  return it->second;
+  return it == readers_.end() ? nullptr : it->second;
 }
 
 void DatasetStore::Clear() {

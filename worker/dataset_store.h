@@ -29,12 +29,14 @@ class DatasetStore {
       : files_(std::make_shared<FileCache>(options.cache_dir, options.cache_bytes)),
         leases_(options.threads, options.lease_bytes) {}
 
-  // The same again changes nothing; another dataset of the same id replaces the first for later
-  // runs. INVALID_ARGUMENT if it makes no sense.
-  absl::Status Install(const muster::DatasetProto& dataset);
+  // A reader of this dataset, for Put; the one that is there if it is the same. INVALID_ARGUMENT
+  // if it makes no sense.
+  absl::StatusOr<std::shared_ptr<DatasetReader>> Prepare(const muster::DatasetProto& dataset);
+  // Later runs read it in place of another one of this id.
+  void Put(std::shared_ptr<DatasetReader> reader);
 
-  // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) if there is none of this id.
-  absl::StatusOr<std::shared_ptr<DatasetReader>> Find(uint64_t id) const;
+  // Null if there is none of this id.
+  std::shared_ptr<DatasetReader> Find(uint64_t id) const;
 
   // Of another epoch. Runs under way keep what they have.
   void Clear();

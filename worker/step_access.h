@@ -1,8 +1,7 @@
-// A step's access to the parameter servers: stops with its run, and follows servers to new places.
+// A step's access to the parameter servers. The core decides in which generation it reads and
+// writes, whether it stops with its run, and whether a call is made again since servers have moved.
 //
-// Of one thread. A pull is given up when the run is stopped; a push that has begun is not, so that
-// none is on its way when a run has ended. When a server moves, the call under way is made again at
-// the new place: that is harmless, since servers remember what they applied.
+// Of one thread.
 #pragma once
 
 #include <cstdint>
@@ -13,19 +12,19 @@
 #include "absl/types/span.h"
 #include "common/client/ps_client.h"
 #include "common/sharding/parameter_access.h"
+#include "worker/core_shell.h"
 #include "worker/function_run.h"
-#include "worker/parameter_route.h"
 #include "worker/step_watch.h"
 
 namespace mu {
 
 class StepAccess final : public ParameterAccess {
  public:
-  StepAccess(ParameterRoute* route, StepWatch* watch) : route_(route), watch_(watch) {}
+  StepAccess(CoreShell* shell, StepWatch* watch) : shell_(shell), watch_(watch) {}
 
   // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning
   // rates.
-  void Begin(FunctionRun* run, uint32_t step, bool read_only, float rate_scale);
+  void Begin(const FunctionRun* run, uint32_t step, bool read_only, float rate_scale);
 
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
@@ -46,18 +45,17 @@ class StepAccess final : public ParameterAccess {
   }
 
  private:
-  absl::Status Try(bool stop_with_run, const std::function<absl::Status()>& attempt);
+  absl::Status Call(bool push, const std::function<absl::Status()>& call);
 
-  ParameterRoute* const route_;
+  CoreShell* const shell_;
   StepWatch* const watch_;
   std::shared_ptr<PsClient> client_;    // of session_
   std::unique_ptr<PsSession> session_;  // kept from step to step for its buffers
-  FunctionRun* run_ = nullptr;
+  const FunctionRun* run_ = nullptr;
   uint32_t step_ = 0;
   bool read_only_ = false;
   bool pushed_ = false;
   float rate_scale_ = 1;
-  uint64_t generation_ = 0;  // of the servers' state in which the run was started
 };
 
 }  // namespace mu

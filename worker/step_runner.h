@@ -1,27 +1,28 @@
-// Executes the steps of a run: batch, pull, compute, push, result.
+// Executes the steps of a run: batch, pull, compute, push, result. Which steps, the core decides.
 //
-// For the queue's thread; the index may be set from any.
+// For the thread that executes runs; the index may be set from any.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/obs/telemetry.h"
 #include "proto/worker.pb.h"
+#include "worker/core_shell.h"
 #include "worker/data/lease_cache.h"
 #include "worker/function_run.h"
-#include "worker/parameter_route.h"
-#include "worker/result_stream.h"
 #include "worker/step_access.h"
+#include "worker/step_plan.h"
 
 namespace mu {
 
 class StepRunner {
  public:
-  StepRunner(LeaseCache* leases, ParameterRoute* route, Telemetry* telemetry);
+  StepRunner(CoreShell* shell, LeaseCache* leases, Telemetry* telemetry);
 
   void SetIndex(uint32_t index) { index_.store(index, std::memory_order_relaxed); }
 
@@ -31,24 +32,29 @@ class StepRunner {
   // Where the running step is.
   const StepWatch& watch() const { return watch_; }
 
-  // Runs the steps from the request's first to its last, unless the run is stopped, and finishes
-  // its call. Errors name the function and the step, and carry an ErrorDetail.
-  void Execute(FunctionRun& run);
+  // Executes runs until the shell has none any more.
+  void Loop();
 
  private:
-  // The lease whose batches are being used.
-  struct CurrentLease {
-    const pb::LeaseProto* lease = nullptr;
+  // What is kept from step to step of a run.
+  struct Reading {
+    const StepPlan plan;
+    const pb::LeaseProto* lease = nullptr;  // whose batches are being used
     std::shared_ptr<const LeaseData> data;
   };
 
-  absl::Status ExecuteSteps(FunctionRun& run, ResultStream* results);
-  absl::Status Step(FunctionRun& run, uint32_t step, const Batch* batch, pb::StepResult* result);
+  void Execute(FunctionRun& run, uint32_t first_step);
+  // Errors name the function and the step, and carry an ErrorDetail.
+  absl::Status Step(const FunctionRun& run, uint32_t step, Reading* reading,
+                    pb::StepResult* result);
+  absl::Status Compute(const FunctionRun& run, uint32_t step, const Batch* batch,
+                       pb::StepResult* result);
   // The batch of a step and what is to be said of it. No records: there is nothing to do.
-  absl::StatusOr<Batch> NextBatch(const FunctionRun& run, const pb::LeaseProto* lease,
-                                  uint32_t batch, CurrentLease* current, pb::StepResult* result);
+  absl::StatusOr<Batch> NextBatch(const FunctionRun& run, const StepPlan::Place& place,
+                                  Reading* reading, pb::StepResult* result);
   absl::Status Explain(const absl::Status& status, const FunctionRun& run, uint32_t step) const;
 
+  CoreShell* const shell_;
   LeaseCache* const leases_;
   StepWatch watch_;
   StepAccess access_;

@@ -3,25 +3,24 @@
 //   WorkerServer worker(options, transport);
 //   MethodTable methods;
 //   worker.AddMethods(&methods);
-//   auto rpc = transport->Listen(address, std::move(methods));    // shut down before the worker is
-//   destroyed
+//   auto rpc = transport->Listen(address, std::move(methods));  // shut down before the worker is
+//                                                               // destroyed
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
-#include "common/base/mutex.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/obs/telemetry.h"
 #include "common/rpc/transport.h"
 #include "proto/worker.pb.h"
+#include "worker/core_shell.h"
 #include "worker/dataset_store.h"
-#include "worker/function_cache.h"
-#include "worker/parameter_route.h"
-#include "worker/request_gate.h"
-#include "worker/run_queue.h"
 #include "worker/step_runner.h"
 
 namespace mu {
@@ -61,33 +60,21 @@ class WorkerServer {
  private:
   using Call = std::shared_ptr<ServerCall>;
 
-  absl::Status Admit(const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // What the gate's answer to this context brings with it.
-  absl::Status Admitted(const absl::StatusOr<RequestGate::Verdict>& verdict,
-                        const pb::RequestContext& context) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<pb::ConfigureWorkerReply> Configure(const pb::ConfigureWorkerRequest& request);
   absl::StatusOr<pb::InstallDatasetReply> InstallDataset(const pb::InstallDatasetRequest& request);
   absl::StatusOr<pb::ScanFileReply> ScanFile(const pb::ScanFileRequest& request);
   absl::StatusOr<pb::InstallFunctionReply> InstallFunction(
       const pb::InstallFunctionRequest& request);
   void StartRun(Call call, const Buffer& bytes);
-  absl::StatusOr<RunInputs> ResolveRun(const pb::RunRequest& request)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Prefetches what the run reads and what will probably come next.
-  void ReadAhead(const pb::RunRequest& request, const RunInputs& inputs);
+  void ReadAhead(const FunctionRun& run);
   void CancelRuns(Call call, const Buffer& bytes);
 
   Telemetry* const telemetry_;
-  // Held while a request is admitted and takes effect, so that nothing of an older epoch outlives
-  // the change; never while something is compiled, read or run.
-  Mutex mutex_;
-  uint64_t generation_ ABSL_GUARDED_BY(mutex_) = 0;  // the newest of the servers' state
-  RequestGate gate_;
   DatasetStore datasets_;
-  FunctionCache functions_;
-  ParameterRoute route_;
+  const std::shared_ptr<CoreShell> shell_;  // shared with calls that may be cancelled late
   StepRunner runner_;
-  RunQueue queue_;  // last: its thread uses the others
+  std::thread thread_;  // executes runs
 };
 
 }  // namespace mu

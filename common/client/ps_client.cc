@@ -13,13 +13,18 @@ absl::Status PsClient::SetRouting(const pb::RoutingProto& proto) {
       return absl::OkStatus();
   }
   MU_ASSIGN_OR_RETURN(auto routing, Routing::Create(proto));
+  SetRouting(std::move(routing));
+  return absl::OkStatus();
+}
+
+void PsClient::SetRouting(std::shared_ptr<const Routing> routing) {
   auto view = std::make_shared<View>();
   view->routing = std::move(routing);
   MutexLock lock(&mutex_);
-  if (view_ != nullptr && proto.version() <= view_->routing->proto().version())
-    return absl::OkStatus();
+  const pb::RoutingProto& proto = view->routing->proto();
+  if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return;
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels;
-  for (const pb::ServerProto& server : view->routing->servers()) {
+  for (const pb::ServerProto& server : proto.servers()) {
     std::shared_ptr<Channel>& channel = channels[server.address()];
     if (const auto it = channels_.find(server.address()); it != channels_.end())
       channel = it->second;
@@ -28,7 +33,6 @@ absl::Status PsClient::SetRouting(const pb::RoutingProto& proto) {
   }
   channels_ = std::move(channels);
   view_ = std::move(view);
-  return absl::OkStatus();
 }
 
 std::shared_ptr<const PsClient::View> PsClient::view() const {

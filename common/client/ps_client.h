@@ -36,6 +36,7 @@ class PsClient {
   // Takes the routing if its version is newer than what is here (or the first). INVALID_ARGUMENT if
   // it is not sane.
   absl::Status SetRouting(const muster::RoutingProto& routing);
+  void SetRouting(std::shared_ptr<const Routing> routing);
   // The routing and the channels of its servers, in the order of routing->servers().
   struct View {
     std::shared_ptr<const Routing> routing;

@@ -37,5 +37,11 @@ TEST(Checker, NoticesAFenceOfAnOlderGeneration) {
   ExpectNoticed(&Broken::late_fences, "user_errors");
 }
 
+TEST(Checker, NoticesAStepThatIsResumedEarly) { ExpectNoticed(&Broken::resumed_early); }
+TEST(Checker, NoticesAStepThatIsResumedLate) { ExpectNoticed(&Broken::resumed_late); }
+TEST(Checker, NoticesARoutingThatIsNotRenewed) { ExpectNoticed(&Broken::old_routing); }
+TEST(Checker, NoticesResultsThatADrainKeeps) { ExpectNoticed(&Broken::results_kept); }
+TEST(Checker, NoticesARunInTheGenerationOfNow) { ExpectNoticed(&Broken::generation_of_now); }
+
 }  // namespace
 }  // namespace mu::sim

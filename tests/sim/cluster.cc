@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/protections.h"
+#include "worker/core/protections.h"
 
 namespace mu::sim {
 namespace {
@@ -180,6 +181,12 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                   .low_water_stuck = broken.low_water_stuck,
                   .commit_after_fence = broken.commit_after_fence,
                   .cancel_below_mark = broken.cancel_below_mark};
+  worker_core::broken = {.fencing = broken.fencing,
+                         .resumed_early = broken.resumed_early,
+                         .resumed_late = broken.resumed_late,
+                         .old_routing = broken.old_routing,
+                         .results_kept = broken.results_kept,
+                         .generation_of_now = broken.generation_of_now};
   random_ = SplitMix(HashCombine(seed, 0x72756e));
   servers_ = scenario.servers;
   now_ = 0;

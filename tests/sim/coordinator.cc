@@ -236,7 +236,8 @@ void Coordinator::Do(action::Start& a) {
                              .steps = static_cast<uint8_t>(start.steps),
                              .generation = generation_,
                              .function = start.function.value(),
-                             .run = start.run.value()});
+                             .run = start.run.value(),
+                             .after = start.after.value()});
   size_t step = 0;
   for (const auto& range : function.batches) {
     for (uint32_t i = 0; i < range.batches; ++i)

@@ -71,6 +71,16 @@ constexpr const char* kActions[] = {"AnswerRegister",
                                     "Note"};
 static_assert(std::size(kActions) == std::variant_size_v<Action>);
 
+constexpr const char* kWorkerActions[] = {"RunStep",        "SendResults",   "EndRun",
+                                          "Cancelled",      "InterruptCall", "UseRouting",
+                                          "ForgetInstalled"};
+static_assert(std::size(kWorkerActions) == std::variant_size_v<WorkerAction>);
+
+constexpr const char* kMoments[] = {
+    "registration awaited", "predecessor awaited", "predecessor given up", "compiled in vain",
+    "call repeated",        "call given up",       "push not begun",       "results grouped"};
+static_assert(std::size(kMoments) == kWorkerMoments);
+
 void Count(uint64_t bits, std::array<uint64_t, 64>* counts) {
   for (size_t i = 0; bits != 0; ++i, bits >>= 1) (*counts)[i] += bits & 1;
 }
@@ -105,6 +115,8 @@ void Coverage::Add(const Seen& seen) {
   Count(seen.actions, &actions_);
   Count(seen.errors, &errors_);
   Count(seen.faults, &faults_);
+  Count(seen.worker_actions, &worker_actions_);
+  Count(seen.worker_moments, &worker_moments_);
 }
 
 void Coverage::Add(const Coverage& other) {
@@ -113,6 +125,8 @@ void Coverage::Add(const Coverage& other) {
     actions_[i] += other.actions_[i];
     errors_[i] += other.errors_[i];
     faults_[i] += other.faults_[i];
+    worker_actions_[i] += other.worker_actions_[i];
+    worker_moments_[i] += other.worker_moments_[i];
   }
 }
 
@@ -124,6 +138,10 @@ std::vector<Coverage::Row> Coverage::Rows() const {
   for (size_t i = 0; i < std::size(kActions); ++i) {
     if (Reachable(kActions[i])) rows.push_back({"action", kActions[i], actions_[i]});
   }
+  for (size_t i = 0; i < std::size(kWorkerActions); ++i)
+    rows.push_back({"worker", kWorkerActions[i], worker_actions_[i]});
+  for (size_t i = 0; i < std::size(kMoments); ++i)
+    rows.push_back({"worker", kMoments[i], worker_moments_[i]});
   for (const pb::ErrorKind kind :
        {pb::ERROR_MACHINE, pb::ERROR_STALE, pb::ERROR_NOT_INSTALLED, pb::ERROR_UNSPECIFIED}) {
     rows.push_back({"end of a run",

@@ -1,5 +1,6 @@
-// What histories have seen: each event that the coordinator's core was told, each action that it
-// wanted, each kind of error and each fault, by the number of histories.
+// What histories have seen: each event that the coordinator's core was told, each action that it or
+// a worker's core wanted, what else happened in workers, each kind of error and each fault, by the
+// number of histories.
 #pragma once
 
 #include <array>
@@ -12,12 +13,27 @@
 #include "coordinator/core/event.h"
 #include "proto/error.pb.h"
 #include "tests/sim/scenario.h"
+#include "worker/core/action.h"
 
 namespace mu::sim {
+
+// What a worker comes to now and then.
+enum class WorkerMoment : uint8_t {
+  kRegistrationAwaited,  // by a request
+  kPredecessorAwaited,   // by a run
+  kPredecessorGivenUp,
+  kCompiledInVain,  // for an epoch that is over
+  kCallRepeated,    // since the servers have moved
+  kCallGivenUp,     // since a server does not answer
+  kPushNotBegun,    // of a run that was stopped after its step had pulled
+  kResultsGrouped,  // several in one message
+};
+inline constexpr int kWorkerMoments = static_cast<int>(WorkerMoment::kResultsGrouped) + 1;
 
 // Of one history, a bit each.
 struct Seen {
   uint64_t events = 0, actions = 0, errors = 0, faults = 0;
+  uint64_t worker_actions = 0, worker_moments = 0;
 
   void Saw(const Event& event) {
     events |= uint64_t{1} << event.index();
@@ -25,6 +41,8 @@ struct Seen {
       errors |= uint64_t{1} << static_cast<int>(ended->error.kind);
   }
   void Saw(const Action& action) { actions |= uint64_t{1} << action.index(); }
+  void Saw(const WorkerAction& action) { worker_actions |= uint64_t{1} << action.index(); }
+  void Saw(WorkerMoment moment) { worker_moments |= uint64_t{1} << static_cast<int>(moment); }
   void Saw(Fault fault) { faults |= uint64_t{1} << static_cast<int>(fault); }
 };
 
@@ -33,7 +51,7 @@ class Coverage {
   void Add(const Seen& seen);
   void Add(const Coverage& other);
   struct Row {
-    std::string kind;  // event, action, error of a run, fault
+    std::string kind;  // event, action, a worker's action or moment, error of a run, fault
     std::string name;
     uint64_t histories = 0;
   };
@@ -43,7 +61,8 @@ class Coverage {
   static const std::vector<std::pair<std::string, std::string>>& Unreachable();
 
  private:
-  std::array<uint64_t, 64> events_{}, actions_{}, errors_{}, faults_{};
+  std::array<uint64_t, 64> events_{}, actions_{}, errors_{}, faults_{}, worker_actions_{},
+      worker_moments_{};
 };
 
 }  // namespace mu::sim

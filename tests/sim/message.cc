@@ -13,6 +13,12 @@ const char* NameOf(Kind kind) {
       return "retry";
     case Kind::kComputed:
       return "computed";
+    case Kind::kInstalled:
+      return "installed";
+    case Kind::kInterrupted:
+      return "interrupted";
+    case Kind::kAlarm:
+      return "alarm";
     case Kind::kApply:
       return "apply";
     case Kind::kWritten:
@@ -33,6 +39,8 @@ const char* NameOf(Kind kind) {
       return "Leave";
     case Kind::kConfigure:
       return "Configure";
+    case Kind::kPull:
+      return "Pull";
     case Kind::kPush:
       return "Push";
     case Kind::kSave:

@@ -29,12 +29,15 @@ inline bool IsWorkerSlot(Slot slot) { return slot >= kFirstWorkerSlot && slot < 
 
 enum class Kind : uint8_t {
   // Timers of a process.
-  kTick,      // a daemon's heartbeat, the coordinator's monitor
-  kRetry,     // a daemon's next try
-  kComputed,  // a worker's step is ready to be pushed
-  kApply,     // a server applies the push `call`
-  kWritten,   // a server's file is on the disk
-  kLoaded,    // a server has read its files
+  kTick,         // a daemon's heartbeat, the coordinator's monitor
+  kRetry,        // a daemon's next try
+  kComputed,     // a worker's step is ready to be pushed
+  kInstalled,    // a worker has compiled its functions
+  kInterrupted,  // the thread that executes a worker's step notices that its calls are given up
+  kAlarm,        // a worker's core wants a tick
+  kApply,        // a server applies the push `call`
+  kWritten,      // a server's file is on the disk
+  kLoaded,       // a server has read its files
   kCheckpointDue,
   kManifestDue,
   kUserError,  // a function of the user fails, or the user cancels all
@@ -44,6 +47,7 @@ enum class Kind : uint8_t {
   kLeave,
   // Calls to servers.
   kConfigure,
+  kPull,
   kPush,
   kSave,
   kRestore,
@@ -99,12 +103,14 @@ struct Message {
   bool keep_state = false;
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
+  uint32_t pulled = 0;         // of a push: the generation of what its step has read
   uint32_t routing = 0;        // version, of a coordinator
   uint32_t routing_place = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
+  uint64_t after = 0;  // of a run: the one before it
   uint64_t updates = 0;
   std::array<uint16_t, kMaxSteps> records{};  // of each step
   // By server: partitions that a step changed, and those left alone since a restored state held it.

@@ -48,6 +48,9 @@ struct Broken {
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_fences = false;         // servers take fences of older generations
   bool old_generations = false;     // servers serve before they are restored
+  // Of worker/core/protections.h.
+  bool resumed_early = false, resumed_late = false, old_routing = false, results_kept = false,
+       generation_of_now = false;
 };
 
 struct Scenario {

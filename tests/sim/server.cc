@@ -27,6 +27,8 @@ void Server::Handle(const Message& message) {
       return;
     case Kind::kConfigure:
       return Configure(message);
+    case Kind::kPull:
+      return Pull(message);
     case Kind::kPush:
       return Push(message);
     case Kind::kApply:
@@ -103,6 +105,12 @@ void Server::Configure(const Message& request) {
   }
   configured_epoch_ = std::max(configured_epoch_, request.epoch);
   admission_.Configured(context_);
+  cluster_->Reply(request, {});
+}
+
+void Server::Pull(const Message& request) {
+  const auto ticket = admission_.Admit(Context(request));
+  if (!ticket.ok()) return Refuse(request, ticket.status());
   cluster_->Reply(request, {});
 }
 

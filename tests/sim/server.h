@@ -47,6 +47,7 @@ class Server {
   };
 
   void OnMembership(const Message& reply, Time sent);
+  void Pull(const Message& request);
   void Push(const Message& request);
   void Apply(uint32_t call);
   void Finish(Work& work);

@@ -113,6 +113,11 @@ void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& pus
     Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
                       ", which was cancelled, after its user was told"));
   }
+  if (!repeated && push.pulled != push.generation) {
+    Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
+                      " in generation ", push.generation, ", although it has read generation ",
+                      push.pulled));
+  }
   if (active.incarnation == incarnation) return;
   Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
                     push.function,

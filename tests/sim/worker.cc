@@ -1,89 +1,188 @@
+// Requests and actions; the steps are in worker_step.cc.
 #include "tests/sim/worker.h"
 
 #include <algorithm>
+#include <variant>
 
+#include "absl/strings/str_cat.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
 namespace {
 
-constexpr Time kPushTimeout = 30 * kMillisecond;
-constexpr Time kGiveUpAfter = 300 * kMillisecond;
+constexpr Time kDrainPatience = 15 * kMillisecond;
+// There are so many functions; calls of them alternate.
+constexpr uint64_t kFunctions = 2;
+
+Fingerprint FunctionOf(const Message& run) { return Fingerprint(1 + run.function % kFunctions); }
+
+WorkerCore::Options CoreOptions() {
+  return {.registers = true,
+          .registration_patience = absl::Nanoseconds(100 * kMillisecond),
+          .predecessor_patience = absl::Nanoseconds(20 * kMillisecond),
+          .result_interval = absl::Nanoseconds(8 * kMillisecond)};
+}
+
+Code CodeOf(const absl::Status& status) {
+  if (status.ok()) return Code::kOk;
+  switch (KindOf(status)) {
+    case pb::ERROR_STALE:
+      return Code::kStale;
+    case pb::ERROR_NOT_INSTALLED:
+      return Code::kNotInstalled;
+    default:
+      break;
+  }
+  const auto detail = DetailOf(status);
+  return detail.has_value() && detail->role() == pb::ROLE_PSSERVER ? Code::kServerGone
+                                                                   : Code::kMachine;
+}
+
+uint32_t EpochIn(const absl::Status& status) {
+  const auto detail = DetailOf(status);
+  return detail.has_value() ? static_cast<uint32_t>(detail->epoch()) : 0;
+}
 
 }  // namespace
+
+Worker::Worker(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index)
+    : cluster_(cluster),
+      slot_(slot),
+      index_(index),
+      daemon_(cluster, slot, incarnation, index),
+      core_(CoreOptions()) {}
+
+absl::Time Worker::Now() const { return absl::UnixEpoch() + absl::Nanoseconds(cluster_->now()); }
+
+const pb::RequestContext& Worker::Context(const Message& message) {
+  context_.set_job(kJob);
+  context_.set_epoch(message.epoch);
+  context_.set_generation(message.generation);
+  context_.set_low_water(message.low_water);
+  return context_;
+}
 
 void Worker::Handle(const Message& message) {
   Time sent = 0;
   switch (message.kind) {
     case Kind::kTick:
-      return daemon_.Tick();
+      daemon_.Tick();
+      break;
     case Kind::kReply:
-      if (message.request == Kind::kPush) return OnPushReply(message);
-      if (daemon_.OnReply(message, &sent) && message.request == Kind::kRegister) {
-        Message registered = message;
-        registered.copy = true;  // nobody waits for an answer
-        Admit(registered);
+      if (message.request == Kind::kPush || message.request == Kind::kPull) {
+        OnServerReply(message);
+      } else if (daemon_.OnReply(message, &sent) && message.request == Kind::kRegister) {
+        Register(message);
       }
-      return;
+      break;
     case Kind::kInstall:
-      return Install(message);
-    case Kind::kRun:
-      return AddRun(message);
-    case Kind::kCancelRun:
-      return CancelRun(message);
     case Kind::kCancelBelow:
-      return CancelBelow(message);
+      HoldBack(message);
+      break;
+    case Kind::kInstalled:
+      Installed(message.call);
+      break;
+    case Kind::kRun:
+      AddRun(message);
+      break;
+    case Kind::kCancelRun:
+      CancelRun(message);
+      break;
     case Kind::kComputed:
-      if (message.call == step_call_ && !pushing_) PushAll();
-      return;
+      if (message.call == step_call_) CallServers(/*push=*/true);
+      break;
     case Kind::kRetry:
-      return OnPushTimer(message);
-    default:
-      return;
+    case Kind::kInterrupted:
+      OnServerTimer(message);
+      break;
+    default:  // an alarm
+      break;
+  }
+  AfterAll();
+}
+
+void Worker::Register(const Message& reply) {
+  WorkerActions actions;
+  const absl::Status status = core_.Registered(Context(reply), &actions);
+  Do(std::move(actions));
+  if (!status.ok()) return cluster_->Exit(slot_);
+}
+
+void Worker::HoldBack(const Message& message) {
+  if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) {
+    cluster_->seen().Saw(WorkerMoment::kRegistrationAwaited);
+    waiting_.push_back({cluster_->now(), message});
+    return;
+  }
+  message.kind == Kind::kInstall ? Install(message) : CancelBelow(message);
+}
+
+void Worker::AfterAll() {
+  const auto arrived = [](Time at) { return absl::UnixEpoch() + absl::Nanoseconds(at); };
+  while (!waiting_.empty() &&
+         core_.HoldBack(Now(), arrived(waiting_.front().first)) == absl::ZeroDuration()) {
+    const Message message = waiting_.front().second;
+    waiting_.erase(waiting_.begin());
+    message.kind == Kind::kInstall ? Install(message) : CancelBelow(message);
+  }
+  while (core_.alarm() <= Now()) {
+    const bool waited = core_.idle() && core_.alarm() > absl::InfinitePast();
+    if (waited) cluster_->seen().Saw(WorkerMoment::kPredecessorGivenUp);
+    WorkerActions actions;
+    core_.Tick(Now(), &actions);
+    Do(std::move(actions));
+  }
+  if (const absl::Time alarm = core_.alarm(); alarm < absl::InfiniteFuture() && alarm != alarm_) {
+    alarm_ = alarm;
+    cluster_->SetTimer(slot_, absl::ToInt64Nanoseconds(alarm - Now()), {.kind = Kind::kAlarm});
+  }
+  if (core_.draining() && core_.idle() && !left_) {
+    left_ = true;
+    daemon_.Leave();
   }
 }
 
-bool Worker::Admit(const Message& message) {
-  context_.set_job(kJob);
-  const uint64_t known = gate_.epoch();
-  context_.set_epoch(cluster_->scenario().broken.fencing ? std::max<uint64_t>(known, message.epoch)
-                                                         : message.epoch);
-  context_.set_low_water(message.low_water);
-  const auto verdict = gate_.Admit(context_);
-  if (!verdict.ok()) {
-    if (message.kind == Kind::kRun) {
-      SendToCaller(message, {.kind = Kind::kRunEnded, .code = Code::kStale});
-    } else {
-      cluster_->Reply(message, {.code = Code::kStale});
-    }
-    return false;
-  }
-  if (*verdict == RequestGate::Verdict::kNewEpoch) {
-    StopAll(Code::kStale);
-    configured_ = false;
-    routing_version_ = 0;
-    routing_.generation = 0;
-    cancelled_below_ = 0;
-  }
-  return true;
+void Worker::Refuse(const Message& request, const absl::Status& status) {
+  cluster_->Reply(request, {.code = CodeOf(status), .epoch = EpochIn(status)});
 }
 
+// Its routing, and functions, which take a while to compile.
 void Worker::Install(const Message& message) {
-  if (!Admit(message)) return;
-  if (!configured_ || message.routing > routing_version_) {
-    const Routing& routing = cluster_->RoutingAt(message.routing_place);
-    const bool moved = configured_ && (routing.slot != routing_.slot ||
-                                       routing.incarnation != routing_.incarnation);
-    if (routing.generation > routing_.generation) cancelled_below_ = 0;
-    routing_ = routing;
-    routing_version_ = message.routing;
-    configured_ = true;
-    // Calls to the old places are given up; the step is tried again at the new ones.
-    for (uint8_t s = 0; moved && pushing_ && s < routing_.servers; ++s) {
-      if (push_call_[s] != 0) PushTo(s);
+  const Routing& routing = cluster_->RoutingAt(message.routing_place);
+  WorkerRouting summary = {.version = message.routing,
+                           .generation = Generation(routing.generation)};
+  for (uint8_t s = 0; s < routing.servers; ++s)
+    summary.servers.push_back({s, absl::StrCat(routing.slot[s]), routing.incarnation[s]});
+  WorkerActions actions;
+  offered_ = &routing;
+  absl::Status status =
+      core_.Configure(Context(message), std::move(summary), absl::OkStatus(), &actions);
+  Do(std::move(actions));
+  if (!status.ok()) return Refuse(message, status);
+  const auto token = core_.BeginInstall(context_, &actions);
+  if (!token.ok()) return Refuse(message, token.status());
+  bool all = true;
+  for (uint64_t f = 1; f <= kFunctions; ++f) all &= core_.has_function(Fingerprint(f));
+  if (all) return cluster_->Reply(message, {.routing = message.routing});
+  const uint32_t call = cluster_->NextCall();
+  installing_.push_back({message, *token, call});
+  cluster_->SetTimer(slot_, cluster_->Between(0, 6 * kMillisecond),
+                     {.kind = Kind::kInstalled, .call = call});
+}
+
+void Worker::Installed(uint32_t call) {
+  const auto it = std::find_if(installing_.begin(), installing_.end(),
+                               [&](const Installing& i) { return i.call == call; });
+  const Installing installing = *it;
+  installing_.erase(it);
+  for (uint64_t f = 1; f <= kFunctions; ++f) {
+    if (absl::Status status = core_.FunctionInstalled(installing.token, Fingerprint(f));
+        !status.ok()) {
+      cluster_->seen().Saw(WorkerMoment::kCompiledInVain);
+      return Refuse(installing.request, status);
     }
   }
-  cluster_->Reply(message, {.routing = message.routing});
+  cluster_->Reply(installing.request, {.routing = installing.request.routing});
 }
 
 void Worker::SendToCaller(const Message& request, Message message) {
@@ -97,167 +196,111 @@ void Worker::SendToCaller(const Message& request, Message message) {
 }
 
 void Worker::AddRun(const Message& message) {
-  if (!Admit(message)) return;
-  const auto refuse = [&](Code code) {
-    SendToCaller(message, {.kind = Kind::kRunEnded, .code = code});
-  };
-  if (!configured_ || message.generation > routing_.generation) return refuse(Code::kNotInstalled);
-  if (message.generation < routing_.generation && !cluster_->scenario().broken.fencing)
-    return refuse(Code::kStale);
-  if (message.function < cancelled_below_) return refuse(Code::kMachine);
-  if (draining_) return refuse(Code::kHandedBack);
-  runs_.push_back({message, message.first_step});
-  if (runs_.size() == 1) NextStep();
+  last_call_ = last_call_.Next();
+  WorkerCore::RunRequest request;
+  request.run = {.call = last_call_,
+                 .function = FunctionId(message.function),
+                 .generation = Generation(message.generation),
+                 .order = message.run,
+                 .after = message.after,
+                 .next_step = message.first_step,
+                 .steps = message.steps};
+  request.function = FunctionOf(message);
+  open_.push_back({last_call_, message, message.first_step});
+  WorkerActions actions;
+  const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions);
+  if (!status.ok()) {
+    open_.pop_back();
+    SendToCaller(message,
+                 {.kind = Kind::kRunEnded, .code = CodeOf(status), .epoch = EpochIn(status)});
+  }
+  Do(std::move(actions));
+  if (core_.idle() && core_.active() > 0) cluster_->seen().Saw(WorkerMoment::kPredecessorAwaited);
 }
 
 void Worker::CancelRun(const Message& message) {
-  for (size_t i = 0; i < runs_.size(); ++i) {
-    RunState& run = runs_[i];
-    if (run.request.run != message.run || run.request.from_incarnation != message.from_incarnation)
-      continue;
-    run.stopped = true;
-    run.why = Code::kMachine;
-    if (i > 0) {
-      runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
-      --i;
-    }
+  std::vector<CallId> gone;
+  for (const Open& open : open_) {
+    if (open.request.kind == Kind::kRun && open.request.run == message.run &&
+        open.request.from_incarnation == message.from_incarnation)
+      gone.push_back(open.id);
   }
+  WorkerActions actions;
+  for (const CallId id : gone) core_.CallerGone(id, &actions);
+  Do(std::move(actions));
 }
 
 void Worker::CancelBelow(const Message& message) {
-  if (!Admit(message)) return;
-  // What has these ids in a newer generation are repeats.
-  if (message.generation < routing_.generation) return cluster_->Reply(message, {});
-  cancelled_below_ = std::max(cancelled_below_, message.function);
-  for (size_t i = runs_.size(); i-- > 0;) {
-    if (runs_[i].request.function >= message.function) continue;
-    runs_[i].stopped = true;
-    runs_[i].why = Code::kMachine;
-    if (i == 0) continue;
-    SendToCaller(runs_[i].request, {.kind = Kind::kRunEnded, .code = Code::kMachine});
-    runs_.erase(runs_.begin() + static_cast<std::ptrdiff_t>(i));
-  }
-  cluster_->Reply(message, {});
-}
-
-void Worker::StopAll(Code why) {
-  while (runs_.size() > 1) {
-    SendToCaller(runs_.back().request, {.kind = Kind::kRunEnded, .code = why});
-    runs_.pop_back();
-  }
-  if (runs_.empty() || runs_.front().stopped) return;
-  runs_.front().stopped = true;
-  runs_.front().why = why;
-}
-
-void Worker::Forget() {
-  cluster_->Trace(slot_, "forgets what was installed");
-  configured_ = false;
-  routing_version_ = 0;
+  last_call_ = last_call_.Next();
+  const CallId call = last_call_;
+  open_.push_back({call, message});
+  WorkerActions actions;
+  const absl::Status status =
+      core_.CancelRuns(Context(message), FunctionId(message.function), call, &actions);
+  if (!status.ok()) Refuse(Take(call), status);
+  Do(std::move(actions));
 }
 
 void Worker::Drain() {
-  draining_ = true;
-  StopAll(Code::kHandedBack);
-  if (runs_.empty()) daemon_.Leave();
+  WorkerActions actions;
+  core_.Drain(Now(), absl::Nanoseconds(kDrainPatience), &actions);
+  Do(std::move(actions));
+  AfterAll();
 }
 
-void Worker::NextStep() {
-  while (!runs_.empty()) {
-    RunState& run = runs_.front();
-    step_call_ = cluster_->NextCall();
-    if (run.stopped) {
-      EndRun(run.why);
-      continue;
+void Worker::Forget() {
+  WorkerActions actions;
+  if (cluster_->Between(0, 1) == 0) {
+    cluster_->Trace(slot_, "forgets what was installed");
+    core_.Forget(&actions);
+  } else {
+    cluster_->Trace(slot_, "forgets a function");
+    core_.ForgetFunction(Fingerprint(1));
+  }
+  Do(std::move(actions));
+}
+
+Worker::Open& Worker::Find(CallId id) {
+  return *std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.id == id; });
+}
+
+Message Worker::Take(CallId id) {
+  const auto it =
+      std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.id == id; });
+  const Message request = it->request;
+  open_.erase(it);
+  return request;
+}
+
+void Worker::Do(WorkerActions actions) {
+  for (const WorkerAction& action : actions) {
+    cluster_->seen().Saw(action);
+    std::visit([this](const auto& a) { Do(a); }, action);
+  }
+}
+
+void Worker::Do(const worker_action::SendResults& a) {
+  const Message request = Find(a.run).request;
+  if (held_.size() > 1) cluster_->seen().Saw(WorkerMoment::kResultsGrouped);
+  for (const Message& result : held_) SendToCaller(request, result);
+  held_.clear();
+}
+
+void Worker::Do(const worker_action::EndRun& a) {
+  const Message request = Take(a.run);
+  if (a.run == running_) {
+    if (!held_.empty()) {
+      cluster_->truth().Fail(absl::StrCat("run ", request.run, " ends without the results of ",
+                                          held_.size(), " steps that were applied"));
     }
-    if (run.next >= run.request.steps) {
-      EndRun(Code::kOk);
-      continue;
-    }
-    generation_ = run.request.generation;
-    const Time slowness = cluster_->scenario().slow_worker == index_ ? 10 : 1;
-    cluster_->SetTimer(slot_, slowness * cluster_->Between(kMillisecond, 6 * kMillisecond),
-                       {.kind = Kind::kComputed, .call = step_call_});
-    return;
+    held_.clear();
+    running_ = CallId();
   }
-  if (draining_ && !left_) {
-    left_ = true;
-    daemon_.Leave();
-  }
+  SendToCaller(request, {.kind = Kind::kRunEnded,
+                         .code = a.handed_back ? Code::kHandedBack : CodeOf(a.status),
+                         .epoch = EpochIn(a.status)});
 }
 
-void Worker::EndRun(Code code) {
-  SendToCaller(runs_.front().request, {.kind = Kind::kRunEnded, .code = code});
-  runs_.pop_front();
-}
-
-void Worker::PushAll() {
-  if (runs_.front().stopped)
-    return NextStep();  // what it waits for is aborted before it has pushed
-  pushing_ = true;
-  updates_ = inherited_ = {};
-  gives_up_ = cluster_->now() + kGiveUpAfter;
-  retry_delay_ = 5 * kMillisecond;
-  for (uint8_t s = 0; s < routing_.servers; ++s) PushTo(s);
-  for (uint8_t s = routing_.servers; s < kMaxServers; ++s) push_call_[s] = 0;
-  cluster_->SetTimer(slot_, kPushTimeout, {.kind = Kind::kRetry, .call = step_call_});
-}
-
-void Worker::PushTo(uint8_t server) {
-  const RunState& run = runs_.front();
-  push_call_[server] = cluster_->NextCall();
-  Message push{.kind = Kind::kPush,
-               .from = slot_,
-               .to = routing_.slot[server],
-               .server = server,
-               .step = run.next,
-               .call = push_call_[server],
-               .epoch = run.request.epoch,
-               .generation = generation_,
-               .low_water = gate_.low_water(),
-               .function = run.request.function};
-  push.records[0] = run.request.records[run.next];
-  cluster_->Send(push);
-}
-
-void Worker::OnPushReply(const Message& reply) {
-  if (!pushing_) return;
-  const uint8_t server = reply.server;
-  if (push_call_[server] != reply.call) return;
-  if (reply.code == Code::kMachine) return;  // the timer tries again
-  if (reply.code != Code::kOk) {
-    pushing_ = false;
-    EndRun(reply.code);
-    return NextStep();
-  }
-  push_call_[server] = 0;
-  updates_[server] = reply.step_updates[server];
-  inherited_[server] = reply.step_inherited[server];
-  if (std::any_of(push_call_.begin(), push_call_.end(), [](uint32_t call) { return call != 0; }))
-    return;
-  pushing_ = false;
-  RunState& run = runs_.front();
-  Message result{.kind = Kind::kStepResult, .step = run.next};
-  result.step_updates = updates_;
-  result.step_inherited = inherited_;
-  SendToCaller(run.request, result);
-  ++run.next;
-  NextStep();
-}
-
-void Worker::OnPushTimer(const Message& timer) {
-  if (!pushing_ || timer.call != step_call_) return;
-  if (cluster_->now() >= gives_up_) {
-    pushing_ = false;
-    EndRun(Code::kServerGone);
-    return NextStep();
-  }
-  for (uint8_t s = 0; s < routing_.servers; ++s) {
-    if (push_call_[s] != 0) PushTo(s);
-  }
-  retry_delay_ = std::min(retry_delay_ * 2, 40 * kMillisecond);
-  cluster_->SetTimer(slot_, kPushTimeout + cluster_->Between(0, retry_delay_),
-                     {.kind = Kind::kRetry, .call = step_call_});
-}
+void Worker::Do(const worker_action::Cancelled& a) { cluster_->Reply(Take(a.call), {}); }
 
 }  // namespace mu::sim

@@ -1,13 +1,17 @@
-// A worker of the simulation: runs functions step by step, pushes each step to all servers and
-// streams the results. It follows worker/worker_server.cc, run_queue.cc and step_runner.cc.
+// A worker of the simulation: a shell around the product's core, as worker/core_shell.h is one. It
+// brings messages to the core and carries out its actions; a step takes some time, pulls from all
+// servers and pushes to them. Of its own it has only what common/client/ps_calls.h does: calls to
+// servers are made again, until they are given up.
 #pragma once
 
 #include <array>
-#include <deque>
+#include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "tests/sim/daemon.h"
 #include "tests/sim/message.h"
-#include "worker/request_gate.h"
+#include "worker/core/core.h"
 
 namespace mu::sim {
 
@@ -15,59 +19,97 @@ class Cluster;
 
 class Worker {
  public:
-  Worker(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index)
-      : cluster_(cluster), slot_(slot), index_(index), daemon_(cluster, slot, incarnation, index) {}
+  Worker(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index);
 
   void Start() { daemon_.Start(); }
   void Handle(const Message& message);
   // The running step is the last, the rest is handed back; then it leaves.
   void Drain();
-  // It has lost what was installed.
+  // It has lost what was installed, or a part of it.
   void Forget();
 
  private:
-  struct RunState {
+  // A call that has not been answered: a run or a cancellation.
+  struct Open {
+    CallId id;
     Message request;
-    uint8_t next = 0;
-    bool stopped = false;
-    Code why = Code::kOk;
+    uint32_t next_step = 0;
+  };
+  struct Installing {
+    Message request;
+    WorkerCore::InstallToken token = 0;
+    uint32_t call = 0;  // of the timer
+  };
+  // Calls of the running step to all servers.
+  struct ServerCalls {
+    bool under_way = false;
+    bool push = false;
+    bool interrupted = false;
+    bool repeated = true;  // by all that have answered
+    uint32_t id = 0;       // of its timers
+    Time gives_up = 0;
+    Time retry_delay = 0;
+    WorkerCore::CallContext context;
+    Routing routing;
+    std::array<uint32_t, kMaxServers> open{};  // 0: answered
+    std::array<uint8_t, kMaxServers> updates{}, inherited{};
   };
 
-  bool Admit(const Message& message);  // false: a refusal was sent
+  const pb::RequestContext& Context(const Message& message);
+  absl::Time Now() const;
+
+  // Requests.
+  void Register(const Message& reply);
+  void HoldBack(const Message& message);
   void Install(const Message& message);
+  void Installed(uint32_t call);
   void AddRun(const Message& message);
   void CancelRun(const Message& message);
   void CancelBelow(const Message& message);
-  void StopAll(Code why);
-  void NextStep();
-  void Compute();
-  void PushAll();
-  void PushTo(uint8_t server);
-  void OnPushReply(const Message& reply);
-  void OnPushTimer(const Message& timer);
-  void EndRun(Code code);
+  void Refuse(const Message& request, const absl::Status& status);
+
+  // Actions.
+  void Do(WorkerActions actions);
+  void Do(const worker_action::RunStep& a);
+  void Do(const worker_action::SendResults& a);
+  void Do(const worker_action::EndRun& a);
+  void Do(const worker_action::Cancelled& a);
+  void Do(const worker_action::InterruptCall&);
+  void Do(const worker_action::UseRouting&) { routing_ = *offered_; }
+  void Do(const worker_action::ForgetInstalled&) {}
+  Open& Find(CallId id);
+  Message Take(CallId id);
   void SendToCaller(const Message& request, Message message);
+  // Ticks as long as the core wants it, and leaves when it has drained.
+  void AfterAll();
+
+  // The running step.
+  void CallServers(bool push);
+  void CallServer(uint8_t server);
+  void OnServerReply(const Message& reply);
+  void OnServerTimer(const Message& timer);
+  void ServersAnswered(const absl::Status& status);
+  void StepEnded(const absl::Status& status);
 
   Cluster* const cluster_;
   const Slot slot_;
   const uint8_t index_;
   Daemon daemon_;
-  RequestGate gate_;
-  uint32_t routing_version_ = 0;
+  WorkerCore core_;
+  std::vector<Open> open_;
+  CallId last_call_;
+  std::vector<std::pair<Time, Message>> waiting_;  // for the registration, since when
+  std::vector<Installing> installing_;
+  const Routing* offered_ = nullptr;
   Routing routing_;
-  bool configured_ = false;
-  bool draining_ = false;
+  absl::Time alarm_ = absl::InfiniteFuture();  // that is set
   bool left_ = false;
-  uint64_t cancelled_below_ = 0;  // since it was told of this generation
-  std::deque<RunState> runs_;     // the first is being executed
-  // The step under way.
-  bool pushing_ = false;
-  uint32_t step_call_ = 0;  // of its timers
-  uint32_t generation_ = 0;
-  Time gives_up_ = 0;
-  Time retry_delay_ = 0;
-  std::array<uint32_t, kMaxServers> push_call_{};  // 0: acknowledged
-  std::array<uint8_t, kMaxServers> updates_{}, inherited_{};
+  CallId running_;
+  uint32_t step_ = 0;
+  uint32_t step_call_ = 0;     // of its timer
+  uint32_t pulled_ = 0;        // the generation of what the step has read
+  std::vector<Message> held_;  // results
+  ServerCalls calls_;
   pb::RequestContext context_;
 };
 

@@ -1,4 +1,4 @@
-#include "worker/request_gate.h"
+#include "worker/core/request_gate.h"
 
 #include "tests/testing/matchers.h"
 
@@ -70,14 +70,20 @@ TEST(RequestGateTest, TheRegistrationFixesTheJob) {
   const auto early = gate.Admit(Context(8, 1));
   EXPECT_THAT(early, testing::HasCode(absl::StatusCode::kUnavailable));
   EXPECT_EQ(Kind(early.status()), pb::ERROR_MACHINE);
-  EXPECT_THAT(gate.AwaitRegistration(absl::ZeroDuration()),
-              testing::HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_TRUE(gate.undecided());
   MU_ASSERT_OK(gate.Register(Context(7, 2)));
-  MU_EXPECT_OK(gate.AwaitRegistration(absl::ZeroDuration()));
+  EXPECT_FALSE(gate.undecided());
   EXPECT_EQ(Kind(gate.Admit(Context(8, 1)).status()), pb::ERROR_OTHER_JOB);
   EXPECT_EQ(Kind(gate.Admit(Context(7, 1)).status()), pb::ERROR_STALE);
   MU_EXPECT_OK(gate.Admit(Context(7, 2)));
   EXPECT_EQ(Kind(gate.Register(Context(8, 3)).status()), pb::ERROR_OTHER_JOB);
+}
+
+TEST(RequestGateTest, NothingWaitsForOneThatIsClosed) {
+  RequestGate gate(/*registers=*/true);
+  gate.Close();
+  EXPECT_FALSE(gate.undecided());
+  EXPECT_THAT(gate.Admit(Context(7, 1)), testing::HasCode(absl::StatusCode::kUnavailable));
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Whose requests a worker answers: those of one job, and of the newest epoch of its coordinator.
+// Whose requests a worker answers: those of one job, and of the newest epoch of its coordinator. A
+// pure state machine.
 //
 // A worker that registers belongs to whoever answers its registration. Requests may be quicker than
 // that answer: those of its own coordinator have to wait for it, and another coordinator must not
@@ -7,16 +8,12 @@
 // The epoch rises only by what a coordinator does to make the worker its own: its answer to a
 // registration, and calls that install or run something or cancel it (Configure, InstallDataset,
 // InstallFunction, Run, CancelRuns). A call that only reads (ScanFile) raises nothing.
-//
-// Thread safe.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
-#include "common/base/mutex.h"
 #include "common/base/status.h"
 #include "proto/coordinator.pb.h"
 
@@ -43,33 +40,26 @@ class RequestGate {
   // (ERROR_NOT_INSTALLED) for a newer epoch, of which nothing can be here.
   absl::Status AdmitLook(const pb::RequestContext& context) const;
 
-  // Waits until Admit can tell, for `patience` at most; then UNAVAILABLE (ERROR_MACHINE), as after
-  // Close.
-  absl::Status AwaitRegistration(absl::Duration patience);
-  // Whoever waits gives up, now and later. What was registered is admitted as before.
-  void Close();
+  // Admit cannot tell yet, but may soon: a request should wait.
+  bool undecided() const { return registers_ && !registered_ && !closed_; }
+  // Nothing waits any more. What was registered is admitted as before.
+  void Close() { closed_ = true; }
 
   // The highest low-water mark of all requests of this epoch.
-  uint64_t low_water() const;
-  uint64_t epoch() const;
+  uint64_t low_water() const { return low_water_; }
+  uint64_t epoch() const { return epoch_; }
 
  private:
-  absl::StatusOr<Verdict> AdmitLocked(const pb::RequestContext& context)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Verdict> AdmitRegistered(const pb::RequestContext& context);
   // Another job or an older epoch.
-  absl::Status Check(const pb::RequestContext& context) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Check(const pb::RequestContext& context) const;
 
   const bool registers_;
-  mutable Mutex mutex_;
-  CondVar changed_;
-  bool registered_ ABSL_GUARDED_BY(mutex_) = false;
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  std::optional<uint64_t> job_ ABSL_GUARDED_BY(mutex_);
-  uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t low_water_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool registered_ = false;
+  bool closed_ = false;
+  std::optional<uint64_t> job_;
+  uint64_t epoch_ = 0;
+  uint64_t low_water_ = 0;
 };
-
-// FAILED_PRECONDITION of `kind`, about a worker.
-absl::Status WorkerRefusal(pb::ErrorKind kind, const std::string& message);
 
 }  // namespace mu

@@ -1,62 +1,24 @@
-#include "worker/request_gate.h"
+#include "worker/core/request_gate.h"
 
 #include <algorithm>
-#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/steady_now.h"
+#include "worker/core/protections.h"
+#include "worker/core/refusal.h"
 
 namespace mu {
 
-absl::Status WorkerRefusal(pb::ErrorKind kind, const std::string& message) {
-  pb::ErrorDetail detail;
-  detail.set_kind(kind);
-  detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(absl::FailedPreconditionError(message), detail);
-}
-
-namespace {
-
-absl::Status NotRegistered() {
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  detail.set_role(pb::ROLE_WORKER);
-  return WithDetail(absl::UnavailableError(
-                        "this worker's coordinator has not told it yet to which job it belongs"),
-                    detail);
-}
-
-}  // namespace
-
 absl::StatusOr<RequestGate::Verdict> RequestGate::Register(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
-  MU_ASSIGN_OR_RETURN(const Verdict verdict, AdmitLocked(context));
+  MU_ASSIGN_OR_RETURN(const Verdict verdict, AdmitRegistered(context));
   registered_ = true;
-  changed_.SignalAll();
   return verdict;
 }
 
 absl::StatusOr<RequestGate::Verdict> RequestGate::Admit(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
   if (registers_ && !registered_) return NotRegistered();
-  return AdmitLocked(context);
-}
-
-absl::Status RequestGate::AwaitRegistration(absl::Duration patience) {
-  const absl::Time until = SteadyNow() + patience;
-  MutexLock lock(&mutex_);
-  while (registers_ && !registered_ && !closed_ && SteadyNow() < until) {
-    changed_.WaitFor(&mutex_, until - SteadyNow());
-  }
-  if (registers_ && !registered_) return NotRegistered();
-  return absl::OkStatus();
-}
-
-void RequestGate::Close() {
-  MutexLock lock(&mutex_);
-  closed_ = true;
-  changed_.SignalAll();
+  return AdmitRegistered(context);
 }
 
 absl::Status RequestGate::Check(const pb::RequestContext& context) const {
@@ -69,7 +31,7 @@ absl::Status RequestGate::Check(const pb::RequestContext& context) const {
             "workers of its own for another",
             *job_, context.job()));
   }
-  if (context.epoch() < epoch_) {
+  if (context.epoch() < epoch_ && !MU_WORKER_BROKEN(fencing)) {
     absl::Status refusal = WorkerRefusal(
         pb::ERROR_STALE, absl::StrCat("the request is of the coordinator's epoch ", context.epoch(),
                                       ", but epoch ", epoch_, " has taken over"));
@@ -81,7 +43,6 @@ absl::Status RequestGate::Check(const pb::RequestContext& context) const {
 }
 
 absl::Status RequestGate::AdmitLook(const pb::RequestContext& context) const {
-  MutexLock lock(&mutex_);
   if (registers_ && !registered_) return NotRegistered();
   MU_RETURN_IF_ERROR(Check(context));
   if (job_.has_value() && context.epoch() == epoch_) return absl::OkStatus();
@@ -90,7 +51,8 @@ absl::Status RequestGate::AdmitLook(const pb::RequestContext& context) const {
                                     " is installed on this worker yet"));
 }
 
-absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestContext& context) {
+absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitRegistered(
+    const pb::RequestContext& context) {
   MU_RETURN_IF_ERROR(Check(context));
   if (!job_.has_value()) {
     job_ = context.job();
@@ -105,16 +67,6 @@ absl::StatusOr<RequestGate::Verdict> RequestGate::AdmitLocked(const pb::RequestC
   }
   low_water_ = std::max(low_water_, context.low_water());
   return Verdict::kSameEpoch;
-}
-
-uint64_t RequestGate::low_water() const {
-  MutexLock lock(&mutex_);
-  return low_water_;
-}
-
-uint64_t RequestGate::epoch() const {
-  MutexLock lock(&mutex_);
-  return epoch_;
 }
 
 }  // namespace mu

@@ -1,0 +1,43 @@
+// What the core knows of one call of a function on this worker, from its arrival until its stream
+// ends.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/ids.h"
+#include "worker/core/action.h"
+
+namespace mu {
+
+struct WorkerRun {
+  CallId call;
+  FunctionId function;
+  Generation generation;   // of the servers' state in which it was started; 0: not said
+  uint64_t order = 0;      // grows in the order of dispatch; 0: none
+  uint64_t after = 0;      // the order of the run that is executed before it; 0: none
+  uint32_t next_step = 0;  // at first: the one to begin with
+  uint32_t steps = 0;      // they are numbered 0 .. steps-1
+
+  // It ends before its next step, with `reason` (the first one counts). What waits for data of
+  // servers is aborted; a push under way is not.
+  void Stop(const absl::Status& reason) {
+    if (!stopped) why = reason;
+    stopped = aborted = true;
+  }
+  // Its running step is the last; the rest is for another worker. Nothing is aborted before a Stop.
+  void HandBack() {
+    if (stopped) return;
+    stopped = handed_back = true;
+  }
+
+  bool stopped = false;
+  bool aborted = false;
+  bool handed_back = false;
+  absl::Status why;
+  uint64_t arrival = 0;
+  absl::Time waits_until = absl::InfinitePast();  // for `after`
+};
+
+}  // namespace mu
