@@ -2,7 +2,6 @@
 #include "worker/daemon.h"
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -11,56 +10,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/membership.h"
+#include "common/base/mutex.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
-#include "worker/worker_server.h"
+#include "worker/node.h"
 
 namespace mu {
 namespace {
 
-// At most, and at most --drain_timeout each.
-// For the running step's reads from servers; its updates are always seen through.
-constexpr absl::Duration kDrainPatience = absl::Seconds(5);
-constexpr absl::Duration kLeaveTimeout = absl::Seconds(5);
-
-// Ends the process when a step stands still for `timeout`, so that whoever started it starts it
-// again. Where the kernel does not let go of it (a local disk that hangs), its heartbeats at least
-// end, and it counts as silent.
-class StuckWatcher {
- public:
-  StuckWatcher(const WorkerServer* worker, absl::Duration timeout) : worker_(worker) {
-    if (timeout > absl::ZeroDuration()) thread_ = std::thread([this, timeout] { Watch(timeout); });
-  }
-  ~StuckWatcher() {
-    stop_.Notify();
-    if (thread_.joinable()) thread_.join();
-  }
-
- private:
-  void Watch(absl::Duration timeout) {
-    constexpr int kLooks = 20;
-    StuckDetector detector(kLooks);
-    while (!stop_.WaitFor(timeout / kLooks)) {
-      const StepWatch::Place place = worker_->place();
-      if (!detector.Look(place)) continue;
-      // The log may be on the disk that does not answer.
-      auto* const logged = new Notification;
-      std::thread([logged, timeout, doing = place.doing] {
-        MU_LOG(ERROR, "{} for {} now; this process ends (--stuck_timeout)", doing,
-               absl::FormatDuration(timeout));
-        FlushLog();
-        logged->Notify();
-      }).detach();
-      logged->WaitFor(absl::Seconds(1));
-      std::_Exit(kExitInfrastructure);
-    }
-  }
-
-  const WorkerServer* const worker_;
-  Notification stop_;
-  std::thread thread_;
-};
+// Ends the process, so that whoever started it starts it again. Where the kernel does not let go of
+// it (a local disk that hangs), its heartbeats at least end, and it counts as silent.
+void EndStuck(const std::string& doing, absl::Duration timeout) {
+  // The log may be on the disk that does not answer.
+  auto* const logged = new Notification;
+  std::thread([logged, timeout, doing] {
+    MU_LOG(ERROR, "{} for {} now; this process ends (--stuck_timeout)", doing,
+           absl::FormatDuration(timeout));
+    FlushLog();
+    logged->Notify();
+  }).detach();
+  logged->WaitFor(absl::Seconds(1));
+  std::_Exit(kExitInfrastructure);
+}
 
 int Report(const absl::Status& status, int code) {
   MU_LOG(ERROR, "{}", status.message());
@@ -77,50 +48,41 @@ int ExitCodeOf(const absl::Status& status) {
 
 using MakeTransport = std::function<std::unique_ptr<Transport>()>;
 
-int Run(const DaemonFlags& flags, WorkerOptions options, absl::Duration stuck_timeout,
-        const MakeTransport& make_transport) {
+int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport& make_transport) {
   auto process = DaemonProcess::Start(flags);
   if (!process.ok()) return Report(process.status(), kExitInfrastructure);
   DaemonProcess& daemon = **process;
 
   const auto transport = make_transport();
-  WorkerServer worker(options, transport.get());
-  const StuckWatcher watcher(&worker, stuck_timeout);
-  MethodTable methods;
-  worker.AddMethods(&methods);
-  auto server = transport->Listen(flags.listen, std::move(methods));
-  if (!server.ok()) return Report(server.status(), kExitInfrastructure);
-  const std::string address = AdvertisedAddress(flags, (*server)->address());
-
-  MembershipOptions membership;
-  membership.role = pb::ROLE_WORKER;
-  membership.address = address;
-  membership.index = flags.index;
-  membership.orphan_timeout = flags.orphan_timeout();
-  membership.on_registered = [&](const pb::RegisterReply& reply, int64_t) {
-    const absl::Status status = worker.Registered(reply.job(), reply.epoch(), reply.index());
-    if (!status.ok()) return daemon.RequestStop(status);
-    MU_LOG(INFO, "worker {} serves at {} (epoch {})", reply.index(), address, reply.epoch());
+  options.coordinator = flags.coordinator;
+  options.listen = flags.listen;
+  options.advertise = [&flags](const std::string& bound) {
+    return AdvertisedAddress(flags, bound);
   };
-  membership.on_lost = [&](absl::Status status) { daemon.RequestStop(std::move(status)); };
-  MembershipClient member(transport->Connect(flags.coordinator), membership);
-  daemon.OnStop([&] { member.RequestStop(); });
+  options.index = flags.index;
+  options.orphan_timeout = flags.orphan_timeout();
+  options.on_stuck = [timeout = options.stuck_timeout](const std::string& doing) {
+    EndStuck(doing, timeout);
+  };
+  options.on_lost = [&daemon](absl::Status status) { daemon.RequestStop(std::move(status)); };
+  auto listening = WorkerNode::Listen(transport.get(), std::move(options));
+  if (!listening.ok()) return Report(listening.status(), kExitInfrastructure);
+  WorkerNode& node = **listening;
 
-  if (absl::Status status = daemon.AnnounceReady(address); !status.ok()) {
+  daemon.OnStop([&node] { node.RequestStop(); });
+  if (absl::Status status = daemon.AnnounceReady(node.address()); !status.ok()) {
     return Report(status, kExitInfrastructure);
   }
-  if (absl::Status status = member.Register(); !status.ok()) daemon.RequestStop(std::move(status));
+  if (absl::Status status = node.Register(); !status.ok()) daemon.RequestStop(std::move(status));
   daemon.OnStop(nullptr);  // heartbeats go on until this worker has left
   const absl::Status stopped = daemon.WaitForStop();
-  // The running step is finished and the rest handed back before the coordinator hears that this
-  // worker goes; it answers when it has all results.
-  worker.Drain(std::min(kDrainPatience, flags.drain_timeout()));
-  const absl::Status left =
-      stopped.ok() ? member.Leave("asked to stop", std::min(kLeaveTimeout, flags.drain_timeout()))
-                   : absl::OkStatus();
-  if (!left.ok()) MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
-  (*server)->Shutdown();
-  if (!stopped.ok()) return Report(stopped, ExitCodeOf(stopped));
+  node.Drain(flags.drain_timeout());
+  if (!stopped.ok()) {
+    node.Stop();
+    return Report(stopped, ExitCodeOf(stopped));
+  }
+  if (absl::Status left = node.Leave("asked to stop", flags.drain_timeout()); !left.ok())
+    MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
   MU_LOG(INFO, "ends as asked");
   return kExitOk;
 }
@@ -129,7 +91,8 @@ int Run(const DaemonFlags& flags, WorkerOptions options, absl::Duration stuck_ti
 
 int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
   DaemonFlags flags;
-  WorkerOptions options;
+  WorkerNodeOptions node_options;
+  WorkerOptions& options = node_options.worker;
   CLI::App app("Muster worker: runs the functions that the coordinator installs on it");
   AddDaemonFlags(&app, &flags);
   options.cache_dir = "/tmp/muster-cache";
@@ -159,8 +122,7 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
     std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
     return kExitBadInput;
   }
-  options.registers = true;
-  if (flags.index >= 0) options.index = static_cast<uint32_t>(flags.index);
+  node_options.stuck_timeout = absl::Seconds(stuck_timeout_seconds);
   LogOptions log;
   log.role = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";
   log.file = flags.log_file;
@@ -169,7 +131,7 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
     std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
     return kExitBadInput;
   }
-  return Run(flags, std::move(options), absl::Seconds(stuck_timeout_seconds), make_transport);
+  return Run(flags, std::move(node_options), make_transport);
 }
 
 }  // namespace mu

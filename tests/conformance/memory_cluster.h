@@ -9,13 +9,12 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/membership.h"
 #include "common/env/file.h"
 #include "common/rpc/faults.h"
 #include "coordinator/launch/cluster_options.h"
 #include "psserver/node.h"
 #include "tests/testing/matchers.h"
-#include "worker/worker_server.h"
+#include "worker/node.h"
 
 namespace mu::testing {
 
@@ -57,38 +56,24 @@ class MemoryCluster {
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
     return transport_->Connect(address);
   }
-  std::string WorkerAddress(int index) const { return workers_.at(index)->rpc->address(); }
+  std::string WorkerAddress(int index) const { return workers_.at(index)->address(); }
   std::string ServerAddress(int index) const { return servers_.at(index)->address(); }
 
   absl::Status StartWorker(int index) {
-    auto worker = std::make_unique<Worker>();
-    WorkerOptions options;
-    options.index = static_cast<uint32_t>(index);
-    options.registers = true;
-    options.cache_dir = absl::StrCat(directory(), "/cache-", index);
-    options.telemetry = &worker->telemetry;
-    worker->server = std::make_unique<WorkerServer>(options, transport_.get());
-    MethodTable methods;
-    worker->server->AddMethods(&methods);
-    MU_ASSIGN_OR_RETURN(worker->rpc, transport_->Listen("memory:0", std::move(methods)));
-    MembershipOptions membership;
-    membership.role = pb::ROLE_WORKER;
-    membership.address = worker->rpc->address();
-    membership.index = index;
-    membership.on_registered = [server = worker->server.get()](const pb::RegisterReply& reply,
-                                                               int64_t) {
-      MU_EXPECT_OK(server->Registered(reply.job(), reply.epoch(), reply.index()));
-    };
-    worker->membership = std::make_unique<MembershipClient>(
-        transport_->Connect(coordinator_->address()), std::move(membership));
-    workers_[index] = std::move(worker);
-    return workers_[index]->membership->Register();
+    WorkerNodeOptions options;
+    options.coordinator = coordinator_->address();
+    options.listen = "memory:0";
+    options.index = index;
+    options.worker.cache_dir = absl::StrCat(directory(), "/cache-", index);
+    options.worker.telemetry = &telemetry_;
+    MU_ASSIGN_OR_RETURN(workers_[index], WorkerNode::Listen(transport_.get(), options));
+    return workers_[index]->Register();
   }
   // As SIGTERM does.
   absl::Status DrainWorker(int index) {
     const auto worker = std::move(workers_.extract(index).mapped());
-    worker->server->Drain(absl::Seconds(5));
-    return worker->membership->Leave("asked to stop", absl::Seconds(5));
+    worker->Drain(absl::Seconds(5));
+    return worker->Leave("asked to stop", absl::Seconds(5));
   }
 
   // Takes the place of the one that is there, whose state is lost.
@@ -105,13 +90,6 @@ class MemoryCluster {
   }
 
  private:
-  // Its members end in reverse order: membership, then calls, then the worker.
-  struct Worker {
-    Telemetry telemetry;
-    std::unique_ptr<WorkerServer> server;
-    std::unique_ptr<RpcServer> rpc;
-    std::unique_ptr<MembershipClient> membership;
-  };
   MemoryCluster(TempDirectory directory, std::shared_ptr<FaultPlan> faults)
       : directory_(std::move(directory)), faults_(std::move(faults)) {}
 
@@ -123,7 +101,7 @@ class MemoryCluster {
   Telemetry telemetry_;
   std::unique_ptr<Coordinator> coordinator_;
   std::map<int, std::unique_ptr<PsNode>> servers_, former_servers_;
-  std::map<int, std::unique_ptr<Worker>> workers_;
+  std::map<int, std::unique_ptr<WorkerNode>> workers_;
 };
 
 }  // namespace mu::testing

@@ -1,0 +1,79 @@
+#include "worker/node.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/status.h"
+#include "common/obs/log.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kDrainPatience = absl::Seconds(5);
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(5);
+
+WorkerOptions OptionsOf(const WorkerNodeOptions& options) {
+  WorkerOptions worker = options.worker;
+  worker.registers = true;
+  if (options.index >= 0) worker.index = static_cast<uint32_t>(options.index);
+  return worker;
+}
+
+}  // namespace
+
+WorkerNode::WorkerNode(const WorkerNodeOptions& options, Transport* transport)
+    : options_(options),
+      worker_(OptionsOf(options), transport),
+      stuck_watcher_([this] { return worker_.place(); }, options.stuck_timeout, options.on_stuck) {}
+
+WorkerNode::~WorkerNode() {
+  if (membership_ != nullptr) membership_->Stop();
+  Stop();
+}
+
+absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transport,
+                                                               WorkerNodeOptions options) {
+  auto node = std::unique_ptr<WorkerNode>(new WorkerNode(options, transport));
+  MethodTable methods;
+  node->worker_.AddMethods(&methods);
+  MU_ASSIGN_OR_RETURN(node->rpc_server_, transport->Listen(options.listen, std::move(methods)));
+  const std::string bound = node->rpc_server_->address();
+  node->address_ = options.advertise ? options.advertise(bound) : bound;
+
+  MembershipOptions membership;
+  membership.role = pb::ROLE_WORKER;
+  membership.address = node->address_;
+  membership.index = options.index;
+  membership.orphan_timeout = options.orphan_timeout;
+  membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t) {
+    n->OnRegistered(reply);
+  };
+  membership.on_lost = options.on_lost;
+  node->membership_ = std::make_unique<MembershipClient>(transport->Connect(options.coordinator),
+                                                         std::move(membership));
+  return node;
+}
+
+void WorkerNode::OnRegistered(const pb::RegisterReply& reply) {
+  const absl::Status status = worker_.Registered(reply.job(), reply.epoch(), reply.index());
+  if (!status.ok()) {
+    MU_LOG(ERROR, "registration refused by this worker itself: {}", status);
+    if (options_.on_lost) options_.on_lost(status);
+    return;
+  }
+  MU_LOG(INFO, "worker {} serves at {} (epoch {})", reply.index(), address_, reply.epoch());
+}
+
+void WorkerNode::Drain(absl::Duration timeout) { worker_.Drain(std::min(kDrainPatience, timeout)); }
+
+absl::Status WorkerNode::Leave(const std::string& reason, absl::Duration timeout) {
+  const absl::Status status = membership_->Leave(reason, std::min(kLeaveTimeout, timeout));
+  Stop();
+  return status;
+}
+
+void WorkerNode::Stop() {
+  if (rpc_server_ != nullptr) rpc_server_->Shutdown();
+}
+
+}  // namespace mu
