@@ -42,6 +42,11 @@ TEST(Checker, NoticesAStepThatIsResumedLate) { ExpectNoticed(&Broken::resumed_la
 TEST(Checker, NoticesARoutingThatIsNotRenewed) { ExpectNoticed(&Broken::old_routing); }
 TEST(Checker, NoticesResultsThatADrainKeeps) { ExpectNoticed(&Broken::results_kept); }
 TEST(Checker, NoticesARunInTheGenerationOfNow) { ExpectNoticed(&Broken::generation_of_now); }
+TEST(Checker, NoticesACancellationThatIsAnsweredEarly) {
+  ExpectNoticed(&Broken::early_cancel, "user_errors");
+}
+TEST(Checker, NoticesRunsInAnyOrder) { ExpectNoticed(&Broken::any_order); }
+TEST(Checker, NoticesAFunctionOfAFormerEpoch) { ExpectNoticed(&Broken::late_install); }
 
 }  // namespace
 }  // namespace mu::sim

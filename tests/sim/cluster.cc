@@ -48,6 +48,11 @@ void Cluster::Send(Message message) {
     Trace(message.from, "lost: ", int{static_cast<int>(message.kind)});
     // A stream breaks, and both ends notice.
     if (stream) {
+      Message gone = message;
+      gone.kind = Kind::kCancelRun;
+      std::swap(gone.from, gone.to);
+      std::swap(gone.from_incarnation, gone.to_incarnation);
+      events_.Add(now_ + Latency(), gone);
       message.kind = Kind::kRunEnded;
       message.code = Code::kMachine;
     } else if (message.kind == Kind::kRun) {
@@ -186,7 +191,10 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                          .resumed_late = broken.resumed_late,
                          .old_routing = broken.old_routing,
                          .results_kept = broken.results_kept,
-                         .generation_of_now = broken.generation_of_now};
+                         .generation_of_now = broken.generation_of_now,
+                         .early_cancel = broken.early_cancel,
+                         .any_order = broken.any_order,
+                         .late_install = broken.late_install};
   random_ = SplitMix(HashCombine(seed, 0x72756e));
   servers_ = scenario.servers;
   now_ = 0;

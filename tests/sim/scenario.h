@@ -50,7 +50,7 @@ struct Broken {
   bool old_generations = false;     // servers serve before they are restored
   // Of worker/core/protections.h.
   bool resumed_early = false, resumed_late = false, old_routing = false, results_kept = false,
-       generation_of_now = false;
+       generation_of_now = false, early_cancel = false, any_order = false, late_install = false;
 };
 
 struct Scenario {

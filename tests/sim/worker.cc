@@ -11,6 +11,7 @@ namespace mu::sim {
 namespace {
 
 constexpr Time kDrainPatience = 15 * kMillisecond;
+constexpr Time kPredecessorPatience = 20 * kMillisecond;
 // There are so many functions; calls of them alternate.
 constexpr uint64_t kFunctions = 2;
 
@@ -19,7 +20,7 @@ Fingerprint FunctionOf(const Message& run) { return Fingerprint(1 + run.function
 WorkerCore::Options CoreOptions() {
   return {.registers = true,
           .registration_patience = absl::Nanoseconds(100 * kMillisecond),
-          .predecessor_patience = absl::Nanoseconds(20 * kMillisecond),
+          .predecessor_patience = absl::Nanoseconds(kPredecessorPatience),
           .result_interval = absl::Nanoseconds(8 * kMillisecond)};
 }
 
@@ -181,6 +182,7 @@ void Worker::Installed(uint32_t call) {
       cluster_->seen().Saw(WorkerMoment::kCompiledInVain);
       return Refuse(installing.request, status);
     }
+    compiled_in_[Fingerprint(f)] = installing.request.epoch;
   }
   cluster_->Reply(installing.request, {.routing = installing.request.routing});
 }
@@ -206,7 +208,8 @@ void Worker::AddRun(const Message& message) {
                  .next_step = message.first_step,
                  .steps = message.steps};
   request.function = FunctionOf(message);
-  open_.push_back({last_call_, message, message.first_step});
+  open_.push_back({last_call_, message, message.first_step, cluster_->now()});
+  arrived_.insert({message.from_incarnation, message.run});
   WorkerActions actions;
   const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions);
   if (!status.ok()) {
@@ -301,6 +304,35 @@ void Worker::Do(const worker_action::EndRun& a) {
                          .epoch = EpochIn(a.status)});
 }
 
-void Worker::Do(const worker_action::Cancelled& a) { cluster_->Reply(Take(a.call), {}); }
+void Worker::Do(const worker_action::Cancelled& a) {
+  CheckCancelled(Find(a.call));
+  cluster_->Reply(Take(a.call), {});
+}
+
+void Worker::CheckBegin(const Open& run) {
+  const Message& request = run.request;
+  if (cluster_->scenario().broken.fencing) return;
+  if (compiled_in_[FunctionOf(request)] != request.epoch) {
+    cluster_->truth().Fail(absl::StrCat("run ", request.run, " of epoch ", request.epoch,
+                                        " executes a function of epoch ",
+                                        compiled_in_[FunctionOf(request)]));
+  }
+  if (request.after != 0 && cluster_->now() < run.arrived + kPredecessorPatience &&
+      !arrived_.contains({request.from_incarnation, request.after})) {
+    cluster_->truth().Fail(absl::StrCat("run ", request.run, " begins before run ", request.after,
+                                        ", which was sent first"));
+  }
+}
+
+void Worker::CheckCancelled(const Open& cancel) {
+  if (running_ == CallId() || cancel.request.epoch != Find(running_).request.epoch) return;
+  const Open& run = Find(running_);
+  if (run.id < cancel.id && run.request.function < cancel.request.function &&
+      Generation(cancel.request.generation) >= core_.generation()) {
+    cluster_->truth().Fail(absl::StrCat("functions below ", cancel.request.function,
+                                        " are reported as cancelled, but function ",
+                                        run.request.function, " still runs"));
+  }
+}
 
 }  // namespace mu::sim

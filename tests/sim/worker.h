@@ -6,6 +6,8 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,7 @@ class Worker {
     CallId id;
     Message request;
     uint32_t next_step = 0;
+    Time arrived = 0;
   };
   struct Installing {
     Message request;
@@ -90,6 +93,9 @@ class Worker {
   void OnServerTimer(const Message& timer);
   void ServersAnswered(const absl::Status& status);
   void StepEnded(const absl::Status& status);
+  // What the checker wants of a run that begins, of a cancellation that is answered.
+  void CheckBegin(const Open& run);
+  void CheckCancelled(const Open& cancel);
 
   Cluster* const cluster_;
   const Slot slot_;
@@ -110,6 +116,9 @@ class Worker {
   uint32_t pulled_ = 0;        // the generation of what the step has read
   std::vector<Message> held_;  // results
   ServerCalls calls_;
+  // For the checker: runs that have come, by coordinator; and of which epoch functions are.
+  std::set<std::pair<uint64_t, uint64_t>> arrived_;
+  std::map<Fingerprint, uint32_t> compiled_in_;
   pb::RequestContext context_;
 };
 

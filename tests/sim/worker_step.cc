@@ -37,6 +37,7 @@ void Worker::Do(const worker_action::RunStep& a) {
     return cluster_->truth().Fail(absl::StrCat("run ", open.request.run, " executes step ", a.step,
                                                ", but step ", open.next_step, " is its next"));
   }
+  if (a.step == open.request.first_step) CheckBegin(open);
   ++open.next_step;
   running_ = a.run;
   step_ = a.step;

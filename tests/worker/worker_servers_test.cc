@@ -71,6 +71,26 @@ TEST(WorkerServersTest, AStepThatPulledBeforeARestorePushesNothingAfterIt) {
   EXPECT_EQ(Steps(cluster), 0);
 }
 
+// Its servers may be gone with the former coordinator: the runs of the new one do not wait for
+// them.
+TEST(WorkerServersTest, ANewEpochGivesUpAPushThatIsNotAnswered) {
+  testing::WorkerCluster cluster(1, absl::InfiniteDuration());
+  AddCounters(&cluster);
+  MU_ASSERT_OK(cluster.Configure());
+  const auto function = testing::CountSteps();
+  MU_ASSERT_OK(cluster.InstallFunction(function));
+  cluster.faults().Add({.method = "Push", .fault = Fault::kLoseRequest});
+  auto run = cluster.Start(cluster.MakeRun(1, function, 1));
+  testing::WaitWhile([&] { return cluster.faults().hits() == 0; });
+  cluster.context().set_epoch(2);
+  MU_ASSERT_OK(cluster.ConfigureWorker());
+  EXPECT_EQ(KindOf(run->Wait()), pb::ERROR_STALE);
+  cluster.faults().Clear();
+  MU_ASSERT_OK(cluster.Configure());
+  MU_ASSERT_OK(cluster.InstallFunction(function));
+  MU_EXPECT_OK(cluster.Start(cluster.MakeRun(2, function, 1))->Wait());
+}
+
 TEST(WorkerServersTest, AServerOutOfReachIsNamed) {
   testing::WorkerCluster cluster(1, absl::Milliseconds(200));
   AddCounters(&cluster);

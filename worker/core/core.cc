@@ -88,7 +88,7 @@ absl::StatusOr<WorkerCore::InstallToken> WorkerCore::BeginInstall(const pb::Requ
 }
 
 absl::Status WorkerCore::CheckToken(InstallToken token, const char* doing) const {
-  if (token == installs_) return absl::OkStatus();
+  if (token == installs_ || MU_WORKER_BROKEN(late_install)) return absl::OkStatus();
   return WorkerRefusal(pb::ERROR_STALE,
                        absl::StrCat("a newer coordinator took over while ", doing));
 }

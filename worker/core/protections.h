@@ -12,6 +12,9 @@ struct Broken {
   bool old_routing = false;        // a routing is kept although a newer one came
   bool results_kept = false;       // results that are held when a run is handed back are not sent
   bool generation_of_now = false;  // a run pushes in the newest generation, not in its own
+  bool early_cancel = false;       // a cancellation is answered while its run may still push
+  bool any_order = false;          // a run does not wait for the one that was sent before it
+  bool late_install = false;       // a function of a former epoch is installed in this one
 };
 inline thread_local Broken broken;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "worker/core/protections.h"
 
 namespace mu {
 namespace {
@@ -41,7 +42,8 @@ void RunQueue::NoteArrival(uint64_t order) {
 absl::Time RunQueue::due() const {
   if (running_.has_value() || waiting_.empty()) return absl::InfiniteFuture();
   const WorkerRun& first = waiting_.front();
-  const bool waits = first.after != 0 && !arrived_.contains(first.after);
+  const bool waits =
+      first.after != 0 && !arrived_.contains(first.after) && !MU_WORKER_BROKEN(any_order);
   return waits ? first.waits_until : absl::InfinitePast();
 }
 
@@ -106,7 +108,7 @@ void RunQueue::AnswerWaiters(WorkerActions* actions) {
   // Only the run in execution can hold a waiter up: those that waited were taken out when it came.
   std::erase_if(waiters_, [&](const Waiter& waiter) {
     const bool waits = running_.has_value() && running_->arrival < waiter.arrival &&
-                       running_->function < waiter.below;
+                       running_->function < waiter.below && !MU_WORKER_BROKEN(early_cancel);
     if (!waits) actions->push_back(worker_action::Cancelled{waiter.call});
     return !waits;
   });
