@@ -1,35 +1,13 @@
 #include "common/client/ps_calls.h"
 
-#include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/backoff.h"
 #include "common/base/status.h"
 #include "common/env/clock.h"
-#include "common/env/deadline.h"
 
 namespace mu {
 namespace {
-
-struct Try {
-  Backoff backoff;
-  int64_t retry_at_ns = -1;  // when to try again; -1: nothing to do
-};
-
-// A full disk or a damaged file is the machine's fault as well, but no other try will find it
-// different.
-bool WorthRetrying(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kDeadlineExceeded:
-    case absl::StatusCode::kCancelled:
-      return KindOf(status) == pb::ERROR_MACHINE;
-    default:
-      return false;
-  }
-}
 
 absl::Status GaveUp(const PsCall& call, const RetryPolicy& policy, const absl::Status& last) {
   pb::ErrorDetail detail;
@@ -86,46 +64,28 @@ absl::Status PsCallGroup::Run(
     running_ = state;
   }
   Clock* const clock = Clock::Real();
-  const int64_t give_up_ns = DeadlineNs(*clock, policy.total_timeout);
+  CallRetries retries(calls.size(), policy, clock->Now());
   std::vector<std::shared_ptr<ClientCall>> under_way(calls.size());
-  std::vector<Try> tries;
-  for (size_t i = 0; i < calls.size(); ++i) {
-    tries.push_back({Backoff(policy.first_backoff, policy.longest_backoff, policy.seed + i)});
-  }
   const auto start = [&](size_t i) {
-    const absl::Duration left =
-        policy.bound_tries
-            ? absl::Nanoseconds(std::max<int64_t>(give_up_ns - clock->Now(), 1000000))
-            : absl::InfiniteDuration();
-    tries[i].retry_at_ns = -1;
-    under_way[i] =
-        calls[i].channel->Unary(calls[i].method, calls[i].request,
-                                CallOptions{.timeout = std::min(policy.call_timeout, left)},
-                                [state, i](absl::Status status, Buffer reply) {
-                                  MutexLock lock(&state->mutex);
-                                  state->ended.push_back({i, std::move(status), std::move(reply)});
-                                  state->changed.SignalAll();
-                                });
+    under_way[i] = calls[i].channel->Unary(
+        calls[i].method, calls[i].request, CallOptions{.timeout = retries.TryTimeout(clock->Now())},
+        [state, i](absl::Status status, Buffer reply) {
+          MutexLock lock(&state->mutex);
+          state->ended.push_back({i, std::move(status), std::move(reply)});
+          state->changed.SignalAll();
+        });
   };
   for (size_t i = 0; i < calls.size(); ++i) start(i);
 
   absl::Status result;
-  size_t open = calls.size();
   std::vector<State::Ended> ended;
-  while (open > 0 && result.ok()) {
-    int64_t next_retry = std::numeric_limits<int64_t>::max();
-    for (size_t i = 0; i < calls.size(); ++i) {
-      if (tries[i].retry_at_ns < 0) continue;
-      if (tries[i].retry_at_ns <= clock->Now()) {
-        start(i);
-      } else {
-        next_retry = std::min(next_retry, tries[i].retry_at_ns);
-      }
-    }
+  while (!retries.done() && result.ok()) {
+    while (const auto due = retries.TakeDue(clock->Now())) start(*due);
+    const int64_t next_retry = retries.next_due_ns();
     {
       MutexLock lock(&state->mutex);
       while (state->ended.empty() && !state->cancelled) {
-        if (next_retry == std::numeric_limits<int64_t>::max()) {
+        if (next_retry == CallRetries::kNever) {
           state->changed.Wait(&state->mutex);
         } else {
           const int64_t left = next_retry - clock->Now();
@@ -139,15 +99,19 @@ absl::Status PsCallGroup::Run(
     for (State::Ended& end : ended) {
       if (!result.ok()) break;
       if (end.status.ok()) {
-        --open;
+        retries.Succeeded();
         result = on_reply(end.call, end.reply);
-      } else if (!WorthRetrying(end.status)) {
-        result = end.status;
-      } else if (clock->Now() >= give_up_ns) {
-        result = GaveUp(calls[end.call], policy, end.status);
-      } else {
-        tries[end.call].retry_at_ns =
-            clock->Now() + absl::ToInt64Nanoseconds(tries[end.call].backoff.Next());
+        continue;
+      }
+      switch (retries.Failed(end.call, end.status, clock->Now())) {
+        case CallRetries::Verdict::kRetry:
+          break;
+        case CallRetries::Verdict::kFinal:
+          result = end.status;
+          break;
+        case CallRetries::Verdict::kGivenUp:
+          result = GaveUp(calls[end.call], policy, end.status);
+          break;
       }
     }
     ended.clear();

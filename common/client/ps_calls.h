@@ -1,8 +1,9 @@
 // Calls to several parameter servers at once, each tried again while it is the machine's or the
 // network's fault.
 //
-// The waiting thread does the retrying; nothing runs after Run has returned except the ends of
-// calls that were given up, which touch only what they share. Not thread safe, but for Cancel.
+// CallRetries decides about tries, the waiting thread makes them; nothing runs after Run has
+// returned except the ends of calls that were given up, which touch only what they share. Not
+// thread safe, but for Cancel.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +13,12 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/client/call_retries.h"
 #include "common/rpc/buffer.h"
 #include "common/rpc/transport.h"
 
 namespace mu {
-
-struct RetryPolicy {
-  absl::Duration call_timeout = absl::Seconds(10);   // of one try
-  absl::Duration total_timeout = absl::Seconds(60);  // of a call with all its tries
-  // A try ends with total_timeout; false: it may take call_timeout, but no other follows.
-  bool bound_tries = true;
-  absl::Duration first_backoff = absl::Milliseconds(10);
-  absl::Duration longest_backoff = absl::Seconds(1);
-  uint64_t seed = 0;  // of the jitter
-};
 
 struct PsCall {
   uint32_t server_index = 0;  // for messages

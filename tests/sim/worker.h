@@ -1,16 +1,17 @@
 // A worker of the simulation: a shell around the product's core, as worker/core_shell.h is one. It
 // brings messages to the core and carries out its actions; a step takes some time, pulls from all
-// servers and pushes to them. Of its own it has only what common/client/ps_calls.h does: calls to
-// servers are made again, until they are given up.
+// servers and pushes to them. CallRetries says which calls to servers are made again.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
+#include "common/client/call_retries.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/message.h"
 #include "worker/core/core.h"
@@ -45,16 +46,16 @@ class Worker {
   };
   // Calls of the running step to all servers.
   struct ServerCalls {
-    bool under_way = false;
+    std::optional<CallRetries> retries;  // of those that are under way
     bool push = false;
     bool interrupted = false;
     bool repeated = true;  // by all that have answered
     uint32_t id = 0;       // of its timers
-    Time gives_up = 0;
-    Time retry_delay = 0;
+    Time timer = 0;        // the next one
     WorkerCore::CallContext context;
     Routing routing;
-    std::array<uint32_t, kMaxServers> open{};  // 0: answered
+    std::array<uint32_t, kMaxServers> open{};  // 0: answered, or waits for its next try
+    std::array<Time, kMaxServers> until{};     // the try's
     std::array<uint8_t, kMaxServers> updates{}, inherited{};
   };
 
@@ -91,6 +92,8 @@ class Worker {
   void CallServer(uint8_t server);
   void OnServerReply(const Message& reply);
   void OnServerTimer(const Message& timer);
+  void CallFailed(uint8_t server, const absl::Status& status);
+  void SetServerTimer(Time at);
   void ServersAnswered(const absl::Status& status);
   void StepEnded(const absl::Status& status);
   // What the checker wants of a run that begins, of a cancellation that is answered.

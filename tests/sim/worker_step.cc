@@ -9,8 +9,13 @@
 namespace mu::sim {
 namespace {
 
-constexpr Time kCallTimeoutOfServers = 30 * kMillisecond;
-constexpr Time kGiveUpAfter = 300 * kMillisecond;
+RetryPolicy Policy(uint64_t seed) {
+  return {.call_timeout = absl::Nanoseconds(30 * kMillisecond),
+          .total_timeout = absl::Nanoseconds(300 * kMillisecond),
+          .first_backoff = absl::Nanoseconds(5 * kMillisecond),
+          .longest_backoff = absl::Nanoseconds(40 * kMillisecond),
+          .seed = seed};
+}
 
 const absl::Status& Interrupted() {
   static const absl::Status status = absl::CancelledError("the step was cancelled");
@@ -20,6 +25,11 @@ const absl::Status& Interrupted() {
 const absl::Status& GivenUp() {
   static const absl::Status status =
       WithKind(absl::UnavailableError("simulated"), pb::ERROR_MACHINE, pb::ROLE_PSSERVER);
+  return status;
+}
+
+const absl::Status& Unavailable() {
+  static const absl::Status status = absl::UnavailableError("simulated");
   return status;
 }
 
@@ -51,15 +61,17 @@ void Worker::CallServers(bool push) {
     if (push) cluster_->seen().Saw(WorkerMoment::kPushNotBegun);
     return StepEnded(context.status());
   }
-  calls_ = {.under_way = true,
-            .push = push,
-            .id = cluster_->NextCall(),
-            .gives_up = cluster_->now() + kGiveUpAfter,
-            .retry_delay = 5 * kMillisecond,
-            .context = *context,
-            .routing = routing_};
-  for (uint8_t s = 0; s < calls_.routing.servers; ++s) CallServer(s);
-  cluster_->SetTimer(slot_, kCallTimeoutOfServers, {.kind = Kind::kRetry, .call = calls_.id});
+  calls_.push = push;
+  calls_.interrupted = false;
+  calls_.repeated = true;
+  calls_.id = cluster_->NextCall();
+  calls_.timer = 0;
+  calls_.context = *context;
+  calls_.routing = routing_;
+  calls_.open = {};
+  calls_.updates = calls_.inherited = {};
+  calls_.retries.emplace(routing_.servers, Policy(calls_.id), cluster_->now());
+  for (uint8_t s = 0; s < routing_.servers; ++s) CallServer(s);
 }
 
 void Worker::CallServer(uint8_t server) {
@@ -78,23 +90,44 @@ void Worker::CallServer(uint8_t server) {
                .function = run.function};
   call.records[0] = run.records[step_];
   cluster_->Send(call);
+  calls_.until[server] =
+      cluster_->now() + absl::ToInt64Nanoseconds(calls_.retries->TryTimeout(cluster_->now()));
+  SetServerTimer(calls_.until[server]);
+}
+
+void Worker::SetServerTimer(Time at) {
+  if (calls_.timer > cluster_->now() && calls_.timer <= at) return;
+  calls_.timer = at;
+  cluster_->SetTimer(slot_, at - cluster_->now(), {.kind = Kind::kRetry, .call = calls_.id});
 }
 
 void Worker::OnServerReply(const Message& reply) {
   const uint8_t server = reply.server;
-  if (!calls_.under_way || calls_.interrupted || calls_.open[server] != reply.call) return;
-  if (reply.code == Code::kMachine) return;  // the timer tries again
-  if (reply.code != Code::kOk) return ServersAnswered(Stale());
+  if (!calls_.retries || calls_.interrupted || calls_.open[server] != reply.call) return;
   calls_.open[server] = 0;
+  if (reply.code != Code::kOk)
+    return CallFailed(server, reply.code == Code::kMachine ? Unavailable() : Stale());
   calls_.repeated &= reply.repeated;
   calls_.updates[server] = reply.step_updates[server];
   calls_.inherited[server] = reply.step_inherited[server];
-  if (std::all_of(calls_.open.begin(), calls_.open.end(), [](uint32_t call) { return call == 0; }))
-    ServersAnswered(absl::OkStatus());
+  calls_.retries->Succeeded();
+  if (calls_.retries->done()) ServersAnswered(absl::OkStatus());
+}
+
+void Worker::CallFailed(uint8_t server, const absl::Status& status) {
+  switch (calls_.retries->Failed(server, status, cluster_->now())) {
+    case CallRetries::Verdict::kRetry:
+      return SetServerTimer(calls_.retries->next_due_ns());
+    case CallRetries::Verdict::kFinal:
+      return ServersAnswered(status);
+    case CallRetries::Verdict::kGivenUp:
+      cluster_->seen().Saw(WorkerMoment::kCallGivenUp);
+      return ServersAnswered(GivenUp());
+  }
 }
 
 void Worker::Do(const worker_action::InterruptCall&) {
-  if (!calls_.under_way || calls_.interrupted) return;
+  if (!calls_.retries || calls_.interrupted) return;
   calls_.interrupted = true;
   // The thread that waits for the servers notices in a moment.
   cluster_->SetTimer(slot_, cluster_->Between(0, 200 * kMicrosecond),
@@ -102,25 +135,28 @@ void Worker::Do(const worker_action::InterruptCall&) {
 }
 
 void Worker::OnServerTimer(const Message& timer) {
-  if (!calls_.under_way || timer.call != calls_.id) return;
+  if (!calls_.retries || timer.call != calls_.id) return;
   if (calls_.interrupted) {
     if (timer.kind == Kind::kInterrupted) ServersAnswered(Interrupted());
     return;
   }
-  if (cluster_->now() >= calls_.gives_up) {
-    cluster_->seen().Saw(WorkerMoment::kCallGivenUp);
-    return ServersAnswered(GivenUp());
-  }
+  const Time now = cluster_->now();
   for (uint8_t s = 0; s < calls_.routing.servers; ++s) {
-    if (calls_.open[s] != 0) CallServer(s);
+    if (calls_.open[s] == 0 || calls_.until[s] > now) continue;
+    calls_.open[s] = 0;
+    CallFailed(s, Unavailable());
+    if (!calls_.retries || timer.call != calls_.id) return;  // it was given up
   }
-  calls_.retry_delay = std::min(calls_.retry_delay * 2, 40 * kMillisecond);
-  cluster_->SetTimer(slot_, kCallTimeoutOfServers + cluster_->Between(0, calls_.retry_delay),
-                     {.kind = Kind::kRetry, .call = calls_.id});
+  while (const auto due = calls_.retries->TakeDue(now)) CallServer(static_cast<uint8_t>(*due));
+  Time next = calls_.retries->next_due_ns();
+  for (uint8_t s = 0; s < calls_.routing.servers; ++s) {
+    if (calls_.open[s] != 0) next = std::min(next, calls_.until[s]);
+  }
+  SetServerTimer(next);
 }
 
 void Worker::ServersAnswered(const absl::Status& status) {
-  calls_.under_way = false;
+  calls_.retries.reset();
   if (core_.RepeatCall(status)) {
     cluster_->seen().Saw(WorkerMoment::kCallRepeated);
     return CallServers(calls_.push);
