@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/checkpoint/load_plan.h"
+#include "psserver/core/file_sum.h"
 
 namespace mu {
 namespace {
@@ -22,20 +23,19 @@ class FileLoader {
   FileLoader(const LoadPlan::File& file, uint64_t low_water, LoadedCheckpoint* loaded)
       : file_(file), low_water_(low_water), loaded_(loaded) {}
 
-  absl::Status LoadTensors(bool verify) {
-    if (verify) MU_RETURN_IF_ERROR(SumHeader());
+  absl::Status LoadTensors() {
+    MU_RETURN_IF_ERROR(SumHeader());
     for (const TensorEntry& entry : file_.reader.entries()) {
       const auto use = file_.uses.find(&entry);
       if (use != file_.uses.end()) {
         MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second)
                                                         : LoadVariable(entry, use->second));
-      } else if (verify) {
+      } else {
         MU_RETURN_IF_ERROR(
             Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
       }
     }
-    if (verify && crc_ != file_.proto->crc32c()) return SumDiffers(file_);
-    return absl::OkStatus();
+    return CheckFileSum(file_.reader.path(), crc_, *file_.proto);
   }
 
   // The partitions' numbers of updates, and which pushes they contain.
@@ -205,14 +205,13 @@ absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::strin
 
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water,
-                                                bool verify) {
+                                                const CheckpointFiles& files, uint64_t low_water) {
   MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
   LoadedCheckpoint loaded;
   for (const LoadPlan::File& file : plan.files()) {
     if (file.partitions.empty()) continue;
     FileLoader loader(file, low_water, &loaded);
-    MU_RETURN_IF_ERROR(loader.LoadTensors(verify));
+    MU_RETURN_IF_ERROR(loader.LoadTensors());
     MU_RETURN_IF_ERROR(loader.LoadHistory());
   }
   return loaded;

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/protections.h"
+#include "psserver/core/protections.h"
 
 namespace mu::sim {
 namespace {
@@ -135,8 +136,9 @@ void Cluster::Dispatch(Process& process, const Message& message) {
 void Cluster::WriteFile(const Message& save, uint8_t server,
                         std::shared_ptr<const ServerFile> file) {
   const auto it = disk_.checkpoints.find(save.checkpoint);
-  if (it != disk_.checkpoints.end() && !it->second.committed)
-    it->second.files[server] = std::move(file);
+  if (it == disk_.checkpoints.end() || it->second.committed) return;
+  it->second.checksums[server] = ChecksumOf(*file);
+  it->second.files[server] = std::move(file);
 }
 
 bool Cluster::FilesAreGood(uint64_t number) const {
@@ -180,6 +182,13 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                   .low_water_stuck = broken.low_water_stuck,
                   .commit_after_fence = broken.commit_after_fence,
                   .cancel_below_mark = broken.cancel_below_mark};
+  server_core::broken = {.deduplication = broken.deduplication,
+                         .inheritance = broken.inheritance,
+                         .fencing = broken.fencing,
+                         .leases = broken.leases,
+                         .late_fences = broken.late_fences,
+                         .old_generations = broken.old_generations,
+                         .checksums = broken.checksums};
   random_ = SplitMix(HashCombine(seed, 0x72756e));
   servers_ = scenario.servers;
   now_ = 0;

@@ -21,7 +21,7 @@ constexpr char kUsage[] =
     "[--trace]] [--coverage]\n"
     "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
     "low_water_stuck, commit_after_fence, "
-    "cancel_below_mark, late_fences or old_generations\n";
+    "cancel_below_mark, late_fences, old_generations, inheritance or checksums\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
   const std::pair<absl::string_view, bool*> switches[] = {
@@ -34,7 +34,9 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
       {"commit_after_fence", &broken->commit_after_fence},
       {"cancel_below_mark", &broken->cancel_below_mark},
       {"late_fences", &broken->late_fences},
-      {"old_generations", &broken->old_generations}};
+      {"old_generations", &broken->old_generations},
+      {"inheritance", &broken->inheritance},
+      {"checksums", &broken->checksums}};
   for (const auto& [name, protection] : switches) {
     if (what == name) return *protection = true;
   }

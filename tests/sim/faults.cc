@@ -13,6 +13,18 @@ constexpr Time kLongest = 300 * kMillisecond;
 
 Slot OtherSlot(Slot slot) { return slot ^ 1; }
 
+// A bit flips in it.
+void Damage(std::shared_ptr<const ServerFile>* file) {
+  if (*file == nullptr) return;
+  auto damaged = std::make_shared<ServerFile>(**file);
+  for (Partition& partition : damaged->partitions) {
+    if (partition.effects.empty()) continue;
+    partition.effects.back().record ^= 1;
+    break;
+  }
+  *file = std::move(damaged);
+}
+
 }  // namespace
 
 void Cluster::StartProcess(Slot slot) {
@@ -204,7 +216,7 @@ void Cluster::Strike(Fault fault) {
       for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {
         if (!it->second.committed) continue;
         it->second.damaged = true;
-        return;
+        return Damage(&it->second.files[random_.Below(it->second.servers)]);
       }
       return;
   }

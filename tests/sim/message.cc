@@ -15,8 +15,12 @@ const char* NameOf(Kind kind) {
       return "computed";
     case Kind::kApply:
       return "apply";
+    case Kind::kApplied:
+      return "applied";
     case Kind::kWritten:
       return "written";
+    case Kind::kVerified:
+      return "verified";
     case Kind::kLoaded:
       return "loaded";
     case Kind::kCheckpointDue:

@@ -32,8 +32,10 @@ enum class Kind : uint8_t {
   kTick,      // a daemon's heartbeat, the coordinator's monitor
   kRetry,     // a daemon's next try
   kComputed,  // a worker's step is ready to be pushed
-  kApply,     // a server applies the push `call`
+  kApply,     // a server has checked the push `call`
+  kApplied,   // it has applied it
   kWritten,   // a server's file is on the disk
+  kVerified,  // a server has looked at the files of the restore `call`
   kLoaded,    // a server has read its files
   kCheckpointDue,
   kManifestDue,

@@ -38,7 +38,8 @@ const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.
 struct Broken {
-  bool deduplication = false;       // servers apply repeats
+  bool deduplication = false;       // servers apply repeats: the ledger's answer is ignored
+  bool inheritance = false;         // and what their restored state contains
   bool fencing = false;             // servers and workers take older epochs and generations
   bool leases = false;              // servers serve without one
   bool requeueing = false;          // a lost worker's functions stay lost
@@ -48,6 +49,7 @@ struct Broken {
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_fences = false;         // servers take fences of older generations
   bool old_generations = false;     // servers serve before they are restored
+  bool checksums = false;           // servers load damaged files
 };
 
 struct Scenario {

@@ -24,11 +24,12 @@ COMMON_LEVEL = {
 MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")
 MAY_USE_GRPC = re.compile(r"common/(rpc|client)/|.*_service\.(h|cc)$|.*/main\.cc$|(tests|bench|examples)/")
 MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|psserver/optimizer|tests|bench)/")
-# What the coordinator decides is pure: no threads, locks, clocks, sockets or files.
-PURE = "coordinator/core/"
+# What these decide is pure: no threads, locks, clocks, sockets or files.
+PURE = ("coordinator/core/", "psserver/core/")
 PURE_MAY_INCLUDE = re.compile(
-    r"coordinator/core/|proto/|common/base/(check|error_kind|hash|ids|status)\.h$"
-    r"|absl/(base/attributes|container|hash|status|strings|types)[/.]|absl/time/time\.h$")
+    r"(coordinator|psserver)/core/|proto/|common/base/(check|error_kind|hash|ids|status)\.h$"
+    r"|common/client/applied_full\.h$"
+    r"|absl/(base/attributes|container|functional|hash|status|strings|types)[/.]|absl/time/time\.h$")
 IMPURE = re.compile(r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|chrono|ctime|"
                     r"fstream|filesystem|iostream|cstdio|csignal|unistd\.h|fcntl\.h|time\.h|pthread\.h|sys/.*)$")
 SOURCE = re.compile(r".*\.(h|cc|py|sh|proto)$")
@@ -68,7 +69,7 @@ def include_problem(path, target):
             if COMMON_LEVEL[other[1]] >= COMMON_LEVEL[own[1]]:
                 return f"common/{own[1]} includes common/{other[1]}, which is not below it"
     if path.startswith(PURE) and not PURE_MAY_INCLUDE.match(target):
-        return "coordinator/core is pure: events in, actions out; this belongs into the shell around it"
+        return "a core is pure: events in, actions out; this belongs into the shell around it"
     if own[0] in ROLES and other[0] in ROLES and own[0] != other[0] and not MAY_INCLUDE_ROLES.match(path):
         return f"{own[0]} includes {other[0]}"
     return None
@@ -92,7 +93,7 @@ def problems_of_file(path, text):
                 if why:
                     found.append(where + why)
             if path.startswith(PURE) and quote == "<" and IMPURE.match(target):
-                found.append(where + "coordinator/core is pure: no threads, locks, clocks, sockets or files")
+                found.append(where + "a core is pure: no threads, locks, clocks, sockets or files")
             if re.match(r"grpc|.*\.grpc\.pb\.h$", target) and not MAY_USE_GRPC.match(path):
                 found.append(where + "gRPC headers belong into common/rpc, common/client, *_service.* and main.cc")
             if re.match(r"Eigen/|unsupported/Eigen", target) and not MAY_USE_EIGEN.match(path):
@@ -194,6 +195,10 @@ class RulesTest(unittest.TestCase):
         self.assert_fine("coordinator/core/a.cc", '#include "absl/time/time.h"')
         self.assert_fine("coordinator/core/a.cc", '#include "common/base/ids.h"')
         self.assert_fine("coordinator/cluster/a.cc", "#include <thread>")
+        self.assert_breach("psserver/core/a.h", "#include <atomic>", "pure")
+        self.assert_breach("psserver/core/a.cc", '#include "common/env/clock.h"', "pure")
+        self.assert_breach("psserver/core/a.cc", '#include "psserver/store/store.h"', "pure")
+        self.assert_fine("psserver/core/a.cc", '#include "psserver/core/ledger.h"')
 
     def test_libraries(self):
         self.assert_breach("worker/a.cc", "#include <grpcpp/grpcpp.h>", "gRPC")

@@ -1,0 +1,181 @@
+// Saves and restores of a simulated server.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
+#include "psserver/core/file_sum.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/server.h"
+
+namespace mu::sim {
+
+void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
+  switch (turn.step) {
+    case SaveLine::Turn::Step::kDone:
+      return ReplyToSave(request, turn.result);
+    case SaveLine::Turn::Step::kWait:
+      waiting_saves_.emplace_back(call, request);
+      return;
+    case SaveLine::Turn::Step::kRun:
+      break;
+  }
+  saving_ = request;
+  if (absl::Status status = core_.AdmitCut(Now(), Context(request)); !status.ok())
+    return EndSave(status);
+  // One save at a time, so it is open.
+  cut_wanted_ = core_.CloseGate();
+  GoOn();
+}
+
+void Server::TakeCut() {
+  auto file = std::make_shared<ServerFile>();
+  file->partitions = partitions_;
+  file->memory = core_.TakeCut();
+  file->updates = Updates();
+  file_ = std::move(file);
+  cut_wanted_ = false;
+  core_.OpenGate();
+  core_.Leave();
+  cluster_->SetTimer(slot_, cluster_->Between(2 * kMillisecond, 30 * kMillisecond),
+                     {.kind = Kind::kWritten});
+  for (const uint32_t id : std::exchange(at_gate_, {})) Apply(id);
+}
+
+void Server::Written() {
+  if (absl::Status status = core_.SaveGoesOn(); !status.ok()) return EndSave(status);
+  Disk& disk = cluster_->disk();
+  if (disk.full[index_] > 0) {
+    --disk.full[index_];
+    return EndSave(absl::ResourceExhaustedError("the disk is full"));
+  }
+  cluster_->WriteFile(*saving_, index_, file_);
+  pb::SaveReply saved;
+  saved.set_updates(file_->updates);
+  EndSave(saved);
+}
+
+void Server::EndSave(const SaveLine::Result& result) {
+  const Message request = *std::exchange(saving_, std::nullopt);
+  file_.reset();
+  core_.EndSave(result);
+  ReplyToSave(request, result);
+  for (const auto& [call, waiting] : std::exchange(waiting_saves_, {}))
+    Save(call, waiting, core_.LookAtSave(call));
+}
+
+void Server::ReplyToSave(const Message& request, const SaveLine::Result& result) {
+  if (result.ok()) {
+    return cluster_->Reply(request,
+                           {.checkpoint = request.checkpoint, .updates = result->updates()});
+  }
+  if (absl::IsUnavailable(result.status())) return Refuse(request, result.status());
+  cluster_->Reply(
+      request, {.code = absl::IsResourceExhausted(result.status()) ? Code::kDiskFull : Code::kStale,
+                .checkpoint = request.checkpoint});
+}
+
+void Server::Restore(const Message& request, bool verified) {
+  const bool has_files = !request.keep_state && request.checkpoint != 0;
+  const RestoreAsked asked{request.keep_state, has_files,
+                           request.keep_state ? "keep" : absl::StrCat(request.checkpoint)};
+  RestoreTurn turn = core_.BeginRestore(Context(request), asked, verified);
+  switch (turn.step) {
+    case RestoreTurn::Step::kRefuse:
+      return Refuse(request, turn.status);
+    case RestoreTurn::Step::kAnswer:
+      return cluster_->Reply(request,
+                             {.generation = request.generation, .updates = turn.reply.updates()});
+    case RestoreTurn::Step::kKept:
+      return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
+    case RestoreTurn::Step::kVerify:
+      verifying_.emplace_back(++last_call_, request);
+      return cluster_->SetTimer(slot_, cluster_->Between(0, 10 * kMillisecond),
+                                {.kind = Kind::kVerified, .call = last_call_});
+    case RestoreTurn::Step::kBegun:
+      restoring_ = Restoring{request};
+      return GoOn();
+  }
+}
+
+void Server::Verified(uint32_t id) {
+  const auto it = std::find_if(verifying_.begin(), verifying_.end(),
+                               [&](const auto& verifying) { return verifying.first == id; });
+  const Message request = it->second;
+  verifying_.erase(it);
+  if (absl::Status status = CheckFiles(request); !status.ok()) {
+    return cluster_->Reply(request,
+                           {.code = IsCannotRead(status) ? Code::kCannotRead : Code::kBadFile,
+                            .generation = request.generation});
+  }
+  Restore(request, /*verified=*/true);
+}
+
+absl::Status Server::CheckFiles(const Message& request) {
+  uint8_t& unreadable = cluster_->disk().unreadable[index_];
+  if (unreadable > 0) {
+    --unreadable;
+    return CannotRead(absl::UnavailableError("the disk is not there"));
+  }
+  const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
+  if (it == cluster_->disk().checkpoints.end())
+    return CannotRead(absl::NotFoundError("somebody has removed it"));
+  for (uint8_t f = 0; f < it->second.servers; ++f) {
+    const ServerFile& file = *it->second.files[f];
+    bool needed = false;
+    for (uint32_t p = 0; p < partitions_.size(); ++p)
+      needed = needed || (partitions_[p].held && file.partitions[p].held);
+    if (!needed) continue;
+    pb::CheckpointFileProto named;
+    named.set_crc32c(it->second.checksums[f]);
+    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), ChecksumOf(file), named));
+  }
+  return absl::OkStatus();
+}
+
+void Server::Loaded() {
+  const Restoring restoring = *std::exchange(restoring_, std::nullopt);
+  const Message& request = restoring.request;
+  absl::Status status;
+  InheritedMemory memory;
+  if (!request.keep_state) {
+    for (Partition& partition : partitions_) partition = {.held = partition.held};
+    if (request.checkpoint != 0) status = Load(request, &memory);
+  }
+  pb::RestoreReply reply;
+  reply.set_updates(Updates());
+  const bool cannot_read = IsCannotRead(status);
+  const auto ended = core_.EndRestore(
+      status.ok() ? absl::StatusOr<pb::RestoreReply>(reply) : status, std::move(memory));
+  if (absl::IsUnavailable(ended.status())) return Refuse(request, ended.status());
+  cluster_->Reply(request, {.code = ended.ok()    ? Code::kOk
+                                    : cannot_read ? Code::kCannotRead
+                                                  : Code::kBadFile,
+                            .generation = request.generation,
+                            .updates = reply.updates()});
+}
+
+absl::Status Server::Load(const Message& request, InheritedMemory* memory) {
+  MU_RETURN_IF_ERROR(CheckFiles(request));
+  const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
+  memory->RaiseLowWater(request.low_water);
+  for (uint8_t f = 0; f < it->second.servers; ++f) {
+    const ServerFile& file = *it->second.files[f];
+    AppliedSteps applied;
+    for (const AppliedSteps::Range& range : file.memory.applied) applied.AddRange(range);
+    const size_t own = memory->Add(std::move(applied));
+    std::vector<size_t> numbers;
+    const InheritedMemory* inherited = file.memory.inherited.get();
+    for (size_t m = 0; inherited != nullptr && m < inherited->memories().size(); ++m)
+      numbers.push_back(memory->Add(inherited->memories()[m]));
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+      if (!partitions_[p].held || !file.partitions[p].held) continue;
+      partitions_[p] = file.partitions[p];
+      memory->Inherit(KeyOf(p), own);
+      if (inherited == nullptr) continue;
+      for (const size_t m : inherited->MemoriesOf(KeyOf(p))) memory->Inherit(KeyOf(p), numbers[m]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu::sim
