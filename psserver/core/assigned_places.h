@@ -6,6 +6,7 @@
 // inherited is known by partition, and other variables' partitions are not in it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 
