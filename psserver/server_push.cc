@@ -1,6 +1,4 @@
 // Pushes and assignments: once each, in a cut or after it as a whole.
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -15,16 +13,6 @@
 
 namespace mu {
 namespace {
-
-// The bytes need not be aligned.
-bool AllFiniteIn(absl::string_view bytes) {
-  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
-    float value;
-    std::memcpy(&value, bytes.data() + i, sizeof(value));
-    if (!std::isfinite(value)) return false;
-  }
-  return true;
-}
 
 absl::Status CheckAssign(const StoreDirectory& directory, const pb::AssignRequest& request) {
   const StoredVariable* variable = directory.variable(request.variable());
@@ -41,7 +29,8 @@ absl::Status CheckAssign(const StoreDirectory& directory, const pb::AssignReques
         absl::StrCat("variable '", name, "' partition ", request.partition(), " has ",
                      partition->value_bytes(), " bytes; ", request.value().size(), " were given"));
   }
-  if (variable->definition->proto.dtype() == kFloat32 && !AllFiniteIn(request.value())) {
+  if (variable->definition->proto.dtype() == kFloat32 &&
+      !AllFinite(reinterpret_cast<const float*>(request.value().data()), partition->elements())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the value for variable '", name, "' holds NaN or infinity; nothing of it was assigned"));
   }

@@ -11,7 +11,7 @@
 #include "common/base/hash.h"
 #include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
-#include "psserver/core/cut_memory.h"
+#include "psserver/core/inherited_memory.h"
 #include "tests/sim/message.h"
 
 namespace mu::sim {
@@ -39,7 +39,8 @@ inline PartitionKey KeyOf(uint32_t partition) {
 // What a server writes: all of one instant.
 struct ServerFile {
   Partitions partitions;
-  CutMemory memory;
+  std::vector<std::vector<AppliedSteps::Range>> memories;  // see psserver/core/file_memory.h
+  std::array<std::vector<int64_t>, kMaxPartitions> inherits;
   uint64_t updates = 0;
 };
 

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
+#include "psserver/core/file_memory.h"
 #include "psserver/core/file_sum.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/server.h"
@@ -30,7 +31,10 @@ void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
 void Server::TakeCut() {
   auto file = std::make_shared<ServerFile>();
   file->partitions = partitions_;
-  file->memory = core_.TakeCut();
+  const CutMemory memory = core_.TakeCut();
+  const WrittenMemory written(&memory);
+  written.ForEach([&](const auto& steps) { file->memories.push_back(steps); });
+  for (uint32_t p = 0; p < partitions_.size(); ++p) file->inherits[p] = written.NumbersOf(KeyOf(p));
   file->updates = Updates();
   file_ = std::move(file);
   cut_wanted_ = false;
@@ -156,23 +160,17 @@ void Server::Loaded() {
 
 absl::Status Server::Load(const Message& request, InheritedMemory* memory) {
   MU_RETURN_IF_ERROR(CheckFiles(request));
-  const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
-  memory->RaiseLowWater(request.low_water);
-  for (uint8_t f = 0; f < it->second.servers; ++f) {
-    const ServerFile& file = *it->second.files[f];
-    AppliedSteps applied;
-    for (const AppliedSteps::Range& range : file.memory.applied) applied.AddRange(range);
-    const size_t own = memory->Add(std::move(applied));
-    std::vector<size_t> numbers;
-    const InheritedMemory* inherited = file.memory.inherited.get();
-    for (size_t m = 0; inherited != nullptr && m < inherited->memories().size(); ++m)
-      numbers.push_back(memory->Add(inherited->memories()[m]));
+  const Checkpoint& checkpoint = cluster_->disk().checkpoints.at(request.checkpoint);
+  for (uint8_t f = 0; f < checkpoint.servers; ++f) {
+    const ServerFile& file = *checkpoint.files[f];
+    ReadMemory read(request.low_water, memory);
     for (uint32_t p = 0; p < partitions_.size(); ++p) {
       if (!partitions_[p].held || !file.partitions[p].held) continue;
       partitions_[p] = file.partitions[p];
-      memory->Inherit(KeyOf(p), own);
-      if (inherited == nullptr) continue;
-      for (const size_t m : inherited->MemoriesOf(KeyOf(p))) memory->Inherit(KeyOf(p), numbers[m]);
+      MU_RETURN_IF_ERROR(
+          read.Inherit(KeyOf(p), file.inherits[p], [&](int64_t number) -> ReadMemory::Steps {
+            return file.memories[static_cast<size_t>(number)];
+          }));
     }
   }
   return absl::OkStatus();

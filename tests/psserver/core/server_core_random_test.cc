@@ -10,6 +10,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "psserver/core/file_memory.h"
 #include "psserver/core/server_core.h"
 #include "tests/testing/matchers.h"
 
@@ -224,20 +225,16 @@ class Server {
   }
 
   void Load(const File& file, uint32_t half, InheritedMemory* memory) {
-    AppliedSteps applied;
-    for (const auto& range : file.memory.applied) applied.AddRange(range);
-    const size_t own = memory->Add(std::move(applied));
-    std::vector<size_t> numbers;
-    if (file.memory.inherited != nullptr) {
-      for (const AppliedSteps& steps : file.memory.inherited->memories())
-        numbers.push_back(memory->Add(steps));
-    }
+    const WrittenMemory written(&file.memory);
+    std::vector<std::vector<AppliedSteps::Range>> memories;
+    written.ForEach([&](const auto& steps) { memories.push_back(steps); });
+    ReadMemory read(mark_, memory);
     for (uint32_t p = 2 * half; p < 2 * half + 2; ++p) {
       partitions_[p] = file.partitions[p];
-      memory->Inherit(Key(p), own);
-      if (file.memory.inherited == nullptr) continue;
-      for (const size_t number : file.memory.inherited->MemoriesOf(Key(p)))
-        memory->Inherit(Key(p), numbers[number]);
+      MU_EXPECT_OK(
+          read.Inherit(Key(p), written.NumbersOf(Key(p)), [&](int64_t number) -> ReadMemory::Steps {
+            return memories[static_cast<size_t>(number)];
+          }));
     }
   }
 
