@@ -71,6 +71,18 @@ constexpr const char* kActions[] = {"AnswerRegister",
                                     "Note"};
 static_assert(std::size(kActions) == std::variant_size_v<Action>);
 
+// In the order of ServerStep.
+constexpr const char* kServer[] = {"push repeated",         "push waits for first",
+                                   "push partly inherited", "push wholly inherited",
+                                   "push refused at gate",  "push not acknowledged",
+                                   "push waits for cut",    "cut waits",
+                                   "fence waits",           "save waits",
+                                   "save shared",           "save ended",
+                                   "restore verifies",      "restore waits",
+                                   "restore repeated",      "restore keeps again",
+                                   "restore fails",         "placed anew"};
+static_assert(std::size(kServer) == kServerSteps);
+
 void Count(uint64_t bits, std::array<uint64_t, 64>* counts) {
   for (size_t i = 0; bits != 0; ++i, bits >>= 1) (*counts)[i] += bits & 1;
 }
@@ -105,6 +117,7 @@ void Coverage::Add(const Seen& seen) {
   Count(seen.actions, &actions_);
   Count(seen.errors, &errors_);
   Count(seen.faults, &faults_);
+  Count(seen.server, &server_);
 }
 
 void Coverage::Add(const Coverage& other) {
@@ -113,6 +126,7 @@ void Coverage::Add(const Coverage& other) {
     actions_[i] += other.actions_[i];
     errors_[i] += other.errors_[i];
     faults_[i] += other.faults_[i];
+    server_[i] += other.server_[i];
   }
 }
 
@@ -132,6 +146,8 @@ std::vector<Coverage::Row> Coverage::Rows() const {
   }
   for (int i = 0; i < kFaultKinds; ++i)
     rows.push_back({"fault", ToString(static_cast<Fault>(i)), faults_[static_cast<size_t>(i)]});
+  for (int i = 0; i < kServerSteps; ++i)
+    rows.push_back({"server", kServer[i], server_[static_cast<size_t>(i)]});
   return rows;
 }
 

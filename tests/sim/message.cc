@@ -17,6 +17,8 @@ const char* NameOf(Kind kind) {
       return "apply";
     case Kind::kApplied:
       return "applied";
+    case Kind::kPrepared:
+      return "prepared";
     case Kind::kWritten:
       return "written";
     case Kind::kVerified:

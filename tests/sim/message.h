@@ -34,6 +34,7 @@ enum class Kind : uint8_t {
   kComputed,  // a worker's step is ready to be pushed
   kApply,     // a server has checked the push `call`
   kApplied,   // it has applied it
+  kPrepared,  // a server has memory for a cut
   kWritten,   // a server's file is on the disk
   kVerified,  // a server has looked at the files of the restore `call`
   kLoaded,    // a server has read its files

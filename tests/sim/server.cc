@@ -34,6 +34,8 @@ void Server::Handle(const Message& message) {
       const PsCallId call(++last_call_);
       return Save(call, message, core_.AskSave(Now(), Context(message), message.attempt, call));
     }
+    case Kind::kPrepared:
+      return Prepared();
     case Kind::kWritten:
       return Written();
     case Kind::kRestore:
@@ -50,6 +52,7 @@ void Server::Handle(const Message& message) {
 }
 
 Time Server::Now() const { return cluster_->now(); }
+void Server::Saw(ServerStep step) { cluster_->seen().Saw(step); }
 
 const pb::RequestContext& Server::Context(const Message& request) {
   context_.set_job(kJob);
@@ -97,6 +100,7 @@ void Server::Configure(const Message& request) {
   if (!may_replace.ok()) return Refuse(request, may_replace.status());
   const bool contradiction = placement_ != 0 && placement_ != request.steps;
   if (contradiction && !*may_replace) return cluster_->Reply(request, {.code = Code::kStale});
+  if (contradiction) Saw(ServerStep::kPlacedAnew);
   if (placement_ == 0 || contradiction) {
     partitions_ = Partitions();
     for (uint32_t p = 0; p < cluster_->scenario().partitions; ++p)
@@ -120,6 +124,7 @@ void Server::Push(const Message& request) {
     case PushBegun::Step::kAnswer:
       return Acknowledge(request, begun.answer);
     case PushBegun::Step::kWait:
+      Saw(ServerStep::kPushWaitsForFirst);
       waiting_pushes_.emplace_back(PsCallId(id), request);
       return;
     case PushBegun::Step::kApply:
@@ -138,12 +143,17 @@ void Server::Apply(uint32_t id) {
   const PushEntered entered = core_.Enter(Now(), &work->push);
   switch (entered.step) {
     case PushEntered::Step::kWait:
+      Saw(ServerStep::kPushWaitsForCut);
       at_gate_.push_back(id);
       return;
     case PushEntered::Step::kSkip:
+      Saw(ServerStep::kPushWhollyInherited);
+      return EndPush(work, entered.status);
     case PushEntered::Step::kRefuse:
+      Saw(ServerStep::kPushRefusedAtGate);
       return EndPush(work, entered.status);
     case PushEntered::Step::kApply:
+      if (work->push.inherited != nullptr) Saw(ServerStep::kPushPartlyInherited);
       break;
   }
   const Message& request = work->request;
@@ -156,7 +166,7 @@ void Server::Apply(uint32_t id) {
   }
   // It takes its time, now and then.
   if (cluster_->Between(0, 7) > 0) return EndPush(work, absl::OkStatus());
-  cluster_->SetTimer(slot_, cluster_->Between(0, 300 * kMicrosecond),
+  cluster_->SetTimer(slot_, cluster_->Between(0, 5 * kMillisecond),
                      {.kind = Kind::kApplied, .call = id});
 }
 
@@ -164,6 +174,7 @@ void Server::Applied(uint32_t id) { EndPush(Find(id), absl::OkStatus()); }
 
 void Server::EndPush(std::list<Work>::iterator work, const absl::Status& status) {
   const PushEnded ended = core_.EndPush(Now(), work->push, status);
+  if (status.ok() && !ended.answer.status.ok()) Saw(ServerStep::kPushNotAcknowledged);
   Acknowledge(work->request, ended.answer);
   work_.erase(work);
   for (const auto& [call, answer] : ended.waiting) {
@@ -177,6 +188,7 @@ void Server::EndPush(std::list<Work>::iterator work, const absl::Status& status)
 
 void Server::Acknowledge(const Message& request, const PushAnswer& answer) {
   if (!answer.status.ok()) return Refuse(request, answer.status);
+  if (answer.repeated) Saw(ServerStep::kPushRepeated);
   Message reply{.repeated = answer.repeated};
   reply.step_updates[index_] = static_cast<uint8_t>(answer.counts.updates);
   reply.step_inherited[index_] = static_cast<uint8_t>(answer.counts.inherited);
@@ -188,6 +200,7 @@ void Server::Fence(const Message& request) {
   if (absl::Status status = core_.BeginFence(Now(), Context(request)); !status.ok())
     return Refuse(request, status);
   fences_.push_back(request);
+  if (!core_.FenceHolds(request.low_water)) Saw(ServerStep::kFenceWaits);
   GoOn();
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "psserver/core/server_core.h"
+#include "tests/sim/coverage.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
@@ -52,6 +53,7 @@ class Server {
   void Acknowledge(const Message& request, const PushAnswer& answer);
   void Fence(const Message& request);
   void Save(PsCallId call, const Message& request, SaveLine::Turn turn);
+  void Prepared();
   void TakeCut();
   void Written();
   void EndSave(const SaveLine::Result& result);
@@ -68,6 +70,7 @@ class Server {
   uint64_t Updates() const;  // that its state holds
   void Refuse(const Message& request, const absl::Status& status);
   Time Now() const;
+  void Saw(ServerStep step);
   const pb::RequestContext& Context(const Message& request);
 
   Cluster* const cluster_;

@@ -13,8 +13,10 @@ namespace mu::sim {
 void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
   switch (turn.step) {
     case SaveLine::Turn::Step::kDone:
+      if (turn.result.ok()) Saw(ServerStep::kSaveShared);
       return ReplyToSave(request, turn.result);
     case SaveLine::Turn::Step::kWait:
+      Saw(ServerStep::kSaveWaits);
       waiting_saves_.emplace_back(call, request);
       return;
     case SaveLine::Turn::Step::kRun:
@@ -23,8 +25,13 @@ void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
   saving_ = request;
   if (absl::Status status = core_.AdmitCut(Now(), Context(request)); !status.ok())
     return EndSave(status);
+  cluster_->SetTimer(slot_, cluster_->Between(0, 5 * kMillisecond), {.kind = Kind::kPrepared});
+}
+
+void Server::Prepared() {
   // One save at a time, so it is open.
   cut_wanted_ = core_.CloseGate();
+  if (!core_.CutMayBeTaken()) Saw(ServerStep::kCutWaits);
   GoOn();
 }
 
@@ -46,7 +53,10 @@ void Server::TakeCut() {
 }
 
 void Server::Written() {
-  if (absl::Status status = core_.SaveGoesOn(); !status.ok()) return EndSave(status);
+  if (absl::Status status = core_.SaveGoesOn(); !status.ok()) {
+    Saw(ServerStep::kSaveEnded);
+    return EndSave(status);
+  }
   Disk& disk = cluster_->disk();
   if (disk.full[index_] > 0) {
     --disk.full[index_];
@@ -87,15 +97,19 @@ void Server::Restore(const Message& request, bool verified) {
     case RestoreTurn::Step::kRefuse:
       return Refuse(request, turn.status);
     case RestoreTurn::Step::kAnswer:
+      Saw(ServerStep::kRestoreRepeated);
       return cluster_->Reply(request,
                              {.generation = request.generation, .updates = turn.reply.updates()});
     case RestoreTurn::Step::kKept:
+      Saw(ServerStep::kRestoreKeptAgain);
       return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
     case RestoreTurn::Step::kVerify:
+      Saw(ServerStep::kRestoreVerifies);
       verifying_.emplace_back(++last_call_, request);
       return cluster_->SetTimer(slot_, cluster_->Between(0, 10 * kMillisecond),
                                 {.kind = Kind::kVerified, .call = last_call_});
     case RestoreTurn::Step::kBegun:
+      if (!core_.RestoreMayStart()) Saw(ServerStep::kRestoreWaits);
       restoring_ = Restoring{request};
       return GoOn();
   }
@@ -150,6 +164,7 @@ void Server::Loaded() {
   const bool cannot_read = IsCannotRead(status);
   const auto ended = core_.EndRestore(
       status.ok() ? absl::StatusOr<pb::RestoreReply>(reply) : status, std::move(memory));
+  if (!ended.ok()) Saw(ServerStep::kRestoreFails);
   if (absl::IsUnavailable(ended.status())) return Refuse(request, ended.status());
   cluster_->Reply(request, {.code = ended.ok()    ? Code::kOk
                                     : cannot_read ? Code::kCannotRead
