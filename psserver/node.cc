@@ -46,7 +46,7 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
     n->OnRegistered(reply, sent_ns);
   };
   membership.fill_heartbeat = [n = node.get()](pb::HeartbeatRequest* request) {
-    const AppliedPushes::Usage usage = n->server_.applied_usage();
+    const PsServer::AppliedUsage usage = n->server_.applied_usage();
     request->set_applied_bytes(usage.bytes);
     request->set_most_applied_bytes(usage.most_bytes);
   };

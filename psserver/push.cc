@@ -25,19 +25,19 @@ PartitionKey VariableOf(const pb::VariableUpdate& update) {
 
 }  // namespace
 
-PushCounts CountUpdates(const pb::PushRequest& request, const InheritedMemory* inherited) {
-  const PushId push{request.function(), request.step(), request.part()};
-  const bool known = inherited != nullptr && inherited->Knows(push);
-  PushCounts counts;
-  const auto count = [&](const PartitionKey& key) {
-    ++(known && inherited->Contains(key, push) ? counts.inherited : counts.updates);
-  };
-  for (const pb::VariableUpdate& update : request.variables()) count(VariableOf(update));
+uint32_t CountPartitions(const pb::PushRequest& request) {
+  uint32_t count = static_cast<uint32_t>(request.variables_size());
+  for (const pb::TableKeys& keys : request.tables())
+    count += static_cast<uint32_t>(keys.partitions_size());
+  return count;
+}
+
+void VisitPartitions(const pb::PushRequest& request, PushPartitions::Visit visit) {
+  for (const pb::VariableUpdate& update : request.variables()) visit(VariableOf(update));
   for (const pb::TableKeys& keys : request.tables()) {
     for (const uint32_t partition : keys.partitions())
-      count({PartitionKey::Kind::kTable, keys.table(), partition});
+      visit({PartitionKey::Kind::kTable, keys.table(), partition});
   }
-  return counts;
 }
 
 absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
@@ -109,17 +109,16 @@ absl::Status PushPlan::AddGradients(PayloadReader* reader) {
   return absl::OkStatus();
 }
 
-void PushPlan::Skip(const InheritedMemory& inherited, const PushId& push) {
-  if (!inherited.Knows(push)) return;
+void PushPlan::Skip(const AdmittedPush& push) {
+  if (push.inherited == nullptr) return;
   variables_.erase(
       std::remove_if(variables_.begin(), variables_.end(),
-                     [&](const VariablePart& part) { return inherited.Contains(part.key, push); }),
+                     [&](const VariablePart& part) { return push.IsInherited(part.key); }),
       variables_.end());
   size_t kept = 0;
   for (size_t s = 0; s < segments_.size(); ++s) {
     const uint32_t table = segments_[s].table->definition->proto.id();
-    if (inherited.Contains({PartitionKey::Kind::kTable, table, segments_[s].number}, push))
-      continue;
+    if (push.IsInherited({PartitionKey::Kind::kTable, table, segments_[s].number})) continue;
     segments_[kept] = segments_[s];
     gradients_[kept++] = gradients_[s];
   }

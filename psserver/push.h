@@ -8,21 +8,16 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/psserver.pb.h"
+#include "psserver/core/push.h"
 #include "psserver/payload.h"
-#include "psserver/store/inherited_memory.h"
 #include "psserver/store/store.h"
 #include "psserver/table_keys.h"
 
 namespace mu {
 
-// Partitions that a push changes, and those that it leaves alone because they inherited it.
-struct PushCounts {
-  uint32_t updates = 0;
-  uint32_t inherited = 0;
-};
-
-// The counts of a push that was checked before, from its header alone. `inherited` may be nullptr.
-PushCounts CountUpdates(const muster::PushRequest& request, const InheritedMemory* inherited);
+// The partitions that a push names, from its header alone.
+uint32_t CountPartitions(const muster::PushRequest& request);
+void VisitPartitions(const muster::PushRequest& request, PushPartitions::Visit visit);
 
 class PushPlan {
  public:
@@ -32,8 +27,8 @@ class PushPlan {
   static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory,
                                         const muster::PushRequest& request,
                                         absl::Span<const char> payload);
-  // Takes what the partitions inherited out of the plan.
-  void Skip(const InheritedMemory& inherited, const PushId& push);
+  // Takes the partitions that inherited the push out of the plan.
+  void Skip(const AdmittedPush& push);
   // Cannot fail. Once.
   void Apply();
 

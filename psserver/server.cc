@@ -20,13 +20,48 @@ PsServer::PsServer(PsServerOptions options)
       cut_timer_(options.telemetry->timer("ps.cut")),
       save_timer_(options.telemetry->timer("ps.save")),
       restore_timer_(options.telemetry->timer("ps.restore")),
-      admission_(options.clock, options.leased, options.registers),
-      pushes_(options.most_applied == 0
-                  ? Ledger::kDefaultMost
-                  : std::max<size_t>(1, options.most_applied / AppliedSteps::kEntryBytes)),
+      core_({.leased = options.leased,
+             .registers = options.registers,
+             .most_remembered =
+                 options.most_applied == 0
+                     ? Ledger::kDefaultMost
+                     : std::max<size_t>(1, options.most_applied / AppliedSteps::kEntryBytes)}),
       waiting_(/*max_threads=*/256) {}
 
-PsServer::~PsServer() { saves_.CancelAndWait("the server ends"); }
+PsServer::~PsServer() {
+  {
+    MutexLock lock(&mutex_);
+    core_.CancelSave("the server ends");
+  }
+  EndReading();
+}
+
+void PsServer::Leave() {
+  MutexLock lock(&mutex_);
+  core_.Leave();
+  if (core_.RestoreMayStart()) changed_.SignalAll();
+}
+
+absl::Status PsServer::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
+  MutexLock lock(&mutex_);
+  return core_.SetIdentity(job, epoch, index);
+}
+
+void PsServer::RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation) {
+  MutexLock lock(&mutex_);
+  core_.RenewLease(sent_ns, lease, least_generation);
+}
+
+void PsServer::RaiseLowWater(uint64_t function) {
+  MutexLock lock(&mutex_);
+  core_.RaiseLowWater(function);
+}
+
+PsServer::AppliedUsage PsServer::applied_usage() const {
+  MutexLock lock(&mutex_);
+  const Ledger& ledger = core_.pushes().ledger();
+  return {ledger.entries() * AppliedSteps::kEntryBytes, ledger.most() * AppliedSteps::kEntryBytes};
+}
 
 absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
   if (status.ok()) return status;
@@ -40,22 +75,29 @@ absl::Status PsServer::Detailed(absl::Status status, int64_t step) const {
                        status.code() == absl::StatusCode::kAborted;
   detail.set_kind(machine ? pb::ERROR_MACHINE : kind);
   detail.set_role(pb::ROLE_PSSERVER);
-  detail.set_index(admission_.index());
+  {
+    MutexLock lock(&mutex_);
+    detail.set_index(core_.index());
+  }
   detail.set_step(step);
   return WithDetail(std::move(status), detail);
 }
 
 absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRequest& request) {
-  MU_RETURN_IF_ERROR(admission_.AdmitConfigure(request.context(), request.index()));
-  MutexLock lock(&configure_mutex_);
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(core_.AdmitConfigure(request.context(), request.index()));
+  }
+  MutexLock configuring(&configure_mutex_);
+  bool may_replace = false, replaced = false;
+  {
+    MutexLock lock(&mutex_);
+    MU_ASSIGN_OR_RETURN(may_replace, core_.BeginConfigure(request.context()));
+  }
   MU_RETURN_IF_ERROR(
-      admission_.AdmitControl(request.context()));  // a newer coordinator may have been quicker
-  // A newer coordinator restores all servers; it may have other definitions, or place them on more
-  // servers or fewer.
-  const bool replace = request.context().epoch() > configured_epoch_;
-  MU_RETURN_IF_ERROR(Detailed(store_.Configure(request.routing(), request.index(), replace)));
-  configured_epoch_ = request.context().epoch();
-  admission_.Configured(request.context());
+      Detailed(store_.Configure(request.routing(), request.index(), may_replace, &replaced)));
+  MutexLock lock(&mutex_);
+  core_.EndConfigure(request.context(), replaced);
   return pb::ConfigurePsReply();
 }
 
@@ -64,8 +106,11 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   pb::PullRequest request;
   const auto payload = ParseFrame(frame, &request);
   if (!payload.ok()) return Detailed(payload.status());
-  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
-  pushes_.RaiseLowWater(request.context().low_water());
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(core_.Admit(Now(), request.context()));
+  }
+  const UnderWay under_way(this);
   pulls_.fetch_add(1, std::memory_order_relaxed);
   pulled_rows_->Add(static_cast<int64_t>(payload->size() / sizeof(int64_t)));
   const auto directory = store_.directory();
@@ -75,23 +120,27 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
 }
 
 absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) {
-  MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));
-  // Of this generation: one that comes after a restore would refuse what that makes run again.
-  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.AdmitFence(request.context()));
-  pushes_.Fence(request.context().low_water());
+  MutexLock lock(&mutex_);
+  MU_RETURN_IF_ERROR(core_.BeginFence(Now(), request.context()));
+  while (!core_.FenceHolds(request.context().low_water())) changed_.Wait(&mutex_);
+  core_.Leave();
+  changed_.SignalAll();
   return pb::FenceReply();
 }
 
 absl::StatusOr<pb::PsStatsReply> PsServer::GetStats(const pb::PsStatsRequest& request) {
-  if (request.context().job() != 0) MU_RETURN_IF_ERROR(admission_.AdmitLook(request.context()));
   pb::PsStatsReply reply;
+  {
+    MutexLock lock(&mutex_);
+    if (request.context().job() != 0) MU_RETURN_IF_ERROR(core_.AdmitLook(request.context()));
+    reply.set_remembered_steps(core_.pushes().ledger().remembered_steps());
+  }
   const StoreUsage usage = store_.Usage();
   reply.set_value_bytes(usage.bytes);
   reply.set_rows(usage.rows);
   reply.set_pushes(applied_.load());
   reply.set_repeated_pushes(repeated_.load());
   reply.set_pulls(pulls_.load());
-  reply.set_remembered_steps(pushes_.remembered_steps());
   reply.set_resident_bytes(ResidentBytes());
   const auto directory = store_.directory();
   for (const StoredVariable* variable : directory->SortedVariables()) {

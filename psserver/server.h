@@ -1,16 +1,17 @@
 // A parameter server without its transport: the handlers of the service PsServer
 // (proto/psserver.proto), over a store, a memory of applied pushes and the checks of who may call.
 //
-// Thread safe. Errors: those of Admission (psserver/admission.h); otherwise what each handler says,
-// with an ErrorDetail of ROLE_PSSERVER.
+// Thread safe. Errors: those of Admission (psserver/core/admission.h); otherwise what each handler
+// says, with an ErrorDetail of ROLE_PSSERVER.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
-#include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/env/clock.h"
@@ -18,13 +19,10 @@
 #include "common/rpc/thread_pool.h"
 #include "common/rpc/transport.h"
 #include "proto/psserver.pb.h"
-#include "psserver/admission.h"
-#include "psserver/applied_pushes.h"
-#include "psserver/assigned_places.h"
 #include "psserver/checkpoint/checkpoint.h"
-#include "psserver/push.h"
-#include "psserver/saves.h"
-#include "psserver/store/cut_gate.h"
+#include "psserver/core/server_core.h"
+#include "psserver/save_reading.h"
+#include "psserver/store/cut_copies.h"
 #include "psserver/store/store.h"
 #include "psserver/store/store_cut.h"
 
@@ -59,15 +57,15 @@ class PsServer {
   void RegisterMethods(MethodTable* methods);
 
   // From the membership: what the coordinator said.
-  absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
-    return admission_.SetIdentity(job, epoch, index);
-  }
-  void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation) {
-    admission_.RenewLease(sent_ns, lease, least_generation);
-  }
-  void RaiseLowWater(uint64_t function) { pushes_.RaiseLowWater(function); }
-  // For heartbeats.
-  AppliedPushes::Usage applied_usage() const { return pushes_.usage(); }
+  absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index);
+  void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation);
+  void RaiseLowWater(uint64_t function);
+  // Of the memory of applied pushes, for heartbeats. Without what is inherited: files bound that.
+  struct AppliedUsage {
+    uint64_t bytes = 0;
+    uint64_t most_bytes = 0;
+  };
+  AppliedUsage applied_usage() const;
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions.
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
@@ -101,27 +99,43 @@ class PsServer {
 
  private:
   using PushDone = std::function<void(absl::StatusOr<muster::PushReply>)>;
+  // What was admitted; it holds back a restore.
+  class UnderWay {
+   public:
+    explicit UnderWay(PsServer* server) : server_(server) {}
+    UnderWay(const UnderWay&) = delete;
+    ~UnderWay() { server_->Leave(); }
 
+   private:
+    PsServer* const server_;
+  };
+
+  void Leave();
   // Until copies have room, which the writer of a checkpoint makes.
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
                const PushDone& done);
-  absl::Status ApplyPush(PushPlan* plan, const PushCounts& counts);
-  // Applies what has this identity unless it was applied before, and acknowledges it either way;
-  // `check` and `apply` as ApplyBehindGate has them. Holds the admission's ticket meanwhile: the
-  // caller.
-  void ApplyOnce(const PushId& id, const PushCounts& counts,
-                 const std::function<absl::Status()>& check,
-                 const std::function<absl::Status()>& apply, const PushDone& done);
-  // Whether this is the only assignment of its place, or a repeat of it.
-  bool ClaimPlace(const muster::AssignRequest& request);
-  absl::StatusOr<muster::PushReply> Acknowledge(bool repeated, const PushCounts& counts);
-  absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request, Saves::Job* job);
+  // Carries out what was decided. `check` changes nothing, so a cut need not wait for it; `apply`
+  // cannot fail.
+  void Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
+             absl::FunctionRef<void()> apply, const PushDone& done);
+  // Waits while a cut is taken. OK: applied, or nothing was to be changed.
+  absl::Status Change(AdmittedPush* push, absl::FunctionRef<void()> apply);
+  absl::StatusOr<muster::PushReply> ReplyOf(const PushAnswer& answer);
+  absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request,
+                                            SaveReading* reading);
   // The cut, marked, with its memory of applied pushes.
   absl::StatusOr<std::unique_ptr<StoreCut>> TakeCut(const muster::SaveRequest& request,
                                                     CutMemory* memory);
+  // Ends the save, if one runs, and waits until it does not read the store any more. It may go on
+  // to wait for its disk.
+  void EndReading();
+  // What the core says to the request. If the restore has begun: when nothing that was admitted
+  // before is under way.
+  RestoreTurn BeginRestore(const muster::RestoreRequest& request, bool verified);
   absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request,
-                                                 bool verify);
+                                                 InheritedMemory* memory);
+  int64_t Now() const { return options_.clock->Now(); }
   // Adds to an error that this server is the one that has it, and the kind if the error has none.
   absl::Status Detailed(absl::Status status, int64_t step = 0) const;
 
@@ -134,23 +148,22 @@ class PsServer {
   Timer* const cut_timer_;
   Timer* const save_timer_;
   Timer* const restore_timer_;
-  Admission admission_;
-  Mutex configure_mutex_;
-  uint64_t configured_epoch_ ABSL_GUARDED_BY(configure_mutex_) = 0;
+  Mutex configure_mutex_;  // one change of the definitions at a time
   Store store_;
-  AppliedPushes pushes_;
-  CutGate gate_;
   CutCopies copies_;
-  Saves saves_;
   std::atomic<uint64_t> pulls_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint64_t> repeated_{0};
-  std::atomic<bool> dirty_{false};   // pushes were applied since the last restore
-  std::atomic<bool> initial_{true};  // nothing but initial values is lost with the state
-  Mutex restore_mutex_;
-  muster::RestoreReply restored_ ABSL_GUARDED_BY(restore_mutex_);
-  Mutex places_mutex_;
-  AssignedPlaces places_ ABSL_GUARDED_BY(places_mutex_);
+
+  // Held for a decision at a time, and for nothing else.
+  mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(configure_mutex_);
+  CondVar opened_;   // the gate, for pushes
+  CondVar changed_;  // something ended, for fences, cuts, saves and restores
+  ServerCore core_ ABSL_GUARDED_BY(mutex_);
+  uint64_t last_call_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::map<PsCallId, PushDone> waiting_calls_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<SaveReading> reading_ ABSL_GUARDED_BY(mutex_);  // of the save that runs
+
   ThreadPool waiting_;  // pushes that wait for memory; the last member, so that they end first
 };
 

@@ -25,7 +25,7 @@ void TrimHeaps() {
 constexpr size_t kLeastCopies = 64 << 20;
 
 // What a restore restores: the same in repeats of it.
-std::string WhatOf(const pb::RestoreRequest& request) {
+std::string ContentOf(const pb::RestoreRequest& request) {
   pb::RestoreRequest what = request;
   what.clear_context();
   return what.SerializeAsString();
@@ -47,32 +47,63 @@ uint64_t UpdatesOf(const StoreDirectory& store) {
 }  // namespace
 
 absl::StatusOr<pb::SaveReply> PsServer::Save(const pb::SaveRequest& request) {
-  { MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context())); }
-  MU_RETURN_IF_ERROR(Detailed(CheckFileName(request.file())));
-  return saves_.Run(request.attempt(), request.context().epoch(),
-                    [&](Saves::Job* job) { return SaveNow(request, job); });
+  using Step = SaveLine::Turn::Step;
+  std::shared_ptr<SaveReading> reading;
+  {
+    MutexLock lock(&mutex_);
+    const PsCallId call(++last_call_);
+    SaveLine::Turn turn = core_.AskSave(Now(), request.context(), request.attempt(), call);
+    while (turn.step == Step::kWait) {
+      changed_.Wait(&mutex_);
+      turn = core_.LookAtSave(call);
+    }
+    if (turn.step == Step::kDone) return turn.result;
+    reading_ = reading = std::make_shared<SaveReading>([this] {
+      MutexLock look(&mutex_);
+      return core_.SaveGoesOn();
+    });
+  }
+  absl::StatusOr<pb::SaveReply> result = SaveNow(request, reading.get());
+  MutexLock lock(&mutex_);
+  reading_.reset();
+  core_.EndSave(result);
+  changed_.SignalAll();
+  return result;
 }
 
 absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveRequest& request,
                                                             CutMemory* memory) {
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(core_.AdmitCut(Now(), request.context()));
+  }
   // Only for the cut: the writer holds its partitions itself, and a restore need not wait for it.
-  MU_ASSIGN_OR_RETURN(const Admission::Ticket ticket, admission_.Admit(request.context()));
+  const UnderWay under_way(this);
   while (true) {
     const auto store = store_.directory();
     MU_ASSIGN_OR_RETURN(std::unique_ptr<StoreCut> cut, StoreCut::Prepare(store, &copies_));
     ScopedTimer timing(cut_timer_);
-    CutGate::Cut stopped(&gate_);
+    {
+      MutexLock lock(&mutex_);
+      while (!core_.CloseGate()) changed_.Wait(&mutex_);
+      while (!core_.CutMayBeTaken()) changed_.Wait(&mutex_);
+    }
     // What was configured meanwhile belongs into the cut as well.
-    if (store_.directory() != store) continue;
-    cut->Take();
-    memory->applied = pushes_.Applied();
-    memory->inherited = pushes_.inherited();
-    return cut;
+    const bool complete = store_.directory() == store;
+    if (complete) cut->Take();
+    MutexLock lock(&mutex_);
+    if (complete) *memory = core_.TakeCut();
+    core_.OpenGate();
+    opened_.SignalAll();
+    changed_.SignalAll();
+    if (complete) return cut;
   }
 }
 
-absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, Saves::Job* job) {
+absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request,
+                                                SaveReading* reading) {
   ScopedTimer timing(save_timer_);
+  MU_RETURN_IF_ERROR(Detailed(CheckFileName(request.file())));
   copies_.ClearFailure();
   copies_.set_limit(options_.most_copies > 0
                         ? options_.most_copies
@@ -81,16 +112,16 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, 
   auto cut = TakeCut(request, &memory);
   if (!cut.ok()) return Detailed(cut.status());
   // A restore ends the cut, too, when the writer hangs in the disk.
-  job->OnEndOfReading([&cut] { (*cut)->End(); });
+  reading->OnEnd([&cut] { (*cut)->End(); });
   const auto read = [&](const std::function<void()>& piece) -> absl::Status {
     if (copies_.failed())
       return absl::AbortedError(
           "the save was ended: no memory for copies of what changed meanwhile");
-    return piece == nullptr ? job->GoOn() : job->Read(piece);
+    return piece == nullptr ? reading->GoOn() : reading->Read(piece);
   };
   const auto saved =
       SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(), read);
-  job->EndReading();
+  reading->End();
   // Copies of rows, freed by now, came from the heaps of the threads that pushed, between what
   // stays: over hours their free pieces would add up.
   cut->reset();
@@ -103,70 +134,73 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request, 
   return reply;
 }
 
-absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request,
-                                                     bool verify) {
-  const uint64_t low_water = request.context().low_water();
-  MU_RETURN_IF_ERROR(store_.Reset());
-  pushes_.Reset(low_water, {});
+void PsServer::EndReading() {
+  std::shared_ptr<SaveReading> reading;
   {
-    MutexLock lock(&places_mutex_);
-    places_.Clear();
+    MutexLock lock(&mutex_);
+    reading = reading_;
   }
-  dirty_.store(false);
-  initial_.store(true);
+  if (reading != nullptr) reading->End();
+}
+
+RestoreTurn PsServer::BeginRestore(const pb::RestoreRequest& request, bool verified) {
+  const RestoreAsked asked{request.keep_state(), !request.files().empty(), ContentOf(request)};
+  RestoreTurn turn;
+  {
+    MutexLock lock(&mutex_);
+    turn = core_.BeginRestore(request.context(), asked, verified);
+    if (turn.step != RestoreTurn::Step::kBegun) return turn;
+    while (!core_.RestoreMayStart()) changed_.Wait(&mutex_);
+    core_.StartRestore();
+  }
+  EndReading();
+  return turn;
+}
+
+absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request,
+                                                     InheritedMemory* memory) {
+  MU_RETURN_IF_ERROR(store_.Reset());
   pb::RestoreReply reply;
   if (request.files().empty()) return reply;
-  initial_.store(false);
-  MU_ASSIGN_OR_RETURN(
-      LoadedCheckpoint loaded,
-      LoadCheckpoint(*store_.directory(), request.directory(), request.files(), low_water, verify));
-  pushes_.Reset(low_water, std::move(loaded.memory));
+  MU_ASSIGN_OR_RETURN(LoadedCheckpoint loaded,
+                      LoadCheckpoint(*store_.directory(), request.directory(), request.files(),
+                                     request.context().low_water()));
+  *memory = std::move(loaded.memory);
   reply.set_rows(loaded.rows);
   reply.set_updates(loaded.updates);
   return reply;
 }
 
 absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& request) {
+  using Step = RestoreTurn::Step;
   ScopedTimer timing(restore_timer_);
-  MU_RETURN_IF_ERROR(admission_.AdmitControl(request.context()));
-  if (request.keep_state() && !request.files().empty()) {
-    return Detailed(absl::InvalidArgumentError("a restore that keeps the state takes no files"));
-  }
-  // A state that would be missed is given up only for files that are whole. Otherwise they are read
-  // once.
-  const bool verified = !request.files().empty() && !initial_.load();
-  if (verified) {
+  RestoreTurn turn = BeginRestore(request, /*verified=*/false);
+  if (turn.step == Step::kVerify) {
     MU_RETURN_IF_ERROR(
         Detailed(VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
+    turn = BeginRestore(request, /*verified=*/true);
   }
-  // A late copy of this call ends no save.
-  MU_ASSIGN_OR_RETURN(const bool begun,
-                      admission_.BeginRestore(request.context(), WhatOf(request), dirty_.load(),
-                                              request.keep_state()));
-  if (!begun) {
-    MutexLock lock(&restore_mutex_);
-    if (!request.keep_state()) return restored_;
-    pb::RestoreReply reply;
-    reply.set_updates(UpdatesOf(*store_.directory()));
+  if (turn.step == Step::kRefuse) return turn.status;
+  if (turn.step == Step::kAnswer) return turn.reply;
+  absl::StatusOr<pb::RestoreReply> reply = pb::RestoreReply();
+  if (turn.step == Step::kKept) {
+    reply->set_updates(UpdatesOf(*store_.directory()));
     return reply;
   }
-  saves_.CancelAndWait("the state is being restored");
-  absl::StatusOr<pb::RestoreReply> reply = pb::RestoreReply();
+  InheritedMemory memory;
   if (request.keep_state()) {
-    pushes_.RaiseLowWater(request.context().low_water());
     reply->set_updates(UpdatesOf(*store_.directory()));
     reply->set_rows(store_.Usage().rows);
   } else {
-    reply = LoadState(request, !verified);
+    reply = LoadState(request, &memory);
     // The state of before lies in the heaps of the threads that took it: without this each restore
     // may leave another heap with room for a whole state.
     TrimHeaps();
   }
-  if (reply.ok()) {
-    MutexLock lock(&restore_mutex_);
-    restored_ = *reply;
+  {
+    MutexLock lock(&mutex_);
+    reply = core_.EndRestore(std::move(reply), std::move(memory));
   }
-  admission_.EndRestore(reply.ok());
   if (!reply.ok()) return Detailed(reply.status());
   MU_LOG(INFO, "{} {} rows in generation {}", request.keep_state() ? "keeps" : "restored",
          reply->rows(), request.context().generation());

@@ -1,29 +1,42 @@
 // Pushes and assignments: once each, in a cut or after it as a whole.
-#include <cmath>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
 #include "common/base/status.h"
-#include "common/client/applied_full.h"
 #include "common/rpc/frame.h"
 #include "common/tensor/dtype.h"
-#include "psserver/apply_behind_gate.h"
+#include "psserver/push.h"
 #include "psserver/server.h"
 
 namespace mu {
 namespace {
 
-// The bytes need not be aligned.
-bool AllFiniteIn(absl::string_view bytes) {
-  for (size_t i = 0; i + sizeof(float) <= bytes.size(); i += sizeof(float)) {
-    float value;
-    std::memcpy(&value, bytes.data() + i, sizeof(value));
-    if (!std::isfinite(value)) return false;
+absl::Status CheckAssign(const StoreDirectory& directory, const pb::AssignRequest& request) {
+  const StoredVariable* variable = directory.variable(request.variable());
+  if (variable == nullptr || request.partition() >= variable->partitions.size() ||
+      variable->partitions[request.partition()] == nullptr) {
+    return absl::InvalidArgumentError(absl::StrCat("partition ", request.partition(),
+                                                   " of the variable with id ", request.variable(),
+                                                   " is not held here"));
   }
-  return true;
+  const std::string& name = variable->definition->proto.name();
+  const VariablePartition* partition = variable->partitions[request.partition()].get();
+  if (request.value().size() != partition->value_bytes()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable '", name, "' partition ", request.partition(), " has ",
+                     partition->value_bytes(), " bytes; ", request.value().size(), " were given"));
+  }
+  if (variable->definition->proto.dtype() == kFloat32 &&
+      !AllFinite(reinterpret_cast<const float*>(request.value().data()), partition->elements())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the value for variable '", name, "' holds NaN or infinity; nothing of it was assigned"));
+  }
+  if (request.function() == 0)
+    return absl::InvalidArgumentError("an assignment needs its place among the functions");
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -43,168 +56,126 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
 void PsServer::WaitForCopies() {
   ScopedTimer timing(push_wait_timer_);
   if (copies_.WaitForRoom(options_.most_wait)) return;
-  saves_.Cancel(
-      "parameters change faster than they can be written, and the copies take too much memory");
+  {
+    MutexLock lock(&mutex_);
+    core_.CancelSave(
+        "parameters change faster than they can be written, and the copies take too much memory");
+  }
   (void)copies_.WaitForRoom(options_.most_wait);
 }
 
 void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> payload,
                        const PushDone& done) {
   ScopedTimer timing(push_timer_);
-  const auto ticket = admission_.Admit(request.context());
-  if (!ticket.ok()) return done(ticket.status());
-  pushes_.RaiseLowWater(request.context().low_water());
-
   const PushId id{request.function(), request.step(), request.part()};
-  const auto inherited = pushes_.inherited();
-  const PushCounts counts = CountUpdates(request, inherited.get());
-  const auto directory = store_.directory();
+  const auto for_each = [&](PushPartitions::Visit visit) { VisitPartitions(request, visit); };
+  const PushPartitions partitions{CountPartitions(request), for_each};
+  PushBegun begun;
+  {
+    MutexLock lock(&mutex_);
+    const PsCallId call(++last_call_);
+    begun = core_.BeginPush(Now(), request.context(), id, partitions, call);
+    if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, done);
+  }
+  std::shared_ptr<const StoreDirectory> directory;
   std::optional<PushPlan> plan;
-  ApplyOnce(
-      id, counts,
+  const AdmittedPush push = begun.push;
+  Carry(
+      std::move(begun),
       [&]() -> absl::Status {
+        directory = store_.directory();
         absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload);
         if (!checked.ok()) return Detailed(checked.status(), request.step());
         plan.emplace(*std::move(checked));
-        if (inherited != nullptr) plan->Skip(*inherited, id);
+        plan->Skip(push);
         return absl::OkStatus();
       },
-      [&] { return Detailed(ApplyPush(&*plan, counts), request.step()); }, done);
-}
-
-void PsServer::ApplyOnce(const PushId& id, const PushCounts& counts,
-                         const std::function<absl::Status()>& check,
-                         const std::function<absl::Status()>& apply, const PushDone& done) {
-  switch (pushes_.Begin(id, [this, counts, done](absl::Status status) {
-    if (!status.ok()) return done(std::move(status));
-    done(Acknowledge(/*repeated=*/true, counts));
-  })) {
-    case Ledger::Answer::kFirst: {
-      // All that the push inherited: a repeat, of which nothing need be remembered once more.
-      const bool repeated = counts.updates == 0 && counts.inherited > 0;
-      std::vector<AppliedPushes::Waiter> waiters;
-      const absl::Status status =
-          ApplyBehindGate(&gate_, check, apply, [&](const absl::Status& applied) {
-            waiters = pushes_.Finish(id, applied.ok() && !repeated);
-          });
-      for (const AppliedPushes::Waiter& waiter : waiters) waiter(status);
-      if (!status.ok()) return done(status);
-      return done(Acknowledge(repeated, counts));
-    }
-    case Ledger::Answer::kRepeat:
-      return done(Acknowledge(/*repeated=*/true, counts));
-    case Ledger::Answer::kInProgress:
-      return;
-    case Ledger::Answer::kStale: {
-      pb::ErrorDetail detail;
-      detail.set_kind(pb::ERROR_STALE);
-      detail.set_role(pb::ROLE_PSSERVER);
-      detail.set_index(admission_.index());
-      return done(WithDetail(
-          absl::FailedPreconditionError(absl::StrCat("an update of function ", id.function,
-                                                     " is refused: every function below ",
-                                                     pushes_.low_water(), " is finished")),
-          detail));
-    }
-    case Ledger::Answer::kFull: {
-      pb::ErrorDetail detail;
-      detail.set_kind(pb::ERROR_MACHINE);
-      detail.set_role(pb::ROLE_PSSERVER);
-      detail.set_index(admission_.index());
-      const absl::Status full = absl::ResourceExhaustedError(
-          absl::StrCat("the memory of applied updates is full: functions from ",
-                       pushes_.low_water(), " on are not covered by checkpoints yet"));
-      return done(WithAppliedFull(WithDetail(full, detail)));
-    }
-  }
-}
-
-absl::Status PsServer::ApplyPush(PushPlan* plan, const PushCounts& counts) {
-  MU_RETURN_IF_ERROR(admission_.CheckLease());
-  if (counts.updates == 0) return absl::OkStatus();
-  dirty_.store(true, std::memory_order_relaxed);
-  initial_.store(false, std::memory_order_relaxed);
-  plan->Apply();
-  applied_.fetch_add(1, std::memory_order_relaxed);
-  return absl::OkStatus();
-}
-
-void PsServer::Assign(const pb::AssignRequest& request,
-                      std::function<void(absl::StatusOr<pb::AssignReply>)> done) {
-  const auto ticket = admission_.Admit(request.context());
-  if (!ticket.ok()) return done(ticket.status());
-  pushes_.RaiseLowWater(request.context().low_water());
-  const auto directory = store_.directory();
-  const StoredVariable* variable = directory->variable(request.variable());
-  if (variable == nullptr || request.partition() >= variable->partitions.size() ||
-      variable->partitions[request.partition()] == nullptr) {
-    return done(Detailed(absl::InvalidArgumentError(
-        absl::StrCat("partition ", request.partition(), " of the variable with id ",
-                     request.variable(), " is not held here"))));
-  }
-  VariablePartition* const partition = variable->partitions[request.partition()].get();
-  if (request.value().size() != partition->value_bytes()) {
-    return done(Detailed(absl::InvalidArgumentError(absl::StrCat(
-        "variable '", variable->definition->proto.name(), "' partition ", request.partition(),
-        " has ", partition->value_bytes(), " bytes; ", request.value().size(), " were given"))));
-  }
-  if (variable->definition->proto.dtype() == kFloat32 && !AllFiniteIn(request.value())) {
-    return done(Detailed(absl::InvalidArgumentError(
-        absl::StrCat("the value for variable '", variable->definition->proto.name(),
-                     "' holds NaN or infinity; nothing of it was assigned"))));
-  }
-  if (request.function() == 0) {
-    return done(
-        Detailed(absl::InvalidArgumentError("an assignment needs its place among the functions")));
-  }
-  if (!ClaimPlace(request)) {
-    return done(Detailed(absl::InvalidArgumentError(
-        absl::StrCat("place ", request.function(),
-                     " among the functions belongs to another assignment than this "
-                     "one of variable '",
-                     variable->definition->proto.name(), "'"))));
-  }
-  const PushId id{request.function(), request.partition(), /*part=*/0};
-  const PartitionKey key{PartitionKey::Kind::kVariable, request.variable(), request.partition()};
-  const auto inherited = pushes_.inherited();
-  const bool held = inherited != nullptr && inherited->Contains(key, id);
-  const PushCounts counts{held ? 0u : 1u, held ? 1u : 0u};
-  ApplyOnce(
-      id, counts, [] { return absl::OkStatus(); },
       [&] {
-        const absl::Status lease = admission_.CheckLease();
-        if (!lease.ok() || held) return lease;
-        initial_.store(false);
-        partition->Assign(request.value().data());
-        return absl::OkStatus();
+        plan->Apply();
+        applied_.fetch_add(1, std::memory_order_relaxed);
       },
-      [done = std::move(done)](absl::StatusOr<pb::PushReply> reply) {
-        if (!reply.ok()) return done(reply.status());
-        pb::AssignReply assigned;
-        assigned.set_repeated(reply->repeated());
-        done(assigned);
-      });
+      done);
 }
 
-bool PsServer::ClaimPlace(const pb::AssignRequest& request) {
-  const uint64_t low_water = pushes_.low_water();
-  MutexLock lock(&places_mutex_);
-  places_.RaiseLowWater(low_water);
-  return places_.Claim(request.function(), request.variable(), request.partition(),
-                       request.value());
+void PsServer::Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
+                     absl::FunctionRef<void()> apply, const PushDone& done) {
+  if (begun.step == PushBegun::Step::kWait) return;
+  if (begun.step == PushBegun::Step::kAnswer) return done(ReplyOf(begun.answer));
+  absl::Status status = check();
+  if (status.ok()) status = Change(&begun.push, apply);
+  PushEnded ended;
+  std::vector<PushDone> waiting;
+  {
+    MutexLock lock(&mutex_);
+    ended = core_.EndPush(Now(), begun.push, status);
+    for (const auto& [call, answer] : ended.waiting) {
+      const auto it = waiting_calls_.find(call);
+      waiting.push_back(std::move(it->second));
+      waiting_calls_.erase(it);
+    }
+    changed_.SignalAll();
+  }
+  for (size_t i = 0; i < waiting.size(); ++i) waiting[i](ReplyOf(ended.waiting[i].second));
+  done(ReplyOf(ended.answer));
 }
 
-absl::StatusOr<pb::PushReply> PsServer::Acknowledge(bool repeated, const PushCounts& counts) {
-  MU_RETURN_IF_ERROR(admission_.CheckLease());
+absl::Status PsServer::Change(AdmittedPush* push, absl::FunctionRef<void()> apply) {
+  PushEntered entered;
+  {
+    MutexLock lock(&mutex_);
+    while ((entered = core_.Enter(Now(), push)).step == PushEntered::Step::kWait)
+      opened_.Wait(&mutex_);
+  }
+  if (entered.step == PushEntered::Step::kApply) apply();
+  return entered.status;
+}
+
+absl::StatusOr<pb::PushReply> PsServer::ReplyOf(const PushAnswer& answer) {
+  if (!answer.status.ok()) return answer.status;
   pb::PushReply reply;
-  reply.set_repeated(repeated);
-  reply.set_updates(counts.updates);
-  reply.set_inherited(counts.inherited);
-  if (repeated) {
+  reply.set_repeated(answer.repeated);
+  reply.set_updates(answer.counts.updates);
+  reply.set_inherited(answer.counts.inherited);
+  if (answer.repeated) {
     repeated_.fetch_add(1, std::memory_order_relaxed);
     repeated_counter_->Add();
   }
   return reply;
+}
+
+void PsServer::Assign(const pb::AssignRequest& request,
+                      std::function<void(absl::StatusOr<pb::AssignReply>)> done) {
+  absl::Status refused;
+  {
+    MutexLock lock(&mutex_);
+    refused = core_.Admit(Now(), request.context());
+  }
+  if (!refused.ok()) return done(std::move(refused));
+  const auto directory = store_.directory();
+  if (absl::Status bad = CheckAssign(*directory, request); !bad.ok()) {
+    Leave();
+    return done(Detailed(std::move(bad)));
+  }
+  const StoredVariable& variable = *directory->variable(request.variable());
+  const PsAssignment assignment{request.function(), request.variable(), request.partition(),
+                                HashString(request.value()), variable.definition->proto.name()};
+  const PushDone push_done = [done = std::move(done)](absl::StatusOr<pb::PushReply> reply) {
+    if (!reply.ok()) return done(reply.status());
+    pb::AssignReply assigned;
+    assigned.set_repeated(reply->repeated());
+    done(assigned);
+  };
+  PushBegun begun;
+  {
+    MutexLock lock(&mutex_);
+    const PsCallId call(++last_call_);
+    begun = core_.BeginAssign(Now(), assignment, call);
+    if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, push_done);
+    changed_.SignalAll();
+  }
+  Carry(
+      std::move(begun), [] { return absl::OkStatus(); },
+      [&] { variable.partitions[request.partition()]->Assign(request.value().data()); }, push_done);
 }
 
 }  // namespace mu

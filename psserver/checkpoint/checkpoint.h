@@ -17,18 +17,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/checkpoint.pb.h"
-#include "psserver/store/inherited_memory.h"
+#include "psserver/core/cut_memory.h"
 #include "psserver/store/store_cut.h"
 
 namespace mu {
 
 using CheckpointFiles = google::protobuf::RepeatedPtrField<muster::CheckpointFileProto>;
-
-// Which pushes the state of a cut contains.
-struct CutMemory {
-  std::vector<AppliedSteps::Range> applied;          // by this server
-  std::shared_ptr<const InheritedMemory> inherited;  // before that; nullptr: nothing
-};
 
 struct SavedFile {
   muster::CheckpointFileProto file;
@@ -59,12 +53,11 @@ struct LoadedCheckpoint {
 absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
                                    const CheckpointFiles& files);
 
-// Loads what `store` holds. `verify`: compares sums while reading, so that each file is read once;
-// after a failure the store holds a mixture.
+// Loads what `store` holds and compares size and CRC32C while reading: files may have changed since
+// they were verified. After a failure the store holds a mixture.
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water,
-                                                bool verify);
+                                                const CheckpointFiles& files, uint64_t low_water);
 
 // Names of tensors: "variables/NAME/PARTITION/PART" and "tables/NAME/PARTITION/PART".
 std::string VariableTensorName(const std::string& name, uint32_t partition,

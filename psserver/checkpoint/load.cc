@@ -8,34 +8,33 @@
 #include "common/base/status.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/checkpoint/load_plan.h"
+#include "psserver/core/file_memory.h"
+#include "psserver/core/file_sum.h"
 
 namespace mu {
 namespace {
 
 constexpr size_t kReadBytes = 256 << 10;
-// More ranges of steps than all ledgers together should ever hold.
-constexpr size_t kMostMemory = size_t{1} << 24;
 
 // Takes one file's tensors in the order of the file.
 class FileLoader {
  public:
   FileLoader(const LoadPlan::File& file, uint64_t low_water, LoadedCheckpoint* loaded)
-      : file_(file), low_water_(low_water), loaded_(loaded) {}
+      : file_(file), loaded_(loaded), memory_(low_water, &loaded->memory) {}
 
-  absl::Status LoadTensors(bool verify) {
-    if (verify) MU_RETURN_IF_ERROR(SumHeader());
+  absl::Status LoadTensors() {
+    MU_RETURN_IF_ERROR(SumHeader());
     for (const TensorEntry& entry : file_.reader.entries()) {
       const auto use = file_.uses.find(&entry);
       if (use != file_.uses.end()) {
         MU_RETURN_IF_ERROR(use->second.table != nullptr ? LoadRows(entry, use->second)
                                                         : LoadVariable(entry, use->second));
-      } else if (verify) {
+      } else {
         MU_RETURN_IF_ERROR(
             Stream(entry, 1, [](uint64_t, const char*, size_t) { return absl::OkStatus(); }));
       }
     }
-    if (verify && crc_ != file_.proto->crc32c()) return SumDiffers(file_);
-    return absl::OkStatus();
+    return CheckFileSum(file_.reader.path(), crc_, *file_.proto);
   }
 
   // The partitions' numbers of updates, and which pushes they contain.
@@ -59,9 +58,11 @@ class FileLoader {
         key.id = use.variable->definition->proto.id();
         use.variable->partitions[use.partition]->SetUpdates(count);
       }
-      MU_ASSIGN_OR_RETURN(std::vector<int64_t> numbers, ReadInts(name("inherits")));
-      numbers.push_back(0);
-      for (const int64_t number : numbers) MU_RETURN_IF_ERROR(Inherit(key, number));
+      MU_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers, ReadInts(name("inherits")));
+      const absl::Status inherited =
+          memory_.Inherit(key, numbers, [this](int64_t number) { return ReadSteps(number); });
+      if (absl::IsResourceExhausted(inherited)) return Annotate(inherited, file_.reader.path());
+      MU_RETURN_IF_ERROR(inherited);
     }
     return absl::OkStatus();
   }
@@ -145,17 +146,12 @@ class FileLoader {
     return values;
   }
 
-  absl::Status Inherit(const PartitionKey& key, int64_t number) {
-    const auto it = memories_.find(number);
-    if (it != memories_.end()) {
-      if (it->second >= 0) loaded_->memory.Inherit(key, static_cast<size_t>(it->second));
-      return absl::OkStatus();
-    }
+  ReadMemory::Steps ReadSteps(int64_t number) const {
     const std::string name = MemoryTensorName(static_cast<size_t>(number));
     if (number < 0 || (number > 0 && file_.reader.Find(name) == nullptr)) return Malformed(name);
     MU_ASSIGN_OR_RETURN(const std::vector<int64_t> values, ReadInts(name));
     if (values.size() % 4 != 0) return Malformed(name);
-    AppliedSteps steps;
+    std::vector<AppliedSteps::Range> ranges;
     for (size_t i = 0; i < values.size(); i += 4) {
       const AppliedSteps::Range range{
           static_cast<uint64_t>(values[i]), static_cast<uint32_t>(values[i + 1]),
@@ -164,16 +160,9 @@ class FileLoader {
           values[i + 1] > std::numeric_limits<uint32_t>::max()) {
         return Malformed(name);
       }
-      if (range.function >= low_water_) steps.AddRange(range);
+      ranges.push_back(range);
     }
-    if (steps.entries() + loaded_->memory.entries() > kMostMemory) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(file_.reader.path(), " remembers more steps than fit"));
-    }
-    int64_t& added = memories_[number];
-    added = steps.empty() ? -1 : static_cast<int64_t>(loaded_->memory.Add(std::move(steps)));
-    if (added >= 0) loaded_->memory.Inherit(key, static_cast<size_t>(added));
-    return absl::OkStatus();
+    return ranges;
   }
 
   absl::Status Malformed(const std::string& name) const {
@@ -182,14 +171,12 @@ class FileLoader {
   }
 
   const LoadPlan::File& file_;
-  const uint64_t low_water_;
   LoadedCheckpoint* const loaded_;
+  ReadMemory memory_;
   uint32_t crc_ = 0;
   std::vector<char> buffer_;
   const TensorEntry* ids_of_ = nullptr;
   std::vector<int64_t> ids_;
-  std::map<int64_t, int64_t>
-      memories_;  // by number in the file: number in loaded_->memory, -1: empty
 };
 
 }  // namespace
@@ -205,14 +192,13 @@ absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::strin
 
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water,
-                                                bool verify) {
+                                                const CheckpointFiles& files, uint64_t low_water) {
   MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
   LoadedCheckpoint loaded;
   for (const LoadPlan::File& file : plan.files()) {
     if (file.partitions.empty()) continue;
     FileLoader loader(file, low_water, &loaded);
-    MU_RETURN_IF_ERROR(loader.LoadTensors(verify));
+    MU_RETURN_IF_ERROR(loader.LoadTensors());
     MU_RETURN_IF_ERROR(loader.LoadHistory());
   }
   return loaded;

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "psserver/core/file_sum.h"
 
 namespace mu {
 
@@ -71,11 +72,7 @@ absl::Status LoadPlan::Open(const std::string& directory, const CheckpointFiles&
     const std::string path = JoinPath(directory, file.name());
     const absl::StatusOr<uint64_t> looked = FileSize(path);
     if (!looked.ok()) return CannotRead(looked.status());
-    const uint64_t size = *looked;
-    if (size != file.bytes()) {
-      return absl::DataLossError(absl::StrCat(path, " has ", size, " bytes, its checkpoint says ",
-                                              file.bytes(), "; it was cut short or replaced"));
-    }
+    MU_RETURN_IF_ERROR(CheckFileSize(path, *looked, file));
     MU_ASSIGN_OR_RETURN(SafetensorsReader reader, SafetensorsReader::Open(path));
     files_.push_back({&file, std::move(reader), {}, {}});
     if (!names_.empty()) names_ += ", ";
@@ -142,11 +139,6 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   return absl::OkStatus();
 }
 
-absl::Status SumDiffers(const LoadPlan::File& file) {
-  return absl::DataLossError(
-      absl::StrCat(file.reader.path(), " is damaged: its CRC32C is not the one of its checkpoint"));
-}
-
 absl::Status VerifySum(const LoadPlan::File& file) {
   constexpr uint64_t kReadBytes = 256 << 10;
   std::vector<char> buffer(kReadBytes);
@@ -157,7 +149,7 @@ absl::Status VerifySum(const LoadPlan::File& file) {
     crc = ExtendCrc32c(crc, buffer.data(), some);
     offset += some;
   }
-  return crc == file.proto->crc32c() ? absl::OkStatus() : SumDiffers(file);
+  return CheckFileSum(file.reader.path(), crc, *file.proto);
 }
 
 }  // namespace mu

@@ -58,6 +58,5 @@ class LoadPlan {
 
 // Compares the sum of a whole file with its checkpoint's.
 absl::Status VerifySum(const LoadPlan::File& file);
-absl::Status SumDiffers(const LoadPlan::File& file);
 
 }  // namespace mu

@@ -9,6 +9,7 @@
 #include "common/env/file.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/checkpoint/safetensors.h"
+#include "psserver/core/file_memory.h"
 
 namespace mu {
 namespace {
@@ -26,10 +27,10 @@ struct Source {
 class FileWriter {
  public:
   FileWriter(StoreCut* cut, const CutMemory& memory, const ReadStore& read)
-      : cut_(cut), memory_(memory), read_(read) {}
+      : cut_(cut), memory_(&memory), read_(read) {}
 
   void Gather() {
-    AddMemory();
+    memory_.ForEach([this](const std::vector<AppliedSteps::Range>& steps) { AddSteps(steps); });
     for (const StoredVariable* variable : cut_->store().SortedVariables()) {
       for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
         if (variable->partitions[p] != nullptr) AddVariable(*variable, p);
@@ -80,25 +81,11 @@ class FileWriter {
             std::move(values));
   }
 
-  // Number 0 is what this server applied itself; the inherited ones that are not empty follow.
-  void AddMemory() {
-    AddSteps(memory_.applied);
-    if (memory_.inherited == nullptr) return;
-    for (const AppliedSteps& steps : memory_.inherited->memories()) {
-      number_.push_back(steps.empty() ? 0 : memories_);
-      if (!steps.empty()) AddSteps(steps.Ranges());
-    }
-  }
-
   void AddHistory(const PartitionKey& key, const std::function<std::string(const char*)>& name,
                   uint64_t updates) {
     updates_ += updates;
     AddInts(name("updates"), {}, {static_cast<int64_t>(updates)});
-    if (memory_.inherited == nullptr) return;
-    std::vector<int64_t> numbers;
-    for (const size_t memory : memory_.inherited->MemoriesOf(key)) {
-      if (number_[memory] != 0) numbers.push_back(static_cast<int64_t>(number_[memory]));
-    }
+    std::vector<int64_t> numbers = memory_.NumbersOf(key);
     if (numbers.empty()) return;
     const int64_t count = static_cast<int64_t>(numbers.size());
     AddInts(name("inherits"), {count}, std::move(numbers));
@@ -195,11 +182,10 @@ class FileWriter {
   }
 
   StoreCut* const cut_;
-  const CutMemory& memory_;
+  const WrittenMemory memory_;
   const ReadStore& read_;
   std::vector<Source> sources_;
   size_t memories_ = 0;
-  std::vector<size_t> number_;  // in the file, of each inherited memory; 0: not written
   uint64_t updates_ = 0;
 };
 

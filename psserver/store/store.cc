@@ -90,7 +90,8 @@ absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index,
   return absl::OkStatus();
 }
 
-absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, bool replace) {
+absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, bool replace,
+                              bool* replaced) {
   MutexLock configuring(&configure_mutex_);
   const auto before = directory();
   if (!(before->variables.empty() && before->tables.empty()) && index != index_) {
@@ -99,11 +100,13 @@ absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, b
   }
   auto next = std::make_shared<StoreDirectory>(*before);
   absl::Status added = Add(routing, index, next.get());
-  if (replace && absl::IsFailedPrecondition(added)) {
+  const bool anew = replace && absl::IsFailedPrecondition(added);
+  if (anew) {
     next = std::make_shared<StoreDirectory>();
     added = Add(routing, index, next.get());
   }
   MU_RETURN_IF_ERROR(added);
+  if (replaced != nullptr) *replaced = anew;
   index_ = index;
   MutexLock lock(&mutex_);
   directory_ = std::move(next);

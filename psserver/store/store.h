@@ -55,9 +55,10 @@ class Store {
   // Adds the variables and tables of `routing` that are not here yet, with the partitions placed on
   // server `index`. All or nothing. FAILED_PRECONDITION if one is here with another definition or
   // placement, INVALID_ARGUMENT if one is no proper definition, RESOURCE_EXHAUSTED without memory.
-  // `replace`: a contradiction is no error, what is here is over and everything is made anew.
-  // Requests under way keep what they work on alive.
-  absl::Status Configure(const muster::RoutingProto& routing, uint32_t index, bool replace = false);
+  // `replace`: a contradiction is no error, what is here is over and everything is made anew;
+  // *replaced says whether it was. Requests under way keep what they work on alive.
+  absl::Status Configure(const muster::RoutingProto& routing, uint32_t index, bool replace = false,
+                         bool* replaced = nullptr);
 
   // Back to the initial values of all that is configured. Requests under way keep what they work on
   // alive: let none run.

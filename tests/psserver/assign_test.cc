@@ -119,22 +119,6 @@ TEST_F(AssignTest, ValuesMustBeFinite) {
   MU_EXPECT_OK(AssignAndWait(&server_, Assignment(1, 5))) << "the place is still free";
 }
 
-TEST(AssignedPlaces, AreForgottenBelowTheMark) {
-  AssignedPlaces places;
-  EXPECT_TRUE(places.Claim(5, 1, 0, "a"));
-  EXPECT_TRUE(places.Claim(5, 1, 1, "b")) << "another partition of the same variable";
-  EXPECT_TRUE(places.Claim(5, 1, 0, "a"));
-  EXPECT_FALSE(places.Claim(5, 1, 0, "c"));
-  EXPECT_FALSE(places.Claim(5, 2, 2, "a"));
-  EXPECT_TRUE(places.Claim(6, 2, 0, "a"));
-  places.RaiseLowWater(6);
-  EXPECT_EQ(places.size(), 1u);
-  EXPECT_TRUE(places.Claim(5, 2, 0, "c")) << "the ledger refuses it";
-  EXPECT_EQ(places.size(), 1u);
-  places.Clear();
-  EXPECT_TRUE(places.Claim(6, 3, 0, "z"));
-}
-
 TEST_F(AssignTest, ALateCopyOverwritesNothing) {
   const pb::AssignRequest first = Assignment(1, 100);
   MU_ASSERT_OK_AND_ASSIGN(pb::AssignReply reply, AssignAndWait(&server_, first));

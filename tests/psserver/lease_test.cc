@@ -2,10 +2,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <memory>
-#include <thread>
-
-#include "psserver/admission.h"
 #include "psserver/server.h"
 #include "tests/psserver/frames.h"
 #include "tests/psserver/model.h"
@@ -74,31 +70,6 @@ TEST_F(PsServerLeaseTest, ServesAnOlderStateOnlyAfterARestore) {
   restore.set_keep_state(true);
   MU_ASSERT_OK(server_.Restore(restore));
   MU_EXPECT_OK(Push(1));
-}
-
-// What is under way when a restore begins belongs to the state that goes.
-TEST(AdmissionTest, WhatWasAdmittedBeforeARestoreIsNotAcknowledged) {
-  ManualClock clock(0);
-  Admission admission(&clock, /*leased=*/true);
-  pb::RequestContext context;
-  context.set_job(1);
-  context.set_generation(7);
-  MU_ASSERT_OK(admission.AdmitConfigure(context, 0));
-  admission.Configured(context);
-  admission.RenewLease(0, absl::Seconds(2), 7);
-  auto ticket = std::make_unique<absl::StatusOr<Admission::Ticket>>(admission.Admit(context));
-  MU_ASSERT_OK(*ticket);
-  MU_EXPECT_OK(admission.CheckLease());
-  context.set_generation(9);
-  std::thread restoring([&] {
-    MU_ASSERT_OK_AND_ASSIGN(const bool begun, admission.BeginRestore(context, "it", true, false));
-    EXPECT_TRUE(begun);
-    admission.EndRestore(true);
-  });
-  while (admission.CheckLease().ok()) std::this_thread::yield();
-  ticket.reset();  // the restore has waited for it
-  restoring.join();
-  MU_EXPECT_OK(admission.CheckLease());
 }
 
 }  // namespace

@@ -20,6 +20,10 @@ void ExpectNoticed(bool Broken::*protection, const std::string& scenario = "ever
 }
 
 TEST(Checker, NoticesMissingDeduplication) { ExpectNoticed(&Broken::deduplication); }
+TEST(Checker, NoticesThatARestoredStatesMemoryIsIgnored) { ExpectNoticed(&Broken::inheritance); }
+TEST(Checker, NoticesAChecksumThatNobodyLooksAt) {
+  ExpectNoticed(&Broken::checksums, "torn_shard");
+}
 TEST(Checker, NoticesMissingFencing) { ExpectNoticed(&Broken::fencing); }
 TEST(Checker, NoticesMissingLeasesOfServers) { ExpectNoticed(&Broken::leases); }
 TEST(Checker, NoticesMissingRequeueing) { ExpectNoticed(&Broken::requeueing); }

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/core/protections.h"
+#include "psserver/core/protections.h"
 #include "worker/core/protections.h"
 
 namespace mu::sim {
@@ -141,8 +142,9 @@ void Cluster::Dispatch(Process& process, const Message& message) {
 void Cluster::WriteFile(const Message& save, uint8_t server,
                         std::shared_ptr<const ServerFile> file) {
   const auto it = disk_.checkpoints.find(save.checkpoint);
-  if (it != disk_.checkpoints.end() && !it->second.committed)
-    it->second.files[server] = std::move(file);
+  if (it == disk_.checkpoints.end() || it->second.committed) return;
+  it->second.checksums[server] = ChecksumOf(*file);
+  it->second.files[server] = std::move(file);
 }
 
 bool Cluster::FilesAreGood(uint64_t number) const {
@@ -195,6 +197,13 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                          .early_cancel = broken.early_cancel,
                          .any_order = broken.any_order,
                          .late_install = broken.late_install};
+  server_core::broken = {.deduplication = broken.deduplication,
+                         .inheritance = broken.inheritance,
+                         .fencing = broken.fencing,
+                         .leases = broken.leases,
+                         .late_fences = broken.late_fences,
+                         .old_generations = broken.old_generations,
+                         .checksums = broken.checksums};
   random_ = SplitMix(HashCombine(seed, 0x72756e));
   servers_ = scenario.servers;
   now_ = 0;

@@ -22,7 +22,8 @@ constexpr char kUsage[] =
     "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
     "low_water_stuck, commit_after_fence, "
     "cancel_below_mark, late_fences, old_generations, resumed_early, resumed_late, old_routing,\n"
-    "    results_kept, generation_of_now, early_cancel, any_order or late_install\n";
+    "    results_kept, generation_of_now, early_cancel, any_order, late_install, inheritance or "
+    "checksums\n";
 
 bool Break(absl::string_view what, mu::sim::Broken* broken) {
   const std::pair<absl::string_view, bool*> switches[] = {
@@ -43,7 +44,9 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
       {"generation_of_now", &broken->generation_of_now},
       {"early_cancel", &broken->early_cancel},
       {"any_order", &broken->any_order},
-      {"late_install", &broken->late_install}};
+      {"late_install", &broken->late_install},
+      {"inheritance", &broken->inheritance},
+      {"checksums", &broken->checksums}};
   for (const auto& [name, protection] : switches) {
     if (what == name) return *protection = true;
   }

@@ -80,6 +80,17 @@ constexpr const char* kMoments[] = {
     "registration awaited", "predecessor awaited", "predecessor given up", "compiled in vain",
     "call repeated",        "call given up",       "push not begun",       "results grouped"};
 static_assert(std::size(kMoments) == kWorkerMoments);
+// In the order of ServerStep.
+constexpr const char* kServer[] = {"push repeated",         "push waits for first",
+                                   "push partly inherited", "push wholly inherited",
+                                   "push refused at gate",  "push not acknowledged",
+                                   "push waits for cut",    "cut waits",
+                                   "fence waits",           "save waits",
+                                   "save shared",           "save ended",
+                                   "restore verifies",      "restore waits",
+                                   "restore repeated",      "restore keeps again",
+                                   "restore fails",         "placed anew"};
+static_assert(std::size(kServer) == kServerSteps);
 
 void Count(uint64_t bits, std::array<uint64_t, 64>* counts) {
   for (size_t i = 0; bits != 0; ++i, bits >>= 1) (*counts)[i] += bits & 1;
@@ -117,6 +128,7 @@ void Coverage::Add(const Seen& seen) {
   Count(seen.faults, &faults_);
   Count(seen.worker_actions, &worker_actions_);
   Count(seen.worker_moments, &worker_moments_);
+  Count(seen.server, &server_);
 }
 
 void Coverage::Add(const Coverage& other) {
@@ -127,6 +139,7 @@ void Coverage::Add(const Coverage& other) {
     faults_[i] += other.faults_[i];
     worker_actions_[i] += other.worker_actions_[i];
     worker_moments_[i] += other.worker_moments_[i];
+    server_[i] += other.server_[i];
   }
 }
 
@@ -150,6 +163,8 @@ std::vector<Coverage::Row> Coverage::Rows() const {
   }
   for (int i = 0; i < kFaultKinds; ++i)
     rows.push_back({"fault", ToString(static_cast<Fault>(i)), faults_[static_cast<size_t>(i)]});
+  for (int i = 0; i < kServerSteps; ++i)
+    rows.push_back({"server", kServer[i], server_[static_cast<size_t>(i)]});
   return rows;
 }
 

@@ -1,6 +1,6 @@
 // What histories have seen: each event that the coordinator's core was told, each action that it or
-// a worker's core wanted, what else happened in workers, each kind of error and each fault, by the
-// number of histories.
+// a worker's core wanted, what else happened in workers and what servers' cores said, each kind of
+// error and each fault, by the number of histories.
 #pragma once
 
 #include <array>
@@ -30,9 +30,32 @@ enum class WorkerMoment : uint8_t {
 };
 inline constexpr int kWorkerMoments = static_cast<int>(WorkerMoment::kResultsGrouped) + 1;
 
+// What a server's core says; see the names in coverage.cc.
+enum class ServerStep : uint8_t {
+  kPushRepeated,
+  kPushWaitsForFirst,
+  kPushPartlyInherited,
+  kPushWhollyInherited,
+  kPushRefusedAtGate,
+  kPushNotAcknowledged,
+  kPushWaitsForCut,
+  kCutWaits,
+  kFenceWaits,
+  kSaveWaits,
+  kSaveShared,
+  kSaveEnded,
+  kRestoreVerifies,
+  kRestoreWaits,
+  kRestoreRepeated,
+  kRestoreKeptAgain,
+  kRestoreFails,
+  kPlacedAnew
+};
+inline constexpr int kServerSteps = static_cast<int>(ServerStep::kPlacedAnew) + 1;
+
 // Of one history, a bit each.
 struct Seen {
-  uint64_t events = 0, actions = 0, errors = 0, faults = 0;
+  uint64_t events = 0, actions = 0, errors = 0, faults = 0, server = 0;
   uint64_t worker_actions = 0, worker_moments = 0;
 
   void Saw(const Event& event) {
@@ -44,6 +67,7 @@ struct Seen {
   void Saw(const WorkerAction& action) { worker_actions |= uint64_t{1} << action.index(); }
   void Saw(WorkerMoment moment) { worker_moments |= uint64_t{1} << static_cast<int>(moment); }
   void Saw(Fault fault) { faults |= uint64_t{1} << static_cast<int>(fault); }
+  void Saw(ServerStep step) { server |= uint64_t{1} << static_cast<int>(step); }
 };
 
 class Coverage {
@@ -51,7 +75,7 @@ class Coverage {
   void Add(const Seen& seen);
   void Add(const Coverage& other);
   struct Row {
-    std::string kind;  // event, action, a worker's action or moment, error of a run, fault
+    std::string kind;  // event, action, worker, server, end of a run, fault
     std::string name;
     uint64_t histories = 0;
   };
@@ -61,8 +85,8 @@ class Coverage {
   static const std::vector<std::pair<std::string, std::string>>& Unreachable();
 
  private:
-  std::array<uint64_t, 64> events_{}, actions_{}, errors_{}, faults_{}, worker_actions_{},
-      worker_moments_{};
+  std::array<uint64_t, 64> events_{}, actions_{}, errors_{}, faults_{}, server_{},
+      worker_actions_{}, worker_moments_{};
 };
 
 }  // namespace mu::sim

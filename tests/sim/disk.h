@@ -8,10 +8,10 @@
 #include <memory>
 #include <vector>
 
+#include "common/base/hash.h"
 #include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
-#include "psserver/store/applied_steps.h"
-#include "psserver/store/inherited_memory.h"
+#include "psserver/core/inherited_memory.h"
 #include "tests/sim/message.h"
 
 namespace mu::sim {
@@ -39,17 +39,31 @@ inline PartitionKey KeyOf(uint32_t partition) {
 // What a server writes: all of one instant.
 struct ServerFile {
   Partitions partitions;
-  AppliedSteps applied;
-  InheritedMemory inherited;
+  std::vector<std::vector<AppliedSteps::Range>> memories;  // see psserver/core/file_memory.h
+  std::array<std::vector<int64_t>, kMaxPartitions> inherits;
   uint64_t updates = 0;
 };
+
+// Of all that the file holds of partitions.
+inline uint32_t ChecksumOf(const ServerFile& file) {
+  uint64_t sum = 0;
+  for (const Partition& partition : file.partitions) {
+    sum = HashCombine(sum, partition.counter);
+    for (const Effect& effect : partition.effects) {
+      sum = HashCombine(
+          sum, (uint64_t{effect.function} << 32) | (uint64_t{effect.record} << 8) | effect.step);
+    }
+  }
+  return static_cast<uint32_t>(sum);
+}
 
 struct Checkpoint {
   uint64_t number = 0;
   uint32_t epoch = 0;  // of the coordinator that took it
   uint8_t servers = 0;
   std::array<std::shared_ptr<const ServerFile>, kMaxServers>
-      files;  // null: not (completely) written
+      files;                                      // null: not (completely) written
+  std::array<uint32_t, kMaxServers> checksums{};  // of the files, as they were written
   std::array<uint64_t, kMaxServers> updates{};
   std::array<uint64_t, kMaxServers> acknowledged{};  // UpdateLedger's, when it was begun
   bool committed = false;                            // it has a manifest

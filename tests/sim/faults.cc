@@ -13,6 +13,18 @@ constexpr Time kLongest = 300 * kMillisecond;
 
 Slot OtherSlot(Slot slot) { return slot ^ 1; }
 
+// A bit flips in it.
+void Damage(std::shared_ptr<const ServerFile>* file) {
+  if (*file == nullptr) return;
+  auto damaged = std::make_shared<ServerFile>(**file);
+  for (Partition& partition : damaged->partitions) {
+    if (partition.effects.empty()) continue;
+    partition.effects.back().record ^= 1;
+    break;
+  }
+  *file = std::move(damaged);
+}
+
 }  // namespace
 
 void Cluster::StartProcess(Slot slot) {
@@ -192,10 +204,15 @@ void Cluster::Strike(Fault fault) {
       return;
     case Fault::kResize: {
       Kill(coordinator);
-      for (Slot s = kFirstServerSlot; s < kServersEnd; ++s) Kill(s);
       servers_ = 1 + static_cast<uint32_t>(random_.Below(kMaxServers));
+      const bool stay = Between(0, 1) == 0;
+      for (Slot s = kFirstServerSlot; s < kServersEnd; ++s) {
+        if (!stay || s >= kFirstServerSlot + 2 * servers_) Kill(s);
+      }
       for (uint32_t s = 0; s < servers_; ++s) {
-        Restart(static_cast<Slot>(kFirstServerSlot + 2 * s), 5 * kMillisecond, 100 * kMillisecond);
+        const Slot slot = static_cast<Slot>(kFirstServerSlot + 2 * s);
+        if (processes_[slot].alive || processes_[OtherSlot(slot)].alive) continue;
+        Restart(slot, 5 * kMillisecond, 100 * kMillisecond);
       }
       return events_.Add(now_ + Between(5 * kMillisecond, 100 * kMillisecond),
                          {.kind = Kind::kStartCoordinator});
@@ -204,7 +221,7 @@ void Cluster::Strike(Fault fault) {
       for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {
         if (!it->second.committed) continue;
         it->second.damaged = true;
-        return;
+        return Damage(&it->second.files[random_.Below(it->second.servers)]);
       }
       return;
   }

@@ -63,14 +63,14 @@ constexpr Mark kMarks[] = {
     {Fault::kNoDisk, "coordinator", "< server 0 answer to Restore CANNOT READ", Fault::kKillServer},
 };
 
-// In how many of 30 histories of two workers and two servers, struck by these, the mark is.
+// In how many of 60 histories of two workers and two servers, struck by these, the mark is.
 int Marked(const Mark& mark, std::vector<Fault> kinds) {
   ScenarioLimits limits = *FindScenario("undisturbed");
   limits.checkpoint_every = 20 * kMillisecond;
   limits.least_strikes = limits.most_strikes = kinds.empty() ? 0 : 4;
   limits.kinds = std::move(kinds);
   int marked = 0;
-  for (uint64_t seed = 0; seed < 30; ++seed) {
+  for (uint64_t seed = 0; seed < 60; ++seed) {
     const std::string trace = RunOne(seed, limits, /*trace=*/true).trace;
     for (const absl::string_view line : absl::StrSplit(trace, '\n')) {
       constexpr size_t kName = 15, kText = kName + 15;  // Cluster::Write

@@ -6,9 +6,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 
 #include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 #include "tests/sim/expect.h"
 
 namespace mu::sim {
@@ -19,6 +21,11 @@ namespace {
 constexpr uint64_t kFailedOnce[] = {269,   433,   1776,   2751,    2792,    8147,
                                     8584,  8595,  9469,   9509,    10666,   12112,
                                     13894, 49738, 485101, 2595450, 3310318, 3512884};
+
+// A worker answers a cancellation when no push of it is on its way, so a fence waits only for those
+// of workers that cannot be reached. A push is partly inherited if only some of the cuts that its
+// partitions come from contain it.
+constexpr absl::string_view kRare[] = {"fence waits", "push partly inherited"};
 
 TEST(Simulation, HundredThousandHistories) {
   constexpr uint64_t kHistories = 100'000;
@@ -39,7 +46,8 @@ TEST(Simulation, HundredThousandHistories) {
   for (const Coverage::Row& row : summary.coverage.Rows()) {
     std::printf("%-14s %-24s %8llu histories\n", row.kind.c_str(), row.name.c_str(),
                 static_cast<unsigned long long>(row.histories));
-    EXPECT_GE(row.histories, kLeast) << row.kind << " " << row.name;
+    const bool rare = std::find(std::begin(kRare), std::end(kRare), row.name) != std::end(kRare);
+    EXPECT_GE(row.histories, rare ? kLeast / 100 : kLeast) << row.kind << " " << row.name;
   }
 }
 

@@ -21,8 +21,14 @@ const char* NameOf(Kind kind) {
       return "alarm";
     case Kind::kApply:
       return "apply";
+    case Kind::kApplied:
+      return "applied";
+    case Kind::kPrepared:
+      return "prepared";
     case Kind::kWritten:
       return "written";
+    case Kind::kVerified:
+      return "verified";
     case Kind::kLoaded:
       return "loaded";
     case Kind::kCheckpointDue:

@@ -35,8 +35,11 @@ enum class Kind : uint8_t {
   kInstalled,    // a worker has compiled its functions
   kInterrupted,  // the thread that executes a worker's step notices that its calls are given up
   kAlarm,        // a worker's core wants a tick
-  kApply,        // a server applies the push `call`
+  kApply,        // a server has checked the push `call`
+  kApplied,      // it has applied it
+  kPrepared,     // a server has memory for a cut
   kWritten,      // a server's file is on the disk
+  kVerified,     // a server has looked at the files of the restore `call`
   kLoaded,       // a server has read its files
   kCheckpointDue,
   kManifestDue,

@@ -29,16 +29,17 @@ enum class Fault : uint8_t {
   kUserError,        // a function of the user fails: all that are not finished are cancelled
   kDiskFull,         // the next save of a server fails
   kBadFile,          // the newest checkpoint is damaged
-  kResize,           // all servers and the coordinator start anew, with more or fewer servers
-  kNoDisk,           // a server's next restore cannot read the files, which are good
-  kForget,           // a worker knows nothing any more of what was installed on it
+  kResize,  // the coordinator starts anew, with more or fewer servers, and maybe all of them
+  kNoDisk,  // a server's next restore cannot read the files, which are good
+  kForget,  // a worker knows nothing any more of what was installed on it
 };
 inline constexpr int kFaultKinds = static_cast<int>(Fault::kForget) + 1;
 const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.
 struct Broken {
-  bool deduplication = false;       // servers apply repeats
+  bool deduplication = false;       // servers apply repeats: the ledger's answer is ignored
+  bool inheritance = false;         // and what their restored state contains
   bool fencing = false;             // servers and workers take older epochs and generations
   bool leases = false;              // servers serve without one
   bool requeueing = false;          // a lost worker's functions stay lost
@@ -48,6 +49,7 @@ struct Broken {
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_fences = false;         // servers take fences of older generations
   bool old_generations = false;     // servers serve before they are restored
+  bool checksums = false;           // servers load damaged files
   // Of worker/core/protections.h.
   bool resumed_early = false, resumed_late = false, old_routing = false, results_kept = false,
        generation_of_now = false, early_cancel = false, any_order = false, late_install = false;

@@ -1,17 +1,16 @@
-// A parameter server of the simulation: the product's rules of admission, leases and memory of
-// applied pushes around partitions whose contents are the list of what was applied to them. It
-// follows psserver/server.cc step by step.
+// A parameter server of the simulation: the product's core around partitions whose contents are the
+// list of what was applied to them. It decides nothing; psserver/server*.cc is the other shell.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
-#include "common/env/clock.h"
-#include "psserver/admission.h"
-#include "psserver/store/inherited_memory.h"
-#include "psserver/store/ledger.h"
+#include "psserver/core/server_core.h"
+#include "tests/sim/coverage.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
@@ -31,38 +30,48 @@ class Server {
   const Partitions& partitions() const { return partitions_; }
   uint8_t index() const { return index_; }
   // Entries of all that it remembers of pushes.
-  size_t remembered() const { return ledger_.entries() + inherited_.entries(); }
-  bool serving(uint32_t generation) const { return configured_ && generation_ == generation; }
+  size_t remembered() const;
 
  private:
-  // Which partitions had a push in the state that was restored, as it was when the push came: the
-  // memory of that may be given up while the push is being applied.
-  using Held = std::array<bool, kMaxPartitions>;
-  struct Work {  // a push that has been admitted and is being applied, and those who wait for its
-                 // end
+  struct Work {  // a push that was admitted
+    uint32_t id;
     Message request;
-    Admission::Ticket ticket;
-    Held held;
-    std::vector<std::pair<Message, Held>> waiting;
+    AdmittedPush push;
   };
+  struct Restoring {
+    Message request;
+    bool started = false;
+  };
+  using Waiting = std::vector<std::pair<PsCallId, Message>>;
 
   void OnMembership(const Message& reply, Time sent);
   void Pull(const Message& request);
-  void Push(const Message& request);
-  void Apply(uint32_t call);
-  void Finish(Work& work);
-  Held Inherited(const Message& push) const;
-  void Acknowledge(const Message& request, const Held& held, bool repeated);
-  void Save(const Message& request);
-  void Written();
-  void Restore(const Message& request);
-  void Fence(const Message& request);
-  void Loaded(const Message& timer);
   void Configure(const Message& request);
-  void Load(const Message& request);
-  void RaiseLowWater(uint64_t function);
+  void Push(const Message& request);
+  void Apply(uint32_t id);
+  void Applied(uint32_t id);
+  void EndPush(std::list<Work>::iterator work, const absl::Status& status);
+  void Acknowledge(const Message& request, const PushAnswer& answer);
+  void Fence(const Message& request);
+  void Save(PsCallId call, const Message& request, SaveLine::Turn turn);
+  void Prepared();
+  void TakeCut();
+  void Written();
+  void EndSave(const SaveLine::Result& result);
+  void ReplyToSave(const Message& request, const SaveLine::Result& result);
+  void Restore(const Message& request, bool verified);
+  void Verified(uint32_t id);
+  void Loaded();
+  absl::Status CheckFiles(const Message& request);
+  absl::Status Load(const Message& request, InheritedMemory* memory);
+  // What waits for something that has ended.
+  void GoOn();
+  std::list<Work>::iterator Find(uint32_t id);
+  uint32_t HeldPartitions() const;
   uint64_t Updates() const;  // that its state holds
   void Refuse(const Message& request, const absl::Status& status);
+  Time Now() const;
+  void Saw(ServerStep step);
   const pb::RequestContext& Context(const Message& request);
 
   Cluster* const cluster_;
@@ -70,23 +79,19 @@ class Server {
   const uint64_t incarnation_;
   const uint8_t index_;
   Daemon daemon_;
-  Admission admission_;
-  Ledger ledger_;
-  InheritedMemory inherited_;
+  ServerCore core_;
   Partitions partitions_;
-  bool dirty_ = false;
-  bool configured_ = false;
-  uint8_t placement_ = 0;  // among how many servers
-  uint32_t configured_epoch_ = 0;
-  uint32_t generation_ = 0, epoch_ = 0;
+  uint8_t placement_ = 0;  // among how many servers; 0: not configured
+  uint32_t last_call_ = 0;
   std::list<Work> work_;
+  std::vector<uint32_t> at_gate_;  // pushes that wait for a cut
+  Waiting waiting_pushes_, waiting_saves_;
+  std::vector<Message> fences_;
   std::optional<Message> saving_;
-  bool saving_cancelled_ = false;
+  bool cut_wanted_ = false;
   std::shared_ptr<const ServerFile> file_;
-  std::vector<Message> waiting_saves_;
-  uint32_t saved_attempt_ = 0;  // the last that succeeded
-  uint64_t saved_updates_ = 0;
-  std::optional<Message> restoring_;
+  std::vector<std::pair<uint32_t, Message>> verifying_;
+  std::optional<Restoring> restoring_;
   pb::RequestContext context_;
 };
 

@@ -25,10 +25,11 @@ MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")
 MAY_USE_GRPC = re.compile(r"common/(rpc|client)/|.*_service\.(h|cc)$|.*/main\.cc$|(tests|bench|examples)/")
 MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|psserver/optimizer|tests|bench)/")
 # What each role decides is pure: no threads, locks, clocks, sockets or files.
-PURE = ("coordinator/core/", "worker/core/")
+PURE = ("coordinator/core/", "psserver/core/", "worker/core/")
 PURE_MAY_INCLUDE = re.compile(
-    r"(coordinator|worker)/core/|proto/|common/base/(check|error_kind|hash|ids|status)\.h$"
-    r"|absl/(base/attributes|container|hash|status|strings|types)[/.]|absl/time/time\.h$")
+    r"(coordinator|psserver|worker)/core/|proto/|common/base/(check|error_kind|hash|ids|status)\.h$"
+    r"|common/client/applied_full\.h$"
+    r"|absl/(base/attributes|container|functional|hash|status|strings|types)[/.]|absl/time/time\.h$")
 IMPURE = re.compile(r"(thread|mutex|shared_mutex|condition_variable|atomic|future|semaphore|latch|barrier|chrono|ctime|"
                     r"fstream|filesystem|iostream|cstdio|csignal|unistd\.h|fcntl\.h|time\.h|pthread\.h|sys/.*)$")
 SOURCE = re.compile(r".*\.(h|cc|py|sh|proto)$")
@@ -197,6 +198,10 @@ class RulesTest(unittest.TestCase):
         self.assert_breach("worker/core/a.cc", '#include "worker/core_shell.h"', "pure")
         self.assert_breach("worker/core/a.h", "#include <mutex>", "pure")
         self.assert_fine("worker/core/a.cc", '#include "worker/core/run.h"')
+        self.assert_breach("psserver/core/a.h", "#include <atomic>", "pure")
+        self.assert_breach("psserver/core/a.cc", '#include "common/env/clock.h"', "pure")
+        self.assert_breach("psserver/core/a.cc", '#include "psserver/store/store.h"', "pure")
+        self.assert_fine("psserver/core/a.cc", '#include "psserver/core/ledger.h"')
 
     def test_libraries(self):
         self.assert_breach("worker/a.cc", "#include <grpcpp/grpcpp.h>", "gRPC")

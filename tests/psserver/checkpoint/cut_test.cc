@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "common/base/hash.h"
-#include "psserver/store/cut_gate.h"
 #include "psserver/store/store_cut.h"
 #include "tests/psserver/model.h"
 #include "tests/testing/matchers.h"
@@ -170,39 +169,6 @@ TEST(CutCopiesTest, WhoWaitsGoesOnWhenMemoryIsFreed) {
   std::thread writer([&] { copies.Release(50); });
   EXPECT_TRUE(copies.WaitForRoom(absl::InfiniteDuration()));
   writer.join();
-}
-
-TEST(CutGateTest, NoChangeIsUnderWayDuringACut) {
-  CutGate gate;
-  std::atomic<int> changing{0};
-  std::atomic<bool> stop{false};
-  int64_t a = 0, b = 0;  // changed together, under a lock for one another but not for the cut
-  Mutex mutex;
-  std::vector<std::thread> threads;
-  for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
-      while (!stop) {
-        CutGate::Change change(&gate);
-        ++changing;
-        {
-          MutexLock lock(&mutex);
-          ++a;
-        }
-        {
-          MutexLock lock(&mutex);
-          ++b;
-        }
-        --changing;
-      }
-    });
-  }
-  for (int i = 0; i < 200; ++i) {
-    CutGate::Cut cut(&gate);
-    EXPECT_EQ(changing, 0);
-    EXPECT_EQ(a, b);
-  }
-  stop = true;
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

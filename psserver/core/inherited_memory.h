@@ -16,7 +16,7 @@
 #include <set>
 #include <vector>
 
-#include "psserver/store/applied_steps.h"
+#include "psserver/core/applied_steps.h"
 
 namespace mu {
 

@@ -1,4 +1,4 @@
-#include "psserver/store/applied_steps.h"
+#include "psserver/core/applied_steps.h"
 
 #include <algorithm>
 #include <iterator>

@@ -1,11 +1,13 @@
-#include "psserver/admission.h"
+#include "psserver/core/admission.h"
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
+#include "psserver/core/protections.h"
 
 namespace mu {
 
@@ -19,7 +21,12 @@ absl::Status Admission::Refuse(absl::StatusCode code, pb::ErrorKind kind,
                     detail);
 }
 
-absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
+uint64_t Admission::GenerationOf(const pb::RequestContext& context) const {
+  return MU_SERVER_BROKEN(fencing) ? std::max(generation_, context.generation())
+                                   : context.generation();
+}
+
+absl::Status Admission::CheckIdentity(const pb::RequestContext& context) const {
   if (context.job() == 0) {
     return Refuse(absl::StatusCode::kInvalidArgument, pb::ERROR_USER, "the request names no job");
   }
@@ -33,7 +40,7 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
                       "it belongs to job %016x and refuses job %016x; start a cluster for each job",
                       job_, context.job()));
   }
-  if (context.epoch() < epoch_) {
+  if (context.epoch() < epoch_ && !MU_SERVER_BROKEN(fencing)) {
     absl::Status refusal =
         Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
                absl::StrCat("the request is of epoch ", context.epoch(),
@@ -46,7 +53,6 @@ absl::Status Admission::CheckIdentity(const pb::RequestContext& context) {
 }
 
 absl::Status Admission::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
-  MutexLock lock(&mutex_);
   if (job_ != 0 && (job_ != job || (state_ != State::kFresh && index_ != index))) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_OTHER_JOB,
                   "the coordinator has another job or another index for it");
@@ -57,66 +63,73 @@ absl::Status Admission::SetIdentity(uint64_t job, uint64_t epoch, uint32_t index
   return absl::OkStatus();
 }
 
-absl::StatusOr<Admission::Ticket> Admission::Admit(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
-  return AdmitLocked(context, /*behind=*/false);
+absl::Status Admission::Admit(int64_t now_ns, const pb::RequestContext& context) {
+  MU_RETURN_IF_ERROR(Check(now_ns, context));
+  ++under_way_;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Admission::Ticket> Admission::AdmitFence(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
-  return AdmitLocked(context, /*behind=*/true);
+absl::Status Admission::AdmitFence(int64_t now_ns, const pb::RequestContext& context) {
+  if (!MU_SERVER_BROKEN(late_fences)) {
+    MU_RETURN_IF_ERROR(Check(now_ns, context, /*behind=*/true));
+  }
+  ++under_way_;
+  return absl::OkStatus();
 }
 
-absl::StatusOr<Admission::Ticket> Admission::AdmitLocked(const pb::RequestContext& context,
-                                                         bool behind) {
+absl::Status Admission::Check(int64_t now_ns, const pb::RequestContext& context) const {
+  return Check(now_ns, context, /*behind=*/false);
+}
+
+absl::Status Admission::Check(int64_t now_ns, const pb::RequestContext& context,
+                              bool behind) const {
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   "it has not been configured yet");
   }
-  if (context.generation() < generation_) {
+  const uint64_t generation = GenerationOf(context);
+  if (generation < generation_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                  absl::StrCat("the request is of generation ", context.generation(),
+                  absl::StrCat("the request is of generation ", generation,
                                ", but the parameters are of generation ", generation_));
   }
-  if (context.generation() > generation_) {
-    return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                  absl::StrCat("its parameters are still of generation ", generation_, ", not ",
-                               context.generation()));
+  if (generation > generation_) {
+    return Refuse(
+        absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+        absl::StrCat("its parameters are still of generation ", generation_, ", not ", generation));
   }
   if (state_ != State::kServing) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                  state_ == State::kRestoring ? "it is being restored" : "its last restore failed");
+                  state_ == State::kRestoring
+                      ? "it is being restored"
+                      : "its last restore failed, or its partitions were placed anew: restore it");
   }
   if (behind_ && !behind) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   absl::StrCat("its parameters are of generation ", generation_,
                                ", it may serve from ", least_, " on and waits for that"));
   }
-  if (!lease_.Holds(clock_->Now())) {
+  if (!lease_.Holds(now_ns)) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   "its lease from the coordinator has run out, so it does not serve");
   }
-  ++working_;
-  return Ticket(this);
+  return absl::OkStatus();
 }
 
-absl::Status Admission::AdmitLook(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
+absl::Status Admission::AdmitLook(const pb::RequestContext& context) const {
   return CheckIdentity(context);
 }
 
 absl::Status Admission::AdmitControl(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   epoch_ = std::max(epoch_, context.epoch());
   return absl::OkStatus();
 }
 
 absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32_t index) {
-  MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(CheckIdentity(context));
-  if (context.generation() < generation_) {
+  if (GenerationOf(context) < generation_) {
     return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
                   absl::StrCat("the request is of generation ", context.generation(),
                                ", this server of ", generation_));
@@ -131,36 +144,37 @@ absl::Status Admission::AdmitConfigure(const pb::RequestContext& context, uint32
   return absl::OkStatus();
 }
 
-void Admission::Configured(const pb::RequestContext& context) {
-  MutexLock lock(&mutex_);
-  if (state_ != State::kFresh) return;
-  state_ = State::kServing;
-  generation_ = context.generation();
-  behind_ = generation_ < least_;
+void Admission::Configured(const pb::RequestContext& context, bool replaced) {
+  if (state_ == State::kFresh) {
+    state_ = State::kServing;
+    generation_ = context.generation();
+    behind_ = generation_ < least_;
+  } else if (replaced && state_ == State::kServing) {
+    state_ = State::kBroken;
+    restored_.reset();
+    behind_ = true;  // what is under way changes a state that is gone
+  } else if (replaced && state_ == State::kRestoring) {
+    replaced_ = true;
+  }
 }
 
-absl::Status Admission::CheckLease() const {
-  const bool holds = lease_.Holds(clock_->Now());
+absl::Status Admission::CheckLease(int64_t now_ns) const {
+  const bool holds = lease_.Holds(now_ns);
   if (holds && !behind_) return absl::OkStatus();
-  MutexLock lock(&mutex_);
   return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                 holds ? "its parameters are of an older generation, so it does not acknowledge"
                       : "its lease from the coordinator has run out, so it does not acknowledge");
 }
 
 void Admission::RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least) {
-  {
-    MutexLock lock(&mutex_);
-    least_ = std::max(least_, least);
-    // While it restores, what is still under way is of the generation before.
-    if (generation_ < least_) behind_ = true;
-  }
+  if (!MU_SERVER_BROKEN(old_generations)) least_ = std::max(least_, least);
+  // While it restores, what is still under way is of the generation before.
+  if (generation_ < least_) behind_ = true;
   lease_.Renew(sent_ns, lease);
 }
 
-absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
-                                             const std::string& what, bool dirty, bool keep) {
-  MutexLock lock(&mutex_);
+absl::StatusOr<bool> Admission::CheckRestore(const pb::RequestContext& context,
+                                             const std::string& what, bool dirty, bool keep) const {
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   if (state_ == State::kFresh) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
@@ -170,12 +184,13 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                   "another restore is under way");
   }
-  if (context.generation() < generation_) {
-    return Refuse(absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
-                  absl::StrCat("generation ", context.generation(), " cannot follow generation ",
-                               generation_));
+  const uint64_t generation = GenerationOf(context);
+  if (generation < generation_) {
+    return Refuse(
+        absl::StatusCode::kFailedPrecondition, pb::ERROR_STALE,
+        absl::StrCat("generation ", generation, " cannot follow generation ", generation_));
   }
-  if (context.generation() == generation_) {
+  if (generation == generation_) {
     if (restored_.has_value() && *restored_ == what) return false;
     if (keep && state_ == State::kServing) return false;
     if (restored_.has_value()) {
@@ -192,39 +207,29 @@ absl::StatusOr<bool> Admission::BeginRestore(const pb::RequestContext& context,
   }
   if (keep && state_ == State::kBroken) {
     return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
-                  "its last restore failed, so it has no state to keep");
+                  "it has no state to keep: its last restore failed, or its partitions were placed "
+                  "anew");
   }
+  return true;
+}
+
+void Admission::BeginRestore(const pb::RequestContext& context, const std::string& what) {
   epoch_ = std::max(epoch_, context.epoch());
-  generation_ = context.generation();
+  generation_ = GenerationOf(context);
   restoring_ = what;
   restored_.reset();
   state_ = State::kRestoring;
   // What was admitted before is of the older generation: it ends, unacknowledged.
   behind_ = true;
-  while (working_ > 0) left_.Wait(&mutex_);
-  behind_ = generation_ < least_;
-  return true;
 }
 
-void Admission::EndRestore(bool ok) {
-  MutexLock lock(&mutex_);
+void Admission::StartRestore() { behind_ = generation_ < least_; }
+
+bool Admission::EndRestore(bool ok) {
+  if (std::exchange(replaced_, false)) ok = false;
   if (ok) restored_ = restoring_;
   state_ = ok ? State::kServing : State::kBroken;
-}
-
-uint32_t Admission::index() const {
-  MutexLock lock(&mutex_);
-  return index_;
-}
-
-bool Admission::configured() const {
-  MutexLock lock(&mutex_);
-  return state_ != State::kFresh;
-}
-
-void Admission::Leave() {
-  MutexLock lock(&mutex_);
-  if (--working_ == 0) left_.SignalAll();
+  return ok;
 }
 
 }  // namespace mu

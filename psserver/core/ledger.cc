@@ -1,4 +1,4 @@
-#include "psserver/store/ledger.h"
+#include "psserver/core/ledger.h"
 
 namespace mu {
 

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <set>
 
-#include "psserver/store/applied_steps.h"
+#include "psserver/core/applied_steps.h"
 
 namespace mu {
 

@@ -1,4 +1,4 @@
-#include "psserver/store/inherited_memory.h"
+#include "psserver/core/inherited_memory.h"
 
 #include <gtest/gtest.h>
 

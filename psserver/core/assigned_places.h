@@ -6,32 +6,33 @@
 // inherited is known by partition, and other variables' partitions are not in it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <string_view>
-
-#include "common/base/hash.h"
 
 namespace mu {
 
 class AssignedPlaces {
  public:
   // True for the first assignment of this place and for repeats of it, partition by partition;
-  // false if another variable, or another value of the partition, has the place.
-  bool Claim(uint64_t place, uint32_t variable, uint32_t partition, std::string_view value) {
+  // false if another variable, or another value of the partition, has the place. Values are
+  // compared by their hashes, which the caller makes: they are large.
+  bool Claim(uint64_t place, uint32_t variable, uint32_t partition, uint64_t value_hash) {
     if (place < low_water_) return true;
     const auto [it, first] = places_.try_emplace(place, Place{variable, {}});
     if (it->second.variable != variable) return false;
-    const uint64_t hash = HashString(value);
-    return it->second.values.try_emplace(partition, hash).first->second == hash;
+    return it->second.values.try_emplace(partition, value_hash).first->second == value_hash;
   }
   void RaiseLowWater(uint64_t place) {
     if (place <= low_water_) return;
     low_water_ = place;
     places_.erase(places_.begin(), places_.lower_bound(place));
   }
-  // All of them: the state is another one.
-  void Clear() { places_.clear(); }
+  // All of them, and the mark: the state is another one, whose mark may be lower.
+  void Clear() {
+    places_.clear();
+    low_water_ = 0;
+  }
   size_t size() const { return places_.size(); }
 
  private:

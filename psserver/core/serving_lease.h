@@ -1,12 +1,13 @@
 // How long a server may serve: until its lease runs out, which heartbeats renew.
-// Times are the caller's clock's, in nanoseconds. Pure and thread safe.
+// Times are the caller's clock's, in nanoseconds. Pure.
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "absl/time/time.h"
+#include "psserver/core/protections.h"
 
 namespace mu {
 
@@ -20,16 +21,13 @@ class ServingLease {
   // The coordinator granted `lease` from when the heartbeat was sent. A lease is never made
   // shorter.
   void Renew(int64_t sent_ns, absl::Duration lease) {
-    const int64_t end = sent_ns + absl::ToInt64Nanoseconds(lease);
-    int64_t current = end_ns_.load(std::memory_order_relaxed);
-    while (current < end && !end_ns_.compare_exchange_weak(current, end)) {
-    }
+    end_ns_ = std::max(end_ns_, sent_ns + absl::ToInt64Nanoseconds(lease));
   }
-  bool Holds(int64_t now_ns) const { return now_ns < end_ns_.load(); }
+  bool Holds(int64_t now_ns) const { return now_ns < end_ns_ || MU_SERVER_BROKEN(leases); }
 
  private:
   static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
-  std::atomic<int64_t> end_ns_;
+  int64_t end_ns_;
 };
 
 }  // namespace mu

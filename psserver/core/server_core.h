@@ -1,0 +1,176 @@
+// All that a parameter server decides: who is admitted, which push is applied and which is a
+// repeat, who waits for whom, what is acknowledged and with which counts, how saves, cuts, fences
+// and restores exclude each other, what a coordinator's Configure replaces. Pure: no clock, thread,
+// lock, tensor, file or call. The runtime (PsServer) and the simulation are two shells around it.
+//
+// The data plane is concurrent, so the core has a method for each decision instead of one queue of
+// events: the shell calls it under a lock that it holds for nothing else, and changes rows outside.
+// What has to wait asks again after a decision that may end its waiting: the comments say which.
+// Times are the shell's clock's, in nanoseconds.
+//
+// Not synchronised. Errors: those of Admission (psserver/core/admission.h), and what each method
+// says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "proto/coordinator.pb.h"
+#include "proto/psserver.pb.h"
+#include "psserver/core/admission.h"
+#include "psserver/core/assigned_places.h"
+#include "psserver/core/cut_gate.h"
+#include "psserver/core/cut_memory.h"
+#include "psserver/core/push.h"
+#include "psserver/core/push_memory.h"
+#include "psserver/core/save_line.h"
+
+namespace mu {
+
+// An assignment: its place among the functions, and what it gives a value to.
+struct PsAssignment {
+  uint64_t place = 0;
+  uint32_t variable = 0;
+  uint32_t partition = 0;
+  uint64_t value_hash = 0;
+  absl::string_view name;  // of the variable, for errors
+};
+
+struct RestoreAsked {
+  bool keep_state = false;
+  bool has_files = false;  // otherwise: the initial values
+  std::string content;     // what is restored: the same in repeats, and in nothing else
+};
+
+struct RestoreTurn {
+  enum class Step {
+    kRefuse,  // `status`
+    kAnswer,  // `reply`: a repeat
+    kKept,    // a repeat, of a restore that kept the state: answer with what it holds now
+    kVerify,  // see that the files are whole, then ask again: a state that would be missed is given
+              // up only for files that are
+    kBegun,   // when RestoreMayStart: StartRestore; replace the state unless it is kept, seeing
+              // again that the files are whole, since they may have changed; EndRestore
+  };
+  Step step = Step::kRefuse;
+  absl::Status status;
+  muster::RestoreReply reply;
+};
+
+class ServerCore {
+ public:
+  struct Options {
+    bool leased = false;     // serve only while the lease that RenewLease extends lasts
+    bool registers = false;  // refuse everybody until SetIdentity
+    size_t most_remembered = Ledger::kDefaultMost;  // entries of the ledger
+  };
+
+  explicit ServerCore(const Options& options)
+      : admission_(options.leased, options.registers), pushes_(options.most_remembered) {}
+  ServerCore(const ServerCore&) = delete;
+  ServerCore& operator=(const ServerCore&) = delete;
+
+  // Membership.
+  absl::Status SetIdentity(uint64_t job, uint64_t epoch, uint32_t index) {
+    return admission_.SetIdentity(job, epoch, index);
+  }
+  void RenewLease(int64_t sent_ns, absl::Duration lease, uint64_t least_generation) {
+    admission_.RenewLease(sent_ns, lease, least_generation);
+  }
+  // May end nobody's waiting: what is in progress below the mark ends with EndPush.
+  void RaiseLowWater(uint64_t function) { pushes_.RaiseLowWater(function); }
+
+  // Pulls, and what else reads the state: under way until Leave, which may let a restore start.
+  absl::Status Admit(int64_t now_ns, const muster::RequestContext& context);
+  void Leave() { admission_.Leave(); }
+  absl::Status AdmitLook(const muster::RequestContext& context) const {
+    return admission_.AdmitLook(context);
+  }
+
+  // Pushes. FAILED_PRECONDITION (ERROR_STALE) below the low-water mark; RESOURCE_EXHAUSTED
+  // (IsAppliedFull) without room to remember it. `call` waits if the step is kWait.
+  PushBegun BeginPush(int64_t now_ns, const muster::RequestContext& context, const PushId& push,
+                      const PushPartitions& partitions, PsCallId call);
+  // After Admit, and after the shell has checked the value: without Leave. INVALID_ARGUMENT for a
+  // place that another variable or value has.
+  PushBegun BeginAssign(int64_t now_ns, const PsAssignment& assignment, PsCallId call);
+  // Whether the push may change the state now.
+  PushEntered Enter(int64_t now_ns, AdmittedPush* push);
+  // `applied`: OK, or why nothing was. May end the waiting of fences, of a cut and of a restore.
+  PushEnded EndPush(int64_t now_ns, const AdmittedPush& push, const absl::Status& applied);
+
+  // OK: no push below context.low_water begins any more. When FenceHolds says that none is in
+  // progress either, Leave and answer.
+  absl::Status BeginFence(int64_t now_ns, const muster::RequestContext& context);
+  bool FenceHolds(uint64_t low_water) const { return !pushes_.InProgressBelow(low_water); }
+
+  // True in the coordinator's Configure: it is newer than the last one's, so definitions and
+  // placements that contradict the present ones replace them. One at a time until EndConfigure.
+  absl::Status AdmitConfigure(const muster::RequestContext& context, uint32_t index) {
+    return admission_.AdmitConfigure(context, index);
+  }
+  absl::StatusOr<bool> BeginConfigure(const muster::RequestContext& context);
+  // After success. `replaced`: the state was; nothing is known of it, and it serves only after a
+  // restore that does not keep it.
+  void EndConfigure(const muster::RequestContext& context, bool replaced);
+
+  // Saves; see SaveLine. When its turn has come, a save takes a cut: AdmitCut, CloseGate (false:
+  // again after OpenGate), TakeCut once CutMayBeTaken, OpenGate, Leave. Pushes that wait ask Enter
+  // again then.
+  SaveLine::Turn AskSave(int64_t now_ns, const muster::RequestContext& context, uint64_t attempt,
+                         PsCallId call);
+  SaveLine::Turn LookAtSave(PsCallId call) { return saves_.Look(call); }
+  absl::Status SaveGoesOn() const { return saves_.GoOn(); }
+  void CancelSave(const std::string& why) { saves_.Cancel(why); }
+  void EndSave(const SaveLine::Result& result) { saves_.End(result); }
+  absl::Status AdmitCut(int64_t now_ns, const muster::RequestContext& context) {
+    return admission_.Admit(now_ns, context);
+  }
+  bool CloseGate() { return gate_.Close(); }
+  bool CutMayBeTaken() const { return gate_.quiet(); }
+  CutMemory TakeCut() const { return {pushes_.ledger().applied().Ranges(), pushes_.inherited()}; }
+  void OpenGate() { gate_.Open(); }
+
+  // `verified`: an earlier call said kVerify, and the files are whole. A restore that has begun has
+  // ended the save; INVALID_ARGUMENT for one that keeps the state and has files.
+  RestoreTurn BeginRestore(const muster::RequestContext& context, const RestoreAsked& asked,
+                           bool verified);
+  // What was admitted before has ended.
+  bool RestoreMayStart() const { return admission_.idle(); }
+  void StartRestore();
+  // `memory`: what the files say that the state contains. Returns what to answer: UNAVAILABLE if
+  // Configure replaced the state meanwhile.
+  absl::StatusOr<muster::RestoreReply> EndRestore(absl::StatusOr<muster::RestoreReply> reply,
+                                                  InheritedMemory memory);
+
+  // What is.
+  uint32_t index() const { return admission_.index(); }
+  uint64_t generation() const { return admission_.generation(); }
+  bool configured() const { return admission_.configured(); }
+  bool gate_closed() const { return gate_.closed(); }
+  const PushMemory& pushes() const { return pushes_; }
+
+ private:
+  PushBegun Begin(int64_t now_ns, AdmittedPush push, PsCallId call);
+  PushAnswer Acknowledge(int64_t now_ns, bool repeated, const PushCounts& counts) const;
+  absl::Status Stale(const PushId& push) const;
+  absl::Status Full() const;
+
+  Admission admission_;
+  PushMemory pushes_;
+  AssignedPlaces places_;
+  CutGate gate_;
+  SaveLine saves_;
+  bool dirty_ = false;   // pushes were applied since the last restore
+  bool initial_ = true;  // nothing but initial values is lost with the state
+  uint64_t configured_epoch_ = 0;
+  RestoreAsked restoring_;
+  uint64_t restoring_low_water_ = 0;
+  muster::RestoreReply restored_;
+};
+
+}  // namespace mu

@@ -1,0 +1,194 @@
+// Saves and restores of a simulated server.
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
+#include "psserver/core/file_memory.h"
+#include "psserver/core/file_sum.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/server.h"
+
+namespace mu::sim {
+
+void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
+  switch (turn.step) {
+    case SaveLine::Turn::Step::kDone:
+      if (turn.result.ok()) Saw(ServerStep::kSaveShared);
+      return ReplyToSave(request, turn.result);
+    case SaveLine::Turn::Step::kWait:
+      Saw(ServerStep::kSaveWaits);
+      waiting_saves_.emplace_back(call, request);
+      return;
+    case SaveLine::Turn::Step::kRun:
+      break;
+  }
+  saving_ = request;
+  if (absl::Status status = core_.AdmitCut(Now(), Context(request)); !status.ok())
+    return EndSave(status);
+  cluster_->SetTimer(slot_, cluster_->Between(0, 5 * kMillisecond), {.kind = Kind::kPrepared});
+}
+
+void Server::Prepared() {
+  // One save at a time, so it is open.
+  cut_wanted_ = core_.CloseGate();
+  if (!core_.CutMayBeTaken()) Saw(ServerStep::kCutWaits);
+  GoOn();
+}
+
+void Server::TakeCut() {
+  auto file = std::make_shared<ServerFile>();
+  file->partitions = partitions_;
+  const CutMemory memory = core_.TakeCut();
+  const WrittenMemory written(&memory);
+  written.ForEach([&](const auto& steps) { file->memories.push_back(steps); });
+  for (uint32_t p = 0; p < partitions_.size(); ++p) file->inherits[p] = written.NumbersOf(KeyOf(p));
+  file->updates = Updates();
+  file_ = std::move(file);
+  cut_wanted_ = false;
+  core_.OpenGate();
+  core_.Leave();
+  cluster_->SetTimer(slot_, cluster_->Between(2 * kMillisecond, 30 * kMillisecond),
+                     {.kind = Kind::kWritten});
+  for (const uint32_t id : std::exchange(at_gate_, {})) Apply(id);
+}
+
+void Server::Written() {
+  if (absl::Status status = core_.SaveGoesOn(); !status.ok()) {
+    Saw(ServerStep::kSaveEnded);
+    return EndSave(status);
+  }
+  Disk& disk = cluster_->disk();
+  if (disk.full[index_] > 0) {
+    --disk.full[index_];
+    return EndSave(absl::ResourceExhaustedError("the disk is full"));
+  }
+  cluster_->WriteFile(*saving_, index_, file_);
+  pb::SaveReply saved;
+  saved.set_updates(file_->updates);
+  EndSave(saved);
+}
+
+void Server::EndSave(const SaveLine::Result& result) {
+  const Message request = *std::exchange(saving_, std::nullopt);
+  file_.reset();
+  core_.EndSave(result);
+  ReplyToSave(request, result);
+  for (const auto& [call, waiting] : std::exchange(waiting_saves_, {}))
+    Save(call, waiting, core_.LookAtSave(call));
+}
+
+void Server::ReplyToSave(const Message& request, const SaveLine::Result& result) {
+  if (result.ok()) {
+    return cluster_->Reply(request,
+                           {.checkpoint = request.checkpoint, .updates = result->updates()});
+  }
+  if (absl::IsUnavailable(result.status())) return Refuse(request, result.status());
+  cluster_->Reply(
+      request, {.code = absl::IsResourceExhausted(result.status()) ? Code::kDiskFull : Code::kStale,
+                .checkpoint = request.checkpoint});
+}
+
+void Server::Restore(const Message& request, bool verified) {
+  const bool has_files = !request.keep_state && request.checkpoint != 0;
+  const RestoreAsked asked{request.keep_state, has_files,
+                           request.keep_state ? "keep" : absl::StrCat(request.checkpoint)};
+  RestoreTurn turn = core_.BeginRestore(Context(request), asked, verified);
+  switch (turn.step) {
+    case RestoreTurn::Step::kRefuse:
+      return Refuse(request, turn.status);
+    case RestoreTurn::Step::kAnswer:
+      Saw(ServerStep::kRestoreRepeated);
+      return cluster_->Reply(request,
+                             {.generation = request.generation, .updates = turn.reply.updates()});
+    case RestoreTurn::Step::kKept:
+      Saw(ServerStep::kRestoreKeptAgain);
+      return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
+    case RestoreTurn::Step::kVerify:
+      Saw(ServerStep::kRestoreVerifies);
+      verifying_.emplace_back(++last_call_, request);
+      return cluster_->SetTimer(slot_, cluster_->Between(0, 10 * kMillisecond),
+                                {.kind = Kind::kVerified, .call = last_call_});
+    case RestoreTurn::Step::kBegun:
+      if (!core_.RestoreMayStart()) Saw(ServerStep::kRestoreWaits);
+      restoring_ = Restoring{request};
+      return GoOn();
+  }
+}
+
+void Server::Verified(uint32_t id) {
+  const auto it = std::find_if(verifying_.begin(), verifying_.end(),
+                               [&](const auto& verifying) { return verifying.first == id; });
+  const Message request = it->second;
+  verifying_.erase(it);
+  if (absl::Status status = CheckFiles(request); !status.ok()) {
+    return cluster_->Reply(request,
+                           {.code = IsCannotRead(status) ? Code::kCannotRead : Code::kBadFile,
+                            .generation = request.generation});
+  }
+  Restore(request, /*verified=*/true);
+}
+
+absl::Status Server::CheckFiles(const Message& request) {
+  uint8_t& unreadable = cluster_->disk().unreadable[index_];
+  if (unreadable > 0) {
+    --unreadable;
+    return CannotRead(absl::UnavailableError("the disk is not there"));
+  }
+  const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
+  if (it == cluster_->disk().checkpoints.end())
+    return CannotRead(absl::NotFoundError("somebody has removed it"));
+  for (uint8_t f = 0; f < it->second.servers; ++f) {
+    const ServerFile& file = *it->second.files[f];
+    bool needed = false;
+    for (uint32_t p = 0; p < partitions_.size(); ++p)
+      needed = needed || (partitions_[p].held && file.partitions[p].held);
+    if (!needed) continue;
+    pb::CheckpointFileProto named;
+    named.set_crc32c(it->second.checksums[f]);
+    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), ChecksumOf(file), named));
+  }
+  return absl::OkStatus();
+}
+
+void Server::Loaded() {
+  const Restoring restoring = *std::exchange(restoring_, std::nullopt);
+  const Message& request = restoring.request;
+  absl::Status status;
+  InheritedMemory memory;
+  if (!request.keep_state) {
+    for (Partition& partition : partitions_) partition = {.held = partition.held};
+    if (request.checkpoint != 0) status = Load(request, &memory);
+  }
+  pb::RestoreReply reply;
+  reply.set_updates(Updates());
+  const bool cannot_read = IsCannotRead(status);
+  const auto ended = core_.EndRestore(
+      status.ok() ? absl::StatusOr<pb::RestoreReply>(reply) : status, std::move(memory));
+  if (!ended.ok()) Saw(ServerStep::kRestoreFails);
+  if (absl::IsUnavailable(ended.status())) return Refuse(request, ended.status());
+  cluster_->Reply(request, {.code = ended.ok()    ? Code::kOk
+                                    : cannot_read ? Code::kCannotRead
+                                                  : Code::kBadFile,
+                            .generation = request.generation,
+                            .updates = reply.updates()});
+}
+
+absl::Status Server::Load(const Message& request, InheritedMemory* memory) {
+  MU_RETURN_IF_ERROR(CheckFiles(request));
+  const Checkpoint& checkpoint = cluster_->disk().checkpoints.at(request.checkpoint);
+  for (uint8_t f = 0; f < checkpoint.servers; ++f) {
+    const ServerFile& file = *checkpoint.files[f];
+    ReadMemory read(request.low_water, memory);
+    for (uint32_t p = 0; p < partitions_.size(); ++p) {
+      if (!partitions_[p].held || !file.partitions[p].held) continue;
+      partitions_[p] = file.partitions[p];
+      MU_RETURN_IF_ERROR(
+          read.Inherit(KeyOf(p), file.inherits[p], [&](int64_t number) -> ReadMemory::Steps {
+            return file.memories[static_cast<size_t>(number)];
+          }));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu::sim
