@@ -67,7 +67,9 @@ class PsServer {
   };
   AppliedUsage applied_usage() const;
 
-  // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions.
+  // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions,
+  // unless the coordinator is newer than the one before: then they replace the state, which serves
+  // after a restore.
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
@@ -92,8 +94,8 @@ class PsServer {
   // keep_state: by nothing. Ends a save first. A repeat does nothing; something else in the same
   // generation is FAILED_PRECONDITION. DATA_LOSS names a bad file (of those that this server
   // needs), an error for which IsCannotRead holds one that this server cannot open or read; nothing
-  // has changed then, except that a server that held nothing but initial values must be restored
-  // from something else before it serves.
+  // has changed then, unless the server held nothing but initial values, or the file became bad
+  // after it was verified: then it must be restored from something else before it serves.
   absl::StatusOr<muster::RestoreReply> Restore(const muster::RestoreRequest& request);
   absl::StatusOr<muster::PsStatsReply> GetStats(const muster::PsStatsRequest& request);
 

@@ -142,6 +142,10 @@ TEST_F(PsServerTest, ANewerCoordinatorMayPlacePartitionsAnew) {
   EXPECT_LT(held(), all) << "others hold some of it now";
   pb::RestoreRequest restore;
   *restore.mutable_context() = context_;
+  restore.set_keep_state(true);
+  EXPECT_THAT(server_.Restore(restore).status(), HasCode(absl::StatusCode::kUnavailable))
+      << "initial values are not the state that was trained";
+  restore.set_keep_state(false);
   MU_ASSERT_OK(server_.Restore(restore).status());
   MU_EXPECT_OK(server_.Configure(request).status());
   context_.set_epoch(1);
