@@ -25,16 +25,16 @@ absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string&
 }  // namespace
 
 absl::StatusOr<pb::VariableProto> Catalog::AddVariable(pb::VariableProto variable) {
-  MU_RETURN_IF_ERROR(CheckNameIsFree(routing_, variable.name()));
-  variable.set_id(static_cast<uint32_t>(routing_.variables_size()));
-  *routing_.add_variables() = variable;
+  MU_RETURN_IF_ERROR(CheckNameIsFree(created_, variable.name()));
+  variable.set_id(static_cast<uint32_t>(created_.variables_size()));
+  *created_.add_variables() = variable;
   return variable;
 }
 
 absl::StatusOr<pb::TableProto> Catalog::AddTable(pb::TableProto table) {
-  MU_RETURN_IF_ERROR(CheckNameIsFree(routing_, table.name()));
-  table.set_id(static_cast<uint32_t>(routing_.tables_size()));
-  *routing_.add_tables() = table;
+  MU_RETURN_IF_ERROR(CheckNameIsFree(created_, table.name()));
+  table.set_id(static_cast<uint32_t>(created_.tables_size()));
+  *created_.add_tables() = table;
   return table;
 }
 

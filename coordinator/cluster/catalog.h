@@ -27,12 +27,19 @@ class Catalog {
   uint64_t routing_version() const {
     return routing_version_;
   }  // of the catalog when the routing was last set
-  const pb::RoutingProto& routing() const { return routing_; }
+  const pb::RoutingProto& routing() const { return routing_; }  // the last SetRouting
+  // All variables and tables, without their places.
+  const pb::RoutingProto& created() const { return created_; }
+  // How many there are.
+  uint64_t parameters() const {
+    return static_cast<uint64_t>(created_.variables_size() + created_.tables_size());
+  }
 
   // ALREADY_EXISTS for a name that is taken. The id is set in the returned proto.
   absl::StatusOr<pb::VariableProto> AddVariable(pb::VariableProto variable);
   absl::StatusOr<pb::TableProto> AddTable(pb::TableProto table);
-  // Replaces the routing (placements made, servers known) and makes it current for workers.
+  // Makes a routing (of what was created at some time, with places, servers known) the one that
+  // workers use.
   void SetRouting(pb::RoutingProto routing);
   pb::DatasetProto AddDataset(pb::DatasetProto dataset);
   // A dataset whose files are known now; workers get it again.
@@ -57,7 +64,7 @@ class Catalog {
   };
   uint64_t version_ = 0;
   uint64_t routing_version_ = 0;  // the catalog's version of the last SetRouting
-  pb::RoutingProto routing_;
+  pb::RoutingProto routing_, created_;
   std::map<uint64_t, VersionedDataset> datasets_;
   std::map<Fingerprint, InstalledFunction> functions_;
 };

@@ -11,7 +11,6 @@
 // Thread safe: any thread may call anything but the destructor.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -23,12 +22,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/client/ps_admin.h"
-#include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
-#include "coordinator/cluster/checkpoint_folders.h"
 #include "coordinator/cluster/runtime.h"
-#include "coordinator/cluster/server_files.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/specs.h"
@@ -127,11 +122,11 @@ class Coordinator : public VariableFactory {
   // yet, is in the value.
   RemoteValue Schedule(const Function& function, ScheduleOptions options = {});
   // Waits for everything that was scheduled. The first error of a function, once.
-  absl::Status Join() { return runtime_->Join(); }
-  absl::StatusOr<bool> Done() { return runtime_->Done(); }
+  absl::Status Join();
+  absl::StatusOr<bool> Done();
   absl::StatusOr<FunctionResult> Fetch(const RemoteValue& value) const { return value.Fetch(); }
   // Cancels what is queued and running; when it returns, nothing runs and no update comes.
-  void Cancel() { runtime_->CancelEverything(); }
+  void Cancel();
 
   // The value of a variable as the servers have it now. Join first for one that no function is
   // changing.
@@ -169,11 +164,11 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<pb::CheckpointProto> Checkpoint(pb::CheckpointProto manifest = {},
                                                  std::string* directory = nullptr);
   // What Checkpoint would write is the job's: a function was scheduled, Restore() has continued the
-  // job or found nothing, or the program has said BeginAnew(). A program that continues a job holds
-  // initial values before that.
+  // job or found nothing, or the program has said StartFresh(). A program that continues a job
+  // holds initial values before that.
   bool begun() const;
   // This program does not continue what that directory holds.
-  void BeginAnew() ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  void StartFresh();
   // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator
   // has taken over.
   absl::Status PruneCheckpoints(int keep);
@@ -184,7 +179,7 @@ class Coordinator : public VariableFactory {
   // it is of another job; DATA_LOSS if none of them is good.
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
-  void SetUserState(std::string state) { runtime_->SetUserState(std::move(state)); }
+  void SetUserState(std::string state);
   // Loads a checkpoint's values into what has been created; on any number of servers.
   // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
@@ -193,111 +188,20 @@ class Coordinator : public VariableFactory {
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
   // does that with the newest of its directory that can be read. False if this cannot, and counts
   // for nothing.
-  bool LikeCheckpoint(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
+  bool UsePartitionCountsOf(const std::string& directory);
 
-  std::string address() const { return runtime_->address(); }
-  uint64_t seed() const { return options_.seed; }
+  std::string address() const;
+  uint64_t seed() const;
   uint64_t parameters();  // values of trainable variables and tables
-  RuntimeStats Stats() const { return runtime_->Stats(); }
-  Runtime& runtime() { return *runtime_; }
+  RuntimeStats Stats() const;
+  Runtime& runtime();
   // Kept until after the last call is made, then released (local daemons, say).
-  void OwnEnvironment(std::shared_ptr<void> environment) { environment_ = std::move(environment); }
+  void OwnEnvironment(std::shared_ptr<void> environment);
 
  private:
-  Coordinator(Options options, std::unique_ptr<Transport> transport);
-  // Brings the servers up to date with what was created.
-  absl::StatusOr<pb::RoutingProto> NextRouting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status ConfigureServers() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status Fence(const muster::RequestContext& context) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<RestoredServers> RunRound(const RestoreRound& round) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<CheckpointNumber> SaveForLeave() ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
-  // SaveLocked, again if servers had to be recovered before it could begin; `directory` is called
-  // with the lock.
-  absl::Status SaveWhenServing(const std::function<absl::StatusOr<std::string>()>& directory,
-                               pb::CheckpointProto* manifest)
-      ABSL_LOCKS_EXCLUDED(mutex_, save_mutex_);
-  // A new folder below the one of EnableRecovery, absolute. With save_mutex_ held, or it is pruned
-  // before it is used.
-  absl::StatusOr<std::string> ClaimDirectory();
-  // The absolute path of EnableRecovery's directory; FAILED_PRECONDITION if there is none.
-  absl::StatusOr<std::string> CheckpointParent() const ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
-  // Its files are damaged or missing.
-  void NoteBad(const std::string& directory) ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
-  void CheckpointFailed(const std::string& directory);
-  // Makes the folder known while `commit` decides whether servers may go back to it.
-  absl::Status CommitFolder(CheckpointNumber number, const std::string& directory,
-                            const std::function<absl::Status()>& commit)
-      ABSL_LOCKS_EXCLUDED(checkpoint_mutex_);
-  absl::StatusOr<CheckpointNumber> SaveLocked(const std::string& directory, bool leaving,
-                                              pb::CheckpointProto* manifest, bool* begun)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_);
-  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreServers(
-      const std::string& directory, const std::vector<pb::CheckpointFileProto>& files,
-      const std::vector<bool>& keep, uint64_t generation, uint64_t interruptions)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Loads a checkpoint into all servers, in a new generation: it is then the one to go back to.
-  // `continues`: the job that it stopped in goes on, not only its values.
-  absl::Status Load(const std::string& directory, const pb::CheckpointProto& manifest,
-                    bool continues) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_, mutex_);
-  // What to go on with after Load, which was begun when the runtime's ServersLost() gave `token`.
-  // If a server could not read the files, looks at them and takes a server that is at fault out of
-  // the cluster.
-  absl::Status AfterLoad(const absl::Status& loaded, const std::string& directory,
-                         const pb::CheckpointProto& manifest, uint64_t token)
-      ABSL_LOCKS_EXCLUDED(save_mutex_, mutex_);
-  // Looks at the files of the data that the checkpoint stopped in; what is wrong is ResumeJob's.
-  void PrepareDataOf(const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(data_mutex_);
-  // The same of the checkpoint in job->directory, if it is of this job and not before `since`
-  // (*another_run).
-  absl::Status LoadJob(CoordinatorEpoch since, RestoredJob* job, bool* another_run)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_) ABSL_LOCKS_EXCLUDED(mutex_);
-  // ConfigureServers, again if servers had to be recovered meanwhile.
-  absl::Status EnsureServers() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes a call to the servers, again if they had to be recovered meanwhile.
-  absl::Status WithServers(const std::function<absl::Status()>& call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Resolves a dataset's files and counts their records, once.
-  absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex_);
-  // The job's data and calls as the checkpoint that has been loaded has them; Restore's last part.
-  absl::Status ResumeJob(RestoredJob* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(save_mutex_)
-      ABSL_LOCKS_EXCLUDED(mutex_, data_mutex_);
-
-  const Options options_;
-  const std::unique_ptr<Transport> transport_;
-  std::unique_ptr<Runtime> runtime_;
-  std::shared_ptr<void> environment_;
-
-  // Serialises creation, never held while functions run. Before the runtime's own mutex.
-  mutable Mutex mutex_;
-  std::unique_ptr<PsClient> client_;  // thread safe, as is admin_
-  std::unique_ptr<PsAdmin> admin_;
-  std::unique_ptr<ServerFiles> files_;  // thread safe
-  uint64_t routing_version_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool servers_current_ ABSL_GUARDED_BY(mutex_) = false;
-  // From what an older coordinator left on the servers; the first of a job finds nothing there.
-  bool took_over_ ABSL_GUARDED_BY(mutex_) = false;
-  // Of functions that change variables or tables
-  std::atomic<uint64_t> scheduled_steps_ = 0;  // changes under mutex_
-
-  // Held while files are looked at, which may take long: recovery does not need it. Never together
-  // with mutex_.
-  Mutex data_mutex_;
-  std::map<uint64_t, pb::DatasetProto> datasets_
-      ABSL_GUARDED_BY(data_mutex_);  // with patterns, until prepared
-  std::map<uint64_t, bool> prepared_ ABSL_GUARDED_BY(data_mutex_);
-
-  // One Save, Assign or Restore at a time: an assignment is whole in a checkpoint or not in it, and
-  // none is taken between the values that are loaded and the rest of the job. Before all others.
-  Mutex save_mutex_;
-  mutable Mutex checkpoint_mutex_;
-  std::unique_ptr<std::string> checkpoint_directory_
-      ABSL_GUARDED_BY(checkpoint_mutex_);  // null: no recovery
-  uint64_t last_checkpoint_ ABSL_GUARDED_BY(checkpoint_mutex_) = 0;
-  CheckpointFolders folders_ ABSL_GUARDED_BY(checkpoint_mutex_);
-  std::set<std::string> bad_checkpoints_ ABSL_GUARDED_BY(checkpoint_mutex_);  // directories
-  std::map<std::string, uint32_t> saved_partitions_
-      ABSL_GUARDED_BY(checkpoint_mutex_);  // of tables, see LikeCheckpoint
-  // There is nothing to continue from.
-  bool begins_anew_ ABSL_GUARDED_BY(checkpoint_mutex_) = false;
+  struct Impl;
+  explicit Coordinator(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace mu

@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/glob.h"
-#include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/layout_store.h"
 
 namespace mu {
@@ -17,26 +17,26 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
 absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   if (proto.batch_size() == 0)
     return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
-  if (proto.seed() == 0) proto.set_seed(options_.seed);
+  if (proto.seed() == 0) proto.set_seed(impl_->options.seed);
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
-  MutexLock lock(&data_mutex_);
-  runtime_->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
+  MutexLock lock(&impl_->data_mutex);
+  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
   // A checkpoint's position knows them by their names; created in the same order they are the same.
-  const auto taken = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex_) {
-    return std::any_of(datasets_.begin(), datasets_.end(),
+  const auto taken = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl_->data_mutex) {
+    return std::any_of(impl_->datasets.begin(), impl_->datasets.end(),
                        [&](const auto& other) { return other.second.name() == name; });
   };
   if (proto.name().empty()) proto.set_name(absl::StrCat("dataset ", proto.id()));
   const std::string name = proto.name();
   for (int i = 2; taken(proto.name()); ++i) proto.set_name(absl::StrCat(name, " (", i, ")"));
-  datasets_[proto.id()] = proto;
+  impl_->datasets[proto.id()] = proto;
   return Dataset(proto);
 }
 
-absl::Status Coordinator::PrepareDataset(uint64_t id) {
-  if (prepared_[id]) return absl::OkStatus();
-  const auto it = datasets_.find(id);
-  if (it == datasets_.end()) {
+absl::Status Coordinator::Impl::PrepareDataset(uint64_t id) {
+  if (prepared[id]) return absl::OkStatus();
+  const auto it = datasets.find(id);
+  if (it == datasets.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("there is no dataset ", id, " in this coordinator"));
   }
@@ -50,10 +50,10 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
   }
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
-  const LayoutStore store(options_.job_dir.empty() ? "" : options_.job_dir + "/layouts");
+  const LayoutStore store(options.job_dir.empty() ? "" : options.job_dir + "/layouts");
   const auto found = store.Complete(dataset, [&](const auto& unknown, const auto& add) {
-    ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
-    return runtime_->ScanFiles(dataset, unknown, add);
+    ScopedSpan span(runtime->options().telemetry, "scan_files", dataset.name());
+    return runtime->ScanFiles(dataset, unknown, add);
   });
   if (!found.ok()) return Annotate(found.status(), context);
   std::vector<FileLayout> layouts;
@@ -63,10 +63,10 @@ absl::Status Coordinator::PrepareDataset(uint64_t id) {
     own = std::make_unique<PerWorkerLeases>(dataset, layouts);
   auto leases = std::make_unique<DataLeases>(dataset, std::move(layouts));
   if (!leases->status().ok()) return leases->status();
-  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
-  runtime_->AddLeases(std::move(leases), std::move(own));
+  runtime->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
+  runtime->AddLeases(std::move(leases), std::move(own));
   it->second = dataset;
-  prepared_[id] = true;
+  prepared[id] = true;
   return absl::OkStatus();
 }
 
@@ -76,15 +76,15 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
         absl::StrCat("every worker reads the dataset '", dataset.name(),
                      "' by itself (visitation: none), so it has no progress"));
   }
-  MutexLock lock(&data_mutex_);
-  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  MutexLock lock(&impl_->data_mutex);
+  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
   const uint64_t id = dataset.proto().id();
   DataProgress progress;
   // A function that is bound to its batches between the two looks would count twice.
-  uint64_t unbound = runtime_->UnboundSteps(id);
+  uint64_t unbound = impl_->runtime->UnboundSteps(id);
   for (bool same = false; !same;) {
     uint64_t waiting = unbound;
-    runtime_->WithLeases(id, [&](DataLeases& leases) {
+    impl_->runtime->WithLeases(id, [&](DataLeases& leases) {
       progress.epoch = leases.epoch();
       progress.left = leases.left();
       // Functions that wait take their batches in order, from later epochs as well.
@@ -95,25 +95,25 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
       }
     });
     progress.left -= waiting;
-    same = std::exchange(unbound, runtime_->UnboundSteps(id)) == unbound;
+    same = std::exchange(unbound, impl_->runtime->UnboundSteps(id)) == unbound;
   }
   return progress;
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&data_mutex_);
-  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  MutexLock lock(&impl_->data_mutex);
+  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
   uint64_t batches = 0;
-  runtime_->WithLeases(dataset.proto().id(),
-                       [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
+  impl_->runtime->WithLeases(dataset.proto().id(),
+                             [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
   return batches;
 }
 
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
-  MutexLock lock(&data_mutex_);
-  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
+  MutexLock lock(&impl_->data_mutex);
+  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
   std::map<uint64_t, uint32_t> batches;
-  runtime_->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
+  impl_->runtime->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
     for (const auto& planned : leases.plan().leases())
       batches[planned.lease->index()] = planned.batches;
   });
@@ -121,10 +121,10 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 }
 
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&data_mutex_);
-  MU_RETURN_IF_ERROR(PrepareDataset(dataset.proto().id()));
-  MU_RETURN_IF_ERROR(runtime_->WaitForRepeats());
-  runtime_->StartEpoch(dataset.proto().id(), epoch);
+  MutexLock lock(&impl_->data_mutex);
+  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
+  MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
+  impl_->runtime->StartEpoch(dataset.proto().id(), epoch);
   return absl::OkStatus();
 }
 

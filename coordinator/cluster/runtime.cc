@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   Runtime* const r = runtime.get();
   r->fences_.Start();
   r->recovery_.Start();
+  r->work_.Start();
   r->silences_.Start();
   r->loop_.Start(
       [r] {
@@ -58,9 +59,19 @@ void Runtime::Step(Event event) {
   const bool quiet = std::holds_alternative<event::Results>(event) ||
                      std::holds_alternative<event::Heartbeat>(event) ||
                      std::holds_alternative<event::Tick>(event);
-  Actions actions;
-  core_.Step(SteadyNow(), std::move(event), &actions);
-  if (Execute(actions) || !quiet) loop_.LookAgain();
+  events_.push_back(std::move(event));
+  bool more = !quiet;
+  if (stepping_) return;  // an action has news: it is handled after the others
+  stepping_ = true;
+  while (!events_.empty()) {
+    Actions actions;
+    Event next = std::move(events_.front());
+    events_.pop_front();
+    core_.Step(SteadyNow(), std::move(next), &actions);
+    more |= Execute(actions) || !events_.empty();
+  }
+  stepping_ = false;
+  if (more) loop_.LookAgain();
 }
 
 void Runtime::PostStep(Event event) {
@@ -93,6 +104,7 @@ void Runtime::Stop() {
   epochs_.Stop();
   fences_.Stop();
   recovery_.Stop();
+  work_.Stop();
   if (server_ != nullptr) server_->Shutdown();
   loop_.Await([this] {
     loop_.AssertHeld();
@@ -117,6 +129,13 @@ pb::RequestContext Runtime::Context() const {
   return loop_.Ask([this] {
     loop_.AssertHeld();
     return ContextNow();
+  });
+}
+
+pb::RoutingProto Runtime::Created() const {
+  return loop_.Ask([this] {
+    loop_.AssertHeld();
+    return catalog_.created();
   });
 }
 

@@ -6,6 +6,7 @@
 // at its end.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -20,10 +21,12 @@
 #include "coordinator/cluster/catalog.h"
 #include "coordinator/cluster/epoch_watcher.h"
 #include "coordinator/cluster/function_spans.h"
+#include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/job_thread.h"
 #include "coordinator/cluster/loop.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/cluster/runtime_types.h"
+#include "coordinator/cluster/server_api.h"
 #include "coordinator/cluster/worker_link.h"
 #include "coordinator/core/core.h"
 #include "proto/worker.pb.h"
@@ -45,6 +48,11 @@ class Runtime {
     absl::Duration timeout = absl::Seconds(10);
     BackupRule backup;                             // when what hangs on a worker runs elsewhere too
     Telemetry* telemetry = &Telemetry::Process();  // its spans go there
+    // They outlive the runtime. Null, in tests that need neither: whatever is asked succeeds.
+    ServerApi* server_api = nullptr;
+    JobCheckpoints* checkpoints = nullptr;
+    uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
+    absl::Duration start_timeout = absl::Seconds(60);  // of servers
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
     std::function<uint64_t()> newest_epoch;
   };
@@ -68,6 +76,7 @@ class Runtime {
   // Runs `change` on the loop; workers are then sent what is new.
   void ChangeCatalog(const std::function<void(Catalog&)>& change);
   pb::RequestContext Context() const;
+  pb::RoutingProto Created() const;  // see Catalog
 
   // Finds how many records these files of a dataset (indices in its `files`) have, and where, on
   // the workers, in parallel. `found` is called on this thread, file by file as the answers come.
@@ -111,23 +120,16 @@ class Runtime {
     return options_.transport->Connect(address);
   }
 
-  // Servers were given their parameters, in this generation. UNAVAILABLE if one was lost since
-  // `token`, which ServersLost() gave before.
-  absl::Status ServersConfigured(uint64_t token, Generation generation);
-  uint64_t ServersLost() const;
   // From now on a lost server does not end the job, see recovery.h. Functions that change state and
   // were scheduled before are not repeated: without a checkpoint there is then nothing to go back
   // to.
-  void EnableRecovery(RecoveryMode mode, RecoveryHooks hooks);
-  // False once a server was lost after the round had begun.
-  bool RoundIsCurrent(const RestoreRound& round) const;
-  // A restore that was begun when ServersLost() gave `token` has shown that the server in the
-  // error's detail cannot read files that are there. Takes the server out of the cluster, unless
-  // recovery is not enabled or another server was lost since.
-  void ServerCannotRead(uint64_t token, const absl::Status& error);
-  // Waits while servers are being recovered or assignments repeated; the error if there is no
-  // recovery from it.
-  absl::Status WaitUntilServing();
+  void EnableRecovery(RecoveryMode mode);
+  // Waits until the task is done, however often servers have to be recovered meanwhile. Its error,
+  // or that with which everything has ended.
+  absl::Status Run(ServerTask task, const std::shared_ptr<TaskState>& state);
+  // Waits until the servers have all that was created, and serve. DEADLINE_EXCEEDED if not all have
+  // come at the start.
+  absl::Status EnsureServers();
   // Waits while functions that have finished are being repeated. FAILED_PRECONDITION if there are
   // others.
   absl::Status WaitForRepeats();
@@ -137,63 +139,26 @@ class Runtime {
   // Functions that change parameters wait: memory for what checkpoints do not hold runs out, see
   // update_pause.h.
   bool updates_paused() const;
-  // Waits while they do; the error if everything has ended.
-  absl::Status WaitForUpdates();
-  // The status of a call is a server's refusal because its memory is full: notes that of the
-  // function and returns true.
-  bool NoteRefused(FunctionId function, const absl::Status& status);
   // Finished functions that a lost server would make run again, and what keeping them takes.
   size_t uncovered_functions() const;
   uint64_t uncovered_bytes() const;
   // How much may be kept for repeats before functions that change parameters wait, and assignments
   // with them; 0, the default: any amount, for programs that take their checkpoints themselves.
   void SetMostKept(uint64_t bytes);
-  // Values were loaded into all servers, in this generation: functions of before will not be
-  // repeated. By server, how many updates the state holds, and how many of them (`acknowledged`)
-  // the job knew of when it was saved; empty: of all. UNAVAILABLE if a server was lost since
-  // `token`, which ServersLost() gave before. `next`: see FunctionQueue::StartFrom.
-  absl::Status StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
-                           FunctionId next, const std::vector<uint64_t>& updates,
-                           const std::vector<uint64_t>& acknowledged);
-  // An assignment is about to be made: its place among the functions, which is its identity on the
-  // servers. That of an earlier try (`place`, 0: none), unless everything was cancelled since.
-  // Waits while an error is being dealt with.
-  FunctionId BeginAssignment(FunctionId place);
-  // It was made since `token` was given. False if a server was lost or everything cancelled
-  // meanwhile: it is to be made again.
-  bool Assigned(uint64_t token, FunctionId place, std::shared_ptr<const Assignment> assignment);
-  // It is not tried again.
-  void EndAssignment(FunctionId place);
-
-  // One checkpoint, see checkpoint_commit.h. Begin, then the servers take their cuts, then Saved
-  // puts the position and the user's state into the manifest, then Written commits. UNAVAILABLE
-  // from each of them: the checkpoint is void, a server was lost (or not all are serving at Begin).
-  absl::Status BeginCheckpoint(CheckpointNumber checkpoint, bool leaving = false);
-  absl::Status CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved,
-                               pb::CheckpointProto* manifest);
-  absl::Status CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written);
   // What a program wants to be told after a restart; the position of a checkpoint carries the
   // newest. See Schedule.
   void SetUserState(std::string state);
-  // Continues after a checkpoint's position; nothing was scheduled yet. The values of what is
-  // unfinished, in order.
-  absl::StatusOr<std::vector<RemoteValue>> Resume(CheckpointNumber point,
-                                                  const pb::CheckpointProto& manifest,
-                                                  const std::set<uint64_t>& datasets);
-  // One that no server's state has been in, and that none has been asked to take.
-  Generation NextGeneration();
+  // What a job continues after that stopped in state->manifest: fills in what is unfinished.
+  // FAILED_PRECONDITION if something was scheduled, INVALID_ARGUMENT if it does not fit what was
+  // defined.
+  absl::Status PrepareResume(TaskState* state);
+  // Removes what is left of a checkpoint that failed. Blocks.
+  void CleanFailed(const std::string& folder);
   // Steps of functions of this dataset that wait for their batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
   // A coordinator of a newer epoch has taken over. Asks the job's directory, too: this process may
   // have been stopped for a while.
   bool IsSuperseded();
-
-  // Called on the canceller's thread when an error ended everything: must make all servers of the
-  // context's generation refuse functions below its low-water mark.
-  void SetFence(std::function<absl::Status(const muster::RequestContext&)> fence);
-  // Called on the loop when saves and restores that are under way ought to end soon: a
-  // server that they wait for is lost, or everything ends.
-  void SetInterrupt(std::function<void()> interrupt);
 
  private:
   explicit Runtime(Options options);
@@ -234,14 +199,16 @@ class Runtime {
   void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::SaveForLeave& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // Whoever takes a checkpoint makes the calls and writes the manifest (Coordinator::SaveLocked).
-  void Do(action::Save&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
-  void Do(action::WriteManifest&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
-  void Do(action::Committed&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {}
+  void Do(action::TaskDone& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Configure& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Assign& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Load& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::UseRouting&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Save& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::WriteManifest& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::Committed& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Aborted& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::RepeatAssignment& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Note& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
   // What a worker is being sent.
@@ -267,10 +234,22 @@ class Runtime {
   void OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Drop(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  using Restore = std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)>;
-  void RunRound(const RestoreRound& round, const Restore& restore);
-  // Of one moment: a call that is scheduled with a state is in both or in neither.
+  // A call to all servers that gives them all that was created until now, in this generation.
+  absl::StatusOr<ServerApi::Call> NewRoutingCall(Generation generation)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // One to servers in this generation.
+  ServerApi::Call NewCall(Generation generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void EndCall(const ServerApi::Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // On a thread that may block; a server that could not read files was looked after.
+  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreFrom(const ServerApi::Call& call,
+                                                            const std::string& folder,
+                                                            const std::vector<bool>& keep);
+  absl::Status SaveFiles(const ServerApi::Call& call, TaskState* state);
+  // The position and the user's state. Of one moment: a call that is scheduled with a state is in
+  // both or in neither.
   void AddPosition(pb::CheckpointProto* manifest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  bool HasBegun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void StepCatalogChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Time Alarm() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status EndedNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -286,10 +265,7 @@ class Runtime {
                    std::optional<std::string>* user_state, RemoteValue* value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  absl::StatusOr<std::vector<RemoteValue>> ResumeNow(CheckpointNumber point,
-                                                     const pb::CheckpointProto& manifest,
-                                                     const std::set<uint64_t>& datasets)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::Status PrepareResumeNow(TaskState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   double SecondsUp() const;
 
@@ -303,13 +279,18 @@ class Runtime {
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(loop_);
   int callbacks_ ABSL_GUARDED_BY(loop_) = 0;  // that will still come
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(loop_);
-  std::function<absl::Status(const muster::RequestContext&)> fence_ ABSL_GUARDED_BY(loop_);
-  std::function<void()> interrupt_ ABSL_GUARDED_BY(loop_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(loop_);
-  RecoveryHooks hooks_ ABSL_GUARDED_BY(loop_);
   std::string user_state_ ABSL_GUARDED_BY(loop_);
-  absl::Status aborted_ ABSL_GUARDED_BY(loop_);  // why the last checkpoint was
+  std::map<TaskId, std::shared_ptr<TaskState>> tasks_ ABSL_GUARDED_BY(loop_);
+  TaskId last_task_ ABSL_GUARDED_BY(loop_);
+  std::shared_ptr<TaskState> saving_ ABSL_GUARDED_BY(loop_);  // the checkpoint under way
+  // Of the newest call to all servers that gives them a generation.
+  std::shared_ptr<const pb::RoutingProto> routing_ ABSL_GUARDED_BY(loop_);
+  uint64_t routing_version_ ABSL_GUARDED_BY(loop_) = 0;
+  std::set<std::shared_ptr<PsCallGroup>> calls_to_servers_ ABSL_GUARDED_BY(loop_);
 
+  std::deque<Event> events_ ABSL_GUARDED_BY(loop_);  // that the core has not been told of
+  bool stepping_ ABSL_GUARDED_BY(loop_) = false;
   // Of the Step under way: what its actions refer to.
   absl::Status input_wrong_ ABSL_GUARDED_BY(loop_);
   struct Scheduling {
@@ -333,7 +314,8 @@ class Runtime {
   std::unique_ptr<RpcServer> server_;
   EpochWatcher epochs_;
   JobThread fences_;    // a server that hangs is waited for here
-  JobThread recovery_;  // restores, checkpoints before a leave, repeated assignments
+  JobThread recovery_;  // rounds of restores
+  JobThread work_;      // tasks and checkpoints: their calls and files
   JobThread silences_;  // on_silent_
 };
 

@@ -115,16 +115,6 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
   Step(event::WorkerCancelled{worker, incarnation, CallError::Of(status)});
 }
 
-void Runtime::Do(action::FenceServers& a) {
-  pb::RequestContext context = ContextNow();
-  context.set_generation(a.generation.value());
-  context.set_low_water(a.below.value());
-  fences_.Add([this, context, fence = fence_, attempt = a.attempt] {
-    const absl::Status fenced = fence == nullptr ? absl::OkStatus() : fence(context);
-    PostStep(event::Fenced{attempt, CallError::Of(fenced)});
-  });
-}
-
 void Runtime::Do(action::Cancelled& a) {
   if (a.error.ok()) return;
   error_ = std::make_shared<PendingError>();
@@ -132,10 +122,6 @@ void Runtime::Do(action::Cancelled& a) {
 }
 
 void Runtime::Do(action::Ended& a) { MU_LOG(ERROR, "{}", a.error); }
-
-void Runtime::Do(action::InterruptServers&) {
-  if (interrupt_ != nullptr) interrupt_();
-}
 
 void Runtime::Do(action::Note& a) {
   using Level = action::Note::Level;

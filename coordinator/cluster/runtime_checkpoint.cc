@@ -1,69 +1,29 @@
-// Checkpoints as the runtime sees them, and what a coordinator continues from.
+// Checkpoints: what the core wants to be written, and what else it says of the job.
+#include <utility>
+
 #include "absl/strings/str_cat.h"
-#include "common/base/steady_now.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_position.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 
-absl::Status Runtime::BeginCheckpoint(CheckpointNumber checkpoint, bool leaving) {
-  absl::Status refused;
-  loop_.Await([&] {
-    loop_.AssertHeld();
-    if (core_.cancelling() && EndedNow().ok()) return false;
-    aborted_ = absl::OkStatus();
-    Step(event::CheckpointWanted{checkpoint, leaving});
-    refused = aborted_;
-    return true;
-  });
-  return refused;
-}
+bool Runtime::HasBegun() const { return core_.queue().scheduled(); }
 
-absl::Status Runtime::CheckpointSaved(CheckpointNumber checkpoint, const absl::Status& saved,
-                                      pb::CheckpointProto* manifest) {
-  return loop_.Ask([&] {
+bool Runtime::begun() const {
+  return loop_.Ask([this] {
     loop_.AssertHeld();
-    for (uint32_t s = 0; s < options_.servers; ++s) Step(event::Saved{checkpoint, s, saved});
-    if (aborted_.ok()) AddPosition(manifest);
-    return aborted_;
+    return HasBegun();
   });
 }
-
-void Runtime::AddPosition(pb::CheckpointProto* manifest) const {
-  // What whoever takes the checkpoint says itself goes before what came with calls.
-  if (manifest->user_state().empty()) manifest->set_user_state(user_state_);
-  pb::JobPositionProto& position = *manifest->mutable_position();
-  position.Clear();
-  const Core::JobPosition job = core_.PositionAfterCuts();
-  AddQueuePosition(job.functions, &position);
-  for (pb::DatasetPositionProto& dataset : core_.DataPositions())
-    *position.add_datasets() = std::move(dataset);
-  position.set_steps(job.steps);
-  position.set_samples(job.samples);
-  for (const uint64_t acknowledged : job.acknowledged) position.add_acknowledged(acknowledged);
-}
-
-absl::Status Runtime::CheckpointWritten(CheckpointNumber checkpoint, const absl::Status& written) {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    Step(event::ManifestWritten{checkpoint, written});
-    return aborted_;
-  });
-}
-
-void Runtime::Do(action::Aborted& a) { aborted_ = std::move(a.reason); }
 
 void Runtime::SetUserState(std::string state) {
   loop_.Ask([&] {
     loop_.AssertHeld();
     user_state_ = std::move(state);
-  });
-}
-
-bool Runtime::begun() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    return core_.queue().scheduled();
   });
 }
 
@@ -81,69 +41,111 @@ uint64_t Runtime::UnboundSteps(uint64_t dataset) const {
   });
 }
 
-absl::Status Runtime::StateLoaded(uint64_t token, Generation generation, CheckpointNumber point,
-                                  FunctionId next, const std::vector<uint64_t>& updates,
-                                  const std::vector<uint64_t>& acknowledged) {
-  return loop_.Ask([&]() -> absl::Status {
-    loop_.AssertHeld();
-    MU_RETURN_IF_ERROR(EndedNow());
-    Actions actions;
-    MU_RETURN_IF_ERROR(core_.StateLoaded(SteadyNow(), token, generation, point, next, updates,
-                                         acknowledged, &actions));
-    Execute(actions);
-    loop_.LookAgain();
-    return absl::OkStatus();
+void Runtime::CleanFailed(const std::string& folder) {
+  // A newer coordinator decides over what is in the folder.
+  if (IsSuperseded()) return;
+  if (const absl::Status emptied = EmptyCheckpointDirectory(folder); !emptied.ok()) {
+    MU_LOG(WARN, "what is left of a checkpoint that failed: {}", emptied);
+  }
+}
+
+void Runtime::Do(action::Save& a) {
+  const auto task = tasks_.find(a.task);
+  saving_ = task != tasks_.end() ? task->second : std::make_shared<TaskState>();
+  if (task == tasks_.end() && options_.checkpoints != nullptr) {
+    saving_->claim = [this, begun = HasBegun()] { return options_.checkpoints->Claim(begun); };
+    saving_->clean = [this](const std::string& folder) { CleanFailed(folder); };
+  }
+  work_.Add([this, call = NewCall(a.generation), number = a.checkpoint, state = saving_] {
+    const absl::Status saved = SaveFiles(call, state.get());
+    loop_.Post([this, call, number, saved] {
+      loop_.AssertHeld();
+      EndCall(call);
+      for (uint32_t s = 0; s < options_.servers; ++s) Step(event::Saved{number, s, saved});
+    });
   });
 }
 
-absl::StatusOr<std::vector<RemoteValue>> Runtime::Resume(CheckpointNumber point,
-                                                         const pb::CheckpointProto& manifest,
-                                                         const std::set<uint64_t>& datasets) {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    return ResumeNow(point, manifest, datasets);
+absl::Status Runtime::SaveFiles(const ServerApi::Call& call, TaskState* state) {
+  ScopedSpan span(options_.telemetry, "checkpoint_save");
+  state->manifest.clear_files();
+  state->manifest.clear_updates();
+  if (state->claim != nullptr && state->folder.empty()) {
+    MU_ASSIGN_OR_RETURN(state->folder, state->claim());
+  }
+  if (options_.server_api == nullptr) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(MakeDirectories(state->folder));
+  MU_ASSIGN_OR_RETURN(const auto replies, options_.server_api->Save(call, state->folder));
+  for (const pb::SaveReply& reply : replies) {
+    *state->manifest.add_files() = reply.file();
+    state->manifest.add_updates(reply.updates());
+  }
+  return absl::OkStatus();
+}
+
+void Runtime::AddPosition(pb::CheckpointProto* manifest) const {
+  // What whoever takes the checkpoint says itself goes before what came with calls.
+  if (manifest->user_state().empty()) manifest->set_user_state(user_state_);
+  pb::JobPositionProto& position = *manifest->mutable_position();
+  position.Clear();
+  const JobPosition job = core_.PositionAfterCuts();
+  AddQueuePosition(job.functions, &position);
+  for (pb::DatasetPositionProto& dataset : core_.DataPositions())
+    *position.add_datasets() = std::move(dataset);
+  position.set_steps(job.steps);
+  position.set_samples(job.samples);
+  position.set_scheduled_steps(job.taken_steps);
+  for (const uint64_t acknowledged : job.acknowledged) position.add_acknowledged(acknowledged);
+  if (job.steps > 0) {
+    manifest->set_steps(job.steps);
+    manifest->set_samples(job.samples);
+  }
+}
+
+void Runtime::Do(action::WriteManifest& a) {
+  pb::CheckpointProto& manifest = saving_->manifest;
+  {
+    ScopedSpan span(options_.telemetry, "checkpoint_position");
+    AddPosition(&manifest);
+  }
+  manifest.set_format_version(kCheckpointFormat);
+  manifest.set_job(options_.job.value());
+  manifest.set_epoch(options_.epoch.value());
+  manifest.set_number(a.checkpoint.value());
+  manifest.set_job_fingerprint(options_.job_fingerprint);
+  if (routing_ != nullptr) {
+    *manifest.mutable_variables() = routing_->variables();
+    *manifest.mutable_tables() = routing_->tables();
+  }
+  work_.Add([this, number = a.checkpoint, state = saving_] {
+    ScopedSpan span(options_.telemetry, "checkpoint_manifest");
+    const absl::Status written = IsSuperseded()
+                                     ? absl::AbortedError("a newer coordinator has taken over")
+                                     : mu::WriteManifest(state->folder, state->manifest);
+    loop_.Post([this, number, state, written] {
+      loop_.AssertHeld();
+      // Servers may go back to it from the commit on.
+      if (written.ok() && options_.checkpoints != nullptr)
+        options_.checkpoints->Add(number, state->folder);
+      Step(event::ManifestWritten{number, written});
+    });
   });
 }
 
-absl::StatusOr<std::vector<RemoteValue>> Runtime::ResumeNow(CheckpointNumber point,
-                                                            const pb::CheckpointProto& manifest,
-                                                            const std::set<uint64_t>& datasets) {
-  const pb::JobPositionProto& proto = manifest.position();
-  MU_RETURN_IF_ERROR(EndedNow());
-  if (core_.queue().scheduled()) {
-    return absl::FailedPreconditionError(
-        "functions have been scheduled already; Restore() comes before them");
-  }
-  Core::JobPosition position = {.steps = proto.steps(), .samples = proto.samples()};
-  MU_ASSIGN_OR_RETURN(position.functions, QueuePositionOf(proto, catalog_.version()));
-  std::vector<RemoteValue> values;
-  std::map<FunctionId, std::shared_ptr<FunctionState>> states;
-  for (auto& [id, function] : position.functions.unfinished) {
-    const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
-    if (installed == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the checkpoint stopped in a call of a function that this program has not defined, or "
-          "defines in another way "
-          "(fingerprint ",
-          function.work.fingerprint.value(), "); define the same functions before Restore()"));
-    }
-    function.work.name = installed->proto.name();
-    std::vector<std::string> names;
-    for (const auto& value : installed->proto.returns()) names.push_back(value.name());
-    states[id] =
-        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
-                                        /*first_step=*/function.next_step);
-    values.push_back(RemoteValue(id, states[id]));
-  }
-  states_ = std::move(states);
-  stats_.steps = proto.steps();
-  stats_.samples = proto.samples();
-  user_state_ = manifest.user_state();
-  Actions actions;
-  core_.Resume(SteadyNow(), point, position, datasets, &actions);
-  Execute(actions);
-  loop_.LookAgain();
-  return values;
+void Runtime::Do(action::Committed&) {
+  if (options_.checkpoints != nullptr) options_.checkpoints->Committed();
+  saving_ = nullptr;
+}
+
+void Runtime::Do(action::Aborted& a) {
+  if (options_.checkpoints != nullptr) options_.checkpoints->Remove(a.checkpoint);
+  const std::shared_ptr<TaskState> state = std::exchange(saving_, nullptr);
+  const bool of_task = std::any_of(tasks_.begin(), tasks_.end(),
+                                   [&](const auto& task) { return task.second == state; });
+  if (state == nullptr || of_task) return;  // its end cleans up
+  work_.Add([state] {
+    if (state->clean != nullptr && !state->folder.empty()) state->clean(state->folder);
+  });
 }
 
 }  // namespace mu

@@ -16,9 +16,13 @@ void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   loop_.Ask([&] {
     loop_.AssertHeld();
     change(catalog_);
-    Step(event::CatalogChanged{catalog_.version(), catalog_.routing_version(),
-                               Generation(catalog_.routing().generation())});
+    StepCatalogChanged();
   });
+}
+
+void Runtime::StepCatalogChanged() {
+  Step(event::CatalogChanged{catalog_.version(), catalog_.routing_version(),
+                             Generation(catalog_.routing().generation()), catalog_.parameters()});
 }
 
 void Runtime::Do(action::Install& a) {

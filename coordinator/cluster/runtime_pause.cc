@@ -1,5 +1,4 @@
 // Pauses of functions that change parameters for want of memory, see update_pause.h.
-#include "common/client/applied_full.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
@@ -18,26 +17,6 @@ bool Runtime::updates_paused() const {
     loop_.AssertHeld();
     return core_.updates_paused();
   });
-}
-
-absl::Status Runtime::WaitForUpdates() {
-  absl::Status ended;
-  loop_.Await([&] {
-    loop_.AssertHeld();
-    ended = EndedNow();
-    return !core_.updates_paused();
-  });
-  return ended;
-}
-
-bool Runtime::NoteRefused(FunctionId function, const absl::Status& status) {
-  const auto detail = DetailOf(status);
-  if (!IsAppliedFull(status) || !detail.has_value()) return false;
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    Step(event::AppliedFull{detail->index(), function});
-  });
-  return true;
 }
 
 }  // namespace mu

@@ -28,7 +28,7 @@ std::shared_ptr<PendingError> Runtime::UnseenError() const {
 
 bool Runtime::TrySchedule(FunctionWork* work, std::vector<std::string>* return_names,
                           std::optional<std::string>* user_state, RemoteValue* value) {
-  if (Cancelling()) return false;
+  if (Cancelling() || core_.loading()) return false;
   auto error = UnseenError();
   if (error == nullptr) {
     if (const absl::Status ended = EndedNow(); !ended.ok()) error = Pending(ended);

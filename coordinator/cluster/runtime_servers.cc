@@ -1,60 +1,203 @@
-// What is said to servers when they were lost, and what the rest of the coordinator asks of their
-// recovery. Calls run on a thread of their own.
+// What is said to servers: configuring, restoring, loading, assigning, fencing. Calls run on
+// threads of their own and end with an event.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/steady_now.h"
+#include "common/base/cannot_read.h"
+#include "common/client/applied_full.h"
 #include "common/obs/log.h"
+#include "common/sharding/placement.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/restore_errors.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 
-void Runtime::EnableRecovery(RecoveryMode mode, RecoveryHooks hooks) {
+void Runtime::EnableRecovery(RecoveryMode mode) {
   loop_.Ask([&] {
     loop_.AssertHeld();
-    hooks_ = std::move(hooks);
     Step(event::EnableRecovery{mode});
   });
 }
 
-uint64_t Runtime::ServersLost() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    return core_.servers_lost();
+absl::StatusOr<ServerApi::Call> Runtime::NewRoutingCall(Generation generation) {
+  auto routing = std::make_shared<pb::RoutingProto>(catalog_.created());
+  // Whatever older coordinators gave out is smaller.
+  routing_version_ = std::max(routing_version_, (options_.epoch.value() - 1) << 32) + 1;
+  routing->set_version(routing_version_);
+  routing->set_generation(generation.value());
+  routing->clear_servers();
+  for (const Member& server : core_.membership().All()) {
+    if (server.role != pb::ROLE_PSSERVER) continue;
+    pb::ServerProto& proto = *routing->add_servers();
+    proto.set_index(server.index);
+    proto.set_address(server.address);
+    proto.set_incarnation(server.incarnation.value());
+  }
+  MU_RETURN_IF_ERROR(PlaceAll(routing.get()));
+  routing_ = std::move(routing);
+  return NewCall(generation);
+}
+
+ServerApi::Call Runtime::NewCall(Generation generation) {
+  ServerApi::Call call = {ContextNow(), routing_, std::make_shared<PsCallGroup>()};
+  call.context.set_generation(generation.value());
+  calls_to_servers_.insert(call.group);
+  return call;
+}
+
+void Runtime::EndCall(const ServerApi::Call& call) { calls_to_servers_.erase(call.group); }
+
+void Runtime::Do(action::InterruptServers&) {
+  for (const auto& group : calls_to_servers_) group->Cancel();
+}
+
+void Runtime::Do(action::Configure& a) {
+  const auto call = NewRoutingCall(a.generation);
+  if (!call.ok()) return PostStep(event::Configured{a.attempt, CallError::Of(call.status())});
+  work_.Add([this, call = *call, a] {
+    absl::Status status;
+    if (options_.server_api != nullptr) {
+      status = a.reset ? options_.server_api->Restore(call, "", {}, {}).status()
+                       : options_.server_api->Configure(call);
+    }
+    loop_.Post([this, call, a, status] {
+      loop_.AssertHeld();
+      EndCall(call);
+      Step(event::Configured{a.attempt, CallError::Of(status)});
+    });
   });
 }
 
-absl::Status Runtime::ServersConfigured(uint64_t token, Generation generation) {
-  return loop_.Ask([&]() -> absl::Status {
-    loop_.AssertHeld();
-    if (!core_.servers_configured() && core_.servers_lost() != token)
-      return absl::UnavailableError("a server was lost while the servers were configured");
-    Step(event::ServersConfigured{generation});
-    return absl::OkStatus();
+void Runtime::Do(action::UseRouting&) {
+  catalog_.SetRouting(*routing_);
+  StepCatalogChanged();
+}
+
+absl::StatusOr<std::vector<pb::RestoreReply>> Runtime::RestoreFrom(const ServerApi::Call& call,
+                                                                   const std::string& folder,
+                                                                   const std::vector<bool>& keep) {
+  ScopedSpan span(options_.telemetry, "restore",
+                  absl::StrCat("generation ", call.context.generation(), ", ",
+                               folder.empty() ? "initial values" : folder));
+  if (options_.server_api == nullptr)
+    return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
+  pb::CheckpointProto manifest;
+  const auto restored = [&]() -> absl::StatusOr<std::vector<pb::RestoreReply>> {
+    if (!folder.empty()) {
+      MU_ASSIGN_OR_RETURN(manifest, ReadManifest(folder));
+    }
+    return options_.server_api->Restore(call, folder,
+                                        {manifest.files().begin(), manifest.files().end()}, keep);
+  }();
+  if (restored.ok()) return restored;
+  // The files, as the coordinator sees them, say whose fault it is.
+  const absl::Status status = IsCannotRead(restored.status())
+                                  ? AfterLook(restored.status(), CheckSizes(folder, manifest))
+                                  : restored.status();
+  if (IsBadCheckpoint(status) && options_.checkpoints != nullptr)
+    options_.checkpoints->NoteBad(folder);
+  return status;
+}
+
+void Runtime::Do(action::Restore& a) {
+  const auto fail = [this, round = a.round](const absl::Status& status) {
+    const CallError error = CallError::Of(status);
+    const uint32_t server = error.role == pb::ROLE_PSSERVER ? error.index : 0;
+    PostStep(event::RestoreFailed{server, round.generation, FaultOf(status), error});
+  };
+  std::string folder;
+  std::vector<bool> keep;
+  bool restores = false;
+  for (const RestoreRound::Server& server : a.round.servers) {
+    keep.push_back(server.keep);
+    restores |= !server.keep;
+  }
+  if (restores && a.round.checkpoint != kInitialValues && options_.checkpoints != nullptr) {
+    const auto found = options_.checkpoints->Find(a.round.checkpoint);
+    if (!found.ok()) return fail(found.status());
+    folder = *found;
+  }
+  const auto call = NewRoutingCall(a.round.generation);
+  if (!call.ok()) return fail(call.status());
+  recovery_.Add([this, call = *call, round = a.round, folder, keep, restores, fail] {
+    const auto restored = RestoreFrom(call, folder, keep);
+    const std::string from = folder.empty() ? "initial values" : folder;
+    if (restored.ok() && restores)
+      MU_LOG(INFO, "{} restored in generation {}", from, round.generation.value());
+    loop_.Post([this, call] {
+      loop_.AssertHeld();
+      EndCall(call);
+    });
+    if (!restored.ok()) return fail(restored.status());
+    for (size_t i = 0; i < round.servers.size(); ++i) {
+      const RestoreRound::Server& server = round.servers[i];
+      PostStep(event::RestoreDone{server.index, round.generation, server.keep,
+                                  (*restored)[i].updates(), from});
+    }
   });
 }
 
-Generation Runtime::NextGeneration() {
-  return loop_.Ask([this] {
+void Runtime::Do(action::Load& a) {
+  const std::shared_ptr<TaskState> state = tasks_.at(a.task);
+  const auto end = [this, a, state](absl::StatusOr<std::vector<pb::RestoreReply>> loaded) {
     loop_.AssertHeld();
-    return core_.NextGeneration();
+    event::Loaded event = {.attempt = a.attempt, .next = FunctionId(1), .resume = state->resume};
+    const pb::JobPositionProto& position = state->manifest.position();
+    if (loaded.ok()) {
+      for (const pb::RestoreReply& reply : *loaded) event.updates.push_back(reply.updates());
+      if (options_.checkpoints != nullptr) options_.checkpoints->Add(a.point, state->folder);
+    } else {
+      event.error = CallError::Of(loaded.status());
+      event.fault = FaultOf(loaded.status());
+    }
+    if (state->resume != nullptr) {
+      event.acknowledged = state->resume->job.acknowledged;
+      event.taken_steps = state->resume->job.taken_steps;
+    } else {
+      // Whoever only takes the values over repeats nothing, but what is new must not have the ids
+      // of another run's functions.
+      event.next = FunctionId(std::max<uint64_t>(1, position.next_function()));
+      // Manifests of earlier programs do not say.
+      event.taken_steps =
+          position.scheduled_steps() > 0 ? position.scheduled_steps() : state->manifest.steps();
+    }
+    Step(std::move(event));
+  };
+  const auto call = NewRoutingCall(a.generation);
+  if (!call.ok()) return loop_.Post([end, status = call.status()] { end(status); });
+  work_.Add([this, call = *call, state, end] {
+    loop_.Post([this, call, end, loaded = RestoreFrom(call, state->folder, {})] {
+      loop_.AssertHeld();
+      EndCall(call);
+      end(loaded);
+    });
   });
 }
 
-bool Runtime::RoundIsCurrent(const RestoreRound& round) const {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    return !core_.closed() && core_.recovery().restoring(round.generation);
+void Runtime::Do(action::Assign& a) {
+  work_.Add([this, context = ContextNow(), a] {
+    absl::Status status;
+    if (options_.server_api != nullptr) {
+      ScopedSpan span(options_.telemetry, "assign", a.assignment->variable);
+      status = options_.server_api->Assign(context, a.place, *a.assignment);
+    }
+    CallError error = CallError::Of(status);
+    error.applied_full = IsAppliedFull(status);
+    PostStep(event::Assigned{a.attempt, std::move(error)});
   });
 }
 
-void Runtime::ServerCannotRead(uint64_t token, const absl::Status& error) {
-  const auto detail = DetailOf(error);
-  if (!detail.has_value()) return;
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    Step(event::ServerCannotRead{token, detail->index(), error});
+void Runtime::Do(action::FenceServers& a) {
+  pb::RequestContext context = ContextNow();
+  context.set_generation(a.generation.value());
+  context.set_low_water(a.below.value());
+  fences_.Add([this, context, attempt = a.attempt] {
+    const absl::Status fenced =
+        options_.server_api == nullptr ? absl::OkStatus() : options_.server_api->Fence(context);
+    PostStep(event::Fenced{attempt, CallError::Of(fenced)});
   });
 }
 
@@ -66,42 +209,6 @@ void Runtime::Do(action::RolledBack& a) {
                                         : absl::StrCat("checkpoint ", a.checkpoint.value()));
 }
 
-void Runtime::Do(action::Restore& a) {
-  recovery_.Add([this, restore = hooks_.restore, round = std::move(a.round)] {
-    if (RoundIsCurrent(round)) RunRound(round, restore);
-  });
-}
-
-void Runtime::RunRound(const RestoreRound& round, const Restore& restore) {
-  const absl::StatusOr<RestoredServers> restored = [&] {
-    ScopedSpan span(options_.telemetry, "restore",
-                    absl::StrCat("generation ", round.generation.value(), ", checkpoint ",
-                                 round.checkpoint.value()));
-    return restore(round);
-  }();
-  if (!restored.ok()) {
-    const CallError error = CallError::Of(restored.status());
-    const uint32_t server = error.role == pb::ROLE_PSSERVER ? error.index : 0;
-    return PostStep(
-        event::RestoreFailed{server, round.generation, FaultOf(restored.status()), error});
-  }
-  for (size_t i = 0; i < round.servers.size(); ++i) {
-    const RestoreRound::Server& server = round.servers[i];
-    PostStep(event::RestoreDone{server.index, round.generation, server.keep,
-                                restored->replies[i].updates(), restored->from});
-  }
-}
-
-void Runtime::Do(action::SaveForLeave&) {
-  recovery_.Add([this, save = hooks_.save] {
-    const absl::StatusOr<CheckpointNumber> taken = save();
-    if (!taken.ok() && !absl::IsCancelled(taken.status()))
-      MU_LOG(ERROR, "no checkpoint before a server leaves: {}", taken.status());
-    PostStep(
-        event::LeaveSaved{taken.ok() ? std::optional<CheckpointNumber>(*taken) : std::nullopt});
-  });
-}
-
 void Runtime::Do(action::Serving& a) {
   if (options_.telemetry->tracing()) {
     options_.telemetry->AddAsyncSpan(
@@ -111,84 +218,6 @@ void Runtime::Do(action::Serving& a) {
   for (const MemberFailure& failure : a.back) {
     MU_LOG(INFO, "server {} is back after {:.3f} s", failure.index, failure.recovered_seconds);
   }
-}
-
-void Runtime::Do(action::RepeatAssignment& a) {
-  recovery_.Add([this, assign = hooks_.assign, a] {
-    const absl::Status status = [&] {
-      ScopedSpan span(options_.telemetry, "assign_again", a.assignment->variable);
-      return assign(a.place, *a.assignment);
-    }();
-    PostStep(event::AssignmentRepeated{a.attempt, CallError::Of(status)});
-  });
-}
-
-absl::Status Runtime::WaitUntilServing() {
-  absl::Status ended;
-  loop_.Await([&] {
-    loop_.AssertHeld();
-    ended = EndedNow();
-    return !ended.ok() || !core_.recovery_enabled() || !core_.recovery().started() || core_.whole();
-  });
-  return ended;
-}
-
-absl::Status Runtime::WaitForRepeats() {
-  absl::Status result;
-  loop_.Await([&] {
-    loop_.AssertHeld();
-    result = EndedNow();
-    if (result.ok() && !states_.empty())
-      result = absl::FailedPreconditionError("functions are queued or running; Join first");
-    return !result.ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
-                            !core_.queue().repeats_cancelled());
-  });
-  return result;
-}
-
-FunctionId Runtime::BeginAssignment(FunctionId place) {
-  loop_.Await([&] {
-    loop_.AssertHeld();
-    // A place that is taken now would be below the fence.
-    if (Cancelling()) return false;
-    place = core_.BeginAssignment(place);
-    return true;
-  });
-  return place;
-}
-
-bool Runtime::Assigned(uint64_t token, FunctionId place,
-                       std::shared_ptr<const Assignment> assignment) {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    Actions actions;
-    const bool assigned =
-        core_.Assigned(SteadyNow(), token, place, std::move(assignment), &actions);
-    Execute(actions);
-    loop_.LookAgain();
-    return assigned;
-  });
-}
-
-void Runtime::EndAssignment(FunctionId place) {
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    core_.EndAssignment(place);
-  });
-}
-
-void Runtime::SetFence(std::function<absl::Status(const pb::RequestContext&)> fence) {
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    fence_ = std::move(fence);
-  });
-}
-
-void Runtime::SetInterrupt(std::function<void()> interrupt) {
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    interrupt_ = std::move(interrupt);
-  });
 }
 
 }  // namespace mu

@@ -3,32 +3,36 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
-#include "coordinator/core/checkpoint_number.h"
+#include "coordinator/cluster/remote_value.h"
 #include "coordinator/core/failure_log.h"
-#include "coordinator/core/function_queue.h"
-#include "coordinator/core/restore_round.h"
-#include "proto/psserver.pb.h"
+#include "coordinator/core/server_task.h"
+#include "proto/checkpoint.pb.h"
 
 namespace mu {
 
-struct RestoredServers {
-  std::vector<pb::RestoreReply> replies;  // by server
-  std::string from;  // what they were given, for the report: a checkpoint's name, or initial values
-};
+// A task that a caller waits for (core/server_task.h), with what the core need not know. The caller
+// fills it in, the runtime's threads use it one after the other, then it is the caller's again.
+struct TaskState {
+  // kSave: makes the folder; what is in it is removed by `clean` if the checkpoint fails. Both may
+  // block.
+  std::function<absl::StatusOr<std::string>()> claim;
+  std::function<void(const std::string& folder)> clean;
+  std::string folder;  // of kLoad and kSave
+  // kLoad: what is in the folder. kSave: what the caller says in it, at last all of it.
+  pb::CheckpointProto manifest;
+  // kLoad: the job continues there.
+  std::shared_ptr<const ResumePoint> resume;
+  std::map<FunctionId, std::shared_ptr<FunctionState>> unfinished;  // its functions
 
-// The calls to servers that recovery needs, made on threads of the runtime without its lock.
-struct RecoveryHooks {
-  // Errors: as FaultOf (restore_fault.h) reads them.
-  // After it all servers and the catalog's routing are in the round's generation.
-  std::function<absl::StatusOr<RestoredServers>(const RestoreRound&)> restore;
-  // Takes a checkpoint although nothing is dispatched, because a server wants to leave.
-  std::function<absl::StatusOr<CheckpointNumber>()> save;
-  std::function<absl::Status(FunctionId place, const Assignment&)> assign;
+  bool done = false;
+  absl::Status status;
 };
 
 struct RuntimeStats {

@@ -99,8 +99,34 @@ struct Ended {
   absl::Status error;
 };
 
-// Servers' state.
-struct InterruptServers {};  // calls that save or restore end soon
+// Servers' state. One of Configure, Assign, Load and Save is under way at a time.
+struct TaskDone {
+  TaskId task;
+  absl::Status status;
+};
+// The servers are given all that was created, in this generation; answered by event::Configured.
+struct Configure {
+  uint64_t attempt = 0;
+  Generation generation;
+  bool reset = false;  // and initial values: they may hold what an older coordinator left
+};
+// Once for each place among the functions, however often it is called; answered by event::Assigned.
+struct Assign {
+  uint64_t attempt = 0;
+  FunctionId place;
+  std::shared_ptr<const Assignment> assignment;
+};
+// All servers load what the task names, in this generation; answered by event::Loaded. It is
+// `point` from then on.
+struct Load {
+  uint64_t attempt = 0;
+  TaskId task;
+  Generation generation;
+  CheckpointNumber point;
+};
+// Workers are to use the servers that the last Configure, Load or Restore went to.
+struct UseRouting {};
+struct InterruptServers {};  // calls to them that may take long end soon
 struct Paused {};            // nothing is dispatched until Serving
 struct RolledBack {
   CheckpointNumber checkpoint;
@@ -110,17 +136,18 @@ struct RolledBack {
 struct Restore {
   RestoreRound round;
 };
-struct SaveForLeave {};  // a checkpoint; answered by event::LeaveSaved
 struct Serving {
   Generation generation;
   std::vector<MemberFailure> back;  // failures that are over with that
 };
 
-// Checkpoints. The position that PositionAfterCuts gives goes into the manifest.
+// Checkpoints. Each server takes its cut and writes it; answered by event::Saved for each.
 struct Save {
   CheckpointNumber checkpoint;
-  uint32_t server = 0;
+  TaskId task;            // 0: none, a server wants to leave
+  Generation generation;  // of the servers' state
 };
+// The position that PositionAfterCuts gives goes into it; answered by event::ManifestWritten.
 struct WriteManifest {
   CheckpointNumber checkpoint;
 };
@@ -130,12 +157,6 @@ struct Committed {
 struct Aborted {
   CheckpointNumber checkpoint;
   absl::Status reason;
-};
-
-struct RepeatAssignment {
-  uint64_t attempt = 0;
-  FunctionId place;
-  std::shared_ptr<const Assignment> assignment;
 };
 
 // For the log.
@@ -153,9 +174,10 @@ using Action =
                  action::MemberJoined, action::MemberLost, action::Install, action::InputWrong,
                  action::Scheduled, action::Start, action::StopRun, action::Deliver, action::Finish,
                  action::CancelOnWorkers, action::FenceServers, action::Cancelled, action::Ended,
-                 action::InterruptServers, action::Paused, action::RolledBack, action::Restore,
-                 action::SaveForLeave, action::Serving, action::Save, action::WriteManifest,
-                 action::Committed, action::Aborted, action::RepeatAssignment, action::Note>;
+                 action::TaskDone, action::Configure, action::Assign, action::Load,
+                 action::UseRouting, action::InterruptServers, action::Paused, action::RolledBack,
+                 action::Restore, action::Serving, action::Save, action::WriteManifest,
+                 action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

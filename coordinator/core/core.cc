@@ -19,13 +19,14 @@ Core::Core(Options options)
           [this](uint64_t dataset, WorkerId worker, uint32_t steps) {
             return TakeBatches(dataset, worker, steps);
           },
-          options.backup) {}
+          options.backup),
+      reset_servers_(options.epoch > CoordinatorEpoch(1)) {}
 
 void Core::Step(absl::Time now, Event event, Actions* actions) {
   now_ = now;
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);
-  RepeatAssignments();
+  DoTasks();
   if (std::exchange(install_, false)) {
     for (auto& [id, worker] : workers_) InstallOn(&worker);
   }
@@ -55,16 +56,20 @@ void Core::On(event::Tick&) {
 absl::Time Core::alarm() const {
   absl::Time alarm = std::min(retry_at_, cancellation_.ask_again_at());
   if (!restored_.empty()) alarm = std::min(alarm, old_leases_.last());
-  if (assign_again_at_ > now_) alarm = std::min(alarm, assign_again_at_);
+  if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
+  for (const Task& task : tasks_) {
+    if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
+  }
   for (const auto& [id, worker] : workers_) alarm = std::min(alarm, worker.leaves_by);
   return alarm;
 }
 
 void Core::On(event::Close&) {
   closed_ = true;
-  for (const FunctionId id : queue_.CancelAll()) {
-    Finish(id, absl::CancelledError("the coordinator is being destroyed"));
-  }
+  const absl::Status closed = absl::CancelledError("the coordinator is being destroyed");
+  for (const FunctionId id : queue_.CancelAll()) Finish(id, closed);
+  VoidWork();
+  AnswerAll(closed);
   for (auto& [id, worker] : workers_) {
     for (const CallId call : worker.leaving) Do(action::AnswerLeave{call});
     worker.leaving.clear();
@@ -78,6 +83,8 @@ void Core::End(absl::Status error) {
   ended_ = error;
   Do(action::InterruptServers{});  // of a load, which may take long
   for (const FunctionId id : queue_.CancelAll()) Finish(id, error);
+  VoidWork();
+  AnswerAll(error);
   Do(action::Ended{std::move(error)});
 }
 
@@ -85,6 +92,7 @@ void Core::On(event::CatalogChanged& e) {
   queue_.RequireVersion(e.routing_version);
   generation_ = e.generation;
   catalog_version_ = e.version;
+  parameters_ = e.parameters;
   install_ = dispatch_ = true;
 }
 
@@ -136,63 +144,6 @@ absl::Status Core::OutOfData(uint64_t dataset) const {
       data.epochs(),
       " times, which is all that Epochs allows it (visitation: none); schedule less, or leave "
       "Epochs out: then it begins again"));
-}
-
-FunctionId Core::BeginAssignment(FunctionId place) {
-  return queue_.AssignmentOpen(place) ? place : queue_.BeginAssignment();
-}
-
-bool Core::Assigned(absl::Time now, uint64_t token, FunctionId place,
-                    std::shared_ptr<const Assignment> assignment, Actions* actions) {
-  if (!queue_.AssignmentOpen(place)) return false;
-  if (recovery_enabled_) {
-    if (servers_lost_ != token || !serving()) return false;
-  } else if (queue_.scheduled()) {
-    queue_.EndAssignment(place);
-    return true;
-  }
-  // Before anything was scheduled, recovery may still be enabled: then it belongs to what a lost
-  // server makes repeat.
-  queue_.Assigned(place, std::move(assignment));
-  now_ = now;
-  actions_ = actions;
-  NoteKept();
-  actions_ = nullptr;
-  return true;
-}
-
-absl::Status Core::StateLoaded(absl::Time now, uint64_t token, Generation generation,
-                               CheckpointNumber point, FunctionId next,
-                               const std::vector<uint64_t>& updates,
-                               const std::vector<uint64_t>& acknowledged, Actions* actions) {
-  if (!ended_.ok()) return ended_;
-  if (servers_lost_ != token)
-    return absl::UnavailableError("a server was lost while values were loaded");
-  if (queue_.unfinished() > 0)
-    return absl::UnavailableError("functions were scheduled while values were loaded");
-  now_ = now;
-  actions_ = actions;
-  failures_.Continue(updates, acknowledged.empty() ? updates : acknowledged);
-  queue_.StartFrom(point, next);
-  Act(recovery_.Loaded(generation, point));
-  actions_ = nullptr;
-  return absl::OkStatus();
-}
-
-void Core::Resume(absl::Time now, CheckpointNumber point, const JobPosition& position,
-                  const std::set<uint64_t>& datasets, Actions* actions) {
-  for (const auto& [id, function] : position.functions.unfinished) {
-    const uint64_t dataset = function.work.dataset;
-    if (dataset != 0 && !per_worker_.contains(dataset)) trained_on_.insert(dataset);
-  }
-  trained_on_.insert(datasets.begin(), datasets.end());
-  queue_.Resume(point, position.functions);
-  trained_steps_ = position.steps;
-  trained_samples_ = position.samples;
-  now_ = now;
-  actions_ = actions;
-  Dispatch();
-  actions_ = nullptr;
 }
 
 absl::Status Core::RefusalOf(Fingerprint function) const {

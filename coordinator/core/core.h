@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -32,6 +33,7 @@
 #include "coordinator/core/per_worker_leases.h"
 #include "coordinator/core/recent_set.h"
 #include "coordinator/core/recovery.h"
+#include "coordinator/core/server_task.h"
 #include "coordinator/core/update_pause.h"
 
 namespace mu {
@@ -66,14 +68,6 @@ class Core {
     uint64_t functions_done = 0;
     uint64_t steps_done = 0;
   };
-  // What a checkpoint says of the job beside the servers' state.
-  struct JobPosition {
-    FunctionQueue::Position functions;
-    uint64_t steps = 0;  // of functions that change state
-    uint64_t samples = 0;
-    std::vector<uint64_t> acknowledged;  // by server: updates whose results had arrived
-  };
-
   explicit Core(Options options);
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
@@ -90,26 +84,6 @@ class Core {
   // Leases that a worker will probably read after those it has.
   std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
-
-  // Assignments, see FunctionQueue. Not while something is being cancelled.
-  FunctionId BeginAssignment(FunctionId place);
-  // It was made since servers_lost() was `token`. False: it is to be made again.
-  bool Assigned(absl::Time now, uint64_t token, FunctionId place,
-                std::shared_ptr<const Assignment> assignment, Actions* actions);
-  void EndAssignment(FunctionId place) { queue_.EndAssignment(place); }
-
-  // Values were loaded into all servers since servers_lost() was `token`: functions of before will
-  // not be repeated. By server, how many updates the state holds, and how many of them the job knew
-  // of when it was saved. UNAVAILABLE: a server was lost, or functions were scheduled.
-  absl::Status StateLoaded(absl::Time now, uint64_t token, Generation generation,
-                           CheckpointNumber point, FunctionId next,
-                           const std::vector<uint64_t>& updates,
-                           const std::vector<uint64_t>& acknowledged, Actions* actions);
-  // Continues after a checkpoint's position. Nothing was scheduled yet.
-  void Resume(absl::Time now, CheckpointNumber point, const JobPosition& position,
-              const std::set<uint64_t>& datasets, Actions* actions);
-  // One that no server's state has been in, and that none has been asked to take.
-  Generation NextGeneration();
 
   // At the end of a checkpoint's saves.
   JobPosition PositionAfterCuts() const;
@@ -139,7 +113,8 @@ class Core {
   bool whole() const {
     return serving() && !queue_.HasAssignments() && !queue_.repeats_cancelled();
   }
-  uint64_t servers_lost() const { return servers_lost_; }
+  // Values are about to be loaded: what is scheduled now would belong to what they replace.
+  bool loading() const;
   FunctionId low_water() const { return queue_.low_water(); }
   int64_t rolled_back() const { return failures_.rolled_back(); }
   Generation least_generation() const { return std::max(generation_, recovery_.generation()); }
@@ -181,17 +156,15 @@ class Core {
   void On(event::Fail& e) { End(std::move(e.error)); }
   void On(event::Close&);
   void On(event::EnableRecovery& e);
-  void On(event::ServersConfigured& e);
+  void On(event::TaskWanted& e);
+  void On(event::Configured& e);
+  void On(event::Assigned& e);
+  void On(event::Loaded& e);
   void On(event::RestoreDone& e);
   void On(event::RestoreFailed& e);
-  void On(event::LeaveSaved& e);
-  void On(event::CheckpointWanted& e);
   void On(event::Saved& e);
   void On(event::ManifestWritten& e);
-  void On(event::ServerCannotRead& e);
-  void On(event::AppliedFull& e) { Act(update_pause_.ServerRefused(e.server, e.function)); }
   void On(event::MostKept& e);
-  void On(event::AssignmentRepeated& e);
 
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);
@@ -247,7 +220,55 @@ class Core {
   // Takes a server out of the cluster for good; another process may take its place.
   void Expel(uint32_t server, const absl::Status& error);
   void FinishRestores();
-  void RepeatAssignments();
+
+  // Tasks (core_tasks.cc).
+  struct Task {
+    TaskId id;
+    ServerTask what;
+    int tries = 0;
+    absl::Time not_before = absl::InfinitePast();
+    FunctionId place;  // of an assignment, of all tries
+  };
+  // What is under way. Whatever else the servers are asked waits for its end; a lost server ends it
+  // here, and what still comes of it is ignored.
+  struct Work {
+    enum class Kind { kNone, kConfigure, kAssign, kRepeatAssignment, kLoad, kSave };
+    Kind kind = Kind::kNone;
+    uint64_t attempt = 0;
+    TaskId task;  // 0: nobody's
+    Generation generation;
+    CheckpointNumber point;   // kLoad, kSave
+    uint64_t parameters = 0;  // that servers are given, or had
+  };
+  void BeginWork(Work::Kind kind, TaskId task);
+  Work EndWork();
+  // Whether the answer of this attempt is the one that is waited for.
+  bool Waits(std::initializer_list<Work::Kind> kinds, uint64_t attempt) const;
+  // False: it was not a load, so the servers hold what they did.
+  bool VoidWork();
+  void DoTasks();
+  bool MayBegin(const Task& task) const;
+  void Begin(Task* task);
+  void Configure();
+  bool RepeatAssignment();
+  void BeginCheckpoint(TaskId task);
+  void CheckpointEnded(const absl::Status& status);
+  Task* FindTask(TaskId id);
+  void Answer(TaskId id, const absl::Status& status);
+  void AnswerAll(const absl::Status& status);
+  // After an error: again, as long as there is hope.
+  void TryAgain(TaskId id, const CallError& error, bool counts = true);
+  // Some servers may hold what was being loaded, others not.
+  void StateBroken();
+  void AssignmentRepeated(const CallError& error);
+  absl::Status TakeOver(const Work& work, const event::Loaded& e);
+  bool AllServersAreThere() const {
+    return membership_.Count(pb::ROLE_PSSERVER) == options_.servers;
+  }
+  // One that no server's state has been in, and that none has been asked to take.
+  Generation NextGeneration();
+  // Whatever older coordinators gave out is smaller.
+  Generation FirstGeneration() const { return Generation((options_.epoch.value() - 1) << 32); }
 
   const Options options_;
   absl::Time now_;
@@ -282,9 +303,8 @@ class Core {
   Recovery recovery_{Recovery::Options{}};
   std::optional<Generation> configured_;  // servers have their parameters, first in this generation
   Generation given_;                      // the newest of NextGeneration
-  uint64_t servers_lost_ = 0;
-  bool leave_opened_ = false;  // dispatch is paused for a leave; nothing was lost since
-  absl::Status round_error_;   // of the last round that failed
+  bool leave_opened_ = false;             // dispatch is paused for a leave; nothing was lost since
+  absl::Status round_error_;              // of the last round that failed
   absl::Time retry_at_ = absl::InfiniteFuture();
   OldLeases old_leases_;
   std::vector<event::RestoreDone> restored_;  // held back until they have ended
@@ -296,9 +316,23 @@ class Core {
   UpdatePause update_pause_;
   uint64_t most_kept_ = 0;  // bytes; 0: any amount
 
-  uint64_t assignment_attempt_ = 0;
-  bool repeating_assignment_ = false;
-  absl::Time assign_again_at_ = absl::InfinitePast();
+  std::deque<Task> tasks_;  // oldest first
+  Work work_;
+  uint64_t attempts_ = 0;
+  absl::Time work_again_at_ = absl::InfinitePast();
+  int configure_tries_ = 0;
+  std::vector<event::Leave> leaves_;  // of servers, that wait for the end of the work
+  bool leave_wanted_ = false;         // a checkpoint before a server leaves
+  struct LeaveSaved {
+    std::optional<CheckpointNumber> checkpoint;  // none: it failed
+  };
+  std::optional<LeaveSaved> leave_saved_;  // that one has ended
+  uint64_t round_parameters_ = 0;          // what the servers of the last round were given
+  // Variables and tables, as CatalogChanged counts them: created, and known to the servers.
+  uint64_t parameters_ = 0;
+  std::optional<uint64_t> parameters_configured_;
+  bool reset_servers_;  // they may hold what an older coordinator left
+  CheckpointNumber last_checkpoint_;
 };
 
 }  // namespace mu

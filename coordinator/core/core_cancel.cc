@@ -16,7 +16,7 @@ void Core::BeginCancel(absl::Status error) {
   // below the mark run again in the next one.
   const FunctionId below = MU_BROKEN(cancel_below_mark) ? low_water() : queue_.next_id();
   cancellation_.Begin(below, generation_, std::move(error));
-  repeating_assignment_ = false;
+  if (work_.kind == Work::Kind::kRepeatAssignment) VoidWork();
   if (!MU_BROKEN(commit_after_fence)) Act(commit_.FunctionsCancelled());
   action::CancelOnWorkers cancel = {.below = below, .generation = generation_};
   for (const auto& [id, worker] : workers_) {
@@ -61,14 +61,17 @@ void Core::On(event::Fenced& e) {
   if (!e.error.ok())
     Note(action::Note::Level::kWarning, absl::StrCat("fence: ", e.error.status.ToString()));
   // Nothing of what was cancelled may be applied once users are told. A server that stalls is asked
-  // again; one that was lost comes back, or is back, in a newer generation, which refuses all of
-  // it.
-  const bool newer = recovery_enabled_ && recovery_.started() &&
-                     (!recovery_.serving() || recovery_.generation() > cancellation_.generation());
-  if (e.error.kind == pb::ERROR_MACHINE && ended_.ok() && !newer &&
-      membership_.Count(pb::ROLE_PSSERVER) == options_.servers) {
+  // again, unless it is going to lose what it applies, or is in a newer generation, which refuses
+  // all of it.
+  const bool recovers = recovery_enabled_ && recovery_.started();
+  const bool left = leave_wanted_ || (work_.kind == Work::Kind::kSave && work_.task == TaskId()) ||
+                    (recovery_.mode() == RecoveryMode::kAll && !recovery_.lost().empty());
+  const bool newer = recovers && recovery_.generation() > cancellation_.generation() &&
+                     (recovery_.serving() || left);
+  // All servers go back to a checkpoint, or the job ends.
+  const bool given_up = recovers ? recovery_.may_roll_back() : !AllServersAreThere();
+  if (e.error.kind == pb::ERROR_MACHINE && ended_.ok() && !newer && !given_up)
     return cancellation_.AskAgainAt(now_ + options_.heartbeat);
-  }
   cancellation_.End();
   Do(action::Cancelled{cancellation_.error()});
   // Functions that were being repeated are part of what users were told is done: they are repeated

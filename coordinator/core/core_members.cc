@@ -125,6 +125,9 @@ void Core::LeaveIfIdle(WorkerId id) {
 }
 
 void Core::ServerLeaves(event::Leave& e) {
+  // What these do to the servers' state is whole when a checkpoint is taken of it.
+  if (work_.kind == Work::Kind::kConfigure || work_.kind == Work::Kind::kLoad)
+    return leaves_.push_back(std::move(e));
   const auto member = membership_.Find(pb::ROLE_PSSERVER, e.request.index());
   const bool known =
       member.has_value() && member->incarnation == Incarnation(e.request.incarnation());

@@ -35,10 +35,8 @@ void Core::On(event::Schedule& e) {
 
 void Core::Dispatch() {
   if (closed_ || cancelling() || !ended_.ok() || !serving()) return;
-  // Workers are to be told first where the servers of this generation are, if there are servers to
-  // tell them of.
-  const bool any_routing = generation_ > Generation();
-  if (any_routing && recovery_.started() && generation_ < recovery_.generation()) return;
+  // Workers are to be told first where the servers of this generation are.
+  if (recovery_.started() && generation_ < recovery_.generation()) return;
   // Without recovery nobody goes back; the low-water mark must not wait for the next Schedule.
   if (!recovery_enabled_ && queue_.scheduled()) queue_.ForgetKept();
   NoteKept();
@@ -163,6 +161,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     if (worker == nullptr) return;
     worker->installed_version = 0;
     worker->forgot = worker->installing;
+    if (MU_BROKEN(not_reinstalled)) worker->installed_version = catalog_version_;
     return InstallOn(worker);
   }
   if (e.error.applied_full) {

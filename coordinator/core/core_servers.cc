@@ -1,4 +1,5 @@
-// The servers' state: recovery, leaves, checkpoints, assignments that are made again.
+// The servers' state: recovery and leaves. Tasks are in core_tasks.cc, checkpoints in
+// core_checkpoints.cc.
 #include <algorithm>
 #include <utility>
 
@@ -39,19 +40,13 @@ void Core::On(event::EnableRecovery& e) {
   if (configured_.has_value()) Act(recovery_.Start(*configured_, queue_.points()));
 }
 
-void Core::On(event::ServersConfigured& e) {
-  const bool first = !configured_.has_value();
-  configured_ = e.generation;
-  if (first && recovery_enabled_) Act(recovery_.Start(e.generation, queue_.points()));
-}
-
 bool Core::OpensRecovery() {
   return std::exchange(leave_opened_, false) || !recovery_.started() || recovery_.serving();
 }
 
 void Core::LoseServer(const Member& member, const std::string& kind, const std::string& message) {
   if (closed_ || !ended_.ok()) return;
-  ++servers_lost_;
+  const bool was_loading = VoidWork();
   Act(commit_.ServerLost(member.index));
   if (!recovery_enabled_) {
     return End(MachineError(absl::UnavailableError(absl::StrCat(
@@ -61,6 +56,7 @@ void Core::LoseServer(const Member& member, const std::string& kind, const std::
   }
   Do(action::InterruptServers{});
   Act(recovery_.ServerLost(member.index));
+  if (was_loading) StateBroken();
   Act(update_pause_.ServerGone(member.index));
   AnswerLeaving(member.index);
 }
@@ -72,7 +68,7 @@ void Core::Act(const Recovery::Actions& actions) {
     switch (recovery.kind) {
       case Kind::kPause:
         round_error_ = absl::OkStatus();
-        repeating_assignment_ = false;
+        VoidWork();
         Do(action::Paused{});
         StopRuns();
         break;
@@ -89,7 +85,7 @@ void Core::Act(const Recovery::Actions& actions) {
         round.servers.push_back({recovery.server, recovery.kind == Kind::kKeep});
         break;
       case Kind::kTakeCheckpoint:
-        Do(action::SaveForLeave{});
+        leave_wanted_ = true;
         break;
       case Kind::kLetGo:
         LetGo(recovery.server);
@@ -99,6 +95,8 @@ void Core::Act(const Recovery::Actions& actions) {
         break;
       case Kind::kResume:
         leave_opened_ = false;
+        parameters_configured_ = round_parameters_;
+        Do(action::UseRouting{});
         Do(action::Serving{recovery.generation, failures_.ServersBack(Seconds())});
         dispatch_ = true;
         break;
@@ -112,7 +110,9 @@ void Core::Act(const Recovery::Actions& actions) {
         break;
     }
   }
-  if (!round.servers.empty()) Do(action::Restore{std::move(round)});
+  if (round.servers.empty()) return;
+  round_parameters_ = parameters_;
+  Do(action::Restore{std::move(round)});
 }
 
 void Core::LetGo(uint32_t server) {
@@ -122,7 +122,6 @@ void Core::LetGo(uint32_t server) {
     failures_.ServerLost({member->role, member->index, "left", Seconds(), "SIGTERM"},
                          std::exchange(leave_opened_, false));
     Do(action::MemberLost{*member, "left", "SIGTERM"});
-    ++servers_lost_;
     Act(commit_.ServerLost(server));
     Act(update_pause_.ServerGone(server));
   }
@@ -137,11 +136,6 @@ void Core::Expel(uint32_t server, const absl::Status& error) {
   // The process ends when it hears of this; it may not hear.
   old_leases_.Add(member->pid, member->last_heartbeat + options_.timeout);
   Lose(*member, "cannot_read", why);
-}
-
-void Core::On(event::ServerCannotRead& e) {
-  if (recovery_enabled_ && servers_lost_ == e.token && ended_.ok() && !closed_)
-    Expel(e.server, e.error);
 }
 
 void Core::Act(UpdatePause::Change change) {
@@ -206,118 +200,6 @@ void Core::On(event::RestoreFailed& e) {
       retry_at_ = now_ + kRetry;
   }
   Act(recovery_.RestoreFailed(e.server, e.generation, failure));
-}
-
-void Core::On(event::LeaveSaved& e) {
-  if (closed_ || !ended_.ok()) return;
-  Act(recovery_.LeaveCheckpoint(e.checkpoint));
-}
-
-Generation Core::NextGeneration() {
-  // Whatever older coordinators gave out is smaller.
-  const Generation base((options_.epoch.value() - 1) << 32);
-  given_ = std::max({base, least_generation(), given_}).Next();
-  recovery_.GivenOut(given_);
-  return given_;
-}
-
-void Core::On(event::CheckpointWanted& e) {
-  const absl::Status refused = [&]() -> absl::Status {
-    if (!ended_.ok()) return ended_;
-    if (closed_) return absl::CancelledError("the coordinator is being destroyed");
-    if (cancelling()) return absl::UnavailableError("functions are being cancelled");
-    if (recovery_enabled_ && !e.leaving && !recovery_.serving())
-      return absl::UnavailableError("servers are being recovered");
-    if (membership_.Count(pb::ROLE_PSSERVER) < options_.servers)
-      return absl::UnavailableError("a server is lost");
-    // Also while a server leaves: what had finished is not all in its state.
-    if (queue_.repeats_cancelled())
-      return absl::UnavailableError("functions that were being repeated have been cancelled");
-    // An assignment that is still to be repeated has no place in a position.
-    if (queue_.HasAssignments()) return absl::UnavailableError("an assignment is being repeated");
-    return absl::OkStatus();
-  }();
-  if (!refused.ok()) return Do(action::Aborted{e.checkpoint, refused});
-  std::vector<uint32_t> servers;
-  for (uint32_t s = 0; s < options_.servers; ++s) servers.push_back(s);
-  Act(commit_.Begin(e.checkpoint, servers));
-}
-
-void Core::On(event::Saved& e) {
-  Act(e.status.ok() ? commit_.Saved(e.checkpoint, e.server)
-                    : commit_.SaveFailed(e.checkpoint, e.server, e.status));
-}
-
-void Core::On(event::ManifestWritten& e) {
-  Act(e.status.ok() ? commit_.ManifestWritten(e.checkpoint)
-                    : commit_.ManifestFailed(e.checkpoint, e.status));
-}
-
-void Core::Act(const CheckpointCommit::Actions& actions) {
-  using Kind = CheckpointAction::Kind;
-  for (const CheckpointAction& commit : actions) {
-    switch (commit.kind) {
-      case Kind::kTakePosition: {
-        begun_ = queue_.CheckpointPosition();
-        const FunctionQueue::RolledBack repeating = queue_.Repeating();
-        begun_job_ = {.steps = trained_steps_ - repeating.steps,
-                      .samples = trained_samples_ - repeating.samples};
-        for (uint32_t s = 0; s < options_.servers; ++s)
-          begun_job_.acknowledged.push_back(failures_.acknowledged(s));
-        Act(commit_.PositionTaken(commit.checkpoint));
-        break;
-      }
-      case Kind::kSave:
-        Do(action::Save{commit.checkpoint, commit.server});
-        break;
-      case Kind::kWriteManifest:
-        Do(action::WriteManifest{commit.checkpoint});
-        break;
-      case Kind::kCommitted:
-        queue_.CheckpointCommitted(commit.checkpoint, begun_);
-        recovery_.Committed(commit.checkpoint);
-        NoteKept();
-        Do(action::Committed{commit.checkpoint});
-        dispatch_ = true;
-        break;
-      case Kind::kAborted:
-        Do(action::Aborted{commit.checkpoint, commit.reason});
-        break;
-    }
-  }
-}
-
-Core::JobPosition Core::PositionAfterCuts() const {
-  JobPosition position = begun_job_;
-  position.functions = queue_.AfterCuts(begun_);
-  return position;
-}
-
-void Core::RepeatAssignments() {
-  if (repeating_assignment_ || closed_ || !ended_.ok() || cancelling() || !recovery_enabled_ ||
-      !recovery_.serving() || now_ < assign_again_at_)
-    return;
-  const auto place = queue_.NextAssignment();
-  if (!place.has_value()) return;
-  repeating_assignment_ = true;
-  Do(action::RepeatAssignment{++assignment_attempt_, *place, queue_.Find(*place)->work.assignment});
-}
-
-void Core::On(event::AssignmentRepeated& e) {
-  if (!repeating_assignment_ || e.attempt != assignment_attempt_) return;
-  repeating_assignment_ = false;
-  if (closed_ || !ended_.ok()) return;
-  const auto place = queue_.NextAssignment();
-  if (e.error.ok()) {
-    queue_.AssignmentDone(*place);
-    dispatch_ = true;
-    return;
-  }
-  if (!e.error.passing()) return End(e.error.status);
-  Note(action::Note::Level::kWarning,
-       absl::StrCat("the assignment of '", queue_.Find(*place)->work.assignment->variable,
-                    "' is repeated again: ", e.error.status.ToString()));
-  assign_again_at_ = now_ + kRetry;
 }
 
 }  // namespace mu

@@ -16,6 +16,7 @@
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/restore_fault.h"
+#include "coordinator/core/server_task.h"
 #include "coordinator/core/step_outcome.h"
 #include "proto/coordinator.pb.h"
 
@@ -58,6 +59,7 @@ struct CatalogChanged {
   uint64_t version = 0;
   uint64_t routing_version = 0;  // of the catalog when the routing changed last
   Generation generation;         // of that routing
+  uint64_t parameters = 0;       // grows with every variable and table; servers ought to have them
 };
 struct Installed {
   WorkerId worker;
@@ -131,8 +133,31 @@ struct Close {};
 struct EnableRecovery {
   RecoveryMode mode = RecoveryMode::kAll;
 };
-struct ServersConfigured {
-  Generation generation;
+// Answered by action::TaskDone.
+struct TaskWanted {
+  TaskId task;
+  ServerTask what;
+};
+struct Configured {
+  uint64_t attempt = 0;  // of action::Configure
+  CallError error;
+};
+struct Assigned {
+  uint64_t attempt = 0;  // of action::Assign
+  CallError error;
+};
+struct Loaded {
+  uint64_t attempt = 0;  // of action::Load
+  CallError error;
+  RestoreFault fault = RestoreFault::kTryAgain;  // of the error
+  // By server: how many updates the state holds, and how many of them the job knew of when it was
+  // saved; empty: of all.
+  std::vector<uint64_t> updates;
+  std::vector<uint64_t> acknowledged;
+  FunctionId next{1};        // see FunctionQueue::StartFrom
+  uint64_t taken_steps = 0;  // see FunctionQueue::taken_steps
+  // The job continues there; null: only the values are taken over.
+  std::shared_ptr<const ResumePoint> resume;
 };
 struct RestoreDone {
   uint32_t server = 0;
@@ -147,23 +172,8 @@ struct RestoreFailed {
   RestoreFault fault = RestoreFault::kTryAgain;
   CallError error;
 };
-// A restore that was begun when servers_lost() was `token` has shown that this server cannot read
-// files that are there.
-struct ServerCannotRead {
-  uint64_t token = 0;
-  uint32_t server = 0;
-  absl::Status error;
-};
-// Answers action::SaveForLeave; nothing: it failed.
-struct LeaveSaved {
-  std::optional<CheckpointNumber> checkpoint;
-};
 
 // Checkpoints, see checkpoint_commit.h.
-struct CheckpointWanted {
-  CheckpointNumber checkpoint;
-  bool leaving = false;  // it answers action::SaveForLeave
-};
 struct Saved {
   CheckpointNumber checkpoint;
   uint32_t server = 0;
@@ -174,20 +184,9 @@ struct ManifestWritten {
   absl::Status status;
 };
 
-// Memory, see update_pause.h. A server refused an assignment because its memory is full.
-struct AppliedFull {
-  uint32_t server = 0;
-  FunctionId function;
-};
-// How much may be kept for repeats; 0: any amount.
+// Memory, see update_pause.h. How much may be kept for repeats; 0: any amount.
 struct MostKept {
   uint64_t bytes = 0;
-};
-
-// Assignments.
-struct AssignmentRepeated {
-  uint64_t attempt = 0;  // of action::RepeatAssignment
-  CallError error;
 };
 
 }  // namespace event
@@ -198,9 +197,8 @@ using Event =
                  event::FunctionRefused, event::FileRead, event::CannotRead, event::Schedule,
                  event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
                  event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
-                 event::EnableRecovery, event::ServersConfigured, event::RestoreDone,
-                 event::RestoreFailed, event::LeaveSaved, event::CheckpointWanted, event::Saved,
-                 event::ManifestWritten, event::ServerCannotRead, event::AppliedFull,
-                 event::MostKept, event::AssignmentRepeated>;
+                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
+                 event::Loaded, event::RestoreDone, event::RestoreFailed, event::Saved,
+                 event::ManifestWritten, event::MostKept>;
 
 }  // namespace mu

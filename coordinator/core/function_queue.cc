@@ -92,6 +92,8 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
         function.steps = 0;
         for (const auto& range : function.batches) function.steps += range.batches;
       }
+      function.work.step_offset = taken_steps_;
+      if (function.work.trains) taken_steps_ += function.steps;
     }
     if (function.next_step >= function.steps) {
       completed->push_back(it->first);

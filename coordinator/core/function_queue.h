@@ -51,8 +51,11 @@ struct FunctionWork {
   uint32_t steps = 1;
   uint64_t dataset = 0;        // 0: reads none
   uint64_t needs_version = 0;  // of the catalog that a worker must have installed
-  uint64_t step_offset = 0;    // steps that were scheduled before it, for learning-rate schedules
-  bool updates = false;        // it changes variables or tables: it is repeated after a RollBack
+  // Steps that change state and that were bound before it, for learning-rate schedules. Set when it
+  // is bound.
+  uint64_t step_offset = 0;
+  bool trains = false;                                       // it changes variables or tables
+  bool updates = false;                                      // and is repeated after a RollBack
   std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
   std::shared_ptr<const Assignment> assignment;              // not null: this is no function
 };
@@ -236,6 +239,9 @@ class FunctionQueue {
   // Every function below it has finished and will not be repeated.
   FunctionId low_water() const;
   FunctionId next_id() const { return next_id_; }
+  // Steps of functions that change state which have been bound to their batches, ever.
+  uint64_t taken_steps() const { return taken_steps_; }
+  void SetTakenSteps(uint64_t steps) { taken_steps_ = steps; }
   bool scheduled() const { return scheduled_; }  // a function, ever
   const Function* Find(FunctionId id) const;
   size_t queued() const { return queued_; }
@@ -306,6 +312,7 @@ class FunctionQueue {
   const BackupRule backup_;
   FunctionId next_id_{1};
   RunId next_run_{1};
+  uint64_t taken_steps_ = 0;
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
   // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
   std::map<FunctionId, Function> kept_;

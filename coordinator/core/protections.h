@@ -11,6 +11,9 @@ struct Broken {
   bool low_water_stuck = false;     // the mark never rises
   bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
+  bool late_position = false;       // the position is noted after the cuts
+  bool not_reinstalled = false;     // a worker that forgot its functions does not get them again
+  bool mixed_load = false;          // servers keep what a load that failed has left
 };
 inline thread_local Broken broken;
 

@@ -65,7 +65,7 @@ absl::Status JobSession::Start() {
   const std::string& from = trains_ ? record_.checkpoint : options_.checkpoint;
   if (!trains_ || !from.empty()) {
     const auto found = CheckpointToRestore(from);
-    if (found.ok()) coordinator_->LikeCheckpoint(*found);
+    if (found.ok()) coordinator_->UsePartitionCountsOf(*found);
   }
   telemetry_ =
       std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
@@ -159,7 +159,7 @@ absl::Status JobSession::Train(RunReport* report) {
   }
   if (!continues_) {
     if (!record_.checkpoint.empty()) MU_RETURN_IF_ERROR(Restore(record_.checkpoint));
-    coordinator_->BeginAnew();
+    coordinator_->StartFresh();
   }
   starting_.reset();  // from here on a stop saves what there is
   MU_RETURN_IF_ERROR(coordinator_->runtime().ended());

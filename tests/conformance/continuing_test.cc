@@ -82,7 +82,7 @@ TEST_F(Continuing, AProgramThatBeginsAnewTakesCheckpoints) {
   Checkpointer checkpointer(&c(), OnRequest(directory_));
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster_, kSize));
   EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kFailedPrecondition));
-  c().BeginAnew();
+  c().StartFresh();
   MU_ASSERT_OK_AND_ASSIGN(const std::string initial, checkpointer.TakeNow());
   EXPECT_THAT(ListCheckpoints(directory_).value(), ElementsAre(checkpoint_, initial));
 }

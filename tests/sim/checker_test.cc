@@ -37,6 +37,10 @@ TEST(Checker, NoticesACancellationBelowTheLowWaterMarkOnly) {
   ExpectNoticed(&Broken::cancel_below_mark, "user_errors");
 }
 
+TEST(Checker, NoticesAPositionThatIsNotedAfterTheCuts) { ExpectNoticed(&Broken::late_position); }
+TEST(Checker, NoticesFunctionsThatAreNotInstalledAgain) { ExpectNoticed(&Broken::not_reinstalled); }
+TEST(Checker, NoticesALoadThatLeavesAMixture) { ExpectNoticed(&Broken::mixed_load, "torn_shard"); }
+
 TEST(Checker, NoticesAFenceOfAnOlderGeneration) {
   ExpectNoticed(&Broken::late_fences, "user_errors");
 }

@@ -187,7 +187,10 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                   .low_water_high = broken.low_water_high,
                   .low_water_stuck = broken.low_water_stuck,
                   .commit_after_fence = broken.commit_after_fence,
-                  .cancel_below_mark = broken.cancel_below_mark};
+                  .cancel_below_mark = broken.cancel_below_mark,
+                  .late_position = broken.late_position,
+                  .not_reinstalled = broken.not_reinstalled,
+                  .mixed_load = broken.mixed_load};
   worker_core::broken = {.fencing = broken.fencing,
                          .resumed_early = broken.resumed_early,
                          .resumed_late = broken.resumed_late,

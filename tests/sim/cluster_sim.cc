@@ -21,7 +21,8 @@ constexpr char kUsage[] =
     "[--trace]] [--coverage]\n"
     "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
     "low_water_stuck, commit_after_fence, "
-    "cancel_below_mark, late_fences, old_generations, resumed_early, resumed_late, old_routing,\n"
+    "cancel_below_mark, late_position, not_reinstalled, mixed_load, late_fences, old_generations, "
+    "resumed_early, resumed_late, old_routing,\n"
     "    results_kept, generation_of_now, early_cancel, any_order, late_install, inheritance or "
     "checksums\n";
 
@@ -35,6 +36,9 @@ bool Break(absl::string_view what, mu::sim::Broken* broken) {
       {"low_water_stuck", &broken->low_water_stuck},
       {"commit_after_fence", &broken->commit_after_fence},
       {"cancel_below_mark", &broken->cancel_below_mark},
+      {"late_position", &broken->late_position},
+      {"not_reinstalled", &broken->not_reinstalled},
+      {"mixed_load", &broken->mixed_load},
       {"late_fences", &broken->late_fences},
       {"old_generations", &broken->old_generations},
       {"resumed_early", &broken->resumed_early},

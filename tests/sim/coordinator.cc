@@ -76,9 +76,7 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
              .heartbeat = absl::Nanoseconds(kHeartbeatEvery),
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
-             .started = At(cluster->now())}),
-      // A generation is never used by two epochs.
-      generation_(epoch_ * 1000) {
+             .started = At(cluster->now())}) {
   core_.AddLeases(
       std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
                                    std::vector<FileLayout>{cluster->scenario().batches}),
@@ -91,6 +89,15 @@ void Coordinator::Start() {
   cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every, {.kind = Kind::kCheckpointDue});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
                                                                 : RecoveryMode::kAll});
+  Step(event::CatalogChanged{.parameters = 1});
+  beginning_task_ = Ask({.kind = ServerTask::Kind::kReady});
+}
+
+TaskId Coordinator::Ask(ServerTask task) {
+  last_task_ = last_task_.Next();
+  const TaskId id = last_task_;
+  Step(event::TaskWanted{id, std::move(task)});
+  return id;
 }
 
 void Coordinator::Step(Event event) {
@@ -147,6 +154,9 @@ void Coordinator::Handle(const Message& message) {
       cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
                          {.kind = Kind::kCheckpointDue});
       break;
+    case Kind::kAssigned:
+      OnAssigned(message);
+      break;
     case Kind::kManifestDue:
       OnManifestDue(message);
       break;
@@ -181,8 +191,6 @@ void Coordinator::Monitor() {
   Step(event::Tick{});
   if (ended_) return;
   CheckCalls();
-  if (beginning_) TryBegin();
-  if (leave_wanted_) TakeCheckpoint();
   if (done_at_ != 0 && cluster_->now() >= done_at_ && core_.serving() && !core_.cancelling())
     cluster_->JobDone(slot_);
 }
@@ -204,10 +212,14 @@ void Coordinator::Feed() {
   DataLeases& leases = *core_.leases(kDataset);
   while (!beginning_ && !ended_ && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
          !leases.Exhausted()) {
+    if (assign_task_ == TaskId() && cluster_->PerMille(20)) {
+      assign_task_ = last_task_.Next();
+      Ask({.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
+    }
     FunctionWork work;
     work.steps = cluster_->scenario().steps;
     work.dataset = kDataset;
-    work.updates = true;
+    work.trains = work.updates = true;
     Step(event::Schedule{std::move(work)});
   }
 }
@@ -333,7 +345,8 @@ void Coordinator::Do(action::Ended& a) {
 void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
 
 void Coordinator::CheckDone() {
-  if (!core_.leases(kDataset)->Exhausted() || core_.queue().unfinished() > 0) {
+  if (!core_.leases(kDataset)->Exhausted() || core_.queue().unfinished() > 0 ||
+      assign_task_ != TaskId()) {
     done_at_ = 0;
     return;
   }

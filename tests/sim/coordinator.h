@@ -1,6 +1,6 @@
 // The coordinator of the simulation: a shell around the product's core. It brings messages to the
 // core as events and carries out its actions as messages; its user schedules functions until the
-// data is used up. What it still decides by itself is how a new coordinator begins.
+// data is used up, takes checkpoints and, in a new coordinator, continues from the newest one.
 #pragma once
 
 #include <array>
@@ -18,6 +18,12 @@
 namespace mu::sim {
 
 class Cluster;
+
+// A generation as messages carry it: coordinators of two epochs never use the same.
+inline uint32_t OnWire(Generation generation) {
+  return static_cast<uint32_t>((generation.value() >> 32) * 1000 +
+                               (generation.value() & 0xffffffff) + 1);
+}
 
 class Coordinator {
  public:
@@ -81,13 +87,16 @@ class Coordinator {
   void Do(action::Paused&);
   void Do(action::RolledBack&) {}
   void Do(action::Restore& a);
-  void Do(action::SaveForLeave&) { leave_wanted_ = true; }
+  void Do(action::TaskDone& a);
+  void Do(action::Configure& a);
+  void Do(action::Assign& a);
+  void Do(action::Load& a);
+  void Do(action::UseRouting&);
   void Do(action::Serving& a);
   void Do(action::Save& a);
   void Do(action::WriteManifest& a);
   void Do(action::Committed& a);
   void Do(action::Aborted& a);
-  void Do(action::RepeatAssignment&) {}
   void Do(action::Note& a);
 
   // Members (coordinator_members.cc) and functions (coordinator.cc).
@@ -111,18 +120,23 @@ class Coordinator {
   void OnCancelReply(const Message& reply);
   void CallServer(uint32_t server, Call* call);
   void BeginCall(uint32_t server, Call* call, const Message& request);
+  // What all servers are asked at once: a round of a recovery, the first configuration, a load.
+  void AskAll(std::optional<uint32_t> checkpoint, const std::vector<bool>& keep = {});
+  void OnAssigned(const Message& timer);
   void OnStateReply(uint32_t server, const Message& reply);
   void StateFailed(uint32_t server, RestoreFault fault);
+  void AllAnswered();
   void OnFenceReply(uint32_t server, const Message& reply);
   void Fenced(const absl::Status& status);
   void CheckCalls();
   bool NoteEpoch(const Message& reply);
-  void NewRouting();
-  void TryBegin();  // of a new coordinator
+  TaskId Ask(ServerTask task);
+  // The user's program has created everything: it continues from the newest good checkpoint, if
+  // there is one.
+  void Begin();
   void Begun();
   // Checkpoints (coordinator_checkpoint.cc).
   void TakeCheckpoint();
-  void LeaveSaved(std::optional<CheckpointNumber> checkpoint);
   void OnSaved(uint32_t server, const Message& reply);
   void OnManifestDue(const Message& timer);
 
@@ -141,21 +155,26 @@ class Coordinator {
   std::array<ServerLink, kMaxServers> servers_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
 
-  bool beginning_ = true;  // the servers have not been brought to one state yet
-  std::optional<RestoreRound> round_;
+  bool beginning_ = true;  // the program has not continued its job yet
+  TaskId last_task_;
+  TaskId beginning_task_, save_task_, assign_task_;  // 0: none
+  // What the servers' `state` calls are for.
+  enum class Asking { kNothing, kRound, kConfigure, kLoad } asking_ = Asking::kNothing;
+  uint64_t asking_attempt_ = 0;
+  RestoreRound round_;
   std::array<bool, kMaxServers> answered_{};
   std::array<uint64_t, kMaxServers> held_{};
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
   uint64_t fence_attempt_ = 0;                  // under way; 0: none
   bool fence_broken_ = false;                   // a server that had not answered was lost
-  uint32_t generation_ = 0;
+  Generation newest_;                           // that the servers were given last
+  uint32_t generation_ = 0;                     // the same on the wire
   uint32_t routing_ = 0, routing_place_ = 0;
-  uint64_t checkpoint_ = 0;  // that is being taken
-  uint32_t attempt_ = 0;     // of its saves
+  std::map<CheckpointNumber, uint64_t> folders_;  // on the disk
+  CheckpointNumber saving_;
+  uint32_t attempt_ = 0;  // of its saves
   Checkpoint manifest_;
-  bool leave_wanted_ = false;  // a checkpoint, for a server that leaves
-  uint64_t leave_checkpoint_ = 0;
   Time done_at_ = 0;
 };
 

@@ -70,7 +70,7 @@ void Coordinator::Do(action::CancelOnWorkers& a) {
     it->second.cancel = {.kind = Kind::kCancelBelow,
                          .to = it->second.slot,
                          .index = static_cast<uint8_t>(id.value()),
-                         .generation = static_cast<uint32_t>(a.generation.value()),
+                         .generation = OnWire(a.generation),
                          .function = a.below.value()};
     it->second.cancel_tries = 0;
     SendCancel(id, it->second);
@@ -120,20 +120,64 @@ void Coordinator::CallServer(uint32_t s, Call* call) {
   cluster_->Send(message);
 }
 
-void Coordinator::Do(action::Restore& a) {
-  generation_ = static_cast<uint32_t>(a.round.generation.value());
+void Coordinator::AskAll(std::optional<uint32_t> checkpoint, const std::vector<bool>& keep) {
   answered_.fill(false);
-  round_ = a.round;
-  for (const RestoreRound::Server& server : a.round.servers) {
-    cluster_->Trace(slot_, server.keep ? "keep server " : "restore server ", server.index,
-                    " from checkpoint ", a.round.checkpoint.value(), " in generation ",
-                    generation_);
-    BeginCall(server.index, &servers_[server.index].state,
+  for (uint32_t s = 0; s < expected_servers_; ++s) {
+    if (!checkpoint.has_value()) {
+      BeginCall(s, &servers_[s].state,
+                {.kind = Kind::kConfigure,
+                 .steps = static_cast<uint8_t>(expected_servers_),
+                 .generation = generation_});
+      continue;
+    }
+    const bool keeps = s < keep.size() && keep[s];
+    cluster_->Trace(slot_, keeps ? "keep server " : "restore server ", s, " from checkpoint ",
+                    *checkpoint, " in generation ", generation_);
+    BeginCall(s, &servers_[s].state,
               {.kind = Kind::kRestore,
-               .keep_state = server.keep,
+               .keep_state = keeps,
                .generation = generation_,
-               .checkpoint = static_cast<uint32_t>(a.round.checkpoint.value())});
+               .checkpoint = *checkpoint});
   }
+}
+
+void Coordinator::Do(action::Restore& a) {
+  generation_ = OnWire(newest_ = a.round.generation);
+  asking_ = Asking::kRound;
+  round_ = a.round;
+  std::vector<bool> keep;
+  for (const RestoreRound::Server& server : a.round.servers) keep.push_back(server.keep);
+  const auto folder = folders_.find(a.round.checkpoint);
+  AskAll(folder == folders_.end() ? 0 : static_cast<uint32_t>(folder->second), keep);
+}
+
+void Coordinator::Do(action::Configure& a) {
+  generation_ = OnWire(newest_ = a.generation);
+  asking_ = Asking::kConfigure;
+  asking_attempt_ = a.attempt;
+  AskAll(a.reset ? std::optional<uint32_t>(0) : std::nullopt);
+}
+
+void Coordinator::Do(action::Load& a) {
+  generation_ = OnWire(newest_ = a.generation);
+  asking_ = Asking::kLoad;
+  asking_attempt_ = a.attempt;
+  folders_[a.point] = begin_from_;
+  cluster_->Trace(slot_, "continues from checkpoint ", begin_from_);
+  AskAll(static_cast<uint32_t>(begin_from_));
+}
+
+// What becomes of the value is not simulated; its place among the functions, its repeats and its
+// errors are.
+void Coordinator::Do(action::Assign& a) {
+  const bool fails = cluster_->PerMille(100);
+  cluster_->SetTimer(
+      slot_, cluster_->Between(kMillisecond, 20 * kMillisecond),
+      {.kind = Kind::kAssigned, .code = fails ? Code::kMachine : Code::kOk, .run = a.attempt});
+}
+
+void Coordinator::OnAssigned(const Message& timer) {
+  Step(event::Assigned{timer.run, timer.code == Code::kOk ? CallError() : MachineError()});
 }
 
 void Coordinator::OnStateReply(uint32_t s, const Message& reply) {
@@ -152,67 +196,89 @@ void Coordinator::OnStateReply(uint32_t s, const Message& reply) {
   }
   if (reply.request == Kind::kConfigure) {
     server.configured = request.generation;
-    return BeginCall(s, &server.state, request);
+    if (request.kind == Kind::kRestore) return BeginCall(s, &server.state, request);
   }
   held_[s] = reply.updates;
-  if (!request.keep_state && !beginning_)
+  if (asking_ == Asking::kRound && !request.keep_state)
     cluster_->truth().Restored(epoch_, request.generation, cluster_->PartitionsOf(server.slot));
   answered_[s] = true;
   for (uint32_t i = 0; i < expected_servers_; ++i) {
     if (!answered_[i]) return;
   }
-  if (!round_.has_value() || round_->generation.value() != request.generation) return;
-  const RestoreRound round = *std::exchange(round_, std::nullopt);
-  if (beginning_) return Begun();
-  for (const RestoreRound::Server& restored : round.servers)
-    Step(event::RestoreDone{restored.index, round.generation, restored.keep, held_[restored.index],
-                            ""});
+  if (request.generation == generation_) AllAnswered();
+}
+
+void Coordinator::AllAnswered() {
+  switch (std::exchange(asking_, Asking::kNothing)) {
+    case Asking::kNothing:
+      return;
+    case Asking::kConfigure:
+      return Step(event::Configured{asking_attempt_, {}});
+    case Asking::kRound:
+      for (const RestoreRound::Server& restored : round_.servers) {
+        Step(event::RestoreDone{restored.index, round_.generation, restored.keep,
+                                held_[restored.index], ""});
+      }
+      return;
+    case Asking::kLoad: {
+      const Checkpoint& from = *begin_checkpoint_;
+      auto resume = std::make_shared<ResumePoint>();
+      resume->job.functions = from.functions;
+      resume->data = {from.data};
+      return Step(event::Loaded{
+          .attempt = asking_attempt_,
+          .updates = {held_.begin(), held_.begin() + expected_servers_},
+          .acknowledged = {from.acknowledged.begin(), from.acknowledged.begin() + from.servers},
+          .resume = std::move(resume)});
+    }
+  }
 }
 
 void Coordinator::StateFailed(uint32_t s, RestoreFault fault) {
-  const bool current = round_.has_value();
-  round_.reset();
   servers_[s].state.id = 0;
-  if (beginning_ && fault == RestoreFault::kServer)
-    return Step(event::ServerCannotRead{core_.servers_lost(), s, NoAnswer()});
-  if (beginning_ || !current) return;  // the monitor begins again
   CallError error = MachineError();
+  error.role = pb::ROLE_PSSERVER;
+  error.index = s;
   if (fault == RestoreFault::kCheckpoint) error.status = absl::DataLossError("a file is damaged");
-  Step(event::RestoreFailed{s, Generation(servers_[s].state.request.generation), fault,
-                            std::move(error)});
-}
-
-void Coordinator::Do(action::Serving& a) {
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
-    cluster_->truth().ServerActive(static_cast<uint8_t>(s),
-                                   cluster_->IncarnationAt(servers_[s].slot), epoch_,
-                                   static_cast<uint32_t>(a.generation.value()));
+  switch (std::exchange(asking_, Asking::kNothing)) {
+    case Asking::kNothing:
+      return;
+    case Asking::kConfigure:
+      return Step(event::Configured{asking_attempt_, std::move(error)});
+    case Asking::kRound:
+      return Step(event::RestoreFailed{s, round_.generation, fault, std::move(error)});
+    case Asking::kLoad:
+      return Step(
+          event::Loaded{.attempt = asking_attempt_, .error = std::move(error), .fault = fault});
   }
-  cluster_->Trace(slot_, "serves in generation ", a.generation.value());
-  NewRouting();
 }
 
-void Coordinator::NewRouting() {
+void Coordinator::Do(action::UseRouting&) {
   Routing routing;
   routing.generation = generation_;
   routing.servers = static_cast<uint8_t>(expected_servers_);
   for (uint32_t s = 0; s < routing.servers; ++s) {
+    cluster_->truth().ServerActive(static_cast<uint8_t>(s),
+                                   cluster_->IncarnationAt(servers_[s].slot), epoch_, generation_);
     routing.slot[s] = servers_[s].slot;
     routing.incarnation[s] = servers_[s].incarnation;
   }
   ++routing_;
   routing_place_ = cluster_->AddRouting(routing);
-  Step(event::CatalogChanged{routing_, routing_, Generation(generation_)});
+  Step(event::CatalogChanged{routing_, routing_, newest_, 1});
+}
+
+void Coordinator::Do(action::Serving& a) {
+  cluster_->Trace(slot_, "serves in generation ", OnWire(a.generation));
 }
 
 void Coordinator::Do(action::FenceServers& a) {
   fence_attempt_ = a.attempt;
   fence_broken_ = false;
   for (uint32_t s = 0; s < expected_servers_; ++s) {
-    BeginCall(s, &servers_[s].fence,
-              {.kind = Kind::kFence,
-               .generation = static_cast<uint32_t>(a.generation.value()),
-               .low_water = a.below.value()});
+    BeginCall(
+        s, &servers_[s].fence,
+        {.kind = Kind::kFence, .generation = OnWire(a.generation), .low_water = a.below.value()});
   }
 }
 
@@ -252,7 +318,7 @@ void Coordinator::CheckCalls() {
         CallServer(s, &server.save);
       } else {
         server.save.id = 0;
-        Step(event::Saved{CheckpointNumber(checkpoint_), s, NoAnswer()});
+        Step(event::Saved{saving_, s, NoAnswer()});
       }
     }
     fence_late |= fence_attempt_ != 0 &&
@@ -274,52 +340,31 @@ void Coordinator::CheckCalls() {
     Step(event::WorkerCancelled{id, incarnation, MachineError()});
 }
 
-void Coordinator::TryBegin() {
-  if (round_.has_value() || core_.membership().Count(pb::ROLE_PSSERVER) < expected_servers_) return;
-  ++generation_;
+void Coordinator::Begin() {
   begin_from_ = 0;
   for (const auto& [number, checkpoint] : cluster_->disk().checkpoints) {
     if (checkpoint.committed && !checkpoint.damaged) begin_from_ = number;
   }
+  if (begin_from_ == 0) return Begun();
   // Its manifest, which has been read when somebody else removes it.
-  begin_checkpoint_.reset();
-  if (begin_from_ != 0) begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
-  cluster_->Trace(slot_, "begins from checkpoint ", begin_from_, " in generation ", generation_);
-  action::Restore restore;
-  restore.round.generation = Generation(generation_);
-  restore.round.checkpoint = CheckpointNumber(begin_from_);
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
-    servers_[s].configured = 0;
-    restore.round.servers.push_back({s, false});
-  }
-  Do(restore);
+  begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
+  beginning_task_ =
+      Ask({.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number});
 }
 
 void Coordinator::Begun() {
   beginning_ = false;
-  Actions actions;
-  const absl::Time now = absl::UnixEpoch() + absl::Nanoseconds(cluster_->now());
-  if (begin_from_ == 0) {
-    cluster_->truth().NewEpoch(epoch_, nullptr);
-  } else {
-    const Checkpoint& checkpoint = *begin_checkpoint_;
-    cluster_->truth().NewEpoch(epoch_, &checkpoint);
-    const CheckpointNumber point(begin_from_);
-    const auto& known = checkpoint.acknowledged;
-    if (!core_
-             .StateLoaded(now, core_.servers_lost(), Generation(generation_), point, FunctionId(1),
-                          {held_.begin(), held_.begin() + expected_servers_},
-                          {known.begin(), known.begin() + checkpoint.servers}, &actions)
-             .ok())
-      cluster_->truth().Fail("a new coordinator does not take its servers' state");
-    if (!core_.leases(1)->Resume(checkpoint.data).ok())
-      cluster_->truth().Fail("the position of the data does not fit");
-    core_.Resume(now, point, {.functions = checkpoint.functions}, {1}, &actions);
-  }
-  for (Action& action : actions) std::visit([this](auto& a) { Do(a); }, action);
-  action::Serving serving = {.generation = Generation(generation_)};
-  Do(serving);
-  Step(event::ServersConfigured{Generation(generation_)});
+  beginning_task_ = TaskId();
+  cluster_->truth().NewEpoch(epoch_, begin_from_ == 0 ? nullptr : &*begin_checkpoint_);
+}
+
+void Coordinator::Do(action::TaskDone& a) {
+  if (a.task == save_task_) save_task_ = TaskId();
+  if (a.task == assign_task_) assign_task_ = TaskId();
+  if (a.task != beginning_task_ || ended_) return;
+  if (begin_from_ != 0 && a.status.ok()) return Begun();
+  // The newest that is good now, perhaps an older one than before.
+  Begin();
 }
 
 }  // namespace mu::sim

@@ -13,27 +13,34 @@ constexpr size_t kKeep = 3;
 }  // namespace
 
 void Coordinator::TakeCheckpoint() {
-  // One at a time: the one for a server that leaves follows the one under way.
-  if (beginning_ || core_.cancelling() || core_.checkpoint_under_way() ||
-      (!core_.serving() && !leave_wanted_))
-    return;
-  const bool leaving = std::exchange(leave_wanted_, false);
-  checkpoint_ = ++cluster_->disk().last_checkpoint;
-  attempt_ = cluster_->NextCall();
-  leave_checkpoint_ = leaving ? checkpoint_ : 0;
-  Checkpoint& checkpoint = cluster_->disk().checkpoints[checkpoint_];  // made exclusively
-  checkpoint.number = checkpoint_;
-  checkpoint.epoch = epoch_;
-  checkpoint.servers = static_cast<uint8_t>(expected_servers_);
-  Step(event::CheckpointWanted{CheckpointNumber(checkpoint_), leaving});
+  if (beginning_ || save_task_ != TaskId()) return;
+  save_task_ = last_task_.Next();
+  Ask({.kind = ServerTask::Kind::kSave});
 }
 
 void Coordinator::Do(action::Save& a) {
-  BeginCall(a.server, &servers_[a.server].save,
-            {.kind = Kind::kSave,
-             .generation = generation_,
-             .checkpoint = static_cast<uint32_t>(a.checkpoint.value()),
-             .attempt = attempt_});
+  const auto& earlier = cluster_->disk().checkpoints;
+  if (beginning_ && std::any_of(earlier.begin(), earlier.end(),
+                                [](const auto& c) { return c.second.committed; })) {
+    // It would be taken for the job's newest state.
+    return Step(event::Saved{a.checkpoint, 0, absl::FailedPreconditionError("not continued yet")});
+  }
+  const uint64_t folder = ++cluster_->disk().last_checkpoint;  // made exclusively
+  folders_[a.checkpoint] = folder;
+  saving_ = a.checkpoint;
+  attempt_ = cluster_->NextCall();
+  Checkpoint& checkpoint = cluster_->disk().checkpoints[folder];
+  checkpoint.number = folder;
+  checkpoint.core_number = a.checkpoint;
+  checkpoint.epoch = epoch_;
+  checkpoint.servers = static_cast<uint8_t>(expected_servers_);
+  for (uint32_t s = 0; s < expected_servers_; ++s) {
+    BeginCall(s, &servers_[s].save,
+              {.kind = Kind::kSave,
+               .generation = OnWire(a.generation),
+               .checkpoint = static_cast<uint32_t>(folder),
+               .attempt = attempt_});
+  }
 }
 
 void Coordinator::OnSaved(uint32_t s, const Message& reply) {
@@ -44,12 +51,12 @@ void Coordinator::OnSaved(uint32_t s, const Message& reply) {
   if (NoteEpoch(reply)) return;
   const bool saved = reply.code == Code::kOk;
   if (saved) manifest_.updates[s] = reply.updates;
-  Step(event::Saved{CheckpointNumber(call.request.checkpoint), s,
+  Step(event::Saved{saving_, s,
                     saved ? absl::OkStatus() : absl::ResourceExhaustedError("the disk is full")});
 }
 
 void Coordinator::Do(action::WriteManifest& a) {
-  const Core::JobPosition position = core_.PositionAfterCuts();
+  const JobPosition position = core_.PositionAfterCuts();
   manifest_.functions = position.functions;
   manifest_.data = core_.leases(1)->Position();
   std::copy(position.acknowledged.begin(), position.acknowledged.end(),
@@ -58,16 +65,16 @@ void Coordinator::Do(action::WriteManifest& a) {
   const Time most = cluster_->Between(0, 9) == 0 ? 300 * kMillisecond : 3 * kMillisecond;
   cluster_->SetTimer(
       slot_, cluster_->Between(0, most),
-      {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(a.checkpoint.value())});
+      {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(folders_.at(a.checkpoint))});
 }
 
 void Coordinator::OnManifestDue(const Message& timer) {
-  if (!core_.checkpoint_under_way() || timer.checkpoint != checkpoint_) return;
+  if (!core_.checkpoint_under_way() || timer.checkpoint != folders_.at(saving_)) return;
   Disk& disk = cluster_->disk();
   // Only the current epoch commits.
   if (disk.epoch != epoch_ && !cluster_->scenario().broken.fencing)
     return Step(event::EpochSeen{CoordinatorEpoch(disk.epoch)});
-  const CheckpointNumber number(timer.checkpoint);
+  const CheckpointNumber number = saving_;
   const auto it = disk.checkpoints.find(timer.checkpoint);
   if (it == disk.checkpoints.end())
     return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
@@ -87,21 +94,15 @@ void Coordinator::Do(action::Committed& a) {
     if (checkpoint.committed) committed.push_back(number);
   }
   for (size_t i = 0; i + kKeep < committed.size(); ++i) checkpoints.erase(committed[i]);
-  if (leave_checkpoint_ == a.checkpoint.value()) LeaveSaved(a.checkpoint);
 }
 
 void Coordinator::Do(action::Aborted& a) {
   cluster_->Trace(slot_, "checkpoint ", a.checkpoint.value(), ": aborted, ", a.reason.message());
+  const auto folder = folders_.extract(a.checkpoint);
   auto& checkpoints = cluster_->disk().checkpoints;
-  const auto it = checkpoints.find(a.checkpoint.value());
+  const auto it = folder.empty() ? checkpoints.end() : checkpoints.find(folder.mapped());
   if (it != checkpoints.end() && !it->second.committed) checkpoints.erase(it);
   for (ServerLink& server : servers_) server.save.id = 0;
-  if (leave_checkpoint_ == a.checkpoint.value()) LeaveSaved(std::nullopt);
-}
-
-void Coordinator::LeaveSaved(std::optional<CheckpointNumber> checkpoint) {
-  leave_checkpoint_ = 0;
-  Step(event::LeaveSaved{checkpoint});
 }
 
 }  // namespace mu::sim

@@ -26,9 +26,9 @@ void Coordinator::Do(action::AnswerRegister& a) {
     return cluster_->Reply(
         *handling_, {.code = KindOf(a.status) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
   }
-  cluster_->Reply(
-      *handling_,
-      {.index = static_cast<uint8_t>(a.index), .epoch = epoch_, .generation = generation_});
+  cluster_->Reply(*handling_, {.index = static_cast<uint8_t>(a.index),
+                               .epoch = epoch_,
+                               .generation = OnWire(a.generation)});
 }
 
 void Coordinator::OnHeartbeat(const Message& message) {
@@ -43,7 +43,7 @@ void Coordinator::OnHeartbeat(const Message& message) {
 
 void Coordinator::Do(action::AnswerHeartbeat& a) {
   if (!a.status.ok()) return cluster_->Reply(*handling_, {.code = Code::kNotMember});
-  cluster_->Reply(*handling_, WithContext({.generation = generation_}));
+  cluster_->Reply(*handling_, WithContext({.generation = OnWire(a.generation)}));
 }
 
 void Coordinator::OnLeave(const Message& message) {
@@ -87,7 +87,7 @@ void Coordinator::Do(action::MemberLost& a) {
     cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
     fence_broken_ |= servers_[a.member.index].fence.id != 0;
     servers_[a.member.index] = ServerLink();
-    round_.reset();
+    asking_ = Asking::kNothing;
     return;
   }
   const auto it = links_.find(WorkerId(a.member.index));

@@ -58,8 +58,9 @@ inline uint32_t ChecksumOf(const ServerFile& file) {
 }
 
 struct Checkpoint {
-  uint64_t number = 0;
-  uint32_t epoch = 0;  // of the coordinator that took it
+  uint64_t number = 0;           // of its folder
+  CheckpointNumber core_number;  // that its manifest says
+  uint32_t epoch = 0;            // of the coordinator that took it
   uint8_t servers = 0;
   std::array<std::shared_ptr<const ServerFile>, kMaxServers>
       files;                                      // null: not (completely) written

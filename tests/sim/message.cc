@@ -33,6 +33,8 @@ const char* NameOf(Kind kind) {
       return "loaded";
     case Kind::kCheckpointDue:
       return "checkpoint due";
+    case Kind::kAssigned:
+      return "assigned";
     case Kind::kManifestDue:
       return "manifest written";
     case Kind::kUserError:

@@ -106,10 +106,8 @@ void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& pus
   const Active& active = active_[index];
   // What belongs to an older coordinator ended with it.
   if (active.epoch != push.epoch) return;
-  // With recovery of single servers the others keep their state, and one that cannot be reached
-  // while another is lost is not waited for: docs/fault_tolerance.md names that limit.
-  if (!scenario_->recover_shard && !repeated && push.function < reported_below_ &&
-      cancelled_.contains(push.function) && active.generation == push.generation) {
+  if (!repeated && push.function < reported_below_ && cancelled_.contains(push.function) &&
+      active.generation == push.generation) {
     Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
                       ", which was cancelled, after its user was told"));
   }

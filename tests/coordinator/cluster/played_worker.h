@@ -39,6 +39,10 @@ class PlayedWorker {
           ++installed;
           return pb::InstallFunctionReply();
         }));
+    methods.AddUnary("/muster.Worker/Configure", RunOn::kTransportThread,
+                     TypedHandler<pb::ConfigureWorkerRequest>([](const auto&) {
+                       return absl::StatusOr<pb::ConfigureWorkerReply>(pb::ConfigureWorkerReply());
+                     }));
     methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
                      TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
                        cancelled_below = r.below();
@@ -119,6 +123,30 @@ class PlayedWorker {
   pb::RegisterRequest request_;
 };
 
+// Servers that do what the test says.
+class PlayedServers final : public ServerApi {
+ public:
+  absl::Status Configure(const Call&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call,
+                                                        const std::string& directory,
+                                                        const std::vector<pb::CheckpointFileProto>&,
+                                                        const std::vector<bool>&) override {
+    if (restored != nullptr) restored(directory);
+    return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
+  }
+  absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call, const std::string&) override {
+    return std::vector<pb::SaveReply>(static_cast<size_t>(call.routing->servers_size()));
+  }
+  absl::Status Fence(const pb::RequestContext& context) override { return fence(context); }
+  absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
+    return absl::OkStatus();
+  }
+
+  // Set before anything is lost or cancelled.
+  std::function<absl::Status(const pb::RequestContext&)> fence;
+  std::function<void(const std::string& directory)> restored;
+};
+
 class PlayedClusterTest : public ::testing::Test {
  protected:
   void Start(int in_flight = 2, size_t bound = 1000) {
@@ -130,11 +158,12 @@ class PlayedClusterTest : public ::testing::Test {
     options.in_flight = in_flight;
     options.queue_bound = bound;
     options.telemetry = &telemetry_;
-    MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
-    runtime_->SetFence([this](const pb::RequestContext& context) {
+    options.server_api = &servers_;
+    servers_.fence = [this](const pb::RequestContext& context) {
       fenced_below_ = context.low_water();
       return absl::OkStatus();
-    });
+    };
+    MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
     pb::FunctionProto function;
     function.set_name("step");
     runtime_->ChangeCatalog(
@@ -160,6 +189,7 @@ class PlayedClusterTest : public ::testing::Test {
   }
 
   Telemetry telemetry_;
+  PlayedServers servers_;
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
   std::unique_ptr<Runtime> runtime_;
   std::atomic<uint64_t> fenced_below_{0};

@@ -23,27 +23,25 @@ class RepeatsTest : public testing::PlayedClusterTest {
   void StartWithServer(size_t workers) {
     Start(1);
     RegisterServer();
-    RecoveryHooks hooks;
-    hooks.restore = [this](const RestoreRound& round) {
+    servers_.restored = [this](const std::string& directory) {
       MutexLock lock(&mutex_);
-      restored_.push_back(round.checkpoint);
-      return absl::StatusOr<RestoredServers>({{pb::RestoreReply()}, "initial values"});
+      restored_.push_back(directory);
     };
-    runtime_->EnableRecovery(RecoveryMode::kAll, std::move(hooks));
-    MU_ASSERT_OK(runtime_->ServersConfigured(runtime_->ServersLost(), Generation(1)));
+    runtime_->EnableRecovery(RecoveryMode::kAll);
+    MU_ASSERT_OK(runtime_->EnsureServers());
     for (size_t i = 0; i < workers; ++i) workers_.push_back(Worker(11 + i, static_cast<int>(i)));
   }
   void RegisterServer() {
     pb::RegisterRequest request;
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address("memory:none");
-    request.set_incarnation(++servers_);
-    request.set_pid(servers_);
+    request.set_incarnation(++processes_);
+    request.set_pid(processes_);
     const auto channel = transport_->Connect(runtime_->address());
     MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
   }
   void ReplaceServer() {
-    runtime_->DaemonDied(servers_, "killed");
+    runtime_->DaemonDied(processes_, "killed");
     RegisterServer();
   }
 
@@ -70,9 +68,9 @@ class RepeatsTest : public testing::PlayedClusterTest {
   void FinishRunOf(const RemoteValue& value) { PlayedWorker::Finish(RunOf(value.id())); }
 
   std::vector<std::unique_ptr<PlayedWorker>> workers_;
-  int64_t servers_ = 0;
+  int64_t processes_ = 0;
   Mutex mutex_;
-  std::vector<CheckpointNumber> restored_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::string> restored_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What has finished and is in no checkpoint holds the low-water mark down. An error ends the
@@ -105,7 +103,7 @@ TEST_F(RepeatsTest, ARepeatThatFailsIsReportedOnceAndTheOthersAreMade) {
   MU_EXPECT_OK(runtime_->Join());
   {
     MutexLock lock(&mutex_);
-    EXPECT_THAT(restored_, ElementsAre(kInitialValues, kInitialValues));
+    EXPECT_THAT(restored_, ElementsAre("", ""));
   }
   const RemoteValue next = Update();
   FinishRunOf(next);
@@ -179,7 +177,7 @@ TEST_F(RepeatsTest, ARecoveryIsInTheTrace) {
     runs += span.name() == "step on worker 0" ? 1 : 0;
   }
   ASSERT_TRUE(spans.contains("recovery") && spans.contains("restore"));
-  EXPECT_EQ(spans["restore"].detail(), "generation 2, checkpoint 0");
+  EXPECT_EQ(spans["restore"].detail(), "generation 1, initial values");
   EXPECT_GE(spans["restore"].start_ns(), spans["recovery"].start_ns());
   EXPECT_GE(spans["recovery"].duration_ns(), spans["restore"].duration_ns());
   EXPECT_EQ(runs, 2u) << "the repeat is there as well";

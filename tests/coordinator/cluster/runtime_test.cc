@@ -115,9 +115,9 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
 TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
   Start();
   std::atomic<int> asked{0};
-  runtime_->SetFence([&](const pb::RequestContext&) {
+  servers_.fence = [&](const pb::RequestContext&) {
     return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
-  });
+  };
   auto worker = Worker(11);
   RegisterServer(4242);
   Schedule(1);
@@ -128,10 +128,10 @@ TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
 
 TEST_F(RuntimeTest, AServerThatIsLostNeedsNoFence) {
   Start();
-  runtime_->SetFence([&](const pb::RequestContext&) {
+  servers_.fence = [&](const pb::RequestContext&) {
     runtime_->DaemonDied(4242, "killed by SIGKILL");
     return absl::UnavailableError("it is gone");
-  });
+  };
   auto worker = Worker(11);
   RegisterServer(4242);
   Schedule(1);

@@ -18,13 +18,13 @@ TEST(CoreCancel, AnErrorEndsAllThatWasScheduledAndIsReportedLast) {
   // The mark of the cancellation is above the last function, not at the oldest unfinished one.
   EXPECT_EQ(d.Ended(1, UserError()),
             "finish 1 FAILED_PRECONDITION; finish 2 CANCELLED; finish 3 CANCELLED; finish 4 "
-            "CANCELLED; finish 5 CANCELLED; finish 6 CANCELLED; cancel below 7 in generation 1 on "
+            "CANCELLED; finish 5 CANCELLED; finish 6 CANCELLED; cancel below 7 in generation 0 on "
             "2");
   EXPECT_EQ(d.Schedule(), "scheduled 7") << "nothing is started while an error is dealt with";
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "");
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)}), "") << "twice";
   EXPECT_EQ(d.Step(event::WorkerCancelled{WorkerId(1), Incarnation(11)}),
-            "fence below 7 in generation 1");
+            "fence below 7 in generation 0");
   EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
             "cancelled FAILED_PRECONDITION; start 7 on 0 from 0");
   EXPECT_FALSE(d.core.cancelling());
@@ -40,7 +40,7 @@ TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
   EXPECT_EQ(d.Step(event::Fenced{first, CallError::Of(MachineFault())}), "");
   EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kHeartbeat);
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(999)), "");
-  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 1");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 0");
   const uint64_t second = d.Last<action::FenceServers>().attempt;
   EXPECT_EQ(d.Step(event::Fenced{first}), "") << "the answer to the first try comes late";
   EXPECT_NE(first, second);
@@ -55,7 +55,7 @@ TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
   EXPECT_EQ(
       d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10), CallError::Of(MachineFault())}),
       "worker 0 unreachable");
-  EXPECT_EQ(d.Step(event::DaemonDied{11}), "worker 1 died; fence below 1 in generation 1");
+  EXPECT_EQ(d.Step(event::DaemonDied{11}), "worker 1 died; fence below 1 in generation 0");
 }
 
 TEST(CoreCancel, AnAnswerOfAnotherCancellationDoesNotCount) {
@@ -65,7 +65,7 @@ TEST(CoreCancel, AnAnswerOfAnotherCancellationDoesNotCount) {
   const uint64_t first = d.Last<action::FenceServers>().attempt;
   d.Step(event::Fenced{first});
   d.Schedule();
-  EXPECT_EQ(d.Step(event::CancelEverything{}), "finish 1 CANCELLED; fence below 2 in generation 1");
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "finish 1 CANCELLED; fence below 2 in generation 0");
   EXPECT_EQ(d.Step(event::Fenced{first}), "");
   EXPECT_TRUE(d.core.cancelling());
 }
@@ -99,19 +99,20 @@ TEST(CoreCancel, ErrorsOfOneWorkerAreTakenInTheOrderOfItsRuns) {
 TEST(CoreCancel, ACancellationEndsACheckpointWhoseCutsAreNotTaken) {
   CoreDriver d;
   d.Serve(1);
-  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(1)}), "save 0");
-  EXPECT_EQ(d.Step(event::CancelEverything{}), "aborted 1; cancel below 1 in generation 1 on 1");
-  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(2)}), "aborted 2");
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Step(event::CancelEverything{}),
+            "aborted 1; done 2 UNAVAILABLE; cancel below 1 in generation 0 on 1");
+  EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "") << "it waits for the end of it";
   EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "") << "too late";
 }
 
 TEST(CoreCancel, ACheckpointWhoseCutsAreTakenOutlivesACancellation) {
   CoreDriver d;
   d.Serve(0);
-  d.Step(event::CheckpointWanted{CheckpointNumber(1)});
+  d.Want(2, {.kind = ServerTask::Kind::kSave});
   EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "write manifest");
   d.Step(event::CancelEverything{});
-  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1");
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1; done 2 OK");
 }
 
 }  // namespace

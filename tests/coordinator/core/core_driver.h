@@ -19,9 +19,9 @@ class CoreDriver {
   static constexpr absl::Duration kHeartbeat = absl::Seconds(1);
   static constexpr absl::Duration kTimeout = absl::Seconds(10);
 
-  explicit CoreDriver(uint32_t servers = 1)
+  explicit CoreDriver(uint32_t servers = 1, CoordinatorEpoch epoch = CoordinatorEpoch(1))
       : core({.job = JobId(7),
-              .epoch = CoordinatorEpoch(1),
+              .epoch = epoch,
               .servers = servers,
               .in_flight = 2,
               .heartbeat = kHeartbeat,
@@ -73,17 +73,22 @@ class CoreDriver {
     Step(std::move(beat));
   }
   std::string Routing(uint64_t version, uint64_t generation) {
-    return Step(event::CatalogChanged{version, version, Generation(generation)});
+    return Step(event::CatalogChanged{version, version, Generation(generation), 1});
   }
   std::string Installed(uint32_t worker, uint64_t incarnation, uint64_t version) {
     return Step(event::Installed{WorkerId(worker), Incarnation(incarnation), version});
   }
-  // Servers 100, 101, ... in generation 1, workers 0, 1, ... with incarnations 10, 11, ..., ready.
+  std::string Want(uint64_t task, ServerTask what) {
+    return Step(event::TaskWanted{TaskId(task), std::move(what)});
+  }
+  // Servers 100, 101, ... in generation 0, workers 0, 1, ... with incarnations 10, 11, ..., ready.
   void Serve(uint32_t workers, bool recovery = true) {
     if (recovery) Step(event::EnableRecovery{});
     for (uint32_t s = 0; s < servers(); ++s) Join(pb::ROLE_PSSERVER, 100 + s, static_cast<int>(s));
-    Routing(1, 1);
-    Step(event::ServersConfigured{Generation(1)});
+    Step(event::CatalogChanged{.parameters = 1});
+    Want(1, {});
+    Step(event::Configured{Last<action::Configure>().attempt});
+    Routing(1, 0);
     for (uint32_t w = 0; w < workers; ++w) {
       Join(pb::ROLE_WORKER, 10 + w, static_cast<int>(w));
       Installed(w, 10 + w, 1);
@@ -94,7 +99,7 @@ class CoreDriver {
     work.name = "train";
     work.fingerprint = Fingerprint(5);
     work.steps = steps;
-    work.updates = true;
+    work.trains = work.updates = true;
     return Step(event::Schedule{std::move(work)});
   }
   std::string Result(uint64_t function, uint32_t step) {
@@ -189,11 +194,22 @@ class CoreDriver {
     return absl::StrCat("round ", a.round.generation.value(), " from ", a.round.checkpoint.value(),
                         ": ", absl::StrJoin(servers, ", "));
   }
-  static std::string Text(const action::SaveForLeave&) { return "save for leave"; }
+  static std::string Text(const action::TaskDone& a) {
+    return absl::StrCat("done ", a.task.value(), " ", Code(a.status));
+  }
+  static std::string Text(const action::Configure& a) {
+    return absl::StrCat(a.reset ? "reset" : "configure", " in ", a.generation.value());
+  }
+  static std::string Text(const action::Load& a) {
+    return absl::StrCat("load for ", a.task.value(), " in ", a.generation.value());
+  }
+  static std::string Text(const action::UseRouting&) { return "use routing"; }
   static std::string Text(const action::Serving& a) {
     return absl::StrCat("serve in ", a.generation.value());
   }
-  static std::string Text(const action::Save& a) { return absl::StrCat("save ", a.server); }
+  static std::string Text(const action::Save& a) {
+    return absl::StrCat("save ", a.checkpoint.value());
+  }
   static std::string Text(const action::WriteManifest&) { return "write manifest"; }
   static std::string Text(const action::Committed& a) {
     return absl::StrCat("committed ", a.checkpoint.value());
@@ -201,7 +217,7 @@ class CoreDriver {
   static std::string Text(const action::Aborted& a) {
     return absl::StrCat("aborted ", a.checkpoint.value());
   }
-  static std::string Text(const action::RepeatAssignment& a) {
+  static std::string Text(const action::Assign& a) {
     return absl::StrCat("assign ", a.place.value());
   }
   static std::string Text(const action::Note&) { return ""; }

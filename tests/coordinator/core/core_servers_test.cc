@@ -17,11 +17,12 @@ TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
   EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; interrupt; pause");
   EXPECT_FALSE(d.core.done()) << "the finished function will run again";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 1 steps to 0; round 2 from 0: restore 0, restore 1");
-  d.Routing(2, 2);
+            "server 0 joins; rolled back 1 steps to 0; round 1 from 0: restore 0, restore 1");
+  d.Routing(2, 1);
   EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
-  d.Step(event::RestoreDone{0, Generation(2)});
-  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(2)}), "serve in 2; start 1 on 0 from 0");
+  d.Step(event::RestoreDone{0, Generation(1)});
+  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(1)}),
+            "use routing; serve in 1; start 1 on 0 from 0");
 }
 
 TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
@@ -30,8 +31,8 @@ TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
   d.Schedule();
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "serve in 2");
-  EXPECT_EQ(d.Routing(2, 2), "install on 0 since 1");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1");
+  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
 }
 
@@ -40,14 +41,14 @@ TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
   d.Serve(0);
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 2 from 0: restore 0");
+            "server 0 joins; rolled back 0 steps to 0; round 1 from 0: restore 0");
   d.Step(event::DaemonDied{200});
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
-  EXPECT_EQ(d.Step(event::RestoreFailed{0, Generation(2), RestoreFault::kFatal,
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 2 from 0: restore 0");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
+  EXPECT_EQ(d.Step(event::RestoreFailed{0, Generation(1), RestoreFault::kFatal,
                                         CallError::Of(absl::InternalError("late"))}),
             "");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(3)}), "serve in 3");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "use routing; serve in 2");
 }
 
 // A process that lost its place without being known to be dead may serve until its lease ends.
@@ -59,21 +60,21 @@ TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
   d.now += absl::Seconds(1);
   EXPECT_EQ(
       d.Join(pb::ROLE_PSSERVER, 200, 0),
-      "server 0 replaced; interrupt; pause; server 0 joins; rolled back 0 steps to 0; round 2 from "
+      "server 0 replaced; interrupt; pause; server 0 joins; rolled back 0 steps to 0; round 1 from "
       "0: restore 0");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
   EXPECT_EQ(d.core.alarm(), absl::UnixEpoch() + absl::Seconds(13));
   EXPECT_EQ(d.TickAfter(absl::Seconds(8)), "");
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "serve in 2");
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "use routing; serve in 1");
 }
 
 TEST(CoreServers, AReplacementServesAtOnceWhenTheOldProcessIsDead) {
   CoreDriver d;
   d.Serve(0);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "");
-  EXPECT_EQ(d.Step(event::DaemonDied{100}), "serve in 2");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
+  EXPECT_EQ(d.Step(event::DaemonDied{100}), "use routing; serve in 1");
 }
 
 TEST(CoreServers, AFailedRestoreIsTriedAgainOrEndsByItsFault) {
@@ -85,13 +86,13 @@ TEST(CoreServers, AFailedRestoreIsTriedAgainOrEndsByItsFault) {
     return d.Step(event::RestoreFailed{0, Generation(generation), fault,
                                        CallError::Of(absl::UnavailableError("why"))});
   };
-  EXPECT_EQ(fail(2, RestoreFault::kTryAgain), "");
+  EXPECT_EQ(fail(1, RestoreFault::kTryAgain), "");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(99)), "");
-  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "round 3 from 0: restore 0");
-  EXPECT_EQ(fail(3, RestoreFault::kServer), "server 0 cannot_read; interrupt");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "round 2 from 0: restore 0");
+  EXPECT_EQ(fail(2, RestoreFault::kServer), "server 0 cannot_read; interrupt");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "refuse FAILED_PRECONDITION");
-  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 4 from 0: restore 0");
-  EXPECT_EQ(fail(4, RestoreFault::kFatal), "interrupt; end UNAVAILABLE");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
+  EXPECT_EQ(fail(3, RestoreFault::kFatal), "interrupt; end UNAVAILABLE");
 }
 
 TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
@@ -106,12 +107,13 @@ TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
 TEST(CoreServers, ALostServerEndsACheckpointUntilItsManifestIsWritten) {
   CoreDriver d(2);
   d.Serve(0);
-  d.Step(event::CheckpointWanted{CheckpointNumber(1)});
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
   d.Step(event::Saved{CheckpointNumber(1), 0});
-  d.Step(event::Saved{CheckpointNumber(1), 1});
-  EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; aborted 1; interrupt; pause");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 1}), "write manifest");
+  EXPECT_EQ(d.Step(event::DaemonDied{100}),
+            "server 0 died; aborted 1; done 2 UNAVAILABLE; interrupt; pause");
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "");
-  EXPECT_EQ(d.Step(event::CheckpointWanted{CheckpointNumber(2)}), "aborted 2");
+  EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "") << "it waits for the server";
 }
 
 TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
@@ -122,28 +124,27 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   d.Schedule();
   d.Result(1, 0);
   d.Ended(1);
-  const FunctionId place = d.core.BeginAssignment(FunctionId());
-  EXPECT_EQ(place, FunctionId(2));
-  Actions actions;
-  EXPECT_TRUE(d.core.Assigned(d.now, d.core.servers_lost(), place, assignment, &actions));
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kAssign, .assignment = assignment}), "assign 2");
+  EXPECT_EQ(d.Step(event::Assigned{d.Last<action::Assign>().attempt}), "done 2 OK");
   d.Schedule();
   d.Result(3, 0);
   d.Ended(3);
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  d.Routing(2, 2);
+  d.Routing(2, 1);
   d.Installed(0, 10, 2);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "serve in 2; start 1 on 0 from 0");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}),
+            "use routing; serve in 1; start 1 on 0 from 0");
   EXPECT_FALSE(d.core.whole());
   d.Result(1, 0);
   EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2") << "then what is behind it";
-  const uint64_t first = d.Last<action::RepeatAssignment>().attempt;
-  EXPECT_EQ(d.Step(event::AssignmentRepeated{first, CallError::Of(MachineFault())}), "");
+  const uint64_t first = d.Last<action::Assign>().attempt;
+  EXPECT_EQ(d.Step(event::Assigned{first, CallError::Of(MachineFault())}), "");
   EXPECT_EQ(d.core.alarm(), d.now + absl::Milliseconds(100));
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 2");
-  const uint64_t second = d.Last<action::RepeatAssignment>().attempt;
-  EXPECT_EQ(d.Step(event::AssignmentRepeated{first}), "") << "of the first try";
-  EXPECT_EQ(d.Step(event::AssignmentRepeated{second}), "start 3 on 0 from 0");
+  const uint64_t second = d.Last<action::Assign>().attempt;
+  EXPECT_EQ(d.Step(event::Assigned{first}), "") << "of the first try";
+  EXPECT_EQ(d.Step(event::Assigned{second}), "start 3 on 0 from 0");
   EXPECT_TRUE(d.core.whole());
 }
 

@@ -1,0 +1,127 @@
+#include "coordinator/cluster/job_checkpoints.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+
+namespace mu {
+
+void JobCheckpoints::Enable(const std::string& directory) {
+  {
+    MutexLock lock(&mutex_);
+    directory_ = std::make_unique<std::string>(directory);
+  }
+  // The newest that can be read: a restore may go back to an older one than the newest.
+  const auto complete = ListCheckpoints(directory);
+  for (auto i = complete.ok() ? complete->size() : 0; i > 0; --i) {
+    if (UsePartitionCountsOf((*complete)[i - 1])) break;
+  }
+}
+
+bool JobCheckpoints::enabled() const {
+  MutexLock lock(&mutex_);
+  return directory_ != nullptr;
+}
+
+absl::StatusOr<std::string> JobCheckpoints::Parent() const {
+  MutexLock lock(&mutex_);
+  if (directory_ != nullptr) return AbsolutePath(*directory_);
+  return absl::FailedPreconditionError(
+      "there is no directory for checkpoints; call EnableRecovery first");
+}
+
+bool JobCheckpoints::UsePartitionCountsOf(const std::string& directory) {
+  const auto manifest = ReadManifest(directory);
+  if (!manifest.ok()) return false;
+  MutexLock lock(&mutex_);
+  for (const pb::TableProto& table : manifest->tables())
+    partitions_[table.name()] = table.partitions();
+  return true;
+}
+
+uint32_t JobCheckpoints::PartitionsOf(const std::string& table) const {
+  MutexLock lock(&mutex_);
+  const auto it = partitions_.find(table);
+  return it == partitions_.end() ? 0 : it->second;
+}
+
+void JobCheckpoints::StartFresh() {
+  MutexLock lock(&mutex_);
+  starts_fresh_ = true;
+}
+
+bool JobCheckpoints::starts_fresh() const {
+  MutexLock lock(&mutex_);
+  return starts_fresh_;
+}
+
+absl::StatusOr<std::string> JobCheckpoints::Claim(bool begun) {
+  MU_ASSIGN_OR_RETURN(const std::string parent, Parent());
+  if (!begun && !starts_fresh()) {
+    const auto earlier = ListCheckpoints(parent);
+    if (!earlier.ok() && !absl::IsNotFound(earlier.status())) return earlier.status();
+    if (earlier.ok() && !earlier->empty()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          parent,
+          " holds checkpoints, and this program has neither continued from them nor begun: a "
+          "checkpoint of now would be taken for the job's newest state; call Restore() first, or "
+          "StartFresh(), or take another directory"));
+    }
+    StartFresh();
+  }
+  return ClaimCheckpointDirectory(parent);
+}
+
+void JobCheckpoints::Add(CheckpointNumber number, std::string folder) {
+  MutexLock lock(&mutex_);
+  folders_.Add(number, std::move(folder));
+}
+
+void JobCheckpoints::Committed() {
+  MutexLock lock(&mutex_);
+  folders_.Committed();
+}
+
+void JobCheckpoints::Remove(CheckpointNumber number) {
+  MutexLock lock(&mutex_);
+  folders_.Remove(number);
+}
+
+absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const {
+  MutexLock lock(&mutex_);
+  if (const auto folder = folders_.Find(number)) return *folder;
+  return absl::NotFoundError("the checkpoint's directory is not known");
+}
+
+void JobCheckpoints::NoteBad(const std::string& folder) {
+  MutexLock lock(&mutex_);
+  bad_.insert(folder);
+}
+
+absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& superseded) {
+  const auto found = Parent();
+  if (absl::IsFailedPrecondition(found.status()) || keep <= 0) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const std::string parent, found);
+  MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
+  MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
+  {
+    // One that was found to be damaged does not stand for a good one, which is older.
+    MutexLock lock(&mutex_);
+    int kept = 0;
+    for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
+      if (kept == keep) old.push_back(*it);
+      if (kept < keep && !bad_.contains(*it)) ++kept;
+    }
+  }
+  for (const std::string& directory : old) {
+    if (superseded()) return absl::AbortedError("a newer coordinator has taken over");
+    MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu

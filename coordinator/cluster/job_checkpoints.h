@@ -1,0 +1,65 @@
+// The checkpoints of a job on its disk: where they are written, which servers may go back to, which
+// are bad. Thread safe; what looks at files may block.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "coordinator/cluster/checkpoint_folders.h"
+#include "proto/checkpoint.pb.h"
+
+namespace mu {
+
+class JobCheckpoints {
+ public:
+  // Numbered checkpoints are written below `directory` from now on. Tables that are created later
+  // get their partitions from the newest one there that can be read.
+  void Enable(const std::string& directory);
+  bool enabled() const;
+  // The directory's absolute path: servers stand elsewhere. FAILED_PRECONDITION if there is none.
+  absl::StatusOr<std::string> Parent() const;
+
+  // Takes the numbers of partitions of the checkpoint's tables. Returns false and changes nothing
+  // if the manifest cannot be read.
+  bool UsePartitionCountsOf(const std::string& directory);
+  // Of the table with this name; 0: not known.
+  uint32_t PartitionsOf(const std::string& table) const;
+
+  // The program does not continue what is below the parent.
+  void StartFresh();
+  bool starts_fresh() const;
+  // A new folder, absolute. FAILED_PRECONDITION if there are checkpoints which the job (`begun`
+  // says whether it has done anything) does not continue: a new one would be taken for its newest
+  // state.
+  absl::StatusOr<std::string> Claim(bool begun);
+
+  // Servers may go back to what is in the folder as soon as the core says so.
+  void Add(CheckpointNumber number, std::string folder);
+  void Committed();
+  void Remove(CheckpointNumber number);
+  // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
+  absl::StatusOr<std::string> Find(CheckpointNumber number) const;
+
+  // Its files are damaged or missing.
+  void NoteBad(const std::string& folder);
+  // Deletes all but the newest `keep` good ones; ABORTED once `superseded` says that a newer
+  // coordinator has taken over. None may be under way.
+  absl::Status Prune(int keep, const std::function<bool()>& superseded);
+
+ private:
+  mutable Mutex mutex_;
+  std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
+  CheckpointFolders folders_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
+  std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
+  bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace mu

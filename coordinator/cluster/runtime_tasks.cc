@@ -1,0 +1,116 @@
+// What callers ask of the servers' state: they wait for the core's answer.
+#include <utility>
+
+#include "coordinator/cluster/job_position.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+
+absl::Status Runtime::Run(ServerTask task, const std::shared_ptr<TaskState>& state) {
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    last_task_ = last_task_.Next();
+    tasks_[last_task_] = state;
+    Step(event::TaskWanted{last_task_, std::move(task)});
+  });
+  loop_.Await([&] { return state->done; });
+  return state->status;
+}
+
+void Runtime::Do(action::TaskDone& a) {
+  const auto task = tasks_.extract(a.task);
+  if (task.empty()) return;
+  const std::shared_ptr<TaskState> state = task.mapped();
+  state->status = a.status;
+  if (a.status.ok() && state->resume != nullptr) {
+    // The job goes on where it was.
+    const pb::JobPositionProto& position = state->manifest.position();
+    states_ = state->unfinished;
+    stats_.steps = position.steps();
+    stats_.samples = position.samples();
+    user_state_ = state->manifest.user_state();
+  }
+  if (a.status.ok() || state->clean == nullptr || state->folder.empty()) {
+    state->done = true;
+    return loop_.LookAgain();
+  }
+  // What is left of a checkpoint that failed is removed before its caller hears of it, and after
+  // all that still writes there.
+  work_.Add([this, state] {
+    state->clean(state->folder);
+    loop_.Post([this, state] {
+      loop_.AssertHeld();
+      state->done = true;
+      loop_.LookAgain();
+    });
+  });
+}
+
+absl::Status Runtime::EnsureServers() {
+  const bool configured = loop_.Ask([this] {
+    loop_.AssertHeld();
+    return core_.servers_configured();
+  });
+  if (!configured) MU_RETURN_IF_ERROR(WaitForServers(options_.start_timeout));
+  return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
+}
+
+absl::Status Runtime::WaitForRepeats() {
+  absl::Status result;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    result = EndedNow();
+    if (result.ok() && !states_.empty())
+      result = absl::FailedPreconditionError("functions are queued or running; Join first");
+    return !result.ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
+                            !core_.queue().repeats_cancelled());
+  });
+  return result;
+}
+
+absl::Status Runtime::PrepareResume(TaskState* state) {
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    return PrepareResumeNow(state);
+  });
+}
+
+absl::Status Runtime::PrepareResumeNow(TaskState* state) {
+  const pb::JobPositionProto& proto = state->manifest.position();
+  MU_RETURN_IF_ERROR(EndedNow());
+  if (core_.queue().scheduled()) {
+    return absl::FailedPreconditionError(
+        "functions have been scheduled already; Restore() comes before them");
+  }
+  auto point = std::make_shared<ResumePoint>();
+  MU_ASSIGN_OR_RETURN(point->job.functions, QueuePositionOf(proto, catalog_.version()));
+  point->job.steps = proto.steps();
+  point->job.samples = proto.samples();
+  point->job.acknowledged.assign(proto.acknowledged().begin(), proto.acknowledged().end());
+  point->job.taken_steps = std::max(proto.scheduled_steps(), proto.steps());
+  point->data.assign(proto.datasets().begin(), proto.datasets().end());
+  for (auto& [id, function] : point->job.functions.unfinished) {
+    const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
+    if (installed == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the checkpoint stopped in a call of a function that this program has not defined, or "
+          "defines in another way "
+          "(fingerprint ",
+          function.work.fingerprint.value(), "); define the same functions before Restore()"));
+    }
+    function.work.name = installed->proto.name();
+    if (function.bound) {
+      point->job.taken_steps =
+          std::max(point->job.taken_steps, function.work.step_offset + function.steps);
+    }
+    std::vector<std::string> names;
+    for (const auto& value : installed->proto.returns()) names.push_back(value.name());
+    state->unfinished[id] =
+        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
+                                        /*first_step=*/function.next_step);
+  }
+  state->resume = std::move(point);
+  return absl::OkStatus();
+}
+
+}  // namespace mu

@@ -1,0 +1,48 @@
+// What the coordinator says to parameter servers. Every call goes to all of them at once, is tried
+// again while it is a machine's fault, and blocks: use it from a thread that may. Thread safe.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/ids.h"
+#include "common/client/ps_calls.h"
+#include "coordinator/core/function_queue.h"
+#include "proto/psserver.pb.h"
+
+namespace mu {
+
+class ServerApi {
+ public:
+  virtual ~ServerApi() = default;
+
+  struct Call {
+    pb::RequestContext context;
+    // Where the servers are and what they hold; its generation is the context's.
+    std::shared_ptr<const pb::RoutingProto> routing;
+    // Ends the call, also before it has begun: CANCELLED. A server that does not answer is found
+    // out by its heartbeats, not by a deadline.
+    std::shared_ptr<PsCallGroup> group;
+  };
+  // The servers are given what the routing says.
+  virtual absl::Status Configure(const Call& call) = 0;
+  // Configures the servers, then each takes the routing's generation and loads its partitions from
+  // `files` (none: initial values), or keeps what it has (keep[i]). By server.
+  virtual absl::StatusOr<std::vector<pb::RestoreReply>> Restore(
+      const Call& call, const std::string& directory,
+      const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) = 0;
+  // Every server writes "ps-INDEX.safetensors" into `directory`, which all of them reach. By
+  // server.
+  virtual absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
+                                                          const std::string& directory) = 0;
+  // No push of a function below context.low_water is or will be applied in context.generation when
+  // this has returned.
+  virtual absl::Status Fence(const pb::RequestContext& context) = 0;
+  // Once for each `place`, however often it is called.
+  virtual absl::Status Assign(const pb::RequestContext& context, FunctionId place,
+                              const Assignment& assignment) = 0;
+};
+
+}  // namespace mu

@@ -1,0 +1,115 @@
+#include "coordinator/cluster/server_calls.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/client/membership.h"
+#include "common/tensor/tensor.h"
+
+namespace mu {
+namespace {
+
+// Of one try. Who does not answer at all is found out by its heartbeats, and the call is ended.
+constexpr absl::Duration kTimeout = absl::Minutes(30);
+
+// Of short calls. A server that does not answer for this long is lost or about to be found so: its
+// replacement has another address.
+const RetryPolicy kShortCalls = {.total_timeout = absl::Seconds(3)};
+
+}  // namespace
+
+ServerCalls::ServerCalls(PsClient::Connect connect)
+    : client_(std::move(connect), kShortCalls), admin_(&client_) {}
+
+template <typename Reply, typename Make>
+absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const char* method,
+                                                        const Make& make) {
+  const auto view = client_.view();
+  if (view == nullptr)
+    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  RetryPolicy policy = client_.policy();
+  policy.call_timeout = policy.total_timeout = kTimeout;
+  std::vector<PsCall> calls;
+  for (size_t s = 0; s < view->channels.size(); ++s) {
+    auto request = make(s, view->routing->servers()[s].index());
+    calls.push_back({view->routing->servers()[s].index(), view->channels[s],
+                     absl::StrCat("/muster.PsServer/", method),
+                     Buffer(request.SerializeAsString())});
+  }
+  std::vector<Reply> replies(calls.size());
+  const absl::Status status = call.group->Run(
+      std::move(calls), policy, [&](size_t index, const Buffer& bytes) -> absl::Status {
+        if (replies[index].ParseFromArray(bytes.data(), static_cast<int>(bytes.size())))
+          return absl::OkStatus();
+        return absl::InternalError(
+            absl::StrCat("a parameter server's answer to ", method, " does not parse"));
+      });
+  if (absl::IsCancelled(status))
+    return absl::CancelledError(absl::StrCat(method, " was given up: a server was lost meanwhile"));
+  MU_RETURN_IF_ERROR(status);
+  return replies;
+}
+
+absl::Status ServerCalls::SendRouting(const Call& call, uint64_t generation) {
+  MU_RETURN_IF_ERROR(client_.SetRouting(*call.routing));
+  return CallAll<pb::ConfigurePsReply>(call, "Configure",
+                                       [&](size_t, uint32_t index) {
+                                         pb::ConfigurePsRequest request;
+                                         *request.mutable_context() = call.context;
+                                         request.mutable_context()->set_generation(generation);
+                                         request.set_index(index);
+                                         *request.mutable_routing() = *call.routing;
+                                         return request;
+                                       })
+      .status();
+}
+
+absl::Status ServerCalls::Configure(const Call& call) {
+  return SendRouting(call, call.routing->generation());
+}
+
+absl::StatusOr<std::vector<pb::RestoreReply>> ServerCalls::Restore(
+    const Call& call, const std::string& directory,
+    const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) {
+  // The restore begins the new generation of the servers' state; what still belongs to the old one
+  // is refused.
+  MU_RETURN_IF_ERROR(SendRouting(call, call.routing->generation() - 1));
+  return CallAll<pb::RestoreReply>(call, "Restore", [&](size_t s, uint32_t) {
+    pb::RestoreRequest request;
+    *request.mutable_context() = call.context;
+    request.mutable_context()->set_generation(call.routing->generation());
+    if (s < keep.size() && keep[s]) {
+      request.set_keep_state(true);
+      return request;
+    }
+    request.set_directory(directory);
+    for (const pb::CheckpointFileProto& file : files) *request.add_files() = file;
+    return request;
+  });
+}
+
+absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
+                                                             const std::string& directory) {
+  const uint64_t attempt = RandomIdentity();
+  return CallAll<pb::SaveReply>(call, "Save", [&](size_t, uint32_t index) {
+    pb::SaveRequest request;
+    *request.mutable_context() = call.context;
+    request.set_directory(directory);
+    request.set_file(absl::StrCat("ps-", index, ".safetensors"));
+    request.set_attempt(attempt);
+    return request;
+  });
+}
+
+absl::Status ServerCalls::Fence(const pb::RequestContext& context) {
+  if (client_.view() == nullptr) return absl::OkStatus();  // no server has been given anything yet
+  return admin_.Fence(context);
+}
+
+absl::Status ServerCalls::Assign(const pb::RequestContext& context, FunctionId place,
+                                 const Assignment& assignment) {
+  MU_ASSIGN_OR_RETURN(const Tensor value, Tensor::FromProto(assignment.value));
+  return admin_.AssignVariable(context, place, assignment.variable, value);
+}
+
+}  // namespace mu

@@ -1,0 +1,43 @@
+// The calls to parameter servers over the transport.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "common/client/ps_admin.h"
+#include "common/client/ps_client.h"
+#include "coordinator/cluster/server_api.h"
+
+namespace mu {
+
+class ServerCalls final : public ServerApi {
+ public:
+  // Errors: those of the servers' handlers; UNAVAILABLE with {ERROR_MACHINE, ROLE_PSSERVER, index}
+  // if a server stays out of reach.
+  explicit ServerCalls(PsClient::Connect connect);
+
+  absl::Status Configure(const Call& call) override;
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(
+      const Call& call, const std::string& directory,
+      const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) override;
+  absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
+                                                  const std::string& directory) override;
+  absl::Status Fence(const pb::RequestContext& context) override;
+  absl::Status Assign(const pb::RequestContext& context, FunctionId place,
+                      const Assignment& assignment) override;
+
+  // Reads go to the servers of the newest Configure or Restore.
+  PsClient* client() { return &client_; }
+  PsAdmin* admin() { return &admin_; }
+
+ private:
+  absl::Status SendRouting(const Call& call, uint64_t generation);
+  template <typename Reply, typename Make>
+  absl::StatusOr<std::vector<Reply>> CallAll(const Call& call, const char* method,
+                                             const Make& make);
+
+  PsClient client_;
+  PsAdmin admin_;
+};
+
+}  // namespace mu

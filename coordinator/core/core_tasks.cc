@@ -1,0 +1,270 @@
+// What callers ask of the servers' state: one thing after the other, when the servers serve.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/protections.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kRetry = absl::Milliseconds(100);
+// Of one task, with errors of machines. A server that is lost meanwhile does not count.
+constexpr int kTries = 20;
+
+}  // namespace
+
+void Core::On(event::TaskWanted& e) {
+  const absl::Status ended =
+      closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
+  if (!ended.ok()) return Do(action::TaskDone{e.task, ended});
+  tasks_.push_back({.id = e.task, .what = std::move(e.what)});
+}
+
+void Core::BeginWork(Work::Kind kind, TaskId task) {
+  work_ = {.kind = kind, .attempt = ++attempts_, .task = task, .parameters = parameters_};
+}
+
+Core::Work Core::EndWork() { return std::exchange(work_, Work()); }
+
+bool Core::Waits(std::initializer_list<Work::Kind> kinds, uint64_t attempt) const {
+  return work_.attempt == attempt &&
+         std::find(kinds.begin(), kinds.end(), work_.kind) != kinds.end();
+}
+
+// A checkpoint ends by itself, see CheckpointCommit.
+bool Core::VoidWork() {
+  if (work_.kind == Work::Kind::kSave) return false;
+  return EndWork().kind == Work::Kind::kLoad;
+}
+
+void Core::StateBroken() {
+  if (MU_BROKEN(mixed_load)) return;
+  if (recovery_enabled_ && recovery_.started()) return Act(recovery_.StateLost());
+  reset_servers_ = true;
+  parameters_configured_.reset();
+}
+
+bool Core::loading() const {
+  return std::any_of(tasks_.begin(), tasks_.end(),
+                     [](const Task& task) { return task.what.kind == ServerTask::Kind::kLoad; });
+}
+
+Core::Task* Core::FindTask(TaskId id) {
+  const auto it =
+      std::find_if(tasks_.begin(), tasks_.end(), [id](const Task& task) { return task.id == id; });
+  return it == tasks_.end() ? nullptr : &*it;
+}
+
+void Core::Answer(TaskId id, const absl::Status& status) {
+  const auto it =
+      std::find_if(tasks_.begin(), tasks_.end(), [id](const Task& task) { return task.id == id; });
+  if (it == tasks_.end()) return;
+  // What was not made will not be made later.
+  if (!status.ok() && it->place.value() != 0) queue_.EndAssignment(it->place);
+  tasks_.erase(it);
+  Do(action::TaskDone{id, status});
+}
+
+void Core::AnswerAll(const absl::Status& status) {
+  while (!tasks_.empty()) Answer(tasks_.front().id, status);
+}
+
+void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
+  Task* const task = FindTask(id);
+  if (task == nullptr) return;
+  if (!error.passing() || (counts && ++task->tries >= kTries)) return Answer(id, error.status);
+  task->not_before = now_ + kRetry;
+}
+
+void Core::DoTasks() {
+  if (work_.kind != Work::Kind::kNone) return;
+  for (event::Leave& leave : std::exchange(leaves_, {})) ServerLeaves(leave);
+  if (closed_ || !ended_.ok()) return;
+  if (leave_saved_.has_value()) {
+    const LeaveSaved saved = *std::exchange(leave_saved_, std::nullopt);
+    Act(recovery_.LeaveCheckpoint(saved.checkpoint));
+  }
+  if (leave_wanted_) {
+    if (!cancelling() && std::exchange(leave_wanted_, false)) BeginCheckpoint(TaskId());
+    return;
+  }
+  if (!serving() || !AllServersAreThere() || now_ < work_again_at_) return;
+  if (RepeatAssignment() || tasks_.empty()) return;
+  if (recovery_.started() && !whole()) return;
+  if (parameters_configured_ != parameters_) return Configure();
+  for (size_t i = 0; i < tasks_.size();) {
+    if (tasks_[i].what.kind == ServerTask::Kind::kReady) {
+      Answer(tasks_[i].id, absl::OkStatus());
+    } else {
+      ++i;
+    }
+  }
+  const auto next = std::find_if(tasks_.begin(), tasks_.end(),
+                                 [this](const Task& task) { return MayBegin(task); });
+  if (next != tasks_.end()) Begin(&*next);
+}
+
+bool Core::MayBegin(const Task& task) const {
+  if (cancelling() || now_ < task.not_before) return false;
+  switch (task.what.kind) {
+    case ServerTask::Kind::kReady:
+      return false;  // answered already
+    case ServerTask::Kind::kAssign:
+      // What it waits for is a checkpoint, which must not wait for it.
+      return !updates_paused();
+    case ServerTask::Kind::kLoad:
+      return queue_.unfinished() == 0;
+    case ServerTask::Kind::kSave:
+      // An assignment that is still to be repeated has no place in a position.
+      return whole();
+  }
+  return false;
+}
+
+void Core::Begin(Task* task) {
+  switch (task->what.kind) {
+    case ServerTask::Kind::kReady:
+      return;
+    case ServerTask::Kind::kAssign:
+      if (!queue_.AssignmentOpen(task->place)) task->place = queue_.BeginAssignment();
+      BeginWork(Work::Kind::kAssign, task->id);
+      return Do(action::Assign{work_.attempt, task->place, task->what.assignment});
+    case ServerTask::Kind::kLoad:
+      BeginWork(Work::Kind::kLoad, task->id);
+      work_.generation = NextGeneration();
+      last_checkpoint_ = work_.point =
+          CheckpointNumber(std::max(last_checkpoint_, task->what.loaded).value() + 1);
+      return Do(action::Load{work_.attempt, task->id, work_.generation, work_.point});
+    case ServerTask::Kind::kSave:
+      return BeginCheckpoint(task->id);
+  }
+}
+
+void Core::Configure() {
+  BeginWork(Work::Kind::kConfigure, TaskId());
+  work_.generation = reset_servers_ ? NextGeneration() : std::max(generation_, FirstGeneration());
+  Do(action::Configure{work_.attempt, work_.generation, reset_servers_});
+}
+
+void Core::On(event::Configured& e) {
+  NoteEpoch(e.error.epoch);
+  if (!Waits({Work::Kind::kConfigure}, e.attempt)) return;
+  const Work work = EndWork();
+  if (!e.error.ok()) {
+    work_again_at_ = now_ + kRetry;
+    if (e.error.passing() && ++configure_tries_ < kTries) return;
+    configure_tries_ = 0;
+    return AnswerAll(e.error.status);
+  }
+  configure_tries_ = 0;
+  reset_servers_ = false;
+  parameters_configured_ = work.parameters;
+  const bool first = !configured_.has_value();
+  configured_ = work.generation;
+  Do(action::UseRouting{});
+  if (first && recovery_enabled_) Act(recovery_.Start(work.generation, queue_.points()));
+}
+
+bool Core::RepeatAssignment() {
+  if (cancelling() || !recovery_enabled_) return false;
+  const auto place = queue_.NextAssignment();
+  if (!place.has_value()) return false;
+  BeginWork(Work::Kind::kRepeatAssignment, TaskId());
+  Do(action::Assign{work_.attempt, *place, queue_.Find(*place)->work.assignment});
+  return true;
+}
+
+void Core::On(event::Assigned& e) {
+  NoteEpoch(e.error.epoch);
+  if (!Waits({Work::Kind::kAssign, Work::Kind::kRepeatAssignment}, e.attempt)) return;
+  const Work work = EndWork();
+  if (closed_ || !ended_.ok()) return;
+  if (work.kind == Work::Kind::kRepeatAssignment) return AssignmentRepeated(e.error);
+  Task* const task = FindTask(work.task);
+  if (task == nullptr) return;
+  if (e.error.applied_full) {
+    // Nobody's fault: it is made when there is room.
+    return Act(update_pause_.ServerRefused(e.error.index, task->place));
+  }
+  if (!e.error.ok()) return TryAgain(work.task, e.error);
+  if (!queue_.AssignmentOpen(task->place)) return;  // cancelled: it is made again, in a new place
+  if (!recovery_enabled_ && queue_.scheduled()) {
+    queue_.EndAssignment(task->place);
+  } else {
+    // A lost server takes the assignment with it, so it has its place among the functions that are
+    // repeated. Before anything was scheduled, recovery may still be enabled.
+    queue_.Assigned(task->place, task->what.assignment);
+  }
+  NoteKept();
+  Answer(work.task, absl::OkStatus());
+}
+
+void Core::AssignmentRepeated(const CallError& error) {
+  const auto place = queue_.NextAssignment();
+  if (!place.has_value()) return;
+  if (error.ok()) {
+    queue_.AssignmentDone(*place);
+    dispatch_ = true;
+    return;
+  }
+  if (!error.passing()) return End(error.status);
+  Note(action::Note::Level::kWarning,
+       absl::StrCat("the assignment of '", queue_.Find(*place)->work.assignment->variable,
+                    "' is repeated again: ", error.status.ToString()));
+  work_again_at_ = now_ + kRetry;
+}
+
+void Core::On(event::Loaded& e) {
+  NoteEpoch(e.error.epoch);
+  if (!Waits({Work::Kind::kLoad}, e.attempt)) return;
+  const Work work = EndWork();
+  if (closed_ || !ended_.ok()) return;
+  if (e.error.ok()) return Answer(work.task, TakeOver(work, e));
+  const bool at_fault = e.fault == RestoreFault::kServer && recovery_enabled_;
+  if (at_fault) Expel(e.error.index, e.error.status);
+  StateBroken();
+  // As often as it takes: another process takes the place.
+  if (at_fault) return TryAgain(work.task, e.error, /*counts=*/false);
+  if (e.fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
+  TryAgain(work.task, e.error);
+}
+
+absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
+  if (e.resume != nullptr) {
+    for (const pb::DatasetPositionProto& position : e.resume->data) {
+      for (auto& [id, leases] : leases_) {
+        if (leases->dataset().name() != position.name()) continue;
+        if (absl::Status fits = leases->Resume(position); !fits.ok()) return fits;
+        trained_on_.insert(id);
+      }
+    }
+  }
+  parameters_configured_ = work.parameters;
+  configured_ = work.generation;
+  failures_.Continue(e.updates, e.acknowledged.empty() ? e.updates : e.acknowledged);
+  queue_.StartFrom(work.point, e.next);
+  queue_.SetTakenSteps(e.taken_steps);
+  Do(action::UseRouting{});
+  Act(recovery_.Loaded(work.generation, work.point));
+  if (e.resume == nullptr) return absl::OkStatus();
+  const JobPosition& job = e.resume->job;
+  for (const auto& [id, function] : job.functions.unfinished) {
+    const uint64_t dataset = function.work.dataset;
+    if (dataset != 0 && !per_worker_.contains(dataset)) trained_on_.insert(dataset);
+  }
+  queue_.Resume(work.point, job.functions);
+  trained_steps_ = job.steps;
+  trained_samples_ = job.samples;
+  dispatch_ = true;
+  return absl::OkStatus();
+}
+
+Generation Core::NextGeneration() {
+  given_ = std::max({FirstGeneration(), least_generation(), given_}).Next();
+  recovery_.GivenOut(given_);
+  return given_;
+}
+
+}  // namespace mu

@@ -1,0 +1,46 @@
+// What callers ask to be done with the servers' state. The core does one after the other, when the
+// servers serve; what a lost server makes fail is tried again.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/function_queue.h"
+#include "proto/checkpoint.pb.h"
+
+namespace mu {
+
+// The shell's name for a task that a caller waits for.
+using TaskId = StrongId<struct TaskIdTag, uint64_t>;
+
+struct ServerTask {
+  enum class Kind {
+    kReady,   // the servers have all that was created, and serve
+    kAssign,  // `assignment` is made, once
+    kLoad,    // the servers load the values of a checkpoint
+    kSave,    // a checkpoint is taken
+  };
+  Kind kind = Kind::kReady;
+  std::shared_ptr<const Assignment> assignment;
+  CheckpointNumber loaded;  // kLoad: the number that the manifest says
+};
+
+// Where a job stood when a checkpoint was taken of it.
+struct JobPosition {
+  FunctionQueue::Position functions;
+  uint64_t steps = 0;  // of functions that change state
+  uint64_t samples = 0;
+  uint64_t taken_steps = 0;            // see FunctionQueue::taken_steps
+  std::vector<uint64_t> acknowledged;  // by server: updates whose results had arrived
+};
+// What a coordinator that was started again continues after.
+struct ResumePoint {
+  JobPosition job;
+  std::vector<pb::DatasetPositionProto> data;
+};
+
+}  // namespace mu

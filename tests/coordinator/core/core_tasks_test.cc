@@ -1,0 +1,256 @@
+// What callers ask of the servers' state: order, repeats, what excludes what.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using testing::MachineFault;
+using testing::Typed;
+using Kind = ServerTask::Kind;
+
+ServerTask Assign() {
+  auto assignment = std::make_shared<Assignment>();
+  assignment->variable = "w";
+  return {.kind = Kind::kAssign, .assignment = std::move(assignment)};
+}
+
+CallError Error(absl::Status status) { return CallError::Of(std::move(status)); }
+
+// The newest attempt that was begun.
+uint64_t Attempt(const CoreDriver& d) {
+  uint64_t attempt = 0;
+  for (const Action& action : d.last) {
+    if (const auto* a = std::get_if<action::Assign>(&action)) attempt = a->attempt;
+    if (const auto* a = std::get_if<action::Configure>(&action)) attempt = a->attempt;
+    if (const auto* a = std::get_if<action::Load>(&action)) attempt = a->attempt;
+  }
+  return attempt;
+}
+
+TEST(CoreTasks, ServersAreConfiguredWhenAllAreThereAndSomebodyAsks) {
+  CoreDriver d(2);
+  EXPECT_EQ(d.Want(1, {}), "");
+  d.Join(pb::ROLE_PSSERVER, 100, 0);
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "server 1 joins; configure in 0");
+  EXPECT_EQ(d.Step(event::Configured{Attempt(d)}), "use routing; done 1 OK");
+  EXPECT_EQ(d.Want(2, {}), "done 2 OK") << "they have all of it";
+}
+
+TEST(CoreTasks, WhatIsCreatedMeanwhileIsConfiguredNext) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::CatalogChanged{2, 1, Generation(0), 2});
+  EXPECT_EQ(d.Want(2, {}), "configure in 0");
+  const uint64_t first = Attempt(d);
+  d.Step(event::CatalogChanged{3, 1, Generation(0), 3});
+  EXPECT_EQ(d.Step(event::Configured{first}), "use routing; configure in 0");
+  EXPECT_EQ(d.Step(event::Configured{first}), "") << "its answer came";
+  EXPECT_EQ(d.Step(event::Configured{first + 1}), "use routing; done 2 OK");
+}
+
+TEST(CoreTasks, WhatTwentyTriesDoNotConfigureIsAnError) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::CatalogChanged{2, 1, Generation(0), 2});
+  EXPECT_EQ(d.Want(2, {}), "configure in 0");
+  for (int i = 1; i < 20; ++i) {
+    EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "") << i;
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "configure in 0") << i;
+  }
+  EXPECT_EQ(d.Step(event::Configured{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
+}
+
+// The newer coordinator does not know what an older one has left on the servers.
+TEST(CoreTasks, ALaterCoordinatorResetsTheServersOnce) {
+  CoreDriver d(1, CoordinatorEpoch(2));
+  d.Join(pb::ROLE_PSSERVER, 100, 0);
+  const std::string first = absl::StrCat("reset in ", (uint64_t{1} << 32) + 1);
+  const std::string second = absl::StrCat("reset in ", (uint64_t{1} << 32) + 2);
+  EXPECT_EQ(d.Want(1, {}), first);
+  d.Step(event::Configured{Attempt(d), Error(MachineFault())});
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), second) << "in a generation of its own";
+  d.Step(event::Configured{Attempt(d)});
+  d.Step(event::CatalogChanged{2, 1, Generation((uint64_t{1} << 32) + 2), 2});
+  EXPECT_EQ(d.Want(2, {}), absl::StrCat("configure in ", (uint64_t{1} << 32) + 2));
+}
+
+TEST(CoreTasks, OneIsUnderWayAtATimeAndTheOldestIsNext) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, Assign()), "assign 1");
+  const uint64_t assigning = Attempt(d);
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "");
+  EXPECT_EQ(d.Want(4, Assign()), "");
+  EXPECT_EQ(d.Step(event::Assigned{assigning}), "done 2 OK; save 1");
+  d.Step(event::Saved{CheckpointNumber(1), 0});
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}),
+            "committed 1; done 3 OK; assign 2");
+}
+
+TEST(CoreTasks, AnAssignmentIsTriedAgainInItsPlace) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, Assign()), "assign 1");
+  const uint64_t first = Attempt(d);
+  EXPECT_EQ(d.Step(event::Assigned{first, Error(Typed(pb::ERROR_STALE))}), "");
+  EXPECT_EQ(d.core.low_water(), FunctionId(1)) << "a late copy of the first try is a repeat";
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 1");
+  const uint64_t second = Attempt(d);
+  EXPECT_EQ(d.Step(event::Assigned{first}), "") << "of the first try";
+  EXPECT_EQ(d.Step(event::Assigned{second}), "done 2 OK");
+}
+
+TEST(CoreTasks, AnAssignmentThatIsWrongIsNotTriedAgainAndHoldsNothingBack) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, Assign());
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Error(absl::InvalidArgumentError("NaN"))}),
+            "done 2 INVALID_ARGUMENT");
+  EXPECT_FALSE(d.core.queue().AssignmentOpen(FunctionId(1)));
+}
+
+TEST(CoreTasks, AnAssignmentThatWasCancelledIsMadeInANewPlace) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, Assign()), "assign 1");
+  const uint64_t first = Attempt(d);
+  d.Step(event::CancelEverything{});
+  d.Step(event::Fenced{d.Last<action::FenceServers>().attempt});
+  EXPECT_EQ(d.Step(event::Assigned{first}), "assign 2") << "servers may have refused it";
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 2 OK");
+}
+
+TEST(CoreTasks, AnAssignmentWithoutRoomWaitsAndACheckpointDoesNotWaitForIt) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, Assign());
+  CallError full = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
+  full.applied_full = true;
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), full}), "");
+  EXPECT_TRUE(d.core.updates_paused());
+  EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "");
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "save 1");
+}
+
+TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, Assign());
+  const uint64_t first = Attempt(d);
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Step(event::Assigned{first}), "") << "the server that has it is gone";
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1; assign 1");
+}
+
+TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
+  CoreDriver d;
+  d.Serve(1);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7)}), "load for 2 in 1");
+  EXPECT_EQ(d.Last<action::Load>().point, CheckpointNumber(8)) << "a number of its own";
+  EXPECT_TRUE(d.core.loading());
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}, .next = FunctionId(40)}),
+            "use routing; done 2 OK");
+  EXPECT_FALSE(d.core.loading());
+  EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
+  EXPECT_EQ(d.Installed(0, 10, 2), "");
+  EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 joins; rolled back 0 steps to 8; round 2 from 8: restore 0");
+}
+
+TEST(CoreTasks, NothingIsLoadedWhileFunctionsRun) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "");
+  d.Result(1, 0);
+  EXPECT_EQ(d.Ended(1), "finish 1 OK; load for 2 in 1");
+}
+
+// Some servers may have loaded it, others not.
+TEST(CoreTasks, ALoadThatFailsLeavesNoMixtureBehind) {
+  CoreDriver d(2);
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d),
+                                 .error = Error(absl::DataLossError("torn")),
+                                 .fault = RestoreFault::kCheckpoint}),
+            "pause; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1; done 2 "
+            "DATA_LOSS");
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
+}
+
+TEST(CoreTasks, WithoutRecoveryALoadThatFailsResetsTheServers) {
+  CoreDriver d;
+  d.Serve(0, /*recovery=*/false);
+  d.Want(2, {.kind = Kind::kLoad});
+  d.Step(event::Loaded{.attempt = Attempt(d),
+                       .error = Error(absl::DataLossError("torn")),
+                       .fault = RestoreFault::kCheckpoint});
+  EXPECT_EQ(d.Want(3, {}), "reset in 2");
+}
+
+TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
+  CoreDriver d(2);
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  const uint64_t first = Attempt(d);
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = first, .updates = {0, 0}}), "") << "void";
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 joins; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1");
+  d.Step(event::RestoreDone{0, Generation(2)});
+  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(2)}),
+            "use routing; serve in 2; load for 2 in 3");
+}
+
+TEST(CoreTasks, AServerThatCannotReadAGoodCheckpointIsReplaced) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  CallError error = Error(MachineFault());
+  error.role = pb::ROLE_PSSERVER;
+  d.Step(event::Loaded{.attempt = Attempt(d), .error = error, .fault = RestoreFault::kServer});
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.now += absl::Seconds(20);  // the lease of the old process has ended
+  d.Beat(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}),
+            "use routing; serve in 2; load for 2 in 3");
+}
+
+TEST(CoreTasks, AServerLeavesWhenALoadHasEnded) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  const uint64_t loading = Attempt(d);
+  EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1), "");
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = loading, .updates = {0}}),
+            "use routing; done 2 OK; pause; round 2 from 0: keep 0");
+}
+
+TEST(CoreTasks, AllEndWithTheJob) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, Assign());
+  d.Want(3, {.kind = Kind::kSave});
+  EXPECT_EQ(d.Step(event::Fail{absl::UnavailableError("no daemon starts")}),
+            "interrupt; done 2 UNAVAILABLE; done 3 UNAVAILABLE; end UNAVAILABLE");
+  EXPECT_EQ(d.Want(4, {}), "done 4 UNAVAILABLE");
+  d.Step(event::Close{});
+  EXPECT_EQ(d.Want(5, {}), "done 5 CANCELLED");
+}
+
+TEST(CoreTasks, StepsAreCountedWhenTheyAreBoundNotWhenTheyWait) {
+  CoreDriver d;
+  d.Serve(1);
+  for (int i = 0; i < 3; ++i) d.Schedule(4);  // two are in flight
+  EXPECT_EQ(d.core.queue().taken_steps(), 8u);
+  EXPECT_EQ(d.core.queue().Find(FunctionId(2))->work.step_offset, 4u);
+}
+
+}  // namespace
+}  // namespace mu
