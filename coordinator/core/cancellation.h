@@ -46,12 +46,14 @@ class Cancellation {
   bool workers_are_quiet() const { return waiting_.empty(); }
 
   // The servers are asked, again perhaps; only the newest attempt's answer counts.
-  uint64_t NextAttempt() {
+  uint64_t NextAttempt(absl::Time now) {
+    if (!fencing_) fencing_since_ = now;
     fencing_ = true;
     ask_again_at_ = absl::InfiniteFuture();
     return ++attempt_;
   }
   bool fencing() const { return fencing_; }
+  absl::Time fencing_since() const { return fencing_since_; }
   bool Waits(uint64_t attempt) const {
     return under_way_ && fencing_ && attempt == attempt_ && ask_again_at_ == absl::InfiniteFuture();
   }
@@ -65,6 +67,7 @@ class Cancellation {
   absl::Status error_;
   std::map<WorkerId, Incarnation> waiting_;
   bool fencing_ = false;
+  absl::Time fencing_since_;
   uint64_t attempt_ = 0;  // grows from one cancellation to the next: late answers are not taken
   absl::Time ask_again_at_ = absl::InfiniteFuture();
 };

@@ -218,7 +218,7 @@ class Core {
   void NoteKept() { Act(update_pause_.CoordinatorKeeps({queue_.kept_bytes(), most_kept_})); }
   void LetGo(uint32_t server);
   // Takes a server out of the cluster for good; another process may take its place.
-  void Expel(uint32_t server, const absl::Status& error);
+  void Expel(uint32_t server, const absl::Status& error, const std::string& kind = "cannot_read");
   void FinishRestores();
 
   // Tasks (core_tasks.cc).

@@ -7,6 +7,12 @@
 #include "coordinator/core/protections.h"
 
 namespace mu {
+namespace {
+
+// A server that has not answered a fence for so many heartbeat timeouts is replaced.
+constexpr int kMostSilences = 3;
+
+}  // namespace
 
 void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())
@@ -51,7 +57,7 @@ void Core::FenceWhenWorkersAreQuiet() {
 }
 
 void Core::Fence() {
-  Do(action::FenceServers{cancellation_.NextAttempt(), cancellation_.below(),
+  Do(action::FenceServers{cancellation_.NextAttempt(now_), cancellation_.below(),
                           cancellation_.generation()});
 }
 
@@ -63,6 +69,11 @@ void Core::On(event::Fenced& e) {
   // Nothing of what was cancelled may be applied once users are told. A server that stalls is asked
   // again, unless it is going to lose what it applies, or is in a newer generation, which refuses
   // all of it.
+  // One whose heartbeats arrive and that answers nothing else does not serve.
+  if (e.error.kind == pb::ERROR_MACHINE && e.error.role == pb::ROLE_PSSERVER &&
+      now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
+    Expel(e.error.index, e.error.status, "hangs");
+  }
   const bool recovers = recovery_enabled_ && recovery_.started();
   const bool left = leave_wanted_ || (work_.kind == Work::Kind::kSave && work_.task == TaskId()) ||
                     (recovery_.mode() == RecoveryMode::kAll && !recovery_.lost().empty());

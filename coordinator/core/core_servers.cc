@@ -128,14 +128,14 @@ void Core::LetGo(uint32_t server) {
   AnswerLeaving(server);
 }
 
-void Core::Expel(uint32_t server, const absl::Status& error) {
+void Core::Expel(uint32_t server, const absl::Status& error, const std::string& kind) {
   const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
   if (!member.has_value()) return;
   const std::string why(error.message());
   membership_.Expel(member->role, member->index, member->incarnation, why);
   // The process ends when it hears of this; it may not hear.
   old_leases_.Add(member->pid, member->last_heartbeat + options_.timeout);
-  Lose(*member, "cannot_read", why);
+  Lose(*member, kind, why);
 }
 
 void Core::Act(UpdatePause::Change change) {

@@ -115,5 +115,45 @@ TEST(CoreCancel, ACheckpointWhoseCutsAreTakenOutlivesACancellation) {
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1; done 2 OK");
 }
 
+// Its heartbeats arrive, so its silence does not tell.
+TEST(CoreCancel, AServerThatAnswersNoFenceForThreeTimeoutsIsReplaced) {
+  CoreDriver d(2);
+  d.Serve(0);
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 0");
+  const CallError no_answer =
+      CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
+  for (int second = 0; second < 30; ++second) {
+    const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+    EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << second;
+    for (uint32_t s = 0; s < 2; ++s) d.Beat(pb::ROLE_PSSERVER, 100 + s, s);
+    EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0") << second;
+  }
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt, no_answer}),
+            "server 1 hangs; interrupt; pause; cancelled OK");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");
+}
+
+// It keeps its state, so it must refuse what was cancelled before users are told.
+TEST(CoreCancel, WithRecoveryOfSingleServersTheOthersAreWaitedFor) {
+  CoreDriver d(2);
+  d.Step(event::EnableRecovery{RecoveryMode::kShard});
+  d.Serve(0);
+  EXPECT_EQ(d.Step(event::CancelEverything{}), "fence below 1 in generation 0");
+  d.Step(event::DaemonDied{100});
+  const CallError no_answer =
+      CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
+  uint64_t attempt = 1;
+  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << "server 1 may still apply it";
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
+  attempt = d.Last<action::FenceServers>().attempt;
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Step(event::RestoreDone{0, Generation(1)});
+  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << "it has not taken the new generation";
+  d.Step(event::RestoreDone{1, Generation(1), true});
+  d.TickAfter(CoreDriver::kHeartbeat);
+  attempt = d.Last<action::FenceServers>().attempt;
+  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "cancelled OK");
+}
+
 }  // namespace
 }  // namespace mu
