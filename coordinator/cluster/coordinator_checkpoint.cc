@@ -136,16 +136,17 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
     auto state = std::make_shared<TaskState>();
     state->folder = *it;
-    const absl::Status loaded = [&]() -> absl::Status {
-      MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
-      if (state->manifest.epoch() < since.value()) return absl::OkStatus();
+    auto manifest = ReadManifest(state->folder);
+    absl::Status loaded = manifest.status();
+    if (loaded.ok()) {
+      state->manifest = *std::move(manifest);
+      if (state->manifest.epoch() < since.value()) break;  // another run's
       MU_RETURN_IF_ERROR(CheckFits(state->manifest, impl_->runtime->Created()));
       MU_RETURN_IF_ERROR(impl_->CheckJob(*state));
       MU_RETURN_IF_ERROR(impl_->PrepareDataOf(state->manifest));
       MU_RETURN_IF_ERROR(impl_->runtime->PrepareResume(state.get()));
-      return impl_->Load(state);
-    }();
-    if (loaded.ok() && state->resume == nullptr) break;  // another run's
+      loaded = impl_->Load(state);
+    }
     if (loaded.ok()) {
       RestoredJob job = {.directory = *it,
                          .manifest = state->manifest,

@@ -284,6 +284,7 @@ class Runtime {
   std::map<TaskId, std::shared_ptr<TaskState>> tasks_ ABSL_GUARDED_BY(loop_);
   TaskId last_task_ ABSL_GUARDED_BY(loop_);
   std::shared_ptr<TaskState> saving_ ABSL_GUARDED_BY(loop_);  // the checkpoint under way
+  std::shared_ptr<PsCallGroup> save_ ABSL_GUARDED_BY(loop_);  // its calls
   // Of the newest call to all servers that gives them a generation.
   std::shared_ptr<const pb::RoutingProto> routing_ ABSL_GUARDED_BY(loop_);
   uint64_t routing_version_ ABSL_GUARDED_BY(loop_) = 0;

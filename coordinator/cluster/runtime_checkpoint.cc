@@ -56,7 +56,9 @@ void Runtime::Do(action::Save& a) {
     saving_->claim = [this, begun = HasBegun()] { return options_.checkpoints->Claim(begun); };
     saving_->clean = [this](const std::string& folder) { CleanFailed(folder); };
   }
-  work_.Add([this, call = NewCall(a.generation), number = a.checkpoint, state = saving_] {
+  const ServerApi::Call save = NewCall(a.generation);
+  save_ = save.group;
+  work_.Add([this, call = save, number = a.checkpoint, state = saving_] {
     const absl::Status saved = SaveFiles(call, state.get());
     loop_.Post([this, call, number, saved] {
       loop_.AssertHeld();
@@ -125,7 +127,7 @@ void Runtime::Do(action::WriteManifest& a) {
     loop_.Post([this, number, state, written] {
       loop_.AssertHeld();
       // Servers may go back to it from the commit on.
-      if (written.ok() && options_.checkpoints != nullptr)
+      if (written.ok() && options_.checkpoints != nullptr && state == saving_)
         options_.checkpoints->Add(number, state->folder);
       Step(event::ManifestWritten{number, written});
     });
@@ -139,6 +141,7 @@ void Runtime::Do(action::Committed&) {
 
 void Runtime::Do(action::Aborted& a) {
   if (options_.checkpoints != nullptr) options_.checkpoints->Remove(a.checkpoint);
+  if (save_ != nullptr) save_->Cancel();  // servers need not write the rest
   const std::shared_ptr<TaskState> state = std::exchange(saving_, nullptr);
   const bool of_task = std::any_of(tasks_.begin(), tasks_.end(),
                                    [&](const auto& task) { return task.second == state; });

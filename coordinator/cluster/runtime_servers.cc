@@ -23,7 +23,14 @@ void Runtime::EnableRecovery(RecoveryMode mode) {
 }
 
 absl::StatusOr<ServerApi::Call> Runtime::NewRoutingCall(Generation generation) {
-  auto routing = std::make_shared<pb::RoutingProto>(catalog_.created());
+  auto routing = std::make_shared<pb::RoutingProto>();
+  // What has its places keeps them, whatever is created later.
+  if (routing_ != nullptr) *routing = *routing_;
+  const pb::RoutingProto& created = catalog_.created();
+  for (int i = routing->variables_size(); i < created.variables_size(); ++i)
+    *routing->add_variables() = created.variables(i);
+  for (int i = routing->tables_size(); i < created.tables_size(); ++i)
+    *routing->add_tables() = created.tables(i);
   // Whatever older coordinators gave out is smaller.
   routing_version_ = std::max(routing_version_, (options_.epoch.value() - 1) << 32) + 1;
   routing->set_version(routing_version_);
@@ -142,9 +149,10 @@ void Runtime::Do(action::Restore& a) {
 
 void Runtime::Do(action::Load& a) {
   const std::shared_ptr<TaskState> state = tasks_.at(a.task);
-  const auto end = [this, a, state](absl::StatusOr<std::vector<pb::RestoreReply>> loaded) {
+  const auto end = [this, a, state](bool asked,
+                                    absl::StatusOr<std::vector<pb::RestoreReply>> loaded) {
     loop_.AssertHeld();
-    event::Loaded event = {.attempt = a.attempt, .next = FunctionId(1), .resume = state->resume};
+    event::Loaded event = {.attempt = a.attempt, .asked = asked, .resume = state->resume};
     const pb::JobPositionProto& position = state->manifest.position();
     if (loaded.ok()) {
       for (const pb::RestoreReply& reply : *loaded) event.updates.push_back(reply.updates());
@@ -167,12 +175,16 @@ void Runtime::Do(action::Load& a) {
     Step(std::move(event));
   };
   const auto call = NewRoutingCall(a.generation);
-  if (!call.ok()) return loop_.Post([end, status = call.status()] { end(status); });
+  if (!call.ok()) return loop_.Post([end, status = call.status()] { end(false, status); });
   work_.Add([this, call = *call, state, end] {
-    loop_.Post([this, call, end, loaded = RestoreFrom(call, state->folder, {})] {
+    // What the coordinator sees to be damaged costs no server its state.
+    const absl::Status seen = CheckSizes(state->folder, state->manifest);
+    const bool asks = options_.server_api == nullptr || !IsBadCheckpoint(seen);
+    auto loaded = asks ? RestoreFrom(call, state->folder, {}) : seen;
+    loop_.Post([this, call, end, asks, loaded = std::move(loaded)] {
       loop_.AssertHeld();
       EndCall(call);
-      end(loaded);
+      end(asks, loaded);
     });
   });
 }
@@ -195,9 +207,12 @@ void Runtime::Do(action::FenceServers& a) {
   context.set_generation(a.generation.value());
   context.set_low_water(a.below.value());
   fences_.Add([this, context, attempt = a.attempt] {
-    const absl::Status fenced =
-        options_.server_api == nullptr ? absl::OkStatus() : options_.server_api->Fence(context);
-    PostStep(event::Fenced{attempt, CallError::Of(fenced)});
+    event::Fenced fenced = {.attempt = attempt, .failed = {}};
+    if (options_.server_api != nullptr) {
+      for (auto& [server, status] : options_.server_api->Fence(context))
+        fenced.failed[server] = CallError::Of(std::move(status));
+    }
+    PostStep(std::move(fenced));
   });
 }
 

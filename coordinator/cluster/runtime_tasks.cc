@@ -30,14 +30,14 @@ void Runtime::Do(action::TaskDone& a) {
     stats_.samples = position.samples();
     user_state_ = state->manifest.user_state();
   }
-  if (a.status.ok() || state->clean == nullptr || state->folder.empty()) {
+  if (a.status.ok() || state->clean == nullptr) {
     state->done = true;
     return loop_.LookAgain();
   }
   // What is left of a checkpoint that failed is removed before its caller hears of it, and after
   // all that still writes there.
   work_.Add([this, state] {
-    state->clean(state->folder);
+    if (!state->folder.empty()) state->clean(state->folder);
     loop_.Post([this, state] {
       loop_.AssertHeld();
       state->done = true;

@@ -2,6 +2,7 @@
 // again while it is a machine's fault, and blocks: use it from a thread that may. Thread safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,9 +38,9 @@ class ServerApi {
   // server.
   virtual absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
                                                           const std::string& directory) = 0;
-  // No push of a function below context.low_water is or will be applied in context.generation when
-  // this has returned.
-  virtual absl::Status Fence(const pb::RequestContext& context) = 0;
+  // Asks servers to refuse every push of a function below context.low_water in context.generation,
+  // also those under way. The errors of those that have not confirmed it, by server.
+  virtual std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) = 0;
   // Once for each `place`, however often it is called.
   virtual absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                               const Assignment& assignment) = 0;

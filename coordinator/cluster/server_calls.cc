@@ -101,9 +101,22 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
   });
 }
 
-absl::Status ServerCalls::Fence(const pb::RequestContext& context) {
-  if (client_.view() == nullptr) return absl::OkStatus();  // no server has been given anything yet
-  return admin_.Fence(context);
+std::map<uint32_t, absl::Status> ServerCalls::Fence(const pb::RequestContext& context) {
+  const auto view = client_.view();
+  if (view == nullptr) return {};  // no server has been given anything yet
+  if (admin_.Fence(context).ok()) return {};
+  // Which of them has not confirmed?
+  pb::FenceRequest request;
+  *request.mutable_context() = context;
+  std::map<uint32_t, absl::Status> failed;
+  for (size_t s = 0; s < view->channels.size(); ++s) {
+    const uint32_t index = view->routing->servers()[s].index();
+    const absl::Status status = PsCallGroup().Run(
+        {{index, view->channels[s], "/muster.PsServer/Fence", Buffer(request.SerializeAsString())}},
+        client_.policy(), [](size_t, const Buffer&) { return absl::OkStatus(); });
+    if (!status.ok()) failed[index] = status;
+  }
+  return failed;
 }
 
 absl::Status ServerCalls::Assign(const pb::RequestContext& context, FunctionId place,

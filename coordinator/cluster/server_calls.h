@@ -1,6 +1,7 @@
 // The calls to parameter servers over the transport.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,7 +23,7 @@ class ServerCalls final : public ServerApi {
       const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) override;
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
                                                   const std::string& directory) override;
-  absl::Status Fence(const pb::RequestContext& context) override;
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override;
   absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                       const Assignment& assignment) override;
 

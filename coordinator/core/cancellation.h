@@ -45,14 +45,19 @@ class Cancellation {
   }
   bool workers_are_quiet() const { return waiting_.empty(); }
 
-  // The servers are asked, again perhaps; only the newest attempt's answer counts.
-  uint64_t NextAttempt(absl::Time now) {
+  // These servers are asked, again perhaps; only the newest attempt's answer counts.
+  uint64_t NextAttempt(absl::Time now, std::map<uint32_t, Incarnation> servers) {
     if (!fencing_) fencing_since_ = now;
+    asked_ = std::move(servers);
     fencing_ = true;
     ask_again_at_ = absl::InfiniteFuture();
     return ++attempt_;
   }
   bool fencing() const { return fencing_; }
+  bool Asked(uint32_t server, Incarnation incarnation) const {
+    const auto it = asked_.find(server);
+    return it != asked_.end() && it->second == incarnation;
+  }
   absl::Time fencing_since() const { return fencing_since_; }
   bool Waits(uint64_t attempt) const {
     return under_way_ && fencing_ && attempt == attempt_ && ask_again_at_ == absl::InfiniteFuture();
@@ -68,6 +73,7 @@ class Cancellation {
   std::map<WorkerId, Incarnation> waiting_;
   bool fencing_ = false;
   absl::Time fencing_since_;
+  std::map<uint32_t, Incarnation> asked_;
   uint64_t attempt_ = 0;  // grows from one cancellation to the next: late answers are not taken
   absl::Time ask_again_at_ = absl::InfiniteFuture();
 };

@@ -90,6 +90,11 @@ CheckpointCommit::Actions CheckpointCommit::Superseded() {
   return Abort(absl::FailedPreconditionError("a newer coordinator has taken over"));
 }
 
+CheckpointCommit::Actions CheckpointCommit::GiveUp(const absl::Status& why) {
+  if (phase_ == Phase::kIdle) return {};
+  return Abort(why);
+}
+
 CheckpointCommit::Actions CheckpointCommit::Abort(absl::Status reason) {
   phase_ = Phase::kIdle;
   return {{Kind::kAborted, current_, 0, std::move(reason)}};

@@ -54,6 +54,8 @@ class CheckpointCommit {
   Actions FunctionsCancelled();
   // A coordinator of a newer epoch has taken over: nothing is committed any more.
   Actions Superseded();
+  // Nothing is committed any more, since everything ends.
+  Actions GiveUp(const absl::Status& why);
 
   bool under_way() const { return phase_ != Phase::kIdle; }
 

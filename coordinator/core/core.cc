@@ -68,6 +68,7 @@ void Core::On(event::Close&) {
   closed_ = true;
   const absl::Status closed = absl::CancelledError("the coordinator is being destroyed");
   for (const FunctionId id : queue_.CancelAll()) Finish(id, closed);
+  Act(commit_.GiveUp(closed));
   VoidWork();
   AnswerAll(closed);
   for (auto& [id, worker] : workers_) {
@@ -83,6 +84,7 @@ void Core::End(absl::Status error) {
   ended_ = error;
   Do(action::InterruptServers{});  // of a load, which may take long
   for (const FunctionId id : queue_.CancelAll()) Finish(id, error);
+  Act(commit_.GiveUp(error));
   VoidWork();
   AnswerAll(error);
   Do(action::Ended{std::move(error)});

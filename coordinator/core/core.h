@@ -207,6 +207,7 @@ class Core {
   void BeginCancel(absl::Status error);
   void FenceWhenWorkersAreQuiet();
   void Fence();
+  bool RefusesWhatWasCancelled() const;
   void EndCancel();
   void End(absl::Status error);
 
@@ -247,6 +248,7 @@ class Core {
   // False: it was not a load, so the servers hold what they did.
   bool VoidWork();
   void DoTasks();
+  void AnswerReady();  // who waits for no more than that
   bool MayBegin(const Task& task) const;
   void Begin(Task* task);
   void Configure();

@@ -57,32 +57,44 @@ void Core::FenceWhenWorkersAreQuiet() {
 }
 
 void Core::Fence() {
-  Do(action::FenceServers{cancellation_.NextAttempt(now_), cancellation_.below(),
-                          cancellation_.generation()});
+  std::map<uint32_t, Incarnation> servers;
+  for (const Member& member : membership_.All()) {
+    if (member.role == pb::ROLE_PSSERVER) servers[member.index] = member.incarnation;
+  }
+  Do(action::FenceServers{cancellation_.NextAttempt(now_, std::move(servers)),
+                          cancellation_.below(), cancellation_.generation()});
+}
+
+// Servers that have not confirmed do so without a fence: all go back to a checkpoint, or are in a
+// newer generation.
+bool Core::RefusesWhatWasCancelled() const {
+  if (!recovery_enabled_ || !recovery_.started()) return false;
+  if (recovery_.may_roll_back()) return true;
+  const bool left = leave_wanted_ || (work_.kind == Work::Kind::kSave && work_.task == TaskId()) ||
+                    (recovery_.mode() == RecoveryMode::kAll && !recovery_.lost().empty());
+  return recovery_.generation() > cancellation_.generation() && (recovery_.serving() || left);
 }
 
 void Core::On(event::Fenced& e) {
-  NoteEpoch(e.error.epoch);
   if (closed_ || !cancellation_.Waits(e.attempt)) return;
-  if (!e.error.ok())
-    Note(action::Note::Level::kWarning, absl::StrCat("fence: ", e.error.status.ToString()));
   // Nothing of what was cancelled may be applied once users are told. A server that stalls is asked
-  // again, unless it is going to lose what it applies, or is in a newer generation, which refuses
-  // all of it.
-  // One whose heartbeats arrive and that answers nothing else does not serve.
-  if (e.error.kind == pb::ERROR_MACHINE && e.error.role == pb::ROLE_PSSERVER &&
-      now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
-    Expel(e.error.index, e.error.status, "hangs");
+  // again; one that is lost does not serve, and what takes its place has a newer generation.
+  bool stalls = false;
+  for (const auto& [server, error] : e.failed) {
+    NoteEpoch(error.epoch);
+    const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
+    if (error.kind != pb::ERROR_MACHINE || !member.has_value() ||
+        !cancellation_.Asked(server, member->incarnation) || RefusesWhatWasCancelled())
+      continue;
+    Note(action::Note::Level::kWarning, absl::StrCat("fence: ", error.status.ToString()));
+    // One whose heartbeats arrive and that answers nothing else does not serve either.
+    if (now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
+      Expel(server, error.status, "hangs");
+    } else {
+      stalls = true;
+    }
   }
-  const bool recovers = recovery_enabled_ && recovery_.started();
-  const bool left = leave_wanted_ || (work_.kind == Work::Kind::kSave && work_.task == TaskId()) ||
-                    (recovery_.mode() == RecoveryMode::kAll && !recovery_.lost().empty());
-  const bool newer = recovers && recovery_.generation() > cancellation_.generation() &&
-                     (recovery_.serving() || left);
-  // All servers go back to a checkpoint, or the job ends.
-  const bool given_up = recovers ? recovery_.may_roll_back() : !AllServersAreThere();
-  if (e.error.kind == pb::ERROR_MACHINE && ended_.ok() && !newer && !given_up)
-    return cancellation_.AskAgainAt(now_ + options_.heartbeat);
+  if (stalls && ended_.ok()) return cancellation_.AskAgainAt(now_ + options_.heartbeat);
   cancellation_.End();
   Do(action::Cancelled{cancellation_.error()});
   // Functions that were being repeated are part of what users were told is done: they are repeated

@@ -62,8 +62,7 @@ void Core::Act(const CheckpointCommit::Actions& actions) {
       case Kind::kSave:
         // One action for all servers.
         if (commit.server == 0) {
-          Do(action::Save{commit.checkpoint, work_.task,
-                          recovery_.started() ? recovery_.generation() : generation_});
+          Do(action::Save{commit.checkpoint, work_.task, *configured_});
         }
         break;
       case Kind::kWriteManifest:

@@ -37,7 +37,9 @@ void Core::On(event::EnableRecovery& e) {
   recovery_.GivenOut(given_);
   const bool nothing_kept = queue_.scheduled() && queue_.points().back() == kInitialValues;
   if (nothing_kept) queue_.ForgetPoints();
-  if (configured_.has_value()) Act(recovery_.Start(*configured_, queue_.points()));
+  // Servers that are going to be reset get a newer generation first.
+  if (configured_.has_value() && parameters_configured_.has_value())
+    Act(recovery_.Start(*configured_, queue_.points()));
 }
 
 bool Core::OpensRecovery() {

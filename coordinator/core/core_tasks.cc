@@ -78,7 +78,22 @@ void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
   task->not_before = now_ + kRetry;
 }
 
+void Core::AnswerReady() {
+  if (tasks_.empty() || closed_ || !ended_.ok() || work_.kind == Work::Kind::kConfigure ||
+      work_.kind == Work::Kind::kLoad || parameters_configured_ != parameters_ || !serving() ||
+      !AllServersAreThere() || (recovery_.started() && !whole()))
+    return;
+  for (size_t i = 0; i < tasks_.size();) {
+    if (tasks_[i].what.kind == ServerTask::Kind::kReady) {
+      Answer(tasks_[i].id, absl::OkStatus());
+    } else {
+      ++i;
+    }
+  }
+}
+
 void Core::DoTasks() {
+  AnswerReady();
   if (work_.kind != Work::Kind::kNone) return;
   for (event::Leave& leave : std::exchange(leaves_, {})) ServerLeaves(leave);
   if (closed_ || !ended_.ok()) return;
@@ -94,13 +109,6 @@ void Core::DoTasks() {
   if (RepeatAssignment() || tasks_.empty()) return;
   if (recovery_.started() && !whole()) return;
   if (parameters_configured_ != parameters_) return Configure();
-  for (size_t i = 0; i < tasks_.size();) {
-    if (tasks_[i].what.kind == ServerTask::Kind::kReady) {
-      Answer(tasks_[i].id, absl::OkStatus());
-    } else {
-      ++i;
-    }
-  }
   const auto next = std::find_if(tasks_.begin(), tasks_.end(),
                                  [this](const Task& task) { return MayBegin(task); });
   if (next != tasks_.end()) Begin(&*next);
@@ -144,7 +152,7 @@ void Core::Begin(Task* task) {
 
 void Core::Configure() {
   BeginWork(Work::Kind::kConfigure, TaskId());
-  work_.generation = reset_servers_ ? NextGeneration() : std::max(generation_, FirstGeneration());
+  work_.generation = reset_servers_ ? NextGeneration() : configured_.value_or(FirstGeneration());
   Do(action::Configure{work_.attempt, work_.generation, reset_servers_});
 }
 
@@ -161,10 +169,10 @@ void Core::On(event::Configured& e) {
   configure_tries_ = 0;
   reset_servers_ = false;
   parameters_configured_ = work.parameters;
-  const bool first = !configured_.has_value();
   configured_ = work.generation;
   Do(action::UseRouting{});
-  if (first && recovery_enabled_) Act(recovery_.Start(work.generation, queue_.points()));
+  if (recovery_enabled_ && !recovery_.started())
+    Act(recovery_.Start(work.generation, queue_.points()));
 }
 
 bool Core::RepeatAssignment() {
@@ -221,10 +229,14 @@ void Core::On(event::Loaded& e) {
   if (!Waits({Work::Kind::kLoad}, e.attempt)) return;
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
-  if (e.error.ok()) return Answer(work.task, TakeOver(work, e));
+  if (e.error.ok()) {
+    const absl::Status taken = TakeOver(work, e);
+    if (!taken.ok()) StateBroken();
+    return Answer(work.task, taken);
+  }
   const bool at_fault = e.fault == RestoreFault::kServer && recovery_enabled_;
   if (at_fault) Expel(e.error.index, e.error.status);
-  StateBroken();
+  if (e.asked) StateBroken();
   // As often as it takes: another process takes the place.
   if (at_fault) return TryAgain(work.task, e.error, /*counts=*/false);
   if (e.fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
@@ -233,6 +245,10 @@ void Core::On(event::Loaded& e) {
 
 absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
   if (e.resume != nullptr) {
+    if (queue_.scheduled()) {
+      return absl::FailedPreconditionError(
+          "functions have been scheduled already; Restore() comes before them");
+    }
     for (const pb::DatasetPositionProto& position : e.resume->data) {
       for (auto& [id, leases] : leases_) {
         if (leases->dataset().name() != position.name()) continue;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -119,8 +120,8 @@ struct WorkerCancelled {
   CallError error;
 };
 struct Fenced {
-  uint64_t attempt = 0;  // of action::FenceServers
-  CallError error;
+  uint64_t attempt = 0;                  // of action::FenceServers
+  std::map<uint32_t, CallError> failed;  // servers that have not confirmed; all others have
 };
 // The cluster cannot go on.
 struct Fail {
@@ -150,6 +151,7 @@ struct Loaded {
   uint64_t attempt = 0;  // of action::Load
   CallError error;
   RestoreFault fault = RestoreFault::kTryAgain;  // of the error
+  bool asked = true;                             // servers were; false: they hold what they did
   // By server: how many updates the state holds, and how many of them the job knew of when it was
   // saved; empty: of all.
   std::vector<uint64_t> updates;

@@ -9,6 +9,30 @@ namespace {
 using testing::OnRequest;
 using testing::StartCounting;
 
+// Tables are placed after variables, so a later variable must not move what is there.
+TEST(Conformance, WhatHasItsPlaceKeepsIt) {
+  MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
+  Coordinator& c = counting.c();
+  c.EnableRecovery(counting.cluster->directory() + "/checkpoints");
+  MU_ASSERT_OK_AND_ASSIGN(
+      const EmbeddingTable table,
+      c.CreateEmbeddingTable(
+          {.name = "rows", .rows = 100, .dim = 4, .optimizer = Sgd{.learning_rate = 0.5}}));
+  const std::vector<int64_t> ids = {0, 1, 2, 3, 98, 99};
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, c.ReadRows(table, ids));
+  for (int i = 0; i < 3; ++i) {
+    MU_ASSERT_OK_AND_ASSIGN(const Variable later,
+                            c.CreateVariable({.name = absl::StrCat("later ", i)}));
+    if (i == 1) {
+      counting.cluster->KillServer(0);
+      MU_ASSERT_OK(counting.cluster->StartServer(0));
+    }
+    MU_ASSERT_OK(c.Read(later).status());
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor now, c.ReadRows(table, ids));
+    EXPECT_THAT(now.flat<float>(), ::testing::ElementsAreArray(rows.flat<float>()));
+  }
+}
+
 TEST(Conformance, PsKilledAfterACreation) {
   MU_ASSERT_OK_AND_ASSIGN(auto counting, StartCounting({.workers = 1, .ps = 2}));
   Coordinator& c = counting.c();

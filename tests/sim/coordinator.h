@@ -127,7 +127,7 @@ class Coordinator {
   void StateFailed(uint32_t server, RestoreFault fault);
   void AllAnswered();
   void OnFenceReply(uint32_t server, const Message& reply);
-  void Fenced(const absl::Status& status);
+  void CheckFence(bool late);
   void CheckCalls();
   bool NoteEpoch(const Message& reply);
   TaskId Ask(ServerTask task);
@@ -167,7 +167,6 @@ class Coordinator {
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
   uint64_t fence_attempt_ = 0;                  // under way; 0: none
-  bool fence_broken_ = false;                   // a server that had not answered was lost
   Generation newest_;                           // that the servers were given last
   uint32_t generation_ = 0;                     // the same on the wire
   uint32_t routing_ = 0, routing_place_ = 0;

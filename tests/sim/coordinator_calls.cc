@@ -274,7 +274,6 @@ void Coordinator::Do(action::Serving& a) {
 
 void Coordinator::Do(action::FenceServers& a) {
   fence_attempt_ = a.attempt;
-  fence_broken_ = false;
   for (uint32_t s = 0; s < expected_servers_; ++s) {
     BeginCall(
         s, &servers_[s].fence,
@@ -288,22 +287,25 @@ void Coordinator::OnFenceReply(uint32_t s, const Message& reply) {
   if (NoteEpoch(reply)) return;
   // One that is in another generation refuses all that was cancelled anyway.
   call.id = 0;
-  for (uint32_t i = 0; i < expected_servers_; ++i) {
-    if (servers_[i].fence.id != 0 || servers_[i].incarnation == 0) return;
-  }
-  Fenced(absl::OkStatus());
+  CheckFence(/*late=*/false);
 }
 
-void Coordinator::Fenced(const absl::Status& status) {
-  for (ServerLink& server : servers_) server.fence.id = 0;
-  const uint64_t attempt = std::exchange(fence_attempt_, 0);
-  if (attempt == 0) return;
-  Step(event::Fenced{attempt, status.ok() ? CallError() : MachineError()});
+void Coordinator::CheckFence(bool late) {
+  if (fence_attempt_ == 0) return;
+  event::Fenced fenced = {.attempt = fence_attempt_, .failed = {}};
+  for (uint32_t s = 0; s < expected_servers_; ++s) {
+    if (servers_[s].fence.id == 0) continue;
+    if (!late) return;
+    fenced.failed[s] = MachineError();
+    servers_[s].fence.id = 0;
+  }
+  fence_attempt_ = 0;
+  Step(std::move(fenced));
 }
 
 void Coordinator::CheckCalls() {
   const Time now = cluster_->now();
-  bool fence_late = fence_attempt_ != 0 && fence_broken_;
+  bool fence_late = false;
   for (uint32_t s = 0; s < expected_servers_; ++s) {
     ServerLink& server = servers_[s];
     if (server.state.id != 0 && now >= server.state.until) {
@@ -321,11 +323,10 @@ void Coordinator::CheckCalls() {
         Step(event::Saved{saving_, s, NoAnswer()});
       }
     }
-    fence_late |= fence_attempt_ != 0 &&
-                  (server.incarnation == 0 || (server.fence.id != 0 && now >= server.fence.until));
+    fence_late |= server.fence.id != 0 && now >= server.fence.until;
     if (ended_) return;
   }
-  if (fence_late) Fenced(NoAnswer());
+  CheckFence(fence_late);
   std::vector<std::pair<WorkerId, Incarnation>> silent;
   for (auto& [id, link] : links_) {
     if (link.install_call != 0 && now >= link.install_until) SendInstall(id, &link);

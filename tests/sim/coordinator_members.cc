@@ -73,7 +73,6 @@ void Coordinator::Do(action::MemberJoined& a) {
     return;
   }
   ServerLink& server = servers_[a.member.index];
-  fence_broken_ |= server.fence.id != 0;
   server = ServerLink();
   server.incarnation = a.member.incarnation.value();
   server.slot = slot;
@@ -85,7 +84,6 @@ void Coordinator::Do(action::MemberLost& a) {
   if (!is_worker) {
     if (Incarnation(servers_[a.member.index].incarnation) != a.member.incarnation) return;
     cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
-    fence_broken_ |= servers_[a.member.index].fence.id != 0;
     servers_[a.member.index] = ServerLink();
     asking_ = Asking::kNothing;
     return;

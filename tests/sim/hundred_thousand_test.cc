@@ -22,10 +22,12 @@ constexpr uint64_t kFailedOnce[] = {269,   433,   1776,   2751,    2792,    8147
                                     8584,  8595,  9469,   9509,    10666,   12112,
                                     13894, 49738, 485101, 2595450, 3310318, 3512884};
 
+// A push is partly inherited if only some of the cuts that its partitions come from contain it.
+constexpr absl::string_view kRare = "push partly inherited";
 // A worker answers a cancellation when no push of it is on its way, so a fence waits only for those
-// of workers that cannot be reached. A push is partly inherited if only some of the cuts that its
-// partitions come from contain it.
-constexpr absl::string_view kRare[] = {"fence waits", "push partly inherited"};
+// of workers that cannot be reached: in some histories of 100,000, or in none. Tests of the
+// server's core hold what happens then.
+constexpr absl::string_view kPerhapsNever = "fence waits";
 
 TEST(Simulation, HundredThousandHistories) {
   constexpr uint64_t kHistories = 100'000;
@@ -46,8 +48,9 @@ TEST(Simulation, HundredThousandHistories) {
   for (const Coverage::Row& row : summary.coverage.Rows()) {
     std::printf("%-14s %-24s %8llu histories\n", row.kind.c_str(), row.name.c_str(),
                 static_cast<unsigned long long>(row.histories));
-    const bool rare = std::find(std::begin(kRare), std::end(kRare), row.name) != std::end(kRare);
-    EXPECT_GE(row.histories, rare ? kLeast / 100 : kLeast) << row.kind << " " << row.name;
+    if (row.name == kPerhapsNever) continue;
+    EXPECT_GE(row.histories, row.name == kRare ? kLeast / 100 : kLeast)
+        << row.kind << " " << row.name;
   }
 }
 

@@ -137,7 +137,11 @@ class PlayedServers final : public ServerApi {
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call, const std::string&) override {
     return std::vector<pb::SaveReply>(static_cast<size_t>(call.routing->servers_size()));
   }
-  absl::Status Fence(const pb::RequestContext& context) override { return fence(context); }
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override {
+    const absl::Status status = fence(context);
+    if (status.ok()) return {};
+    return {{0, status}};
+  }
   absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
     return absl::OkStatus();
   }

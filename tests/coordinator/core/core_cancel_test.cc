@@ -37,7 +37,7 @@ TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
   d.Step(event::CancelEverything{});
   d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
   const uint64_t first = d.Last<action::FenceServers>().attempt;
-  EXPECT_EQ(d.Step(event::Fenced{first, CallError::Of(MachineFault())}), "");
+  EXPECT_EQ(d.Step(event::Fenced{first, {{0, CallError::Of(MachineFault())}}}), "");
   EXPECT_EQ(d.core.alarm(), d.now + CoreDriver::kHeartbeat);
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(999)), "");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "fence below 2 in generation 0");
@@ -45,7 +45,7 @@ TEST(CoreCancel, AServerThatStallsIsAskedAgainOneThatIsLostIsNot) {
   EXPECT_EQ(d.Step(event::Fenced{first}), "") << "the answer to the first try comes late";
   EXPECT_NE(first, second);
   EXPECT_EQ(d.Step(event::DaemonDied{101}), "server 1 died; interrupt; pause; stop run 1 on 0");
-  EXPECT_EQ(d.Step(event::Fenced{second, CallError::Of(MachineFault())}), "cancelled OK");
+  EXPECT_EQ(d.Step(event::Fenced{second, {{0, CallError::Of(MachineFault())}}}), "cancelled OK");
 }
 
 TEST(CoreCancel, AWorkerThatDoesNotConfirmIsLost) {
@@ -124,11 +124,11 @@ TEST(CoreCancel, AServerThatAnswersNoFenceForThreeTimeoutsIsReplaced) {
       CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
   for (int second = 0; second < 30; ++second) {
     const uint64_t attempt = d.Last<action::FenceServers>().attempt;
-    EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << second;
+    EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "") << second;
     for (uint32_t s = 0; s < 2; ++s) d.Beat(pb::ROLE_PSSERVER, 100 + s, s);
     EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0") << second;
   }
-  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt, no_answer}),
+  EXPECT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt, {{1, no_answer}}}),
             "server 1 hangs; interrupt; pause; cancelled OK");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");
 }
@@ -143,16 +143,58 @@ TEST(CoreCancel, WithRecoveryOfSingleServersTheOthersAreWaitedFor) {
   const CallError no_answer =
       CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, /*index=*/1));
   uint64_t attempt = 1;
-  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << "server 1 may still apply it";
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "") << "server 1 may still apply it";
   EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
   attempt = d.Last<action::FenceServers>().attempt;
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Step(event::RestoreDone{0, Generation(1)});
-  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "") << "it has not taken the new generation";
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "")
+      << "it has not taken the new generation";
   d.Step(event::RestoreDone{1, Generation(1), true});
   d.TickAfter(CoreDriver::kHeartbeat);
   attempt = d.Last<action::FenceServers>().attempt;
-  EXPECT_EQ(d.Step(event::Fenced{attempt, no_answer}), "cancelled OK");
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "cancelled OK");
+}
+
+// What takes its place has a newer generation, and nobody may come for hours.
+TEST(CoreCancel, ALostServerIsNotWaitedFor) {
+  for (const RecoveryMode mode : {RecoveryMode::kAll, RecoveryMode::kShard}) {
+    CoreDriver d(2);
+    d.Step(event::EnableRecovery{mode});
+    d.Serve(0);
+    d.Step(event::CancelEverything{});
+    const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+    d.Step(event::DaemonDied{101});
+    const CallError gone = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 1));
+    EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, gone}}}), "cancelled OK");
+  }
+}
+
+// The call went to the process that had the place before.
+TEST(CoreCancel, AServerThatHasTakenALostOnesPlaceIsNotTakenForOneThatHangs) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Step(event::CancelEverything{});
+  const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+  d.Step(event::DaemonDied{100});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.now += 5 * CoreDriver::kTimeout;
+  d.Beat(pb::ROLE_PSSERVER, 200, 0);
+  const CallError gone = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, gone}}}), "cancelled OK");
+  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1");
+}
+
+// One that has taken a newer generation says nothing of another one that stalls.
+TEST(CoreCancel, EachServerConfirmsForItself) {
+  CoreDriver d(2);
+  d.Serve(0);
+  d.Step(event::CancelEverything{});
+  const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+  const CallError stale = CallError::Of(Typed(pb::ERROR_STALE, pb::ROLE_PSSERVER, 0));
+  const CallError stalls = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 1));
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, stale}, {1, stalls}}}), "");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
 }
 
 }  // namespace

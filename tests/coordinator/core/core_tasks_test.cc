@@ -193,6 +193,61 @@ TEST(CoreTasks, WithoutRecoveryALoadThatFailsResetsTheServers) {
   EXPECT_EQ(d.Want(3, {}), "reset in 2");
 }
 
+TEST(CoreTasks, ALoadThatAskedNoServerCostsNothing) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d),
+                                 .error = Error(absl::NotFoundError("no file")),
+                                 .fault = RestoreFault::kCheckpoint,
+                                 .asked = false}),
+            "done 2 NOT_FOUND");
+}
+
+// Its values are there already.
+TEST(CoreTasks, AJobThatDoesNotFitIsNotContinuedAndServersGoBack) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  d.Result(1, 0);
+  d.Ended(1);
+  d.Want(2, {.kind = Kind::kLoad});
+  EXPECT_EQ(d.Step(event::Loaded{
+                .attempt = Attempt(d), .updates = {0}, .resume = std::make_shared<ResumePoint>()}),
+            "pause; rolled back 1 steps to 0; round 2 from 0: restore 0; done 2 "
+            "FAILED_PRECONDITION");
+}
+
+TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
+  CoreDriver d;
+  d.Serve(0, /*recovery=*/false);
+  d.Want(2, {.kind = Kind::kLoad});
+  d.Step(event::Loaded{.attempt = Attempt(d),
+                       .error = Error(absl::DataLossError("torn")),
+                       .fault = RestoreFault::kCheckpoint});
+  d.Step(event::EnableRecovery{});
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "reset in 2");
+  EXPECT_EQ(d.Step(event::Configured{Attempt(d)}), "use routing; save 2");
+  EXPECT_EQ(d.Last<action::Save>().generation, Generation(2));
+  EXPECT_EQ(d.core.recovery().generation(), Generation(2));
+}
+
+TEST(CoreTasks, WhoOnlyWantsServersToServeDoesNotWaitForACheckpoint) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kSave});
+  EXPECT_EQ(d.Want(3, {}), "done 3 OK");
+}
+
+TEST(CoreTasks, TheEndEndsACheckpoint) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kSave});
+  EXPECT_EQ(d.Step(event::Fail{absl::UnavailableError("no daemon starts")}),
+            "interrupt; aborted 1; done 2 UNAVAILABLE; end UNAVAILABLE");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "");
+}
+
 TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
   CoreDriver d(2);
   d.Serve(0);
