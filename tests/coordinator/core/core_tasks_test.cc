@@ -287,6 +287,28 @@ TEST(CoreTasks, AServerLeavesWhenALoadHasEnded) {
             "use routing; done 2 OK; pause; round 2 from 0: keep 0");
 }
 
+TEST(CoreTasks, WhatTwentyTriesDoNotAssignIsAnError) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, Assign());
+  for (int i = 1; i < 20; ++i) {
+    EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Error(MachineFault())}), "") << i;
+    EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "assign 1") << i;
+  }
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), Error(MachineFault())}), "done 2 UNAVAILABLE");
+}
+
+TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Want(2, {.kind = Kind::kLoad});
+  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}, .taken_steps = 700});
+  d.Routing(2, 1);
+  d.Installed(0, 10, 2);
+  d.Schedule(4);
+  EXPECT_EQ(d.core.queue().Find(FunctionId(1))->work.step_offset, 700u);
+}
+
 TEST(CoreTasks, AllEndWithTheJob) {
   CoreDriver d;
   d.Serve(0);
