@@ -259,21 +259,24 @@ void CoreShell::Drain(absl::Duration patience) {
     {
       MutexLock lock(&mutex_);
       if (core_.idle() && ending_ == 0) return;
-      const absl::Duration wait = core_.alarm() - SteadyNow();
-      if (wait == absl::InfiniteDuration()) {
-        changed_.Wait(&mutex_);
-        continue;
-      }
-      if (wait > absl::ZeroDuration()) {
-        changed_.WaitFor(&mutex_, wait);
-        continue;
-      }
+      if (WaitForAlarm()) continue;
     }
     Decide([&](WorkerCore& core, WorkerActions* actions) {
       core.Tick(SteadyNow(), actions);
       return true;
     });
   }
+}
+
+bool CoreShell::WaitForAlarm() {
+  const absl::Duration wait = core_.alarm() - SteadyNow();
+  if (wait <= absl::ZeroDuration()) return false;
+  if (wait == absl::InfiniteDuration()) {
+    changed_.Wait(&mutex_);
+  } else {
+    changed_.WaitFor(&mutex_, wait);
+  }
+  return true;
 }
 
 void CoreShell::Shutdown() {
@@ -292,15 +295,7 @@ std::optional<CoreShell::Step> CoreShell::NextRun() {
         return Step{runs_.at(next.run), next.step};
       }
       if (core_.shut_down() && core_.active() == 0) return std::nullopt;
-      const absl::Duration wait = core_.alarm() - SteadyNow();
-      if (wait == absl::InfiniteDuration()) {
-        changed_.Wait(&mutex_);
-        continue;
-      }
-      if (wait > absl::ZeroDuration()) {
-        changed_.WaitFor(&mutex_, wait);
-        continue;
-      }
+      if (WaitForAlarm()) continue;
     }
     Decide([&](WorkerCore& core, WorkerActions* actions) {
       core.Tick(SteadyNow(), actions);

@@ -89,6 +89,8 @@ class CoreShell {
   // Does what has to be done under the lock and returns the rest.
   Outbox Apply(const WorkerActions& actions) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits for a change or the core's alarm. False, at once, if the alarm is due.
+  bool WaitForAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   WorkerCore::RunRequest Resolve(const pb::RunRequest& request, RunInputs* inputs)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PsClient> NewClient() const;
