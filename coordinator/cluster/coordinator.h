@@ -181,13 +181,16 @@ class Coordinator : public VariableFactory {
   // What Restore() will give back, from now on. See also ScheduleOptions.
   void SetUserState(std::string state);
   // Loads a checkpoint's values into what has been created; on any number of servers.
-  // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum.
+  // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum. After an
+  // error of a server all of them go back to the last checkpoint, or to their initial values; so
+  // they do to the latter without EnableRecovery. A file that is missing here or has another size
+  // changes nothing.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
 
   // Tables that are created from now on, and that do not say how many partitions they have, get as
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
-  // does that with the newest of its directory that can be read. False if this cannot, and counts
-  // for nothing.
+  // does that with the newest of its directory that can be read. Returns false and changes nothing
+  // if the manifest cannot be read.
   bool UsePartitionCountsOf(const std::string& directory);
 
   std::string address() const;

@@ -79,8 +79,8 @@ class FunctionState {
   bool Done() const;
   absl::StatusOr<FunctionResult> Wait() const;
   bool WaitFor(absl::Duration timeout) const;  // whether it is done
-  // Calls `done` once the call is done: at once if it is, else on the thread that finishes it,
-  // which holds the runtime's lock.
+  // Calls `done` once the call is done: at once if it is, else on the runtime's loop, which
+  // finishes it.
   void WhenDone(std::function<void()> done);
 
  private:

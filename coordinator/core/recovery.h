@@ -1,5 +1,5 @@
 // What is to be done when parameter servers are lost. A pure state machine: events in, actions out;
-// no clock, thread or socket. The shell around it is the runtime (runtime_recovery.cc), and a
+// no clock, thread or socket. The shell around it is the runtime (runtime_servers.cc), and a
 // simulation in the tests.
 //
 //   serving --a server is lost--> paused --all servers there--> restoring (generation g) --all have
