@@ -220,8 +220,7 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   // What a lost server takes with it must be remembered; without recovery there is no use in it.
   work.updates = work.trains && impl_->checkpoints.enabled();
   if (work.dataset != 0) {
-    MutexLock lock(&impl_->data_mutex);
-    const absl::Status prepared = impl_->PrepareDataset(work.dataset);
+    const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
     if (!prepared.ok()) return impl_->runtime->Refuse(prepared);
   }
   std::vector<std::string> names;

@@ -1,6 +1,5 @@
 // Checkpoints as a program takes them, and what it goes on from.
 #include <algorithm>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -89,9 +88,10 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
   return std::move(state->manifest);
 }
 
-absl::Status Coordinator::Impl::PrepareDataOf(const pb::CheckpointProto& manifest) {
+absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(
+    const pb::CheckpointProto& manifest) {
   const pb::JobPositionProto& place = manifest.position();
-  std::set<uint64_t> ids;
+  std::vector<ResumePoint::Data> prepared_data;
   MutexLock lock(&data_mutex);
   for (const pb::DatasetPositionProto& position : place.datasets()) {
     const auto known = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
@@ -102,14 +102,15 @@ absl::Status Coordinator::Impl::PrepareDataOf(const pb::CheckpointProto& manifes
                                                      position.name(),
                                                      "', which this program has not created"));
     }
-    ids.insert(known->first);
+    MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareLocked(known->first));
+    MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, runtime->MakePlan(data, position.epoch()));
+    prepared_data.push_back({known->first, position, std::move(plan)});
   }
   for (const auto& function : place.functions()) {
     // One that every worker reads by itself has no position.
-    if (function.dataset() != 0) ids.insert(function.dataset());
+    if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareLocked(function.dataset()).status());
   }
-  for (const uint64_t id : ids) MU_RETURN_IF_ERROR(PrepareDataset(id));
-  return absl::OkStatus();
+  return prepared_data;
 }
 
 absl::Status Coordinator::Impl::CheckJob(const TaskState& state) {
@@ -143,8 +144,8 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
       if (state->manifest.epoch() < since.value()) break;  // another run's
       MU_RETURN_IF_ERROR(CheckFits(state->manifest, impl_->runtime->Created()));
       MU_RETURN_IF_ERROR(impl_->CheckJob(*state));
-      MU_RETURN_IF_ERROR(impl_->PrepareDataOf(state->manifest));
-      MU_RETURN_IF_ERROR(impl_->runtime->PrepareResume(state.get()));
+      MU_ASSIGN_OR_RETURN(auto data, impl_->PrepareDataOf(state->manifest));
+      MU_RETURN_IF_ERROR(impl_->runtime->PrepareResume(state.get(), std::move(data)));
       loaded = impl_->Load(state);
     }
     if (loaded.ok()) {

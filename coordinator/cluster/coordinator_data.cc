@@ -33,8 +33,13 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   return Dataset(proto);
 }
 
-absl::Status Coordinator::Impl::PrepareDataset(uint64_t id) {
-  if (prepared[id]) return absl::OkStatus();
+absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
+  MutexLock lock(&data_mutex);
+  return PrepareLocked(id);
+}
+
+absl::StatusOr<DataLayout> Coordinator::Impl::PrepareLocked(uint64_t id) {
+  if (const auto known = prepared.find(id); known != prepared.end()) return known->second;
   const auto it = datasets.find(id);
   if (it == datasets.end()) {
     return absl::InvalidArgumentError(
@@ -56,18 +61,14 @@ absl::Status Coordinator::Impl::PrepareDataset(uint64_t id) {
     return runtime->ScanFiles(dataset, unknown, add);
   });
   if (!found.ok()) return Annotate(found.status(), context);
-  std::vector<FileLayout> layouts;
-  for (const auto& layout : *found) layouts.emplace_back(layout);
-  std::unique_ptr<PerWorkerLeases> own;
-  if (dataset.visitation() == pb::VISITATION_NONE)
-    own = std::make_unique<PerWorkerLeases>(dataset, layouts);
-  auto leases = std::make_unique<DataLeases>(dataset, std::move(layouts));
-  if (!leases->status().ok()) return leases->status();
+  DataLayout data = {.dataset = dataset};
+  data.dataset.clear_files();
+  data.files = std::make_shared<const std::vector<FileLayout>>(found->begin(), found->end());
+  MU_ASSIGN_OR_RETURN(DataLeases::Plan first, runtime->MakePlan(data, 0));
   runtime->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
-  runtime->AddLeases(std::move(leases), std::move(own));
-  it->second = dataset;
-  prepared[id] = true;
-  return absl::OkStatus();
+  runtime->AddDataset(data, std::move(first));
+  it->second = std::move(dataset);
+  return prepared[id] = std::move(data);
 }
 
 absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
@@ -76,55 +77,41 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
         absl::StrCat("every worker reads the dataset '", dataset.name(),
                      "' by itself (visitation: none), so it has no progress"));
   }
-  MutexLock lock(&impl_->data_mutex);
-  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
-  const uint64_t id = dataset.proto().id();
-  DataProgress progress;
-  // A function that is bound to its batches between the two looks would count twice.
-  uint64_t unbound = impl_->runtime->UnboundSteps(id);
-  for (bool same = false; !same;) {
-    uint64_t waiting = unbound;
-    impl_->runtime->WithLeases(id, [&](DataLeases& leases) {
-      progress.epoch = leases.epoch();
-      progress.left = leases.left();
-      // Functions that wait take their batches in order, from later epochs as well.
-      while (waiting > progress.left) {
-        waiting -= progress.left;
-        progress.left = leases.BatchesInEpoch(++progress.epoch);
-        if (progress.left == 0) waiting = 0;
-      }
-    });
-    progress.left -= waiting;
-    same = std::exchange(unbound, impl_->runtime->UnboundSteps(id)) == unbound;
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  const Runtime::Handed handed = impl_->runtime->HandedOut(dataset.proto().id());
+  DataProgress progress = {.epoch = handed.epoch, .left = handed.left};
+  // Functions that wait take their batches in order, from later epochs as well.
+  uint64_t waiting = handed.unbound;
+  while (waiting > progress.left) {
+    waiting -= progress.left;
+    progress.left = EpochPlan::CountBatches(data, ++progress.epoch);
+    if (progress.left == 0) waiting = 0;
   }
+  progress.left -= waiting;
   return progress;
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&impl_->data_mutex);
-  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
-  uint64_t batches = 0;
-  impl_->runtime->WithLeases(dataset.proto().id(),
-                             [&](DataLeases& leases) { batches = leases.BatchesInEpoch(epoch); });
-  return batches;
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  return EpochPlan::CountBatches(data, epoch);
 }
 
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
-  MutexLock lock(&impl_->data_mutex);
-  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  DataLeases::Plan plan = impl_->runtime->HandedOut(dataset.proto().id()).plan;
+  if (plan == nullptr) {
+    MU_ASSIGN_OR_RETURN(plan, impl_->runtime->MakePlan(data, 0));
+  }
   std::map<uint64_t, uint32_t> batches;
-  impl_->runtime->WithLeases(dataset.proto().id(), [&](DataLeases& leases) {
-    for (const auto& planned : leases.plan().leases())
-      batches[planned.lease->index()] = planned.batches;
-  });
+  for (const auto& planned : plan->leases()) batches[planned.lease->index()] = planned.batches;
   return batches;
 }
 
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
-  MutexLock lock(&impl_->data_mutex);
-  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()));
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, impl_->runtime->MakePlan(data, epoch));
   MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
-  impl_->runtime->StartEpoch(dataset.proto().id(), epoch);
+  impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
   return absl::OkStatus();
 }
 

@@ -26,10 +26,12 @@ struct Coordinator::Impl {
   absl::Status Load(const std::shared_ptr<TaskState>& state);
 
   // Resolves a dataset's files and counts their records, once.
-  absl::Status PrepareDataset(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex);
+  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
+  absl::StatusOr<DataLayout> PrepareLocked(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex);
   // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program
   // has not created it.
-  absl::Status PrepareDataOf(const pb::CheckpointProto& manifest) ABSL_LOCKS_EXCLUDED(data_mutex);
+  absl::StatusOr<std::vector<ResumePoint::Data>> PrepareDataOf(const pb::CheckpointProto& manifest)
+      ABSL_LOCKS_EXCLUDED(data_mutex);
   // INVALID_ARGUMENT if the checkpoint is not one of this job.
   absl::Status CheckJob(const TaskState& state);
 
@@ -44,7 +46,7 @@ struct Coordinator::Impl {
   Mutex data_mutex;
   std::map<uint64_t, pb::DatasetProto> datasets
       ABSL_GUARDED_BY(data_mutex);  // with patterns, until prepared
-  std::map<uint64_t, bool> prepared ABSL_GUARDED_BY(data_mutex);
+  std::map<uint64_t, DataLayout> prepared ABSL_GUARDED_BY(data_mutex);
 };
 
 }  // namespace mu

@@ -34,6 +34,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   r->fences_.Start();
   r->recovery_.Start();
   r->work_.Start();
+  r->plans_.Start();
   r->silences_.Start();
   r->loop_.Start(
       [r] {
@@ -105,6 +106,7 @@ void Runtime::Stop() {
   fences_.Stop();
   recovery_.Stop();
   work_.Stop();
+  plans_.Stop();
   if (server_ != nullptr) server_->Shutdown();
   loop_.Await([this] {
     loop_.AssertHeld();

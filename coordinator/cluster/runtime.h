@@ -82,12 +82,20 @@ class Runtime {
   // the workers, in parallel. `found` is called on this thread, file by file as the answers come.
   absl::Status ScanFiles(const pb::DatasetProto& dataset, const std::vector<size_t>& files,
                          const std::function<void(size_t file, pb::ScanFileReply reply)>& found);
-  // `own`: for a dataset that every worker reads by itself (visitation: none), else null.
-  void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
-  // Runs `look` on the loop with a dataset's leases; false if it has none. Of one that every
-  // worker reads by itself they are handed to nobody: they say what the data is.
-  bool WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look);
-  void StartEpoch(uint64_t dataset, uint64_t epoch);
+  // Makes the plan of an epoch, on this thread; what frees it is another.
+  absl::StatusOr<DataLeases::Plan> MakePlan(const DataLayout& data, uint64_t epoch);
+  // `first`: the plan of epoch 0.
+  void AddDataset(DataLayout data, DataLeases::Plan first);
+  void StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan);
+  // How far a dataset has been handed out. Without a plan if there is none of this id, and if every
+  // worker reads it by itself.
+  struct Handed {
+    uint64_t epoch = 0;
+    uint64_t left = 0;     // batches of this epoch
+    uint64_t unbound = 0;  // steps of functions that will take batches
+    DataLeases::Plan plan;
+  };
+  Handed HandedOut(uint64_t dataset) const;
 
   // With `user_state`, SetUserState at the same instant.
   RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
@@ -151,11 +159,10 @@ class Runtime {
   // What a job continues after that stopped in state->manifest: fills in what is unfinished.
   // FAILED_PRECONDITION if something was scheduled, INVALID_ARGUMENT if it does not fit what was
   // defined.
-  absl::Status PrepareResume(TaskState* state);
+  absl::Status PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data);
   // Removes what is left of a checkpoint that failed. Blocks.
   void CleanFailed(const std::string& folder);
   // Steps of functions of this dataset that wait for their batches.
-  uint64_t UnboundSteps(uint64_t dataset) const;
   // A coordinator of a newer epoch has taken over. Asks the job's directory, too: this process may
   // have been stopped for a while.
   bool IsSuperseded();
@@ -183,6 +190,7 @@ class Runtime {
   void Do(action::MemberJoined& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::MemberLost& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Install& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::MakePlan& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::InputWrong& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
     input_wrong_ = std::move(a.error);
   }
@@ -265,13 +273,16 @@ class Runtime {
                    std::optional<std::string>* user_state, RemoteValue* value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  absl::Status PrepareResumeNow(TaskState* state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   double SecondsUp() const;
 
   const Options options_;
   const absl::Time started_;
 
+  // Makes and frees plans of epochs, which takes long if there are many blocks. Outlives them.
+  JobThread plans_;
   mutable Loop loop_;
   Core core_ ABSL_GUARDED_BY(loop_);
   Catalog catalog_ ABSL_GUARDED_BY(loop_);

@@ -34,13 +34,6 @@ size_t Runtime::uncovered_functions() const {
   });
 }
 
-uint64_t Runtime::UnboundSteps(uint64_t dataset) const {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    return core_.queue().UnboundSteps(dataset);
-  });
-}
-
 void Runtime::CleanFailed(const std::string& folder) {
   // A newer coordinator decides over what is in the folder.
   if (IsSuperseded()) return;

@@ -112,30 +112,6 @@ RemoteValue Runtime::Refuse(absl::Status error) {
   return value;
 }
 
-bool Runtime::WithLeases(uint64_t dataset, const std::function<void(DataLeases&)>& look) {
-  return loop_.Ask([&] {
-    loop_.AssertHeld();
-    DataLeases* const leases = core_.leases(dataset);
-    if (leases == nullptr) return false;
-    look(*leases);
-    return true;
-  });
-}
-
-void Runtime::AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own) {
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    core_.AddLeases(std::move(leases), std::move(own));
-  });
-}
-
-void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch) {
-  loop_.Ask([&] {
-    loop_.AssertHeld();
-    core_.StartEpoch(dataset, epoch);
-  });
-}
-
 void Runtime::CancelEverything() {
   loop_.Ask([this] {
     loop_.AssertHeld();

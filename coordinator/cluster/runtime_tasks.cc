@@ -68,14 +68,14 @@ absl::Status Runtime::WaitForRepeats() {
   return result;
 }
 
-absl::Status Runtime::PrepareResume(TaskState* state) {
+absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data) {
   return loop_.Ask([&] {
     loop_.AssertHeld();
-    return PrepareResumeNow(state);
+    return PrepareResumeNow(state, std::move(data));
   });
 }
 
-absl::Status Runtime::PrepareResumeNow(TaskState* state) {
+absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data) {
   const pb::JobPositionProto& proto = state->manifest.position();
   MU_RETURN_IF_ERROR(EndedNow());
   if (core_.queue().scheduled()) {
@@ -88,7 +88,7 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state) {
   point->job.samples = proto.samples();
   point->job.acknowledged.assign(proto.acknowledged().begin(), proto.acknowledged().end());
   point->job.taken_steps = std::max(proto.scheduled_steps(), proto.steps());
-  point->data.assign(proto.datasets().begin(), proto.datasets().end());
+  point->data = std::move(data);
   for (auto& [id, function] : point->job.functions.unfinished) {
     const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
     if (installed == nullptr) {

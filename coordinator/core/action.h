@@ -51,6 +51,12 @@ struct Install {
   uint64_t since = 0;
 };
 
+// A worker is soon to read this epoch.
+struct MakePlan {
+  DataLayout data;
+  uint64_t epoch = 0;
+  WorkerId worker;
+};
 // What event::CannotRead told of ends with this.
 struct InputWrong {
   absl::Status error;
@@ -171,13 +177,13 @@ namespace mu {
 
 using Action =
     std::variant<action::AnswerRegister, action::AnswerHeartbeat, action::AnswerLeave,
-                 action::MemberJoined, action::MemberLost, action::Install, action::InputWrong,
-                 action::Scheduled, action::Start, action::StopRun, action::Deliver, action::Finish,
-                 action::CancelOnWorkers, action::FenceServers, action::Cancelled, action::Ended,
-                 action::TaskDone, action::Configure, action::Assign, action::Load,
-                 action::UseRouting, action::InterruptServers, action::Paused, action::RolledBack,
-                 action::Restore, action::Serving, action::Save, action::WriteManifest,
-                 action::Committed, action::Aborted, action::Note>;
+                 action::MemberJoined, action::MemberLost, action::Install, action::MakePlan,
+                 action::InputWrong, action::Scheduled, action::Start, action::StopRun,
+                 action::Deliver, action::Finish, action::CancelOnWorkers, action::FenceServers,
+                 action::Cancelled, action::Ended, action::TaskDone, action::Configure,
+                 action::Assign, action::Load, action::UseRouting, action::InterruptServers,
+                 action::Paused, action::RolledBack, action::Restore, action::Serving, action::Save,
+                 action::WriteManifest, action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

@@ -98,49 +98,56 @@ void Core::On(event::CatalogChanged& e) {
   install_ = dispatch_ = true;
 }
 
-void Core::AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own) {
-  const uint64_t id = leases->dataset().id();
-  leases_[id] = std::move(leases);
-  if (own != nullptr) per_worker_[id] = std::move(own);
-}
-
-DataLeases* Core::leases(uint64_t dataset) {
+const DatasetLeases* Core::leases(uint64_t dataset) const {
   const auto it = leases_.find(dataset);
-  return it == leases_.end() ? nullptr : it->second.get();
+  return it == leases_.end() ? nullptr : &it->second;
 }
 
-void Core::StartEpoch(uint64_t dataset, uint64_t epoch) {
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
-    own->second->StartEpoch(epoch);
-  if (const auto it = leases_.find(dataset); it != leases_.end()) it->second->StartEpoch(epoch);
+void Core::On(event::DatasetAdded& e) {
+  const uint64_t id = e.data.dataset.id();
+  leases_.try_emplace(id, std::move(e.data), std::move(e.first));
 }
 
-std::vector<BatchRange> Core::TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps) {
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
-    return own->second->Take(worker, steps);
+void Core::On(event::EpochStarted& e) {
+  if (const auto it = leases_.find(e.dataset); it != leases_.end())
+    it->second.StartEpoch(e.epoch, std::move(e.plan));
+}
+
+void Core::On(event::PlanMade& e) {
+  leases_.at(e.dataset).Bring(e.worker, std::move(e.plan));
+  dispatch_ = true;
+}
+
+std::optional<std::vector<BatchRange>> Core::TakeBatches(uint64_t dataset, WorkerId worker,
+                                                         uint32_t steps) {
   const auto it = leases_.find(dataset);
-  return it == leases_.end() ? std::vector<BatchRange>() : it->second->Take(worker, steps);
+  if (it == leases_.end()) return std::vector<BatchRange>();
+  DataLeases& leases = it->second.Of(worker);
+  std::optional<std::vector<BatchRange>> batches = leases.Take(worker, steps);
+  if (const auto epoch = leases.AskForPlan(steps))
+    Do(action::MakePlan{leases.data(), *epoch, worker});
+  return batches;
 }
 
 std::vector<pb::LeaseProto> Core::UpcomingLeases(uint64_t dataset, WorkerId worker) {
-  if (const auto own = per_worker_.find(dataset); own != per_worker_.end())
-    return own->second->Upcoming(worker);
   const auto it = leases_.find(dataset);
-  return it == leases_.end() ? std::vector<pb::LeaseProto>() : it->second->Upcoming(worker);
+  if (it == leases_.end()) return {};
+  return it->second.Of(worker).Upcoming(worker);
 }
 
 std::vector<pb::DatasetPositionProto> Core::DataPositions() const {
   std::vector<pb::DatasetPositionProto> positions;
   for (const auto& [id, leases] : leases_) {
-    if (trained_on_.contains(id)) positions.push_back(leases->Position());
+    if (trained_on_.contains(id) && leases.shared() != nullptr)
+      positions.push_back(leases.shared()->Position());
   }
   return positions;
 }
 
 absl::Status Core::OutOfData(uint64_t dataset) const {
-  const auto own = per_worker_.find(dataset);
-  if (own == per_worker_.end()) return absl::OkStatus();
-  const pb::DatasetProto& data = own->second->dataset();
+  const DatasetLeases* const leases = this->leases(dataset);
+  if (leases == nullptr || leases->shared() != nullptr) return absl::OkStatus();
+  const pb::DatasetProto& data = leases->data().dataset;
   return absl::OutOfRangeError(absl::StrCat(
       "the worker of this function has gone through the dataset '", data.name(), "' ",
       data.epochs(),

@@ -23,14 +23,13 @@
 #include "coordinator/core/action.h"
 #include "coordinator/core/cancellation.h"
 #include "coordinator/core/checkpoint_commit.h"
-#include "coordinator/core/data_leases.h"
+#include "coordinator/core/dataset_leases.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/failure_log.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/input_complaints.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/old_leases.h"
-#include "coordinator/core/per_worker_leases.h"
 #include "coordinator/core/recent_set.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/server_task.h"
@@ -77,10 +76,8 @@ class Core {
   // When Step wants a Tick at the latest.
   absl::Time alarm() const;
 
-  // Data. `own`: for a dataset that every worker reads by itself (visitation: none), else null.
-  void AddLeases(std::unique_ptr<DataLeases> leases, std::unique_ptr<PerWorkerLeases> own);
-  DataLeases* leases(uint64_t dataset);  // null: there is none
-  void StartEpoch(uint64_t dataset, uint64_t epoch);
+  // Data.
+  const DatasetLeases* leases(uint64_t dataset) const;  // null: there is none
   // Leases that a worker will probably read after those it has.
   std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
@@ -144,6 +141,9 @@ class Core {
   void On(event::Installed& e);
   void On(event::InstallFailed& e);
   void On(event::FunctionRefused& e);
+  void On(event::DatasetAdded& e);
+  void On(event::EpochStarted& e);
+  void On(event::PlanMade& e);
   void On(event::FileRead& e) { inputs_.Read(e.dataset, e.file); }
   void On(event::CannotRead& e);
   void On(event::Schedule& e);
@@ -180,7 +180,8 @@ class Core {
   void NoteEpoch(CoordinatorEpoch epoch);
 
   // Functions.
-  std::vector<BatchRange> TakeBatches(uint64_t dataset, WorkerId worker, uint32_t steps);
+  std::optional<std::vector<BatchRange>> TakeBatches(uint64_t dataset, WorkerId worker,
+                                                     uint32_t steps);
   absl::Status OutOfData(uint64_t dataset) const;
   void Dispatch();
   void StartBackups();
@@ -287,10 +288,9 @@ class Core {
   Generation generation_;         // of the routing that workers are given
 
   FunctionQueue queue_;
-  std::map<uint64_t, std::unique_ptr<DataLeases>> leases_;
-  std::map<uint64_t, std::unique_ptr<PerWorkerLeases>> per_worker_;  // visitation: none
+  std::map<uint64_t, DatasetLeases> leases_;
   std::map<Fingerprint, absl::Status> refused_;  // functions that a worker found wrong
-  // Datasets of functions that change state, with a position that checkpoints hold.
+  // Datasets of functions that change state: checkpoints hold their positions.
   std::set<uint64_t> trained_on_;
   uint64_t trained_steps_ = 0;  // of functions that change state
   uint64_t trained_samples_ = 0;

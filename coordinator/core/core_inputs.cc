@@ -64,8 +64,7 @@ void Core::SetAside(const Worker& worker, const absl::Status& why) {
   failure.pid = member.pid;
   failures_.WorkerLost(std::move(failure), {});
   queue_.SetAside(id, true);
-  for (auto& [dataset, leases] : leases_) leases->Forget(id);
-  for (auto& [dataset, leases] : per_worker_) leases->Forget(id);
+  for (auto& [dataset, leases] : leases_) leases.Forget(id);
   dispatch_ = true;
 }
 

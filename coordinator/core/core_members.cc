@@ -195,8 +195,7 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   if (kind != "left") FailIfDeadly(member, message);
   if (!MU_BROKEN(requeueing)) queue_.WorkerLost(id);
   inputs_.WorkerLost(id);
-  for (auto& [dataset, leases] : leases_) leases->Forget(id);
-  for (auto& [dataset, leases] : per_worker_) leases->Forget(id);
+  for (auto& [dataset, leases] : leases_) leases.Forget(id);
   if (cancellation_.Quiet(id, member.incarnation)) FenceWhenWorkersAreQuiet();
 }
 

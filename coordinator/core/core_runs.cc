@@ -26,8 +26,7 @@ absl::Status WorkersError(absl::Status status, WorkerId worker) {
 
 void Core::On(event::Schedule& e) {
   const FunctionWork& work = e.work;
-  if (work.updates && work.dataset != 0 && !per_worker_.contains(work.dataset))
-    trained_on_.insert(work.dataset);
+  if (work.updates) trained_on_.insert(work.dataset);
   if (!recovery_enabled_) queue_.ForgetKept();
   Do(action::Scheduled{queue_.Schedule(std::move(e.work))});
   dispatch_ = true;

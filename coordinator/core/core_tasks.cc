@@ -249,12 +249,9 @@ absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
       return absl::FailedPreconditionError(
           "functions have been scheduled already; Restore() comes before them");
     }
-    for (const pb::DatasetPositionProto& position : e.resume->data) {
-      for (auto& [id, leases] : leases_) {
-        if (leases->dataset().name() != position.name()) continue;
-        if (absl::Status fits = leases->Resume(position); !fits.ok()) return fits;
-        trained_on_.insert(id);
-      }
+    for (const ResumePoint::Data& data : e.resume->data) {
+      MU_RETURN_IF_ERROR(leases_.at(data.dataset).Resume(data.position, data.plan));
+      trained_on_.insert(data.dataset);
     }
   }
   parameters_configured_ = work.parameters;
@@ -266,10 +263,8 @@ absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
   Act(recovery_.Loaded(work.generation, work.point));
   if (e.resume == nullptr) return absl::OkStatus();
   const JobPosition& job = e.resume->job;
-  for (const auto& [id, function] : job.functions.unfinished) {
-    const uint64_t dataset = function.work.dataset;
-    if (dataset != 0 && !per_worker_.contains(dataset)) trained_on_.insert(dataset);
-  }
+  for (const auto& [id, function] : job.functions.unfinished)
+    trained_on_.insert(function.work.dataset);
   queue_.Resume(work.point, job.functions);
   trained_steps_ = job.steps;
   trained_samples_ = job.samples;

@@ -3,59 +3,76 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/hash.h"
-#include "common/base/status.h"
 
 namespace mu {
 
-DataLeases::DataLeases(pb::DatasetProto dataset, std::vector<FileLayout> files)
-    : dataset_(std::move(dataset)), files_(std::move(files)) {
-  LoadEpoch();
+DataLeases::DataLeases(DataLayout data, uint64_t epoch, Plan plan)
+    : data_(std::move(data)), fingerprint_(data_.Fingerprint()), epoch_(epoch) {
+  if (plan != nullptr) Bring(std::move(plan));
 }
 
-void DataLeases::LoadEpoch() {
-  auto plan = EpochPlan::Make(dataset_, files_, epoch_);
-  status_ = plan.status();
-  plan_ = plan.ok() ? *std::move(plan) : EpochPlan();
-  cursors_.assign(plan_.leases().size(), Cursor());
+void DataLeases::BeginEpoch() {
+  next_batch_.assign(plan()->leases().size(), 0);
   next_lease_ = 0;
   orphans_.clear();
   held_.clear();
-  left_ = plan_.batches();
+  left_ = plan()->batches();
 }
 
-void DataLeases::StartEpoch(uint64_t epoch) {
-  epoch_ = epoch;
-  LoadEpoch();
+bool DataLeases::Plans(uint64_t epoch) const {
+  return plans_.empty() || data_.dataset.epochs() == 0 || epoch < data_.dataset.epochs();
 }
 
-uint32_t DataLeases::Left(size_t lease) const {
-  return plan_.leases()[lease].batches - cursors_[lease].next_batch;
+uint64_t DataLeases::Known() const {
+  uint64_t batches = left_;
+  for (size_t i = 1; i < plans_.size(); ++i) batches += plans_[i]->batches();
+  return batches;
 }
 
 bool DataLeases::Exhausted() const {
-  if (!status_.ok()) return true;
-  const bool last_epoch = dataset_.epochs() > 0 && epoch_ + 1 >= dataset_.epochs();
-  return left_ == 0 && last_epoch;
+  return plans_.size() == 1 && left_ == 0 && !Plans(epoch_ + 1);
+}
+
+std::optional<uint64_t> DataLeases::AskForPlan(uint32_t steps) {
+  const uint64_t next = epoch_ + plans_.size();
+  if (asked_ || !Plans(next)) return std::nullopt;
+  // Early enough for it to be there when the first function needs it.
+  const bool far = !plans_.empty() && left_ > plan()->batches() / 8;
+  if (Known() >= steps && (far || plans_.size() > 1)) return std::nullopt;
+  asked_ = true;
+  return next;
+}
+
+void DataLeases::Bring(Plan plan) {
+  if (plan->epoch() != epoch_ + plans_.size()) return;
+  asked_ = false;
+  plans_.push_back(std::move(plan));
+  if (plans_.size() == 1) BeginEpoch();
+}
+
+uint32_t DataLeases::Left(size_t lease) const {
+  return plan()->leases()[lease].batches - next_batch_[lease];
 }
 
 bool DataLeases::TakeFrom(size_t lease, uint32_t* steps, std::vector<BatchRange>* out) {
   const uint32_t taken = std::min(*steps, Left(lease));
   if (taken == 0) return false;
-  out->push_back({plan_.leases()[lease].lease, cursors_[lease].next_batch, taken});
-  cursors_[lease].next_batch += taken;
+  out->push_back({plan()->leases()[lease].lease, next_batch_[lease], taken});
+  next_batch_[lease] += taken;
   *steps -= taken;
   left_ -= taken;
   return true;
 }
 
-std::vector<BatchRange> DataLeases::Take(WorkerId worker, uint32_t steps) {
+std::optional<std::vector<BatchRange>> DataLeases::Take(WorkerId worker, uint32_t steps) {
+  if (Known() < steps && Plans(epoch_ + plans_.size())) return std::nullopt;
   std::vector<BatchRange> out;
-  while (steps > 0 && !Exhausted()) {
+  while (steps > 0) {
     if (left_ == 0) {
+      if (plans_.size() == 1) break;
+      plans_.pop_front();
       ++epoch_;
-      LoadEpoch();
-      if (!status_.ok()) break;
+      BeginEpoch();
     }
     if (const auto held = held_.find(worker); held != held_.end()) {
       if (TakeFrom(held->second, &steps, &out)) continue;
@@ -66,7 +83,7 @@ std::vector<BatchRange> DataLeases::Take(WorkerId worker, uint32_t steps) {
       orphans_.pop_back();
       continue;
     }
-    if (next_lease_ < cursors_.size()) {
+    if (next_lease_ < next_batch_.size()) {
       held_[worker] = next_lease_++;
       continue;
     }
@@ -86,12 +103,12 @@ std::vector<BatchRange> DataLeases::Take(WorkerId worker, uint32_t steps) {
 }
 
 std::vector<pb::LeaseProto> DataLeases::Upcoming(WorkerId worker) const {
-  const auto held = held_.find(worker);
+  if (next_lease_ >= next_batch_.size()) return {};
   // Worth reading ahead only when the worker is well into the lease that it has.
-  if (held != held_.end() && Left(held->second) * 2 > plan_.leases()[held->second].batches)
-    return {};
-  if (next_lease_ >= plan_.leases().size()) return {};
-  return {*plan_.leases()[next_lease_].lease};
+  const auto held = held_.find(worker);
+  const auto& leases = plan()->leases();
+  if (held != held_.end() && Left(held->second) * 2 > leases[held->second].batches) return {};
+  return {*leases[next_lease_].lease};
 }
 
 void DataLeases::Forget(WorkerId worker) {
@@ -101,63 +118,42 @@ void DataLeases::Forget(WorkerId worker) {
   held_.erase(held);
 }
 
-// Paths do not matter, so that data may be moved; what is in the files, in which order and how it
-// is cut does.
-uint64_t DataLeases::DataFingerprint() const {
-  pb::DatasetProto dataset = dataset_;
-  dataset.clear_id();
-  dataset.clear_files();
-  dataset.clear_epochs();
-  uint64_t hash = HashString(dataset.SerializeAsString());
-  for (const FileLayout& file : files_) hash = HashCombine(hash, file.records);
-  return hash;
-}
-
 pb::DatasetPositionProto DataLeases::Position() const {
   pb::DatasetPositionProto position;
-  position.set_name(dataset_.name());
+  position.set_name(data_.dataset.name());
   position.set_epoch(epoch_);
   position.set_next_lease(next_lease_);
   for (size_t lease = 0; lease < next_lease_; ++lease) {
     if (Left(lease) == 0) continue;
     pb::LeaseCursorProto& begun = *position.add_begun();
     begun.set_lease(lease);
-    begun.set_next_batch(cursors_[lease].next_batch);
+    begun.set_next_batch(next_batch_[lease]);
   }
-  position.set_fingerprint(DataFingerprint());
+  position.set_fingerprint(fingerprint_);
   return position;
 }
 
 absl::Status DataLeases::Resume(const pb::DatasetPositionProto& position) {
-  if (position.fingerprint() != DataFingerprint()) {
+  if (position.fingerprint() != fingerprint_) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "dataset '", dataset_.name(),
+        "dataset '", data_.dataset.name(),
         "' is not the one that the checkpoint stopped in: its files, the number of their "
         "records, the batch size, the seed or the shuffling differ"));
   }
-  StartEpoch(position.epoch());
-  MU_RETURN_IF_ERROR(status_);
-  if (position.next_lease() > cursors_.size())
-    return absl::InvalidArgumentError("the position is beyond the data");
+  const absl::Status beyond = absl::InvalidArgumentError("the position is beyond the data");
+  const auto& leases = plan()->leases();
+  if (position.epoch() != epoch_ || position.next_lease() > leases.size()) return beyond;
   next_lease_ = position.next_lease();
-  for (size_t lease = 0; lease < next_lease_; ++lease)
-    cursors_[lease].next_batch = plan_.leases()[lease].batches;
+  for (size_t lease = 0; lease < next_lease_; ++lease) next_batch_[lease] = leases[lease].batches;
   for (const pb::LeaseCursorProto& begun : position.begun()) {
-    if (begun.lease() >= next_lease_ ||
-        begun.next_batch() > plan_.leases()[begun.lease()].batches) {
-      return absl::InvalidArgumentError("the position is beyond the data");
-    }
-    cursors_[begun.lease()].next_batch = begun.next_batch();
+    if (begun.lease() >= next_lease_ || begun.next_batch() > leases[begun.lease()].batches)
+      return beyond;
+    next_batch_[begun.lease()] = begun.next_batch();
     orphans_.push_back(begun.lease());
   }
   left_ = 0;
-  for (size_t lease = 0; lease < cursors_.size(); ++lease) left_ += Left(lease);
+  for (size_t lease = 0; lease < leases.size(); ++lease) left_ += Left(lease);
   return absl::OkStatus();
-}
-
-uint64_t DataLeases::BatchesInEpoch(uint64_t epoch) const {
-  if (epoch == epoch_) return plan_.batches();
-  return EpochPlan::CountBatches(dataset_, files_, epoch);
 }
 
 }  // namespace mu

@@ -5,9 +5,15 @@
 // none is left it helps with the lease that has most left. Every batch is handed out once per
 // epoch; a function that is lost keeps the batches that were bound to it, so nothing comes back
 // here.
+//
+// A plan takes long to make for data of many blocks: it is asked for before it is needed, made
+// elsewhere and brought.
 #pragma once
 
+#include <deque>
 #include <map>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -21,11 +27,20 @@ namespace mu {
 
 class DataLeases {
  public:
-  DataLeases(pb::DatasetProto dataset, std::vector<FileLayout> files);
+  using Plan = std::shared_ptr<const EpochPlan>;
+
+  // Begins with `epoch`. `plan`: of this epoch; null: it is still to be brought.
+  DataLeases(DataLayout data, uint64_t epoch, Plan plan);
 
   // Up to `steps` batches for a function that goes to `worker`; fewer, or none, at the end of the
-  // data.
-  std::vector<BatchRange> Take(WorkerId worker, uint32_t steps);
+  // data. nullopt: not before another plan was brought.
+  std::optional<std::vector<BatchRange>> Take(WorkerId worker, uint32_t steps);
+
+  // The epoch whose plan is to be made now, if a function of so many steps is the next one; each is
+  // asked for once.
+  std::optional<uint64_t> AskForPlan(uint32_t steps);
+  // Of an epoch that was asked for; others are ignored.
+  void Bring(Plan plan);
 
   // Leases that `worker` will probably read after those it has.
   std::vector<pb::LeaseProto> Upcoming(WorkerId worker) const;
@@ -33,43 +48,36 @@ class DataLeases {
   // The worker is gone: what is left of its lease goes to whoever asks next.
   void Forget(WorkerId worker);
 
-  bool Exhausted() const;
-  uint64_t epoch() const { return epoch_; }
-  const pb::DatasetProto& dataset() const { return dataset_; }
-  // Batches of an epoch; the same for all but the short ones at the ends of leases.
-  uint64_t BatchesInEpoch(uint64_t epoch) const;
-  // Sets the position to the start of an epoch and forgets who read what.
-  void StartEpoch(uint64_t epoch);
-
   // What has been handed out, for another coordinator to continue after.
   pb::DatasetPositionProto Position() const;
-  // INVALID_ARGUMENT if the position is of other data: other files, records, batches or order.
+  // To be called first, with the plan of the position's epoch. INVALID_ARGUMENT if the position is
+  // of other data: other files, records, batches or order.
   absl::Status Resume(const pb::DatasetPositionProto& position);
+
+  bool Exhausted() const;
+  uint64_t epoch() const { return epoch_; }
   // Batches of the current epoch that have not been handed out.
   uint64_t left() const { return left_; }
-
-  const EpochPlan& plan() const { return plan_; }
-  const absl::Status& status() const { return status_; }
+  Plan plan() const { return plans_.empty() ? nullptr : plans_.front(); }  // of the current epoch
+  const DataLayout& data() const { return data_; }
 
  private:
-  struct Cursor {
-    uint32_t next_batch = 0;
-  };
-  void LoadEpoch();
+  void BeginEpoch();
+  bool Plans(uint64_t epoch) const;  // it is one that will be read
+  uint64_t Known() const;            // batches that are left of all plans
   bool TakeFrom(size_t lease, uint32_t* steps, std::vector<BatchRange>* out);
   uint32_t Left(size_t lease) const;
-  uint64_t DataFingerprint() const;
 
-  const pb::DatasetProto dataset_;
-  const std::vector<FileLayout> files_;
-  absl::Status status_;
-  uint64_t epoch_ = 0;
-  EpochPlan plan_;
-  std::vector<Cursor> cursors_;  // parallel to plan_.leases()
-  size_t next_lease_ = 0;        // the first that nobody has begun
-  std::vector<size_t> orphans_;  // begun, and their workers are gone
+  const DataLayout data_;
+  const uint64_t fingerprint_;
+  uint64_t epoch_;
+  std::deque<Plan> plans_;            // of this epoch and those that follow it
+  bool asked_ = false;                // for the next one
+  std::vector<uint32_t> next_batch_;  // parallel to plan()->leases()
+  size_t next_lease_ = 0;             // the first that nobody has begun
+  std::vector<size_t> orphans_;       // begun, and their workers are gone
   std::map<WorkerId, size_t> held_;
-  uint64_t left_ = 0;  // batches of this epoch not handed out
+  uint64_t left_ = 0;
 };
 
 }  // namespace mu

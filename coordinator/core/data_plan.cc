@@ -66,8 +66,19 @@ FileLayout::FileLayout(const pb::FileLayoutProto& proto)
     marks.push_back({proto.offsets(i), proto.lines(i)});
 }
 
-absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
-                                          const std::vector<FileLayout>& files, uint64_t epoch) {
+uint64_t DataLayout::Fingerprint() const {
+  pb::DatasetProto copy = dataset;
+  copy.clear_id();
+  copy.clear_files();
+  copy.clear_epochs();
+  uint64_t hash = HashString(copy.SerializeAsString());
+  for (const FileLayout& file : *files) hash = HashCombine(hash, file.records);
+  return hash;
+}
+
+absl::StatusOr<EpochPlan> EpochPlan::Make(const DataLayout& data, uint64_t epoch) {
+  const pb::DatasetProto& dataset = data.dataset;
+  const std::vector<FileLayout>& files = *data.files;
   const uint64_t block_records = dataset.block_records();
   std::vector<pb::BlockProto> blocks;
   std::vector<uint64_t> selected;
@@ -101,6 +112,7 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
   const bool shuffle = dataset.shuffle_records() > 0;
   const uint64_t epoch_seed = EpochSeed(dataset, epoch), lease_records = LeaseRecords(dataset);
   EpochPlan plan;
+  plan.epoch_ = epoch;
   for (size_t i = 0; i < order.size();) {
     PlannedLease planned;
     pb::LeaseProto lease;
@@ -124,10 +136,10 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const pb::DatasetProto& dataset,
   return plan;
 }
 
-uint64_t EpochPlan::CountBatches(const pb::DatasetProto& dataset,
-                                 const std::vector<FileLayout>& files, uint64_t epoch) {
+uint64_t EpochPlan::CountBatches(const DataLayout& data, uint64_t epoch) {
+  const pb::DatasetProto& dataset = data.dataset;
   std::vector<uint64_t> selected;
-  for (const FileLayout& layout : files) {
+  for (const FileLayout& layout : *data.files) {
     for (uint64_t first = 0; first < layout.records; first += dataset.block_records()) {
       const uint64_t count = std::min<uint64_t>(dataset.block_records(), layout.records - first);
       const uint64_t kept = SelectedRecords(dataset.records(), first, count);

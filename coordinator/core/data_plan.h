@@ -34,6 +34,16 @@ struct FileLayout {
   std::vector<Mark> marks;  // one a block, or none
 };
 
+// A dataset and what is in its files. Cheap to copy.
+struct DataLayout {
+  pb::DatasetProto dataset;                              // without its files
+  std::shared_ptr<const std::vector<FileLayout>> files;  // not null
+
+  // Of what is in the files, in which order and how it is cut. Paths do not matter, so that data
+  // may be moved.
+  uint64_t Fingerprint() const;
+};
+
 struct PlannedLease {
   std::shared_ptr<const pb::LeaseProto> lease;  // not null
   uint64_t records = 0;                         // selected ones, bad ones included
@@ -46,18 +56,18 @@ struct PlannedLease {
 class EpochPlan {
  public:
   // INVALID_ARGUMENT if no record is left.
-  static absl::StatusOr<EpochPlan> Make(const pb::DatasetProto& dataset,
-                                        const std::vector<FileLayout>& files, uint64_t epoch);
+  static absl::StatusOr<EpochPlan> Make(const DataLayout& data, uint64_t epoch);
 
   // batches() of the same plan without making it; 0 if no record is left.
-  static uint64_t CountBatches(const pb::DatasetProto& dataset,
-                               const std::vector<FileLayout>& files, uint64_t epoch);
+  static uint64_t CountBatches(const DataLayout& data, uint64_t epoch);
 
+  uint64_t epoch() const { return epoch_; }
   const std::vector<PlannedLease>& leases() const { return leases_; }
   uint64_t batches() const { return batches_; }
   uint64_t records() const { return records_; }
 
  private:
+  uint64_t epoch_ = 0;
   std::vector<PlannedLease> leases_;
   uint64_t batches_ = 0;
   uint64_t records_ = 0;

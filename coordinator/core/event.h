@@ -14,6 +14,7 @@
 #include "common/base/ids.h"
 #include "coordinator/core/call_error.h"
 #include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/restore_fault.h"
@@ -80,6 +81,22 @@ struct FunctionRefused {
   absl::Status error;
 };
 
+// Data. Plans take long to make: they come from outside.
+struct DatasetAdded {
+  DataLayout data;
+  DataLeases::Plan first;  // of epoch 0
+};
+// Whoever reads this dataset begins anew.
+struct EpochStarted {
+  uint64_t dataset = 0;
+  uint64_t epoch = 0;
+  DataLeases::Plan plan;
+};
+struct PlanMade {  // answers action::MakePlan
+  uint64_t dataset = 0;
+  WorkerId worker;
+  DataLeases::Plan plan;
+};
 // Files of datasets that workers look through for the coordinator.
 struct FileRead {
   uint64_t dataset = 0;
@@ -196,8 +213,9 @@ struct MostKept {
 using Event =
     std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
                  event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-                 event::FunctionRefused, event::FileRead, event::CannotRead, event::Schedule,
-                 event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
+                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
+                 event::FileRead, event::CannotRead, event::Schedule, event::Results,
+                 event::RunEnded, event::Unreadable, event::CancelEverything,
                  event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
                  event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
                  event::Loaded, event::RestoreDone, event::RestoreFailed, event::Saved,

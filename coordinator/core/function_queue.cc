@@ -86,12 +86,14 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;
     if (!function.bound) {
-      function.bound = true;
       if (function.work.dataset != 0) {
-        function.batches = binder_(function.work.dataset, *worker, function.work.steps);
+        auto batches = binder_(function.work.dataset, *worker, function.work.steps);
+        if (!batches.has_value()) break;
+        function.batches = *std::move(batches);
         function.steps = 0;
         for (const auto& range : function.batches) function.steps += range.batches;
       }
+      function.bound = true;
       function.work.step_offset = taken_steps_;
       if (function.work.trains) taken_steps_ += function.steps;
     }

@@ -79,8 +79,10 @@ struct BackupRule {
 
 class FunctionQueue {
  public:
-  // Binds up to `steps` batches of a dataset for a function that goes to a worker.
-  using Binder = std::function<std::vector<BatchRange>(uint64_t dataset, WorkerId, uint32_t steps)>;
+  // Binds up to `steps` batches of a dataset for a function that goes to a worker; nullopt: it has
+  // to wait for them.
+  using Binder = std::function<std::optional<std::vector<BatchRange>>(uint64_t dataset, WorkerId,
+                                                                      uint32_t steps)>;
 
   struct Function {
     FunctionWork work;

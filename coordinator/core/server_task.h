@@ -9,6 +9,7 @@
 
 #include "common/base/ids.h"
 #include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
 #include "proto/checkpoint.pb.h"
 
@@ -39,8 +40,13 @@ struct JobPosition {
 };
 // What a coordinator that was started again continues after.
 struct ResumePoint {
+  struct Data {
+    uint64_t dataset = 0;
+    pb::DatasetPositionProto position;
+    DataLeases::Plan plan;  // of the position's epoch
+  };
   JobPosition job;
-  std::vector<pb::DatasetPositionProto> data;
+  std::vector<Data> data;  // known datasets
 };
 
 }  // namespace mu

@@ -12,11 +12,10 @@ namespace mu::sim {
 namespace {
 
 constexpr size_t kQueueBound = 3;
-constexpr uint64_t kDataset = 1;
 
 absl::Time At(Time time) { return absl::UnixEpoch() + absl::Nanoseconds(time); }
 
-pb::DatasetProto DatasetOf(const Scenario& scenario) {
+DataLayout DataOf(const Scenario& scenario) {
   pb::DatasetProto dataset;
   dataset.set_id(kDataset);
   dataset.set_batch_size(1);
@@ -24,7 +23,7 @@ pb::DatasetProto DatasetOf(const Scenario& scenario) {
   dataset.set_shuffle_records(6);
   dataset.set_epochs(scenario.epochs);
   dataset.set_seed(scenario.batches);
-  return dataset;
+  return {dataset, std::make_shared<const std::vector<FileLayout>>(1, scenario.batches)};
 }
 
 StartRun RunOf(const Message& message) {
@@ -76,21 +75,26 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
              .heartbeat = absl::Nanoseconds(kHeartbeatEvery),
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
-             .started = At(cluster->now())}) {
-  core_.AddLeases(
-      std::make_unique<DataLeases>(DatasetOf(cluster->scenario()),
-                                   std::vector<FileLayout>{cluster->scenario().batches}),
-      nullptr);
-}
+             .started = At(cluster->now())}) {}
 
 void Coordinator::Start() {
   cluster_->Trace(slot_, "starts in epoch ", epoch_);
   cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
   cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every, {.kind = Kind::kCheckpointDue});
+  Step(event::DatasetAdded{DataOf(cluster_->scenario()), PlanOf(0)});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
                                                                 : RecoveryMode::kAll});
   Step(event::CatalogChanged{.parameters = 1});
   beginning_task_ = Ask({.kind = ServerTask::Kind::kReady});
+}
+
+DataLeases::Plan Coordinator::PlanOf(uint64_t epoch) const {
+  return std::make_shared<const EpochPlan>(*EpochPlan::Make(DataOf(cluster_->scenario()), epoch));
+}
+
+void Coordinator::Do(action::MakePlan& a) {
+  cluster_->SetTimer(slot_, cluster_->Between(kMicrosecond, 100 * kMillisecond),
+                     {.kind = Kind::kPlanMade, .function = a.epoch});
 }
 
 TaskId Coordinator::Ask(ServerTask task) {
@@ -149,6 +153,8 @@ void Coordinator::Handle(const Message& message) {
     case Kind::kRunEnded:
       OnRunEnded(message);
       break;
+    case Kind::kPlanMade:
+      return Step(event::PlanMade{kDataset, WorkerId(), PlanOf(message.function)});
     case Kind::kCheckpointDue:
       TakeCheckpoint();
       cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
@@ -209,7 +215,7 @@ void Coordinator::OnConnectionLost(const Message& message) {
 }
 
 void Coordinator::Feed() {
-  DataLeases& leases = *core_.leases(kDataset);
+  const DataLeases& leases = *core_.leases(kDataset)->shared();
   while (!beginning_ && !ended_ && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
          !leases.Exhausted()) {
     if (assign_task_ == TaskId() && cluster_->PerMille(20)) {
@@ -345,7 +351,7 @@ void Coordinator::Do(action::Ended& a) {
 void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
 
 void Coordinator::CheckDone() {
-  if (!core_.leases(kDataset)->Exhausted() || core_.queue().unfinished() > 0 ||
+  if (!core_.leases(kDataset)->shared()->Exhausted() || core_.queue().unfinished() > 0 ||
       assign_task_ != TaskId()) {
     done_at_ = 0;
     return;

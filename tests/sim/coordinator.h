@@ -25,6 +25,8 @@ inline uint32_t OnWire(Generation generation) {
                                (generation.value() & 0xffffffff) + 1);
 }
 
+inline constexpr uint64_t kDataset = 1;
+
 class Coordinator {
  public:
   Coordinator(Cluster* cluster, Slot slot);
@@ -73,7 +75,9 @@ class Coordinator {
   void Do(action::MemberJoined& a);
   void Do(action::MemberLost& a);
   void Do(action::Install& a);
+  void Do(action::MakePlan& a);
   void Do(action::InputWrong&) {}
+  DataLeases::Plan PlanOf(uint64_t epoch) const;
   void Do(action::Scheduled& a) { states_[a.function] = 0; }
   void Do(action::Start& a);
   void Do(action::StopRun& a);

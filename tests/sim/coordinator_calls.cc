@@ -224,7 +224,7 @@ void Coordinator::AllAnswered() {
       const Checkpoint& from = *begin_checkpoint_;
       auto resume = std::make_shared<ResumePoint>();
       resume->job.functions = from.functions;
-      resume->data = {from.data};
+      resume->data.push_back({kDataset, from.data, PlanOf(from.data.epoch())});
       return Step(event::Loaded{
           .attempt = asking_attempt_,
           .updates = {held_.begin(), held_.begin() + expected_servers_},

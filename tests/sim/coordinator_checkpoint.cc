@@ -58,7 +58,7 @@ void Coordinator::OnSaved(uint32_t s, const Message& reply) {
 void Coordinator::Do(action::WriteManifest& a) {
   const JobPosition position = core_.PositionAfterCuts();
   manifest_.functions = position.functions;
-  manifest_.data = core_.leases(1)->Position();
+  manifest_.data = core_.leases(kDataset)->shared()->Position();
   std::copy(position.acknowledged.begin(), position.acknowledged.end(),
             manifest_.acknowledged.begin());
   // A disk is slow now and then.

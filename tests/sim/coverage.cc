@@ -6,25 +6,51 @@ namespace mu::sim {
 namespace {
 
 // In the order of the variants.
-constexpr const char* kEvents[] = {
-    "Tick",       "Register",         "Heartbeat",       "Leave",         "DaemonDied",
-    "EpochSeen",  "CatalogChanged",   "Installed",       "InstallFailed", "FunctionRefused",
-    "FileRead",   "CannotRead",       "Schedule",        "Results",       "RunEnded",
-    "Unreadable", "CancelEverything", "WorkerCancelled", "Fenced",        "Fail",
-    "Close",      "EnableRecovery",   "TaskWanted",      "Configured",    "Assigned",
-    "Loaded",     "RestoreDone",      "RestoreFailed",   "Saved",         "ManifestWritten",
-    "MostKept"};
+constexpr const char* kEvents[] = {"Tick",
+                                   "Register",
+                                   "Heartbeat",
+                                   "Leave",
+                                   "DaemonDied",
+                                   "EpochSeen",
+                                   "CatalogChanged",
+                                   "Installed",
+                                   "InstallFailed",
+                                   "FunctionRefused",
+                                   "DatasetAdded",
+                                   "EpochStarted",
+                                   "PlanMade",
+                                   "FileRead",
+                                   "CannotRead",
+                                   "Schedule",
+                                   "Results",
+                                   "RunEnded",
+                                   "Unreadable",
+                                   "CancelEverything",
+                                   "WorkerCancelled",
+                                   "Fenced",
+                                   "Fail",
+                                   "Close",
+                                   "EnableRecovery",
+                                   "TaskWanted",
+                                   "Configured",
+                                   "Assigned",
+                                   "Loaded",
+                                   "RestoreDone",
+                                   "RestoreFailed",
+                                   "Saved",
+                                   "ManifestWritten",
+                                   "MostKept"};
 static_assert(std::size(kEvents) == std::variant_size_v<Event>);
 
 constexpr const char* kActions[] = {
-    "AnswerRegister",  "AnswerHeartbeat",  "AnswerLeave", "MemberJoined",
-    "MemberLost",      "Install",          "InputWrong",  "Scheduled",
-    "Start",           "StopRun",          "Deliver",     "Finish",
-    "CancelOnWorkers", "FenceServers",     "Cancelled",   "Ended",
-    "TaskDone",        "Configure",        "Assign",      "Load",
-    "UseRouting",      "InterruptServers", "Paused",      "RolledBack",
-    "Restore",         "Serving",          "Save",        "WriteManifest",
-    "Committed",       "Aborted",          "Note"};
+    "AnswerRegister", "AnswerHeartbeat", "AnswerLeave",      "MemberJoined",
+    "MemberLost",     "Install",         "MakePlan",         "InputWrong",
+    "Scheduled",      "Start",           "StopRun",          "Deliver",
+    "Finish",         "CancelOnWorkers", "FenceServers",     "Cancelled",
+    "Ended",          "TaskDone",        "Configure",        "Assign",
+    "Load",           "UseRouting",      "InterruptServers", "Paused",
+    "RolledBack",     "Restore",         "Serving",          "Save",
+    "WriteManifest",  "Committed",       "Aborted",          "Note"};
 static_assert(std::size(kActions) == std::variant_size_v<Action>);
 
 constexpr const char* kWorkerActions[] = {"RunStep",        "SendResults",   "EndRun",
@@ -65,6 +91,7 @@ const std::vector<std::pair<std::string, std::string>>& Coverage::Unreachable() 
       {"InstallFailed", "an installation is tried again until its worker is lost"},
       {"FunctionRefused", "functions are not graphs"},
       {"Unreadable", "messages are structs"},
+      {"EpochStarted", "users read one epoch after the other"},
       {"FileRead", "there are no files of data"},
       {"CannotRead", "there are no files of data"},
       {"InputWrong", "there are no files of data"},

@@ -31,6 +31,8 @@ const char* NameOf(Kind kind) {
       return "verified";
     case Kind::kLoaded:
       return "loaded";
+    case Kind::kPlanMade:
+      return "plan made";
     case Kind::kCheckpointDue:
       return "checkpoint due";
     case Kind::kAssigned:

@@ -43,6 +43,7 @@ enum class Kind : uint8_t {
   kLoaded,       // a server has read its files
   kCheckpointDue,
   kManifestDue,
+  kPlanMade,   // of the epoch `function`
   kAssigned,   // an assignment has ended
   kUserError,  // a function of the user fails, or the user cancels all
   // Calls to the coordinator.

@@ -152,6 +152,9 @@ class CoreDriver {
   static std::string Text(const action::Install& a) {
     return absl::StrCat("install on ", a.worker.value(), " since ", a.since);
   }
+  static std::string Text(const action::MakePlan& a) {
+    return absl::StrCat("plan epoch ", a.epoch, " for ", a.worker.value());
+  }
   static std::string Text(const action::InputWrong& a) {
     return absl::StrCat("input wrong ", Code(a.error));
   }

@@ -1,5 +1,5 @@
 // The rules of recovery, as transcripts of events and the actions that follow.
-#include "tests/coordinator/cluster/recovery_transcript.h"
+#include "tests/coordinator/core/recovery_transcript.h"
 
 namespace mu {
 namespace {

@@ -4,6 +4,7 @@
 #include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/membership.h"
+#include "tests/coordinator/core/planned_leases.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -200,10 +201,10 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
   dataset.set_epochs(2);
   const std::vector<FileLayout> records = {100, 65};
   Transcript t;
-  DataLeases first(dataset, records);
+  DataLeases first = testing::BeginLeases(testing::LayoutOf(dataset, records));
   const auto take = [&](DataLeases& leases, uint32_t worker, uint32_t steps) {
     std::vector<std::string> ranges;
-    for (const auto& range : leases.Take(WorkerId(worker), steps)) {
+    for (const auto& range : testing::Take(leases, WorkerId(worker), steps)) {
       ranges.push_back(absl::StrCat("epoch ", range.lease->epoch(), " lease ", range.lease->index(),
                                     " batches ", range.first_batch, "+", range.batches));
     }
@@ -219,13 +220,13 @@ TEST(Transcripts, DataLeasesContinueWhereTheyWere) {
                  absl::StrJoin(position.begun(), ", ", [](std::string* out, const auto& begun) {
                    absl::StrAppend(out, begun.lease(), " at ", begun.next_batch());
                  })));
-  DataLeases next(dataset, records);
+  DataLeases next = testing::BeginLeases(testing::LayoutOf(dataset, records));
   MU_ASSERT_OK(next.Resume(position));
   EXPECT_EQ(next.left(), first.left());
   take(next, 5, 4);
   take(next, 6, 9);
   take(next, 5, 3);
-  DataLeases other(dataset, {100, 66});
+  DataLeases other = testing::BeginLeases(testing::LayoutOf(dataset, {100, 66}));
   t("other data", absl::StatusCodeToString(other.Resume(position).code()));
   EXPECT_EQ(t.text, R"(
 worker 0 takes 3: epoch 0 lease 0 batches 0+3

@@ -1,5 +1,5 @@
 // A server that cannot read a good checkpoint is replaced, as transcripts of events and actions.
-#include "tests/coordinator/cluster/recovery_transcript.h"
+#include "tests/coordinator/core/recovery_transcript.h"
 
 namespace mu {
 namespace {

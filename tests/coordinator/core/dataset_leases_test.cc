@@ -1,10 +1,11 @@
-#include "coordinator/core/per_worker_leases.h"
+#include "coordinator/core/dataset_leases.h"
 
 #include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/coordinator/core/planned_leases.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -26,9 +27,9 @@ pb::DatasetProto Shuffled(uint32_t epochs = 0) {
 
 // Batches as (epoch, first record of the lease's first block, permutation, batch): which data, in
 // which order.
-std::vector<std::string> Read(PerWorkerLeases& leases, uint32_t worker, uint32_t steps) {
+std::vector<std::string> Read(DatasetLeases& leases, uint32_t worker, uint32_t steps) {
   std::vector<std::string> batches;
-  for (const auto& range : leases.Take(WorkerId(worker), steps)) {
+  for (const auto& range : testing::Take(leases, WorkerId(worker), steps)) {
     for (uint32_t b = 0; b < range.batches; ++b) {
       batches.push_back(absl::StrCat(range.lease->epoch(), " ", range.lease->blocks(0).first(), " ",
                                      range.lease->permutation(), " ", range.first_batch + b));
@@ -37,12 +38,12 @@ std::vector<std::string> Read(PerWorkerLeases& leases, uint32_t worker, uint32_t
   return batches;
 }
 
-PerWorkerLeases Make(uint32_t epochs = 0) {
-  return PerWorkerLeases(Shuffled(epochs), {kBatch * kBatches});
+DatasetLeases Make(uint32_t epochs = 0) {
+  return DatasetLeases(testing::LayoutOf(Shuffled(epochs), {kBatch * kBatches}), nullptr);
 }
 
-TEST(PerWorkerLeasesTest, EachReadsAllInAnOrderOfItsOwn) {
-  PerWorkerLeases leases = Make();
+TEST(DatasetLeasesTest, EachReadsAllInAnOrderOfItsOwn) {
+  DatasetLeases leases = Make();
   const auto first = Read(leases, 0, kBatches), second = Read(leases, 1, kBatches);
   EXPECT_EQ(first.size(), kBatches);
   EXPECT_EQ(second.size(), kBatches);
@@ -50,20 +51,20 @@ TEST(PerWorkerLeasesTest, EachReadsAllInAnOrderOfItsOwn) {
   const auto again = Read(leases, 0, kBatches);
   EXPECT_EQ(again.size(), kBatches) << "without end";
   EXPECT_NE(again, first);
-  PerWorkerLeases same = Make();
+  DatasetLeases same = Make();
   EXPECT_EQ(Read(same, 1, kBatches), second) << "whatever the others do";
   EXPECT_EQ(Read(same, 0, kBatches), first);
 }
 
-TEST(PerWorkerLeasesTest, EachHasItsOwnEnd) {
-  PerWorkerLeases leases = Make(/*epochs=*/2);
+TEST(DatasetLeasesTest, EachHasItsOwnEnd) {
+  DatasetLeases leases = Make(/*epochs=*/2);
   EXPECT_EQ(Read(leases, 0, 3 * kBatches).size(), 2 * kBatches);
   EXPECT_EQ(Read(leases, 0, 1).size(), 0u);
   EXPECT_EQ(Read(leases, 1, 3 * kBatches).size(), 2 * kBatches);
 }
 
-TEST(PerWorkerLeasesTest, AWorkerThatComesBackGoesOn) {
-  PerWorkerLeases undisturbed = Make(), leases = Make();
+TEST(DatasetLeasesTest, AWorkerThatComesBackGoesOn) {
+  DatasetLeases undisturbed = Make(), leases = Make();
   EXPECT_EQ(Read(leases, 0, 13), Read(undisturbed, 0, 13));
   (void)Read(leases, 1, 5);
   leases.Forget(WorkerId(0));
@@ -77,20 +78,20 @@ TEST(PerWorkerLeasesTest, AWorkerThatComesBackGoesOn) {
   EXPECT_EQ(rest, expected);
 }
 
-TEST(PerWorkerLeasesTest, AllBeginAnew) {
-  PerWorkerLeases fresh = Make(), leases = Make();
+TEST(DatasetLeasesTest, AllBeginAnew) {
+  DatasetLeases fresh = Make(), leases = Make();
   (void)Read(leases, 0, 3);
   (void)Read(leases, 1, 3);
   leases.Forget(WorkerId(1));
-  leases.StartEpoch(0);
+  leases.StartEpoch(0, nullptr);
   EXPECT_EQ(Read(leases, 0, 3), Read(fresh, 0, 3));
   EXPECT_EQ(Read(leases, 1, 3), Read(fresh, 1, 3));
 }
 
-TEST(PerWorkerLeasesTest, PlacesOfThoseThatAreGoneForGoodAreForgotten) {
-  PerWorkerLeases leases = Make();
+TEST(DatasetLeasesTest, PlacesOfThoseThatAreGoneForGoodAreForgotten) {
+  DatasetLeases leases = Make();
   const auto whole = Read(leases, 0, kBatches);
-  constexpr uint32_t kGone = PerWorkerLeases::kMostGone;
+  constexpr uint32_t kGone = DatasetLeases::kMostGone;
   for (uint32_t worker = 1; worker <= kGone; ++worker) {
     Read(leases, worker, 1);
     leases.Forget(WorkerId(worker));
@@ -103,6 +104,38 @@ TEST(PerWorkerLeasesTest, PlacesOfThoseThatAreGoneForGoodAreForgotten) {
   EXPECT_EQ(leases.gone(), kGone);
   EXPECT_NE(Read(leases, 1, 1), second) << "it goes on";
   EXPECT_EQ(Read(leases, 0, kBatches).size(), kBatches);
+}
+
+TEST(DatasetLeasesTest, OneThatLeavesBeforeItsPlanIsThereKeepsItsPlace) {
+  DatasetLeases undisturbed = Make(), leases = Make();
+  EXPECT_EQ(Read(leases, 0, 13), Read(undisturbed, 0, 13));
+  leases.Forget(WorkerId(0));
+  const auto asked = leases.Of(WorkerId(0)).AskForPlan(1);
+  ASSERT_EQ(asked, 1u) << "the epoch in which it left";
+  leases.Forget(WorkerId(0));
+  leases.Bring(WorkerId(0), nullptr);  // nobody has asked for it any more
+  EXPECT_EQ(Read(leases, 0, 7).size(), 7u);
+  EXPECT_EQ(leases.Of(WorkerId(0)).epoch(), 1u);
+  EXPECT_EQ(leases.Of(WorkerId(0)).left(), 0u);
+}
+
+TEST(DatasetLeasesTest, SharedOnesDoNotResumeElsewhere) {
+  pb::DatasetProto dataset = Shuffled(2);
+  dataset.set_visitation(pb::VISITATION_EXACTLY_ONCE);
+  const DataLayout data = testing::LayoutOf(dataset, {kBatch * kBatches});
+  DatasetLeases leases(data, testing::PlanOf(data, 0));
+  ASSERT_NE(leases.shared(), nullptr);
+  EXPECT_EQ(Read(leases, 0, 3).size(), 3u);
+  const pb::DatasetPositionProto position = leases.shared()->Position();
+  leases.StartEpoch(1, testing::PlanOf(data, 1));
+  EXPECT_EQ(leases.shared()->epoch(), 1u);
+  EXPECT_EQ(leases.shared()->left(), kBatches);
+  pb::DatasetPositionProto other = position;
+  other.set_fingerprint(position.fingerprint() + 1);
+  EXPECT_FALSE(leases.Resume(other, testing::PlanOf(data, 0)).ok());
+  EXPECT_EQ(leases.shared()->epoch(), 1u) << "nothing has changed";
+  MU_EXPECT_OK(leases.Resume(position, testing::PlanOf(data, 0)));
+  EXPECT_EQ(leases.shared()->left(), kBatches - 3);
 }
 
 }  // namespace

@@ -1,17 +1,17 @@
 #include "coordinator/core/data_plan.h"
 
-#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
-#include "coordinator/core/data_leases.h"
+#include "tests/coordinator/core/planned_leases.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
+using testing::LayoutOf;
 using testing::StatusIs;
 
 pb::DatasetProto Dataset(uint32_t batch, uint64_t shuffle, uint32_t block) {
@@ -57,7 +57,8 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
     for (uint64_t i = random.Below(5) + 1; i > 0; --i)
       total += files.emplace_back(random.Below(300)).records;
     if (total == 0) continue;
-    MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(dataset, files, trial));
+    const DataLayout data = LayoutOf(dataset, files);
+    MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(data, trial));
     std::set<std::pair<uint32_t, uint64_t>> seen;
     for (const auto& planned : plan.leases()) {
       uint64_t records = 0;
@@ -71,22 +72,23 @@ TEST(EpochPlan, HoldsEveryRecordOnceWhateverTheSizes) {
       EXPECT_EQ((records + dataset.batch_size() - 1) / dataset.batch_size(), planned.batches);
     }
     ASSERT_EQ(seen.size(), total) << "trial " << trial;
-    EXPECT_EQ(EpochPlan::CountBatches(dataset, files, trial), plan.batches());
+    EXPECT_EQ(EpochPlan::CountBatches(data, trial), plan.batches());
   }
 }
 
 TEST(EpochPlan, ShufflesByEpochAndKeepsFileOrderWithoutIt) {
   const std::vector<FileLayout> files = {5000};
-  const auto shuffled = Dataset(10, 500, 50);
-  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan first, EpochPlan::Make(shuffled, files, 0));
-  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan again, EpochPlan::Make(shuffled, files, 0));
-  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan second, EpochPlan::Make(shuffled, files, 1));
+  const DataLayout shuffled = LayoutOf(Dataset(10, 500, 50), files);
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan first, EpochPlan::Make(shuffled, 0));
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan again, EpochPlan::Make(shuffled, 0));
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan second, EpochPlan::Make(shuffled, 1));
   EXPECT_EQ(first.leases()[0].lease->SerializeAsString(),
             again.leases()[0].lease->SerializeAsString());
   EXPECT_NE(first.leases()[0].lease->blocks(0).first(),
             second.leases()[0].lease->blocks(0).first());
   EXPECT_NE(first.leases()[0].lease->permutation(), 0u);
-  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan ordered, EpochPlan::Make(Dataset(10, 0, 50), files, 0));
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan ordered,
+                          EpochPlan::Make(LayoutOf(Dataset(10, 0, 50), files), 0));
   uint64_t next = 0;
   for (const auto& planned : ordered.leases()) {
     EXPECT_EQ(planned.lease->permutation(), 0u);
@@ -104,7 +106,8 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
   for (uint64_t offset : {7, 400, 790}) layout.add_offsets(offset);
   for (uint64_t line : {2, 12, 23}) layout.add_lines(line);
   const std::vector<FileLayout> files = {FileLayout(layout), 10};
-  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan, EpochPlan::Make(Dataset(5, 0, 10), files, 0));
+  MU_ASSERT_OK_AND_ASSIGN(const EpochPlan plan,
+                          EpochPlan::Make(LayoutOf(Dataset(5, 0, 10), files), 0));
   std::vector<std::string> places;
   for (const auto& planned : plan.leases()) {
     for (const auto& block : planned.lease->blocks()) {
@@ -117,9 +120,9 @@ TEST(EpochPlan, SaysWhereBlocksAreIfThatIsKnown) {
 }
 
 TEST(EpochPlan, RefusesDataWithoutRecords) {
-  EXPECT_THAT(EpochPlan::Make(Dataset(10, 0, 50), {0, 0}, 0).status(),
+  EXPECT_THAT(EpochPlan::Make(LayoutOf(Dataset(10, 0, 50), {0, 0}), 0).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no record is left")));
-  EXPECT_EQ(EpochPlan::CountBatches(Dataset(10, 0, 50), {0, 0}, 0), 0u);
+  EXPECT_EQ(EpochPlan::CountBatches(LayoutOf(Dataset(10, 0, 50), {0, 0}), 0), 0u);
 }
 
 TEST(DefaultBlockRecords, GivesWholeBatches) {
@@ -128,65 +131,6 @@ TEST(DefaultBlockRecords, GivesWholeBatches) {
   dataset.mutable_records()->set_modulo(10);
   for (uint32_t keep = 0; keep < 9; ++keep) dataset.mutable_records()->add_keep(keep);
   EXPECT_EQ(SelectedRecords(dataset.records(), 0, DefaultBlockRecords(dataset)) % 256, 0u);
-}
-
-// A lease of 100,000 shuffled records has thousands of bytes of blocks, and one function a batch
-// may be kept of it until the next checkpoint.
-TEST(DataLeases, FunctionsOfALeaseShareItsBlocks) {
-  DataLeases leases(Dataset(10, 500, 50), {500});
-  const auto first = leases.Take(WorkerId(0), 1), second = leases.Take(WorkerId(0), 1);
-  ASSERT_EQ(first.size(), 1u);
-  ASSERT_EQ(second.size(), 1u);
-  EXPECT_EQ(first[0].lease.get(), second[0].lease.get());
-  EXPECT_EQ(second[0].first_batch, 1u);
-  const pb::BatchRangeProto sent = ToProto(second[0]);
-  EXPECT_EQ(ToProto(FromProto(sent)).SerializeAsString(), sent.SerializeAsString());
-  EXPECT_EQ(sent.lease().blocks_size(), 10);
-}
-
-// Every batch of every epoch is handed out once, to workers that come, go and ask for any number.
-TEST(DataLeases, HandsOutEveryBatchOnce) {
-  for (uint64_t seed = 0; seed < 200; ++seed) {
-    SplitMix random(seed);
-    auto dataset = Dataset(1 + random.Below(9), random.Below(2) * 60, 1 + random.Below(20));
-    dataset.set_epochs(2);
-    DataLeases leases(dataset, {random.Below(300) + 1, random.Below(100)});
-    std::map<std::pair<uint64_t, uint64_t>, std::set<uint32_t>> seen;
-    uint64_t total = leases.BatchesInEpoch(0) + leases.BatchesInEpoch(1), handed = 0;
-    while (!leases.Exhausted()) {
-      const WorkerId worker(static_cast<uint32_t>(random.Below(4)));
-      if (random.Below(10) == 0) leases.Forget(worker);
-      const uint32_t steps = static_cast<uint32_t>(1 + random.Below(7));
-      uint32_t got = 0;
-      for (const auto& range : leases.Take(worker, steps)) {
-        for (uint32_t b = 0; b < range.batches; ++b) {
-          auto& batches = seen[std::make_pair(range.lease->epoch(), range.lease->index())];
-          ASSERT_TRUE(batches.insert(range.first_batch + b).second) << "seed " << seed;
-        }
-        got += range.batches;
-      }
-      handed += got;
-      ASSERT_LE(got, steps);
-      ASSERT_TRUE(got == steps || leases.Exhausted()) << "seed " << seed;
-    }
-    ASSERT_EQ(handed, total) << "seed " << seed;
-    EXPECT_TRUE(leases.Take(WorkerId(0), 1).empty());
-  }
-}
-
-TEST(DataLeases, OneWorkerGetsTheSameOrderForAnyPacking) {
-  auto flat = [](uint32_t steps) {
-    DataLeases leases(Dataset(7, 100, 20), {1000});
-    std::vector<std::pair<uint64_t, uint32_t>> order;
-    while (!leases.Exhausted()) {
-      for (const auto& range : leases.Take(WorkerId(0), steps)) {
-        for (uint32_t b = 0; b < range.batches; ++b)
-          order.push_back({range.lease->index(), range.first_batch + b});
-      }
-    }
-    return order;
-  };
-  EXPECT_EQ(flat(1), flat(12));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Servers that ask for their leave, as transcripts of events and the actions that follow.
 #include <optional>
 
-#include "tests/coordinator/cluster/recovery_transcript.h"
+#include "tests/coordinator/core/recovery_transcript.h"
 
 namespace mu {
 namespace {

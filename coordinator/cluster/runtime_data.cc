@@ -1,0 +1,44 @@
+// Data that functions read: plans of epochs, and how far they have been handed out.
+#include <memory>
+#include <utility>
+
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+
+absl::StatusOr<DataLeases::Plan> Runtime::MakePlan(const DataLayout& data, uint64_t epoch) {
+  MU_ASSIGN_OR_RETURN(EpochPlan plan, EpochPlan::Make(data, epoch));
+  // Whoever lets go of it last, often the loop, does not wait until it is freed.
+  return DataLeases::Plan(new EpochPlan(std::move(plan)), [this](const EpochPlan* old) {
+    plans_.Add([old = std::shared_ptr<const EpochPlan>(old)] {});
+  });
+}
+
+void Runtime::Do(action::MakePlan& a) {
+  plans_.Add([this, a] {
+    auto plan = MakePlan(a.data, a.epoch);
+    if (!plan.ok()) return Fail(plan.status());
+    PostStep(event::PlanMade{a.data.dataset.id(), a.worker, *std::move(plan)});
+  });
+}
+
+void Runtime::AddDataset(DataLayout data, DataLeases::Plan first) {
+  PostStep(event::DatasetAdded{std::move(data), std::move(first)});
+}
+
+void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan) {
+  PostStep(event::EpochStarted{dataset, epoch, std::move(plan)});
+}
+
+Runtime::Handed Runtime::HandedOut(uint64_t dataset) const {
+  return loop_.Ask([&]() -> Handed {
+    loop_.AssertHeld();
+    const uint64_t unbound = core_.queue().UnboundSteps(dataset);
+    const DatasetLeases* const leases = core_.leases(dataset);
+    if (leases == nullptr || leases->shared() == nullptr) return {.unbound = unbound};
+    const DataLeases& shared = *leases->shared();
+    return {shared.epoch(), shared.left(), unbound, shared.plan()};
+  });
+}
+
+}  // namespace mu

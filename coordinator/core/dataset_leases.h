@@ -1,0 +1,60 @@
+// The leases of a dataset. Its workers share them, so that every record is read once an epoch; or,
+// with `visitation: none`, every worker goes through all records by itself, as often as the
+// dataset's `epochs` say (0: without end), in an order of its own if the dataset is shuffled. A
+// pure state machine.
+//
+// A function keeps the batches that it was bound to, also when it moves to another worker, so that
+// a step that runs again reads the same records. What a worker has read by itself is in no
+// checkpoint; one that comes back under its index goes on where it was, unless a thousand others
+// have left since.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "common/base/ids.h"
+#include "coordinator/core/data_leases.h"
+
+namespace mu {
+
+class DatasetLeases {
+ public:
+  static constexpr size_t kMostGone = 1000;  // whose places are kept
+
+  // `first`: the plan of epoch 0. Not used if every worker reads by itself.
+  DatasetLeases(DataLayout data, DataLeases::Plan first);
+
+  // See DataLeases; for this worker.
+  DataLeases& Of(WorkerId worker) { return shared_ ? *shared_ : Own(worker); }
+  void Bring(WorkerId worker, DataLeases::Plan plan);
+  // The worker is gone: what is left of its lease goes to others; of what it reads by itself only
+  // its place is kept.
+  void Forget(WorkerId worker);
+  // All begin anew, at the start of this epoch. `plan`: of it, as above.
+  void StartEpoch(uint64_t epoch, DataLeases::Plan plan);
+  // INVALID_ARGUMENT as DataLeases::Resume; nothing has changed then.
+  absl::Status Resume(const pb::DatasetPositionProto& position, DataLeases::Plan plan);
+
+  const DataLayout& data() const { return data_; }
+  // Null: every worker reads by itself.
+  const DataLeases* shared() const { return shared_.get(); }
+  size_t readers() const { return own_.size(); }
+  size_t gone() const { return left_at_.size(); }
+
+ private:
+  DataLeases& Own(WorkerId worker);
+
+  const DataLayout data_;
+  std::unique_ptr<DataLeases> shared_;
+  uint64_t first_epoch_ = 0;
+  std::map<WorkerId, DataLeases> own_;
+  // Of workers that are gone, the latest kMostGone: most have an index that is never used again.
+  // Also of those that are back, until the plan of their epoch is there.
+  std::map<WorkerId, pb::DatasetPositionProto> left_at_;
+  std::deque<WorkerId> gone_;  // in the order of their leaving, some perhaps back
+};
+
+}  // namespace mu

@@ -1,0 +1,130 @@
+// Data whose plans come from outside: what waits for them and what does not.
+#include "tests/coordinator/core/core_driver.h"
+#include "tests/coordinator/core/planned_leases.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using testing::PlanOf;
+
+constexpr uint64_t kData = 3;
+
+// Two batches an epoch.
+DataLayout Data(uint32_t epochs, pb::Visitation visitation = pb::VISITATION_EXACTLY_ONCE) {
+  pb::DatasetProto dataset;
+  dataset.set_id(kData);
+  dataset.set_name("d");
+  dataset.set_batch_size(10);
+  dataset.set_block_records(10);
+  dataset.set_epochs(epochs);
+  dataset.set_visitation(visitation);
+  return testing::LayoutOf(std::move(dataset), {20});
+}
+
+std::string Add(CoreDriver& d, const DataLayout& data) {
+  return d.Step(event::DatasetAdded{data, PlanOf(data, 0)});
+}
+
+std::string Schedule(CoreDriver& d, uint32_t steps, uint64_t dataset = kData) {
+  FunctionWork work;
+  work.fingerprint = Fingerprint(5);
+  work.steps = steps;
+  work.dataset = dataset;
+  work.trains = work.updates = true;
+  return d.Step(event::Schedule{std::move(work)});
+}
+
+std::string Made(CoreDriver& d, const action::MakePlan& asked) {
+  return d.Step(event::PlanMade{kData, asked.worker, PlanOf(asked.data, asked.epoch)});
+}
+
+TEST(CoreData, AFunctionWaitsForThePlanAndNothingOvertakesIt) {
+  CoreDriver d;
+  d.Serve(2);
+  Add(d, Data(/*epochs=*/2));
+  EXPECT_EQ(Schedule(d, 3), "scheduled 1; plan epoch 1 for 0");
+  const auto asked = d.Last<action::MakePlan>();
+  EXPECT_EQ(Schedule(d, 1, 0), "scheduled 2");
+  EXPECT_EQ(d.core.queue().UnboundSteps(kData), 3u);
+  EXPECT_EQ(Made(d, asked), "start 1 on 0 from 0; start 2 on 1 from 0");
+  EXPECT_EQ(d.core.queue().Find(FunctionId(1))->steps, 3u);
+}
+
+TEST(CoreData, TheNextEpochIsPlannedWhileTheLastBatchesAreRead) {
+  CoreDriver d;
+  d.Serve(1);
+  Add(d, Data(/*epochs=*/2));
+  EXPECT_EQ(Schedule(d, 2), "scheduled 1; plan epoch 1 for 0; start 1 on 0 from 0");
+  EXPECT_EQ(Made(d, d.Last<action::MakePlan>()), "");
+  EXPECT_EQ(Schedule(d, 2), "scheduled 2; start 2 on 0 from 0");
+  EXPECT_EQ(d.core.queue().Find(FunctionId(2))->batches[0].lease->epoch(), 1u);
+}
+
+// What a caller asks for wins over what is being planned.
+TEST(CoreData, AnEpochThatIsStartedDoesNotWaitForAnotherOnesPlan) {
+  CoreDriver d;
+  d.Serve(1);
+  Add(d, Data(/*epochs=*/0));
+  Schedule(d, 2);
+  const action::MakePlan late = d.Last<action::MakePlan>();
+  ASSERT_EQ(late.epoch, 1u);
+  d.Step(event::EpochStarted{kData, 7, PlanOf(Data(0), 7)});
+  d.Step(event::PlanMade{kData, late.worker, PlanOf(late.data, late.epoch)});
+  EXPECT_EQ(Schedule(d, 2), "scheduled 2; plan epoch 8 for 0; start 2 on 0 from 0");
+  EXPECT_EQ(d.core.queue().Find(FunctionId(2))->batches[0].lease->epoch(), 7u);
+}
+
+TEST(CoreData, EveryWorkerHasPlansOfItsOwn) {
+  CoreDriver d;
+  d.Serve(2);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  EXPECT_EQ(Schedule(d, 2), "scheduled 1; plan epoch 0 for 0");
+  EXPECT_EQ(Made(d, d.Last<action::MakePlan>()), "start 1 on 0 from 0");
+  EXPECT_EQ(Schedule(d, 2), "scheduled 2; plan epoch 0 for 1");
+  EXPECT_EQ(Made(d, d.Last<action::MakePlan>()), "start 2 on 1 from 0");
+  EXPECT_TRUE(d.core.DataPositions().empty()) << "no checkpoint holds where each worker is";
+}
+
+// The worker for which the plan was asked is gone when it comes.
+TEST(CoreData, APlanForAWorkerThatIsGoneIsOfNoUse) {
+  CoreDriver d;
+  d.Serve(2);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  Schedule(d, 2);
+  const action::MakePlan late = d.Last<action::MakePlan>();
+  ASSERT_EQ(late.worker, WorkerId(0));
+  d.Step(event::DaemonDied{10, "killed"});
+  EXPECT_EQ(d.Last<action::MakePlan>().worker, WorkerId(1));
+  d.Step(event::PlanMade{kData, WorkerId(0), PlanOf(late.data, 0)});
+  EXPECT_EQ(d.core.queue().running(), 0u);
+}
+
+TEST(CoreData, ACheckpointHoldsWhatWasHandedOutAndAJobGoesOnAfterIt) {
+  const DataLayout data = Data(/*epochs=*/0);
+  CoreDriver d;
+  d.Serve(1);
+  Add(d, data);
+  Schedule(d, 2);
+  Made(d, d.Last<action::MakePlan>());
+  Schedule(d, 1);
+  const auto positions = d.core.DataPositions();
+  ASSERT_EQ(positions.size(), 1u);
+  EXPECT_EQ(positions[0].epoch(), 1u);
+
+  CoreDriver next;
+  next.Serve(1);
+  Add(next, data);
+  next.Want(2, {.kind = ServerTask::Kind::kLoad, .loaded = CheckpointNumber(4)});
+  auto point = std::make_shared<ResumePoint>();
+  point->data.push_back({kData, positions[0], PlanOf(data, 1)});
+  next.Step(event::Loaded{
+      .attempt = next.Last<action::Load>().attempt, .updates = {0}, .resume = std::move(point)});
+  next.Routing(2, next.core.generation().value());
+  EXPECT_EQ(next.core.leases(kData)->shared()->epoch(), 1u);
+  EXPECT_EQ(next.core.leases(kData)->shared()->left(), 1u);
+  EXPECT_EQ(next.core.DataPositions().size(), 1u) << "also of what nothing was scheduled on yet";
+}
+
+}  // namespace
+}  // namespace mu
