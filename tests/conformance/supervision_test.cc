@@ -10,6 +10,7 @@
 #include "common/env/file.h"
 #include "coordinator/launch/launch.h"
 #include "tests/conformance/checked_job.h"
+#include "tests/testing/suspend.h"
 
 namespace mu {
 namespace {
@@ -131,7 +132,7 @@ TEST(Conformance, HungWorkerIsReplacedByTheSupervisor) {
   job.ScheduleAll(20);
   job.WaitForSteps(100);
   const auto before = WorkerPids(*c);
-  for (const auto& [index, pid] : before) ASSERT_EQ(kill(pid, SIGSTOP), 0);
+  for (const auto& [index, pid] : before) ASSERT_TRUE(testing::Suspend(pid));
   WaitWhile([&] { return Losses(*c, pb::ROLE_WORKER).size() < 2; });
   EXPECT_THAT(Losses(*c, pb::ROLE_WORKER), ::testing::Each("silent"));
   ASSERT_EQ(kill(before.at(1), SIGCONT), 0);

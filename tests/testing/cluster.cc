@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/launch/cluster_options.h"
+#include "tests/testing/suspend.h"
 
 namespace mu::testing {
 
@@ -111,6 +112,10 @@ std::unique_ptr<Subprocess> TestCluster::Release(const std::string& role, int in
 }
 
 void TestCluster::Signal(const std::string& role, int index, int signal) {
+  if (signal == SIGSTOP) {
+    EXPECT_TRUE(Suspend(process(role, index).pid()));
+    return;
+  }
   process(role, index).Kill(signal).IgnoreError();
 }
 

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 
 #include "tests/integration/cli/cli_run.h"
+#include "tests/testing/suspend.h"
 
 namespace mu {
 namespace {
@@ -73,7 +74,7 @@ TEST_F(JobLockTest, ARunThatTakesOverEndsTheFirst) {
 TEST_F(JobLockTest, AStoppedOneIsReplacedOnRequest) {
   auto first = Start(Train());
   EXPECT_TRUE(testing::Eventually([&] { return FileExists(Path("run/job.json")); })) << Output();
-  MU_ASSERT_OK(first->Kill(SIGSTOP));
+  ASSERT_TRUE(testing::Suspend(first->pid()));
   EXPECT_EQ(Run(Train()), 2);
   EXPECT_THAT(Output(), HasSubstr(RefusalBy(*first)));
   auto second = StartTraining({"--workers=1", "--ps=1", "--take_over"});

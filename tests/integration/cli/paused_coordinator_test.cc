@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include "tests/integration/cli/cli_run.h"
+#include "tests/testing/suspend.h"
 
 namespace mu {
 namespace {
@@ -24,7 +25,7 @@ TEST_F(PausedCoordinatorTest, CoordinatorPaused) {
   ASSERT_TRUE(testing::Eventually([&] {
     return FileExists(Path("run/checkpoints/ckpt-00000001/manifest.json"));
   })) << Output();
-  ASSERT_EQ(kill(job->pid(), SIGSTOP), 0);
+  ASSERT_TRUE(testing::Suspend(job->pid()));
   EXPECT_FALSE(
       testing::Eventually([&] { return FileExists(Path("run/report.json")); }, 3 * kTimeout))
       << "it was stopped too late to see anything";

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "tests/integration/cli/cli_run.h"
+#include "tests/testing/suspend.h"
 
 namespace mu {
 namespace {
@@ -207,7 +208,7 @@ TEST_F(StoppingTest, CtrlCTwiceStopsAtOnce) {
   // there.
   const std::vector<pid_t> pids = Daemons(Path("run"));
   ASSERT_EQ(pids.size(), 4u);
-  for (const pid_t pid : pids) ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  for (const pid_t pid : pids) ASSERT_TRUE(testing::Suspend(pid));
   MU_ASSERT_OK(training->Kill(SIGINT));
   ASSERT_TRUE(testing::Eventually(
       [&] { return Output().find("again to stop at once") != std::string::npos; }));
