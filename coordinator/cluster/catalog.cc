@@ -1,6 +1,9 @@
 #include "coordinator/cluster/catalog.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
+#include "common/sharding/placement.h"
 
 namespace mu {
 namespace {
@@ -38,8 +41,31 @@ absl::StatusOr<pb::TableProto> Catalog::AddTable(pb::TableProto table) {
   return table;
 }
 
-void Catalog::SetRouting(pb::RoutingProto routing) {
-  routing_ = std::move(routing);
+absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Catalog::Route(
+    CoordinatorEpoch epoch, Generation generation, const std::vector<Member>& servers) {
+  auto routing = std::make_shared<pb::RoutingProto>();
+  if (routed_ != nullptr) *routing = *routed_;
+  for (int i = routing->variables_size(); i < created_.variables_size(); ++i)
+    *routing->add_variables() = created_.variables(i);
+  for (int i = routing->tables_size(); i < created_.tables_size(); ++i)
+    *routing->add_tables() = created_.tables(i);
+  // Whatever older coordinators gave out is smaller.
+  routing->set_version(std::max(routing->version(), (epoch.value() - 1) << 32) + 1);
+  routing->set_generation(generation.value());
+  routing->clear_servers();
+  for (const Member& server : servers) {
+    if (server.role != pb::ROLE_PSSERVER) continue;
+    pb::ServerProto& proto = *routing->add_servers();
+    proto.set_index(server.index);
+    proto.set_address(server.address);
+    proto.set_incarnation(server.incarnation.value());
+  }
+  MU_RETURN_IF_ERROR(PlaceAll(routing.get()));
+  return routed_ = std::move(routing);
+}
+
+void Catalog::UseRouting() {
+  routing_ = *routed_;
   routing_version_ = ++version_;
 }
 

@@ -3,12 +3,14 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "coordinator/core/membership.h"
 #include "proto/dataset.pb.h"
 #include "proto/graph.pb.h"
 #include "proto/table.pb.h"
@@ -26,8 +28,8 @@ class Catalog {
   uint64_t version() const { return version_; }
   uint64_t routing_version() const {
     return routing_version_;
-  }  // of the catalog when the routing was last set
-  const pb::RoutingProto& routing() const { return routing_; }  // the last SetRouting
+  }  // of the catalog at the last UseRouting
+  const pb::RoutingProto& routing() const { return routing_; }  // that workers use
   // All variables and tables, without their places.
   const pb::RoutingProto& created() const { return created_; }
   // How many there are.
@@ -38,9 +40,14 @@ class Catalog {
   // ALREADY_EXISTS for a name that is taken. The id is set in the returned proto.
   absl::StatusOr<pb::VariableProto> AddVariable(pb::VariableProto variable);
   absl::StatusOr<pb::TableProto> AddTable(pb::TableProto table);
-  // Makes a routing (of what was created at some time, with places, servers known) the one that
-  // workers use.
-  void SetRouting(pb::RoutingProto routing);
+  // A routing to these servers, in this generation, of all that was created until now. What has its
+  // places keeps them. Versions grow, also over those of older coordinators.
+  absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Route(CoordinatorEpoch epoch,
+                                                                Generation generation,
+                                                                const std::vector<Member>& servers);
+  std::shared_ptr<const pb::RoutingProto> routed() const { return routed_; }  // the last; or null
+  // The last Route is the one that workers use.
+  void UseRouting();
   pb::DatasetProto AddDataset(pb::DatasetProto dataset);
   // A dataset whose files are known now; workers get it again.
   void UpdateDataset(const pb::DatasetProto& dataset);
@@ -63,8 +70,9 @@ class Catalog {
     uint64_t version;
   };
   uint64_t version_ = 0;
-  uint64_t routing_version_ = 0;  // the catalog's version of the last SetRouting
+  uint64_t routing_version_ = 0;  // the catalog's version of the last UseRouting
   pb::RoutingProto routing_, created_;
+  std::shared_ptr<const pb::RoutingProto> routed_;
   std::map<uint64_t, VersionedDataset> datasets_;
   std::map<Fingerprint, InstalledFunction> functions_;
 };

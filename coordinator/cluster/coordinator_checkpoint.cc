@@ -73,9 +73,10 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 
 absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
   MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
-  return runtime->Run(
-      {.kind = ServerTask::Kind::kLoad, .loaded = CheckpointNumber(state->manifest.number())},
-      state);
+  return runtime->Run({.kind = ServerTask::Kind::kLoad,
+                       .loaded = CheckpointNumber(state->manifest.number()),
+                       .resumes = state->resume != nullptr},
+                      state);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {

@@ -10,14 +10,11 @@
 namespace mu {
 
 absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>& call) {
-  // Of a call that a lost server made fail; each waits until all are back.
-  constexpr int kTries = 20;
   absl::Status status;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < CallError::kTries; ++i) {
     MU_RETURN_IF_ERROR(runtime->EnsureServers());
     status = call();
-    const pb::ErrorKind kind = KindOf(status);
-    if (status.ok() || (kind != pb::ERROR_MACHINE && kind != pb::ERROR_STALE)) return status;
+    if (status.ok() || !CallError::Of(status).passing()) return status;
   }
   return status;
 }

@@ -157,8 +157,7 @@ class Runtime {
   // newest. See Schedule.
   void SetUserState(std::string state);
   // What a job continues after that stopped in state->manifest: fills in what is unfinished.
-  // FAILED_PRECONDITION if something was scheduled, INVALID_ARGUMENT if it does not fit what was
-  // defined.
+  // INVALID_ARGUMENT if it does not fit what was defined.
   absl::Status PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data);
   // Removes what is left of a checkpoint that failed. Blocks.
   void CleanFailed(const std::string& folder);
@@ -296,9 +295,6 @@ class Runtime {
   TaskId last_task_ ABSL_GUARDED_BY(loop_);
   std::shared_ptr<TaskState> saving_ ABSL_GUARDED_BY(loop_);  // the checkpoint under way
   std::shared_ptr<PsCallGroup> save_ ABSL_GUARDED_BY(loop_);  // its calls
-  // Of the newest call to all servers that gives them a generation.
-  std::shared_ptr<const pb::RoutingProto> routing_ ABSL_GUARDED_BY(loop_);
-  uint64_t routing_version_ ABSL_GUARDED_BY(loop_) = 0;
   std::set<std::shared_ptr<PsCallGroup>> calls_to_servers_ ABSL_GUARDED_BY(loop_);
 
   std::deque<Event> events_ ABSL_GUARDED_BY(loop_);  // that the core has not been told of

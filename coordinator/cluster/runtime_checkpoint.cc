@@ -108,9 +108,9 @@ void Runtime::Do(action::WriteManifest& a) {
   manifest.set_epoch(options_.epoch.value());
   manifest.set_number(a.checkpoint.value());
   manifest.set_job_fingerprint(options_.job_fingerprint);
-  if (routing_ != nullptr) {
-    *manifest.mutable_variables() = routing_->variables();
-    *manifest.mutable_tables() = routing_->tables();
+  if (const auto routing = catalog_.routed(); routing != nullptr) {
+    *manifest.mutable_variables() = routing->variables();
+    *manifest.mutable_tables() = routing->tables();
   }
   work_.Add([this, number = a.checkpoint, state = saving_] {
     ScopedSpan span(options_.telemetry, "checkpoint_manifest");

@@ -7,7 +7,6 @@
 #include "common/base/cannot_read.h"
 #include "common/client/applied_full.h"
 #include "common/obs/log.h"
-#include "common/sharding/placement.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/restore_errors.h"
@@ -23,33 +22,12 @@ void Runtime::EnableRecovery(RecoveryMode mode) {
 }
 
 absl::StatusOr<ServerApi::Call> Runtime::NewRoutingCall(Generation generation) {
-  auto routing = std::make_shared<pb::RoutingProto>();
-  // What has its places keeps them, whatever is created later.
-  if (routing_ != nullptr) *routing = *routing_;
-  const pb::RoutingProto& created = catalog_.created();
-  for (int i = routing->variables_size(); i < created.variables_size(); ++i)
-    *routing->add_variables() = created.variables(i);
-  for (int i = routing->tables_size(); i < created.tables_size(); ++i)
-    *routing->add_tables() = created.tables(i);
-  // Whatever older coordinators gave out is smaller.
-  routing_version_ = std::max(routing_version_, (options_.epoch.value() - 1) << 32) + 1;
-  routing->set_version(routing_version_);
-  routing->set_generation(generation.value());
-  routing->clear_servers();
-  for (const Member& server : core_.membership().All()) {
-    if (server.role != pb::ROLE_PSSERVER) continue;
-    pb::ServerProto& proto = *routing->add_servers();
-    proto.set_index(server.index);
-    proto.set_address(server.address);
-    proto.set_incarnation(server.incarnation.value());
-  }
-  MU_RETURN_IF_ERROR(PlaceAll(routing.get()));
-  routing_ = std::move(routing);
+  MU_RETURN_IF_ERROR(catalog_.Route(options_.epoch, generation, core_.membership().All()).status());
   return NewCall(generation);
 }
 
 ServerApi::Call Runtime::NewCall(Generation generation) {
-  ServerApi::Call call = {ContextNow(), routing_, std::make_shared<PsCallGroup>()};
+  ServerApi::Call call = {ContextNow(), catalog_.routed(), std::make_shared<PsCallGroup>()};
   call.context.set_generation(generation.value());
   calls_to_servers_.insert(call.group);
   return call;
@@ -79,7 +57,7 @@ void Runtime::Do(action::Configure& a) {
 }
 
 void Runtime::Do(action::UseRouting&) {
-  catalog_.SetRouting(*routing_);
+  catalog_.UseRouting();
   StepCatalogChanged();
 }
 

@@ -77,11 +77,6 @@ absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::D
 
 absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data) {
   const pb::JobPositionProto& proto = state->manifest.position();
-  MU_RETURN_IF_ERROR(EndedNow());
-  if (core_.queue().scheduled()) {
-    return absl::FailedPreconditionError(
-        "functions have been scheduled already; Restore() comes before them");
-  }
   auto point = std::make_shared<ResumePoint>();
   MU_ASSIGN_OR_RETURN(point->job.functions, QueuePositionOf(proto, catalog_.version()));
   point->job.steps = proto.steps();

@@ -20,15 +20,19 @@ struct CallError {
   bool applied_full = false;             // a server has no room to remember a push
   pb::InputFault input;                  // what a worker cannot read; NONE
 
+  // How often a call is tried with errors of machines, before they are told. A server that is lost
+  // meanwhile does not count.
+  static constexpr int kTries = 20;
+
   static CallError Of(absl::Status status);
   bool ok() const { return status.ok(); }
-  // Another try may succeed.
   // A worker's own error, of no kind that says more: its process answers, but cannot do what it was
   // asked to.
   bool answered() const {
     return kind == pb::ERROR_MACHINE && !absl::IsUnavailable(status) &&
            !absl::IsDeadlineExceeded(status) && !absl::IsCancelled(status);
   }
+  // Another try may succeed.
   bool passing() const { return kind == pb::ERROR_MACHINE || kind == pb::ERROR_STALE; }
 };
 

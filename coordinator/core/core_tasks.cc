@@ -10,8 +10,6 @@ namespace mu {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(100);
-// Of one task, with errors of machines. A server that is lost meanwhile does not count.
-constexpr int kTries = 20;
 
 }  // namespace
 
@@ -19,6 +17,11 @@ void Core::On(event::TaskWanted& e) {
   const absl::Status ended =
       closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
   if (!ended.ok()) return Do(action::TaskDone{e.task, ended});
+  if (e.what.resumes && queue_.scheduled()) {
+    return Do(action::TaskDone{
+        e.task, absl::FailedPreconditionError("functions have been scheduled already; Restore() "
+                                              "comes before them")});
+  }
   tasks_.push_back({.id = e.task, .what = std::move(e.what)});
 }
 
@@ -74,7 +77,8 @@ void Core::AnswerAll(const absl::Status& status) {
 void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
   Task* const task = FindTask(id);
   if (task == nullptr) return;
-  if (!error.passing() || (counts && ++task->tries >= kTries)) return Answer(id, error.status);
+  if (!error.passing() || (counts && ++task->tries >= CallError::kTries))
+    return Answer(id, error.status);
   task->not_before = now_ + kRetry;
 }
 
@@ -162,7 +166,7 @@ void Core::On(event::Configured& e) {
   const Work work = EndWork();
   if (!e.error.ok()) {
     work_again_at_ = now_ + kRetry;
-    if (e.error.passing() && ++configure_tries_ < kTries) return;
+    if (e.error.passing() && ++configure_tries_ < CallError::kTries) return;
     configure_tries_ = 0;
     return AnswerAll(e.error.status);
   }
@@ -245,10 +249,6 @@ void Core::On(event::Loaded& e) {
 
 absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
   if (e.resume != nullptr) {
-    if (queue_.scheduled()) {
-      return absl::FailedPreconditionError(
-          "functions have been scheduled already; Restore() comes before them");
-    }
     for (const ResumePoint::Data& data : e.resume->data) {
       MU_RETURN_IF_ERROR(leases_.at(data.dataset).Resume(data.position, data.plan));
       trained_on_.insert(data.dataset);

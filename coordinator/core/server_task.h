@@ -28,6 +28,7 @@ struct ServerTask {
   Kind kind = Kind::kReady;
   std::shared_ptr<const Assignment> assignment;
   CheckpointNumber loaded;  // kLoad: the number that the manifest says
+  bool resumes = false;     // kLoad: the job goes on there, so it must not have begun
 };
 
 // Where a job stood when a checkpoint was taken of it.

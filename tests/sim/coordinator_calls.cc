@@ -349,8 +349,8 @@ void Coordinator::Begin() {
   if (begin_from_ == 0) return Begun();
   // Its manifest, which has been read when somebody else removes it.
   begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
-  beginning_task_ =
-      Ask({.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number});
+  beginning_task_ = Ask(
+      {.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number, .resumes = true});
 }
 
 void Coordinator::Begun() {

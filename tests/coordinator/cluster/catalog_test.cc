@@ -1,5 +1,6 @@
 #include "coordinator/cluster/catalog.h"
 
+#include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_epoch.h"
@@ -21,6 +22,14 @@ pb::VariableProto Variable(const std::string& name, std::vector<int64_t> dims = 
   return proto;
 }
 
+// With incarnations 10, 11, ..., and a worker.
+std::vector<Member> Servers(uint32_t count) {
+  std::vector<Member> members = {{pb::ROLE_WORKER, 0, Incarnation(5), "worker:1"}};
+  for (uint32_t s = 0; s < count; ++s)
+    members.push_back({pb::ROLE_PSSERVER, s, Incarnation(10 + s), absl::StrCat("ps:", s)});
+  return members;
+}
+
 TEST(Catalog, NamesAreUniqueAcrossVariablesAndTables) {
   Catalog catalog;
   MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
@@ -36,7 +45,9 @@ TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
   Catalog catalog;
   MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
   EXPECT_EQ(catalog.version(), 0u) << "nothing to install before it is placed";
-  catalog.SetRouting(catalog.routing());
+  MU_ASSERT_OK(catalog.Route(CoordinatorEpoch(1), Generation(1), Servers(1)));
+  EXPECT_EQ(catalog.version(), 0u) << "nor before servers have it";
+  catalog.UseRouting();
   const uint64_t routed = catalog.version();
   const pb::DatasetProto dataset = catalog.AddDataset({});
   EXPECT_TRUE(catalog.Since(0).datasets.empty()) << "its files are not known yet";
@@ -51,6 +62,30 @@ TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
   EXPECT_FALSE(catalog.Since(routed).has_routing);
   const auto none = catalog.Since(all.version);
   EXPECT_TRUE(!none.has_routing && none.datasets.empty() && none.functions.empty());
+}
+
+TEST(Catalog, WhatHasItsPlacesKeepsThem) {
+  Catalog catalog;
+  EXPECT_EQ(catalog.routed(), nullptr);
+  MU_ASSERT_OK(catalog.AddVariable(Variable("small")));
+  MU_ASSERT_OK_AND_ASSIGN(const auto first,
+                          catalog.Route(CoordinatorEpoch(3), Generation(7), Servers(2)));
+  EXPECT_EQ(first->version(), (uint64_t{2} << 32) + 1) << "over all of older coordinators";
+  EXPECT_EQ(first->generation(), 7u);
+  ASSERT_EQ(first->servers_size(), 2);
+  EXPECT_EQ(first->servers(1).incarnation(), 11u);
+  // One that is larger would come first if all were placed again.
+  MU_ASSERT_OK(catalog.AddVariable(Variable("large", {100})));
+  MU_ASSERT_OK_AND_ASSIGN(const auto second,
+                          catalog.Route(CoordinatorEpoch(3), Generation(8), Servers(2)));
+  EXPECT_EQ(second->version(), first->version() + 1);
+  EXPECT_EQ(second->variables(0).SerializeAsString(), first->variables(0).SerializeAsString());
+  EXPECT_EQ(second->variables_size(), 2);
+  EXPECT_EQ(first->variables_size(), 1) << "who has it goes on with it";
+  EXPECT_EQ(catalog.routed(), second);
+  EXPECT_EQ(catalog.routing().version(), 0u) << "workers are told later";
+  catalog.UseRouting();
+  EXPECT_EQ(catalog.routing().version(), second->version());
 }
 
 TEST(CheckpointManifest, NamesEveryDifference) {

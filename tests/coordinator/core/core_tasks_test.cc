@@ -1,5 +1,6 @@
 // What callers ask of the servers' state: order, repeats, what excludes what.
 #include "tests/coordinator/core/core_driver.h"
+#include "tests/coordinator/core/planned_leases.h"
 
 namespace mu {
 namespace {
@@ -208,14 +209,28 @@ TEST(CoreTasks, ALoadThatAskedNoServerCostsNothing) {
 TEST(CoreTasks, AJobThatDoesNotFitIsNotContinuedAndServersGoBack) {
   CoreDriver d;
   d.Serve(1);
+  pb::DatasetProto dataset;
+  dataset.set_id(3);
+  dataset.set_batch_size(1);
+  dataset.set_block_records(1);
+  const DataLayout data = testing::LayoutOf(dataset, {10});
+  d.Step(event::DatasetAdded{data, testing::PlanOf(data, 0)});
+  d.Want(2, {.kind = Kind::kLoad, .resumes = true});
+  auto point = std::make_shared<ResumePoint>();
+  point->data.push_back({3, {}, testing::PlanOf(data, 0)});  // of other data
+  EXPECT_EQ(
+      d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}, .resume = std::move(point)}),
+      "pause; rolled back 0 steps to 0; round 2 from 0: restore 0; done 2 INVALID_ARGUMENT");
+}
+
+TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
+  CoreDriver d;
+  d.Serve(1);
   d.Schedule();
   d.Result(1, 0);
   d.Ended(1);
-  d.Want(2, {.kind = Kind::kLoad});
-  EXPECT_EQ(d.Step(event::Loaded{
-                .attempt = Attempt(d), .updates = {0}, .resume = std::make_shared<ResumePoint>()}),
-            "pause; rolled back 1 steps to 0; round 2 from 0: restore 0; done 2 "
-            "FAILED_PRECONDITION");
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .resumes = true}), "done 2 FAILED_PRECONDITION");
+  EXPECT_FALSE(d.core.loading());
 }
 
 TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
