@@ -31,7 +31,7 @@ int CodeOf(const absl::Status& status) {
 }
 
 // For the end itself, once nothing is waited for any more.
-constexpr absl::Duration kEndGrace = absl::Seconds(5);
+constexpr absl::Duration kEndGrace = absl::Seconds(2);
 
 size_t Bytes(double megabytes) { return static_cast<size_t>(megabytes * (1 << 20)); }
 

@@ -70,7 +70,7 @@ class SafetensorsWriter {
   uint64_t expected_ = 0;
   uint64_t written_ = 0;  // what was flushed
   uint64_t synced_ = 0;   // of that, what is on the disk
-  uint64_t asked_ = 0;  // of that, what the system was asked to bring to the disk
+  uint64_t asked_ = 0;    // of that, what the system was asked to bring to the disk
   uint32_t crc_ = 0;
 };
 

@@ -18,8 +18,7 @@ bool Server::DiskHangs(const Message& timer) {
 }
 
 bool Server::Moving() const {
-  return file_ != nullptr || !verifying_.empty() ||
-         (restoring_.has_value() && restoring_->Reads());
+  return file_ != nullptr || !verifying_.empty() || (restoring_.has_value() && restoring_->Reads());
 }
 
 void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
