@@ -57,7 +57,6 @@ class SafetensorsWriter {
   SafetensorsWriter(std::string path, std::string temporary, UniqueFd fd)
       : path_(std::move(path)), temporary_(std::move(temporary)), fd_(std::move(fd)) {}
   absl::Status Flush(size_t size);  // writes that much of the buffer
-  absl::Status SyncWritten();
 
   std::string path_;
   std::string temporary_;
@@ -69,8 +68,9 @@ class SafetensorsWriter {
   size_t used_ = 0;  // of the buffer
   uint64_t expected_ = 0;
   uint64_t written_ = 0;  // what was flushed
-  uint64_t synced_ = 0;   // of that, what is on the disk
-  uint64_t asked_ = 0;    // of that, what the system was asked to bring to the disk
+  bool synced_ = false;
+  uint64_t asked_ = 0;   // of that, what the system was asked to bring to the disk
+  uint64_t waited_ = 0;  // and what is there
   uint32_t crc_ = 0;
 };
 

@@ -38,8 +38,8 @@ extern "C" ssize_t write(int fd, const void* data, size_t size) {
   return real(fd, data, size);
 }
 
-extern "C" int fdatasync(int fd) {
-  static auto* const real = Real<int(int)>("fdatasync");
+extern "C" int fsync(int fd) {
+  static auto* const real = Real<int(int)>("fsync");
   MayHang("sync", fd);
   return real(fd);
 }
