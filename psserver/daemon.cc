@@ -30,6 +30,9 @@ int CodeOf(const absl::Status& status) {
   return KindOf(status) == pb::ERROR_MACHINE ? kExitInfrastructure : kExitBadInput;
 }
 
+// For the end itself, once nothing is waited for any more.
+constexpr absl::Duration kEndGrace = absl::Seconds(2);
+
 size_t Bytes(double megabytes) { return static_cast<size_t>(megabytes * (1 << 20)); }
 
 struct MemoryFlags {
@@ -78,6 +81,9 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
     return kExitOk;
   }
   const absl::Status end = (*process)->WaitForStop();
+  // A save or a restore may hang in the disk, and never come back.
+  EndWithin(end.ok() ? flags.drain_timeout() + kEndGrace : kEndGrace,
+            end.ok() ? kExitOk : kExitInfrastructure);
   if (!end.ok()) return Fail(kExitInfrastructure, end, logged);
   MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most",
          flags.drain_timeout_seconds);

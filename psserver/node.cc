@@ -49,6 +49,8 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
     const PsServer::AppliedUsage usage = n->server_.applied_usage();
     request->set_applied_bytes(usage.bytes);
     request->set_most_applied_bytes(usage.most_bytes);
+    request->set_busy(n->server_.progress().busy());
+    request->set_moved_bytes(n->server_.progress().moved());
   };
   membership.on_heartbeat = [n = node.get()](const pb::HeartbeatReply& reply, int64_t sent_ns) {
     n->server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());

@@ -94,6 +94,7 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
     MutexLock lock(&mutex_);
     MU_ASSIGN_OR_RETURN(may_replace, core_.BeginConfigure(request.context()));
   }
+  const WorkProgress::Scope executing(&progress_);
   MU_RETURN_IF_ERROR(
       Detailed(store_.Configure(request.routing(), request.index(), may_replace, &replaced)));
   MutexLock lock(&mutex_);

@@ -25,6 +25,7 @@
 #include "psserver/store/cut_copies.h"
 #include "psserver/store/store.h"
 #include "psserver/store/store_cut.h"
+#include "psserver/store/work_progress.h"
 
 namespace mu {
 
@@ -66,6 +67,8 @@ class PsServer {
     uint64_t most_bytes = 0;
   };
   AppliedUsage applied_usage() const;
+  // Of saves, restores and Configure, for heartbeats.
+  const WorkProgress& progress() const { return progress_; }
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions,
   // unless the coordinator is newer than the one before: then they replace the state, which serves
@@ -153,6 +156,7 @@ class PsServer {
   Mutex configure_mutex_;  // one change of the definitions at a time
   Store store_;
   CutCopies copies_;
+  WorkProgress progress_;
   std::atomic<uint64_t> pulls_{0};
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint64_t> repeated_{0};

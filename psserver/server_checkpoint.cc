@@ -119,8 +119,10 @@ absl::StatusOr<pb::SaveReply> PsServer::SaveNow(const pb::SaveRequest& request,
           "the save was ended: no memory for copies of what changed meanwhile");
     return piece == nullptr ? reading->GoOn() : reading->Read(piece);
   };
-  const auto saved =
-      SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(), read);
+  const auto saved = [&] {
+    const WorkProgress::Scope executing(&progress_);
+    return SaveCheckpointFile(cut->get(), memory, request.directory(), request.file(), read);
+  }();
   reading->End();
   // Copies of rows, freed by now, came from the heaps of the threads that pushed, between what
   // stays: over hours their free pieces would add up.
@@ -159,6 +161,7 @@ RestoreTurn PsServer::BeginRestore(const pb::RestoreRequest& request, bool verif
 
 absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request,
                                                      InheritedMemory* memory) {
+  const WorkProgress::Scope executing(&progress_);
   MU_RETURN_IF_ERROR(store_.Reset());
   pb::RestoreReply reply;
   if (request.files().empty()) return reply;
@@ -176,8 +179,11 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
   ScopedTimer timing(restore_timer_);
   RestoreTurn turn = BeginRestore(request, /*verified=*/false);
   if (turn.step == Step::kVerify) {
-    MU_RETURN_IF_ERROR(
-        Detailed(VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
+    {
+      const WorkProgress::Scope executing(&progress_);
+      MU_RETURN_IF_ERROR(Detailed(
+          VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
+    }
     turn = BeginRestore(request, /*verified=*/true);
   }
   if (turn.step == Step::kRefuse) return turn.status;

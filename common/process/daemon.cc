@@ -104,6 +104,14 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
   return absl::StrCat(HostName(), ":", at.port);
 }
 
+void EndWithin(absl::Duration time, int code) {
+  std::thread([time, code] {
+    Notification never;
+    never.WaitFor(time);
+    _exit(code);
+  }).detach();
+}
+
 DaemonProcess::DaemonProcess(const DaemonFlags& flags) : ready_fd_(flags.ready_fd) {}
 
 absl::StatusOr<std::unique_ptr<DaemonProcess>> DaemonProcess::Start(const DaemonFlags& flags) {

@@ -66,6 +66,10 @@ bool IsLoopback(const std::string& address);
 // wildcard.
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound);
 
+// Ends the process with this code unless it has ended before: for an end that joins threads, of
+// which one may hang in a disk. Returns at once.
+void EndWithin(absl::Duration time, int code);
+
 class DaemonProcess {
  public:
   // Blocks SIGTERM and SIGINT in this thread and those it starts later and watches for them (SIGINT

@@ -40,7 +40,7 @@ void Runtime::Do(action::MemberLost& a) {
     MU_LOG(WARN, "{} (pid {}, {}) {}: {}", NameOf(a.member), a.member.pid, a.member.address, a.kind,
            a.message);
   }
-  if (a.kind == "silent" && on_silent_ != nullptr)
+  if ((a.kind == "silent" || a.kind == "hangs") && on_silent_ != nullptr)
     silences_.Add([on_silent = on_silent_, member = a.member] { on_silent(member); });
   if (a.member.role != pb::ROLE_WORKER) return;
   const auto it = links_.find(WorkerId(a.member.index));

@@ -39,6 +39,14 @@ void Core::On(event::Tick&) {
     Lose(member, "silent",
          absl::StrCat("no heartbeat for ", absl::FormatDuration(options_.timeout)));
   }
+  for (const Member& member : membership_.Stalled()) {
+    Expel(member.index,
+          absl::DeadlineExceededError(
+              absl::StrCat("its heartbeats arrive, but its save, restore or configuration has "
+                           "moved no byte for ",
+                           absl::FormatDuration(kMostSilences * options_.timeout))),
+          "hangs");
+  }
   for (auto it = workers_.begin(); it != workers_.end();) {
     const WorkerId id = (it++)->first;  // it may go
     LeaveIfIdle(id);

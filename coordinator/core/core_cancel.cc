@@ -7,12 +7,6 @@
 #include "coordinator/core/protections.h"
 
 namespace mu {
-namespace {
-
-// A server that has not answered a fence for so many heartbeat timeouts is replaced.
-constexpr int kMostSilences = 3;
-
-}  // namespace
 
 void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())

@@ -170,7 +170,7 @@ void Core::Lose(const Member& member, const std::string& kind, const std::string
   const bool is_worker = member.role == pb::ROLE_WORKER;
   if (!closed_) {
     MemberFailure failure = {member.role, member.index, kind, Seconds(), message};
-    failure.detection_latency_seconds = absl::ToDoubleSeconds(now_ - member.last_heartbeat);
+    failure.detection_latency_seconds = absl::ToDoubleSeconds(now_ - member.last_progress);
     failure.pid = member.pid;
     if (is_worker) {
       failures_.WorkerLost(std::move(failure), queue_.RunningOn(WorkerId(member.index)));

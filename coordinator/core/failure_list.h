@@ -20,11 +20,11 @@ namespace mu {
 struct MemberFailure {
   pb::Role role;
   uint32_t index;
-  std::string
-      kind;  // died, unreachable, unreadable, silent, replaced, cannot_read, left, set_aside
+  // died, unreachable, unreadable, silent, replaced, cannot_read, hangs, left, set_aside
+  std::string kind;
   double at_seconds;
   std::string message;
-  // Between its last heartbeat and `at_seconds`.
+  // Between its last heartbeat, or the last that said that its work moved, and `at_seconds`.
   double detection_latency_seconds = 0;
   // Until work went on; negative: it did not (yet). Of a server: until all servers served again. Of
   // a worker: until a result of something that it had run arrived, or what it had run was found to

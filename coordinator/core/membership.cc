@@ -70,6 +70,7 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
                       detail);
   }
   Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
+  member.last_progress = now;
   if (taken != members_.end()) {
     result.replaced = taken->second;
     Forget(taken->second);
@@ -85,8 +86,14 @@ absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Ti
     return absl::NotFoundError(
         "this daemon is not a member of the cluster (any more); it must register again");
   }
-  it->second.last_heartbeat = now;
-  it->second.silent = absl::ZeroDuration();
+  Member& member = it->second;
+  member.last_heartbeat = now;
+  member.silent = absl::ZeroDuration();
+  if (!request.busy() || request.moved_bytes() != member.moved_bytes) {
+    member.last_progress = now;
+    member.stalled = absl::ZeroDuration();
+    member.moved_bytes = request.moved_bytes();
+  }
   return absl::OkStatus();
 }
 
@@ -121,6 +128,7 @@ std::vector<Member> Membership::Expire(absl::Time now) {
     // Not more than there was since the heartbeat, which may have come in the middle of an
     // interval.
     it->second.silent = std::min(it->second.silent + ran, now - it->second.last_heartbeat);
+    it->second.stalled = std::min(it->second.stalled + ran, now - it->second.last_progress);
     if (it->second.silent > options_.timeout) {
       lost.push_back(it->second);
       Forget(it->second);
@@ -130,6 +138,16 @@ std::vector<Member> Membership::Expire(absl::Time now) {
     }
   }
   return lost;
+}
+
+std::vector<Member> Membership::Stalled() const {
+  std::vector<Member> stalled;
+  for (const auto& [key, member] : members_) {
+    // Nobody knows what it has done since its last heartbeat.
+    if (member.stalled - member.silent > kMostSilences * options_.timeout)
+      stalled.push_back(member);
+  }
+  return stalled;
 }
 
 std::vector<Member> Membership::All() const {

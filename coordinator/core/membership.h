@@ -4,6 +4,10 @@
 // A daemon that registers again under an index takes its place with a new incarnation; what was
 // known of the older one is over. Workers are numbered as they come; a server has a fixed index
 // below `expected_servers`.
+//
+// Two ways to be lost: no heartbeat for `timeout`, or heartbeats of a server that say for three of
+// them that its work (a save, a restore) moves no byte. Time in which the coordinator was stopped
+// counts for neither.
 #pragma once
 
 #include <deque>
@@ -30,7 +34,14 @@ struct Member {
   int64_t pid = 0;
   absl::Time last_heartbeat;
   absl::Duration silent;  // since then, as far as the coordinator ran
+  // The last heartbeat that found it idle or said that its work had moved, and the time since then.
+  absl::Time last_progress;
+  absl::Duration stalled;
+  uint64_t moved_bytes = 0;
 };
+
+// A server whose heartbeats arrive and that does nothing else for so many timeouts is replaced.
+inline constexpr int kMostSilences = 3;
 
 class Membership {
  public:
@@ -61,6 +72,9 @@ class Membership {
   // Removes and returns those whose heartbeats have stopped. A call counts at most two intervals of
   // silence: if the coordinator itself was stopped for longer, that is nobody's silence.
   std::vector<Member> Expire(absl::Time now);
+  // Servers that are members and whose work has stalled, as far as their heartbeats and the last
+  // Expire tell.
+  std::vector<Member> Stalled() const;
 
   std::vector<Member> All() const;
   std::optional<Member> Find(pb::Role role, uint32_t index) const;

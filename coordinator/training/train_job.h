@@ -61,7 +61,7 @@ struct RunOptions {
 struct Failure {
   std::string role;  // worker, psserver
   uint32_t index = 0;
-  std::string kind;  // died, silent, unreachable, unreadable, replaced, left
+  std::string kind;  // died, silent, hangs, unreachable, ...: docs/report.md
   double at_seconds = 0;
   std::string message;
   double detected_ms = 0;           // since the run began

@@ -69,7 +69,8 @@ class SafetensorsWriter {
   uint64_t expected_ = 0;
   uint64_t written_ = 0;  // what was flushed
   bool synced_ = false;
-  uint64_t asked_ = 0;  // of that, what the system was asked to bring to the disk
+  uint64_t asked_ = 0;   // of that, what the system was asked to bring to the disk
+  uint64_t waited_ = 0;  // and what is there
   uint32_t crc_ = 0;
 };
 

@@ -12,6 +12,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/safetensors.h"
+#include "psserver/store/work_progress.h"
 
 namespace mu {
 namespace {
@@ -19,6 +20,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr uint64_t kMostHeaderBytes = uint64_t{1} << 30;
+constexpr size_t kMostReadBytes = 4 << 20;
 
 DType TypeOf(const std::string& name) {
   if (name == "F32") return kFloat32;
@@ -67,10 +69,12 @@ bool ParseEntry(const Json& json, TensorEntry* entry) {
 absl::Status ReadAt(int fd, uint64_t offset, void* out, size_t size, const std::string& path) {
   char* to = static_cast<char*>(out);
   while (size > 0) {
-    const ssize_t n = pread(fd, to, size, static_cast<off_t>(offset));
+    // In pieces, so that a slow disk is seen to make progress.
+    const ssize_t n = pread(fd, to, std::min(size, kMostReadBytes), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return CannotRead(ErrnoToStatus(errno, "read", path));
     if (n == 0) return Bad(path, "it ends too early");
+    WorkProgress::Moved(static_cast<uint64_t>(n));
     to += n;
     offset += static_cast<uint64_t>(n);
     size -= static_cast<size_t>(n);

@@ -14,6 +14,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/safetensors.h"
+#include "psserver/store/work_progress.h"
 
 namespace mu {
 namespace {
@@ -23,8 +24,10 @@ namespace {
 constexpr size_t kBlockBytes = 4096;
 // Small enough to stay in the processor's cache between being filled, summed and written.
 constexpr size_t kBufferBytes = SafetensorsWriter::kMostRoom + kBlockBytes;
-// Where writes go through the system's cache: written out as it comes, so that there is little left
-// to wait for at the end and the disk is kept evenly busy.
+// Where writes go through the system's cache: written out as it comes, and waited for one such
+// piece later. So the disk is kept evenly busy, and the sync at the end has two of them to wait
+// for, however much memory the cache has. Syncs on the way would bring other files' data to the
+// disk.
 constexpr uint64_t kWriteOutBytes = 32 << 20;
 
 // Of this writer alone: a process that was taken for dead may wake up and go on writing.
@@ -65,6 +68,7 @@ absl::Status WriteAll(int fd, const char* data, size_t size, const std::string& 
     // A file system that says it only now, or whose blocks are larger.
     if (n < 0 && (errno == EINVAL || errno == EOPNOTSUPP) && SetDirect(fd, false)) continue;
     if (n < 0) return ErrnoToStatus(errno, "write", path);
+    WorkProgress::Moved(static_cast<uint64_t>(n));
     data += n;
     size -= static_cast<size_t>(n);
   }
@@ -136,12 +140,23 @@ absl::Status SafetensorsWriter::Flush(size_t size) {
   written_ += size;
   used_ -= size;
   std::memmove(buffer_.get(), buffer_.get() + size, used_);
-  if (written_ - asked_ >= kWriteOutBytes) {
-    // A hint: what it cannot do, fsync does.
-    (void)sync_file_range(fd_.get(), static_cast<off_t>(asked_),
-                          static_cast<off_t>(written_ - asked_), SYNC_FILE_RANGE_WRITE);
-    asked_ = written_;
+  if (written_ - asked_ < kWriteOutBytes) return absl::OkStatus();
+  // What the system cannot do here, fsync does. But it reports a failed write only once.
+  const auto sync = [&](uint64_t begin, uint64_t end, unsigned flags) -> absl::Status {
+    if (sync_file_range(fd_.get(), static_cast<off_t>(begin), static_cast<off_t>(end - begin),
+                        flags) == 0 ||
+        (errno != EIO && errno != ENOSPC && errno != EDQUOT))
+      return absl::OkStatus();
+    return ErrnoToStatus(errno, "write", path_);
+  };
+  MU_RETURN_IF_ERROR(sync(asked_, written_, SYNC_FILE_RANGE_WRITE));
+  if (asked_ > waited_) {
+    MU_RETURN_IF_ERROR(
+        sync(waited_, asked_,
+             SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER));
   }
+  WorkProgress::Moved(asked_ - waited_);
+  waited_ = std::exchange(asked_, written_);
   return absl::OkStatus();
 }
 
@@ -156,6 +171,7 @@ absl::Status SafetensorsWriter::Sync() {
         absl::StrCat(path_, ": ", written_, " bytes were written, ", expected_, " announced"));
   }
   if (fsync(fd_.get()) != 0) return ErrnoToStatus(errno, "sync", path_);
+  WorkProgress::Moved(written_ - waited_);
   synced_ = true;
   return absl::OkStatus();
 }
@@ -163,6 +179,7 @@ absl::Status SafetensorsWriter::Sync() {
 absl::Status SafetensorsWriter::Finish() {
   if (!synced_) MU_RETURN_IF_ERROR(Sync());
   MU_RETURN_IF_ERROR(RenameFile(temporary_, path_));
+  WorkProgress::Moved(1);
   fd_.Reset();
   return SyncDirectory(DirectoryOf(path_));
 }

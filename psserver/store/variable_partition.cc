@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/sharding/initializer.h"
 #include "common/tensor/dtype.h"
+#include "psserver/store/work_progress.h"
 
 namespace mu {
 namespace {
@@ -59,6 +60,7 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
     for (int64_t r = 0; r < definition->RowsOf(partition); ++r) {
       initializer.FillRow(static_cast<uint64_t>(begin + r),
                           reinterpret_cast<float*>(data) + r * columns, columns);
+      WorkProgress::Moved(columns * sizeof(float));
     }
   } else if (definition->proto.dtype() == kInt64) {
     std::fill_n(reinterpret_cast<int64_t*>(data), result->elements_, initializer.integer());

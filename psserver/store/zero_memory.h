@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "psserver/store/work_progress.h"
 
 namespace mu {
 
@@ -26,6 +27,7 @@ class ZeroMemory {
   }
   ~ZeroMemory() {
     if (data_ == nullptr) return;
+    WorkProgress::Moved(1);  // the kernel takes seconds for a state of many gigabytes
     if (Mapped(size_)) {
       munmap(data_, size_);
     } else {

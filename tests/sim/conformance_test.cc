@@ -50,6 +50,7 @@ TEST(SimulatedConformance, PsCutOffFromCoordinator) {
   ExpectHolds("ps_cut_off_from_coordinator", kSeeds);
 }
 TEST(SimulatedConformance, PsHangs) { ExpectHolds("ps_hangs", kSeeds); }
+TEST(SimulatedConformance, PsHangsInItsDisk) { ExpectHolds("ps_hangs_in_its_disk", kSeeds); }
 TEST(SimulatedConformance, CoordinatorKilled) { ExpectHolds("coordinator_killed", kSeeds); }
 TEST(SimulatedConformance, OldCoordinatorIsFenced) {
   ExpectHolds("old_coordinator_is_fenced", kSeeds);

@@ -38,6 +38,8 @@ void Coordinator::OnHeartbeat(const Message& message) {
   request.set_role(RoleOf(message.from));
   request.set_index(message.index);
   request.set_incarnation(message.incarnation);
+  request.set_busy(message.moved > 0);
+  request.set_moved_bytes(message.moved);
   Step(event::Heartbeat{CallId(), std::move(request)});
 }
 
@@ -81,6 +83,7 @@ void Coordinator::Do(action::MemberJoined& a) {
 void Coordinator::Do(action::MemberLost& a) {
   const bool is_worker = a.member.role == pb::ROLE_WORKER;
   cluster_->Trace(slot_, is_worker ? "worker " : "server ", a.member.index, " is lost: ", a.kind);
+  if (a.kind == "hangs") cluster_->seen().Saw(ServerStep::kHangs);
   if (!is_worker) {
     if (Incarnation(servers_[a.member.index].incarnation) != a.member.incarnation) return;
     cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));

@@ -71,7 +71,8 @@ constexpr const char* kServer[] = {"push repeated",         "push waits for firs
                                    "save shared",           "save ended",
                                    "restore verifies",      "restore waits",
                                    "restore repeated",      "restore keeps again",
-                                   "restore fails",         "placed anew"};
+                                   "restore fails",         "placed anew",
+                                   "lost as one that hangs"};
 static_assert(std::size(kServer) == kServerSteps);
 
 void Count(uint64_t bits, std::array<uint64_t, 64>* counts) {

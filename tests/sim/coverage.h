@@ -49,9 +49,10 @@ enum class ServerStep : uint8_t {
   kRestoreRepeated,
   kRestoreKeptAgain,
   kRestoreFails,
-  kPlacedAnew
+  kPlacedAnew,
+  kHangs  // and is lost for that
 };
-inline constexpr int kServerSteps = static_cast<int>(ServerStep::kPlacedAnew) + 1;
+inline constexpr int kServerSteps = static_cast<int>(ServerStep::kHangs) + 1;
 
 // Of one history, a bit each.
 struct Seen {

@@ -14,7 +14,7 @@ void Daemon::Leave() {
   leave_call_ = Call(Kind::kLeave);
 }
 
-uint32_t Daemon::Call(Kind kind) {
+uint32_t Daemon::Call(Kind kind, uint32_t moved) {
   const uint32_t call = cluster_->NextCall();
   cluster_->Send({.incarnation = incarnation_,
                   .kind = kind,
@@ -22,20 +22,21 @@ uint32_t Daemon::Call(Kind kind) {
                   .to = cluster_->coordinator_slot(),
                   .index = index_,
                   .call = call,
-                  .epoch = epoch_});
+                  .epoch = epoch_,
+                  .moved = moved});
   return call;
 }
 
-void Daemon::CallAgain(Kind kind) {
-  call_ = Call(kind);
+void Daemon::CallAgain(Kind kind, uint32_t moved) {
+  call_ = Call(kind, moved);
   called_ = cluster_->now();
 }
 
-void Daemon::Tick() {
+void Daemon::Tick(uint32_t moved) {
   cluster_->SetTimer(slot_, kHeartbeatEvery, {.kind = Kind::kTick});
   if (leaving_) leave_call_ = Call(Kind::kLeave);
   if (call_ != 0 && cluster_->now() - called_ < kCallTimeout) return;
-  CallAgain(registered_ ? Kind::kHeartbeat : Kind::kRegister);
+  CallAgain(registered_ ? Kind::kHeartbeat : Kind::kRegister, moved);
 }
 
 bool Daemon::OnReply(const Message& reply, Time* sent) {

@@ -18,15 +18,15 @@ class Daemon {
   void Start();
   // Says good-bye until it is answered, then the process ends; until then it stays a member.
   void Leave();
-  void Tick();
+  void Tick(uint32_t moved = 0);  // see Message::moved
   // The answer to a call of this daemon. True if it brings something from a coordinator: it has
   // taken the daemon (request kRegister) or knows it (kHeartbeat). `*sent`: when the request was.
   bool OnReply(const Message& reply, Time* sent);
   uint32_t epoch() const { return epoch_; }
 
  private:
-  uint32_t Call(Kind kind);
-  void CallAgain(Kind kind);
+  uint32_t Call(Kind kind, uint32_t moved = 0);
+  void CallAgain(Kind kind, uint32_t moved = 0);
 
   Cluster* const cluster_;
   const Slot slot_;

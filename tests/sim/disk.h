@@ -79,6 +79,7 @@ struct Disk {
   std::map<uint64_t, Checkpoint> checkpoints;     // by number
   std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
   std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
+  std::array<Time, kMaxServers> hangs_until{};    // of a server
   void Clear() { *this = Disk(); }
 };
 

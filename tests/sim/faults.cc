@@ -199,6 +199,9 @@ void Cluster::Strike(Fault fault) {
     case Fault::kForget:
       if (worker) processes_[*worker].worker->Forget();
       return;
+    case Fault::kHangDisk:
+      disk_.hangs_until[random_.Below(servers_)] = now_ + Between(kLease, 6 * kLease);
+      return;
     case Fault::kNoDisk:
       ++disk_.unreadable[random_.Below(servers_)];
       return;

@@ -60,6 +60,7 @@ constexpr Mark kMarks[] = {
     {Fault::kBadFile, "coordinator", "< server 0 answer to Restore BAD FILE", Fault::kKillServer},
     {Fault::kResize, "server 2", "starts", Fault::kResize},
     {Fault::kForget, "coordinator", "< worker 0 run ended NOT INSTALLED", Fault::kForget},
+    {Fault::kHangDisk, "coordinator", "server 0 is lost: hangs", Fault::kHangDisk},
     {Fault::kNoDisk, "coordinator", "< server 0 answer to Restore CANNOT READ", Fault::kKillServer},
 };
 

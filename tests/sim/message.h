@@ -113,6 +113,7 @@ struct Message {
   uint32_t routing_place = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
+  uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
   uint64_t after = 0;  // of a run: the one before it

@@ -85,6 +85,8 @@ std::vector<NamedScenario> All() {
        CheckpointEvery(Only({F::kDiskFull, F::kKillServer}, 2, 4, 2, 2), kOften)},
       {"server_without_its_disk",
        CheckpointEvery(Only({F::kNoDisk, F::kNoDisk, F::kKillServer}, 3, 7, 2, 2), kOften)},
+      {"ps_hangs_in_its_disk",
+       CheckpointEvery(Only({F::kHangDisk, F::kHangDisk, F::kKillServer}, 2, 5, 2, 2), kOften)},
       {"torn_shard",
        CheckpointEvery(Only({F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2),
                        kOften)},

@@ -28,7 +28,8 @@ const char* ToString(Fault fault) {
                                            "bad file",
                                            "resize",
                                            "no disk",
-                                           "forget"};
+                                           "forget",
+                                           "hang disk"};
   static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
   return kNames[static_cast<int>(fault)];
 }

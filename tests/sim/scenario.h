@@ -29,11 +29,12 @@ enum class Fault : uint8_t {
   kUserError,        // a function of the user fails: all that are not finished are cancelled
   kDiskFull,         // the next save of a server fails
   kBadFile,          // the newest checkpoint is damaged
-  kResize,  // the coordinator starts anew, with more or fewer servers, and maybe all of them
-  kNoDisk,  // a server's next restore cannot read the files, which are good
-  kForget,  // a worker knows nothing any more of what was installed on it
+  kResize,    // the coordinator starts anew, with more or fewer servers, and maybe all of them
+  kNoDisk,    // a server's next restore cannot read the files, which are good
+  kForget,    // a worker knows nothing any more of what was installed on it
+  kHangDisk,  // a server's saves and restores stand still for some time
 };
-inline constexpr int kFaultKinds = static_cast<int>(Fault::kForget) + 1;
+inline constexpr int kFaultKinds = static_cast<int>(Fault::kHangDisk) + 1;
 const char* ToString(Fault fault);
 
 // Protections that can be taken away, to see that the checker notices.

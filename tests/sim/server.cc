@@ -18,7 +18,7 @@ void Server::Handle(const Message& message) {
   Time sent = 0;
   switch (message.kind) {
     case Kind::kTick:
-      return daemon_.Tick();
+      return daemon_.Tick(Moving() ? moved_ : 0);
     case Kind::kReply:
       if (daemon_.OnReply(message, &sent)) OnMembership(message, sent);
       return;
@@ -39,13 +39,13 @@ void Server::Handle(const Message& message) {
     case Kind::kPrepared:
       return Prepared();
     case Kind::kWritten:
-      return Written();
+      return DiskHangs(message) ? void() : Written();
     case Kind::kRestore:
       return Restore(message, /*verified=*/false);
     case Kind::kVerified:
-      return Verified(message.call);
+      return DiskHangs(message) ? void() : Verified(message.call);
     case Kind::kLoaded:
-      return Loaded();
+      return DiskHangs(message) ? void() : Loaded();
     case Kind::kFence:
       return Fence(message);
     default:
@@ -224,6 +224,7 @@ void Server::GoOn() {
   if (restoring_.has_value() && !restoring_->started && core_.RestoreMayStart()) {
     core_.StartRestore();
     restoring_->started = true;
+    ++moved_;
     const Time most = restoring_->request.keep_state ? 0 : 15 * kMillisecond;
     cluster_->SetTimer(slot_, cluster_->Between(0, most), {.kind = Kind::kLoaded});
   }

@@ -41,6 +41,7 @@ class Server {
   struct Restoring {
     Message request;
     bool started = false;
+    bool Reads() const { return started && !request.keep_state && request.checkpoint != 0; }
   };
   using Waiting = std::vector<std::pair<PsCallId, Message>>;
 
@@ -64,6 +65,9 @@ class Server {
   void Loaded();
   absl::Status CheckFiles(const Message& request);
   absl::Status Load(const Message& request, InheritedMemory* memory);
+  // True if the timer's work has to wait for the disk.
+  bool DiskHangs(const Message& timer);
+  bool Moving() const;  // it reads or writes files
   // What waits for something that has ended.
   void GoOn();
   std::list<Work>::iterator Find(uint32_t id);
@@ -92,6 +96,7 @@ class Server {
   std::shared_ptr<const ServerFile> file_;
   std::vector<std::pair<uint32_t, Message>> verifying_;
   std::optional<Restoring> restoring_;
+  uint32_t moved_ = 0;  // pieces of work with files that it has begun
   pb::RequestContext context_;
 };
 

@@ -10,6 +10,17 @@
 
 namespace mu::sim {
 
+bool Server::DiskHangs(const Message& timer) {
+  if (timer.kind == Kind::kLoaded && !restoring_->Reads()) return false;
+  const Time left = cluster_->disk().hangs_until[index_] - Now();
+  if (left > 0) cluster_->SetTimer(slot_, left, timer);
+  return left > 0;
+}
+
+bool Server::Moving() const {
+  return file_ != nullptr || !verifying_.empty() || (restoring_.has_value() && restoring_->Reads());
+}
+
 void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
   switch (turn.step) {
     case SaveLine::Turn::Step::kDone:
@@ -44,6 +55,7 @@ void Server::TakeCut() {
   for (uint32_t p = 0; p < partitions_.size(); ++p) file->inherits[p] = written.NumbersOf(KeyOf(p));
   file->updates = Updates();
   file_ = std::move(file);
+  ++moved_;
   cut_wanted_ = false;
   core_.OpenGate();
   core_.Leave();
@@ -106,6 +118,7 @@ void Server::Restore(const Message& request, bool verified) {
     case RestoreTurn::Step::kVerify:
       Saw(ServerStep::kRestoreVerifies);
       verifying_.emplace_back(++last_call_, request);
+      ++moved_;
       return cluster_->SetTimer(slot_, cluster_->Between(0, 10 * kMillisecond),
                                 {.kind = Kind::kVerified, .call = last_call_});
     case RestoreTurn::Step::kBegun:

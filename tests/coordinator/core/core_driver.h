@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,12 +65,16 @@ class CoreDriver {
     join.request.set_pid(pid == 0 ? static_cast<int64_t>(incarnation) : pid);
     return Step(std::move(join));
   }
-  void Beat(pb::Role role, uint64_t incarnation, uint32_t index) {
+  // `moved`: of a server that is busy.
+  void Beat(pb::Role role, uint64_t incarnation, uint32_t index,
+            std::optional<uint64_t> moved = std::nullopt) {
     event::Heartbeat beat;
     beat.request.set_job(7);
     beat.request.set_role(role);
     beat.request.set_incarnation(incarnation);
     beat.request.set_index(index);
+    beat.request.set_busy(moved.has_value());
+    beat.request.set_moved_bytes(moved.value_or(0));
     Step(std::move(beat));
   }
   std::string Routing(uint64_t version, uint64_t generation) {
