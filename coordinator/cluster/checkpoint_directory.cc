@@ -31,6 +31,13 @@ absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& parent) {
   return numbers;
 }
 
+// Whether a folder holds a checkpoint. One that cannot be looked at is not one that is not there.
+absl::StatusOr<bool> IsComplete(const std::string& path) {
+  const absl::Status found = GetFileInfo(JoinPath(path, kManifestName)).status();
+  if (!found.ok() && !absl::IsNotFound(found)) return found;
+  return found.ok();
+}
+
 std::string Path(const std::string& parent, uint64_t number) {
   return absl::StrCat(parent, "/", kPrefix, absl::StrFormat("%08d", number));
 }
@@ -70,7 +77,8 @@ absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string
   std::vector<std::string> failed, since;  // since the last complete one
   for (const uint64_t number : numbers) {
     since.push_back(Path(parent, number));
-    if (!FileExists(JoinPath(since.back(), kManifestName))) continue;
+    MU_ASSIGN_OR_RETURN(const bool complete, IsComplete(since.back()));
+    if (!complete) continue;
     since.pop_back();
     failed.insert(failed.end(), since.begin(), since.end());
     since.clear();
@@ -84,10 +92,8 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& pare
   for (const uint64_t number : numbers) {
     const std::string path = Path(parent, number);
     if (!DirectoryExists(path)) continue;  // somebody else's file, or just removed
-    const absl::Status found = GetFileInfo(path + "/" + kManifestName).status();
-    // One that cannot be looked at is not one that is not there.
-    if (!found.ok() && !absl::IsNotFound(found)) return found;
-    if (found.ok()) complete.push_back(path);
+    MU_ASSIGN_OR_RETURN(const bool found, IsComplete(path));
+    if (found) complete.push_back(path);
   }
   return complete;
 }

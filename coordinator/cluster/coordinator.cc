@@ -217,8 +217,6 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   work.steps = options.steps;
   work.dataset = function.proto().dataset();
   work.trains = HasUpdates(function.proto());
-  // What a lost server takes with it must be remembered; without recovery there is no use in it.
-  work.updates = work.trains && impl_->checkpoints.enabled();
   if (work.dataset != 0) {
     const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
     if (!prepared.ok()) return impl_->runtime->Refuse(prepared);

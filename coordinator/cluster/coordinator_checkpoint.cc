@@ -37,14 +37,14 @@ absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state) {
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
                                                       pb::CheckpointProto manifest) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
+  auto state = std::make_shared<TaskState>();
   // Servers would write over its files before the new manifest: a server lost meanwhile would cost
   // both.
-  if (FileExists(JoinPath(absolute, kManifestName))) {
+  state->claim = [absolute]() -> absl::StatusOr<std::string> {
+    if (!FileExists(JoinPath(absolute, kManifestName))) return absolute;
     return absl::AlreadyExistsError(
         absl::StrCat(absolute, " holds a checkpoint; name another directory or remove it"));
-  }
-  auto state = std::make_shared<TaskState>();
-  state->claim = [absolute] { return absl::StatusOr<std::string>(absolute); };
+  };
   state->clean = [](const std::string& folder) {
     RemoveTree(JoinPath(folder, kManifestName)).IgnoreError();  // it is no checkpoint
   };
@@ -92,26 +92,30 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
 absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(
     const pb::CheckpointProto& manifest) {
   const pb::JobPositionProto& place = manifest.position();
-  std::vector<ResumePoint::Data> prepared_data;
-  MutexLock lock(&data_mutex);
-  for (const pb::DatasetPositionProto& position : place.datasets()) {
-    const auto known = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
-      return dataset.second.name() == position.name();
-    });
-    if (known == datasets.end()) {
-      return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '",
-                                                     position.name(),
-                                                     "', which this program has not created"));
+  std::vector<ResumePoint::Data> stopped_in;
+  {
+    MutexLock lock(&data_mutex);
+    for (const pb::DatasetPositionProto& position : place.datasets()) {
+      const auto known = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
+        return dataset.second.name() == position.name();
+      });
+      if (known == datasets.end()) {
+        return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '",
+                                                       position.name(),
+                                                       "', which this program has not created"));
+      }
+      stopped_in.push_back({known->first, position, nullptr});
     }
-    MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareLocked(known->first));
-    MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, runtime->MakePlan(data, position.epoch()));
-    prepared_data.push_back({known->first, position, std::move(plan)});
+  }
+  for (ResumePoint::Data& data : stopped_in) {
+    MU_ASSIGN_OR_RETURN(const DataLayout layout, PrepareDataset(data.dataset));
+    MU_ASSIGN_OR_RETURN(data.plan, runtime->MakePlan(layout, data.position.epoch()));
   }
   for (const auto& function : place.functions()) {
     // One that every worker reads by itself has no position.
-    if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareLocked(function.dataset()).status());
+    if (function.dataset() != 0) MU_RETURN_IF_ERROR(PrepareDataset(function.dataset()).status());
   }
-  return prepared_data;
+  return stopped_in;
 }
 
 absl::Status Coordinator::Impl::CheckJob(const TaskState& state) {

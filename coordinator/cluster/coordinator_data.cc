@@ -33,19 +33,26 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   return Dataset(proto);
 }
 
-absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
+std::optional<DataLayout> Coordinator::Impl::Prepared(uint64_t id) {
   MutexLock lock(&data_mutex);
-  return PrepareLocked(id);
+  const auto known = prepared.find(id);
+  return known == prepared.end() ? std::nullopt : std::optional<DataLayout>(known->second);
 }
 
-absl::StatusOr<DataLayout> Coordinator::Impl::PrepareLocked(uint64_t id) {
-  if (const auto known = prepared.find(id); known != prepared.end()) return known->second;
-  const auto it = datasets.find(id);
-  if (it == datasets.end()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("there is no dataset ", id, " in this coordinator"));
+absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
+  if (auto known = Prepared(id)) return *std::move(known);
+  MutexLock preparing(&prepare_mutex);
+  if (auto known = Prepared(id)) return *std::move(known);
+  pb::DatasetProto dataset;
+  {
+    MutexLock lock(&data_mutex);
+    const auto it = datasets.find(id);
+    if (it == datasets.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no dataset ", id, " in this coordinator"));
+    }
+    dataset = it->second;
   }
-  pb::DatasetProto dataset = it->second;
   const std::string context = absl::StrCat("dataset '", dataset.name(), "'");
   std::vector<std::string> files;
   for (const auto& pattern : dataset.files()) {
@@ -67,7 +74,8 @@ absl::StatusOr<DataLayout> Coordinator::Impl::PrepareLocked(uint64_t id) {
   MU_ASSIGN_OR_RETURN(DataLeases::Plan first, runtime->MakePlan(data, 0));
   runtime->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
   runtime->AddDataset(data, std::move(first));
-  it->second = std::move(dataset);
+  MutexLock lock(&data_mutex);
+  datasets[id] = std::move(dataset);
   return prepared[id] = std::move(data);
 }
 
@@ -82,12 +90,12 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   DataProgress progress = {.epoch = handed.epoch, .left = handed.left};
   // Functions that wait take their batches in order, from later epochs as well.
   uint64_t waiting = handed.unbound;
-  while (waiting > progress.left) {
+  const uint64_t epochs = data.dataset.epochs();
+  while (waiting > progress.left && (epochs == 0 || progress.epoch + 1 < epochs)) {
     waiting -= progress.left;
     progress.left = EpochPlan::CountBatches(data, ++progress.epoch);
-    if (progress.left == 0) waiting = 0;
   }
-  progress.left -= waiting;
+  progress.left -= std::min(progress.left, waiting);
   return progress;
 }
 
@@ -110,9 +118,7 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, impl_->runtime->MakePlan(data, epoch));
-  MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
-  impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
-  return absl::OkStatus();
+  return impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
 }
 
 }  // namespace mu

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "common/base/mutex.h"
@@ -26,12 +27,13 @@ struct Coordinator::Impl {
   absl::Status Load(const std::shared_ptr<TaskState>& state);
 
   // Resolves a dataset's files and counts their records, once.
-  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
-  absl::StatusOr<DataLayout> PrepareLocked(uint64_t id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex);
+  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id)
+      ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
+  std::optional<DataLayout> Prepared(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
   // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program
   // has not created it.
   absl::StatusOr<std::vector<ResumePoint::Data>> PrepareDataOf(const pb::CheckpointProto& manifest)
-      ABSL_LOCKS_EXCLUDED(data_mutex);
+      ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
   // INVALID_ARGUMENT if the checkpoint is not one of this job.
   absl::Status CheckJob(const TaskState& state);
 
@@ -42,10 +44,10 @@ struct Coordinator::Impl {
   std::unique_ptr<Runtime> runtime;
   std::shared_ptr<void> environment;
 
-  // Held while files are looked at, which may take long: nothing else needs it.
-  Mutex data_mutex;
-  std::map<uint64_t, pb::DatasetProto> datasets
-      ABSL_GUARDED_BY(data_mutex);  // with patterns, until prepared
+  Mutex prepare_mutex;  // held while files are looked at, which may take long
+  Mutex data_mutex ABSL_ACQUIRED_AFTER(prepare_mutex);
+  // With patterns, until prepared.
+  std::map<uint64_t, pb::DatasetProto> datasets ABSL_GUARDED_BY(data_mutex);
   std::map<uint64_t, DataLayout> prepared ABSL_GUARDED_BY(data_mutex);
 };
 

@@ -136,16 +136,18 @@ void Loop::Run() {
       }
       jobs.swap(mailbox_);
       ends = stopping_ && jobs.empty();
-      if (ends) stopped_ = true;
+      if (ends) {
+        // Nobody brings news any more. From here on jobs run where they come from.
+        EndWaitersUntil(absl::InfiniteFuture());
+        runner_.store({});
+        stopped_ = true;
+      }
     }
-    if (ends) break;
+    if (ends) return;
     for (const Job& job : jobs) RunOne(job);
     if (SteadyNow() >= alarm_()) RunOne(on_alarm_);
     EndWaitersUntil(SteadyNow());
   }
-  // Nobody brings news any more.
-  EndWaitersUntil(absl::InfiniteFuture());
-  runner_.store({});
 }
 
 }  // namespace mu

@@ -86,7 +86,8 @@ class Runtime {
   absl::StatusOr<DataLeases::Plan> MakePlan(const DataLayout& data, uint64_t epoch);
   // `first`: the plan of epoch 0.
   void AddDataset(DataLayout data, DataLeases::Plan first);
-  void StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan);
+  // FAILED_PRECONDITION if functions are queued or running; waits for those that are repeated.
+  absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan);
   // How far a dataset has been handed out. Without a plan if there is none of this id, and if every
   // worker reads it by itself.
   struct Handed {
@@ -271,6 +272,8 @@ class Runtime {
   bool TrySchedule(FunctionWork* work, std::vector<std::string>* return_names,
                    std::optional<std::string>* user_state, RemoteValue* value)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // Whether an answer is known: all that was scheduled has finished, or the error.
+  bool NothingRuns(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

@@ -116,7 +116,8 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
 }
 
 void Runtime::Do(action::Cancelled& a) {
-  if (a.error.ok()) return;
+  // The first error is the one that is told.
+  if (a.error.ok() || UnseenError() != nullptr) return;
   error_ = std::make_shared<PendingError>();
   error_->status = std::move(a.error);
 }

@@ -26,8 +26,15 @@ void Runtime::AddDataset(DataLayout data, DataLeases::Plan first) {
   PostStep(event::DatasetAdded{std::move(data), std::move(first)});
 }
 
-void Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan) {
-  PostStep(event::EpochStarted{dataset, epoch, std::move(plan)});
+absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan) {
+  absl::Status result;
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    if (!NothingRuns(&result)) return false;
+    if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});
+    return true;
+  });
+  return result;
 }
 
 Runtime::Handed Runtime::HandedOut(uint64_t dataset) const {

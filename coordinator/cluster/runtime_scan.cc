@@ -3,120 +3,172 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/error_kind.h"
+#include "absl/cleanup/cleanup.h"
+#include "common/base/mutex.h"
 #include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/core/file_scan.h"
 
 namespace mu {
 namespace {
 
-constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
 // Reading a large compressed file for the first time takes minutes.
 constexpr absl::Duration kScanTimeout = absl::Hours(1);
 // Whether the job was stopped meanwhile.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
+
+// The calls of a round. They end with it.
+class ScanRound : public std::enable_shared_from_this<ScanRound> {
+ public:
+  struct Arrived {
+    std::shared_ptr<WorkerLink> worker;
+    std::vector<size_t> files;  // one, unless all fail together
+    bool installed = true;
+    absl::StatusOr<pb::ScanFileReply> reply;
+  };
+
+  ScanRound(pb::RequestContext context, absl::Duration timeout)
+      : context_(std::move(context)), timeout_(timeout) {}
+
+  void Ask(const std::shared_ptr<WorkerLink>& worker, const pb::DatasetProto& dataset,
+           std::vector<size_t> files) {
+    pb::InstallDatasetRequest install;
+    *install.mutable_context() = context_;
+    *install.mutable_dataset() = dataset;
+    Begin<pb::InstallDatasetReply>(
+        worker, "/muster.Worker/InstallDataset", install, timeout_,
+        [round = shared_from_this(), worker, id = dataset.id(),
+         files = std::move(files)](const absl::StatusOr<pb::InstallDatasetReply>& reply) {
+          if (!reply.ok()) return round->End({worker, files, false, reply.status()});
+          for (const size_t file : files) round->AskForFile(worker, id, file);
+          round->End();
+        });
+  }
+
+  // What has arrived since the last call, after waiting for something; false: that was all.
+  bool Next(std::vector<Arrived>* arrived) {
+    MutexLock lock(&mutex_);
+    if (open_ > 0 && arrived_.empty()) changed_.WaitFor(&mutex_, kLook);
+    arrived->clear();
+    arrived->swap(arrived_);
+    return open_ > 0;
+  }
+
+  void Cancel() {
+    std::vector<std::shared_ptr<ClientCall>> calls;
+    {
+      MutexLock lock(&mutex_);
+      cancelled_ = true;
+      calls.swap(calls_);
+    }
+    for (const auto& call : calls) call->Cancel();
+  }
+
+ private:
+  void AskForFile(const std::shared_ptr<WorkerLink>& worker, uint64_t dataset, size_t file) {
+    pb::ScanFileRequest request;
+    *request.mutable_context() = context_;
+    request.set_dataset(dataset);
+    request.set_file(static_cast<uint32_t>(file));
+    Begin<pb::ScanFileReply>(
+        worker, "/muster.Worker/ScanFile", request, kScanTimeout,
+        [round = shared_from_this(), worker, file](absl::StatusOr<pb::ScanFileReply> reply) {
+          round->End({worker, {file}, true, std::move(reply)});
+        });
+  }
+
+  template <typename Reply, typename Request>
+  void Begin(const std::shared_ptr<WorkerLink>& worker, const char* method, const Request& request,
+             absl::Duration timeout, std::function<void(absl::StatusOr<Reply>)> done) {
+    {
+      MutexLock lock(&mutex_);
+      if (cancelled_) return;
+      ++open_;
+    }
+    const auto call =
+        CallAsync<Reply>(*worker->channel, method, request, {.timeout = timeout}, std::move(done));
+    MutexLock lock(&mutex_);
+    if (cancelled_) return call->Cancel();
+    calls_.push_back(call);
+  }
+
+  void End(Arrived arrived) {
+    {
+      MutexLock lock(&mutex_);
+      arrived_.push_back(std::move(arrived));
+    }
+    End();
+  }
+  void End() {
+    MutexLock lock(&mutex_);
+    --open_;
+    changed_.SignalAll();
+  }
+
+  const pb::RequestContext context_;
+  const absl::Duration timeout_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+  size_t open_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<Arrived> arrived_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<ClientCall>> calls_ ABSL_GUARDED_BY(mutex_);
+};
 
 }  // namespace
 
 absl::Status Runtime::ScanFiles(
     const pb::DatasetProto& dataset, const std::vector<size_t>& files,
     const std::function<void(size_t file, pb::ScanFileReply reply)>& found) {
-  struct Arrived {
-    size_t file;
-    std::shared_ptr<WorkerLink> worker;
-    absl::StatusOr<pb::ScanFileReply> reply;
-  };
-  struct Scan {
-    Mutex mutex;
-    CondVar changed;
-    size_t open ABSL_GUARDED_BY(mutex) = 0;
-    std::vector<Arrived> arrived ABSL_GUARDED_BY(mutex);
-  };
-  std::vector<size_t> missing = files;
-  for (int attempt = 0; !missing.empty(); ++attempt) {
-    // Whoever is there does it; a file whose worker is lost goes to another one in the next round.
+  FileScan scan(files);
+  while (!scan.done()) {
     MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
-    const auto workers = WorkersNotAside();
-    if (workers.empty()) {
-      loop_.Await(
-          [&] {
-            loop_.AssertHeld();
-            return !core_.ended().ok();
-          },
-          SteadyNow() + kLook);
-      --attempt;  // nothing was tried
-      continue;
+    std::map<WorkerId, std::shared_ptr<WorkerLink>> workers;
+    std::vector<WorkerId> ids;
+    for (const auto& worker : WorkersNotAside()) {
+      workers[worker->id] = worker;
+      ids.push_back(worker->id);
     }
-    const pb::RequestContext context = Context();
-    auto scan = std::make_shared<Scan>();
-    std::vector<std::shared_ptr<WorkerLink>> installed;
-    for (const auto& worker : workers) {
-      pb::InstallDatasetRequest install;
-      *install.mutable_context() = context;
-      *install.mutable_dataset() = dataset;
-      const auto reply = Call<pb::InstallDatasetReply>(
-          *worker->channel, "/muster.Worker/InstallDataset", install, {.timeout = kInstallTimeout});
-      if (reply.ok()) {
-        installed.push_back(worker);
-      } else if (KindOf(reply.status()) == pb::ERROR_USER) {
-        return reply.status();
-      } else if (CallError::Of(reply.status()).answered()) {
-        MU_RETURN_IF_ERROR(CannotRead(*worker, dataset.id(), reply.status()));
-      }
-    }
-    if (installed.empty()) {
-      if (attempt >= 10)
-        return absl::UnavailableError("no worker answers while the dataset's files are counted");
-      continue;
-    }
-    {
-      MutexLock lock(&scan->mutex);
-      scan->open = missing.size();
-    }
-    for (size_t i = 0; i < missing.size(); ++i) {
-      pb::ScanFileRequest request;
-      *request.mutable_context() = context;
-      request.set_dataset(dataset.id());
-      request.set_file(static_cast<uint32_t>(missing[i]));
-      CallAsync<pb::ScanFileReply>(
-          *installed[i % installed.size()]->channel, "/muster.Worker/ScanFile", request,
-          {.timeout = kScanTimeout},
-          [scan, file = missing[i],
-           worker = installed[i % installed.size()]](absl::StatusOr<pb::ScanFileReply> reply) {
-            MutexLock lock(&scan->mutex);
-            scan->arrived.push_back({file, worker, std::move(reply)});
-            --scan->open;
-            scan->changed.SignalAll();
-          });
+    const auto round = std::make_shared<ScanRound>(Context(), options_.timeout);
+    const absl::Cleanup cancel = [&] { round->Cancel(); };
+    if (!ids.empty()) {
+      for (auto& [id, given] : scan.Begin(ids))
+        round->Ask(workers.at(id), dataset, std::move(given));
     }
     absl::Status wrong;
-    missing.clear();
+    std::vector<ScanRound::Arrived> arrived;
     for (bool open = true; open;) {
-      std::vector<Arrived> arrived;
-      {
-        MutexLock lock(&scan->mutex);
-        if (scan->open > 0 && scan->arrived.empty()) scan->changed.WaitFor(&scan->mutex, kLook);
-        arrived.swap(scan->arrived);
-        open = scan->open > 0;
-      }
+      open = round->Next(&arrived);
       MU_RETURN_IF_ERROR(ended());
-      for (auto& [file, worker, reply] : arrived) {
+      for (auto& [worker, of, installed, reply] : arrived) {
         if (reply.ok()) {
-          PostStep(event::FileRead{dataset.id(), static_cast<uint32_t>(file)});
-          found(file, *std::move(reply));
-        } else if (InputFaultOf(reply.status()).kind() != pb::InputFault::NONE) {
-          wrong.Update(CannotRead(*worker, dataset.id(), reply.status()));
-          missing.push_back(file);
-        } else if (KindOf(reply.status()) == pb::ERROR_USER || attempt >= 10) {
-          wrong.Update(reply.status());
-        } else {
-          missing.push_back(file);
+          PostStep(event::FileRead{dataset.id(), static_cast<uint32_t>(of[0])});
+          found(of[0], *std::move(reply));
+          scan.Counted(of[0]);
+          continue;
+        }
+        const CallError error = CallError::Of(reply.status());
+        // Whether the input or the worker is wrong is for the core to say.
+        const bool complains =
+            error.input.kind() != pb::InputFault::NONE || (!installed && error.answered());
+        if (complains) wrong.Update(CannotRead(*worker, dataset.id(), reply.status()));
+        for (const size_t file : of) {
+          const absl::Status failed = scan.Failed(file, worker->id, error);
+          if (!complains) wrong.Update(failed);
         }
       }
     }
     MU_RETURN_IF_ERROR(wrong);
+    const absl::Duration pause = ids.empty() ? kLook : scan.Pause();
+    if (pause > absl::ZeroDuration()) {
+      loop_.Await(
+          [&] {
+            loop_.AssertHeld();
+            return !EndedNow().ok();
+          },
+          SteadyNow() + pause);
+    }
   }
   return absl::OkStatus();
 }

@@ -55,15 +55,19 @@ absl::Status Runtime::EnsureServers() {
   return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
 }
 
+bool Runtime::NothingRuns(absl::Status* result) const {
+  *result = EndedNow();
+  if (result->ok() && !states_.empty())
+    *result = absl::FailedPreconditionError("functions are queued or running; Join first");
+  return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
+                           !core_.queue().repeats_cancelled());
+}
+
 absl::Status Runtime::WaitForRepeats() {
   absl::Status result;
   loop_.Await([&] {
     loop_.AssertHeld();
-    result = EndedNow();
-    if (result.ok() && !states_.empty())
-      result = absl::FailedPreconditionError("functions are queued or running; Join first");
-    return !result.ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
-                            !core_.queue().repeats_cancelled());
+    return NothingRuns(&result);
   });
   return result;
 }

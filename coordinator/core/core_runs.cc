@@ -25,7 +25,9 @@ absl::Status WorkersError(absl::Status status, WorkerId worker) {
 }  // namespace
 
 void Core::On(event::Schedule& e) {
-  const FunctionWork& work = e.work;
+  FunctionWork& work = e.work;
+  // What a lost server takes with it must be remembered; without recovery there is no use in it.
+  work.updates = work.trains && recovery_enabled_;
   if (work.updates) trained_on_.insert(work.dataset);
   if (!recovery_enabled_) queue_.ForgetKept();
   Do(action::Scheduled{queue_.Schedule(std::move(e.work))});
@@ -42,14 +44,7 @@ void Core::Dispatch() {
   const auto held = [this](FunctionId id, bool begun) { return update_pause_.Holds(id, begun); };
   std::vector<FunctionId> completed;
   std::map<FunctionId, uint64_t> without_data;
-  for (const StartRun& start : queue_.Dispatch(&completed, held, &without_data)) {
-    const auto worker = workers_.find(start.worker);
-    // With requeueing broken the queue does not know that the worker is lost.
-    if (worker == workers_.end()) continue;
-    if (worker->second.runs.empty()) worker->second.last_news = now_;
-    worker->second.runs.insert(start.run);
-    Do(action::Start{start});
-  }
+  const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data);
   absl::Status out_of_data;
   for (const FunctionId id : completed) {
     const auto dataset = without_data.find(id);
@@ -58,7 +53,16 @@ void Core::Dispatch() {
     out_of_data.Update(status);
     Finish(id, status);
   }
-  if (!out_of_data.ok()) BeginCancel(std::move(out_of_data));
+  // It cancels what would be started now as well.
+  if (!out_of_data.ok()) return BeginCancel(std::move(out_of_data));
+  for (const StartRun& start : starts) {
+    const auto worker = workers_.find(start.worker);
+    // With requeueing broken the queue does not know that the worker is lost.
+    if (worker == workers_.end()) continue;
+    if (worker->second.runs.empty()) worker->second.last_news = now_;
+    worker->second.runs.insert(start.run);
+    Do(action::Start{start});
+  }
 }
 
 void Core::On(event::Results& e) {

@@ -44,7 +44,10 @@ bool Core::VoidWork() {
 
 void Core::StateBroken() {
   if (MU_BROKEN(mixed_load)) return;
-  if (recovery_enabled_ && recovery_.started()) return Act(recovery_.StateLost());
+  if (recovery_enabled_ && recovery_.started()) {
+    Do(action::InterruptServers{});  // of a round that is over with this
+    return Act(recovery_.StateLost());
+  }
   reset_servers_ = true;
   parameters_configured_.reset();
 }

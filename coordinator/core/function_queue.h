@@ -54,8 +54,8 @@ struct FunctionWork {
   // Steps that change state and that were bound before it, for learning-rate schedules. Set when it
   // is bound.
   uint64_t step_offset = 0;
-  bool trains = false;                                       // it changes variables or tables
-  bool updates = false;                                      // and is repeated after a RollBack
+  bool trains = false;   // it changes variables or tables
+  bool updates = false;  // and is repeated after a RollBack; set by the core
   std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
   std::shared_ptr<const Assignment> assignment;              // not null: this is no function
 };

@@ -1,6 +1,8 @@
 // Numbers of checkpoints.
 #include "coordinator/cluster/checkpoint_directory.h"
 
+#include <unistd.h>
+
 #include <set>
 #include <thread>
 #include <vector>
@@ -45,6 +47,17 @@ TEST_F(CheckpointDirectoryTest, TheNumberOfOneThatFailedIsNotUsedAgain) {
   EXPECT_THAT(*ListFailedCheckpoints(Parent()), ElementsAre(Path("ckpt-00000002")));
   EXPECT_EQ(Claim(), "ckpt-00000004");
   EXPECT_THAT(*ListFailedCheckpoints(Parent()), ElementsAre(Path("ckpt-00000002")));
+}
+
+// As a network disk that fails for a while.
+TEST_F(CheckpointDirectoryTest, OneThatCannotBeLookedAtIsNotTakenForOneThatFailed) {
+  Claim();
+  const std::string manifest = JoinPath(Path("ckpt-00000001"), kManifestName);
+  ASSERT_EQ(::symlink(manifest.c_str(), manifest.c_str()), 0);
+  Claim();
+  Complete("ckpt-00000002");
+  EXPECT_FALSE(ListFailedCheckpoints(Parent()).ok());
+  EXPECT_FALSE(ListCheckpoints(Parent()).ok());
 }
 
 TEST_F(CheckpointDirectoryTest, NobodyIsGivenTheSame) {

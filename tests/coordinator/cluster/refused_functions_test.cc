@@ -1,5 +1,6 @@
 // Functions that workers refuse to install.
 #include "tests/coordinator/cluster/played_worker.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -40,6 +41,24 @@ TEST_F(RefusedFunctionsTest, DoNotKeepWorkersFromTheOthers) {
   EXPECT_THAT(called.Fetch(), HasCode(absl::StatusCode::kInvalidArgument));
   MU_EXPECT_OK(runtime_->Join()) << "once";
   EXPECT_TRUE(runtime_->Stats().failures.empty());
+}
+
+// A worker that comes while an error waits for whoever joins does not take its place.
+TEST_F(RefusedFunctionsTest, DoNotHideAnEarlierError) {
+  Start(1);
+  pb::FunctionProto function;
+  function.set_name("refused");
+  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.AddFunction(Fingerprint(6), function); });
+  auto first = Worker(11, 0);
+  const RemoteValue failing = Schedule(1);
+  const auto run = first->NextRun();
+  run.call->Finish(testing::UsersError("the first"));
+  EXPECT_TRUE(testing::Eventually([&] { return first->cancelled_below == 2; }));
+  auto second = Worker(12, 1, {6});
+  EXPECT_TRUE(testing::Eventually([&] { return second->cancelled_below > 0; }))
+      << "its refusal cancels as well";
+  EXPECT_THAT(runtime_->Join(), testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                                  ::testing::HasSubstr("the first")));
 }
 
 }  // namespace

@@ -47,7 +47,7 @@ class RepeatsTest : public testing::PlayedClusterTest {
 
   RemoteValue Update(uint64_t fingerprint = 5) {
     return runtime_->Schedule(
-        {.fingerprint = Fingerprint(fingerprint), .steps = 1, .needs_version = 1, .updates = true},
+        {.fingerprint = Fingerprint(fingerprint), .steps = 1, .needs_version = 1, .trains = true},
         {"x"});
   }
   // The run of this function, on whichever worker it arrives.

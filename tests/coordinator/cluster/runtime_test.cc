@@ -186,6 +186,16 @@ TEST_F(RuntimeTest, AFullQueueBlocksScheduleUntilThereIsRoom) {
   EXPECT_EQ(runtime_->Stats().functions, 4u);
 }
 
+TEST_F(RuntimeTest, NoEpochStartsWhileFunctionsRun) {
+  Start();
+  auto worker = Worker(11);
+  const RemoteValue value = Schedule(1);
+  EXPECT_THAT(runtime_->StartEpoch(1, 0, nullptr), HasCode(absl::StatusCode::kFailedPrecondition));
+  PlayedWorker::Finish(worker->NextRun());
+  MU_EXPECT_OK(runtime_->Join());
+  MU_EXPECT_OK(runtime_->StartEpoch(1, 0, nullptr));
+}
+
 TEST_F(RuntimeTest, EndsWithCallsUnderWay) {
   Start();
   auto worker = Worker(11);

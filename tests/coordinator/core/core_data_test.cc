@@ -86,6 +86,35 @@ TEST(CoreData, EveryWorkerHasPlansOfItsOwn) {
   EXPECT_TRUE(d.core.DataPositions().empty()) << "no checkpoint holds where each worker is";
 }
 
+// One that has no data left cancels everything: nothing of what could start beside it is started.
+TEST(CoreData, NothingStartsBesideOneThatIsOutOfData) {
+  CoreDriver d;
+  d.Serve(2);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  Schedule(d, 2);
+  EXPECT_EQ(Made(d, d.Last<action::MakePlan>()), "start 1 on 0 from 0");
+  Schedule(d, 2);
+  const auto asked = d.Last<action::MakePlan>();
+  EXPECT_EQ(Schedule(d, 2), "scheduled 3");
+  const std::string wanted = Made(d, asked);
+  EXPECT_EQ(wanted.find("start"), std::string::npos) << wanted;
+  EXPECT_NE(wanted.find("finish 3 OUT_OF_RANGE"), std::string::npos) << wanted;
+  EXPECT_NE(wanted.find("cancel below 4"), std::string::npos) << wanted;
+  EXPECT_EQ(d.core.queue().unfinished(), 0u);
+}
+
+// What a lost server takes with it is repeated if recovery was enabled when it was scheduled.
+TEST(CoreData, WhatTrainsIsKeptFromThenOnThatRecoveryIsEnabled) {
+  CoreDriver d;
+  d.Serve(1, /*recovery=*/false);
+  d.Schedule();
+  EXPECT_FALSE(d.core.queue().Find(FunctionId(1))->work.updates);
+  d.Step(event::EnableRecovery{});
+  d.Schedule();
+  EXPECT_TRUE(d.core.queue().Find(FunctionId(2))->work.updates);
+  EXPECT_FALSE(d.core.queue().Find(FunctionId(1))->work.updates);
+}
+
 // The worker for which the plan was asked is gone when it comes.
 TEST(CoreData, APlanForAWorkerThatIsGoneIsOfNoUse) {
   CoreDriver d;

@@ -176,11 +176,12 @@ TEST(CoreTasks, ALoadThatFailsLeavesNoMixtureBehind) {
   CoreDriver d(2);
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
-  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d),
-                                 .error = Error(absl::DataLossError("torn")),
-                                 .fault = RestoreFault::kCheckpoint}),
-            "pause; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1; done 2 "
-            "DATA_LOSS");
+  EXPECT_EQ(
+      d.Step(event::Loaded{.attempt = Attempt(d),
+                           .error = Error(absl::DataLossError("torn")),
+                           .fault = RestoreFault::kCheckpoint}),
+      "interrupt; pause; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1; done 2 "
+      "DATA_LOSS");
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
 }
 
@@ -220,7 +221,8 @@ TEST(CoreTasks, AJobThatDoesNotFitIsNotContinuedAndServersGoBack) {
   point->data.push_back({3, {}, testing::PlanOf(data, 0)});  // of other data
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}, .resume = std::move(point)}),
-      "pause; rolled back 0 steps to 0; round 2 from 0: restore 0; done 2 INVALID_ARGUMENT");
+      "interrupt; pause; rolled back 0 steps to 0; round 2 from 0: restore 0; done 2 "
+      "INVALID_ARGUMENT");
 }
 
 TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
