@@ -250,20 +250,6 @@ TEST_F(MembershipTest, LeasesCountFromTheSendingOfTheRequest) {
   client->Stop();
 }
 
-TEST_F(MembershipTest, HeartbeatsThatAreAnsweredPostponeTheOrphanTimeout) {
-  ManualClock clock;
-  coordinator_.UseClock(&clock);
-  MembershipOptions options = Options();
-  options.clock = &clock;
-  options.orphan_timeout = absl::Seconds(3);
-  auto client = Client(options);
-  MU_ASSERT_OK(client->Register());
-  events_.WaitFor(&events_.beats, 9);
-  coordinator_.FailBeats(absl::UnavailableError("busy"));
-  events_.WaitFor(&events_.lost, 1);
-  EXPECT_GE(events_.Get(&events_.beats), 9);
-}
-
 TEST_F(MembershipTest, WaitsForACoordinatorThatIsNotThereYet) {
   coordinator_.Stop();
   auto client = Client(Options());
