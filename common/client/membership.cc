@@ -39,7 +39,8 @@ MembershipClient::MembershipClient(std::shared_ptr<Channel> coordinator, Members
     : coordinator_(std::move(coordinator)),
       options_(std::move(options)),
       incarnation_(options_.incarnation.value() != 0 ? options_.incarnation
-                                                     : Incarnation(RandomIdentity())) {}
+                                                     : Incarnation(RandomIdentity())),
+      core_(options_.orphan_timeout) {}
 
 MembershipClient::~MembershipClient() { Stop(); }
 
@@ -50,7 +51,7 @@ bool MembershipClient::stopping() const {
 
 pb::RegisterReply MembershipClient::registration() const {
   MutexLock lock(&mutex_);
-  return registration_;
+  return core_.registration();
 }
 
 bool MembershipClient::SleepFor(absl::Duration time) {
@@ -86,8 +87,17 @@ absl::StatusOr<Reply> MembershipClient::CallUntilStopped(const char* method, con
   return std::move(state->second);
 }
 
-absl::StatusOr<pb::RegisterReply> MembershipClient::RegisterOnce(absl::Duration timeout,
-                                                                 int64_t* sent_ns) {
+MembershipCore::Next MembershipClient::CallOnce() {
+  const int64_t now_ns = options_.clock->Now();
+  MembershipCore::Call call;
+  {
+    MutexLock lock(&mutex_);
+    call = core_.Send(now_ns);
+  }
+  return call == MembershipCore::Call::kRegister ? RegisterOnce(now_ns) : Beat(now_ns);
+}
+
+MembershipCore::Next MembershipClient::RegisterOnce(int64_t sent_ns) {
   pb::RegisterRequest request;
   request.set_role(options_.role);
   request.set_address(options_.address);
@@ -96,48 +106,19 @@ absl::StatusOr<pb::RegisterReply> MembershipClient::RegisterOnce(absl::Duration 
   request.set_pid(getpid());
   const pb::RegisterReply before = registration();
   request.set_index(before.job() != 0 ? static_cast<int32_t>(before.index()) : options_.index);
-  *sent_ns = options_.clock->Now();
-  return CallUntilStopped<pb::RegisterReply>(kRegister, request, timeout);
-}
-
-void MembershipClient::Registered(const pb::RegisterReply& reply, int64_t sent_ns) {
+  const auto reply = CallUntilStopped<pb::RegisterReply>(kRegister, request, kRegisterTimeout);
+  MembershipCore::Next next;
   {
     MutexLock lock(&mutex_);
-    registration_ = reply;
-    last_contact_ns_ = options_.clock->Now();
+    if (stopping_) return MembershipCore::Next::kWait;
+    next = core_.Registered(options_.clock->Now(), reply);
   }
-  if (options_.on_registered) options_.on_registered(reply, sent_ns);
+  if (next == MembershipCore::Next::kTaken && options_.on_registered)
+    options_.on_registered(*reply, sent_ns);
+  return next;
 }
 
-absl::Status MembershipClient::Register() {
-  const int64_t give_up = DeadlineNs(*options_.clock, options_.orphan_timeout);
-  Backoff backoff(absl::Milliseconds(20), absl::Seconds(2), incarnation_.value());
-  while (true) {
-    int64_t sent_ns = 0;
-    auto reply = RegisterOnce(kRegisterTimeout, &sent_ns);
-    if (stopping()) return absl::CancelledError("registration with the coordinator was stopped");
-    if (reply.ok()) {
-      Registered(*reply, sent_ns);
-      MutexLock lock(&mutex_);
-      if (!stopping_) thread_ = std::thread([this] { HeartbeatLoop(); });
-      return absl::OkStatus();
-    }
-    if (!IsMachine(reply.status())) {
-      return Annotate(reply.status(), "the coordinator refuses this daemon");
-    }
-    if (options_.clock->Now() >= give_up) {
-      return absl::UnavailableError(
-          absl::StrCat("the coordinator could not be reached within ",
-                       absl::FormatDuration(options_.orphan_timeout),
-                       " (is --coordinator right and is it running?): ", reply.status().message()));
-    }
-    if (!SleepFor(backoff.Next())) {
-      return absl::CancelledError("registration with the coordinator was stopped");
-    }
-  }
-}
-
-absl::Status MembershipClient::Beat() {
+MembershipCore::Next MembershipClient::Beat(int64_t sent_ns) {
   const pb::RegisterReply identity = registration();
   pb::HeartbeatRequest request;
   request.set_job(identity.job());
@@ -148,57 +129,46 @@ absl::Status MembershipClient::Beat() {
   if (options_.fill_heartbeat) options_.fill_heartbeat(&request);
   const absl::Duration timeout =
       std::max(absl::Seconds(1), absl::Milliseconds(identity.heartbeat_ms()) * 3);
-  int64_t sent_ns = options_.clock->Now();
   const auto reply = CallUntilStopped<pb::HeartbeatReply>(kHeartbeat, request, timeout);
-  if (stopping()) return absl::OkStatus();
-  if (reply.ok()) {
-    {
-      MutexLock lock(&mutex_);
-      last_contact_ns_ = options_.clock->Now();
-    }
-    if (options_.on_heartbeat) options_.on_heartbeat(*reply, sent_ns);
-    return absl::OkStatus();
-  }
+  MembershipCore::Next next;
   {
     MutexLock lock(&mutex_);
-    if (leaving_) return absl::OkStatus();
+    if (stopping_) return MembershipCore::Next::kWait;
+    next = core_.Beaten(options_.clock->Now(), reply.status());
   }
-  if (KindOf(reply.status()) == pb::ERROR_OTHER_JOB) return reply.status();
-  if (!IsMachine(reply.status())) {
-    // The coordinator is there but does not know us, or is a newer one: register again.
-    const auto again = RegisterOnce(kRegisterTimeout, &sent_ns);
-    if (stopping()) return absl::OkStatus();
-    if (again.ok() && again->epoch() < identity.epoch()) {
-      // One that was taken for dead and has not noticed yet that a newer one has taken over: as
-      // good as out of reach.
-    } else if (again.ok()) {
-      if (again->job() != identity.job() || again->index() != identity.index()) {
-        return absl::FailedPreconditionError(
-            "the coordinator that answers now has another job or another place for this daemon");
-      }
-      Registered(*again, sent_ns);
-      return absl::OkStatus();
-    }
-    if (!again.ok() && !IsMachine(again.status())) return again.status();
-  }
-  MutexLock lock(&mutex_);
-  const int64_t silent_ns = options_.clock->Now() - last_contact_ns_;
-  if (silent_ns < absl::ToInt64Nanoseconds(options_.orphan_timeout)) return absl::OkStatus();
-  return absl::UnavailableError(absl::StrCat("the coordinator has been out of reach for ",
-                                             absl::FormatDuration(options_.orphan_timeout),
-                                             "; last error: ", reply.status().message()));
+  if (next == MembershipCore::Next::kTaken && options_.on_heartbeat)
+    options_.on_heartbeat(*reply, sent_ns);
+  return next;
+}
+
+absl::Status MembershipClient::Register() {
+  Backoff backoff(absl::Milliseconds(20), absl::Seconds(2), incarnation_.value());
+  do {
+    const MembershipCore::Next next = CallOnce();
+    MutexLock lock(&mutex_);
+    if (next == MembershipCore::Next::kLost) return core_.lost();
+    if (next != MembershipCore::Next::kTaken) continue;
+    if (!stopping_) thread_ = std::thread([this] { HeartbeatLoop(); });
+    return absl::OkStatus();
+  } while (SleepFor(backoff.Next()));
+  return absl::CancelledError("registration with the coordinator was stopped");
 }
 
 void MembershipClient::HeartbeatLoop() {
   while (true) {
     const uint32_t interval_ms = std::max<uint32_t>(1, registration().heartbeat_ms());
     if (!SleepFor(absl::Milliseconds(interval_ms))) return;
-    absl::Status status = Beat();
+    MembershipCore::Next next = CallOnce();
+    while (next == MembershipCore::Next::kAtOnce) next = CallOnce();
     if (stopping()) return;
-    if (!status.ok()) {
-      if (options_.on_lost) options_.on_lost(std::move(status));
-      return;
+    if (next != MembershipCore::Next::kLost) continue;
+    absl::Status lost;
+    {
+      MutexLock lock(&mutex_);
+      lost = core_.lost();
     }
+    if (options_.on_lost) options_.on_lost(std::move(lost));
+    return;
   }
 }
 
@@ -236,7 +206,7 @@ absl::Status MembershipClient::Leave(const std::string& reason, absl::Duration t
 absl::Status MembershipClient::Drain(const std::string& reason, absl::Duration timeout) {
   {
     MutexLock lock(&mutex_);
-    leaving_ = true;
+    core_.Leave();
   }
   const absl::Status status =
       SayGoodbye(reason, timeout, std::min(timeout, absl::Seconds(5)), /*try_again=*/false);

@@ -17,6 +17,7 @@
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "common/base/mutex.h"
+#include "common/client/membership_core.h"
 #include "common/env/clock.h"
 #include "common/rpc/transport.h"
 #include "proto/coordinator.pb.h"
@@ -78,11 +79,11 @@ class MembershipClient {
 
   absl::Status SayGoodbye(const std::string& reason, absl::Duration timeout,
                           absl::Duration patience, bool try_again);
-  absl::StatusOr<muster::RegisterReply> RegisterOnce(absl::Duration timeout, int64_t* sent_ns);
+  // The call that is due, and what its answer brings with it.
+  MembershipCore::Next CallOnce();
+  MembershipCore::Next RegisterOnce(int64_t sent_ns);
+  MembershipCore::Next Beat(int64_t sent_ns);
   void HeartbeatLoop();
-  // Returns what ended the membership, or OK to go on.
-  absl::Status Beat();
-  void Registered(const muster::RegisterReply& reply, int64_t sent_ns);
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> CallUntilStopped(const char* method, const Request& request,
                                          absl::Duration timeout);
@@ -97,10 +98,8 @@ class MembershipClient {
   mutable Mutex mutex_;
   CondVar changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  bool leaving_ ABSL_GUARDED_BY(mutex_) = false;  // does not register again
-  muster::RegisterReply registration_ ABSL_GUARDED_BY(mutex_);
+  MembershipCore core_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ClientCall> call_ ABSL_GUARDED_BY(mutex_);
-  int64_t last_contact_ns_ ABSL_GUARDED_BY(mutex_) = 0;
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

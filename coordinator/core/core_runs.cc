@@ -41,7 +41,12 @@ void Core::Dispatch() {
   // Without recovery nobody goes back; the low-water mark must not wait for the next Schedule.
   if (!recovery_enabled_ && queue_.scheduled()) queue_.ForgetKept();
   NoteKept();
-  const auto held = [this](FunctionId id, bool begun) { return update_pause_.Holds(id, begun); };
+  // The checkpoint that makes room waits for assignments that are to be repeated, and these for the
+  // functions before them.
+  const bool go_on = update_pause_.paused() && queue_.HasAssignments();
+  const auto held = [&](FunctionId id, bool begun) {
+    return update_pause_.Holds(id, begun || go_on);
+  };
   std::vector<FunctionId> completed;
   std::map<FunctionId, uint64_t> without_data;
   const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data);

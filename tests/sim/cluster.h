@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "common/base/hash.h"
-#include "common/env/clock.h"
 #include "tests/sim/coordinator.h"
 #include "tests/sim/coverage.h"
 #include "tests/sim/disk.h"
@@ -21,13 +20,6 @@
 #include "tests/sim/worker.h"
 
 namespace mu::sim {
-
-inline constexpr uint64_t kJob = 7;
-inline constexpr Time kHeartbeatEvery = 40 * kMillisecond;
-inline constexpr Time kMonitorEvery = 15 * kMillisecond;
-inline constexpr Time kBackupAfter = 60 * kMillisecond;  // without a result
-inline constexpr Time kLease = 150 * kMillisecond;       // without a heartbeat a daemon is lost
-inline constexpr Time kCallTimeout = 60 * kMillisecond;
 
 struct Outcome {
   bool ok = true;
@@ -41,12 +33,11 @@ struct Outcome {
 // Not thread safe; used for one history after the other.
 class Cluster {
  public:
-  Cluster() : clock_(this) {}
+  Cluster() = default;
   Outcome Run(uint64_t seed, const Scenario& scenario, bool trace = false);
 
   // For the processes.
   Time now() const { return now_; }
-  Clock* clock() { return &clock_; }
   const Scenario& scenario() const { return scenario_; }
   uint32_t servers() const { return servers_; }  // how many there ought to be
   Disk& disk() { return disk_; }
@@ -63,22 +54,20 @@ class Cluster {
   // arrive in order or the run's caller gets a kRunEnded of kMachine.
   void Send(Message message);
   void Reply(const Message& request, Message reply);
-  void SetTimer(Slot slot, Time delay, Message message);
+  void Add(Time delay, Timer timer) { events_.Add(now_ + delay, std::move(timer)); }
   void Exit(Slot slot);  // the process ends by itself
   uint32_t AddRouting(const Routing& routing) {
     routings_.push_back(routing);
     return static_cast<uint32_t>(routings_.size() - 1);
   }
   const Routing& RoutingAt(uint32_t place) const { return routings_[place]; }
-  void WriteFile(const Message& save, uint8_t server, std::shared_ptr<const ServerFile> file);
   // Of the process that is there, whatever the coordinator knows: a registration may come late.
   uint64_t IncarnationAt(Slot slot) const {
-    return slot == kNowhere ? 0 : processes_[slot].incarnation;
+    return slot == kNowhere ? 0 : places_[slot].incarnation;
   }
   const Partitions* PartitionsOf(Slot slot) const {  // null: nobody is there
-    return processes_[slot].server ? &processes_[slot].server->partitions() : nullptr;
+    return slot != kNowhere && places_[slot].process ? &At<Server>(slot).partitions() : nullptr;
   }
-  bool FilesAreGood(uint64_t checkpoint) const;
   // The coordinator in this slot has done all its work.
   void JobDone(Slot slot);
   template <typename... Args>
@@ -87,46 +76,41 @@ class Cluster {
   }
 
  private:
-  class VirtualClock final : public Clock {
-   public:
-    explicit VirtualClock(const Cluster* cluster) : cluster_(cluster) {}
-    int64_t Now() const override { return cluster_->now_; }
-
-   private:
-    const Cluster* const cluster_;
-  };
-  struct Process {
+  struct Place {
+    std::unique_ptr<Process> process;  // dead ones stay until their handler has returned
     bool alive = false;
     uint64_t incarnation = 0;
     Time hangs_until = 0;
-    std::optional<Coordinator> coordinator;
-    std::optional<Worker> worker;
-    std::optional<Server> server;
-    void Clear() {
-      alive = false;
-      incarnation = 0;
-      hangs_until = 0;
-      coordinator.reset();
-      worker.reset();
-      server.reset();
-    }
+    Time deaf_until = 0;
   };
+  template <typename Role>
+  Role& At(Slot slot) const {
+    return static_cast<Role&>(*places_[slot].process);
+  }
 
+  void Begin(uint64_t seed);
   void StartProcess(Slot slot);
+  // A cluster manager runs one daemon of an index, unless it takes the other one for dead.
+  void StartDaemon(Slot slot, bool other_lives);
   void StartCoordinator();
+  void StartCoordinatorAfter(Time most);
+  void End(Slot slot);
   void Kill(Slot slot);
+  // For the coordinator in `slot`: this daemon is dead, or its connections broke.
+  void TellOfDeath(Slot daemon, Slot slot, Time delay, bool connection);
   void Strike(Fault fault);
-  void Restart(Slot slot, Time least, Time most);
+  void Replace(Slot slot, Time until);
+  void Resize();
+  Checkpoint* NewestCheckpoint();
+  void Restart(Slot slot, Time most);
   void Cut(Slot a, Slot b, Time until);
-  std::optional<Slot> PickAlive(Slot first, Slot end);
-  void Deliver(const Message& message);
-  void Dispatch(Process& process, const Message& message);
-  void ReapExited();
-  Time Latency();
+  void CutFromCoordinators(Slot slot, Time until);
+  Slot PickAlive(Slot first, Slot end);  // kNowhere: nobody
+  void Happen(Happening happening);
+  void Bounce(const Message& message);  // nobody is there
+  Time Latency() { return Between(100 * kMicrosecond, 900 * kMicrosecond); }
   void Write(Slot slot, const std::string& text);
-  std::string NameOf(Slot slot) const;
 
-  VirtualClock clock_;
   Scenario scenario_;
   SplitMix random_{0};
   Time now_ = 0;
@@ -139,15 +123,14 @@ class Cluster {
   bool trace_ = false;
   std::string text_;
   EventQueue events_;
-  std::vector<Slot> exited_;
+  std::vector<std::unique_ptr<Process>> dead_;
   std::vector<Routing> routings_;
   Disk disk_;
   Truth truth_;
   Seen seen_;
-  std::array<Process, kSlots> processes_;
+  std::array<Place, kSlots> places_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
-  std::array<std::array<Time, kSlots>, kSlots>
-      stream_last_{};  // streams between two processes are in order
+  std::array<std::array<Time, kSlots>, kSlots> stream_last_{};  // streams are in order
 };
 
 }  // namespace mu::sim

@@ -1,138 +1,90 @@
 // Runs simulated histories by hand: cluster_sim --seeds=10000000 --threads=2; cluster_sim --seed=N
 // --trace.
-#include <atomic>
 #include <chrono>
-#include <cstdio>
-#include <cstdlib>
-#include <mutex>
+#include <iostream>
+#include <optional>
 #include <string>
-#include <thread>
-#include <utility>
-#include <vector>
 
-#include "absl/strings/numbers.h"
-#include "absl/strings/strip.h"
+#include "absl/flags/flag.h"
+#include "absl/flags/parse.h"
+#include "absl/flags/usage.h"
+#include "absl/strings/str_format.h"
 #include "tests/sim/history.h"
 
+ABSL_FLAG(uint64_t, seeds, 10000, "how many histories");
+ABSL_FLAG(uint64_t, first, 0, "the first one's seed");
+ABSL_FLAG(uint16_t, threads, 1, "that run histories");
+ABSL_FLAG(std::optional<uint64_t>, seed, std::nullopt, "one history only: this one");
+ABSL_FLAG(bool, trace, false, "of one history: tells event by event");
+ABSL_FLAG(bool, coverage, false, "in how many histories each event, action and fault occurred");
+ABSL_FLAG(std::string, scenario, "everything", "a name; '' lists all");
+ABSL_FLAG(std::string, broken, "", "a protection that is taken away; 'list' lists all");
+
+namespace mu::sim {
 namespace {
 
-constexpr char kUsage[] =
-    "usage: cluster_sim [--seeds=N] [--first=N] [--threads=N] [--scenario=NAME] [--seed=N "
-    "[--trace]] [--coverage]\n"
-    "  --broken=PROTECTION   without deduplication, fencing, leases, requeueing, low_water_high, "
-    "low_water_stuck, commit_after_fence, "
-    "cancel_below_mark, late_position, not_reinstalled, mixed_load, late_fences, old_generations, "
-    "resumed_early, resumed_late, old_routing,\n"
-    "    results_kept, generation_of_now, early_cancel, any_order, late_install, inheritance or "
-    "checksums\n";
+template <typename Rows>
+int List(const char* what, const Rows& rows) {
+  std::cerr << "there are these " << what << ":\n";
+  for (const auto& row : rows) std::cerr << "  " << row.name << "\n";
+  return 2;
+}
 
-bool Break(absl::string_view what, mu::sim::Broken* broken) {
-  const std::pair<absl::string_view, bool*> switches[] = {
-      {"deduplication", &broken->deduplication},
-      {"fencing", &broken->fencing},
-      {"leases", &broken->leases},
-      {"requeueing", &broken->requeueing},
-      {"low_water_high", &broken->low_water_high},
-      {"low_water_stuck", &broken->low_water_stuck},
-      {"commit_after_fence", &broken->commit_after_fence},
-      {"cancel_below_mark", &broken->cancel_below_mark},
-      {"late_position", &broken->late_position},
-      {"not_reinstalled", &broken->not_reinstalled},
-      {"mixed_load", &broken->mixed_load},
-      {"late_fences", &broken->late_fences},
-      {"old_generations", &broken->old_generations},
-      {"resumed_early", &broken->resumed_early},
-      {"resumed_late", &broken->resumed_late},
-      {"old_routing", &broken->old_routing},
-      {"results_kept", &broken->results_kept},
-      {"generation_of_now", &broken->generation_of_now},
-      {"early_cancel", &broken->early_cancel},
-      {"any_order", &broken->any_order},
-      {"late_install", &broken->late_install},
-      {"inheritance", &broken->inheritance},
-      {"checksums", &broken->checksums}};
-  for (const auto& [name, protection] : switches) {
-    if (what == name) return *protection = true;
+int One(uint64_t seed, const ScenarioLimits& limits) {
+  const Outcome outcome = RunOne(seed, limits, absl::GetFlag(FLAGS_trace));
+  std::cout << outcome.trace << Describe(DrawScenario(seed, limits))
+            << absl::StreamFormat("\nseed %d: %s, %d events, %.3f s of virtual time\n", seed,
+                                  outcome.ok ? "passed" : outcome.problem, outcome.events,
+                                  static_cast<double>(outcome.ended) / 1e9);
+  return outcome.ok ? 0 : 1;
+}
+
+int Many(const ScenarioLimits& limits) {
+  const auto begin = std::chrono::steady_clock::now();
+  const Summary summary = RunMany(absl::GetFlag(FLAGS_first), absl::GetFlag(FLAGS_seeds),
+                                  absl::GetFlag(FLAGS_threads), limits);
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const auto histories = static_cast<double>(summary.histories);
+  std::cout << absl::StreamFormat(
+      "%d histories in %.2f s (%.1f us each), %.0f events and %.3f s of virtual time each, %d "
+      "failed\n",
+      summary.histories, seconds, seconds * 1e6 / histories,
+      static_cast<double>(summary.events) / histories,
+      static_cast<double>(summary.virtual_time) / 1e9 / histories, summary.failures);
+  if (absl::GetFlag(FLAGS_coverage)) {
+    std::cout << summary.coverage.Table();
+    for (const auto& [unreachable, why] : Coverage::Unreachable())
+      std::cout << "not simulated: " << unreachable << ", since " << why << "\n";
   }
-  return false;
+  for (const auto& [failed, problem] : summary.first_failures) {
+    std::cout << "seed " << failed << ": " << problem
+              << "\n  replay: cluster_sim --scenario=" << absl::GetFlag(FLAGS_scenario)
+              << " --seed=" << failed << " --trace\n";
+  }
+  return summary.failures == 0 ? 0 : 1;
+}
+
+int Main() {
+  const ScenarioLimits* const found = FindScenario(absl::GetFlag(FLAGS_scenario));
+  if (found == nullptr) return List("scenarios", NamedScenarios());
+  ScenarioLimits limits = *found;
+  bool known = absl::GetFlag(FLAGS_broken).empty();
+  for (const Protection& protection : Protections()) {
+    if (absl::GetFlag(FLAGS_broken) != protection.name) continue;
+    protection.take_away(&limits.broken);
+    known = true;
+  }
+  if (!known) return List("protections", Protections());
+  const std::optional<uint64_t> seed = absl::GetFlag(FLAGS_seed);
+  return seed.has_value() ? One(*seed, limits) : Many(limits);
 }
 
 }  // namespace
+}  // namespace mu::sim
 
 int main(int argc, char** argv) {
-  uint64_t seeds = 10000, first = 0, threads = 1, seed = 0;
-  bool one = false, trace = false, coverage = false;
-  std::string name = "everything";
-  mu::sim::Broken broken;
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view arg = argv[i];
-    bool good = true;
-    if (arg == "--trace") {
-      trace = true;
-    } else if (arg == "--coverage") {
-      coverage = true;
-    } else if (absl::ConsumePrefix(&arg, "--seeds=")) {
-      good = absl::SimpleAtoi(arg, &seeds);
-    } else if (absl::ConsumePrefix(&arg, "--first=")) {
-      good = absl::SimpleAtoi(arg, &first);
-    } else if (absl::ConsumePrefix(&arg, "--threads=")) {
-      good = absl::SimpleAtoi(arg, &threads) && threads > 0;
-    } else if (absl::ConsumePrefix(&arg, "--seed=")) {
-      good = one = absl::SimpleAtoi(arg, &seed);
-    } else if (absl::ConsumePrefix(&arg, "--scenario=")) {
-      name = std::string(arg);
-    } else if (absl::ConsumePrefix(&arg, "--broken=")) {
-      good = Break(arg, &broken);
-    } else {
-      good = false;
-    }
-    if (!good) {
-      std::fprintf(stderr, "%s", kUsage);
-      return 2;
-    }
-  }
-  const mu::sim::ScenarioLimits* found = mu::sim::FindScenario(name);
-  if (found == nullptr) {
-    std::fprintf(stderr, "there is no scenario '%s'; there are:\n", name.c_str());
-    for (const auto& scenario : mu::sim::NamedScenarios())
-      std::fprintf(stderr, "  %s\n", scenario.name.c_str());
-    return 2;
-  }
-  mu::sim::ScenarioLimits limits = *found;
-  limits.broken = broken;
-  if (one) {
-    const auto result = mu::sim::RunOne(seed, limits, trace);
-    std::printf("%s%s\nseed %llu: %s, %llu events, %.3f s of virtual time\n", result.trace.c_str(),
-                result.description.c_str(), static_cast<unsigned long long>(seed),
-                result.ok ? "passed" : result.problem.c_str(),
-                static_cast<unsigned long long>(result.events),
-                static_cast<double>(result.ended) / 1e9);
-    return result.ok ? 0 : 1;
-  }
-  const auto begin = std::chrono::steady_clock::now();
-  const auto summary = mu::sim::RunMany(first, seeds, static_cast<int>(threads), limits);
-  const double seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  std::printf(
-      "%llu histories in %.2f s (%.1f us each), %.0f events and %.3f s of virtual time each, %llu "
-      "failed\n",
-      static_cast<unsigned long long>(summary.histories), seconds,
-      seconds * 1e6 / static_cast<double>(summary.histories),
-      static_cast<double>(summary.events) / static_cast<double>(summary.histories),
-      static_cast<double>(summary.virtual_time) / 1e9 / static_cast<double>(summary.histories),
-      static_cast<unsigned long long>(summary.failures));
-  if (coverage) {
-    for (const auto& row : summary.coverage.Rows()) {
-      std::printf("%-14s %-24s %10llu histories\n", row.kind.c_str(), row.name.c_str(),
-                  static_cast<unsigned long long>(row.histories));
-    }
-    for (const auto& [unreachable, why] : mu::sim::Coverage::Unreachable())
-      std::printf("not simulated: %s, since %s\n", unreachable.c_str(), why.c_str());
-  }
-  for (const auto& failure : summary.first_failures) {
-    std::printf("seed %llu: %s\n  replay: cluster_sim --scenario=%s --seed=%llu --trace\n",
-                static_cast<unsigned long long>(failure.seed), failure.problem.c_str(),
-                name.c_str(), static_cast<unsigned long long>(failure.seed));
-  }
-  return summary.failures == 0 ? 0 : 1;
+  absl::SetProgramUsageMessage("runs simulated histories, all that a seed says in virtual time");
+  absl::ParseCommandLine(argc, argv);
+  return mu::sim::Main();
 }

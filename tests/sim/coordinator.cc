@@ -12,8 +12,7 @@ namespace mu::sim {
 namespace {
 
 constexpr size_t kQueueBound = 3;
-
-absl::Time At(Time time) { return absl::UnixEpoch() + absl::Nanoseconds(time); }
+constexpr uint32_t kMostGarbage = 3;  // answers to one function
 
 DataLayout DataOf(const Scenario& scenario) {
   pb::DatasetProto dataset;
@@ -21,51 +20,20 @@ DataLayout DataOf(const Scenario& scenario) {
   dataset.set_batch_size(1);
   dataset.set_block_records(2);
   dataset.set_shuffle_records(6);
-  dataset.set_epochs(scenario.epochs);
+  dataset.set_epochs(scenario.per_worker ? 0 : scenario.epochs);
   dataset.set_seed(scenario.batches);
+  if (scenario.per_worker) dataset.set_visitation(pb::VISITATION_NONE);
   return {dataset, std::make_shared<const std::vector<FileLayout>>(1, scenario.batches)};
 }
 
 StartRun RunOf(const Message& message) {
-  const uint32_t worker =
-      IsWorkerSlot(message.from) ? (message.from - kFirstWorkerSlot) / 2u : message.index;
-  return {FunctionId(message.function), RunId(message.run), WorkerId(worker)};
-}
-
-CallError ErrorOf(Code code) {
-  static const absl::Status unavailable = absl::UnavailableError("simulated");
-  static const absl::Status stale = absl::FailedPreconditionError("simulated");
-  CallError error;
-  switch (code) {
-    case Code::kOk:
-    case Code::kHandedBack:
-      break;
-    case Code::kNotInstalled:
-      error.status = stale;
-      error.kind = pb::ERROR_NOT_INSTALLED;
-      break;
-    case Code::kServerGone:
-      error.status = unavailable;
-      error.kind = pb::ERROR_MACHINE;
-      error.role = pb::ROLE_PSSERVER;
-      break;
-    case Code::kStale:  // a server or a worker knows a newer generation
-      error.status = stale;
-      error.kind = pb::ERROR_STALE;
-      error.role = pb::ROLE_PSSERVER;
-      break;
-    default:
-      error.status = unavailable;
-      error.kind = pb::ERROR_MACHINE;
-  }
-  return error;
+  return {FunctionId(message.function), RunId(message.run), WorkerId(IndexOf(message.from))};
 }
 
 }  // namespace
 
-Coordinator::Coordinator(Cluster* cluster, Slot slot)
-    : cluster_(cluster),
-      slot_(slot),
+Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
+    : Process(cluster, slot, incarnation),
       expected_servers_(cluster->servers()),
       epoch_(++cluster->disk().epoch),
       core_({.job = JobId(kJob),
@@ -79,22 +47,22 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot)
 
 void Coordinator::Start() {
   cluster_->Trace(slot_, "starts in epoch ", epoch_);
-  cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
-  cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every, {.kind = Kind::kCheckpointDue});
-  Step(event::DatasetAdded{DataOf(cluster_->scenario()), PlanOf(0)});
+  After(kMonitorEvery, "", [this] { Monitor(); });
+  After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
+  const DataLayout data = DataOf(cluster_->scenario());
+  Step(event::DatasetAdded{data, PlanOf(data, 0)});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
                                                                 : RecoveryMode::kAll});
+  if (const uint64_t bytes = cluster_->scenario().most_kept; bytes > 0)
+    Step(event::MostKept{bytes});
   Step(event::CatalogChanged{.parameters = 1});
   beginning_task_ = Ask({.kind = ServerTask::Kind::kReady});
 }
 
-DataLeases::Plan Coordinator::PlanOf(uint64_t epoch) const {
-  return std::make_shared<const EpochPlan>(*EpochPlan::Make(DataOf(cluster_->scenario()), epoch));
-}
-
 void Coordinator::Do(action::MakePlan& a) {
-  cluster_->SetTimer(slot_, cluster_->Between(kMicrosecond, 100 * kMillisecond),
-                     {.kind = Kind::kPlanMade, .function = a.epoch});
+  After(cluster_->Between(kMicrosecond, 100 * kMillisecond), "plan made", [this, a] {
+    Step(event::PlanMade{kDataset, a.worker, PlanOf(a.data, a.epoch)});
+  });
 }
 
 TaskId Coordinator::Ask(ServerTask task) {
@@ -112,7 +80,7 @@ void Coordinator::Step(Event event) {
     Event next = std::move(events_.front());
     events_.pop_front();
     cluster_->seen().Saw(next);
-    core_.Step(At(cluster_->now()), std::move(next), &actions);
+    core_.Step(At(now()), std::move(next), &actions);
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
       std::visit([this](auto& a) { Do(a); }, action);
@@ -125,63 +93,24 @@ void Coordinator::Step(Event event) {
 void Coordinator::Handle(const Message& message) {
   handling_ = &message;
   switch (message.kind) {
-    case Kind::kTick:
-      cluster_->SetTimer(slot_, kMonitorEvery, {.kind = Kind::kTick});
-      Monitor();
-      break;
     case Kind::kRegister:
-      OnRegister(message);
-      break;
+      return OnRegister(message);
     case Kind::kHeartbeat:
-      OnHeartbeat(message);
-      break;
+      return OnHeartbeat(message);
     case Kind::kLeave:
-      OnLeave(message);
-      break;
-    case Kind::kDaemonDied:
-      for (const Member& member : core_.membership().All()) {
-        if (member.pid == message.index && member.incarnation == Incarnation(message.incarnation))
-          Step(event::DaemonDied{member.pid, ""});
-      }
-      break;
-    case Kind::kConnectionLost:
-      OnConnectionLost(message);
-      break;
+      return OnLeave(message);
     case Kind::kStepResult:
-      OnStepResult(message);
-      break;
+      return OnStepResult(message);
     case Kind::kRunEnded:
-      OnRunEnded(message);
-      break;
-    case Kind::kPlanMade:
-      return Step(event::PlanMade{kDataset, WorkerId(), PlanOf(message.function)});
-    case Kind::kCheckpointDue:
-      TakeCheckpoint();
-      cluster_->SetTimer(slot_, cluster_->scenario().checkpoint_every,
-                         {.kind = Kind::kCheckpointDue});
-      break;
-    case Kind::kAssigned:
-      OnAssigned(message);
-      break;
-    case Kind::kManifestDue:
-      OnManifestDue(message);
-      break;
-    case Kind::kUserError:
-      UserError();
-      break;
+      return OnRunEnded(RunOf(message), message.code, message.epoch);
     case Kind::kReply:
-      if (message.request == Kind::kInstall) OnInstalled(message);
-      if (message.request == Kind::kCancelBelow) OnCancelReply(message);
-      if (message.request == Kind::kFence) OnFenceReply(message.server, message);
-      if (message.request == Kind::kSave) OnSaved(message.server, message);
-      if (message.request == Kind::kRestore || message.request == Kind::kConfigure)
-        OnStateReply(message.server, message);
-      break;
+      return OnReply(message);
     default:
-      break;
+      return;
   }
-  handling_ = nullptr;
-  if (ended_) return;
+}
+
+void Coordinator::AfterAll() {
   Feed();
   CheckDone();
 }
@@ -194,31 +123,45 @@ Message Coordinator::WithContext(Message message) const {
 }
 
 void Coordinator::Monitor() {
+  After(kMonitorEvery, "", [this] { Monitor(); });
   Step(event::Tick{});
-  if (ended_) return;
-  CheckCalls();
-  if (done_at_ != 0 && cluster_->now() >= done_at_ && core_.serving() && !core_.cancelling())
+  RepeatCalls();
+  if (!ended_ && done_at_ != 0 && now() >= done_at_ && core_.serving() && !core_.cancelling())
     cluster_->JobDone(slot_);
 }
 
-void Coordinator::OnConnectionLost(const Message& message) {
-  for (const auto& [id, link] : links_) {
-    if (link.incarnation != message.incarnation || link.runs.empty()) continue;
-    // The streams of its runs end; the first one that says so makes the coordinator drop the
-    // worker.
-    Message ended{.code = Code::kMachine,
-                  .index = static_cast<uint8_t>(id.value()),
-                  .function = link.runs.front().first.value(),
-                  .run = link.runs.front().second.value()};
-    return Step(event::RunEnded{RunOf(ended), ErrorOf(Code::kMachine)});
+void Coordinator::TakeCheckpoints() {
+  After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
+  TakeCheckpoint();
+}
+
+void Coordinator::OnDaemonDied(Slot slot, uint64_t incarnation) {
+  for (const Member& member : core_.membership().All()) {
+    if (member.pid == slot && member.incarnation == Incarnation(incarnation))
+      Step(event::DaemonDied{member.pid, ""});
   }
 }
 
+void Coordinator::OnConnectionLost(uint64_t incarnation) {
+  for (const auto& [id, link] : links_) {
+    if (link.incarnation != incarnation || link.runs.empty()) continue;
+    // The streams of its runs end; the first one that says so makes the coordinator drop the
+    // worker.
+    const auto& [function, run] = link.runs.front();
+    return Step(event::RunEnded{{function, run, id}, ErrorOf(Code::kMachine)});
+  }
+}
+
+bool Coordinator::AllScheduled() {
+  const Scenario& scenario = cluster_->scenario();
+  return scenario.per_worker ? core_.queue().next_id().value() > scenario.Functions()
+                             : core_.leases(kDataset)->shared()->Exhausted();
+}
+
 void Coordinator::Feed() {
-  const DataLeases& leases = *core_.leases(kDataset)->shared();
   while (!beginning_ && !ended_ && !core_.cancelling() && core_.queue().queued() < kQueueBound &&
-         !leases.Exhausted()) {
-    if (assign_task_ == TaskId() && cluster_->PerMille(20)) {
+         !AllScheduled()) {
+    if (!cluster_->scenario().per_worker && assign_task_ == TaskId() && cluster_->PerMille(20)) {
       assign_task_ = last_task_.Next();
       Ask({.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
     }
@@ -230,17 +173,19 @@ void Coordinator::Feed() {
   }
 }
 
-uint16_t Coordinator::RecordOf(const BatchRange& range, uint32_t batch) const {
-  uint64_t record = batch;
-  for (const auto& block : range.lease->blocks()) {
-    if (record < block.count()) {
-      return static_cast<uint16_t>(range.lease->epoch() * cluster_->scenario().batches +
-                                   block.first() + record);
+std::vector<uint16_t> Coordinator::RecordsOf(const FunctionQueue::Function& function) const {
+  std::vector<uint16_t> records;
+  for (const BatchRange& range : function.batches) {
+    const uint64_t epoch_begin = range.lease->epoch() * cluster_->scenario().batches;
+    uint32_t batch = 0;  // of the lease
+    for (const pb::BlockProto& block : range.lease->blocks()) {
+      for (uint64_t r = 0; r < block.count(); ++r, ++batch) {
+        if (batch >= range.first_batch && batch < range.first_batch + range.batches)
+          records.push_back(static_cast<uint16_t>(epoch_begin + block.first() + r));
+      }
     }
-    record -= block.count();
   }
-  cluster_->truth().Fail("a batch beyond its lease");
-  return 0;
+  return records;
 }
 
 void Coordinator::Do(action::Start& a) {
@@ -249,18 +194,14 @@ void Coordinator::Do(action::Start& a) {
   const FunctionQueue::Function& function = *core_.queue().Find(start.function);
   Message run = WithContext({.kind = Kind::kRun,
                              .to = link.slot,
-                             .index = static_cast<uint8_t>(start.worker.value()),
                              .first_step = static_cast<uint8_t>(start.first_step),
                              .steps = static_cast<uint8_t>(start.steps),
                              .generation = generation_,
                              .function = start.function.value(),
                              .run = start.run.value(),
                              .after = start.after.value()});
-  size_t step = 0;
-  for (const auto& range : function.batches) {
-    for (uint32_t i = 0; i < range.batches; ++i)
-      run.records[step++] = RecordOf(range, range.first_batch + i);
-  }
+  const std::vector<uint16_t> records = RecordsOf(function);
+  std::copy(records.begin(), records.end(), run.records.begin());
   link.runs.push_back({start.function, start.run});
   cluster_->Send(run);
 }
@@ -270,34 +211,36 @@ void Coordinator::Do(action::StopRun& a) {
   if (link == links_.end()) return;
   for (const auto& [function, run] : link->second.runs) {
     if (run != a.run) continue;
-    Message cancel = WithContext({.to_incarnation = link->second.incarnation,
-                                  .kind = Kind::kCancelRun,
-                                  .to = link->second.slot,
-                                  .function = function.value(),
-                                  .run = run.value()});
-    cluster_->Send(cancel);
+    cluster_->Send(WithContext({.to_incarnation = link->second.incarnation,
+                                .kind = Kind::kCancelRun,
+                                .to = link->second.slot,
+                                .function = function.value(),
+                                .run = run.value()}));
     // Its caller's end of the stream ends by itself.
-    cancel.to_incarnation = 0;
-    cancel.kind = Kind::kRunEnded;
-    cancel.code = Code::kMachine;
-    cancel.index = static_cast<uint8_t>(a.worker.value());
-    cluster_->SetTimer(slot_, kMillisecond / 10, cancel);
+    After(kMillisecond / 10, "stream ends", [this, start = StartRun{function, run, a.worker}] {
+      OnRunEnded(start, Code::kMachine, 0);
+    });
   }
 }
 
 void Coordinator::OnStepResult(const Message& message) {
-  event::Results results = {.start = RunOf(message)};
-  results.steps.push_back({.step = message.step, .samples = 1, .repeated = message.repeated});
-  results.steps[0].updates.assign(message.step_updates.begin(), message.step_updates.end());
-  results.steps[0].inherited.assign(message.step_inherited.begin(), message.step_inherited.end());
+  const StartRun start = RunOf(message);
   const auto next_step = [&] {
-    const FunctionQueue::Function* const function = core_.queue().Find(results.start.function);
+    const FunctionQueue::Function* const function = core_.queue().Find(start.function);
     return function == nullptr ? 0 : function->next_step;
   };
-  const FunctionId id = results.start.function;
+  if (message.code == Code::kGarbage) {
+    const FunctionQueue::Function* const function = core_.queue().Find(start.function);
+    if (function != nullptr && function->unreadable + 1 == kMostGarbage) NoteCancelled();
+    return Step(event::Unreadable{start, "garbage"});
+  }
+  StepOutcome outcome = {.step = message.step, .samples = 1, .repeated = message.repeated};
+  outcome.updates.assign(message.step_updates.begin(), message.step_updates.end());
+  outcome.inherited.assign(message.step_inherited.begin(), message.step_inherited.end());
   const uint32_t before = next_step();
-  Step(results);
-  if (next_step() != before) cluster_->truth().ResultTaken(epoch_, id.value(), message.step);
+  Step(event::Results{.start = start, .steps = {std::move(outcome)}});
+  if (next_step() != before)
+    cluster_->truth().ResultTaken(epoch_, start.function.value(), message.step);
 }
 
 void Coordinator::Do(action::Deliver& a) {
@@ -307,32 +250,36 @@ void Coordinator::Do(action::Deliver& a) {
   ++state->second;
 }
 
-void Coordinator::OnRunEnded(const Message& message) {
-  const StartRun start = RunOf(message);
-  if (const auto link = links_.find(start.worker); link != links_.end()) {
-    auto& runs = link->second.runs;
-    std::erase(runs, std::make_pair(start.function, start.run));
+void Coordinator::OnRunEnded(const StartRun& start, Code code, uint32_t epoch) {
+  if (const auto link = links_.find(start.worker); link != links_.end())
+    std::erase(link->second.runs, std::make_pair(start.function, start.run));
+  if (code == Code::kHandedBack) Step(event::Results{.start = start, .handed_back = true});
+  CallError error = ErrorOf(code);
+  error.epoch = CoordinatorEpoch(epoch);
+  Step(event::RunEnded{start, std::move(error)});
+}
+
+void Coordinator::NoteCancelled() {
+  if (core_.cancelling()) return;
+  const FunctionQueue& queue = core_.queue();
+  for (uint64_t id = queue.low_water().value(); id < queue.next_id().value(); ++id) {
+    const FunctionQueue::Function* function = queue.Find(FunctionId(id));
+    if (function != nullptr && !function->finished)
+      cluster_->truth().Cancelled(epoch_, id, RecordsOf(*function));
   }
-  if (message.epoch > epoch_) return Step(event::EpochSeen{CoordinatorEpoch(message.epoch)});
-  if (message.code == Code::kHandedBack) Step(event::Results{.start = start, .handed_back = true});
-  Step(event::RunEnded{start, ErrorOf(message.code)});
+  done_at_ = 0;
 }
 
 void Coordinator::UserError() {
   if (beginning_ || core_.cancelling()) return;
-  const FunctionQueue& queue = core_.queue();
-  for (uint64_t id = queue.low_water().value(); id < queue.next_id().value(); ++id) {
-    const FunctionQueue::Function* function = queue.Find(FunctionId(id));
-    if (function == nullptr || function->finished) continue;
-    std::vector<uint16_t> records;
-    for (const auto& range : function->batches) {
-      for (uint32_t i = 0; i < range.batches; ++i)
-        records.push_back(RecordOf(range, range.first_batch + i));
-    }
-    cluster_->truth().Cancelled(epoch_, id, records);
-  }
-  done_at_ = 0;
+  NoteCancelled();
   Step(event::CancelEverything{});
+}
+
+void Coordinator::BadFunction() {
+  if (beginning_) return;
+  ++bad_functions_;
+  Step(event::CatalogChanged{++catalog_, routing_, newest_, 1});
 }
 
 void Coordinator::Do(action::Paused&) {
@@ -340,6 +287,7 @@ void Coordinator::Do(action::Paused&) {
   for (uint8_t s = 0; s < expected_servers_; ++s) cluster_->truth().StateGivenUp(s);
 }
 
+void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
 void Coordinator::Do(action::Cancelled&) { cluster_->truth().CancelReported(epoch_); }
 
 void Coordinator::Do(action::Ended& a) {
@@ -348,11 +296,8 @@ void Coordinator::Do(action::Ended& a) {
   cluster_->Exit(slot_);
 }
 
-void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
-
 void Coordinator::CheckDone() {
-  if (!core_.leases(kDataset)->shared()->Exhausted() || core_.queue().unfinished() > 0 ||
-      assign_task_ != TaskId()) {
+  if (!AllScheduled() || core_.queue().unfinished() > 0 || assign_task_ != TaskId()) {
     done_at_ = 0;
     return;
   }
@@ -362,7 +307,7 @@ void Coordinator::CheckDone() {
     done_at_ = 0;
     return TakeCheckpoint();
   }
-  if (done_at_ == 0) done_at_ = cluster_->now() + 2 * kHeartbeatEvery;
+  if (done_at_ == 0) done_at_ = now() + 2 * kHeartbeatEvery;
 }
 
 void Coordinator::CheckMemory() const {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <deque>
+#include <list>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,12 +13,11 @@
 #include <vector>
 
 #include "coordinator/core/core.h"
+#include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
 
 namespace mu::sim {
-
-class Cluster;
 
 // A generation as messages carry it: coordinators of two epochs never use the same.
 inline uint32_t OnWire(Generation generation) {
@@ -26,15 +26,28 @@ inline uint32_t OnWire(Generation generation) {
 }
 
 inline constexpr uint64_t kDataset = 1;
+inline DataLeases::Plan PlanOf(const DataLayout& data, uint64_t epoch) {
+  return std::make_shared<const EpochPlan>(*EpochPlan::Make(data, epoch));
+}
 
-class Coordinator {
+inline constexpr int kTries = 3;  // of most calls
+
+inline CallError ErrorOf(Code code) { return CallError::Of(StatusOf(code)); }
+
+class Coordinator final : public Process {
  public:
-  Coordinator(Cluster* cluster, Slot slot);
+  Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation);
 
-  void Start();
-  void Handle(const Message& message);
+  void Start() override;
+  void Handle(const Message& message) override;
+  void AfterAll() override;
+  void OnConnectionLost(uint64_t incarnation);
+  void OnDaemonDied(Slot slot, uint64_t incarnation);
+  // A function of the user fails, or the user cancels all.
+  void UserError();
+  // The user creates a function that workers find wrong.
+  void BadFunction();
 
-  uint32_t epoch() const { return epoch_; }
   // For the checker, once the job is done.
   void CheckMemory() const;
   uint64_t incarnation_of_server(uint32_t index) const { return servers_[index].incarnation; }
@@ -42,30 +55,19 @@ class Coordinator {
   int64_t rolled_back() const { return core_.rolled_back(); }
 
  private:
-  struct Link {  // to one incarnation of a worker
-    uint64_t incarnation = 0;
-    Slot slot = kNowhere;
-    uint32_t install_call = 0;
-    uint32_t installing = 0;  // version of the routing
-    Time install_until = 0;
-    std::vector<std::pair<FunctionId, RunId>> runs;  // calls that are open
-    uint32_t cancel_call = 0;
-    Time cancel_until = 0;
-    int cancel_tries = 0;
-    Message cancel;
-  };
-  // A call to a server, made again a few times.
-  struct Call {
-    uint32_t id = 0;  // 0: none
-    Time until = 0;
-    int tries = 0;
-    Message request;
-  };
-  struct ServerLink {
+  struct Link {                // to one incarnation of a daemon
     uint64_t incarnation = 0;  // 0: nobody
     Slot slot = kNowhere;
-    uint32_t configured = 0;  // generation
-    Call state, save, fence;
+    uint32_t configured = 0;                         // generation of a server
+    std::vector<std::pair<FunctionId, RunId>> runs;  // of a worker: calls that are open
+  };
+  // A call to a daemon, made again a few times.
+  struct Call {
+    uint32_t index = 0;  // of the daemon
+    Message request;
+    int tries = 0;    // that are left
+    uint32_t id = 0;  // of the last one
+    Time until = 0;
   };
 
   void Step(Event event);
@@ -76,8 +78,6 @@ class Coordinator {
   void Do(action::MemberLost& a);
   void Do(action::Install& a);
   void Do(action::MakePlan& a);
-  void Do(action::InputWrong&) {}
-  DataLeases::Plan PlanOf(uint64_t epoch) const;
   void Do(action::Scheduled& a) { states_[a.function] = 0; }
   void Do(action::Start& a);
   void Do(action::StopRun& a);
@@ -87,65 +87,64 @@ class Coordinator {
   void Do(action::FenceServers& a);
   void Do(action::Cancelled&);
   void Do(action::Ended& a);
-  void Do(action::InterruptServers&) {}
   void Do(action::Paused&);
-  void Do(action::RolledBack&) {}
   void Do(action::Restore& a);
   void Do(action::TaskDone& a);
   void Do(action::Configure& a);
   void Do(action::Assign& a);
   void Do(action::Load& a);
   void Do(action::UseRouting&);
-  void Do(action::Serving& a);
   void Do(action::Save& a);
   void Do(action::WriteManifest& a);
   void Do(action::Committed& a);
   void Do(action::Aborted& a);
   void Do(action::Note& a);
+  template <typename A>
+  void Do(A&) {}  // nothing to do
 
   // Members (coordinator_members.cc) and functions (coordinator.cc).
   void OnRegister(const Message& message);
   void OnHeartbeat(const Message& message);
   void OnLeave(const Message& message);
   void OnStepResult(const Message& message);
-  void OnRunEnded(const Message& message);
-  void OnConnectionLost(const Message& message);
-  void UserError();
+  void OnRunEnded(const StartRun& start, Code code, uint32_t epoch);
+  void NoteCancelled();  // for the checker: all that has not finished
+  bool AllScheduled();
   void Feed();
   void CheckDone();
-  uint16_t RecordOf(const BatchRange& range, uint32_t batch) const;
+  std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
   void Monitor();
+  void TakeCheckpoints();
   Message WithContext(Message message) const;
 
   // Calls to workers and servers (coordinator_calls.cc).
-  void SendInstall(WorkerId id, Link* link);
-  void OnInstalled(const Message& reply);
-  void SendCancel(WorkerId id, Link& link);
-  void OnCancelReply(const Message& reply);
-  void CallServer(uint32_t server, Call* call);
-  void BeginCall(uint32_t server, Call* call, const Message& request);
+  void Begin(uint32_t index, const Message& request, int tries);
+  void Try(Call* call);
+  void OnReply(const Message& reply);
+  void Answered(const Call& call, const Message* reply);  // null: no try was answered
+  void RepeatCalls();
+  template <typename Is>
+  void Drop(const Is& is) {
+    std::erase_if(calls_, is);
+  }
+  void Installed(const Call& call, const Message* reply);
   // What all servers are asked at once: a round of a recovery, the first configuration, a load.
   void AskAll(std::optional<uint32_t> checkpoint, const std::vector<bool>& keep = {});
-  void OnAssigned(const Message& timer);
-  void OnStateReply(uint32_t server, const Message& reply);
+  void StateAnswered(const Call& call, const Message* reply);
   void StateFailed(uint32_t server, RestoreFault fault);
   void AllAnswered();
-  void OnFenceReply(uint32_t server, const Message& reply);
-  void CheckFence(bool late);
-  void CheckCalls();
+  void FenceAnswered();
   bool NoteEpoch(const Message& reply);
   TaskId Ask(ServerTask task);
   // The user's program has created everything: it continues from the newest good checkpoint, if
   // there is one.
-  void Begin();
+  void Continue();
   void Begun();
   // Checkpoints (coordinator_checkpoint.cc).
   void TakeCheckpoint();
-  void OnSaved(uint32_t server, const Message& reply);
-  void OnManifestDue(const Message& timer);
+  void Saved(uint32_t server, const Message* reply);
+  void ManifestDue(uint64_t folder);
 
-  Cluster* const cluster_;
-  const Slot slot_;
   const uint32_t expected_servers_;
   const uint32_t epoch_;
   Core core_;
@@ -153,10 +152,11 @@ class Coordinator {
   bool stepping_ = false;
   bool ended_ = false;
   const Message* handling_ = nullptr;
-  std::map<CallId, Message> leaves_;
-  CallId next_call_;
+  std::map<mu::CallId, Message> leaves_;
+  mu::CallId next_call_;
   std::map<WorkerId, Link> links_;
-  std::array<ServerLink, kMaxServers> servers_;
+  std::array<Link, kMaxServers> servers_;
+  std::list<Call> calls_;
   std::map<FunctionId, uint32_t> states_;  // of functions that somebody waits for: results so far
 
   bool beginning_ = true;  // the program has not continued its job yet
@@ -166,14 +166,15 @@ class Coordinator {
   enum class Asking { kNothing, kRound, kConfigure, kLoad } asking_ = Asking::kNothing;
   uint64_t asking_attempt_ = 0;
   RestoreRound round_;
-  std::array<bool, kMaxServers> answered_{};
   std::array<uint64_t, kMaxServers> held_{};
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
-  uint64_t fence_attempt_ = 0;                  // under way; 0: none
+  event::Fenced fenced_;                        // under way; attempt 0: none
   Generation newest_;                           // that the servers were given last
   uint32_t generation_ = 0;                     // the same on the wire
-  uint32_t routing_ = 0, routing_place_ = 0;
+  uint32_t catalog_ = 0;                        // version
+  uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
+  uint8_t bad_functions_ = 0;
   std::map<CheckpointNumber, uint64_t> folders_;  // on the disk
   CheckpointNumber saving_;
   uint32_t attempt_ = 0;  // of its saves

@@ -9,19 +9,9 @@
 namespace mu::sim {
 namespace {
 
-constexpr int kTries = 3;
+constexpr int kInstallTries = 2;
 
-const absl::Status& NoAnswer() {
-  static const absl::Status status = absl::DeadlineExceededError("no answer");
-  return status;
-}
-
-CallError MachineError() {
-  CallError error;
-  error.status = NoAnswer();
-  error.kind = pb::ERROR_MACHINE;
-  return error;
-}
+CallError MachineError() { return ErrorOf(Code::kMachine); }
 
 }  // namespace
 
@@ -31,113 +21,135 @@ bool Coordinator::NoteEpoch(const Message& reply) {
   return true;
 }
 
-void Coordinator::Do(action::Install& a) {
-  if (const auto link = links_.find(a.worker); link != links_.end())
-    SendInstall(a.worker, &link->second);
+void Coordinator::Begin(uint32_t index, const Message& request, int tries) {
+  // A server is asked for one state at a time.
+  const auto same = [](Kind kind) { return kind == Kind::kConfigure ? Kind::kRestore : kind; };
+  Drop([&](const Call& call) {
+    return call.index == index && same(call.request.kind) == same(request.kind);
+  });
+  calls_.push_back({index, request, tries});
+  Try(&calls_.back());
 }
 
-void Coordinator::SendInstall(WorkerId id, Link* link) {
-  link->install_call = cluster_->NextCall();
-  link->installing = routing_;
-  link->install_until = cluster_->now() + kCallTimeout;
-  cluster_->Send(WithContext({.kind = Kind::kInstall,
-                              .to = link->slot,
-                              .index = static_cast<uint8_t>(id.value()),
-                              .call = link->install_call,
-                              .generation = generation_,
-                              .routing = routing_,
-                              .routing_place = routing_place_}));
-}
-
-void Coordinator::OnInstalled(const Message& reply) {
-  for (auto& [id, link] : links_) {
-    if (link.install_call != reply.call) continue;
-    link.install_call = 0;
-    if (reply.code != Code::kOk) {
-      if (!NoteEpoch(reply))
-        link.install_call = cluster_->NextCall();  // sent again when time is up
-      return;
-    }
-    return Step(event::Installed{id, Incarnation(link.incarnation), link.installing});
+void Coordinator::Try(Call* call) {
+  call->id = cluster_->NextCall();
+  call->until = now() + kCallTimeout;
+  Message& request = call->request;
+  const bool to_worker = request.kind == Kind::kInstall || request.kind == Kind::kCancelBelow;
+  const Link& link = to_worker ? links_.at(WorkerId(call->index)) : servers_[call->index];
+  if (request.kind == Kind::kInstall) {
+    request.generation = generation_;
+    request.catalog = catalog_;
+    request.routing = routing_place_;
+    request.bad_functions = bad_functions_;
   }
+  Message message = WithContext(request);
+  if (request.kind == Kind::kRestore && link.configured != request.generation) {
+    // Whoever has the place may be new.
+    message = WithContext({.kind = Kind::kConfigure,
+                           .steps = static_cast<uint8_t>(expected_servers_),
+                           .generation = request.generation});
+  }
+  if (request.kind == Kind::kFence) {
+    message.low_water = request.low_water;
+  } else if (beginning_ && !to_worker) {
+    message.low_water = 0;  // what a restore is going to repeat is not below the mark
+  }
+  message.to = link.slot;
+  message.server = static_cast<uint8_t>(call->index);
+  message.call = call->id;
+  cluster_->Send(message);
+}
+
+void Coordinator::OnReply(const Message& reply) {
+  const auto it = std::find_if(calls_.begin(), calls_.end(),
+                               [&](const Call& call) { return call.id == reply.call; });
+  // What cannot be reached is tried again when the time is up.
+  if (it == calls_.end() || reply.code == Code::kMachine) return;
+  const Call call = *it;
+  calls_.erase(it);
+  if (!NoteEpoch(reply)) Answered(call, &reply);
+}
+
+void Coordinator::RepeatCalls() {
+  while (!ended_) {
+    const auto late = std::find_if(calls_.begin(), calls_.end(),
+                                   [&](const Call& call) { return call.until <= now(); });
+    if (late == calls_.end()) return;
+    if (--late->tries > 0) {
+      Try(&*late);
+      continue;
+    }
+    const Call call = *late;
+    calls_.erase(late);
+    Answered(call, nullptr);
+  }
+}
+
+void Coordinator::Answered(const Call& call, const Message* reply) {
+  const CallError error = reply == nullptr ? MachineError() : CallError();
+  switch (call.request.kind) {
+    case Kind::kInstall:
+      return Installed(call, reply);
+    case Kind::kCancelBelow:
+      return Step(event::WorkerCancelled{
+          WorkerId(call.index), Incarnation(links_.at(WorkerId(call.index)).incarnation), error});
+    case Kind::kFence:
+      // One that is in another generation refuses all that was cancelled anyway.
+      if (!error.ok()) fenced_.failed[call.index] = error;
+      return FenceAnswered();
+    case Kind::kSave:
+      return Saved(call.index, reply);
+    default:
+      return StateAnswered(call, reply);
+  }
+}
+
+void Coordinator::Do(action::Install& a) {
+  if (links_.contains(a.worker)) Begin(a.worker.value(), {.kind = Kind::kInstall}, kInstallTries);
+}
+
+void Coordinator::Installed(const Call& call, const Message* reply) {
+  const WorkerId worker(call.index);
+  const Incarnation incarnation(links_.at(worker).incarnation);
+  const uint64_t version = call.request.catalog;
+  const Code code = reply == nullptr ? Code::kMachine : reply->code;
+  if (code == Code::kRefused) {
+    const Fingerprint function(1000 + call.request.bad_functions);
+    if (core_.RefusalOf(function).ok()) NoteCancelled();
+    Step(event::FunctionRefused{worker, function, absl::InvalidArgumentError("a bad function")});
+  } else if (code != Code::kOk) {
+    return Step(event::InstallFailed{worker, incarnation, version, ErrorOf(code)});
+  }
+  Step(event::Installed{worker, incarnation, version});
 }
 
 void Coordinator::Do(action::CancelOnWorkers& a) {
   cluster_->Trace(slot_, "cancels what is below function ", a.below.value());
   for (const WorkerId id : a.workers) {
-    const auto it = links_.find(id);
-    if (it == links_.end()) continue;
-    it->second.cancel = {.kind = Kind::kCancelBelow,
-                         .to = it->second.slot,
-                         .index = static_cast<uint8_t>(id.value()),
-                         .generation = OnWire(a.generation),
-                         .function = a.below.value()};
-    it->second.cancel_tries = 0;
-    SendCancel(id, it->second);
+    if (!links_.contains(id)) continue;
+    Begin(id.value(),
+          {.kind = Kind::kCancelBelow,
+           .generation = OnWire(a.generation),
+           .function = a.below.value()},
+          kTries);
   }
-}
-
-void Coordinator::SendCancel(WorkerId, Link& link) {
-  link.cancel_call = cluster_->NextCall();
-  link.cancel_until = cluster_->now() + kCallTimeout;
-  Message message = link.cancel;
-  message.call = link.cancel_call;
-  cluster_->Send(WithContext(message));
-}
-
-void Coordinator::OnCancelReply(const Message& reply) {
-  if (reply.code == Code::kMachine || NoteEpoch(reply)) return;  // tried again when time is up
-  for (auto& [id, link] : links_) {
-    if (link.cancel_call != reply.call) continue;
-    link.cancel_call = 0;
-    return Step(event::WorkerCancelled{id, Incarnation(link.incarnation), {}});
-  }
-}
-
-void Coordinator::BeginCall(uint32_t s, Call* call, const Message& request) {
-  call->request = request;
-  call->tries = 0;
-  CallServer(s, call);
-}
-
-void Coordinator::CallServer(uint32_t s, Call* call) {
-  ServerLink& server = servers_[s];
-  call->id = cluster_->NextCall();
-  call->until = cluster_->now() + kCallTimeout;
-  // Whoever has the place may be new: it is configured first.
-  Message message = WithContext(call->request);
-  if (message.kind == Kind::kRestore && server.configured != message.generation) {
-    message = WithContext({.kind = Kind::kConfigure,
-                           .steps = static_cast<uint8_t>(expected_servers_),
-                           .generation = call->request.generation});
-  }
-  if (message.kind == Kind::kFence) message.low_water = call->request.low_water;
-  // What a restore is going to repeat is not below the mark.
-  if (message.kind != Kind::kFence && beginning_) message.low_water = 0;
-  message.to = server.slot;
-  message.server = static_cast<uint8_t>(s);
-  message.call = call->id;
-  cluster_->Send(message);
 }
 
 void Coordinator::AskAll(std::optional<uint32_t> checkpoint, const std::vector<bool>& keep) {
-  answered_.fill(false);
   for (uint32_t s = 0; s < expected_servers_; ++s) {
-    if (!checkpoint.has_value()) {
-      BeginCall(s, &servers_[s].state,
-                {.kind = Kind::kConfigure,
-                 .steps = static_cast<uint8_t>(expected_servers_),
-                 .generation = generation_});
-      continue;
+    Message request = {.kind = Kind::kConfigure,
+                       .steps = static_cast<uint8_t>(expected_servers_),
+                       .generation = generation_};
+    if (checkpoint.has_value()) {
+      request = {.kind = Kind::kRestore,
+                 .keep_state = s < keep.size() && keep[s],
+                 .generation = generation_,
+                 .checkpoint = *checkpoint};
+      cluster_->Trace(slot_, request.keep_state ? "keep server " : "restore server ", s,
+                      " from checkpoint ", *checkpoint, " in generation ", generation_);
     }
-    const bool keeps = s < keep.size() && keep[s];
-    cluster_->Trace(slot_, keeps ? "keep server " : "restore server ", s, " from checkpoint ",
-                    *checkpoint, " in generation ", generation_);
-    BeginCall(s, &servers_[s].state,
-              {.kind = Kind::kRestore,
-               .keep_state = keeps,
-               .generation = generation_,
-               .checkpoint = *checkpoint});
+    Begin(s, request, kTries);
   }
 }
 
@@ -171,41 +183,38 @@ void Coordinator::Do(action::Load& a) {
 // errors are.
 void Coordinator::Do(action::Assign& a) {
   const bool fails = cluster_->PerMille(100);
-  cluster_->SetTimer(
-      slot_, cluster_->Between(kMillisecond, 20 * kMillisecond),
-      {.kind = Kind::kAssigned, .code = fails ? Code::kMachine : Code::kOk, .run = a.attempt});
+  After(cluster_->Between(kMillisecond, 20 * kMillisecond), "assigned",
+        [=, this, attempt = a.attempt] {
+          Step(event::Assigned{attempt, fails ? MachineError() : CallError()});
+        });
 }
 
-void Coordinator::OnAssigned(const Message& timer) {
-  Step(event::Assigned{timer.run, timer.code == Code::kOk ? CallError() : MachineError()});
-}
-
-void Coordinator::OnStateReply(uint32_t s, const Message& reply) {
-  ServerLink& server = servers_[s];
-  if (server.state.id == 0 || reply.call != server.state.id) return;
-  const Message request = server.state.request;
-  if (reply.code == Code::kMachine) return;  // tried again when the time is up
-  server.state.id = 0;
-  if (NoteEpoch(reply)) return;
-  if (reply.code == Code::kStale) return StateFailed(s, RestoreFault::kTryAgain);
-  if (reply.code == Code::kBadFile) return StateFailed(s, RestoreFault::kCheckpoint);
-  if (reply.code == Code::kCannotRead) {
+void Coordinator::StateAnswered(const Call& call, const Message* reply) {
+  const uint32_t s = call.index;
+  const Message& request = call.request;
+  if (reply == nullptr || reply->code == Code::kStale)
+    return StateFailed(s, RestoreFault::kTryAgain);
+  if (reply->code == Code::kBadFile) return StateFailed(s, RestoreFault::kCheckpoint);
+  if (reply->code == Code::kCannotRead) {
     // A look at the files says whose fault it is.
-    return StateFailed(s, cluster_->FilesAreGood(request.checkpoint) ? RestoreFault::kServer
-                                                                     : RestoreFault::kCheckpoint);
+    const auto& checkpoints = cluster_->disk().checkpoints;
+    const auto it = checkpoints.find(request.checkpoint);
+    const bool good = it != checkpoints.end() && it->second.good();
+    return StateFailed(s, good ? RestoreFault::kServer : RestoreFault::kCheckpoint);
   }
-  if (reply.request == Kind::kConfigure) {
-    server.configured = request.generation;
-    if (request.kind == Kind::kRestore) return BeginCall(s, &server.state, request);
+  if (reply->request == Kind::kConfigure) {
+    servers_[s].configured = request.generation;
+    if (request.kind == Kind::kRestore) return Begin(s, request, kTries);
   }
-  held_[s] = reply.updates;
-  if (asking_ == Asking::kRound && !request.keep_state)
-    cluster_->truth().Restored(epoch_, request.generation, cluster_->PartitionsOf(server.slot));
-  answered_[s] = true;
-  for (uint32_t i = 0; i < expected_servers_; ++i) {
-    if (!answered_[i]) return;
+  held_[s] = reply->updates;
+  if (asking_ == Asking::kRound && !request.keep_state) {
+    cluster_->truth().Restored(epoch_, request.generation,
+                               cluster_->PartitionsOf(servers_[s].slot));
   }
-  if (request.generation == generation_) AllAnswered();
+  const bool all = std::none_of(calls_.begin(), calls_.end(), [](const Call& other) {
+    return other.request.kind == Kind::kConfigure || other.request.kind == Kind::kRestore;
+  });
+  if (all && request.generation == generation_) AllAnswered();
 }
 
 void Coordinator::AllAnswered() {
@@ -224,7 +233,10 @@ void Coordinator::AllAnswered() {
       const Checkpoint& from = *begin_checkpoint_;
       auto resume = std::make_shared<ResumePoint>();
       resume->job.functions = from.functions;
-      resume->data.push_back({kDataset, from.data, PlanOf(from.data.epoch())});
+      for (const pb::DatasetPositionProto& position : from.data) {
+        const DataLayout& data = core_.leases(kDataset)->data();
+        resume->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
+      }
       return Step(event::Loaded{
           .attempt = asking_attempt_,
           .updates = {held_.begin(), held_.begin() + expected_servers_},
@@ -235,7 +247,6 @@ void Coordinator::AllAnswered() {
 }
 
 void Coordinator::StateFailed(uint32_t s, RestoreFault fault) {
-  servers_[s].state.id = 0;
   CallError error = MachineError();
   error.role = pb::ROLE_PSSERVER;
   error.index = s;
@@ -255,6 +266,8 @@ void Coordinator::StateFailed(uint32_t s, RestoreFault fault) {
 
 void Coordinator::Do(action::UseRouting&) {
   Routing routing;
+  routing.version = routing_ = ++catalog_;
+  routing.epoch = epoch_;
   routing.generation = generation_;
   routing.servers = static_cast<uint8_t>(expected_servers_);
   for (uint32_t s = 0; s < routing.servers; ++s) {
@@ -263,85 +276,26 @@ void Coordinator::Do(action::UseRouting&) {
     routing.slot[s] = servers_[s].slot;
     routing.incarnation[s] = servers_[s].incarnation;
   }
-  ++routing_;
   routing_place_ = cluster_->AddRouting(routing);
-  Step(event::CatalogChanged{routing_, routing_, newest_, 1});
-}
-
-void Coordinator::Do(action::Serving& a) {
-  cluster_->Trace(slot_, "serves in generation ", OnWire(a.generation));
+  Step(event::CatalogChanged{catalog_, routing_, newest_, 1});
 }
 
 void Coordinator::Do(action::FenceServers& a) {
-  fence_attempt_ = a.attempt;
+  fenced_ = {.attempt = a.attempt, .failed = {}};
   for (uint32_t s = 0; s < expected_servers_; ++s) {
-    BeginCall(
-        s, &servers_[s].fence,
-        {.kind = Kind::kFence, .generation = OnWire(a.generation), .low_water = a.below.value()});
+    Begin(s,
+          {.kind = Kind::kFence, .generation = OnWire(a.generation), .low_water = a.below.value()},
+          /*tries=*/1);
   }
 }
 
-void Coordinator::OnFenceReply(uint32_t s, const Message& reply) {
-  Call& call = servers_[s].fence;
-  if (call.id == 0 || reply.call != call.id || reply.code == Code::kMachine) return;
-  if (NoteEpoch(reply)) return;
-  // One that is in another generation refuses all that was cancelled anyway.
-  call.id = 0;
-  CheckFence(/*late=*/false);
+void Coordinator::FenceAnswered() {
+  const bool open = std::any_of(calls_.begin(), calls_.end(),
+                                [](const Call& call) { return call.request.kind == Kind::kFence; });
+  if (fenced_.attempt != 0 && !open) Step(std::exchange(fenced_, {}));
 }
 
-void Coordinator::CheckFence(bool late) {
-  if (fence_attempt_ == 0) return;
-  event::Fenced fenced = {.attempt = fence_attempt_, .failed = {}};
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
-    if (servers_[s].fence.id == 0) continue;
-    if (!late) return;
-    fenced.failed[s] = MachineError();
-    servers_[s].fence.id = 0;
-  }
-  fence_attempt_ = 0;
-  Step(std::move(fenced));
-}
-
-void Coordinator::CheckCalls() {
-  const Time now = cluster_->now();
-  bool fence_late = false;
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
-    ServerLink& server = servers_[s];
-    if (server.state.id != 0 && now >= server.state.until) {
-      if (++server.state.tries < kTries) {
-        CallServer(s, &server.state);
-      } else {
-        StateFailed(s, RestoreFault::kTryAgain);
-      }
-    }
-    if (server.save.id != 0 && now >= server.save.until) {
-      if (++server.save.tries < kTries) {
-        CallServer(s, &server.save);
-      } else {
-        server.save.id = 0;
-        Step(event::Saved{saving_, s, NoAnswer()});
-      }
-    }
-    fence_late |= server.fence.id != 0 && now >= server.fence.until;
-    if (ended_) return;
-  }
-  CheckFence(fence_late);
-  std::vector<std::pair<WorkerId, Incarnation>> silent;
-  for (auto& [id, link] : links_) {
-    if (link.install_call != 0 && now >= link.install_until) SendInstall(id, &link);
-    if (link.cancel_call == 0 || now < link.cancel_until) continue;
-    if (++link.cancel_tries < kTries) {
-      SendCancel(id, link);
-    } else {
-      silent.push_back({id, Incarnation(link.incarnation)});
-    }
-  }
-  for (const auto& [id, incarnation] : silent)
-    Step(event::WorkerCancelled{id, incarnation, MachineError()});
-}
-
-void Coordinator::Begin() {
+void Coordinator::Continue() {
   begin_from_ = 0;
   for (const auto& [number, checkpoint] : cluster_->disk().checkpoints) {
     if (checkpoint.committed && !checkpoint.damaged) begin_from_ = number;
@@ -349,8 +303,8 @@ void Coordinator::Begin() {
   if (begin_from_ == 0) return Begun();
   // Its manifest, which has been read when somebody else removes it.
   begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
-  beginning_task_ = Ask(
-      {.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number, .resumes = true});
+  beginning_task_ =
+      Ask({.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number});
 }
 
 void Coordinator::Begun() {
@@ -365,7 +319,7 @@ void Coordinator::Do(action::TaskDone& a) {
   if (a.task != beginning_task_ || ended_) return;
   if (begin_from_ != 0 && a.status.ok()) return Begun();
   // The newest that is good now, perhaps an older one than before.
-  Begin();
+  Continue();
 }
 
 }  // namespace mu::sim

@@ -35,47 +35,47 @@ void Coordinator::Do(action::Save& a) {
   checkpoint.epoch = epoch_;
   checkpoint.servers = static_cast<uint8_t>(expected_servers_);
   for (uint32_t s = 0; s < expected_servers_; ++s) {
-    BeginCall(s, &servers_[s].save,
-              {.kind = Kind::kSave,
-               .generation = OnWire(a.generation),
-               .checkpoint = static_cast<uint32_t>(folder),
-               .attempt = attempt_});
+    Begin(s,
+          {.kind = Kind::kSave,
+           .generation = OnWire(a.generation),
+           .checkpoint = static_cast<uint32_t>(folder),
+           .attempt = attempt_},
+          kTries);
   }
 }
 
-void Coordinator::OnSaved(uint32_t s, const Message& reply) {
-  Call& call = servers_[s].save;
-  if (call.id == 0 || reply.call != call.id) return;
-  if (reply.code == Code::kMachine) return;  // tried again when the time is up
-  call.id = 0;
-  if (NoteEpoch(reply)) return;
-  const bool saved = reply.code == Code::kOk;
-  if (saved) manifest_.updates[s] = reply.updates;
-  Step(event::Saved{saving_, s,
-                    saved ? absl::OkStatus() : absl::ResourceExhaustedError("the disk is full")});
+void Coordinator::Saved(uint32_t s, const Message* reply) {
+  absl::Status status;
+  if (reply == nullptr) {
+    status = absl::DeadlineExceededError("no answer");
+  } else if (reply->code != Code::kOk) {
+    status = absl::ResourceExhaustedError("the disk is full");
+  } else {
+    manifest_.updates[s] = reply->updates;
+  }
+  Step(event::Saved{saving_, s, status});
 }
 
 void Coordinator::Do(action::WriteManifest& a) {
   const JobPosition position = core_.PositionAfterCuts();
   manifest_.functions = position.functions;
-  manifest_.data = core_.leases(kDataset)->shared()->Position();
+  manifest_.data = core_.DataPositions();
   std::copy(position.acknowledged.begin(), position.acknowledged.end(),
             manifest_.acknowledged.begin());
   // A disk is slow now and then.
   const Time most = cluster_->Between(0, 9) == 0 ? 300 * kMillisecond : 3 * kMillisecond;
-  cluster_->SetTimer(
-      slot_, cluster_->Between(0, most),
-      {.kind = Kind::kManifestDue, .checkpoint = static_cast<uint32_t>(folders_.at(a.checkpoint))});
+  After(cluster_->Between(0, most), "manifest written",
+        [this, folder = folders_.at(a.checkpoint)] { ManifestDue(folder); });
 }
 
-void Coordinator::OnManifestDue(const Message& timer) {
-  if (!core_.checkpoint_under_way() || timer.checkpoint != folders_.at(saving_)) return;
+void Coordinator::ManifestDue(uint64_t folder) {
+  if (!core_.checkpoint_under_way() || folder != folders_.at(saving_)) return;
   Disk& disk = cluster_->disk();
   // Only the current epoch commits.
-  if (disk.epoch != epoch_ && !cluster_->scenario().broken.fencing)
+  if (disk.epoch != epoch_ && !cluster_->scenario().broken.server.fencing)
     return Step(event::EpochSeen{CoordinatorEpoch(disk.epoch)});
   const CheckpointNumber number = saving_;
-  const auto it = disk.checkpoints.find(timer.checkpoint);
+  const auto it = disk.checkpoints.find(folder);
   if (it == disk.checkpoints.end())
     return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
   it->second.functions = manifest_.functions;
@@ -102,7 +102,7 @@ void Coordinator::Do(action::Aborted& a) {
   auto& checkpoints = cluster_->disk().checkpoints;
   const auto it = folder.empty() ? checkpoints.end() : checkpoints.find(folder.mapped());
   if (it != checkpoints.end() && !it->second.committed) checkpoints.erase(it);
-  for (ServerLink& server : servers_) server.save.id = 0;
+  Drop([](const Call& call) { return call.request.kind == Kind::kSave; });
 }
 
 }  // namespace mu::sim

@@ -2,6 +2,7 @@
 // every process.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -20,8 +21,8 @@ namespace mu::sim {
 // as well.
 struct Effect {
   uint32_t function = 0;
-  uint16_t record = 0;
   uint8_t step = 0;
+  uint16_t record = 0;
   friend auto operator<=>(const Effect&, const Effect&) = default;
 };
 
@@ -70,7 +71,12 @@ struct Checkpoint {
   bool committed = false;                            // it has a manifest
   bool damaged = false;                              // some file fails its checksum
   FunctionQueue::Position functions;
-  pb::DatasetPositionProto data;
+  std::vector<pb::DatasetPositionProto> data;
+
+  bool good() const {
+    return committed && !damaged &&
+           std::all_of(files.begin(), files.begin() + servers, [](const auto& f) { return f; });
+  }
 };
 
 struct Disk {
@@ -78,9 +84,8 @@ struct Disk {
   uint64_t last_checkpoint = 0;                   // that was begun: numbers are used once
   std::map<uint64_t, Checkpoint> checkpoints;     // by number
   std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
-  std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
   std::array<Time, kMaxServers> hangs_until{};    // of a server
-  void Clear() { *this = Disk(); }
+  std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read
 };
 
 }  // namespace mu::sim

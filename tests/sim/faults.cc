@@ -1,16 +1,12 @@
 // What a history does to the processes and the network.
 #include <algorithm>
 
-#include "absl/strings/str_cat.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
 namespace {
 
-constexpr Slot kServersEnd = kSlots;
-constexpr Slot kWorkersEnd = kFirstServerSlot;
 constexpr Time kLongest = 300 * kMillisecond;
-
 Slot OtherSlot(Slot slot) { return slot ^ 1; }
 
 // A bit flips in it.
@@ -28,86 +24,85 @@ void Damage(std::shared_ptr<const ServerFile>* file) {
 }  // namespace
 
 void Cluster::StartProcess(Slot slot) {
-  Process& process = processes_[slot];
-  process.Clear();
-  process.alive = true;
-  process.incarnation = next_incarnation_++;
-  Trace(slot, "starts as incarnation ", process.incarnation);
+  Place& place = places_[slot];
+  place = {.alive = true, .incarnation = next_incarnation_++};
+  Trace(slot, "starts as incarnation ", place.incarnation);
   if (slot < kCoordinatorSlots) {
-    process.coordinator.emplace(this, slot);
-    process.coordinator->Start();
-  } else if (slot < kWorkersEnd) {
-    process.worker.emplace(this, slot, process.incarnation,
-                           static_cast<uint8_t>((slot - kFirstWorkerSlot) / 2));
-    process.worker->Start();
+    place.process = std::make_unique<Coordinator>(this, slot, place.incarnation);
+  } else if (IsWorkerSlot(slot)) {
+    place.process = std::make_unique<Worker>(this, slot, place.incarnation);
   } else {
-    process.server.emplace(this, slot, process.incarnation,
-                           static_cast<uint8_t>((slot - kFirstServerSlot) / 2));
-    process.server->Start();
+    place.process = std::make_unique<Server>(this, slot, place.incarnation);
   }
+  place.process->Start();
+}
+
+void Cluster::StartDaemon(Slot slot, bool other_lives) {
+  if (slot >= ServerSlot(servers_)) return;  // there are fewer by now
+  if (!places_[slot].alive && (other_lives || !places_[OtherSlot(slot)].alive)) StartProcess(slot);
 }
 
 void Cluster::StartCoordinator() {
-  const Slot slot = processes_[coordinator_slot_].alive || Between(0, 1) == 0
+  const Slot slot = places_[coordinator_slot_].alive || Between(0, 1) == 0
                         ? OtherSlot(coordinator_slot_)
                         : coordinator_slot_;
-  if (processes_[slot].alive) Kill(slot);
+  Kill(slot);
   coordinator_slot_ = slot;
   StartProcess(slot);
 }
 
+void Cluster::StartCoordinatorAfter(Time most) {
+  Add(Between(5 * kMillisecond, most), {.run = [this] {
+        if (!places_[coordinator_slot_].alive) StartCoordinator();
+      }});
+}
+
+void Cluster::End(Slot slot) {
+  places_[slot].alive = false;
+  dead_.push_back(std::move(places_[slot].process));  // perhaps in the middle of its own handler
+}
+
+void Cluster::TellOfDeath(Slot daemon, Slot slot, Time delay, bool connection) {
+  const uint64_t incarnation = places_[daemon].incarnation;
+  Add(delay,
+      {.slot = slot, .name = connection ? "connection lost" : "daemon died", .run = [=, this] {
+         Coordinator& coordinator = At<Coordinator>(slot);
+         connection ? coordinator.OnConnectionLost(incarnation)
+                    : coordinator.OnDaemonDied(daemon, incarnation);
+       }});
+}
+
 void Cluster::Kill(Slot slot) {
-  Process& process = processes_[slot];
-  if (!process.alive) return;
+  if (!places_[slot].alive) return;
   Trace(slot, "is killed");
+  const bool is_daemon = slot >= kFirstWorkerSlot;
   // A machine that vanishes sends no reset.
-  if (slot >= kFirstWorkerSlot && Between(0, 1) == 0) {
-    Message news{.incarnation = process.incarnation, .kind = Kind::kConnectionLost, .index = slot};
-    news.from = slot;
-    for (Slot c = 0; c < kCoordinatorSlots; ++c) {
-      news.to = c;
-      if (cut_until_[slot][c] <= now_) events_.Add(now_ + Latency(), news);
-    }
+  const bool reset = is_daemon && Between(0, 1) == 0;
+  for (Slot c = 0; reset && c < kCoordinatorSlots; ++c) {
+    if (cut_until_[slot][c] <= now_) TellOfDeath(slot, c, Latency(), /*connection=*/true);
   }
-  if (slot >= kFirstWorkerSlot && scenario_.told_of_deaths) {
-    Message news{.incarnation = process.incarnation, .kind = Kind::kDaemonDied, .index = slot};
-    news.to = news.from = coordinator_slot_;
-    events_.Add(now_ + Between(kMillisecond, 10 * kMillisecond), news);
+  if (is_daemon && scenario_.told_of_deaths) {
+    TellOfDeath(slot, coordinator_slot_, Between(kMillisecond, 10 * kMillisecond),
+                /*connection=*/false);
   }
-  process.alive = false;
-  exited_.push_back(slot);
+  End(slot);
 }
 
 void Cluster::Exit(Slot slot) {
-  Process& process = processes_[slot];
-  if (!process.alive) return;
+  if (!places_[slot].alive) return;
   Trace(slot, "exits");
-  process.alive = false;
-  exited_.push_back(slot);
+  End(slot);
   if (slot == coordinator_slot_) {
-    events_.Add(now_ + Between(5 * kMillisecond, 50 * kMillisecond),
-                {.kind = Kind::kStartCoordinator});
+    StartCoordinatorAfter(50 * kMillisecond);
   } else if (slot >= kFirstWorkerSlot) {
-    Restart(slot, 5 * kMillisecond, 100 * kMillisecond);
+    Restart(slot, 100 * kMillisecond);
   }
 }
 
-// A process may end in the middle of its own handler.
-void Cluster::ReapExited() {
-  for (const Slot slot : exited_) {
-    Process& process = processes_[slot];
-    if (process.alive) continue;
-    process.coordinator.reset();
-    process.worker.reset();
-    process.server.reset();
-  }
-  exited_.clear();
-}
-
-void Cluster::Restart(Slot slot, Time least, Time most) {
+void Cluster::Restart(Slot slot, Time most) {
   // Elsewhere, now and then.
-  if (!processes_[OtherSlot(slot)].alive && Between(0, 2) == 0) slot = OtherSlot(slot);
-  events_.Add(now_ + Between(least, most), {.kind = Kind::kStartProcess, .to = slot});
+  if (!places_[OtherSlot(slot)].alive && Between(0, 2) == 0) slot = OtherSlot(slot);
+  Add(Between(5 * kMillisecond, most), {.run = [=, this] { StartDaemon(slot, false); }});
 }
 
 void Cluster::Cut(Slot a, Slot b, Time until) {
@@ -115,89 +110,113 @@ void Cluster::Cut(Slot a, Slot b, Time until) {
   cut_until_[b][a] = std::max(cut_until_[b][a], until);
 }
 
-std::optional<Slot> Cluster::PickAlive(Slot first, Slot end) {
+void Cluster::CutFromCoordinators(Slot slot, Time until) {
+  for (Slot c = 0; c < kCoordinatorSlots; ++c) Cut(slot, c, until);
+}
+
+Slot Cluster::PickAlive(Slot first, Slot end) {
   std::array<Slot, kSlots> alive;
   size_t count = 0;
   for (Slot s = first; s < end; ++s) {
-    if (processes_[s].alive) alive[count++] = s;
+    if (places_[s].alive) alive[count++] = s;
   }
-  if (count == 0) return std::nullopt;
-  return alive[random_.Below(count)];
+  return count == 0 ? kNowhere : alive[random_.Below(count)];
+}
+
+void Cluster::Replace(Slot slot, Time until) {
+  if (places_[OtherSlot(slot)].alive) return;
+  CutFromCoordinators(slot, until);
+  Add(Between(0, until - now_), {.run = [=, this] { StartDaemon(OtherSlot(slot), true); }});
+  // The cluster manager ends what it has replaced as soon as it can reach it.
+  Add(until - now_, {.run = [=, this] {
+        if (!places_[OtherSlot(slot)].alive) return;
+        Kill(slot);
+        Restart(slot, 50 * kMillisecond);
+      }});
+}
+
+void Cluster::Resize() {
+  Kill(coordinator_slot_);
+  servers_ = 1 + static_cast<uint32_t>(random_.Below(kMaxServers));
+  const bool stay = Between(0, 1) == 0;
+  for (Slot s = kFirstServerSlot; s < kSlots; ++s) {
+    if (!stay || s >= ServerSlot(servers_)) Kill(s);
+  }
+  for (uint32_t s = 0; s < servers_; ++s) {
+    const Slot slot = ServerSlot(s);
+    if (!places_[slot].alive && !places_[OtherSlot(slot)].alive) Restart(slot, 100 * kMillisecond);
+  }
+  StartCoordinatorAfter(100 * kMillisecond);
+}
+
+Checkpoint* Cluster::NewestCheckpoint() {
+  for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {
+    if (it->second.committed) return &it->second;
+  }
+  return nullptr;
 }
 
 void Cluster::Strike(Fault fault) {
   seen_.Saw(fault);
-  const std::optional<Slot> worker = PickAlive(kFirstWorkerSlot, kWorkersEnd);
-  const std::optional<Slot> server = PickAlive(kFirstServerSlot, kServersEnd);
-  const Slot coordinator = coordinator_slot_;
-  const Time until = now_ + Between(10 * kMillisecond, kLongest);
   Trace(kNowhere, "STRIKE: ", ToString(fault));
-  const auto drain = [&](Slot slot) {
-    Message drain{.kind = Kind::kDrain};
-    SetTimer(slot, 0, drain);
-  };
+  const Slot worker = PickAlive(kFirstWorkerSlot, kFirstServerSlot);
+  const Slot server = PickAlive(kFirstServerSlot, kSlots);
+  const Slot victim = fault <= Fault::kForget       ? worker
+                      : fault <= Fault::kDeafServer ? server
+                                                    : coordinator_slot_;
+  const Time until = now_ + Between(10 * kMillisecond, kLongest);
+  if (victim == kNowhere) return;
+  Place& place = places_[victim];
   switch (fault) {
     case Fault::kKillWorker:
-      if (!worker) return;
-      Kill(*worker);
-      return Restart(*worker, 5 * kMillisecond, kLongest);
     case Fault::kKillServer:
-      if (!server) return;
-      Kill(*server);
-      return Restart(*server, 5 * kMillisecond, kLongest);
+      Kill(victim);
+      return Restart(victim, kLongest);
     case Fault::kKillCoordinator:
-      Kill(coordinator);
-      return events_.Add(now_ + Between(5 * kMillisecond, 150 * kMillisecond),
-                         {.kind = Kind::kStartCoordinator});
+      Kill(victim);
+      return StartCoordinatorAfter(150 * kMillisecond);
     case Fault::kHangWorker:
-      if (worker) processes_[*worker].hangs_until = until;
-      return;
     case Fault::kHangServer:
-      if (server) processes_[*server].hangs_until = until;
-      return;
     case Fault::kHangCoordinator:
-      processes_[coordinator].hangs_until = until;
+      place.hangs_until = until;
       return;
     case Fault::kDrainWorker:
-      if (worker) drain(*worker);
-      return;
     case Fault::kDrainServer:
-      if (server) drain(*server);
-      return;
+      return Add(0,
+                 {victim, place.incarnation, "SIGTERM", [=, this] { At<Daemon>(victim).Drain(); }});
     case Fault::kJoinWorker:
-      if (scenario_.workers < kMaxWorkers) {
-        StartProcess(static_cast<Slot>(kFirstWorkerSlot + 2 * scenario_.workers++));
-      }
+      if (scenario_.workers < kMaxWorkers) StartProcess(WorkerSlot(scenario_.workers++));
       return;
-    case Fault::kReplaceServer: {
-      if (!server || processes_[OtherSlot(*server)].alive) return;
-      for (Slot c = 0; c < kCoordinatorSlots; ++c) Cut(*server, c, until);
-      events_.Add(now_ + Between(0, until - now_),
-                  {.kind = Kind::kStartProcess, .to = OtherSlot(*server), .copy = true});
-      // The cluster manager ends what it has replaced as soon as it can reach it.
-      return events_.Add(until, {.kind = Kind::kKillProcess, .to = *server});
-    }
+    case Fault::kReplaceWorker:
+    case Fault::kReplaceServer:
+      return Replace(victim, until);
     case Fault::kSecondCoordinator:
       return StartCoordinator();
     case Fault::kCutWorker:
-      for (Slot c = 0; worker && c < kCoordinatorSlots; ++c) Cut(*worker, c, until);
-      return;
     case Fault::kCutServer:
-      for (Slot c = 0; server && c < kCoordinatorSlots; ++c) Cut(*server, c, until);
-      return;
+      return CutFromCoordinators(victim, until);
     case Fault::kCutCoordinator:
-      for (Slot s = kFirstWorkerSlot; s < kSlots; ++s) Cut(coordinator, s, until);
+      for (Slot s = kFirstWorkerSlot; s < kSlots; ++s) Cut(victim, s, until);
       return;
     case Fault::kCutWorkerServer:
-      if (worker && server) Cut(*worker, *server, until);
+      if (server != kNowhere) Cut(worker, server, until);
       return;
     case Fault::kUserError:
-      return SetTimer(coordinator, 0, {.kind = Kind::kUserError});
+      return Add(0,
+                 {victim, 0, "user's error", [=, this] { At<Coordinator>(victim).UserError(); }});
+    case Fault::kBadFunction:
+      return Add(0,
+                 {victim, 0, "bad function", [=, this] { At<Coordinator>(victim).BadFunction(); }});
+    case Fault::kForget:
+      return Add(0, {victim, place.incarnation, "forgets what was installed",
+                     [=, this] { At<Worker>(victim).Forget(); }});
+    case Fault::kGarbage:
+      return At<Worker>(victim).Garble();
+    case Fault::kDeafServer:
+      place.deaf_until = until;
+      return;
     case Fault::kDiskFull:
       ++disk_.full[random_.Below(servers_)];
-      return;
-    case Fault::kForget:
-      if (worker) processes_[*worker].worker->Forget();
       return;
     case Fault::kHangDisk:
       disk_.hangs_until[random_.Below(servers_)] = now_ + Between(kLease, 6 * kLease);
@@ -205,26 +224,14 @@ void Cluster::Strike(Fault fault) {
     case Fault::kNoDisk:
       ++disk_.unreadable[random_.Below(servers_)];
       return;
-    case Fault::kResize: {
-      Kill(coordinator);
-      servers_ = 1 + static_cast<uint32_t>(random_.Below(kMaxServers));
-      const bool stay = Between(0, 1) == 0;
-      for (Slot s = kFirstServerSlot; s < kServersEnd; ++s) {
-        if (!stay || s >= kFirstServerSlot + 2 * servers_) Kill(s);
-      }
-      for (uint32_t s = 0; s < servers_; ++s) {
-        const Slot slot = static_cast<Slot>(kFirstServerSlot + 2 * s);
-        if (processes_[slot].alive || processes_[OtherSlot(slot)].alive) continue;
-        Restart(slot, 5 * kMillisecond, 100 * kMillisecond);
-      }
-      return events_.Add(now_ + Between(5 * kMillisecond, 100 * kMillisecond),
-                         {.kind = Kind::kStartCoordinator});
-    }
+    case Fault::kResize:
+      return Resize();
     case Fault::kBadFile:
-      for (auto it = disk_.checkpoints.rbegin(); it != disk_.checkpoints.rend(); ++it) {
-        if (!it->second.committed) continue;
-        it->second.damaged = true;
-        return Damage(&it->second.files[random_.Below(it->second.servers)]);
+    case Fault::kLostFile:
+      if (Checkpoint* const newest = NewestCheckpoint(); newest != nullptr) {
+        newest->damaged = true;
+        auto& file = newest->files[random_.Below(newest->servers)];
+        fault == Fault::kBadFile ? Damage(&file) : file.reset();
       }
       return;
   }

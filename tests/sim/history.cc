@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "tests/sim/cluster.h"
+#include "common/base/mutex.h"
 
 namespace mu::sim {
 namespace {
@@ -15,12 +15,27 @@ constexpr uint64_t kChunk = 64;  // seeds that a thread takes at a time
 
 }  // namespace
 
-HistoryResult RunOne(uint64_t seed, const ScenarioLimits& limits, bool trace) {
-  const Scenario scenario = DrawScenario(seed, limits);
-  auto cluster = std::make_unique<Cluster>();
-  Outcome outcome = cluster->Run(seed, scenario, trace);
-  return {outcome.ok,     outcome.problem, Describe(scenario), std::move(outcome.trace),
-          outcome.events, outcome.ended};
+void Summary::Add(uint64_t seed, const Outcome& outcome) {
+  ++histories;
+  events += outcome.events;
+  virtual_time += outcome.ended;
+  coverage.Add(outcome.seen);
+  if (outcome.ok) return;
+  ++failures;
+  if (first_failures.size() < kFailuresTold) first_failures[seed] = outcome.problem;
+}
+
+void Summary::Add(const Summary& other) {
+  histories += other.histories;
+  failures += other.failures;
+  events += other.events;
+  virtual_time += other.virtual_time;
+  coverage.Add(other.coverage);
+  first_failures.insert(other.first_failures.begin(), other.first_failures.end());
+}
+
+Outcome RunOne(uint64_t seed, const ScenarioLimits& limits, bool trace) {
+  return std::make_unique<Cluster>()->Run(seed, DrawScenario(seed, limits), trace);
 }
 
 Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits,
@@ -28,42 +43,26 @@ Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimit
   std::atomic<uint64_t> next{first};
   std::atomic<bool> stop{false};
   const uint64_t end = first + seeds;
-  std::vector<Summary> parts(static_cast<size_t>(threads));
-  const auto work = [&](Summary* part) {
+  Summary summary;
+  Mutex mutex;
+  const auto work = [&] {
     auto cluster = std::make_unique<Cluster>();
+    Summary part;
     while (!stop) {
       const uint64_t begin = next.fetch_add(kChunk);
       for (uint64_t seed = begin; seed < std::min(begin + kChunk, end) && !stop; ++seed) {
-        const Outcome outcome = cluster->Run(seed, DrawScenario(seed, limits));
-        ++part->histories;
-        part->events += outcome.events;
-        part->coverage.Add(outcome.seen);
-        part->virtual_time += outcome.ended;
-        if (outcome.ok) continue;
-        ++part->failures;
-        if (part->first_failures.size() < kFailuresTold)
-          part->first_failures.push_back({seed, outcome.problem});
-        if (stop_early) stop = true;
+        part.Add(seed, cluster->Run(seed, DrawScenario(seed, limits)));
+        if (stop_early && part.failures > 0) stop = true;
       }
-      if (begin + kChunk >= end) return;
+      if (begin + kChunk >= end) break;
     }
+    MutexLock lock(&mutex);
+    summary.Add(part);
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < parts.size(); ++t) others.emplace_back(work, &parts[t]);
-  work(&parts[0]);
+  for (int t = 1; t < threads; ++t) others.emplace_back(work);
+  work();
   for (std::thread& other : others) other.join();
-  Summary summary;
-  for (const Summary& part : parts) {
-    summary.histories += part.histories;
-    summary.failures += part.failures;
-    summary.events += part.events;
-    summary.coverage.Add(part.coverage);
-    summary.virtual_time += part.virtual_time;
-    summary.first_failures.insert(summary.first_failures.end(), part.first_failures.begin(),
-                                  part.first_failures.end());
-  }
-  std::sort(summary.first_failures.begin(), summary.first_failures.end(),
-            [](const auto& a, const auto& b) { return a.seed < b.seed; });
   return summary;
 }
 

@@ -3,12 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "tests/sim/coverage.h"
-#include "tests/sim/message.h"
-#include "tests/sim/scenario.h"
+#include "tests/sim/cluster.h"
 
 namespace mu::sim {
 
@@ -20,27 +19,18 @@ struct NamedScenario {
 const std::vector<NamedScenario>& NamedScenarios();
 const ScenarioLimits* FindScenario(const std::string& name);
 
-struct HistoryResult {
-  bool ok = true;
-  std::string problem;
-  std::string description;
-  std::string trace;
-  uint64_t events = 0;
-  Time ended = 0;
-};
-HistoryResult RunOne(uint64_t seed, const ScenarioLimits& limits, bool trace = false);
+Outcome RunOne(uint64_t seed, const ScenarioLimits& limits, bool trace = false);
 
 struct Summary {
-  struct Failure {
-    uint64_t seed;
-    std::string problem;
-  };
   uint64_t histories = 0;
   uint64_t failures = 0;
   uint64_t events = 0;
   Time virtual_time = 0;
   Coverage coverage;
-  std::vector<Failure> first_failures;  // some, by seed
+  std::map<uint64_t, std::string> first_failures;  // some, by seed
+
+  void Add(uint64_t seed, const Outcome& outcome);
+  void Add(const Summary& other);
 };
 // Seeds first, first + 1, ...; threads share nothing. `stop_early`: at about the first failure.
 Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits,

@@ -9,13 +9,11 @@
 namespace mu::sim {
 namespace {
 
-TEST(Simulation, SurvivesEverything) { ExpectHolds("everything", 2500); }
-
 TEST(Simulation, ASeedIsOneHistory) {
   const ScenarioLimits& limits = *FindScenario("everything");
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const HistoryResult first = RunOne(seed, limits, /*trace=*/true);
-    const HistoryResult again = RunOne(seed, limits, /*trace=*/true);
+    const Outcome first = RunOne(seed, limits, /*trace=*/true);
+    const Outcome again = RunOne(seed, limits, /*trace=*/true);
     EXPECT_EQ(first.trace, again.trace) << "seed " << seed;
     EXPECT_EQ(RunOne(seed, limits, /*trace=*/false).events, first.events)
         << "a trace changes history " << seed;
@@ -36,31 +34,35 @@ struct Mark {
   Fault fault;
   const char* who;
   const char* what;
-  Fault with;  // struck as well, where the first kind alone shows nothing
+  Fault with = Fault::kJoinWorker;  // struck as well, where the first kind alone shows nothing
 };
 constexpr Mark kMarks[] = {
-    {Fault::kKillWorker, "worker", "is killed", Fault::kKillWorker},
-    {Fault::kKillServer, "server", "is killed", Fault::kKillServer},
-    {Fault::kKillCoordinator, "coordinator", "is killed", Fault::kKillCoordinator},
-    {Fault::kHangWorker, "worker", "hangs", Fault::kHangWorker},
-    {Fault::kHangServer, "server", "hangs", Fault::kHangServer},
-    {Fault::kHangCoordinator, "coordinator", "hangs", Fault::kHangCoordinator},
-    {Fault::kDrainWorker, "worker", "exits", Fault::kDrainWorker},
-    {Fault::kDrainServer, "server", "exits", Fault::kDrainServer},
-    {Fault::kJoinWorker, "worker 2", "starts", Fault::kJoinWorker},
-    {Fault::kReplaceServer, "server 0'", "starts", Fault::kReplaceServer},
-    {Fault::kSecondCoordinator, "coordinator 0", "ends: a newer coordinator (epoch",
-     Fault::kSecondCoordinator},
-    {Fault::kCutWorker, "worker", "lost on a cut to coordinator", Fault::kCutWorker},
-    {Fault::kCutServer, "server", "lost on a cut to coordinator", Fault::kCutServer},
-    {Fault::kCutCoordinator, "coordinator", "lost on a cut to", Fault::kCutCoordinator},
-    {Fault::kCutWorkerServer, "worker", "lost on a cut to server", Fault::kCutWorkerServer},
-    {Fault::kUserError, "coordinator", "cancels what is below function", Fault::kUserError},
-    {Fault::kDiskFull, "coordinator", "< server 0 answer to Save DISK FULL", Fault::kDiskFull},
+    {Fault::kKillWorker, "worker", "is killed"},
+    {Fault::kKillServer, "server", "is killed"},
+    {Fault::kKillCoordinator, "coordinator", "is killed"},
+    {Fault::kHangWorker, "worker", "hangs"},
+    {Fault::kHangServer, "server", "hangs"},
+    {Fault::kHangCoordinator, "coordinator", "hangs"},
+    {Fault::kDrainWorker, "worker", "exits"},
+    {Fault::kDrainServer, "server", "exits"},
+    {Fault::kJoinWorker, "worker 2", "starts"},
+    {Fault::kReplaceWorker, "worker 0'", "starts"},
+    {Fault::kReplaceServer, "server 0'", "starts"},
+    {Fault::kSecondCoordinator, "coordinator 0", "ends: a newer coordinator (epoch"},
+    {Fault::kCutWorker, "worker", "lost on a cut to coordinator"},
+    {Fault::kCutServer, "server", "lost on a cut to coordinator"},
+    {Fault::kCutCoordinator, "coordinator", "lost on a cut to"},
+    {Fault::kCutWorkerServer, "worker", "lost on a cut to server"},
+    {Fault::kUserError, "coordinator", "cancels what is below function"},
+    {Fault::kBadFunction, "coordinator", "< worker 0 answer to Install REFUSED"},
+    {Fault::kGarbage, "coordinator", "< worker 0 result GARBAGE"},
+    {Fault::kDeafServer, "server", "is deaf"},
+    {Fault::kDiskFull, "coordinator", "< server 0 answer to Save DISK FULL"},
     {Fault::kBadFile, "coordinator", "< server 0 answer to Restore BAD FILE", Fault::kKillServer},
-    {Fault::kResize, "server 2", "starts", Fault::kResize},
-    {Fault::kForget, "coordinator", "< worker 0 run ended NOT INSTALLED", Fault::kForget},
-    {Fault::kHangDisk, "coordinator", "server 0 is lost: hangs", Fault::kHangDisk},
+    {Fault::kLostFile, "coordinator", "< server 0 answer to Restore BAD FILE", Fault::kKillServer},
+    {Fault::kResize, "server 2", "starts"},
+    {Fault::kForget, "coordinator", "< worker 0 run ended NOT INSTALLED"},
+    {Fault::kHangDisk, "coordinator", "server 0 is lost: hangs"},
     {Fault::kNoDisk, "coordinator", "< server 0 answer to Restore CANNOT READ", Fault::kKillServer},
 };
 
@@ -68,7 +70,7 @@ constexpr Mark kMarks[] = {
 int Marked(const Mark& mark, std::vector<Fault> kinds) {
   ScenarioLimits limits = *FindScenario("undisturbed");
   limits.checkpoint_every = 20 * kMillisecond;
-  limits.least_strikes = limits.most_strikes = kinds.empty() ? 0 : 4;
+  limits.least_strikes = limits.most_strikes = 4;
   limits.kinds = std::move(kinds);
   int marked = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
@@ -92,9 +94,8 @@ TEST(Simulation, FaultsStrike) {
     SCOPED_TRACE(ToString(mark.fault));
     known.insert(mark.fault);
     EXPECT_GT(Marked(mark, {mark.fault, mark.with}), 0) << "nothing comes of it";
-    const bool alone = mark.fault == mark.with;
-    EXPECT_EQ(Marked(mark, alone ? std::vector<Fault>() : std::vector<Fault>{mark.with}), 0)
-        << "the mark is there without the fault";
+    if (mark.fault == mark.with) continue;
+    EXPECT_EQ(Marked(mark, {mark.with}), 0) << "the mark is there without the fault";
   }
   EXPECT_EQ(known.size(), static_cast<size_t>(kFaultKinds)) << "each kind has a mark";
 }

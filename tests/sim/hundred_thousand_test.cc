@@ -4,9 +4,8 @@
 // MUSTER_SIM_FIRST_SEED says which: tests/run.sh takes it from the commit, so that each commit
 // looks at others and whoever has it can look at the same.
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <iterator>
+#include <iostream>
 #include <thread>
 
 #include "absl/strings/numbers.h"
@@ -39,15 +38,11 @@ TEST(Simulation, HundredThousandHistories) {
   const int threads = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   const Summary summary =
       RunMany(first, kHistories / kSlower, threads, *FindScenario("everything"));
-  std::printf("seeds %llu to %llu, %.0f events each\n", static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(first + summary.histories - 1),
-              static_cast<double>(summary.events) / static_cast<double>(summary.histories));
-  EXPECT_EQ(summary.failures, 0u) << (summary.failures > 0
-                                          ? Replay("everything", summary.first_failures[0])
-                                          : "");
+  EXPECT_EQ(summary.failures, 0u) << Replay("everything", summary);
+  std::cout << "seeds " << first << " to " << first + summary.histories - 1 << ", "
+            << summary.events / summary.histories << " events each\n"
+            << summary.coverage.Table();
   for (const Coverage::Row& row : summary.coverage.Rows()) {
-    std::printf("%-14s %-24s %8llu histories\n", row.kind.c_str(), row.name.c_str(),
-                static_cast<unsigned long long>(row.histories));
     if (row.name == kPerhapsNever) continue;
     EXPECT_GE(row.histories, row.name == kRare ? kLeast / 100 : kLeast)
         << row.kind << " " << row.name;
@@ -56,7 +51,7 @@ TEST(Simulation, HundredThousandHistories) {
 
 TEST(Simulation, HistoriesThatFailedOnce) {
   for (const uint64_t seed : kFailedOnce) {
-    const HistoryResult result = RunOne(seed, *FindScenario("everything"));
+    const Outcome result = RunOne(seed, *FindScenario("everything"));
     EXPECT_TRUE(result.ok) << "seed " << seed << ": " << result.problem;
   }
 }

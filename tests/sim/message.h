@@ -1,16 +1,27 @@
-// What travels between the processes of a simulated cluster, and the timers that they set for
-// themselves: one flat struct for all, so that a history costs no allocation per message.
+// What travels between the processes of a simulated cluster: one flat struct for all, so that a
+// history costs no allocation per message.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+
 namespace mu::sim {
 
 using Time = int64_t;  // virtual nanoseconds, as mu::Clock counts
 inline constexpr Time kMicrosecond = 1000;
 inline constexpr Time kMillisecond = 1000 * kMicrosecond;
+inline absl::Time At(Time time) { return absl::UnixEpoch() + absl::Nanoseconds(time); }
+
+inline constexpr uint64_t kJob = 7;
+inline constexpr Time kHeartbeatEvery = 40 * kMillisecond;
+inline constexpr Time kMonitorEvery = 15 * kMillisecond;
+inline constexpr Time kBackupAfter = 60 * kMillisecond;  // without a result
+inline constexpr Time kLease = 150 * kMillisecond;       // without a heartbeat a daemon is lost
+inline constexpr Time kCallTimeout = 60 * kMillisecond;
 
 inline constexpr int kMaxWorkers = 4;
 inline constexpr int kMaxServers = 3;
@@ -26,56 +37,32 @@ inline constexpr Slot kFirstServerSlot = kFirstWorkerSlot + 2 * kMaxWorkers;
 inline constexpr Slot kSlots = kFirstServerSlot + 2 * kMaxServers;
 inline constexpr Slot kNowhere = 255;
 inline bool IsWorkerSlot(Slot slot) { return slot >= kFirstWorkerSlot && slot < kFirstServerSlot; }
+inline Slot WorkerSlot(uint32_t index) { return static_cast<Slot>(kFirstWorkerSlot + 2 * index); }
+inline Slot ServerSlot(uint32_t index) { return static_cast<Slot>(kFirstServerSlot + 2 * index); }
+inline uint8_t IndexOf(Slot slot) {
+  const Slot first = slot < kFirstWorkerSlot ? 0
+                     : IsWorkerSlot(slot)    ? kFirstWorkerSlot
+                                             : kFirstServerSlot;
+  return static_cast<uint8_t>((slot - first) / 2);
+}
 
 enum class Kind : uint8_t {
-  // Timers of a process.
-  kTick,         // a daemon's heartbeat, the coordinator's monitor
-  kRetry,        // a daemon's next try
-  kComputed,     // a worker's step is ready to be pushed
-  kInstalled,    // a worker has compiled its functions
-  kInterrupted,  // the thread that executes a worker's step notices that its calls are given up
-  kAlarm,        // a worker's core wants a tick
-  kApply,        // a server has checked the push `call`
-  kApplied,      // it has applied it
-  kPrepared,     // a server has memory for a cut
-  kWritten,      // a server's file is on the disk
-  kVerified,     // a server has looked at the files of the restore `call`
-  kLoaded,       // a server has read its files
-  kCheckpointDue,
-  kManifestDue,
-  kPlanMade,   // of the epoch `function`
-  kAssigned,   // an assignment has ended
-  kUserError,  // a function of the user fails, or the user cancels all
-  // Calls to the coordinator.
-  kRegister,
+  kRegister,  // to the coordinator
   kHeartbeat,
   kLeave,
-  // Calls to servers.
-  kConfigure,
+  kConfigure,  // to servers
   kPull,
   kPush,
   kSave,
   kRestore,
   kFence,
-  // Calls to workers.
-  kCancelBelow,
+  kCancelBelow,  // to workers
   kInstall,
   kRun,
   kCancelRun,
-  // What comes back.
-  kReply,
+  kReply,  // to whoever has called
   kStepResult,
-  kRunEnded,
-  // The machine's news: for the coordinator, the process that ran at slot `index` is dead, or its
-  // connections broke.
-  kDaemonDied,
-  kConnectionLost,
-  kDrain,  // SIGTERM
-  // What the history does; handled by the cluster itself.
-  kStrike,
-  kStartProcess,
-  kStartCoordinator,
-  kKillProcess,
+  kRunEnded
 };
 
 enum class Code : uint8_t {
@@ -83,12 +70,13 @@ enum class Code : uint8_t {
   kMachine,       // unavailable, worth another try
   kServerGone,    // a worker has given a server up
   kHandedBack,    // a worker is leaving
-  kStale,         // an older epoch, generation or low-water mark
+  kStale,         // an older epoch, generation or low-water mark; the caller is not known
   kNotInstalled,  // a worker that does not know the servers of this generation
-  kNotMember,     // the coordinator does not know the daemon
+  kRefused,       // by the coordinator, for good; a worker finds a function wrong
   kBadFile,       // a checkpoint's file is missing or fails its checksum
   kCannotRead,    // a server cannot open a checkpoint's file that others can
   kDiskFull,
+  kGarbage  // a worker's answer makes no sense
 };
 
 struct Message {
@@ -106,11 +94,12 @@ struct Message {
   bool copy = false;  // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
+  uint8_t bad_functions = 0;  // among those that are to be installed
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
-  uint32_t pulled = 0;         // of a push: the generation of what its step has read
-  uint32_t routing = 0;        // version, of a coordinator
-  uint32_t routing_place = 0;  // where the cluster keeps its content
+  uint32_t pulled = 0;   // of a push: the generation of what its step has read
+  uint32_t catalog = 0;  // version of what a worker ought to have
+  uint32_t routing = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
   uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0
@@ -123,10 +112,14 @@ struct Message {
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};
 };
 
-std::string KindName(const Message& message);  // for traces
+// A code as the product's classes see it, and back.
+const absl::Status& StatusOf(Code code);
+Code CodeOf(const absl::Status& status);
+std::string Describe(const Message& message);  // for traces
 
-// Where the servers are; what workers are given. Kept by version, of each coordinator.
+// Where the servers are; what workers are given.
 struct Routing {
+  uint32_t epoch = 0, version = 0;  // of a coordinator, of its catalog
   uint32_t generation = 0;
   uint8_t servers = 0;
   std::array<Slot, kMaxServers> slot{};

@@ -6,38 +6,59 @@
 #include "common/base/hash.h"
 
 namespace mu::sim {
+namespace {
 
-const char* ToString(Fault fault) {
-  static constexpr const char* kNames[] = {"kill worker",
-                                           "kill server",
-                                           "kill coordinator",
-                                           "hang worker",
-                                           "hang server",
-                                           "hang coordinator",
-                                           "drain worker",
-                                           "drain server",
-                                           "join worker",
-                                           "replace server",
-                                           "second coordinator",
-                                           "cut worker",
-                                           "cut server",
-                                           "cut coordinator",
-                                           "cut worker from server",
-                                           "user error",
-                                           "disk full",
-                                           "bad file",
-                                           "resize",
-                                           "no disk",
-                                           "forget",
-                                           "hang disk"};
-  static_assert(sizeof(kNames) / sizeof(kNames[0]) == kFaultKinds);
-  return kNames[static_cast<int>(fault)];
+// In the order of Fault.
+constexpr const char* kFaults[] = {
+    "kill worker",      "hang worker",     "drain worker",    "replace worker", "cut worker",
+    "cut pair",         "garbage",         "forget",          "kill server",    "hang server",
+    "drain server",     "replace server",  "cut server",      "deaf server",    "kill coordinator",
+    "hang coordinator", "2nd coordinator", "cut coordinator", "user error",     "bad function",
+    "join worker",      "disk full",       "bad file",        "lost file",      "resize",
+    "no disk",          "hang disk"};
+static_assert(std::size(kFaults) == kFaultKinds);
+
+}  // namespace
+
+const char* ToString(Fault fault) { return kFaults[static_cast<int>(fault)]; }
+
+const std::vector<Protection>& Protections() {
+  using B = Broken;
+  static const std::vector<Protection> protections = {
+      {"deduplication", [](B* b) { b->server.deduplication = true; }},
+      {"inheritance", [](B* b) { b->server.inheritance = true; }},
+      {"checksums", [](B* b) { b->server.checksums = true; }, "torn_shard"},
+      {"fencing", [](B* b) { b->server.fencing = b->worker.fencing = true; }},
+      {"leases", [](B* b) { b->server.leases = true; }},
+      {"late_fences", [](B* b) { b->server.late_fences = true; }, "user_errors"},
+      {"old_generations", [](B* b) { b->server.old_generations = true; }},
+      {"requeueing", [](B* b) { b->coordinator.requeueing = true; }},
+      {"low_water_high", [](B* b) { b->coordinator.low_water_high = true; }},
+      {"low_water_stuck", [](B* b) { b->coordinator.low_water_stuck = true; }},
+      {"commit_after_fence", [](B* b) { b->coordinator.commit_after_fence = true; }, "user_errors"},
+      {"cancel_below_mark", [](B* b) { b->coordinator.cancel_below_mark = true; }, "user_errors"},
+      {"late_position", [](B* b) { b->coordinator.late_position = true; }},
+      {"not_reinstalled", [](B* b) { b->coordinator.not_reinstalled = true; }},
+      {"mixed_load", [](B* b) { b->coordinator.mixed_load = true; }, "torn_shard"},
+      {"resumed_early", [](B* b) { b->worker.resumed_early = true; }},
+      {"resumed_late", [](B* b) { b->worker.resumed_late = true; }},
+      {"old_routing", [](B* b) { b->worker.old_routing = true; }},
+      {"results_kept", [](B* b) { b->worker.results_kept = true; }},
+      {"generation_of_now", [](B* b) { b->worker.generation_of_now = true; }},
+      {"early_cancel", [](B* b) { b->worker.early_cancel = true; }, "user_errors"},
+      {"any_order", [](B* b) { b->worker.any_order = true; }},
+      {"late_install", [](B* b) { b->worker.late_install = true; }}};
+  return protections;
 }
 
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix random(HashCombine(seed, 0x73696d));
   const auto between = [&](uint32_t low, uint32_t high) {
     return low + static_cast<uint32_t>(random.Below(high - low + 1));
+  };
+  const auto one_of = [&](uint64_t n, std::optional<bool> limit) {
+    const bool drawn = random.Below(n) == 0;
+    return limit.value_or(drawn);
   };
   Scenario s;
   s.workers = limits.workers > 0 ? limits.workers : between(1, kMaxWorkers);
@@ -47,11 +68,10 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   s.epochs = between(1, 2);
   s.batches = between(10, s.epochs == 1 ? 40 : 25);
   s.steps = between(1, kMaxSteps);
-  if (random.Below(5) == 0) s.slow_worker = static_cast<int>(random.Below(s.workers));
-  s.recover_shard = random.Below(3) == 0;
-  if (limits.recovery != ScenarioLimits::Recovery::kDrawn) {
-    s.recover_shard = limits.recovery == ScenarioLimits::Recovery::kShard;
-  }
+  if (one_of(5, limits.slow_worker)) s.slow_worker = static_cast<int>(random.Below(s.workers));
+  s.recover_shard = one_of(3, limits.recover_shard);
+  s.per_worker = one_of(6, limits.per_worker);
+  if (one_of(6, limits.most_kept)) s.most_kept = between(2000, 8000);
   s.told_of_deaths = random.Below(2) == 0;
   s.checkpoint_every =
       limits.checkpoint_every > 0 ? limits.checkpoint_every : between(30, 200) * kMillisecond;
@@ -65,6 +85,7 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   if (limits.messages == Messages::kLost) s.per_mille_lost = between(10, 100);
   if (limits.messages == Messages::kReplyLost) s.per_mille_reply_lost = between(10, 100);
   if (limits.messages == Messages::kRepeated) s.per_mille_repeated = between(50, 300);
+  if (limits.messages == Messages::kSlow) s.per_mille_slow = between(100, 500);
   const uint32_t strikes = between(static_cast<uint32_t>(limits.least_strikes),
                                    static_cast<uint32_t>(limits.most_strikes));
   for (uint32_t i = 0; i < strikes; ++i) {
@@ -85,6 +106,8 @@ std::string Describe(const Scenario& s) {
       s.workers, " workers, ", s.servers, " servers, ", s.partitions, " partitions, ", s.in_flight,
       " in flight, ", s.batches, " batches, ", s.epochs, " epochs, functions of ", s.steps,
       ", recovery ", s.recover_shard ? "shard" : "all",
+      s.per_worker ? ", every worker reads by itself" : "",
+      s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", ", checkpoint every ",
       s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ",

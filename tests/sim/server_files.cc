@@ -10,40 +10,41 @@
 
 namespace mu::sim {
 
-bool Server::DiskHangs(const Message& timer) {
-  if (timer.kind == Kind::kLoaded && !restoring_->Reads()) return false;
-  const Time left = cluster_->disk().hangs_until[index_] - Now();
-  if (left > 0) cluster_->SetTimer(slot_, left, timer);
-  return left > 0;
+void Server::AfterFiles(Time delay, const char* name, std::function<void()> run) {
+  ++moving_;
+  ++moved_;
+  After(delay, name, [=, this] { WhenDiskMoves(name, run); });
 }
 
-bool Server::Moving() const {
-  return file_ != nullptr || !verifying_.empty() || (restoring_.has_value() && restoring_->Reads());
+void Server::WhenDiskMoves(const char* name, const std::function<void()>& run) {
+  const Time left = cluster_->disk().hangs_until[index_] - now();
+  if (left > 0) return After(left, name, [=, this] { WhenDiskMoves(name, run); });
+  --moving_;
+  run();
 }
 
 void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
   switch (turn.step) {
     case SaveLine::Turn::Step::kDone:
-      if (turn.result.ok()) Saw(ServerStep::kSaveShared);
+      if (turn.result.ok()) Saw("save shared");
       return ReplyToSave(request, turn.result);
     case SaveLine::Turn::Step::kWait:
-      Saw(ServerStep::kSaveWaits);
+      Saw("save waits");
       waiting_saves_.emplace_back(call, request);
       return;
     case SaveLine::Turn::Step::kRun:
       break;
   }
   saving_ = request;
-  if (absl::Status status = core_.AdmitCut(Now(), Context(request)); !status.ok())
+  if (absl::Status status = core_.AdmitCut(now(), Context(request)); !status.ok())
     return EndSave(status);
-  cluster_->SetTimer(slot_, cluster_->Between(0, 5 * kMillisecond), {.kind = Kind::kPrepared});
+  After(cluster_->Between(0, 5 * kMillisecond), "prepared", [this] { Prepared(); });
 }
 
 void Server::Prepared() {
   // One save at a time, so it is open.
   cut_wanted_ = core_.CloseGate();
-  if (!core_.CutMayBeTaken()) Saw(ServerStep::kCutWaits);
-  GoOn();
+  if (!core_.CutMayBeTaken()) Saw("cut waits");
 }
 
 void Server::TakeCut() {
@@ -55,18 +56,17 @@ void Server::TakeCut() {
   for (uint32_t p = 0; p < partitions_.size(); ++p) file->inherits[p] = written.NumbersOf(KeyOf(p));
   file->updates = Updates();
   file_ = std::move(file);
-  ++moved_;
   cut_wanted_ = false;
   core_.OpenGate();
   core_.Leave();
-  cluster_->SetTimer(slot_, cluster_->Between(2 * kMillisecond, 30 * kMillisecond),
-                     {.kind = Kind::kWritten});
-  for (const uint32_t id : std::exchange(at_gate_, {})) Apply(id);
+  AfterFiles(cluster_->Between(2 * kMillisecond, 30 * kMillisecond), "written",
+             [this] { Written(); });
+  for (const Admitted work : std::exchange(at_gate_, {})) Apply(work);
 }
 
 void Server::Written() {
   if (absl::Status status = core_.SaveGoesOn(); !status.ok()) {
-    Saw(ServerStep::kSaveEnded);
+    Saw("save ended");
     return EndSave(status);
   }
   Disk& disk = cluster_->disk();
@@ -74,7 +74,11 @@ void Server::Written() {
     --disk.full[index_];
     return EndSave(absl::ResourceExhaustedError("the disk is full"));
   }
-  cluster_->WriteFile(*saving_, index_, file_);
+  const auto it = disk.checkpoints.find(saving_->checkpoint);
+  if (it != disk.checkpoints.end() && !it->second.committed) {
+    it->second.checksums[index_] = ChecksumOf(*file_);
+    it->second.files[index_] = file_;
+  }
   pb::SaveReply saved;
   saved.set_updates(file_->updates);
   EndSave(saved);
@@ -109,30 +113,24 @@ void Server::Restore(const Message& request, bool verified) {
     case RestoreTurn::Step::kRefuse:
       return Refuse(request, turn.status);
     case RestoreTurn::Step::kAnswer:
-      Saw(ServerStep::kRestoreRepeated);
+      Saw("restore repeated");
       return cluster_->Reply(request,
                              {.generation = request.generation, .updates = turn.reply.updates()});
     case RestoreTurn::Step::kKept:
-      Saw(ServerStep::kRestoreKeptAgain);
+      Saw("restore keeps again");
       return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
     case RestoreTurn::Step::kVerify:
-      Saw(ServerStep::kRestoreVerifies);
-      verifying_.emplace_back(++last_call_, request);
-      ++moved_;
-      return cluster_->SetTimer(slot_, cluster_->Between(0, 10 * kMillisecond),
-                                {.kind = Kind::kVerified, .call = last_call_});
+      Saw("restore verifies");
+      return AfterFiles(cluster_->Between(0, 10 * kMillisecond), "verified",
+                        [this, request] { Verified(request); });
     case RestoreTurn::Step::kBegun:
-      if (!core_.RestoreMayStart()) Saw(ServerStep::kRestoreWaits);
-      restoring_ = Restoring{request};
-      return GoOn();
+      if (!core_.RestoreMayStart()) Saw("restore waits");
+      restoring_ = request;
+      loading_ = false;
   }
 }
 
-void Server::Verified(uint32_t id) {
-  const auto it = std::find_if(verifying_.begin(), verifying_.end(),
-                               [&](const auto& verifying) { return verifying.first == id; });
-  const Message request = it->second;
-  verifying_.erase(it);
+void Server::Verified(const Message& request) {
   if (absl::Status status = CheckFiles(request); !status.ok()) {
     return cluster_->Reply(request,
                            {.code = IsCannotRead(status) ? Code::kCannotRead : Code::kBadFile,
@@ -151,21 +149,20 @@ absl::Status Server::CheckFiles(const Message& request) {
   if (it == cluster_->disk().checkpoints.end())
     return CannotRead(absl::NotFoundError("somebody has removed it"));
   for (uint8_t f = 0; f < it->second.servers; ++f) {
-    const ServerFile& file = *it->second.files[f];
+    const ServerFile* const file = it->second.files[f].get();
+    if (file == nullptr) return absl::DataLossError("the file is not there");
     bool needed = false;
-    for (uint32_t p = 0; p < partitions_.size(); ++p)
-      needed = needed || (partitions_[p].held && file.partitions[p].held);
+    ForEachHeld([&](uint32_t p, const Partition&) { needed |= file->partitions[p].held; });
     if (!needed) continue;
     pb::CheckpointFileProto named;
     named.set_crc32c(it->second.checksums[f]);
-    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), ChecksumOf(file), named));
+    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), ChecksumOf(*file), named));
   }
   return absl::OkStatus();
 }
 
 void Server::Loaded() {
-  const Restoring restoring = *std::exchange(restoring_, std::nullopt);
-  const Message& request = restoring.request;
+  const Message request = *std::exchange(restoring_, std::nullopt);
   absl::Status status;
   InheritedMemory memory;
   if (!request.keep_state) {
@@ -177,7 +174,7 @@ void Server::Loaded() {
   const bool cannot_read = IsCannotRead(status);
   const auto ended = core_.EndRestore(
       status.ok() ? absl::StatusOr<pb::RestoreReply>(reply) : status, std::move(memory));
-  if (!ended.ok()) Saw(ServerStep::kRestoreFails);
+  if (!ended.ok()) Saw("restore fails");
   if (absl::IsUnavailable(ended.status())) return Refuse(request, ended.status());
   cluster_->Reply(request, {.code = ended.ok()    ? Code::kOk
                                     : cannot_read ? Code::kCannotRead

@@ -10,6 +10,7 @@ void Truth::Begin(const Scenario* scenario) {
   scenario_ = scenario;
   problem_.clear();
   active_ = {};
+  announced_ = {};
   delivered_.clear();
   cancelled_.clear();
   any_cancelled_ = false;
@@ -97,13 +98,25 @@ void Truth::ServerActive(uint8_t index, uint64_t incarnation, uint32_t epoch, ui
   active = {incarnation, epoch, generation};
 }
 
+void Truth::Announced(uint32_t epoch, uint32_t generation, Time now) {
+  if (std::tie(epoch, generation) <= std::tie(announced_.epoch, announced_.generation)) return;
+  announced_ = {now, epoch, generation};
+}
+
 void Truth::CancelReported(uint32_t epoch) {
   if (epoch == epoch_ && !cancelled_.empty())
     reported_below_ = std::max(reported_below_, cancelled_.rbegin()->first + 1);
 }
 
-void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated) {
+void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated,
+                         Time now) {
   const Active& active = active_[index];
+  if (push.epoch == announced_.epoch && push.generation < announced_.generation &&
+      now >= announced_.at + kLease) {
+    Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
+                      push.function, " in generation ", push.generation, ", but generation ",
+                      announced_.generation, " began before its lease did"));
+  }
   // What belongs to an older coordinator ended with it.
   if (active.epoch != push.epoch) return;
   if (!repeated && push.function < reported_below_ && cancelled_.contains(push.function) &&
@@ -134,12 +147,18 @@ void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
 
 void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers,
                        int64_t reported) {
-  const uint32_t records = scenario_->batches * scenario_->epochs;
+  const bool per_worker = scenario_->per_worker;
+  // Each step has a place among all: its record, or its number if every worker has all records.
+  const uint32_t places = scenario_->TotalSteps();
+  const auto place_of = [&](uint64_t function, uint32_t step, uint32_t record) -> uint64_t {
+    return per_worker ? (function - 1) * scenario_->steps + step : record;
+  };
   int64_t missing = 0;
   bool have_reference = false;
-  std::vector<bool> excused(records);
-  for (const auto& [function, its_records] : cancelled_) {
-    for (const uint16_t record : its_records) excused[record] = true;
+  std::vector<bool> excused(places);
+  for (auto& [function, records] : cancelled_) {
+    if (per_worker) records.resize(scenario_->steps);  // also those that it had not taken yet
+    for (uint32_t i = 0; i < records.size(); ++i) excused[place_of(function, i, records[i])] = true;
   }
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     const Partitions* owner = state[p % servers];
@@ -148,10 +167,8 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
     if (partition.counter != partition.effects.size())
       return Fail(absl::StrCat("partition ", p, ": a counter is off"));
     scratch_ = partition.effects;
-    std::sort(scratch_.begin(), scratch_.end(), [](const Effect& a, const Effect& b) {
-      return std::tie(a.function, a.step, a.record) < std::tie(b.function, b.step, b.record);
-    });
-    used_.assign(records, 0);
+    std::sort(scratch_.begin(), scratch_.end());
+    used_.assign(places, 0);
     for (size_t i = 0; i < scratch_.size(); ++i) {
       const Effect& effect = scratch_[i];
       const std::string what =
@@ -160,23 +177,23 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
           scratch_[i - 1].step == effect.step) {
         return Fail(absl::StrCat(what, " was applied twice"));
       }
-      if (effect.record >= records)
-        return Fail(absl::StrCat(what, " used a record that does not exist"));
-      if (used_[effect.record]++ > 0) {
+      const uint64_t place = place_of(effect.function, effect.step, effect.record);
+      if (place >= places) return Fail(absl::StrCat(what, " used a record that does not exist"));
+      if (used_[place]++ > 0) {
         return Fail(
             absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
       }
     }
-    uint32_t lost = records, lost_steps = 0;
-    for (uint32_t record = records; record-- > 0;) {
-      if (used_[record] > 0 || excused[record]) continue;
-      lost = record;
+    uint32_t lost = places, lost_steps = 0;
+    for (uint32_t place = places; place-- > 0;) {
+      if (used_[place] > 0 || excused[place]) continue;
+      lost = place;
       ++lost_steps;
     }
     missing += lost_steps;
     if (lost_steps > 0 && !scenario_->recover_shard) {
-      return Fail(absl::StrCat("partition ", p, " lacks ", lost_steps, " of ", records,
-                               " steps; record ", lost, " was not used"));
+      return Fail(absl::StrCat("partition ", p, " lacks ", lost_steps, " of ", places,
+                               " steps, first the one of record (or with the number) ", lost));
     }
     std::erase_if(scratch_,
                   [&](const Effect& effect) { return cancelled_.contains(effect.function); });

@@ -24,7 +24,10 @@ class Truth {
   // What this server holds is going to be replaced: what it still applies is gone with it.
   void StateGivenUp(uint8_t index) { active_[index].generation = 0; }
   // A server says to a worker that it has applied a push; `repeated`: before.
-  void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated);
+  void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated,
+                    Time now);
+  // From now on a coordinator tells each daemon that it hears of that this generation begins.
+  void Announced(uint32_t epoch, uint32_t generation, Time now);
   // The user of a coordinator gets the result of a step; the function's end.
   void Delivered(uint32_t epoch, uint64_t function, uint32_t step);
   void Finished(uint32_t epoch, uint64_t function);
@@ -54,6 +57,10 @@ class Truth {
     uint64_t incarnation = 0;
     uint32_t epoch = 0, generation = 0;
   };
+  struct Announcement {
+    Time at = 0;
+    uint32_t epoch = 0, generation = 0;
+  } announced_;
   const Scenario* scenario_ = nullptr;
   std::string problem_;  // the first
   std::array<Active, kMaxServers> active_;

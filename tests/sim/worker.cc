@@ -24,21 +24,6 @@ WorkerCore::Options CoreOptions() {
           .result_interval = absl::Nanoseconds(8 * kMillisecond)};
 }
 
-Code CodeOf(const absl::Status& status) {
-  if (status.ok()) return Code::kOk;
-  switch (KindOf(status)) {
-    case pb::ERROR_STALE:
-      return Code::kStale;
-    case pb::ERROR_NOT_INSTALLED:
-      return Code::kNotInstalled;
-    default:
-      break;
-  }
-  const auto detail = DetailOf(status);
-  return detail.has_value() && detail->role() == pb::ROLE_PSSERVER ? Code::kServerGone
-                                                                   : Code::kMachine;
-}
-
 uint32_t EpochIn(const absl::Status& status) {
   const auto detail = DetailOf(status);
   return detail.has_value() ? static_cast<uint32_t>(detail->epoch()) : 0;
@@ -46,145 +31,97 @@ uint32_t EpochIn(const absl::Status& status) {
 
 }  // namespace
 
-Worker::Worker(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index)
-    : cluster_(cluster),
-      slot_(slot),
-      index_(index),
-      daemon_(cluster, slot, incarnation, index),
-      core_(CoreOptions()) {}
+Worker::Worker(Cluster* cluster, Slot slot, uint64_t incarnation)
+    : Daemon(cluster, slot, incarnation), core_(CoreOptions()) {}
 
-absl::Time Worker::Now() const { return absl::UnixEpoch() + absl::Nanoseconds(cluster_->now()); }
-
-const pb::RequestContext& Worker::Context(const Message& message) {
-  context_.set_job(kJob);
-  context_.set_epoch(message.epoch);
-  context_.set_generation(message.generation);
-  context_.set_low_water(message.low_water);
-  return context_;
-}
-
-void Worker::Handle(const Message& message) {
-  Time sent = 0;
+void Worker::HandleRequest(const Message& message) {
   switch (message.kind) {
-    case Kind::kTick:
-      daemon_.Tick();
-      break;
     case Kind::kReply:
-      if (message.request == Kind::kPush || message.request == Kind::kPull) {
-        OnServerReply(message);
-      } else if (daemon_.OnReply(message, &sent) && message.request == Kind::kRegister) {
-        Register(message);
-      }
-      break;
+      return OnServerReply(message);
     case Kind::kInstall:
     case Kind::kCancelBelow:
-      HoldBack(message);
-      break;
-    case Kind::kInstalled:
-      Installed(message.call);
-      break;
+      return HoldBack(message);
     case Kind::kRun:
-      AddRun(message);
-      break;
+      return AddRun(message);
     case Kind::kCancelRun:
-      CancelRun(message);
-      break;
-    case Kind::kComputed:
-      if (message.call == step_call_) CallServers(/*push=*/true);
-      break;
-    case Kind::kRetry:
-    case Kind::kInterrupted:
-      OnServerTimer(message);
-      break;
-    default:  // an alarm
-      break;
+      return CancelRun(message);
+    default:
+      return;
   }
-  AfterAll();
 }
 
-void Worker::Register(const Message& reply) {
-  WorkerActions actions;
-  const absl::Status status = core_.Registered(Context(reply), &actions);
-  Do(std::move(actions));
-  if (!status.ok()) return cluster_->Exit(slot_);
+void Worker::OnMember(const Message& reply, Time) {
+  if (reply.request == Kind::kRegister && !core_.Registered(Context(reply), &actions_).ok())
+    cluster_->Exit(slot_);
 }
 
 void Worker::HoldBack(const Message& message) {
   if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) {
-    cluster_->seen().Saw(WorkerMoment::kRegistrationAwaited);
-    waiting_.push_back({cluster_->now(), message});
-    return;
+    Saw("registration awaited");
+    return waiting_.push_back({now(), message});
   }
   message.kind == Kind::kInstall ? Install(message) : CancelBelow(message);
 }
 
 void Worker::AfterAll() {
-  const auto arrived = [](Time at) { return absl::UnixEpoch() + absl::Nanoseconds(at); };
   while (!waiting_.empty() &&
-         core_.HoldBack(Now(), arrived(waiting_.front().first)) == absl::ZeroDuration()) {
+         core_.HoldBack(Now(), At(waiting_.front().first)) == absl::ZeroDuration()) {
     const Message message = waiting_.front().second;
     waiting_.erase(waiting_.begin());
     message.kind == Kind::kInstall ? Install(message) : CancelBelow(message);
   }
-  while (core_.alarm() <= Now()) {
-    const bool waited = core_.idle() && core_.alarm() > absl::InfinitePast();
-    if (waited) cluster_->seen().Saw(WorkerMoment::kPredecessorGivenUp);
-    WorkerActions actions;
-    core_.Tick(Now(), &actions);
-    Do(std::move(actions));
+  while (!actions_.empty() || core_.alarm() <= Now()) {
+    for (const WorkerAction& action : std::exchange(actions_, {})) {
+      cluster_->seen().Saw(action);
+      std::visit([this](const auto& a) { Do(a); }, action);
+    }
+    if (!actions_.empty() || core_.alarm() > Now()) continue;
+    if (core_.idle() && core_.alarm() > absl::InfinitePast()) Saw("predecessor given up");
+    core_.Tick(Now(), &actions_);
   }
   if (const absl::Time alarm = core_.alarm(); alarm < absl::InfiniteFuture() && alarm != alarm_) {
     alarm_ = alarm;
-    cluster_->SetTimer(slot_, absl::ToInt64Nanoseconds(alarm - Now()), {.kind = Kind::kAlarm});
+    After(absl::ToInt64Nanoseconds(alarm - Now()), "alarm", [] {});
   }
-  if (core_.draining() && core_.idle() && !left_) {
-    left_ = true;
-    daemon_.Leave();
-  }
+  if (core_.draining() && core_.idle() && !std::exchange(left_, true)) Leave();
 }
 
 void Worker::Refuse(const Message& request, const absl::Status& status) {
   cluster_->Reply(request, {.code = CodeOf(status), .epoch = EpochIn(status)});
 }
 
-// Its routing, and functions, which take a while to compile.
-void Worker::Install(const Message& message) {
-  const Routing& routing = cluster_->RoutingAt(message.routing_place);
-  WorkerRouting summary = {.version = message.routing,
+absl::Status Worker::Configure(const Routing& routing) {
+  WorkerRouting summary = {.version = routing.version,
                            .generation = Generation(routing.generation)};
   for (uint8_t s = 0; s < routing.servers; ++s)
     summary.servers.push_back({s, absl::StrCat(routing.slot[s]), routing.incarnation[s]});
-  WorkerActions actions;
-  offered_ = &routing;
-  absl::Status status =
-      core_.Configure(Context(message), std::move(summary), absl::OkStatus(), &actions);
-  Do(std::move(actions));
-  if (!status.ok()) return Refuse(message, status);
-  const auto token = core_.BeginInstall(context_, &actions);
-  if (!token.ok()) return Refuse(message, token.status());
-  bool all = true;
-  for (uint64_t f = 1; f <= kFunctions; ++f) all &= core_.has_function(Fingerprint(f));
-  if (all) return cluster_->Reply(message, {.routing = message.routing});
-  const uint32_t call = cluster_->NextCall();
-  installing_.push_back({message, *token, call});
-  cluster_->SetTimer(slot_, cluster_->Between(0, 6 * kMillisecond),
-                     {.kind = Kind::kInstalled, .call = call});
+  offered_ = routing;
+  return core_.Configure(context_, std::move(summary), absl::OkStatus(), &actions_);
 }
 
-void Worker::Installed(uint32_t call) {
-  const auto it = std::find_if(installing_.begin(), installing_.end(),
-                               [&](const Installing& i) { return i.call == call; });
-  const Installing installing = *it;
-  installing_.erase(it);
+// Its routing, and functions, which take a while to compile.
+void Worker::Install(const Message& message) {
+  Context(message);
+  if (absl::Status status = Configure(cluster_->RoutingAt(message.routing)); !status.ok())
+    return Refuse(message, status);
+  const auto token = core_.BeginInstall(context_, &actions_);
+  if (!token.ok()) return Refuse(message, token.status());
+  bool all = message.bad_functions == 0;
+  for (uint64_t f = 1; f <= kFunctions; ++f) all &= core_.has_function(Fingerprint(f));
+  if (all) return cluster_->Reply(message, {});
+  After(cluster_->Between(0, 6 * kMillisecond), "installed",
+        [=, this, token = *token] { Installed(message, token); });
+}
+
+void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
   for (uint64_t f = 1; f <= kFunctions; ++f) {
-    if (absl::Status status = core_.FunctionInstalled(installing.token, Fingerprint(f));
-        !status.ok()) {
-      cluster_->seen().Saw(WorkerMoment::kCompiledInVain);
-      return Refuse(installing.request, status);
+    if (absl::Status status = core_.FunctionInstalled(token, Fingerprint(f)); !status.ok()) {
+      Saw("compiled in vain");
+      return Refuse(request, status);
     }
-    compiled_in_[Fingerprint(f)] = installing.request.epoch;
+    compiled_in_[Fingerprint(f)] = request.epoch;
   }
-  cluster_->Reply(installing.request, {.routing = installing.request.routing});
+  cluster_->Reply(request, {.code = request.bad_functions > 0 ? Code::kRefused : Code::kOk});
 }
 
 void Worker::SendToCaller(const Message& request, Message message) {
@@ -194,6 +131,8 @@ void Worker::SendToCaller(const Message& request, Message message) {
   message.to_incarnation = request.from_incarnation;
   message.function = request.function;
   message.run = request.run;
+  if (message.kind == Kind::kStepResult && std::exchange(garbles_, false))
+    message.code = Code::kGarbage;
   cluster_->Send(message);
 }
 
@@ -208,59 +147,44 @@ void Worker::AddRun(const Message& message) {
                  .next_step = message.first_step,
                  .steps = message.steps};
   request.function = FunctionOf(message);
-  open_.push_back({last_call_, message, message.first_step, cluster_->now()});
+  open_.push_back({last_call_, message, message.first_step, now()});
   arrived_.insert({message.from_incarnation, message.run});
-  WorkerActions actions;
-  const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions);
+  const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions_);
   if (!status.ok()) {
     open_.pop_back();
     SendToCaller(message,
                  {.kind = Kind::kRunEnded, .code = CodeOf(status), .epoch = EpochIn(status)});
   }
-  Do(std::move(actions));
-  if (core_.idle() && core_.active() > 0) cluster_->seen().Saw(WorkerMoment::kPredecessorAwaited);
+  if (core_.idle() && core_.active() > 0) Saw("predecessor awaited");
 }
 
 void Worker::CancelRun(const Message& message) {
-  std::vector<CallId> gone;
   for (const Open& open : open_) {
     if (open.request.kind == Kind::kRun && open.request.run == message.run &&
         open.request.from_incarnation == message.from_incarnation)
-      gone.push_back(open.id);
+      core_.CallerGone(open.id, &actions_);
   }
-  WorkerActions actions;
-  for (const CallId id : gone) core_.CallerGone(id, &actions);
-  Do(std::move(actions));
 }
 
 void Worker::CancelBelow(const Message& message) {
   last_call_ = last_call_.Next();
   const CallId call = last_call_;
   open_.push_back({call, message});
-  WorkerActions actions;
   const absl::Status status =
-      core_.CancelRuns(Context(message), FunctionId(message.function), call, &actions);
+      core_.CancelRuns(Context(message), FunctionId(message.function), call, &actions_);
   if (!status.ok()) Refuse(Take(call), status);
-  Do(std::move(actions));
 }
 
-void Worker::Drain() {
-  WorkerActions actions;
-  core_.Drain(Now(), absl::Nanoseconds(kDrainPatience), &actions);
-  Do(std::move(actions));
-  AfterAll();
-}
+void Worker::Drain() { core_.Drain(Now(), absl::Nanoseconds(kDrainPatience), &actions_); }
 
 void Worker::Forget() {
-  WorkerActions actions;
-  if (cluster_->Between(0, 1) == 0) {
-    cluster_->Trace(slot_, "forgets what was installed");
-    core_.Forget(&actions);
-  } else {
-    cluster_->Trace(slot_, "forgets a function");
-    core_.ForgetFunction(Fingerprint(1));
-  }
-  Do(std::move(actions));
+  core_.Forget(&actions_);
+  if (cluster_->Between(0, 1) == 0 || routing_.epoch != core_.epoch()) return;
+  // One of its functions only: the others are still on its disk.
+  if (!Configure(Routing(routing_)).ok()) return;
+  const auto token = core_.BeginInstall(context_, &actions_);
+  for (uint64_t f = 2; token.ok() && f <= kFunctions; ++f)
+    core_.FunctionInstalled(*token, Fingerprint(f)).IgnoreError();
 }
 
 Worker::Open& Worker::Find(CallId id) {
@@ -275,16 +199,9 @@ Message Worker::Take(CallId id) {
   return request;
 }
 
-void Worker::Do(WorkerActions actions) {
-  for (const WorkerAction& action : actions) {
-    cluster_->seen().Saw(action);
-    std::visit([this](const auto& a) { Do(a); }, action);
-  }
-}
-
 void Worker::Do(const worker_action::SendResults& a) {
   const Message request = Find(a.run).request;
-  if (held_.size() > 1) cluster_->seen().Saw(WorkerMoment::kResultsGrouped);
+  if (held_.size() > 1) Saw("results grouped");
   for (const Message& result : held_) SendToCaller(request, result);
   held_.clear();
 }
@@ -311,13 +228,13 @@ void Worker::Do(const worker_action::Cancelled& a) {
 
 void Worker::CheckBegin(const Open& run) {
   const Message& request = run.request;
-  if (cluster_->scenario().broken.fencing) return;
+  if (cluster_->scenario().broken.worker.fencing) return;
   if (compiled_in_[FunctionOf(request)] != request.epoch) {
     cluster_->truth().Fail(absl::StrCat("run ", request.run, " of epoch ", request.epoch,
                                         " executes a function of epoch ",
                                         compiled_in_[FunctionOf(request)]));
   }
-  if (request.after != 0 && cluster_->now() < run.arrived + kPredecessorPatience &&
+  if (request.after != 0 && now() < run.arrived + kPredecessorPatience &&
       !arrived_.contains({request.from_incarnation, request.after})) {
     cluster_->truth().Fail(absl::StrCat("run ", request.run, " begins before run ", request.after,
                                         ", which was sent first"));

@@ -18,18 +18,16 @@
 
 namespace mu::sim {
 
-class Cluster;
-
-class Worker {
+class Worker final : public Daemon {
  public:
-  Worker(Cluster* cluster, Slot slot, uint64_t incarnation, uint8_t index);
+  Worker(Cluster* cluster, Slot slot, uint64_t incarnation);
 
-  void Start() { daemon_.Start(); }
-  void Handle(const Message& message);
   // The running step is the last, the rest is handed back; then it leaves.
-  void Drain();
+  void Drain() override;
   // It has lost what was installed, or a part of it.
   void Forget();
+  // Its next result makes no sense.
+  void Garble() { garbles_ = true; }
 
  private:
   // A call that has not been answered: a run or a cancellation.
@@ -39,80 +37,69 @@ class Worker {
     uint32_t next_step = 0;
     Time arrived = 0;
   };
-  struct Installing {
-    Message request;
-    WorkerCore::InstallToken token = 0;
-    uint32_t call = 0;  // of the timer
-  };
   // Calls of the running step to all servers.
   struct ServerCalls {
     std::optional<CallRetries> retries;  // of those that are under way
     bool push = false;
     bool interrupted = false;
     bool repeated = true;  // by all that have answered
-    uint32_t id = 0;       // of its timers
-    Time timer = 0;        // the next one
+    uint32_t id = 0;       // of all of them
     WorkerCore::CallContext context;
     Routing routing;
     std::array<uint32_t, kMaxServers> open{};  // 0: answered, or waits for its next try
-    std::array<Time, kMaxServers> until{};     // the try's
     std::array<uint8_t, kMaxServers> updates{}, inherited{};
   };
 
-  const pb::RequestContext& Context(const Message& message);
-  absl::Time Now() const;
+  absl::Time Now() const { return At(now()); }
 
   // Requests.
-  void Register(const Message& reply);
+  void OnMember(const Message& reply, Time sent) override;
+  void HandleRequest(const Message& message) override;
+  void AfterAll() override;
   void HoldBack(const Message& message);
   void Install(const Message& message);
-  void Installed(uint32_t call);
+  absl::Status Configure(const Routing& routing);
+  void Installed(const Message& request, WorkerCore::InstallToken token);
   void AddRun(const Message& message);
   void CancelRun(const Message& message);
   void CancelBelow(const Message& message);
   void Refuse(const Message& request, const absl::Status& status);
 
   // Actions.
-  void Do(WorkerActions actions);
   void Do(const worker_action::RunStep& a);
   void Do(const worker_action::SendResults& a);
   void Do(const worker_action::EndRun& a);
   void Do(const worker_action::Cancelled& a);
   void Do(const worker_action::InterruptCall&);
-  void Do(const worker_action::UseRouting&) { routing_ = *offered_; }
+  void Do(const worker_action::UseRouting&) { routing_ = offered_; }
   void Do(const worker_action::ForgetInstalled&) {}
   Open& Find(CallId id);
   Message Take(CallId id);
   void SendToCaller(const Message& request, Message message);
-  // Ticks as long as the core wants it, and leaves when it has drained.
-  void AfterAll();
 
   // The running step.
   void CallServers(bool push);
   void CallServer(uint8_t server);
   void OnServerReply(const Message& reply);
-  void OnServerTimer(const Message& timer);
+  void Retry();
   void CallFailed(uint8_t server, const absl::Status& status);
-  void SetServerTimer(Time at);
+  bool Calling(uint32_t id) const {
+    return calls_.retries && !calls_.interrupted && calls_.id == id;
+  }
   void ServersAnswered(const absl::Status& status);
   void StepEnded(const absl::Status& status);
   // What the checker wants of a run that begins, of a cancellation that is answered.
   void CheckBegin(const Open& run);
   void CheckCancelled(const Open& cancel);
 
-  Cluster* const cluster_;
-  const Slot slot_;
-  const uint8_t index_;
-  Daemon daemon_;
   WorkerCore core_;
+  WorkerActions actions_;  // that the core wants
   std::vector<Open> open_;
   CallId last_call_;
   std::vector<std::pair<Time, Message>> waiting_;  // for the registration, since when
-  std::vector<Installing> installing_;
-  const Routing* offered_ = nullptr;
-  Routing routing_;
+  Routing offered_, routing_;
   absl::Time alarm_ = absl::InfiniteFuture();  // that is set
-  bool left_ = false;
+  bool left_ = false, garbles_ = false;
   CallId running_;
   uint32_t step_ = 0;
   uint32_t step_call_ = 0;     // of its timer
@@ -122,7 +109,6 @@ class Worker {
   // For the checker: runs that have come, by coordinator; and of which epoch functions are.
   std::set<std::pair<uint64_t, uint64_t>> arrived_;
   std::map<Fingerprint, uint32_t> compiled_in_;
-  pb::RequestContext context_;
 };
 
 }  // namespace mu::sim

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/error_kind.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/worker.h"
 
@@ -19,23 +18,6 @@ RetryPolicy Policy(uint64_t seed) {
 
 const absl::Status& Interrupted() {
   static const absl::Status status = absl::CancelledError("the step was cancelled");
-  return status;
-}
-
-const absl::Status& GivenUp() {
-  static const absl::Status status =
-      WithKind(absl::UnavailableError("simulated"), pb::ERROR_MACHINE, pb::ROLE_PSSERVER);
-  return status;
-}
-
-const absl::Status& Unavailable() {
-  static const absl::Status status = absl::UnavailableError("simulated");
-  return status;
-}
-
-const absl::Status& Stale() {
-  static const absl::Status status =
-      WithKind(absl::FailedPreconditionError("simulated"), pb::ERROR_STALE, pb::ROLE_PSSERVER);
   return status;
 }
 
@@ -58,19 +40,18 @@ void Worker::Do(const worker_action::RunStep& a) {
 void Worker::CallServers(bool push) {
   const auto context = core_.BeginCall(push);
   if (!context.ok()) {
-    if (push) cluster_->seen().Saw(WorkerMoment::kPushNotBegun);
+    if (push) Saw("push not begun");
     return StepEnded(context.status());
   }
   calls_.push = push;
   calls_.interrupted = false;
   calls_.repeated = true;
   calls_.id = cluster_->NextCall();
-  calls_.timer = 0;
   calls_.context = *context;
   calls_.routing = routing_;
   calls_.open = {};
   calls_.updates = calls_.inherited = {};
-  calls_.retries.emplace(routing_.servers, Policy(calls_.id), cluster_->now());
+  calls_.retries.emplace(routing_.servers, Policy(calls_.id), now());
   for (uint8_t s = 0; s < routing_.servers; ++s) CallServer(s);
 }
 
@@ -90,23 +71,18 @@ void Worker::CallServer(uint8_t server) {
                .function = run.function};
   call.records[0] = run.records[step_];
   cluster_->Send(call);
-  calls_.until[server] =
-      cluster_->now() + absl::ToInt64Nanoseconds(calls_.retries->TryTimeout(cluster_->now()));
-  SetServerTimer(calls_.until[server]);
-}
-
-void Worker::SetServerTimer(Time at) {
-  if (calls_.timer > cluster_->now() && calls_.timer <= at) return;
-  calls_.timer = at;
-  cluster_->SetTimer(slot_, at - cluster_->now(), {.kind = Kind::kRetry, .call = calls_.id});
+  const Time timeout = absl::ToInt64Nanoseconds(calls_.retries->TryTimeout(now()));
+  After(timeout, "", [this, server, id = calls_.open[server]] {
+    if (Calling(calls_.id) && calls_.open[server] == id)
+      CallFailed(server, StatusOf(Code::kMachine));
+  });
 }
 
 void Worker::OnServerReply(const Message& reply) {
   const uint8_t server = reply.server;
-  if (!calls_.retries || calls_.interrupted || calls_.open[server] != reply.call) return;
+  if (!Calling(calls_.id) || calls_.open[server] != reply.call) return;
+  if (reply.code != Code::kOk) return CallFailed(server, StatusOf(reply.code));
   calls_.open[server] = 0;
-  if (reply.code != Code::kOk)
-    return CallFailed(server, reply.code == Code::kMachine ? Unavailable() : Stale());
   calls_.repeated &= reply.repeated;
   calls_.updates[server] = reply.step_updates[server];
   calls_.inherited[server] = reply.step_inherited[server];
@@ -114,15 +90,25 @@ void Worker::OnServerReply(const Message& reply) {
   if (calls_.retries->done()) ServersAnswered(absl::OkStatus());
 }
 
+// Makes the calls again whose time has come, then.
+void Worker::Retry() {
+  After(calls_.retries->next_due_ns() - now(), "retry", [this, id = calls_.id] {
+    if (!Calling(id)) return;
+    while (const auto due = calls_.retries->TakeDue(now())) CallServer(static_cast<uint8_t>(*due));
+    if (calls_.retries->next_due_ns() < CallRetries::kNever) Retry();
+  });
+}
+
 void Worker::CallFailed(uint8_t server, const absl::Status& status) {
-  switch (calls_.retries->Failed(server, status, cluster_->now())) {
+  calls_.open[server] = 0;
+  switch (calls_.retries->Failed(server, status, now())) {
     case CallRetries::Verdict::kRetry:
-      return SetServerTimer(calls_.retries->next_due_ns());
+      return Retry();
     case CallRetries::Verdict::kFinal:
       return ServersAnswered(status);
     case CallRetries::Verdict::kGivenUp:
-      cluster_->seen().Saw(WorkerMoment::kCallGivenUp);
-      return ServersAnswered(GivenUp());
+      Saw("call given up");
+      return ServersAnswered(StatusOf(Code::kServerGone));
   }
 }
 
@@ -130,43 +116,25 @@ void Worker::Do(const worker_action::InterruptCall&) {
   if (!calls_.retries || calls_.interrupted) return;
   calls_.interrupted = true;
   // The thread that waits for the servers notices in a moment.
-  cluster_->SetTimer(slot_, cluster_->Between(0, 200 * kMicrosecond),
-                     {.kind = Kind::kInterrupted, .call = calls_.id});
-}
-
-void Worker::OnServerTimer(const Message& timer) {
-  if (!calls_.retries || timer.call != calls_.id) return;
-  if (calls_.interrupted) {
-    if (timer.kind == Kind::kInterrupted) ServersAnswered(Interrupted());
-    return;
-  }
-  const Time now = cluster_->now();
-  for (uint8_t s = 0; s < calls_.routing.servers; ++s) {
-    if (calls_.open[s] == 0 || calls_.until[s] > now) continue;
-    calls_.open[s] = 0;
-    CallFailed(s, Unavailable());
-    if (!calls_.retries || timer.call != calls_.id) return;  // it was given up
-  }
-  while (const auto due = calls_.retries->TakeDue(now)) CallServer(static_cast<uint8_t>(*due));
-  Time next = calls_.retries->next_due_ns();
-  for (uint8_t s = 0; s < calls_.routing.servers; ++s) {
-    if (calls_.open[s] != 0) next = std::min(next, calls_.until[s]);
-  }
-  SetServerTimer(next);
+  After(cluster_->Between(0, 200 * kMicrosecond), "interrupted", [this, id = calls_.id] {
+    if (calls_.retries && id == calls_.id) ServersAnswered(Interrupted());
+  });
 }
 
 void Worker::ServersAnswered(const absl::Status& status) {
   calls_.retries.reset();
   if (core_.RepeatCall(status)) {
-    cluster_->seen().Saw(WorkerMoment::kCallRepeated);
+    Saw("call repeated");
     return CallServers(calls_.push);
   }
   if (!status.ok() || calls_.push) return StepEnded(status);
   pulled_ = static_cast<uint32_t>(calls_.context.generation.value());
   step_call_ = cluster_->NextCall();
   const Time slowness = cluster_->scenario().slow_worker == index_ ? 10 : 1;
-  cluster_->SetTimer(slot_, slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond),
-                     {.kind = Kind::kComputed, .call = step_call_});
+  After(slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond), "computed",
+        [this, call = step_call_] {
+          if (call == step_call_) CallServers(/*push=*/true);
+        });
 }
 
 void Worker::StepEnded(const absl::Status& status) {
@@ -177,9 +145,7 @@ void Worker::StepEnded(const absl::Status& status) {
     result.step_inherited = calls_.inherited;
     held_.push_back(result);
   }
-  WorkerActions actions;
-  core_.StepEnded(Now(), status, &actions);
-  Do(std::move(actions));
+  core_.StepEnded(Now(), status, &actions_);
 }
 
 }  // namespace mu::sim

@@ -99,7 +99,6 @@ class WorkerCore {
   absl::Time alarm() const;
   // The worker has lost what was installed on it; also part of what a new epoch brings.
   void Forget(WorkerActions* actions);
-  void ForgetFunction(Fingerprint function) { functions_.erase(function); }
 
   // The step that RunStep asked for. An error is the run's, unless the run was stopped.
   void StepEnded(absl::Time now, const absl::Status& status, WorkerActions* actions);

@@ -64,6 +64,11 @@ class FakeCoordinator {
     MutexLock lock(&mutex_);
     epoch_ = epoch;
   }
+  // Each registration and heartbeat takes a second of it.
+  void UseClock(ManualClock* clock) {
+    MutexLock lock(&mutex_);
+    clock_ = clock;
+  }
   // Who leaves gets no answer until Release.
   void HoldLeaves() {
     MutexLock lock(&mutex_);
@@ -99,6 +104,7 @@ class FakeCoordinator {
   absl::StatusOr<pb::RegisterReply> Register(const pb::RegisterRequest& request) {
     MutexLock lock(&mutex_);
     registered_.push_back(request);
+    if (clock_ != nullptr) clock_->Advance(absl::Seconds(1));
     if (!register_status_.ok()) return register_status_;
     pb::RegisterReply reply;
     reply.set_job(job_);
@@ -111,6 +117,7 @@ class FakeCoordinator {
   absl::StatusOr<pb::HeartbeatReply> Beat(const pb::HeartbeatRequest& request) {
     MutexLock lock(&mutex_);
     last_beat_ = request;
+    if (clock_ != nullptr) clock_->Advance(absl::Seconds(1));
     if (!beat_status_.ok()) return beat_status_;
     pb::HeartbeatReply reply;
     reply.set_low_water(12);
@@ -136,6 +143,7 @@ class FakeCoordinator {
   uint64_t job_ ABSL_GUARDED_BY(mutex_) = 9;
   uint64_t epoch_ ABSL_GUARDED_BY(mutex_) = 3;
   uint32_t index_ ABSL_GUARDED_BY(mutex_) = 2;
+  ManualClock* clock_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::vector<pb::RegisterRequest> registered_ ABSL_GUARDED_BY(mutex_);
   pb::HeartbeatRequest last_beat_ ABSL_GUARDED_BY(mutex_);
   std::vector<pb::LeaveRequest> left_ ABSL_GUARDED_BY(mutex_);
@@ -184,9 +192,8 @@ class MembershipTest : public ::testing::Test {
     options.role = pb::ROLE_WORKER;
     options.address = "here:1";
     options.index = -1;
-    options.on_registered = [this](const pb::RegisterReply& reply, int64_t sent_ns) {
+    options.on_registered = [this](const pb::RegisterReply& reply, int64_t) {
       EXPECT_EQ(reply.lease_ms(), 500u);
-      EXPECT_LE(sent_ns, Clock::Real()->Now());
       events_.Add(&events_.registered);
     };
     options.on_heartbeat = [this](const pb::HeartbeatReply& reply, int64_t) {
@@ -220,6 +227,27 @@ TEST_F(MembershipTest, RegistersBeatsAndLeaves) {
   ASSERT_EQ(coordinator_.left().size(), 1u);
   EXPECT_EQ(coordinator_.left()[0].reason(), "done");
   EXPECT_EQ(events_.Get(&events_.registered), 1);
+}
+
+TEST_F(MembershipTest, LeasesCountFromTheSendingOfTheRequest) {
+  ManualClock clock;
+  coordinator_.UseClock(&clock);
+  int64_t sent = 0;  // each request takes a second, and the next one follows
+  const auto expect = [&](int64_t sent_ns) {
+    EXPECT_EQ(sent_ns, sent);
+    sent += absl::ToInt64Nanoseconds(absl::Seconds(1));
+  };
+  MembershipOptions options = Options();
+  options.clock = &clock;
+  options.on_registered = [&](const pb::RegisterReply&, int64_t sent_ns) { expect(sent_ns); };
+  options.on_heartbeat = [&](const pb::HeartbeatReply&, int64_t sent_ns) {
+    expect(sent_ns);
+    events_.Add(&events_.beats);
+  };
+  auto client = Client(options);
+  MU_ASSERT_OK(client->Register());
+  events_.WaitFor(&events_.beats, 3);
+  client->Stop();
 }
 
 TEST_F(MembershipTest, WaitsForACoordinatorThatIsNotThereYet) {

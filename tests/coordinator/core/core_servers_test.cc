@@ -148,6 +148,33 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   EXPECT_TRUE(d.core.whole());
 }
 
+TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Step(event::MostKept{1});
+  for (int i = 0; i < 3; ++i) d.Schedule();
+  EXPECT_EQ(d.core.queue().queued(), 1u) << "function 3 has not begun";
+  d.Want(9, {.kind = ServerTask::Kind::kAssign, .assignment = std::make_shared<Assignment>()});
+  d.Step(event::Assigned{d.Last<action::Assign>().attempt});
+  d.Step(event::DaemonDied{100});
+  d.Ended(1);
+  d.Ended(2);
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  d.Routing(2, 1);
+  d.Installed(0, 10, 2);
+  d.Step(event::RestoreDone{0, Generation(1)});
+  d.Result(1, 0);
+  d.Ended(1);
+  EXPECT_TRUE(d.core.updates_paused()) << "function 1 is kept, which is too much";
+  d.Result(2, 0);
+  d.Ended(2);
+  d.Result(3, 0);
+  EXPECT_EQ(d.Ended(3), "finish 3 OK; assign 4");
+  const uint64_t attempt = d.Last<action::Assign>().attempt;
+  EXPECT_EQ(d.Want(10, {.kind = ServerTask::Kind::kSave}), "");
+  EXPECT_EQ(d.Step(event::Assigned{attempt}), "save 1");
+}
+
 TEST(CoreServers, AServerWithoutRoomHoldsFunctionsBack) {
   CoreDriver d;
   d.Serve(1);
