@@ -10,6 +10,7 @@
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
+#include "coordinator/cluster/job_position.h"
 
 namespace mu {
 
@@ -73,9 +74,11 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 
 absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
   MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
+  if (state->point == nullptr)
+    state->point = std::make_shared<const ResumePoint>(ValuesOf(state->manifest));
   return runtime->Run({.kind = ServerTask::Kind::kLoad,
                        .loaded = CheckpointNumber(state->manifest.number()),
-                       .resumes = state->resume != nullptr},
+                       .point = state->point},
                       state);
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/cluster/job_position.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <vector>
@@ -84,6 +85,33 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     MU_ASSIGN_OR_RETURN(function.batches, BatchesOf(in, leases));
   }
   return position;
+}
+
+absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
+                                          uint64_t needs_version) {
+  ResumePoint point;
+  point.resumes = true;
+  JobPosition& job = point.job;
+  MU_ASSIGN_OR_RETURN(job.functions, QueuePositionOf(proto, needs_version));
+  job.steps = proto.steps();
+  job.samples = proto.samples();
+  job.acknowledged.assign(proto.acknowledged().begin(), proto.acknowledged().end());
+  job.taken_steps = std::max(proto.scheduled_steps(), proto.steps());
+  for (const auto& [id, function] : job.functions.unfinished) {
+    if (!function.bound) continue;
+    job.taken_steps = std::max(job.taken_steps, function.work.step_offset + function.steps);
+  }
+  return point;
+}
+
+ResumePoint ValuesOf(const pb::CheckpointProto& manifest) {
+  const pb::JobPositionProto& position = manifest.position();
+  ResumePoint point;
+  point.job.functions.next_id = FunctionId(std::max<uint64_t>(1, position.next_function()));
+  // Manifests of earlier programs do not say.
+  point.job.taken_steps =
+      position.scheduled_steps() > 0 ? position.scheduled_steps() : manifest.steps();
+  return point;
 }
 
 }  // namespace mu

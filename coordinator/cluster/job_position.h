@@ -2,7 +2,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
-#include "coordinator/core/function_queue.h"
+#include "coordinator/core/server_task.h"
 #include "proto/checkpoint.pb.h"
 
 namespace mu {
@@ -14,5 +14,11 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
 // version `needs_version` has.
 absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto,
                                                         uint64_t needs_version);
+
+// A job that goes on there, without its data.
+absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
+                                          uint64_t needs_version);
+// For whoever takes only the values over.
+ResumePoint ValuesOf(const pb::CheckpointProto& manifest);
 
 }  // namespace mu

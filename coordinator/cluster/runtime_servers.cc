@@ -130,25 +130,13 @@ void Runtime::Do(action::Load& a) {
   const auto end = [this, a, state](bool asked,
                                     absl::StatusOr<std::vector<pb::RestoreReply>> loaded) {
     loop_.AssertHeld();
-    event::Loaded event = {.attempt = a.attempt, .asked = asked, .resume = state->resume};
-    const pb::JobPositionProto& position = state->manifest.position();
+    event::Loaded event = {.attempt = a.attempt, .asked = asked};
     if (loaded.ok()) {
       for (const pb::RestoreReply& reply : *loaded) event.updates.push_back(reply.updates());
       if (options_.checkpoints != nullptr) options_.checkpoints->Add(a.point, state->folder);
     } else {
       event.error = CallError::Of(loaded.status());
       event.fault = FaultOf(loaded.status());
-    }
-    if (state->resume != nullptr) {
-      event.acknowledged = state->resume->job.acknowledged;
-      event.taken_steps = state->resume->job.taken_steps;
-    } else {
-      // Whoever only takes the values over repeats nothing, but what is new must not have the ids
-      // of another run's functions.
-      event.next = FunctionId(std::max<uint64_t>(1, position.next_function()));
-      // Manifests of earlier programs do not say.
-      event.taken_steps =
-          position.scheduled_steps() > 0 ? position.scheduled_steps() : state->manifest.steps();
     }
     Step(std::move(event));
   };

@@ -22,7 +22,7 @@ void Runtime::Do(action::TaskDone& a) {
   if (task.empty()) return;
   const std::shared_ptr<TaskState> state = task.mapped();
   state->status = a.status;
-  if (a.status.ok() && state->resume != nullptr) {
+  if (a.status.ok() && state->point != nullptr && state->point->resumes) {
     // The job goes on where it was.
     const pb::JobPositionProto& position = state->manifest.position();
     states_ = state->unfinished;
@@ -80,13 +80,9 @@ absl::Status Runtime::PrepareResume(TaskState* state, std::vector<ResumePoint::D
 }
 
 absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data) {
-  const pb::JobPositionProto& proto = state->manifest.position();
-  auto point = std::make_shared<ResumePoint>();
-  MU_ASSIGN_OR_RETURN(point->job.functions, QueuePositionOf(proto, catalog_.version()));
-  point->job.steps = proto.steps();
-  point->job.samples = proto.samples();
-  point->job.acknowledged.assign(proto.acknowledged().begin(), proto.acknowledged().end());
-  point->job.taken_steps = std::max(proto.scheduled_steps(), proto.steps());
+  MU_ASSIGN_OR_RETURN(ResumePoint read,
+                      ResumePointOf(state->manifest.position(), catalog_.version()));
+  auto point = std::make_shared<ResumePoint>(std::move(read));
   point->data = std::move(data);
   for (auto& [id, function] : point->job.functions.unfinished) {
     const InstalledFunction* installed = catalog_.FindFunction(function.work.fingerprint);
@@ -98,17 +94,13 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint
           function.work.fingerprint.value(), "); define the same functions before Restore()"));
     }
     function.work.name = installed->proto.name();
-    if (function.bound) {
-      point->job.taken_steps =
-          std::max(point->job.taken_steps, function.work.step_offset + function.steps);
-    }
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
     state->unfinished[id] =
         std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
                                         /*first_step=*/function.next_step);
   }
-  state->resume = std::move(point);
+  state->point = std::move(point);
   return absl::OkStatus();
 }
 

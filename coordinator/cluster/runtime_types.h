@@ -27,8 +27,8 @@ struct TaskState {
   std::string folder;  // of kLoad and kSave
   // kLoad: what is in the folder. kSave: what the caller says in it, at last all of it.
   pb::CheckpointProto manifest;
-  // kLoad: the job continues there.
-  std::shared_ptr<const ResumePoint> resume;
+  // kLoad: what is taken over with the values.
+  std::shared_ptr<const ResumePoint> point;
   std::map<FunctionId, std::shared_ptr<FunctionState>> unfinished;  // its functions
 
   bool done = false;

@@ -264,7 +264,9 @@ class Core {
   // Some servers may hold what was being loaded, others not.
   void StateBroken();
   void AssignmentRepeated(const CallError& error);
-  absl::Status TakeOver(const Work& work, const event::Loaded& e);
+  // Whether the job can take this over: it has not begun, its data is the same.
+  absl::Status Fits(const ResumePoint& point) const;
+  void TakeOver(const Work& work, const std::vector<uint64_t>& updates, const ResumePoint& point);
   bool AllServersAreThere() const {
     return membership_.Count(pb::ROLE_PSSERVER) == options_.servers;
   }

@@ -17,10 +17,11 @@ void Core::On(event::TaskWanted& e) {
   const absl::Status ended =
       closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
   if (!ended.ok()) return Do(action::TaskDone{e.task, ended});
-  if (e.what.resumes && queue_.scheduled()) {
-    return Do(action::TaskDone{
-        e.task, absl::FailedPreconditionError("functions have been scheduled already; Restore() "
-                                              "comes before them")});
+  if (e.what.kind == ServerTask::Kind::kLoad) {
+    if (e.what.point == nullptr) e.what.point = std::make_shared<const ResumePoint>();
+    // Before servers lose what they hold.
+    if (absl::Status fits = Fits(*e.what.point); !fits.ok())
+      return Do(action::TaskDone{e.task, std::move(fits)});
   }
   tasks_.push_back({.id = e.task, .what = std::move(e.what)});
 }
@@ -237,9 +238,8 @@ void Core::On(event::Loaded& e) {
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
   if (e.error.ok()) {
-    const absl::Status taken = TakeOver(work, e);
-    if (!taken.ok()) StateBroken();
-    return Answer(work.task, taken);
+    TakeOver(work, e.updates, *FindTask(work.task)->what.point);
+    return Answer(work.task, absl::OkStatus());
   }
   const bool at_fault = e.fault == RestoreFault::kServer && recovery_enabled_;
   if (at_fault) Expel(e.error.index, e.error.status);
@@ -250,29 +250,37 @@ void Core::On(event::Loaded& e) {
   TryAgain(work.task, e.error);
 }
 
-absl::Status Core::TakeOver(const Work& work, const event::Loaded& e) {
-  if (e.resume != nullptr) {
-    for (const ResumePoint::Data& data : e.resume->data) {
-      MU_RETURN_IF_ERROR(leases_.at(data.dataset).Resume(data.position, data.plan));
-      trained_on_.insert(data.dataset);
-    }
+absl::Status Core::Fits(const ResumePoint& point) const {
+  if (point.resumes && queue_.scheduled()) {
+    return absl::FailedPreconditionError(
+        "functions have been scheduled already; Restore() comes before them");
   }
+  for (const ResumePoint::Data& data : point.data)
+    MU_RETURN_IF_ERROR(leases_.at(data.dataset).Fits(data.position, data.plan));
+  return absl::OkStatus();
+}
+
+void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
+                    const ResumePoint& point) {
+  const JobPosition& job = point.job;
   parameters_configured_ = work.parameters;
   configured_ = work.generation;
-  failures_.Continue(e.updates, e.acknowledged.empty() ? e.updates : e.acknowledged);
-  queue_.StartFrom(work.point, e.next);
-  queue_.SetTakenSteps(e.taken_steps);
+  failures_.Continue(updates, job.acknowledged.empty() ? updates : job.acknowledged);
+  queue_.StartFrom(work.point, job.functions.next_id);
+  queue_.SetTakenSteps(job.taken_steps);
   Do(action::UseRouting{});
   Act(recovery_.Loaded(work.generation, work.point));
-  if (e.resume == nullptr) return absl::OkStatus();
-  const JobPosition& job = e.resume->job;
+  if (!point.resumes) return;
+  for (const ResumePoint::Data& data : point.data) {
+    leases_.at(data.dataset).Resume(data.position, data.plan);
+    trained_on_.insert(data.dataset);
+  }
   for (const auto& [id, function] : job.functions.unfinished)
     trained_on_.insert(function.work.dataset);
   queue_.Resume(work.point, job.functions);
   trained_steps_ = job.steps;
   trained_samples_ = job.samples;
   dispatch_ = true;
-  return absl::OkStatus();
 }
 
 Generation Core::NextGeneration() {

@@ -5,7 +5,6 @@
 
 #include "common/base/check.h"
 #include "common/base/hash.h"
-#include "common/base/status.h"
 
 namespace mu {
 
@@ -58,12 +57,14 @@ void DatasetLeases::StartEpoch(uint64_t epoch, DataLeases::Plan plan) {
   gone_.clear();
 }
 
-absl::Status DatasetLeases::Resume(const pb::DatasetPositionProto& position,
-                                   DataLeases::Plan plan) {
-  auto resumed = std::make_unique<DataLeases>(data_, plan->epoch(), plan);
-  MU_RETURN_IF_ERROR(resumed->Resume(position));
-  if (shared_ != nullptr) shared_ = std::move(resumed);
-  return absl::OkStatus();
+absl::Status DatasetLeases::Fits(const pb::DatasetPositionProto& position,
+                                 const DataLeases::Plan& plan) const {
+  return DataLeases(data_, plan->epoch(), plan).Resume(position);
+}
+
+void DatasetLeases::Resume(const pb::DatasetPositionProto& position, const DataLeases::Plan& plan) {
+  StartEpoch(plan->epoch(), plan);
+  if (shared_ != nullptr) MU_CHECK(shared_->Resume(position).ok());
 }
 
 }  // namespace mu

@@ -35,8 +35,10 @@ class DatasetLeases {
   void Forget(WorkerId worker);
   // All begin anew, at the start of this epoch. `plan`: of it, as above.
   void StartEpoch(uint64_t epoch, DataLeases::Plan plan);
-  // INVALID_ARGUMENT as DataLeases::Resume; nothing has changed then.
-  absl::Status Resume(const pb::DatasetPositionProto& position, DataLeases::Plan plan);
+  // INVALID_ARGUMENT as DataLeases::Resume.
+  absl::Status Fits(const pb::DatasetPositionProto& position, const DataLeases::Plan& plan) const;
+  // At a position that fits. Nothing if every worker reads by itself.
+  void Resume(const pb::DatasetPositionProto& position, const DataLeases::Plan& plan);
 
   const DataLayout& data() const { return data_; }
   // Null: every worker reads by itself.

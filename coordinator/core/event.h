@@ -169,14 +169,7 @@ struct Loaded {
   CallError error;
   RestoreFault fault = RestoreFault::kTryAgain;  // of the error
   bool asked = true;                             // servers were; false: they hold what they did
-  // By server: how many updates the state holds, and how many of them the job knew of when it was
-  // saved; empty: of all.
-  std::vector<uint64_t> updates;
-  std::vector<uint64_t> acknowledged;
-  FunctionId next{1};        // see FunctionQueue::StartFrom
-  uint64_t taken_steps = 0;  // see FunctionQueue::taken_steps
-  // The job continues there; null: only the values are taken over.
-  std::shared_ptr<const ResumePoint> resume;
+  std::vector<uint64_t> updates;                 // by server: how many its state holds
 };
 struct RestoreDone {
   uint32_t server = 0;

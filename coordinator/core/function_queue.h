@@ -204,7 +204,7 @@ class FunctionQueue {
   // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
   // whole in every cut.
   struct Position {
-    FunctionId next_id;
+    FunctionId next_id{1};
     std::map<FunctionId, Function> unfinished;  // those that change state
     std::set<FunctionId> assigning;  // assignments that some of the servers may have and others not
   };

@@ -18,6 +18,8 @@ namespace mu {
 // The shell's name for a task that a caller waits for.
 using TaskId = StrongId<struct TaskIdTag, uint64_t>;
 
+struct ResumePoint;
+
 struct ServerTask {
   enum class Kind {
     kReady,   // the servers have all that was created, and serve
@@ -27,8 +29,8 @@ struct ServerTask {
   };
   Kind kind = Kind::kReady;
   std::shared_ptr<const Assignment> assignment;
-  CheckpointNumber loaded;  // kLoad: the number that the manifest says
-  bool resumes = false;     // kLoad: the job goes on there, so it must not have begun
+  CheckpointNumber loaded;                   // kLoad: the number that the manifest says
+  std::shared_ptr<const ResumePoint> point;  // kLoad: where the job stood
 };
 
 // Where a job stood when a checkpoint was taken of it.
@@ -39,13 +41,16 @@ struct JobPosition {
   uint64_t taken_steps = 0;            // see FunctionQueue::taken_steps
   std::vector<uint64_t> acknowledged;  // by server: updates whose results had arrived
 };
-// What a coordinator that was started again continues after.
+// What is taken over with a checkpoint's values.
 struct ResumePoint {
   struct Data {
     uint64_t dataset = 0;
     pb::DatasetPositionProto position;
     DataLeases::Plan plan;  // of the position's epoch
   };
+  // A coordinator that was started again continues there. False: nothing of the job runs again, but
+  // what is new must not have the ids of its functions.
+  bool resumes = false;
   JobPosition job;
   std::vector<Data> data;  // known datasets
 };

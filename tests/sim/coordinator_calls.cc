@@ -229,20 +229,9 @@ void Coordinator::AllAnswered() {
                                 held_[restored.index], ""});
       }
       return;
-    case Asking::kLoad: {
-      const Checkpoint& from = *begin_checkpoint_;
-      auto resume = std::make_shared<ResumePoint>();
-      resume->job.functions = from.functions;
-      for (const pb::DatasetPositionProto& position : from.data) {
-        const DataLayout& data = core_.leases(kDataset)->data();
-        resume->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
-      }
-      return Step(event::Loaded{
-          .attempt = asking_attempt_,
-          .updates = {held_.begin(), held_.begin() + expected_servers_},
-          .acknowledged = {from.acknowledged.begin(), from.acknowledged.begin() + from.servers},
-          .resume = std::move(resume)});
-    }
+    case Asking::kLoad:
+      return Step(event::Loaded{.attempt = asking_attempt_,
+                                .updates = {held_.begin(), held_.begin() + expected_servers_}});
   }
 }
 
@@ -303,8 +292,17 @@ void Coordinator::Continue() {
   if (begin_from_ == 0) return Begun();
   // Its manifest, which has been read when somebody else removes it.
   begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
+  const Checkpoint& from = *begin_checkpoint_;
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  point->job.functions = from.functions;
+  point->job.acknowledged = {from.acknowledged.begin(), from.acknowledged.begin() + from.servers};
+  for (const pb::DatasetPositionProto& position : from.data) {
+    const DataLayout& data = core_.leases(kDataset)->data();
+    point->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
+  }
   beginning_task_ =
-      Ask({.kind = ServerTask::Kind::kLoad, .loaded = begin_checkpoint_->core_number});
+      Ask({.kind = ServerTask::Kind::kLoad, .loaded = from.core_number, .point = std::move(point)});
 }
 
 void Coordinator::Begun() {

@@ -132,5 +132,41 @@ TEST_F(JobPositionTest, AFunctionOutOfOrderIsRefused) {
   EXPECT_THAT(QueuePositionOf(proto_, 1), HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+TEST(ResumePoint, CountsStepsThatWereTaken) {
+  pb::JobPositionProto proto;
+  proto.set_next_function(9);
+  proto.set_steps(20);
+  proto.set_scheduled_steps(24);
+  pb::CheckpointFunctionProto& bound = *proto.add_functions();
+  bound.set_function(7);
+  bound.set_steps(4);
+  bound.set_next_step(1);
+  bound.set_step_offset(26);
+  bound.set_bound(true);
+  pb::CheckpointFunctionProto& waits = *proto.add_functions();
+  waits.set_function(8);
+  waits.set_steps(100);
+  MU_ASSERT_OK_AND_ASSIGN(const ResumePoint point, ResumePointOf(proto, 1));
+  EXPECT_TRUE(point.resumes);
+  EXPECT_EQ(point.job.steps, 20u);
+  EXPECT_EQ(point.job.taken_steps, 30u) << "with all of what is bound, nothing of what waits";
+  EXPECT_EQ(point.job.functions.next_id, FunctionId(9));
+}
+
+TEST(ResumePoint, OfValuesAloneRepeatsNothing) {
+  pb::CheckpointProto manifest;
+  manifest.set_steps(50);
+  EXPECT_EQ(ValuesOf(manifest).job.functions.next_id, FunctionId(1));
+  EXPECT_EQ(ValuesOf(manifest).job.taken_steps, 50u) << "of an earlier program";
+  manifest.mutable_position()->set_next_function(12);
+  manifest.mutable_position()->set_scheduled_steps(60);
+  manifest.mutable_position()->add_functions()->set_function(3);
+  const ResumePoint point = ValuesOf(manifest);
+  EXPECT_FALSE(point.resumes);
+  EXPECT_EQ(point.job.functions.next_id, FunctionId(12));
+  EXPECT_EQ(point.job.taken_steps, 60u);
+  EXPECT_TRUE(point.job.functions.unfinished.empty());
+}
+
 }  // namespace
 }  // namespace mu

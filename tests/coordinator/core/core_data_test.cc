@@ -144,11 +144,13 @@ TEST(CoreData, ACheckpointHoldsWhatWasHandedOutAndAJobGoesOnAfterIt) {
   CoreDriver next;
   next.Serve(1);
   Add(next, data);
-  next.Want(2, {.kind = ServerTask::Kind::kLoad, .loaded = CheckpointNumber(4)});
   auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
   point->data.push_back({kData, positions[0], PlanOf(data, 1)});
-  next.Step(event::Loaded{
-      .attempt = next.Last<action::Load>().attempt, .updates = {0}, .resume = std::move(point)});
+  next.Want(
+      2,
+      {.kind = ServerTask::Kind::kLoad, .loaded = CheckpointNumber(4), .point = std::move(point)});
+  next.Step(event::Loaded{.attempt = next.Last<action::Load>().attempt, .updates = {0}});
   next.Routing(2, next.core.generation().value());
   EXPECT_EQ(next.core.leases(kData)->shared()->epoch(), 1u);
   EXPECT_EQ(next.core.leases(kData)->shared()->left(), 1u);

@@ -148,11 +148,13 @@ TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {
 TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   CoreDriver d;
   d.Serve(1);
-  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7)}), "load for 2 in 1");
+  auto values = std::make_shared<ResumePoint>();
+  values->job.functions.next_id = FunctionId(40);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7), .point = values}),
+            "load for 2 in 1");
   EXPECT_EQ(d.Last<action::Load>().point, CheckpointNumber(8)) << "a number of its own";
   EXPECT_TRUE(d.core.loading());
-  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}, .next = FunctionId(40)}),
-            "use routing; done 2 OK");
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}}), "use routing; done 2 OK");
   EXPECT_FALSE(d.core.loading());
   EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "");
@@ -206,23 +208,31 @@ TEST(CoreTasks, ALoadThatAskedNoServerCostsNothing) {
             "done 2 NOT_FOUND");
 }
 
-// Its values are there already.
-TEST(CoreTasks, AJobThatDoesNotFitIsNotContinuedAndServersGoBack) {
+// Also of two datasets of which only one is another.
+TEST(CoreTasks, AJobThatDoesNotFitCostsNothing) {
   CoreDriver d;
   d.Serve(1);
-  pb::DatasetProto dataset;
-  dataset.set_id(3);
-  dataset.set_batch_size(1);
-  dataset.set_block_records(1);
-  const DataLayout data = testing::LayoutOf(dataset, {10});
-  d.Step(event::DatasetAdded{data, testing::PlanOf(data, 0)});
-  d.Want(2, {.kind = Kind::kLoad, .resumes = true});
   auto point = std::make_shared<ResumePoint>();
-  point->data.push_back({3, {}, testing::PlanOf(data, 0)});  // of other data
-  EXPECT_EQ(
-      d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}, .resume = std::move(point)}),
-      "interrupt; pause; rolled back 0 steps to 0; round 2 from 0: restore 0; done 2 "
-      "INVALID_ARGUMENT");
+  point->resumes = true;
+  for (const uint64_t id : {3, 4}) {
+    pb::DatasetProto dataset;
+    dataset.set_id(id);
+    dataset.set_batch_size(1);
+    dataset.set_block_records(1);
+    const DataLayout data = testing::LayoutOf(dataset, {10});
+    d.Step(event::DatasetAdded{data, testing::PlanOf(data, 0)});
+    DataLeases begun = testing::BeginLeases(data);
+    (void)testing::Take(begun, WorkerId(0), 2);
+    point->data.push_back({id, begun.Position(), testing::PlanOf(data, 0)});
+  }
+  point->data[1].position.set_fingerprint(1);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .point = point}), "done 2 INVALID_ARGUMENT");
+  EXPECT_EQ(d.core.leases(3)->shared()->left(), 10u);
+  auto fits = std::make_shared<ResumePoint>(*point);
+  fits->data.pop_back();
+  d.Want(3, {.kind = Kind::kLoad, .point = fits});
+  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
+  EXPECT_EQ(d.core.leases(3)->shared()->left(), 8u);
 }
 
 TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
@@ -231,7 +241,9 @@ TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
   d.Schedule();
   d.Result(1, 0);
   d.Ended(1);
-  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .resumes = true}), "done 2 FAILED_PRECONDITION");
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .point = point}), "done 2 FAILED_PRECONDITION");
   EXPECT_FALSE(d.core.loading());
 }
 
@@ -318,8 +330,10 @@ TEST(CoreTasks, WhatTwentyTriesDoNotAssignIsAnError) {
 TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
   CoreDriver d;
   d.Serve(1);
-  d.Want(2, {.kind = Kind::kLoad});
-  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}, .taken_steps = 700});
+  auto values = std::make_shared<ResumePoint>();
+  values->job.taken_steps = 700;
+  d.Want(2, {.kind = Kind::kLoad, .point = values});
+  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
   d.Routing(2, 1);
   d.Installed(0, 10, 2);
   d.Schedule(4);

@@ -132,9 +132,10 @@ TEST(DatasetLeasesTest, SharedOnesDoNotResumeElsewhere) {
   EXPECT_EQ(leases.shared()->left(), kBatches);
   pb::DatasetPositionProto other = position;
   other.set_fingerprint(position.fingerprint() + 1);
-  EXPECT_FALSE(leases.Resume(other, testing::PlanOf(data, 0)).ok());
+  EXPECT_FALSE(leases.Fits(other, testing::PlanOf(data, 0)).ok());
+  MU_EXPECT_OK(leases.Fits(position, testing::PlanOf(data, 0)));
   EXPECT_EQ(leases.shared()->epoch(), 1u) << "nothing has changed";
-  MU_EXPECT_OK(leases.Resume(position, testing::PlanOf(data, 0)));
+  leases.Resume(position, testing::PlanOf(data, 0));
   EXPECT_EQ(leases.shared()->left(), kBatches - 3);
 }
 
