@@ -1,15 +1,33 @@
 #include "coordinator/cluster/loop.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include <atomic>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/steady_now.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
+
+using testing::Eventually;
+using testing::WaitWhile;
+
+// Of a thread of this process. Its state follows its name, which may hold anything.
+bool IsAsleep(pid_t thread) {
+  std::ifstream file(absl::StrCat("/proc/self/task/", thread, "/stat"));
+  std::string stat;
+  std::getline(file, stat);
+  const size_t name_end = stat.rfind(") ");
+  return name_end != std::string::npos && stat[name_end + 2] == 'S';
+}
 
 class LoopTest : public ::testing::Test {
  protected:
@@ -49,6 +67,26 @@ TEST_F(LoopTest, JobsThatAJobPostsRunAfterIt) {
   });
   Done();
   EXPECT_EQ(Done(), (std::vector<std::string>{"first", "second"}));
+}
+
+// Nothing else would wake it: the alarm is far away.
+TEST_F(LoopTest, WhatIsPostedWakesALoopThatSleeps) {
+  std::atomic<pid_t> thread{0};
+  std::atomic<int> passes{0};
+  loop_.Start(
+      [&] {
+        thread = static_cast<pid_t>(::syscall(SYS_gettid));
+        ++passes;
+        return absl::InfiniteFuture();
+      },
+      [] {});
+  for (int i = 1; i <= 3; ++i) {
+    // What is asked before it waits does not count: it would look into its mailbox anyway.
+    WaitWhile([&] { return passes < i || !IsAsleep(thread); });
+    std::atomic<bool> done{false};
+    loop_.Post([&] { done = true; });
+    ASSERT_TRUE(Eventually([&] { return done.load(); }, absl::Seconds(10))) << i;
+  }
 }
 
 TEST_F(LoopTest, AnAttemptIsMadeAgainWhenSomethingChangesUntilItSucceeds) {

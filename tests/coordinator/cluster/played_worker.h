@@ -30,8 +30,7 @@ class PlayedWorker {
         refuses_(std::move(refuses)),
         cannot_install_(cannot) {
     MethodTable methods;
-    methods.AddUnary(
-        "/muster.Worker/InstallFunction", RunOn::kTransportThread,
+    Add("InstallFunction", &methods,
         TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest& r)
                                                      -> absl::StatusOr<pb::InstallFunctionReply> {
           if (refuses_.contains(r.fingerprint())) return UsersError("no such op");
@@ -39,15 +38,14 @@ class PlayedWorker {
           ++installed;
           return pb::InstallFunctionReply();
         }));
-    methods.AddUnary("/muster.Worker/Configure", RunOn::kTransportThread,
-                     TypedHandler<pb::ConfigureWorkerRequest>([](const auto&) {
-                       return absl::StatusOr<pb::ConfigureWorkerReply>(pb::ConfigureWorkerReply());
-                     }));
-    methods.AddUnary("/muster.Worker/CancelRuns", RunOn::kTransportThread,
-                     TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
-                       cancelled_below = r.below();
-                       return absl::StatusOr<pb::CancelRunsReply>(pb::CancelRunsReply());
-                     }));
+    Add("Configure", &methods, TypedHandler<pb::ConfigureWorkerRequest>([](const auto&) {
+          return absl::StatusOr<pb::ConfigureWorkerReply>(pb::ConfigureWorkerReply());
+        }));
+    Add("CancelRuns", &methods,
+        TypedHandler<pb::CancelRunsRequest>([this](const pb::CancelRunsRequest& r) {
+          cancelled_below = r.below();
+          return absl::StatusOr<pb::CancelRunsReply>(pb::CancelRunsReply());
+        }));
     methods.AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
                             [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
                               pb::RunRequest request;
@@ -67,6 +65,19 @@ class PlayedWorker {
 
   void Register() {
     MU_EXPECT_OK(Call<pb::RegisterReply>(*coordinator_, "/muster.Coordinator/Register", request_));
+  }
+
+  // The next call of this method waits until the test answers what NextHeld returns.
+  void HoldNext(const std::string& method) {
+    MutexLock lock(&mutex);
+    hold_.insert(method);
+  }
+  std::shared_ptr<ServerCall> NextHeld() {
+    MutexLock lock(&mutex);
+    while (held_.empty()) changed.Wait(&mutex);
+    std::shared_ptr<ServerCall> call = std::move(held_.front());
+    held_.pop_front();
+    return call;
   }
 
   struct Run {
@@ -116,7 +127,24 @@ class PlayedWorker {
   std::deque<Run> runs ABSL_GUARDED_BY(mutex);
 
  private:
+  void Add(const std::string& method, MethodTable* methods, Handler handler) {
+    methods->AddUnary("/muster.Worker/" + method, RunOn::kTransportThread,
+                      [this, method, handler = std::move(handler)](std::shared_ptr<ServerCall> call,
+                                                                   const Buffer& request) {
+                        {
+                          MutexLock lock(&mutex);
+                          if (hold_.erase(method) > 0) {
+                            held_.push_back(std::move(call));
+                            return changed.SignalAll();
+                          }
+                        }
+                        handler(std::move(call), request);
+                      });
+  }
+
   const std::shared_ptr<Channel> coordinator_;
+  std::set<std::string> hold_ ABSL_GUARDED_BY(mutex);
+  std::deque<std::shared_ptr<ServerCall>> held_ ABSL_GUARDED_BY(mutex);
   const std::set<uint64_t> refuses_;
   const bool cannot_install_;
   std::unique_ptr<RpcServer> server_;
@@ -132,9 +160,11 @@ class PlayedServers final : public ServerApi {
                                                         const std::vector<pb::CheckpointFileProto>&,
                                                         const std::vector<bool>&) override {
     if (restored != nullptr) restored(directory);
+    if (restoring != nullptr) MU_RETURN_IF_ERROR(restoring(call));
     return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
   }
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call, const std::string&) override {
+    if (saving != nullptr) MU_RETURN_IF_ERROR(saving(call));
     return std::vector<pb::SaveReply>(static_cast<size_t>(call.routing->servers_size()));
   }
   std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override {
@@ -149,12 +179,14 @@ class PlayedServers final : public ServerApi {
   // Set before anything is lost or cancelled.
   std::function<absl::Status(const pb::RequestContext&)> fence;
   std::function<void(const std::string& directory)> restored;
+  // What restores and saves wait for and end with; null: nothing, OK.
+  std::function<absl::Status(const Call&)> restoring, saving;
 };
 
 class PlayedClusterTest : public ::testing::Test {
  protected:
   void Start(int in_flight = 2, size_t bound = 1000) {
-    Runtime::Options options;
+    Runtime::Options options = options_;
     options.transport = transport_.get();
     options.listen = "";
     options.job = JobId(9);
@@ -183,7 +215,7 @@ class PlayedClusterTest : public ::testing::Test {
     pb::RegisterRequest request;
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address("memory:none");
-    request.set_incarnation(5);
+    request.set_incarnation(pid);
     request.set_pid(pid);
     MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
   }
@@ -192,6 +224,7 @@ class PlayedClusterTest : public ::testing::Test {
                               {"x"});
   }
 
+  Runtime::Options options_;  // what a test sets before Start
   Telemetry telemetry_;
   PlayedServers servers_;
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();

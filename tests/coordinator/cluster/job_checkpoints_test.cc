@@ -1,0 +1,80 @@
+// Which checkpoints of a job's directory are removed.
+#include "coordinator/cluster/job_checkpoints.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using testing::HasCode;
+using ::testing::SizeIs;
+
+bool NobodyElse() { return false; }
+
+class JobCheckpointsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    MU_ASSERT_OK(directory_);
+    checkpoints_.Enable(Parent());
+  }
+  std::string Parent() const { return directory_->path() + "/checkpoints"; }
+  std::string Path(int number) const { return absl::StrCat(Parent(), "/ckpt-0000000", number); }
+  void Complete(int first, int last) {
+    for (int number = first; number <= last; ++number) {
+      MU_ASSERT_OK_AND_ASSIGN(const std::string folder, checkpoints_.Claim(/*begun=*/true));
+      ASSERT_EQ(folder, Path(number));
+      MU_ASSERT_OK(WriteManifest(folder, {}));
+    }
+  }
+
+  absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("muster-job-checkpoints");
+  JobCheckpoints checkpoints_;
+};
+
+TEST_F(JobCheckpointsTest, TheNewestAreKept) {
+  Complete(1, 4);
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3), Path(4)));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse)) << "there is nothing to do";
+  MU_EXPECT_OK(checkpoints_.Prune(0, NobodyElse)) << "0 keeps all";
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3), Path(4)));
+}
+
+TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {
+  Complete(1, 4);
+  checkpoints_.NoteBad(Path(4));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(2), Path(3), Path(4)));
+}
+
+TEST_F(JobCheckpointsTest, WhatAFailedOneLeftGoesWithTheOldOnes) {
+  Complete(1, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string failed, checkpoints_.Claim(/*begun=*/true));
+  Complete(3, 3);
+  MU_EXPECT_OK(checkpoints_.Prune(5, NobodyElse));
+  EXPECT_FALSE(FileExists(failed));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3)));
+}
+
+// The newer coordinator may be restoring from one of them.
+TEST_F(JobCheckpointsTest, ACoordinatorThatIsSupersededRemovesNothingMore) {
+  Complete(1, 4);
+  EXPECT_THAT(checkpoints_.Prune(1, [] { return true; }), HasCode(absl::StatusCode::kAborted));
+  EXPECT_THAT(*ListCheckpoints(Parent()), SizeIs(4));
+  int asked = 0;
+  EXPECT_THAT(checkpoints_.Prune(1, [&] { return ++asked > 2; }),
+              HasCode(absl::StatusCode::kAborted));
+  EXPECT_THAT(*ListCheckpoints(Parent()), AllOf(SizeIs(2), Contains(Path(4))));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,187 @@
+// What is sent to parameter servers that are played by the test: to whom, under which mark, and
+// what is the same in every try.
+#include "coordinator/cluster/server_calls.h"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "common/rpc/typed.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::HasCode;
+
+constexpr uint64_t kGeneration = 7;
+
+// Each method's requests in the order in which they came, and what it answers next; nothing: OK.
+template <typename Request>
+struct Heard {
+  std::vector<Request> requests;
+  std::vector<absl::Status> errors;  // the first one is the first answer
+};
+
+class PlayedServer {
+ public:
+  explicit PlayedServer(Transport* transport) {
+    MethodTable methods;
+    Add<pb::ConfigurePsReply>("Configure", &configure, &methods);
+    Add<pb::RestoreReply>("Restore", &restore, &methods);
+    Add<pb::SaveReply>("Save", &save, &methods);
+    Add<pb::FenceReply>("Fence", &fence, &methods);
+    server_ = *transport->Listen("", std::move(methods));
+  }
+  std::string address() const { return server_->address(); }
+
+  // Read when the calls have returned.
+  Heard<pb::ConfigurePsRequest> configure;
+  Heard<pb::RestoreRequest> restore;
+  Heard<pb::SaveRequest> save;
+  Heard<pb::FenceRequest> fence;
+  std::vector<std::string> order;  // of methods
+
+ private:
+  template <typename Reply, typename Request>
+  void Add(const std::string& method, Heard<Request>* heard, MethodTable* methods) {
+    methods->AddUnary(
+        "/muster.PsServer/" + method, RunOn::kTransportThread,
+        TypedHandler<Request>([this, method, heard](const Request& r) -> absl::StatusOr<Reply> {
+          heard->requests.push_back(r);
+          order.push_back(method);
+          if (heard->errors.empty()) return Reply();
+          const absl::Status error = heard->errors.front();
+          heard->errors.erase(heard->errors.begin());
+          return error;
+        }));
+  }
+
+  std::unique_ptr<RpcServer> server_;
+};
+
+class ServerCallsTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kServers = 2;
+
+  ServerCallsTest() {
+    for (uint32_t s = 0; s < kServers; ++s) {
+      servers_.push_back(std::make_unique<PlayedServer>(transport_.get()));
+      pb::ServerProto& server = *routing_.add_servers();
+      server.set_index(s);
+      server.set_address(servers_[s]->address());
+      server.set_incarnation(100 + s);
+    }
+    routing_.set_version(1);
+    routing_.set_generation(kGeneration);
+  }
+  ServerApi::Call NewCall() {
+    ServerApi::Call call = {.context = {},
+                            .routing = std::make_shared<const pb::RoutingProto>(routing_),
+                            .group = std::make_shared<PsCallGroup>()};
+    call.context.set_job(9);
+    call.context.set_epoch(3);
+    call.context.set_generation(kGeneration);
+    call.context.set_low_water(5);
+    return call;
+  }
+
+  const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
+  std::vector<std::unique_ptr<PlayedServer>> servers_;
+  pb::RoutingProto routing_;
+  ServerCalls calls_{[this](const std::string& address) { return transport_->Connect(address); }};
+};
+
+// Servers know a late copy by its attempt: it must not write over the files of a later one.
+TEST_F(ServerCallsTest, TriesOfASaveHaveOneAttemptAndEachSaveHasItsOwn) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  servers_[1]->save.errors = {absl::UnavailableError("the answer is lost")};
+  MU_ASSERT_OK(calls_.Save(NewCall(), "/d/ckpt-1"));
+  MU_ASSERT_OK(calls_.Save(NewCall(), "/d/ckpt-1"));
+  ASSERT_EQ(servers_[0]->save.requests.size(), 2u);
+  ASSERT_EQ(servers_[1]->save.requests.size(), 3u);
+  const uint64_t first = servers_[0]->save.requests[0].attempt();
+  const uint64_t second = servers_[0]->save.requests[1].attempt();
+  EXPECT_NE(first, 0u) << "0 is none";
+  EXPECT_NE(second, 0u);
+  EXPECT_NE(first, second);
+  const auto attempt = [&](size_t i) { return servers_[1]->save.requests[i].attempt(); };
+  EXPECT_THAT((std::vector<uint64_t>{attempt(0), attempt(1), attempt(2)}),
+              ElementsAre(first, first, second));
+  for (uint32_t s = 0; s < kServers; ++s) {
+    for (const pb::SaveRequest& request : servers_[s]->save.requests) {
+      EXPECT_EQ(request.directory(), "/d/ckpt-1");
+      EXPECT_EQ(request.file(), absl::StrCat("ps-", s, ".safetensors"));
+      EXPECT_EQ(request.context().epoch(), 3u);
+      EXPECT_EQ(request.context().generation(), kGeneration);
+    }
+  }
+}
+
+// Servers that were not asked yet refuse what belongs to the new generation, the others what
+// belongs to the old one.
+TEST_F(ServerCallsTest, ARestoreBeginsTheGenerationNotTheRoutingBeforeIt) {
+  std::vector<pb::CheckpointFileProto> files(1);
+  files[0].set_name("ps-0.safetensors");
+  MU_ASSERT_OK_AND_ASSIGN(const auto replies,
+                          calls_.Restore(NewCall(), "/d/ckpt-1", files, {false, true}));
+  EXPECT_EQ(replies.size(), kServers);
+  for (const auto& server : servers_) {
+    EXPECT_THAT(server->order, ElementsAre("Configure", "Restore"));
+    EXPECT_EQ(server->configure.requests[0].context().generation(), kGeneration - 1);
+    EXPECT_EQ(server->restore.requests[0].context().generation(), kGeneration);
+  }
+  const pb::RestoreRequest &loads = servers_[0]->restore.requests[0],
+                           &keeps = servers_[1]->restore.requests[0];
+  EXPECT_FALSE(loads.keep_state());
+  EXPECT_EQ(loads.directory(), "/d/ckpt-1");
+  EXPECT_EQ(loads.files_size(), 1);
+  EXPECT_TRUE(keeps.keep_state());
+  EXPECT_EQ(keeps.directory(), "");
+  EXPECT_EQ(keeps.files_size(), 0);
+}
+
+TEST_F(ServerCallsTest, EachServerIsConfiguredUnderItsIndex) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  for (uint32_t s = 0; s < kServers; ++s) {
+    ASSERT_EQ(servers_[s]->configure.requests.size(), 1u);
+    const pb::ConfigurePsRequest& request = servers_[s]->configure.requests[0];
+    EXPECT_EQ(request.index(), s);
+    EXPECT_EQ(request.context().generation(), kGeneration);
+    EXPECT_EQ(request.routing().servers_size(), static_cast<int>(kServers));
+  }
+}
+
+TEST_F(ServerCallsTest, AFenceNamesTheServersThatHaveNotConfirmedIt) {
+  EXPECT_TRUE(calls_.Fence(NewCall().context).empty()) << "no server has been given anything";
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  EXPECT_TRUE(calls_.Fence(NewCall().context).empty());
+  const absl::Status stale =
+      WithKind(absl::FailedPreconditionError("newer"), pb::ERROR_STALE, pb::ROLE_PSSERVER);
+  servers_[1]->fence.errors = {stale, stale};
+  const auto failed = calls_.Fence(NewCall().context);
+  ASSERT_EQ(failed.size(), 1u);
+  EXPECT_EQ(KindOf(failed.at(1)), pb::ERROR_STALE);
+  for (const auto& server : servers_) {
+    for (const pb::FenceRequest& request : server->fence.requests) {
+      EXPECT_EQ(request.context().low_water(), 5u);
+      EXPECT_EQ(request.context().generation(), kGeneration);
+    }
+  }
+}
+
+TEST_F(ServerCallsTest, ACallThatWasEndedBeforeItBeganSendsNothing) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  const ServerApi::Call call = NewCall();
+  call.group->Cancel();
+  EXPECT_THAT(calls_.Save(call, "/d"), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(calls_.Restore(call, "/d", {}, {}), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(servers_[0]->order, ElementsAre("Configure"));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,69 @@
+// What a checkpoint says of the job: how far it is, and what of it runs again after a restore.
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using testing::CoreDriver;
+using Kind = ServerTask::Kind;
+
+constexpr CheckpointNumber kFirst{1};
+
+// Everything but the end of a checkpoint: its position is what the manifest says now.
+void SaveUpToTheManifest(CoreDriver* d) {
+  ASSERT_EQ(d->Want(2, {.kind = Kind::kSave}), "save 1");
+  ASSERT_EQ(d->Step(event::Saved{kFirst, 0}), "write manifest");
+}
+
+// One function of three steps, a server that is lost when two of them are done, and its
+// replacement: both run again.
+void LoseTwoOfThreeSteps(CoreDriver* d) {
+  d->Serve(1);
+  d->Schedule(3);
+  for (uint32_t step = 0; step < 2; ++step) d->Result(1, step);
+  d->Step(event::DaemonDied{100});
+  d->Join(pb::ROLE_PSSERVER, 200, 0);
+  d->Step(event::RestoreDone{0, Generation(1)});
+  d->Routing(2, 1);
+  ASSERT_EQ(d->Installed(0, 10, 2), "start 1 on 0 from 0");
+}
+
+TEST(CoreCheckpoints, StepsThatRunAgainAreNotInACheckpointUntilTheirRepeatIs) {
+  for (uint32_t repeated = 0; repeated <= 3; ++repeated) {
+    SCOPED_TRACE(repeated);
+    CoreDriver d;
+    LoseTwoOfThreeSteps(&d);
+    for (uint32_t step = 0; step < repeated; ++step) d.Result(1, step);
+    SaveUpToTheManifest(&d);
+    const JobPosition position = d.core.PositionAfterCuts();
+    EXPECT_EQ(position.steps, repeated);
+    EXPECT_EQ(position.samples, 4 * repeated);
+    EXPECT_EQ(position.functions.unfinished.at(FunctionId(1)).next_step, repeated);
+    EXPECT_EQ(d.core.trained_steps(), repeated < 3 ? 2 : 3) << "users were told of these";
+  }
+}
+
+TEST(CoreCheckpoints, ResultsThatComeWhileServersSaveAreNotInTheCheckpoint) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule(3);
+  d.Result(1, 0);
+  ASSERT_EQ(d.Want(2, {.kind = Kind::kSave}), "save 1");
+  d.Result(1, 1);
+  d.Result(1, 2);
+  d.Ended(1);
+  d.Schedule();
+  ASSERT_EQ(d.Step(event::Saved{kFirst, 0}), "write manifest");
+  const JobPosition position = d.core.PositionAfterCuts();
+  EXPECT_EQ(position.steps, 1u);
+  EXPECT_EQ(position.functions.unfinished.at(FunctionId(1)).next_step, 1u) << "though finished";
+  EXPECT_EQ(position.functions.unfinished.at(FunctionId(2)).next_step, 0u);
+  EXPECT_EQ(position.functions.next_id, FunctionId(3));
+  d.Step(event::ManifestWritten{kFirst});
+  d.Step(event::DaemonDied{100});
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 joins; rolled back 2 steps to 1; round 1 from 1: restore 0");
+}
+
+}  // namespace
+}  // namespace mu
