@@ -37,9 +37,12 @@ TEST(LateUpdates, OfACancelledFunctionAreRefusedOnceTheErrorIsReported) {
   }));
   const RemoteValue finished = c.Schedule(count);
   MU_ASSERT_OK(c.Join());
-  c.Schedule(log, {.args = {{"x", -1.0}}});
-  const RemoteValue cancelled = c.Schedule(count, {.steps = 1'000'000});
-  EXPECT_THAT(c.Join(), HasCode(absl::StatusCode::kInvalidArgument));
+  RemoteValue cancelled;
+  while (cancelled.id() == FunctionId()) {  // the error came before it was scheduled
+    c.Schedule(log, {.args = {{"x", -1.0}}});
+    cancelled = c.Schedule(count, {.steps = 1'000'000});
+    EXPECT_THAT(c.Join(), HasCode(absl::StatusCode::kInvalidArgument));
+  }
   EXPECT_THAT(cancelled.Fetch(), HasCode(absl::StatusCode::kCancelled));
 
   pb::PushRequest push;
