@@ -100,6 +100,8 @@ TEST(LedgerTest, FullMemoryTakesWhatLetsTheLowWaterMarkRise) {
   }
   EXPECT_EQ(ledger.Begin({6, 0, 0}), Answer::kFull);
   EXPECT_EQ(ledger.Begin({7, 2, 0}), Answer::kFull) << "an entry of its own";
+  EXPECT_EQ(ledger.Begin({5, 2, 0}), Answer::kFirst) << "one of its own, of the oldest function";
+  ledger.Finish({5, 2, 0}, false);
   EXPECT_EQ(ledger.Begin({7, 1, 0}), Answer::kFirst) << "the next step extends what is there";
   ledger.Finish({7, 1, 0}, true);
   EXPECT_EQ(ledger.entries(), 2u);
