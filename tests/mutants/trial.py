@@ -20,8 +20,8 @@ SECONDS_OF_A_TEST = 300  # more than the TIMEOUT of any with these labels
 TEXT_TESTS = {"structure", "format"}
 STARTED = re.compile(r"^\s*Start\s+\d+: (\S+)", re.M)
 ENDED = re.compile(r"Test\s+#\d+: (\S+)")
-# Names with parameters go on: "  # GetParam() = ...".
-FAILED = re.compile(r"Test\s+#\d+: (\S+)(?:  # .*)? \.*\s*\*\*\*(?!Skipped|Not Run \(Disabled\))", re.M)
+# Names with parameters go on: "  # GetParam() = ...". A crash is "Subprocess aborted***Exception".
+FAILED = re.compile(r"Test\s+#\d+: (\S+)(?:  # .*)? \.*\s*[\w ]*\*\*\*(?!Skipped|Not Run \(Disabled\))", re.M)
 
 
 class TimeIsOver(Exception):
