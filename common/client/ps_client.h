@@ -4,10 +4,12 @@
 // Thread safe. PsSession is one function's access (ParameterAccess), used by one thread at a time;
 // only Cancel may come from another.
 //
-//   PsClient client([transport](const std::string& address) { return transport->Connect(address);
-//   }); MU_RETURN_IF_ERROR(client.SetRouting(routing)); PsSession session(&client, {.context =
-//   context, .function = 7}); session.BeginStep(0);  ... executor: session.Pull(...),
-//   session.Push(...) ...
+//   PsClient client([transport](const std::string& address) {
+//     return transport->Connect(address, pb::ROLE_PSSERVER);
+//   });
+//   MU_RETURN_IF_ERROR(client.SetRouting(routing));
+//   PsSession session(&client, {.context = context, .function = 7});
+//   session.BeginStep(0);  ... executor: session.Pull(...), session.Push(...) ...
 #pragma once
 
 #include <cstdint>
