@@ -53,7 +53,7 @@ class PsClient {
   mutable Mutex mutex_;
   std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_
-      ABSL_GUARDED_BY(mutex_);  // by address
+      ABSL_GUARDED_BY(mutex_);  // by address and incarnation
 };
 
 struct PsSessionOptions {

@@ -16,7 +16,7 @@ command -v podman >/dev/null || skip "there is no podman"
 data=${MUSTER_DATA:-$PWD/data}
 [[ -e $data/movielens/ratings.csv.gz ]] || skip "there is no $data/movielens (deploy/fetch_data.sh)"
 
-slow=400  # times: so that there is something left to do after each failure
+slow=60  # times: so that there is something left to do after each failure
 work=$(mktemp -d)
 network=muster-test-$$
 names=()
@@ -24,6 +24,8 @@ finish() {
   local code=$?
   if ((code != 0)); then
     for name in "${names[@]}"; do echo "---- $name"; podman logs "$name" 2>&1 | tail -n 20; done
+    echo "---- the coordinator's log"
+    tail -n 40 "$work/checkpoints/job/logs/coordinator.log"
   fi
   podman rm -f -t 0 "${names[@]}" >/dev/null 2>&1 || true
   podman network rm -f "$network" >/dev/null 2>&1 || true
@@ -45,7 +47,7 @@ if [[ -z $image ]]; then
   image=muster:test
   deploy/image.sh --debootstrap --prebuilt --tag=$image || skip "the image cannot be built here"
 fi
-podman run --rm "$image" coordinator --version || skip "containers cannot run here"
+podman run --rm --no-healthcheck "$image" coordinator --version || skip "containers cannot run here"
 trap finish EXIT
 podman network create "$network" >/dev/null
 
@@ -62,7 +64,7 @@ start() {
   upper=${role^^}
   shift 2
   podman rm -f -t 0 "$name" >/dev/null 2>&1 || true
-  podman run --detach --name "$name" --hostname "$name" --network "$network" --read-only --cap-drop=all \
+  podman run --detach --no-healthcheck --name "$name" --hostname "$name" --network "$network" --read-only --cap-drop=all \
     --security-opt=no-new-privileges --tmpfs /tmp \
     --volume "$work/certs:/certs:ro" --volume "$work/checkpoints:/checkpoints" --volume "$work/job:/job:ro" \
     --volume "$data:/data:ro" \
