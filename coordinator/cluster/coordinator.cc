@@ -74,9 +74,9 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
 }
 
 Coordinator::Impl::Impl(Options o, std::unique_ptr<Transport> t)
-    : options(std::move(o)),
-      transport(std::move(t)),
-      servers([this](const std::string& address) { return transport->Connect(address); }) {}
+    : options(std::move(o)), transport(std::move(t)), servers([this](const std::string& address) {
+        return transport->Connect(address, pb::ROLE_PSSERVER);
+      }) {}
 
 Coordinator::Impl::~Impl() {
   if (runtime == nullptr) return;
@@ -125,6 +125,7 @@ void Coordinator::Cancel() { impl_->runtime->CancelEverything(); }
 void Coordinator::SetUserState(std::string state) {
   impl_->runtime->SetUserState(std::move(state));
 }
+void Coordinator::Dismiss() { impl_->runtime->Dismiss(); }
 std::string Coordinator::address() const { return impl_->runtime->address(); }
 uint64_t Coordinator::seed() const { return impl_->options.seed; }
 RuntimeStats Coordinator::Stats() const { return impl_->runtime->Stats(); }

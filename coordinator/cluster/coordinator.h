@@ -193,6 +193,11 @@ class Coordinator : public VariableFactory {
   // if the manifest cannot be read.
   bool UsePartitionCountsOf(const std::string& directory);
 
+  // The job is over: its daemons end, with exit code 0, instead of waiting for its next
+  // coordinator. Waits for them, up to the timeout of a silent one. Nothing else may be called
+  // after it.
+  void Dismiss();
+
   std::string address() const;
   uint64_t seed() const;
   uint64_t parameters();  // values of trainable variables and tables
