@@ -120,11 +120,7 @@ absl::StatusOr<FunctionResult> FunctionState::Wait() const {
 }
 
 absl::StatusOr<FunctionResult> RemoteValue::Fetch() const {
-  if (error_ != nullptr) {
-    MutexLock lock(&error_->mutex);
-    error_->reported = true;
-    return error_->status;
-  }
+  if (error_ != nullptr) return error_->Report();
   if (state_ == nullptr)
     return absl::FailedPreconditionError("this RemoteValue belongs to no call");
   return state_->Wait();

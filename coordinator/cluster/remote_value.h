@@ -1,6 +1,7 @@
 // Values of scheduled functions: futures that outlive the worker that computed them. Thread safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,9 +58,13 @@ class FunctionResult {
 
 // An error that one of Schedule, Join, Done or a Fetch of a refused call tells the user, once.
 struct PendingError {
-  absl::Status status;
-  Mutex mutex;
-  bool reported ABSL_GUARDED_BY(mutex) = false;
+  explicit PendingError(absl::Status error) : status(std::move(error)) {}
+  absl::Status Report() {
+    reported = true;
+    return status;
+  }
+  const absl::Status status;
+  std::atomic<bool> reported = false;
 };
 
 // The shared state of a call. The runtime writes, RemoteValues read.

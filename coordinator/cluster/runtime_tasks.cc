@@ -47,16 +47,13 @@ void Runtime::Do(action::TaskDone& a) {
 }
 
 absl::Status Runtime::EnsureServers() {
-  const bool configured = loop_.Ask([this] {
-    loop_.AssertHeld();
-    return core_.servers_configured();
-  });
-  if (!configured) MU_RETURN_IF_ERROR(WaitForServers(options_.start_timeout));
+  if (!Look([](const Core& core) { return core.servers_configured(); }))
+    MU_RETURN_IF_ERROR(WaitFor(pb::ROLE_PSSERVER, options_.servers, options_.start_timeout));
   return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
 }
 
 bool Runtime::NothingRuns(absl::Status* result) const {
-  *result = EndedNow();
+  *result = core_.ended();
   if (result->ok() && !states_.empty())
     *result = absl::FailedPreconditionError("functions are queued or running; Join first");
   return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&

@@ -14,7 +14,6 @@
 #include "coordinator/core/failure_list.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/membership.h"
-#include "coordinator/core/restore_round.h"
 
 namespace mu::action {
 
@@ -43,6 +42,7 @@ struct MemberLost {
   Member member;
   std::string kind;  // see MemberFailure
   std::string message;
+  bool silent = false;  // nobody has seen its process end: it may still run
 };
 // The worker is sent what the catalog has gained since this version (0: everything). One at a time
 // per worker; answered by event::Installed or -Failed.
@@ -138,16 +138,19 @@ struct RolledBack {
   CheckpointNumber checkpoint;
   FunctionQueue::RolledBack back;
 };
-// Each server is answered by event::RestoreDone or -Failed.
+// Each server takes the generation, and loads the checkpoint unless it keeps its state; answered by
+// event::Restored.
 struct Restore {
-  RestoreRound round;
+  Generation generation;
+  CheckpointNumber checkpoint;
+  std::vector<bool> keep;  // by server
 };
 struct Serving {
   Generation generation;
   std::vector<MemberFailure> back;  // failures that are over with that
 };
 
-// Checkpoints. Each server takes its cut and writes it; answered by event::Saved for each.
+// Checkpoints. Each server takes its cut and writes it; answered by event::Saved.
 struct Save {
   CheckpointNumber checkpoint;
   TaskId task;            // 0: none, a server wants to leave
@@ -159,6 +162,7 @@ struct WriteManifest {
 };
 struct Committed {
   CheckpointNumber checkpoint;
+  CheckpointNumber oldest;  // that servers may still go back to
 };
 struct Aborted {
   CheckpointNumber checkpoint;

@@ -52,9 +52,7 @@ void Core::FenceWhenWorkersAreQuiet() {
 
 void Core::Fence() {
   std::map<uint32_t, Incarnation> servers;
-  for (const Member& member : membership_.All()) {
-    if (member.role == pb::ROLE_PSSERVER) servers[member.index] = member.incarnation;
-  }
+  for (const Member& member : membership_.Servers()) servers[member.index] = member.incarnation;
   Do(action::FenceServers{cancellation_.NextAttempt(now_, std::move(servers)),
                           cancellation_.below(), cancellation_.generation()});
 }

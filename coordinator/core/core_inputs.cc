@@ -45,9 +45,8 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
   const absl::Status error =
       WithDetail(absl::Status(why.status.code(),
                               absl::StrCat("no worker is left: all ", workers_.size(),
-                                           " were set aside; the last was worker ", id.value(),
-                                           " (pid ", worker.member.pid, ", ", worker.member.address,
-                                           "): ", std::string(why.status.message()))),
+                                           " were set aside; the last was ",
+                                           Describe(worker.member), ": ", why.status.message())),
                  detail);
   End(error);
   return error;

@@ -29,13 +29,8 @@ Core::Worker* Core::Find(WorkerId worker, Incarnation incarnation) {
 
 void Core::On(event::Register& e) {
   action::AnswerRegister answer = {.call = e.call};
-  const Incarnation incarnation(e.request.incarnation());
   if (closed_) {
     answer.status = absl::UnavailableError("the coordinator is shutting down");
-    return Do(std::move(answer));
-  }
-  if (departed_.Contains(incarnation.value())) {
-    answer.status = Refusal(absl::FailedPreconditionError("this daemon has taken its leave"));
     return Do(std::move(answer));
   }
   const auto registered = membership_.Register(e.request, now_);
@@ -92,13 +87,11 @@ void Core::NoteEpoch(CoordinatorEpoch epoch) {
   newest_epoch_ = std::max(newest_epoch_, epoch);
   if (newest_epoch_ <= options_.epoch) return;
   Act(commit_.Superseded());
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  End(WithDetail(
+  End(WithKind(
       absl::AbortedError(absl::StrCat("a newer coordinator (epoch ", newest_epoch_.value(),
                                       ") has taken over this job; this one, of epoch ",
                                       options_.epoch.value(), ", ends without saving anything")),
-      detail));
+      pb::ERROR_MACHINE));
 }
 
 void Core::On(event::Leave& e) {
@@ -151,7 +144,7 @@ void Core::AnswerLeaving(uint32_t server) {
 
 void Core::On(event::DaemonDied& e) {
   old_leases_.Ended(e.pid);
-  FinishRestores();
+  FinishRestore();
   bool known = false;
   for (const Member& member : membership_.All()) {
     if (member.pid != e.pid) continue;
@@ -162,8 +155,7 @@ void Core::On(event::DaemonDied& e) {
 }
 
 void Core::Remove(const Member& member, const std::string& kind, const std::string& message) {
-  if (auto lost = membership_.Remove(member.role, member.index, member.incarnation))
-    Lose(*lost, kind, message);
+  if (const auto lost = membership_.Remove(member)) Lose(*lost, kind, message);
 }
 
 void Core::Lose(const Member& member, const std::string& kind, const std::string& message) {
@@ -178,7 +170,7 @@ void Core::Lose(const Member& member, const std::string& kind, const std::string
       failures_.ServerLost(std::move(failure), OpensRecovery());
     }
   }
-  Do(action::MemberLost{member, kind, message});
+  Do(action::MemberLost{member, kind, message, kind == "silent" || kind == "hangs"});
   if (is_worker) {
     LoseWorker(member, kind, message);
   } else {

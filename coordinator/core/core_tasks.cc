@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 namespace {
@@ -14,9 +15,8 @@ constexpr absl::Duration kRetry = absl::Milliseconds(100);
 }  // namespace
 
 void Core::On(event::TaskWanted& e) {
-  const absl::Status ended =
-      closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
-  if (!ended.ok()) return Do(action::TaskDone{e.task, ended});
+  if (absl::Status ended = this->ended(); !ended.ok())
+    return Do(action::TaskDone{e.task, std::move(ended)});
   if (e.what.kind == ServerTask::Kind::kLoad) {
     if (e.what.point == nullptr) e.what.point = std::make_shared<const ResumePoint>();
     // Before servers lose what they hold.
@@ -241,12 +241,13 @@ void Core::On(event::Loaded& e) {
     TakeOver(work, e.updates, *FindTask(work.task)->what.point);
     return Answer(work.task, absl::OkStatus());
   }
-  const bool at_fault = e.fault == RestoreFault::kServer && recovery_enabled_;
+  const RestoreFault fault = FaultOf(e.error);
+  const bool at_fault = fault == RestoreFault::kServer && recovery_enabled_;
   if (at_fault) Expel(e.error.index, e.error.status);
   if (e.asked) StateBroken();
   // As often as it takes: another process takes the place.
   if (at_fault) return TryAgain(work.task, e.error, /*counts=*/false);
-  if (e.fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
+  if (fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
   TryAgain(work.task, e.error);
 }
 

@@ -131,7 +131,7 @@ class Coordinator final : public Process {
   // What all servers are asked at once: a round of a recovery, the first configuration, a load.
   void AskAll(std::optional<uint32_t> checkpoint, const std::vector<bool>& keep = {});
   void StateAnswered(const Call& call, const Message* reply);
-  void StateFailed(uint32_t server, RestoreFault fault);
+  void StateFailed(absl::Status status);
   void AllAnswered();
   void FenceAnswered();
   bool NoteEpoch(const Message& reply);
@@ -142,7 +142,7 @@ class Coordinator final : public Process {
   void Begun();
   // Checkpoints (coordinator_checkpoint.cc).
   void TakeCheckpoint();
-  void Saved(uint32_t server, const Message* reply);
+  void OnSaved(uint32_t server, const Message* reply);
   void ManifestDue(uint64_t folder);
 
   const uint32_t expected_servers_;
@@ -165,7 +165,7 @@ class Coordinator final : public Process {
   // What the servers' `state` calls are for.
   enum class Asking { kNothing, kRound, kConfigure, kLoad } asking_ = Asking::kNothing;
   uint64_t asking_attempt_ = 0;
-  RestoreRound round_;
+  Generation round_;
   std::array<uint64_t, kMaxServers> held_{};
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/cannot_read.h"
+#include "coordinator/core/restore_fault.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -12,6 +14,14 @@ namespace {
 constexpr int kInstallTries = 2;
 
 CallError MachineError() { return ErrorOf(Code::kMachine); }
+
+// A server cannot read a file.
+absl::Status CannotReadOn(uint32_t server) {
+  pb::ErrorDetail detail;
+  detail.set_role(pb::ROLE_PSSERVER);
+  detail.set_index(server);
+  return CannotRead(WithDetail(absl::NotFoundError("a file"), detail));
+}
 
 }  // namespace
 
@@ -99,7 +109,7 @@ void Coordinator::Answered(const Call& call, const Message* reply) {
       if (!error.ok()) fenced_.failed[call.index] = error;
       return FenceAnswered();
     case Kind::kSave:
-      return Saved(call.index, reply);
+      return OnSaved(call.index, reply);
     default:
       return StateAnswered(call, reply);
   }
@@ -154,13 +164,10 @@ void Coordinator::AskAll(std::optional<uint32_t> checkpoint, const std::vector<b
 }
 
 void Coordinator::Do(action::Restore& a) {
-  generation_ = OnWire(newest_ = a.round.generation);
+  generation_ = OnWire(newest_ = round_ = a.generation);
   asking_ = Asking::kRound;
-  round_ = a.round;
-  std::vector<bool> keep;
-  for (const RestoreRound::Server& server : a.round.servers) keep.push_back(server.keep);
-  const auto folder = folders_.find(a.round.checkpoint);
-  AskAll(folder == folders_.end() ? 0 : static_cast<uint32_t>(folder->second), keep);
+  const auto folder = folders_.find(a.checkpoint);
+  AskAll(folder == folders_.end() ? 0 : static_cast<uint32_t>(folder->second), a.keep);
 }
 
 void Coordinator::Do(action::Configure& a) {
@@ -192,15 +199,15 @@ void Coordinator::Do(action::Assign& a) {
 void Coordinator::StateAnswered(const Call& call, const Message* reply) {
   const uint32_t s = call.index;
   const Message& request = call.request;
-  if (reply == nullptr || reply->code == Code::kStale)
-    return StateFailed(s, RestoreFault::kTryAgain);
-  if (reply->code == Code::kBadFile) return StateFailed(s, RestoreFault::kCheckpoint);
+  if (reply == nullptr || reply->code == Code::kStale) return StateFailed(MachineError().status);
+  if (reply->code == Code::kBadFile) return StateFailed(absl::DataLossError("a file is damaged"));
   if (reply->code == Code::kCannotRead) {
     // A look at the files says whose fault it is.
     const auto& checkpoints = cluster_->disk().checkpoints;
     const auto it = checkpoints.find(request.checkpoint);
     const bool good = it != checkpoints.end() && it->second.good();
-    return StateFailed(s, good ? RestoreFault::kServer : RestoreFault::kCheckpoint);
+    return StateFailed(AfterLook(
+        CannotReadOn(s), good ? absl::OkStatus() : absl::DataLossError("a file is damaged")));
   }
   if (reply->request == Kind::kConfigure) {
     servers_[s].configured = request.generation;
@@ -224,32 +231,26 @@ void Coordinator::AllAnswered() {
     case Asking::kConfigure:
       return Step(event::Configured{asking_attempt_, {}});
     case Asking::kRound:
-      for (const RestoreRound::Server& restored : round_.servers) {
-        Step(event::RestoreDone{restored.index, round_.generation, restored.keep,
-                                held_[restored.index], ""});
-      }
-      return;
+      return Step(event::Restored{.generation = round_,
+                                  .updates = {held_.begin(), held_.begin() + expected_servers_}});
     case Asking::kLoad:
       return Step(event::Loaded{.attempt = asking_attempt_,
                                 .updates = {held_.begin(), held_.begin() + expected_servers_}});
   }
 }
 
-void Coordinator::StateFailed(uint32_t s, RestoreFault fault) {
-  CallError error = MachineError();
-  error.role = pb::ROLE_PSSERVER;
-  error.index = s;
-  if (fault == RestoreFault::kCheckpoint) error.status = absl::DataLossError("a file is damaged");
+void Coordinator::StateFailed(absl::Status status) {
+  CallError error = CallError::Of(std::move(status));
   switch (std::exchange(asking_, Asking::kNothing)) {
     case Asking::kNothing:
       return;
     case Asking::kConfigure:
       return Step(event::Configured{asking_attempt_, std::move(error)});
     case Asking::kRound:
-      return Step(event::RestoreFailed{s, round_.generation, fault, std::move(error)});
+      Saw("round fails");
+      return Step(event::Restored{.generation = round_, .error = std::move(error)});
     case Asking::kLoad:
-      return Step(
-          event::Loaded{.attempt = asking_attempt_, .error = std::move(error), .fault = fault});
+      return Step(event::Loaded{.attempt = asking_attempt_, .error = std::move(error)});
   }
 }
 

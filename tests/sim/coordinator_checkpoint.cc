@@ -23,7 +23,7 @@ void Coordinator::Do(action::Save& a) {
   if (beginning_ && std::any_of(earlier.begin(), earlier.end(),
                                 [](const auto& c) { return c.second.committed; })) {
     // It would be taken for the job's newest state.
-    return Step(event::Saved{a.checkpoint, 0, absl::FailedPreconditionError("not continued yet")});
+    return Step(event::Saved{a.checkpoint, absl::FailedPreconditionError("not continued yet")});
   }
   const uint64_t folder = ++cluster_->disk().last_checkpoint;  // made exclusively
   folders_[a.checkpoint] = folder;
@@ -44,16 +44,15 @@ void Coordinator::Do(action::Save& a) {
   }
 }
 
-void Coordinator::Saved(uint32_t s, const Message* reply) {
-  absl::Status status;
-  if (reply == nullptr) {
-    status = absl::DeadlineExceededError("no answer");
-  } else if (reply->code != Code::kOk) {
-    status = absl::ResourceExhaustedError("the disk is full");
-  } else {
-    manifest_.updates[s] = reply->updates;
-  }
-  Step(event::Saved{saving_, s, status});
+void Coordinator::OnSaved(uint32_t s, const Message* reply) {
+  if (reply == nullptr)
+    return Step(event::Saved{saving_, absl::DeadlineExceededError("no answer")});
+  if (reply->code != Code::kOk)
+    return Step(event::Saved{saving_, absl::ResourceExhaustedError("the disk is full")});
+  manifest_.updates[s] = reply->updates;
+  const bool open = std::any_of(calls_.begin(), calls_.end(),
+                                [](const Call& call) { return call.request.kind == Kind::kSave; });
+  if (!open) Step(event::Saved{saving_, absl::OkStatus()});
 }
 
 void Coordinator::Do(action::WriteManifest& a) {
@@ -94,6 +93,7 @@ void Coordinator::Do(action::Committed& a) {
     if (checkpoint.committed) committed.push_back(number);
   }
   for (size_t i = 0; i + kKeep < committed.size(); ++i) checkpoints.erase(committed[i]);
+  folders_.erase(folders_.begin(), folders_.lower_bound(a.oldest));
 }
 
 void Coordinator::Do(action::Aborted& a) {

@@ -115,6 +115,10 @@ class CoreDriver {
   std::string Ended(uint64_t function, absl::Status status = absl::OkStatus()) {
     return Step(event::RunEnded{runs.at(FunctionId(function)), CallError::Of(std::move(status))});
   }
+  std::string Restored(uint64_t generation) {
+    return Step(event::Restored{.generation = Generation(generation),
+                                .updates = std::vector<uint64_t>(servers())});
+  }
   std::string Leave(pb::Role role, uint64_t incarnation, uint32_t index, uint64_t call) {
     event::Leave leave = {.call = CallId(call)};
     leave.request.set_role(role);
@@ -197,10 +201,10 @@ class CoreDriver {
   }
   static std::string Text(const action::Restore& a) {
     std::vector<std::string> servers;
-    for (const auto& server : a.round.servers)
-      servers.push_back(absl::StrCat(server.keep ? "keep " : "restore ", server.index));
-    return absl::StrCat("round ", a.round.generation.value(), " from ", a.round.checkpoint.value(),
-                        ": ", absl::StrJoin(servers, ", "));
+    for (const bool keep : a.keep)
+      servers.push_back(absl::StrCat(keep ? "keep " : "restore ", servers.size()));
+    return absl::StrCat("round ", a.generation.value(), " from ", a.checkpoint.value(), ": ",
+                        absl::StrJoin(servers, ", "));
   }
   static std::string Text(const action::TaskDone& a) {
     return absl::StrCat("done ", a.task.value(), " ", Code(a.status));
