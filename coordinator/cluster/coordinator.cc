@@ -12,7 +12,6 @@
 #include "common/graph/op_table.h"
 #include "common/obs/log.h"
 #include "common/sharding/partition.h"
-#include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_epoch.h"
 #include "coordinator/passes/trace.h"
 
@@ -73,21 +72,18 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
   }
 }
 
-Coordinator::Impl::Impl(Options o, std::unique_ptr<Transport> t)
-    : options(std::move(o)),
-      transport(std::move(t)),
-      servers([this](const std::string& address) { return transport->Connect(address); }) {}
+Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
+    : options_(std::move(options)),
+      transport_(std::move(transport)),
+      servers_([this](const std::string& address) { return transport_->Connect(address); }) {}
 
-Coordinator::Impl::~Impl() {
-  if (runtime == nullptr) return;
-  runtime->Close();
-  environment.reset();  // daemons end while there is still somebody to say goodbye to
-  runtime->Stop();
-  runtime.reset();  // before what it uses
+Coordinator::~Coordinator() {
+  if (runtime_ == nullptr) return;
+  runtime_->Close();
+  environment_.reset();  // daemons end while there is still somebody to say goodbye to
+  runtime_->Stop();
+  runtime_.reset();  // before what it uses
 }
-
-Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
-Coordinator::~Coordinator() = default;
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
     Options options, std::unique_ptr<Transport> transport) {
@@ -108,45 +104,30 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
       };
     }
   }
-  auto impl = std::make_unique<Impl>(options, std::move(transport));
-  options.runtime.server_api = &impl->servers;
-  options.runtime.checkpoints = &impl->checkpoints;
-  MU_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime));
+  std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
+  options.runtime.server_api = &coordinator->servers_;
+  options.runtime.checkpoints = &coordinator->checkpoints_;
+  MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
-         options.runtime.epoch.value(), impl->runtime->address());
-  return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
-}
-
-absl::Status Coordinator::Join() { return impl_->runtime->Join(); }
-absl::StatusOr<bool> Coordinator::Done() { return impl_->runtime->Done(); }
-void Coordinator::Cancel() { impl_->runtime->CancelEverything(); }
-void Coordinator::SetUserState(std::string state) {
-  impl_->runtime->SetUserState(std::move(state));
-}
-std::string Coordinator::address() const { return impl_->runtime->address(); }
-uint64_t Coordinator::seed() const { return impl_->options.seed; }
-RuntimeStats Coordinator::Stats() const { return impl_->runtime->Stats(); }
-Runtime& Coordinator::runtime() { return *impl_->runtime; }
-void Coordinator::OwnEnvironment(std::shared_ptr<void> environment) {
-  impl_->environment = std::move(environment);
+         options.runtime.epoch.value(), coordinator->address());
+  return coordinator;
 }
 
 absl::Status Coordinator::WaitForCluster(int workers) {
-  const absl::Duration timeout = impl_->options.runtime.start_timeout;
-  MU_RETURN_IF_ERROR(
-      impl_->runtime->WaitFor(pb::ROLE_PSSERVER, impl_->options.runtime.servers, timeout));
-  return impl_->runtime->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
+  const absl::Duration timeout = options_.runtime.start_timeout;
+  MU_RETURN_IF_ERROR(runtime_->WaitFor(pb::ROLE_PSSERVER, options_.runtime.servers, timeout));
+  return runtime_->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
 }
 
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a variable is created"));
   VariableSpec full = spec;
   if (!full.optimizer && full.trainable && full.dtype == kFloat32)
-    full.optimizer = impl_->options.default_optimizer;
+    full.optimizer = options_.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(impl_->options.seed);
+  proto.mutable_initializer()->set_seed(options_.seed);
   absl::StatusOr<pb::VariableProto> added = proto;
-  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
+  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
   MU_RETURN_IF_ERROR(added.status());
   return Variable(*std::move(added));
 }
@@ -154,16 +135,15 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
 absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("an embedding table is created"));
   EmbeddingTableSpec full = spec;
-  if (!full.optimizer) full.optimizer = impl_->options.default_optimizer;
+  if (!full.optimizer) full.optimizer = options_.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(impl_->options.seed);
+  proto.mutable_initializer()->set_seed(options_.seed);
   if (proto.partitions() == 0) {
-    const uint32_t saved = impl_->checkpoints.PartitionsOf(proto.name());
-    proto.set_partitions(saved > 0 ? saved
-                                   : DefaultTablePartitions(impl_->runtime->options().servers));
+    const uint32_t saved = checkpoints_.PartitionsOf(proto.name());
+    proto.set_partitions(saved > 0 ? saved : DefaultTablePartitions(runtime_->options().servers));
   }
   absl::StatusOr<pb::TableProto> added = proto;
-  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
+  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
   MU_RETURN_IF_ERROR(added.status());
   return EmbeddingTable(*std::move(added));
 }
@@ -172,34 +152,34 @@ absl::StatusOr<Function> Coordinator::DefineFunction(
     const std::string& name, const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
-  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
+  MU_RETURN_IF_ERROR(runtime_->EnsureServers());
   Function function;
   function.fingerprint_ = FingerprintOf(proto);
   function.owner_ = this;
   function.proto_ = std::make_shared<const pb::FunctionProto>(std::move(proto));
-  impl_->runtime->ChangeCatalog(
+  runtime_->ChangeCatalog(
       [&](Catalog& catalog) { catalog.AddFunction(function.fingerprint_, *function.proto_); });
   return function;
 }
 
 RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
   if (function.owner_ != this) {
-    return impl_->runtime->Refuse(absl::InvalidArgumentError(
+    return runtime_->Refuse(absl::InvalidArgumentError(
         "this function was not defined by this coordinator; use what its DefineFunction returned"));
   }
   if (options.steps == 0)
-    return impl_->runtime->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
+    return runtime_->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
   std::vector<pb::TensorProto> args;
   for (const pb::ArgProto& arg : function.proto().args()) {
     const auto given = std::find_if(options.args.begin(), options.args.end(),
                                     [&](const auto& pair) { return pair.first == arg.name(); });
     if (given == options.args.end()) {
-      return impl_->runtime->Refuse(absl::InvalidArgumentError(
+      return runtime_->Refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
     }
     auto value = given->second.ToProto(arg);
     if (!value.ok())
-      return impl_->runtime->Refuse(
+      return runtime_->Refuse(
           Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
     args.push_back(*std::move(value));
   }
@@ -208,7 +188,7 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     const auto& known = function.proto().args();
     if (std::none_of(known.begin(), known.end(),
                      [&](const auto& arg) { return arg.name() == name; })) {
-      return impl_->runtime->Refuse(absl::InvalidArgumentError(
+      return runtime_->Refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' has no argument '", name, "'")));
     }
   }
@@ -218,14 +198,14 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   work.dataset = function.proto().dataset();
   work.trains = HasUpdates(function.proto());
   if (work.dataset != 0) {
-    const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
-    if (!prepared.ok()) return impl_->runtime->Refuse(prepared);
+    const absl::Status prepared = PrepareDataset(work.dataset).status();
+    if (!prepared.ok()) return runtime_->Refuse(prepared);
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());
   if (!args.empty())
     work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
-  return impl_->runtime->Schedule(std::move(work), std::move(names), std::move(options.user_state));
+  return runtime_->Schedule(std::move(work), std::move(names), std::move(options.user_state));
 }
 
 }  // namespace mu

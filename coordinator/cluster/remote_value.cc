@@ -94,11 +94,6 @@ void FunctionState::WhenDone(std::function<void()> done) {
   done();
 }
 
-bool FunctionState::HasSteps() const {
-  MutexLock lock(&mutex_);
-  return first_step_ > 0 || result_.steps() > 0;
-}
-
 bool FunctionState::Done() const {
   MutexLock lock(&mutex_);
   return done_;

@@ -220,10 +220,8 @@ class Runtime {
   void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::Ended& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::InterruptServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::TaskDone& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -239,17 +237,19 @@ class Runtime {
 
   // What a worker is being sent.
   struct Installation {
+    struct Part {
+      const char* method;
+      std::shared_ptr<const google::protobuf::Message> request;
+      std::optional<Fingerprint> function;  // if it is one
+    };
     std::shared_ptr<WorkerLink> link;
-    Catalog::Delta delta;
-    pb::RequestContext context;
-    size_t sent = 0;  // of the delta's parts
+    uint64_t version = 0;  // of the catalog
+    std::vector<Part> parts;
+    size_t sent = 0;
     uint64_t began_ns = 0;
   };
   void InstallNext(const std::shared_ptr<Installation>& installation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  template <typename Reply, typename Request>
-  void InstallCall(const std::shared_ptr<Installation>& installation, const char* method,
-                   Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // A worker cannot look through a file: the error that this ends with, or OK: try again.

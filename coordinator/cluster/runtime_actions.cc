@@ -113,8 +113,6 @@ void Runtime::Do(action::Cancelled& a) {
     error_ = std::make_shared<PendingError>(std::move(a.error));
 }
 
-void Runtime::Do(action::Ended& a) { MU_LOG(ERROR, "{}", a.error); }
-
 void Runtime::Do(action::Note& a) {
   using Level = action::Note::Level;
   if (a.level == Level::kInfo) MU_LOG(INFO, "{}", a.text);

@@ -31,8 +31,8 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
     if (core_.queue().queued() >= options_.queue_bound) return false;
     if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
       work.name = installed->proto.name();
-    Scheduling scheduling = {work.name, std::make_shared<FunctionState>(std::move(return_names),
-                                                                        work.steps, work.dataset)};
+    Scheduling scheduling = {work.name,
+                             std::make_shared<FunctionState>(std::move(return_names), work.steps)};
     // Whatever it uses was installed by now; a worker that has all of the catalog has that.
     work.needs_version = catalog_.version();
     if (user_state.has_value()) user_state_ = *std::move(user_state);

@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
-#include "common/client/applied_full.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
@@ -129,9 +128,7 @@ void Runtime::Do(action::Assign& a) {
   work_.Add([this, context = ContextNow(), a] {
     ScopedSpan span(options_.telemetry, "assign", a.assignment->variable);
     const absl::Status status = options_.server_api->Assign(context, a.place, *a.assignment);
-    CallError error = CallError::Of(status);
-    error.applied_full = IsAppliedFull(status);
-    PostStep(event::Assigned{a.attempt, std::move(error)});
+    PostStep(event::Assigned{a.attempt, CallError::Of(status)});
   });
 }
 
@@ -148,12 +145,6 @@ void Runtime::Do(action::FenceServers& a) {
 }
 
 void Runtime::Do(action::Paused&) { paused_ns_ = NowNs(); }
-
-void Runtime::Do(action::RolledBack& a) {
-  MU_LOG(WARN, "{} steps of {} functions since {} will run again", a.back.steps, a.back.functions,
-         a.checkpoint == kInitialValues ? "the beginning"
-                                        : absl::StrCat("checkpoint ", a.checkpoint.value()));
-}
 
 void Runtime::Do(action::Serving& a) {
   if (options_.telemetry->tracing()) {

@@ -93,9 +93,7 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint
     function.work.name = installed->proto.name();
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
-    state->unfinished[id] =
-        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
-                                        /*first_step=*/function.next_step);
+    state->unfinished[id] = std::make_shared<FunctionState>(std::move(names), function.steps);
   }
   state->point = std::move(point);
   return absl::OkStatus();

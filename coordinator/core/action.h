@@ -100,10 +100,6 @@ struct FenceServers {
 struct Cancelled {
   absl::Status error;
 };
-// Every call fails with this from now on.
-struct Ended {
-  absl::Status error;
-};
 
 // Servers' state. One of Configure, Assign, Load and Save is under way at a time.
 struct TaskDone {
@@ -134,10 +130,6 @@ struct Load {
 struct UseRouting {};
 struct InterruptServers {};  // calls to them that may take long end soon
 struct Paused {};            // nothing is dispatched until Serving
-struct RolledBack {
-  CheckpointNumber checkpoint;
-  FunctionQueue::RolledBack back;
-};
 // Each server takes the generation, and loads the checkpoint unless it keeps its state; answered by
 // event::Restored.
 struct Restore {
@@ -184,10 +176,10 @@ using Action =
                  action::MemberJoined, action::MemberLost, action::Install, action::MakePlan,
                  action::InputWrong, action::Scheduled, action::Start, action::StopRun,
                  action::Deliver, action::Finish, action::CancelOnWorkers, action::FenceServers,
-                 action::Cancelled, action::Ended, action::TaskDone, action::Configure,
-                 action::Assign, action::Load, action::UseRouting, action::InterruptServers,
-                 action::Paused, action::RolledBack, action::Restore, action::Serving, action::Save,
-                 action::WriteManifest, action::Committed, action::Aborted, action::Note>;
+                 action::Cancelled, action::TaskDone, action::Configure, action::Assign,
+                 action::Load, action::UseRouting, action::InterruptServers, action::Paused,
+                 action::Restore, action::Serving, action::Save, action::WriteManifest,
+                 action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

@@ -65,7 +65,7 @@ absl::Time Core::alarm() const {
   absl::Time alarm = std::min(retry_at_, cancellation_.ask_again_at());
   if (restored_.has_value()) alarm = std::min(alarm, old_leases_.last());
   if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
-  for (const Task& task : tasks_) {
+  for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
   for (const auto& [id, worker] : workers_) alarm = std::min(alarm, worker.leaves_by);
@@ -95,7 +95,7 @@ void Core::End(absl::Status error) {
   Act(commit_.GiveUp(error));
   VoidWork();
   AnswerAll(error);
-  Do(action::Ended{std::move(error)});
+  Note(Level::kError, error.ToString());
 }
 
 void Core::On(event::CatalogChanged& e) {

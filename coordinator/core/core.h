@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "coordinator/core/action.h"
@@ -126,8 +126,10 @@ class Core {
   void Do(A action) {
     actions_->push_back(std::move(action));
   }
-  void Note(action::Note::Level level, std::string text) {
-    Do(action::Note{level, std::move(text)});
+  using Level = action::Note::Level;
+  template <typename... Parts>
+  void Note(Level level, const Parts&... parts) {
+    Do(action::Note{level, absl::StrCat(parts...)});
   }
   double Seconds() const { return absl::ToDoubleSeconds(now_ - options_.started); }
 
@@ -222,7 +224,6 @@ class Core {
 
   // Tasks (core_tasks.cc).
   struct Task {
-    TaskId id;
     ServerTask what;
     int tries = 0;
     absl::Time not_before = absl::InfinitePast();
@@ -242,13 +243,15 @@ class Core {
   void BeginWork(Work::Kind kind, TaskId task);
   Work EndWork();
   // Whether the answer of this attempt is the one that is waited for.
-  bool Waits(std::initializer_list<Work::Kind> kinds, uint64_t attempt) const;
+  bool Waits(uint64_t attempt) const {
+    return work_.kind != Work::Kind::kNone && work_.attempt == attempt;
+  }
   // False: it was not a load, so the servers hold what they did.
   bool VoidWork();
   void DoTasks();
   void AnswerReady();  // who waits for no more than that
   bool MayBegin(const Task& task) const;
-  void Begin(Task* task);
+  void Begin(TaskId id, Task* task);
   void Configure();
   bool RepeatAssignment();
   void BeginCheckpoint(TaskId task);
@@ -317,7 +320,7 @@ class Core {
   UpdatePause update_pause_;
   uint64_t most_kept_ = 0;  // bytes; 0: any amount
 
-  std::deque<Task> tasks_;  // oldest first
+  std::map<TaskId, Task> tasks_;  // oldest first
   Work work_;
   uint64_t attempts_ = 0;
   absl::Time work_again_at_ = absl::InfinitePast();

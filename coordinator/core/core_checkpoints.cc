@@ -28,8 +28,7 @@ void Core::CheckpointEnded(const absl::Status& status) {
   const Work work = EndWork();
   if (work.task != TaskId()) return Answer(work.task, status);
   if (!status.ok() && !closed_) {
-    Note(action::Note::Level::kError,
-         absl::StrCat("no checkpoint before a server leaves: ", status.ToString()));
+    Note(Level::kError, "no checkpoint before a server leaves: ", status.ToString());
   }
   leave_saved_ = {status.ok() ? std::optional<CheckpointNumber>(work.point) : std::nullopt};
 }

@@ -128,9 +128,8 @@ void Core::ServerLeaves(event::Leave& e) {
     if (known) Remove(*member, "left", e.request.reason());
     return Do(action::AnswerLeave{e.call});
   }
-  Note(action::Note::Level::kInfo,
-       absl::StrCat("server ", member->index, " wants to leave (", e.request.reason(),
-                    "): a checkpoint is taken first"));
+  Note(Level::kInfo, "server ", member->index, " wants to leave (", e.request.reason(),
+       "): a checkpoint is taken first");
   leaving_[member->index].push_back(e.call);
   if (recovery_.serving()) leave_opened_ = true;
   Act(recovery_.ServerLeaving(member->index));
@@ -161,7 +160,7 @@ void Core::Remove(const Member& member, const std::string& kind, const std::stri
 void Core::Lose(const Member& member, const std::string& kind, const std::string& message) {
   const bool is_worker = member.role == pb::ROLE_WORKER;
   if (!closed_) {
-    MemberFailure failure = {member.role, member.index, kind, Seconds(), message};
+    MemberFailure failure = {{}, member.role, member.index, kind, Seconds(), message};
     failure.detection_latency_seconds = absl::ToDoubleSeconds(now_ - member.last_progress);
     failure.pid = member.pid;
     if (is_worker) {
@@ -229,16 +228,14 @@ void Core::On(event::InstallFailed& e) {
   }
   // What was created is wrong (a dataset, say): no other worker would take it either.
   worker->installed_version = e.version;
-  Note(action::Note::Level::kError,
-       absl::StrCat("worker ", e.worker.value(), ": ", e.error.status.ToString()));
+  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.status.ToString());
   BeginCancel(e.error.status);
   InstallOn(worker);
 }
 
 void Core::On(event::FunctionRefused& e) {
   if (!refused_.try_emplace(e.function, e.error).second) return;
-  Note(action::Note::Level::kError,
-       absl::StrCat("worker ", e.worker.value(), ": ", e.error.ToString()));
+  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.ToString());
   BeginCancel(e.error);
 }
 

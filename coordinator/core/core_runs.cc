@@ -154,9 +154,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     return FailFunction(start.function, start.run, e.error.status);
   if (e.error.kind == pb::ERROR_NOT_INSTALLED) {
     // The worker does not know the function: it started anew.
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", start.worker.value(), ": ", e.error.status.ToString(),
-                      "; installing again"));
+    Note(Level::kWarning, "worker ", start.worker.value(), ": ", e.error.status.ToString(),
+         "; installing again");
     queue_.WorkerReady(start.worker, 0);
     RunAgain(start, queue_.RunEnded(start.function, start.run));
     if (worker == nullptr) return;
@@ -178,9 +177,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   }
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", start.worker.value(), ": server ", e.error.index,
-                      " cannot be reached: ", e.error.status.ToString()));
+    Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,
+         " cannot be reached: ", e.error.status.ToString());
     return RunAgain(start, queue_.ServerUnreached(start.function, start.run));
   }
   if (worker == nullptr) return RunAgain(start, queue_.RunEnded(start.function, start.run));
@@ -195,10 +193,9 @@ void Core::RunAgain(const StartRun& start, FunctionQueue::Ended ended) {
 
 void Core::StartBackups() {
   for (const FunctionQueue::BackupRun& backup : queue_.Tick(Seconds())) {
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", backup.hung.value(), " has had no result for ",
-                      absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))), ": ",
-                      NameOf(backup.function), " runs elsewhere too"));
+    Note(Level::kWarning, "worker ", backup.hung.value(), " has had no result for ",
+         absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))), ": ",
+         NameOf(backup.function), " runs elsewhere too");
     failures_.BackupRun(backup.function);
   }
 }
@@ -246,7 +243,7 @@ void Core::FailIfDeadly(const Member& member, const std::string& message) {
 }
 
 void Core::FailFunction(FunctionId id, RunId run, absl::Status error) {
-  Note(action::Note::Level::kError, absl::StrCat(NameOf(id), ": ", error.ToString()));
+  Note(Level::kError, NameOf(id), ": ", error.ToString());
   queue_.Remove(id, run);
   Finish(id, error);
   BeginCancel(std::move(error));

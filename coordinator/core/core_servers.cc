@@ -19,10 +19,9 @@ void Core::On(event::EnableRecovery& e) {
   if (recovery_enabled_) {
     if (e.mode == recovery_.mode()) return;
     const bool all = recovery_.mode() == RecoveryMode::kAll;
-    return Note(action::Note::Level::kWarning,
-                absl::StrCat("recovery of ", all ? "all servers" : "single servers",
-                             " is already enabled; it stays, and recovery of ",
-                             all ? "single servers" : "all servers", " is not begun"));
+    return Note(Level::kWarning, "recovery of ", all ? "all servers" : "single servers",
+                " is already enabled; it stays, and recovery of ",
+                all ? "single servers" : "all servers", " is not begun");
   }
   recovery_enabled_ = true;
   recovery_ = Recovery({.servers = options_.servers, .mode = e.mode});
@@ -67,7 +66,11 @@ void Core::Act(const Recovery::Actions& actions) {
       case Kind::kRollBack: {
         const FunctionQueue::RolledBack back = queue_.RollBack(recovery.checkpoint);
         failures_.RolledBack(back);
-        Do(action::RolledBack{recovery.checkpoint, back});
+        Note(Level::kWarning, back.steps, " steps of ", back.functions, " functions since ",
+             recovery.checkpoint == kInitialValues
+                 ? "the beginning"
+                 : absl::StrCat("checkpoint ", recovery.checkpoint.value()),
+             " will run again");
         break;
       }
       case Kind::kRestore:
@@ -108,7 +111,7 @@ void Core::LetGo(uint32_t server) {
     membership_.Expel(*member,
                       WithKind(absl::FailedPreconditionError("this daemon has taken its leave"),
                                pb::ERROR_USER, pb::ROLE_COORDINATOR));
-    failures_.ServerLost({member->role, member->index, "left", Seconds(), "SIGTERM"},
+    failures_.ServerLost({{}, member->role, member->index, "left", Seconds(), "SIGTERM"},
                          std::exchange(leave_opened_, false));
     Do(action::MemberLost{*member, "left", "SIGTERM"});
     Act(commit_.ServerLost(server));
@@ -133,15 +136,13 @@ void Core::Expel(uint32_t server, const absl::Status& error, const std::string& 
 void Core::Act(UpdatePause::Change change) {
   if (change == UpdatePause::Change::kNone) return;
   if (change == UpdatePause::Change::kPaused) {
-    return Note(action::Note::Level::kWarning,
-                absl::StrCat("no new function that changes parameters is started: ",
-                             update_pause_.Describe(),
-                             ". It is freed when two checkpoints have succeeded; the log says why "
-                             "they fail. A program without a Checkpointer has to call Checkpoint"));
+    return Note(Level::kWarning,
+                "no new function that changes parameters is started: ", update_pause_.Describe(),
+                ". It is freed when two checkpoints have succeeded; the log says why "
+                "they fail. A program without a Checkpointer has to call Checkpoint");
   }
-  Note(action::Note::Level::kInfo,
-       absl::StrCat("functions that change parameters are started again: ",
-                    update_pause_.Describe()));
+  Note(Level::kInfo,
+       "functions that change parameters are started again: ", update_pause_.Describe());
   dispatch_ = true;
 }
 
@@ -163,13 +164,11 @@ void Core::On(event::Restored& e) {
   if (fault == RestoreFault::kFatal) return End(e.error.status);
   round_error_ = e.error.status;
   if (fault == RestoreFault::kCheckpoint) {
-    Note(action::Note::Level::kError,
-         absl::StrCat("the servers cannot be restored: ", e.error.status.ToString(),
-                      "; trying an older checkpoint"));
+    Note(Level::kError, "the servers cannot be restored: ", e.error.status.ToString(),
+         "; trying an older checkpoint");
   } else if (fault == RestoreFault::kTryAgain) {
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("recovery of the servers did not succeed and is tried again: ",
-                      e.error.status.ToString()));
+    Note(Level::kWarning,
+         "recovery of the servers did not succeed and is tried again: ", e.error.status.ToString());
     retry_at_ = now_ + kRetry;
   }
   Act(recovery_.RestoreFailed(e.generation, fault, e.error.index));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "tests/sim/cluster.h"
 
@@ -84,7 +85,12 @@ void Coordinator::Step(Event event) {
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
       std::visit([this](auto& a) { Do(a); }, action);
-      if (ended_) return;  // the process is gone
+    }
+    if (const absl::Status ended = core_.ended(); !ended.ok()) {
+      cluster_->Trace(slot_, "ends: ", ended.message());
+      Saw("coordinator ends");
+      ended_ = true;
+      return cluster_->Exit(slot_);  // the process is gone
     }
   }
   stepping_ = false;
@@ -287,14 +293,11 @@ void Coordinator::Do(action::Paused&) {
   for (uint8_t s = 0; s < expected_servers_; ++s) cluster_->truth().StateGivenUp(s);
 }
 
-void Coordinator::Do(action::Note& a) { cluster_->Trace(slot_, a.text); }
-void Coordinator::Do(action::Cancelled&) { cluster_->truth().CancelReported(epoch_); }
-
-void Coordinator::Do(action::Ended& a) {
-  cluster_->Trace(slot_, "ends: ", a.error.message());
-  ended_ = true;
-  cluster_->Exit(slot_);
+void Coordinator::Do(action::Note& a) {
+  cluster_->Trace(slot_, a.text);
+  if (absl::EndsWith(a.text, " will run again")) Saw("rolled back");
 }
+void Coordinator::Do(action::Cancelled&) { cluster_->truth().CancelReported(epoch_); }
 
 void Coordinator::CheckDone() {
   if (!AllScheduled() || core_.queue().unfinished() > 0 || assign_task_ != TaskId()) {

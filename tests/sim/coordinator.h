@@ -86,7 +86,6 @@ class Coordinator final : public Process {
   void Do(action::CancelOnWorkers& a);
   void Do(action::FenceServers& a);
   void Do(action::Cancelled&);
-  void Do(action::Ended& a);
   void Do(action::Paused&);
   void Do(action::Restore& a);
   void Do(action::TaskDone& a);

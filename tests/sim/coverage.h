@@ -28,7 +28,9 @@ inline constexpr std::string_view kMoments[] = {
     "daemon orphaned",   // the coordinator was out of reach for too long
     "daemon refused",    // by the coordinator
     "lost as one that hangs",
+    // Of coordinators.
     "round fails",  // of restores
+    "rolled back", "coordinator ends",
     // Of servers.
     "push repeated", "push waits for first", "push partly inherited", "push wholly inherited",
     "push refused at gate", "push not acknowledged", "push waits for cut", "cut waits",

@@ -63,7 +63,8 @@ TEST(CoreCheckpoints, ResultsThatComeWhileServersSaveAreNotInTheCheckpoint) {
   d.Step(event::ManifestWritten{kFirst});
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 2 steps to 1; round 1 from 1: restore 0");
+            "server 0 joins; 2 steps of 1 functions since checkpoint 1 will run again; round 1 "
+            "from 1: restore 0");
 }
 
 }  // namespace

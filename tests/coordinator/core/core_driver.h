@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/core/core.h"
@@ -41,6 +42,8 @@ class CoreDriver {
         runs[start->start.function] = start->start;
       }
     }
+    if (!core.closed() && !core.ended().ok() && !std::exchange(ended_, true))
+      texts.push_back(absl::StrCat("end ", Code(core.ended())));
     last = std::move(actions);
     return absl::StrJoin(texts, "; ");
   }
@@ -139,6 +142,7 @@ class CoreDriver {
   Actions last;
 
  private:
+  bool ended_ = false;  // `core` has said so
   static std::string Name(const Member& member) {
     return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
   }
@@ -193,12 +197,8 @@ class CoreDriver {
   static std::string Text(const action::Cancelled& a) {
     return absl::StrCat("cancelled ", Code(a.error));
   }
-  static std::string Text(const action::Ended& a) { return absl::StrCat("end ", Code(a.error)); }
   static std::string Text(const action::InterruptServers&) { return "interrupt"; }
   static std::string Text(const action::Paused&) { return "pause"; }
-  static std::string Text(const action::RolledBack& a) {
-    return absl::StrCat("rolled back ", a.back.steps, " steps to ", a.checkpoint.value());
-  }
   static std::string Text(const action::Restore& a) {
     std::vector<std::string> servers;
     for (const bool keep : a.keep)
@@ -232,7 +232,10 @@ class CoreDriver {
   static std::string Text(const action::Assign& a) {
     return absl::StrCat("assign ", a.place.value());
   }
-  static std::string Text(const action::Note&) { return ""; }
+  // Of what is only told to the log: what is repeated.
+  static std::string Text(const action::Note& a) {
+    return absl::EndsWith(a.text, " will run again") ? a.text : "";
+  }
 };
 
 inline absl::Status MachineFault() { return absl::UnavailableError("gone"); }

@@ -17,7 +17,8 @@ TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
   EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; interrupt; pause");
   EXPECT_FALSE(d.core.done()) << "the finished function will run again";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 1 steps to 0; round 1 from 0: restore 0, restore 1");
+            "server 0 joins; 1 steps of 1 functions since the beginning will run again; round 1 "
+            "from 0: restore 0, restore 1");
   d.Routing(2, 1);
   EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
   EXPECT_EQ(d.Restored(1), "use routing; serve in 1; start 1 on 0 from 0");
@@ -39,7 +40,8 @@ TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
   d.Serve(0);
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 1 from 0: restore 0");
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 1 "
+            "from 0: restore 0");
   d.Step(event::DaemonDied{200});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 2 from 0: restore 0");
   EXPECT_EQ(d.Restored(1), "");
@@ -56,10 +58,10 @@ TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
   d.now += absl::Seconds(3);
   d.Beat(pb::ROLE_PSSERVER, 100, 0);
   d.now += absl::Seconds(1);
-  EXPECT_EQ(
-      d.Join(pb::ROLE_PSSERVER, 200, 0),
-      "server 0 replaced; interrupt; pause; server 0 joins; rolled back 0 steps to 0; round 1 from "
-      "0: restore 0");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 replaced; interrupt; pause; server 0 joins; 0 steps of 0 functions since the "
+            "beginning will run again; round 1 from "
+            "0: restore 0");
   EXPECT_EQ(d.Restored(1), "");
   EXPECT_EQ(d.core.alarm(), absl::UnixEpoch() + absl::Seconds(13));
   EXPECT_EQ(d.TickAfter(absl::Seconds(8)), "");

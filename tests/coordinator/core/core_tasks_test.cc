@@ -161,7 +161,8 @@ TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 8; round 2 from 8: restore 0");
+            "server 0 joins; 0 steps of 0 functions since checkpoint 8 will run again; round 2 "
+            "from 8: restore 0");
 }
 
 TEST(CoreTasks, NothingIsLoadedWhileFunctionsRun) {
@@ -180,7 +181,8 @@ TEST(CoreTasks, ALoadThatFailsLeavesNoMixtureBehind) {
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
-      "interrupt; pause; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1; done 2 "
+      "interrupt; pause; 0 steps of 0 functions since the beginning will run again; round 2 from "
+      "0: restore 0, restore 1; done 2 "
       "DATA_LOSS");
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
 }
@@ -278,7 +280,8 @@ TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Step(event::Loaded{.attempt = first, .updates = {0, 0}}), "") << "void";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1");
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 2 "
+            "from 0: restore 0, restore 1");
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
 }
 
