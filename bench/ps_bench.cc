@@ -47,8 +47,9 @@ pb::RoutingProto Model(uint32_t servers) {
 // Servers and a client in this process, talking through gRPC on loopback.
 struct Cluster {
   explicit Cluster(uint32_t count)
-      : transport(NewGrpcTransport()),
-        client([this](const std::string& address) { return transport->Connect(address); }) {
+      : transport(NewGrpcTransport()), client([this](const std::string& address) {
+          return transport->Connect(address, pb::ROLE_PSSERVER);
+        }) {
     context.set_job(1);
     pb::RoutingProto model = Model(count);
     for (uint32_t s = 0; s < count; ++s) {

@@ -42,7 +42,7 @@ struct EchoServer {
     auto listening = transport->Listen("127.0.0.1:0", std::move(methods));
     MU_CHECK(listening.ok());
     server = *std::move(listening);
-    channel = transport->Connect(server->address());
+    channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   }
   const std::unique_ptr<Transport> transport;
   std::unique_ptr<RpcServer> server;

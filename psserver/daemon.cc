@@ -9,14 +9,14 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/client/health_command.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
+#include "common/process/flags.h"
 #include "psserver/node.h"
 
 namespace mu {
 namespace {
-
-using MakeTransport = std::function<std::unique_ptr<Transport>()>;
 
 // The last word of the process: on standard error, where whoever started it looks, and in the log
 // if that is elsewhere.
@@ -41,7 +41,7 @@ struct MemoryFlags {
 };
 
 int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport& make_transport) {
-  if (absl::Status status = CheckDaemonFlags(flags); !status.ok())
+  if (absl::Status status = CheckDaemonFlags(flags, pb::ROLE_PSSERVER); !status.ok())
     return Fail(kExitBadInput, status);
   auto process = DaemonProcess::Start(flags);
   if (!process.ok()) return Fail(kExitInfrastructure, process.status());
@@ -52,7 +52,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   if (absl::Status status = InitLogging(log); !status.ok()) return Fail(kExitBadInput, status);
 
   const bool logged = !flags.log_file.empty();
-  const auto transport = make_transport();
+  const auto transport = make_transport({.tls = flags.tls});
   PsNodeOptions options;
   options.coordinator = flags.coordinator;
   options.listen = flags.listen;
@@ -64,6 +64,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   options.most_copies = Bytes(memory.save_mb);
   options.most_applied = Bytes(memory.applied_mb);
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
+  options.on_dismissed = [&process] { (*process)->RequestStop(absl::OkStatus()); };
   auto node = PsNode::Listen(transport.get(), options);
   if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
   if (absl::Status status = (*process)->AnnounceReady((*node)->address()); !status.ok()) {
@@ -96,6 +97,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
 }  // namespace
 
 int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
+  if (IsHealthCommand(argc, argv)) return HealthMain(argc, argv, pb::ROLE_PSSERVER, make_transport);
   CLI::App app("Muster's parameter server: holds shards of a job's variables and embedding tables.",
                "psserver");
   DaemonFlags flags;
@@ -113,6 +115,7 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
          "until checkpoints succeed")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  FinishFlags(&app, "psserver");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

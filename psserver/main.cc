@@ -1,5 +1,3 @@
 #include "psserver/daemon.h"
 
-int main(int argc, char** argv) {
-  return mu::PsServerMain(argc, argv, [] { return mu::NewGrpcTransport(); });
-}
+int main(int argc, char** argv) { return mu::PsServerMain(argc, argv, mu::NewGrpcTransport); }

@@ -33,6 +33,7 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
   auto node = std::unique_ptr<PsNode>(new PsNode(options));
   MethodTable methods;
   node->server_.RegisterMethods(&methods);
+  AddHealthMethod(&methods, [n = node.get()] { return n->health(); });
   MU_ASSIGN_OR_RETURN(node->rpc_server_, transport->Listen(options.listen, std::move(methods)));
   const std::string bound = node->rpc_server_->address();
   node->address_ = options.advertise ? options.advertise(bound) : bound;
@@ -57,8 +58,9 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
     n->server_.RaiseLowWater(reply.low_water());
   };
   membership.on_lost = options.on_lost;
-  node->membership_ = std::make_unique<MembershipClient>(transport->Connect(options.coordinator),
-                                                         std::move(membership));
+  membership.on_dismissed = options.on_dismissed;
+  node->membership_ = std::make_unique<MembershipClient>(
+      transport->Connect(options.coordinator, pb::ROLE_COORDINATOR), std::move(membership));
   return node;
 }
 
@@ -70,6 +72,7 @@ void PsNode::OnRegistered(const pb::RegisterReply& reply, int64_t sent_ns) {
     return;
   }
   server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());
+  registered_ = true;
   MU_LOG(INFO, "registered as parameter server {} in epoch {}", reply.index(), reply.epoch());
 }
 

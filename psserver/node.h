@@ -4,6 +4,7 @@
 // Thread safe after Listen.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +15,7 @@
 #include "absl/time/time.h"
 #include "common/client/membership.h"
 #include "common/obs/telemetry.h"
+#include "common/rpc/health.h"
 #include "common/rpc/transport.h"
 #include "psserver/server.h"
 
@@ -32,6 +34,8 @@ struct PsNodeOptions {
   // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread,
   // at most once.
   std::function<void(absl::Status)> on_lost;
+  // The job is over; as MembershipOptions has it.
+  std::function<void()> on_dismissed;
 };
 
 class PsNode {
@@ -44,6 +48,8 @@ class PsNode {
 
   const std::string& address() const { return address_; }  // as advertised
   PsServer& server() { return server_; }
+  // Ready: it has registered.
+  Health health() const { return {.ready = registered_}; }
 
   // Blocks until registered; errors as MembershipClient::Register.
   absl::Status Register() { return membership_->Register(); }
@@ -63,6 +69,7 @@ class PsNode {
   const PsNodeOptions options_;
   PsServer server_;
   std::string address_;
+  std::atomic<bool> registered_ = false;
   // In this order they end: first no more heartbeats, then no more calls.
   std::unique_ptr<RpcServer> rpc_server_;
   std::unique_ptr<MembershipClient> membership_;

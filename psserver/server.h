@@ -47,6 +47,9 @@ struct PsServerOptions {
   size_t most_applied = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
+  // Tests stop calls at these moments: "push" (admitted, about to be applied) and "cut" (prepared,
+  // about to be taken).
+  std::function<void(absl::string_view moment)> at = [](absl::string_view) {};
 };
 
 class PsServer {

@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<StoreCut>> PsServer::TakeCut(const pb::SaveReques
   while (true) {
     const auto store = store_.directory();
     MU_ASSIGN_OR_RETURN(std::unique_ptr<StoreCut> cut, StoreCut::Prepare(store, &copies_));
+    options_.at("cut");
     ScopedTimer timing(cut_timer_);
     {
       MutexLock lock(&mutex_);

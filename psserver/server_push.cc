@@ -91,6 +91,7 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
         return absl::OkStatus();
       },
       [&] {
+        options_.at("push");
         plan->Apply();
         applied_.fetch_add(1, std::memory_order_relaxed);
       },

@@ -28,7 +28,9 @@ CoreShell::CoreShell(const WorkerCore::Options& options, Transport* transport, R
 
 std::shared_ptr<PsClient> CoreShell::NewClient() const {
   return std::make_shared<PsClient>(
-      [transport = transport_](const std::string& address) { return transport->Connect(address); },
+      [transport = transport_](const std::string& address) {
+        return transport->Connect(address, pb::ROLE_PSSERVER);
+      },
       policy_);
 }
 

@@ -11,8 +11,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
+#include "common/client/health_command.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
+#include "common/process/flags.h"
 #include "worker/node.h"
 
 namespace mu {
@@ -46,14 +48,12 @@ int ExitCodeOf(const absl::Status& status) {
                                                                : kExitInfrastructure;
 }
 
-using MakeTransport = std::function<std::unique_ptr<Transport>()>;
-
 int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport& make_transport) {
   auto process = DaemonProcess::Start(flags);
   if (!process.ok()) return Report(process.status(), kExitInfrastructure);
   DaemonProcess& daemon = **process;
 
-  const auto transport = make_transport();
+  const auto transport = make_transport({.tls = flags.tls});
   options.coordinator = flags.coordinator;
   options.listen = flags.listen;
   options.advertise = [&flags](const std::string& bound) {
@@ -65,6 +65,7 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
     EndStuck(doing, timeout);
   };
   options.on_lost = [&daemon](absl::Status status) { daemon.RequestStop(std::move(status)); };
+  options.on_dismissed = [&daemon] { daemon.RequestStop(absl::OkStatus()); };
   auto listening = WorkerNode::Listen(transport.get(), std::move(options));
   if (!listening.ok()) return Report(listening.status(), kExitInfrastructure);
   WorkerNode& node = **listening;
@@ -90,6 +91,7 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
 }  // namespace
 
 int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
+  if (IsHealthCommand(argc, argv)) return HealthMain(argc, argv, pb::ROLE_WORKER, make_transport);
   DaemonFlags flags;
   WorkerNodeOptions node_options;
   WorkerOptions& options = node_options.worker;
@@ -113,12 +115,13 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
                  "process ends with exit code 4, and its functions go to others. 0: for ever")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  FinishFlags(&app, "worker");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }
-  if (absl::Status status = CheckDaemonFlags(flags); !status.ok()) {
+  if (absl::Status status = CheckDaemonFlags(flags, pb::ROLE_WORKER); !status.ok()) {
     std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
     return kExitBadInput;
   }

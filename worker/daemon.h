@@ -1,16 +1,12 @@
 // The worker's program but for what carries its calls.
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "common/rpc/transport.h"
 
 namespace mu {
 
 // Runs until it is asked to stop; the exit code. The transport is made when the process listens for
 // signals, which comes before any other thread.
-int WorkerMain(int argc, char** argv,
-               const std::function<std::unique_ptr<Transport>()>& make_transport);
+int WorkerMain(int argc, char** argv, const MakeTransport& make_transport);
 
 }  // namespace mu

@@ -1,5 +1,3 @@
 #include "worker/daemon.h"
 
-int main(int argc, char** argv) {
-  return mu::WorkerMain(argc, argv, [] { return mu::NewGrpcTransport(); });
-}
+int main(int argc, char** argv) { return mu::WorkerMain(argc, argv, mu::NewGrpcTransport); }

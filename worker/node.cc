@@ -36,6 +36,7 @@ absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transp
   auto node = std::unique_ptr<WorkerNode>(new WorkerNode(options, transport));
   MethodTable methods;
   node->worker_.AddMethods(&methods);
+  AddHealthMethod(&methods, [n = node.get()] { return n->health(); });
   MU_ASSIGN_OR_RETURN(node->rpc_server_, transport->Listen(options.listen, std::move(methods)));
   const std::string bound = node->rpc_server_->address();
   node->address_ = options.advertise ? options.advertise(bound) : bound;
@@ -49,8 +50,9 @@ absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transp
     n->OnRegistered(reply);
   };
   membership.on_lost = options.on_lost;
-  node->membership_ = std::make_unique<MembershipClient>(transport->Connect(options.coordinator),
-                                                         std::move(membership));
+  membership.on_dismissed = options.on_dismissed;
+  node->membership_ = std::make_unique<MembershipClient>(
+      transport->Connect(options.coordinator, pb::ROLE_COORDINATOR), std::move(membership));
   return node;
 }
 
@@ -61,6 +63,7 @@ void WorkerNode::OnRegistered(const pb::RegisterReply& reply) {
     if (options_.on_lost) options_.on_lost(status);
     return;
   }
+  registered_ = true;
   MU_LOG(INFO, "worker {} serves at {} (epoch {})", reply.index(), address_, reply.epoch());
 }
 

@@ -4,6 +4,7 @@
 // Thread safe after Listen.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/client/membership.h"
+#include "common/rpc/health.h"
 #include "common/rpc/transport.h"
 #include "worker/stuck_watcher.h"
 #include "worker/worker_server.h"
@@ -33,6 +35,8 @@ struct WorkerNodeOptions {
   // The coordinator is out of reach for too long or refuses this worker, or the worker refuses it;
   // from the heartbeat thread.
   std::function<void(absl::Status)> on_lost;
+  // The job is over; as MembershipOptions has it.
+  std::function<void()> on_dismissed;
 };
 
 class WorkerNode {
@@ -45,6 +49,8 @@ class WorkerNode {
 
   const std::string& address() const { return address_; }  // as advertised
   WorkerServer& worker() { return worker_; }
+  // Ready: it has registered. Not live: its step is stuck.
+  Health health() const { return {.ready = registered_, .live = !stuck_watcher_.stuck()}; }
 
   // Blocks until registered; errors as MembershipClient::Register.
   absl::Status Register() { return membership_->Register(); }
@@ -68,6 +74,7 @@ class WorkerNode {
   WorkerServer worker_;
   StuckWatcher stuck_watcher_;
   std::string address_;
+  std::atomic<bool> registered_ = false;
   // In this order they end: first no more heartbeats, then no more calls.
   std::unique_ptr<RpcServer> rpc_server_;
   std::unique_ptr<MembershipClient> membership_;

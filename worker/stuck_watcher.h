@@ -1,6 +1,7 @@
 // Notices a step that stands still, see step_watch.h.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <string>
 #include <thread>
@@ -28,18 +29,23 @@ class StuckWatcher {
   StuckWatcher(const StuckWatcher&) = delete;
   StuckWatcher& operator=(const StuckWatcher&) = delete;
 
+  bool stuck() const { return stuck_; }
+
  private:
   void Watch(absl::Duration timeout) {
     constexpr int kLooks = 20;
     StuckDetector detector(kLooks);
     while (!stop_.WaitFor(timeout / kLooks)) {
       const StepWatch::Place place = place_();
-      if (detector.Look(place)) return on_stuck_(place.doing);
+      if (!detector.Look(place)) continue;
+      stuck_ = true;
+      return on_stuck_(place.doing);
     }
   }
 
   const std::function<StepWatch::Place()> place_;
   const std::function<void(const std::string& doing)> on_stuck_;
+  std::atomic<bool> stuck_ = false;
   Notification stop_;
   std::thread thread_;
 };

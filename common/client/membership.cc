@@ -10,6 +10,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
+#include "common/base/version.h"
 #include "common/env/deadline.h"
 #include "common/env/host_name.h"
 #include "common/rpc/typed.h"
@@ -104,6 +105,8 @@ MembershipCore::Next MembershipClient::RegisterOnce(int64_t sent_ns) {
   request.set_incarnation(incarnation_.value());
   request.set_host(HostName());
   request.set_pid(getpid());
+  request.set_protocol(kProtocol);
+  request.set_version(Version());
   const pb::RegisterReply before = registration();
   request.set_index(before.job() != 0 ? static_cast<int32_t>(before.index()) : options_.index);
   const auto reply = CallUntilStopped<pb::RegisterReply>(kRegister, request, kRegisterTimeout);
@@ -138,6 +141,8 @@ MembershipCore::Next MembershipClient::Beat(int64_t sent_ns) {
   }
   if (next == MembershipCore::Next::kTaken && options_.on_heartbeat)
     options_.on_heartbeat(*reply, sent_ns);
+  if (next == MembershipCore::Next::kTaken && reply->dismissed() && options_.on_dismissed)
+    options_.on_dismissed();
   return next;
 }
 

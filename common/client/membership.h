@@ -41,6 +41,8 @@ struct MembershipOptions {
   std::function<void(const muster::HeartbeatReply&, int64_t sent_ns)> on_heartbeat;
   // Adds to a heartbeat what this daemon reports of itself. May be null.
   std::function<void(muster::HeartbeatRequest*)> fill_heartbeat;
+  // The job is over, and this daemon is to take its leave; perhaps several times. May be null.
+  std::function<void()> on_dismissed;
   // The coordinator has been out of reach for orphan_timeout (UNAVAILABLE) or refuses this daemon.
   // Called at most once; there are no heartbeats after it. The daemon should end.
   std::function<void(absl::Status)> on_lost;

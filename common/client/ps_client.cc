@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 
 namespace mu {
@@ -25,9 +26,11 @@ void PsClient::SetRouting(std::shared_ptr<const Routing> routing) {
   if (view_ != nullptr && proto.version() <= view_->routing->proto().version()) return;
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels;
   for (const pb::ServerProto& server : proto.servers()) {
-    std::shared_ptr<Channel>& channel = channels[server.address()];
-    if (const auto it = channels_.find(server.address()); it != channels_.end())
-      channel = it->second;
+    // Another process at the same address may be on another machine, by the same name: what was
+    // connected to the former one would find that out late.
+    const std::string process = absl::StrCat(server.address(), " ", server.incarnation());
+    std::shared_ptr<Channel>& channel = channels[process];
+    if (const auto it = channels_.find(process); it != channels_.end()) channel = it->second;
     if (channel == nullptr) channel = connect_(server.address());
     view->channels.push_back(channel);
   }

@@ -4,10 +4,12 @@
 // Thread safe. PsSession is one function's access (ParameterAccess), used by one thread at a time;
 // only Cancel may come from another.
 //
-//   PsClient client([transport](const std::string& address) { return transport->Connect(address);
-//   }); MU_RETURN_IF_ERROR(client.SetRouting(routing)); PsSession session(&client, {.context =
-//   context, .function = 7}); session.BeginStep(0);  ... executor: session.Pull(...),
-//   session.Push(...) ...
+//   PsClient client([transport](const std::string& address) {
+//     return transport->Connect(address, pb::ROLE_PSSERVER);
+//   });
+//   MU_RETURN_IF_ERROR(client.SetRouting(routing));
+//   PsSession session(&client, {.context = context, .function = 7});
+//   session.BeginStep(0);  ... executor: session.Pull(...), session.Push(...) ...
 #pragma once
 
 #include <cstdint>
@@ -51,7 +53,7 @@ class PsClient {
   mutable Mutex mutex_;
   std::shared_ptr<const View> view_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::shared_ptr<Channel>> channels_
-      ABSL_GUARDED_BY(mutex_);  // by address
+      ABSL_GUARDED_BY(mutex_);  // by address and incarnation
 };
 
 struct PsSessionOptions {

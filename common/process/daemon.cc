@@ -17,6 +17,7 @@
 #include "common/env/file.h"
 #include "common/env/host_name.h"
 #include "common/env/subprocess.h"
+#include "common/process/tls_flags.h"
 
 namespace mu {
 namespace {
@@ -63,6 +64,7 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
                   "Writes its address here when ready (for launchers)");
   app->add_flag("--die_with_parent", flags->die_with_parent, "Ends when the parent process ends");
   app->add_option("--log_file", flags->log_file, "Log to this file instead of standard error");
+  AddTlsFlags(app, &flags->tls);
   app->add_flag("--insecure", flags->insecure, "Allows to listen off loopback without TLS");
   app->add_option(
          "--orphan_timeout", flags->orphan_timeout_seconds,
@@ -82,16 +84,9 @@ bool IsLoopback(const std::string& address) {
          absl::StartsWith(host, "127.");
 }
 
-absl::Status CheckDaemonFlags(const DaemonFlags& flags) {
-  if (absl::Status status = CheckAddress("--coordinator", flags.coordinator); !status.ok())
-    return status;
-  if (absl::Status status = CheckAddress("--listen", flags.listen); !status.ok()) return status;
-  if (flags.insecure || IsLoopback(flags.listen)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--listen=", flags.listen,
-                   " is reachable from other machines and calls are neither encrypted nor "
-                   "authenticated; listen on "
-                   "127.0.0.1 or, in a network you trust, add --insecure"));
+absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role) {
+  MU_RETURN_IF_ERROR(CheckAddress("--coordinator", flags.coordinator));
+  return CheckListening(flags.listen, flags.tls, flags.insecure, role);
 }
 
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound) {

@@ -3,7 +3,7 @@
 //
 //   DaemonFlags flags;
 //   CLI::App app("..."); AddDaemonFlags(&app, &flags);   // then parse; exit 2 on errors
-//   MU: CheckDaemonFlags(flags)                          // exit 2
+//   CheckDaemonFlags(flags, role)                        // exit 2
 //   auto process = DaemonProcess::Start(flags);          // before any other thread
 //   ... listen, AnnounceReady(address), register ...
 //   process->WaitForStop();
@@ -19,6 +19,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/base/mutex.h"
+#include "common/env/tls_files.h"
 #include "common/env/unique_fd.h"
 
 namespace CLI {
@@ -42,7 +43,8 @@ struct DaemonFlags {
   int ready_fd = -1;        // --ready_fd: "ADDRESS\n" is written here when calls are taken
   bool die_with_parent = false;  // --die_with_parent: the kernel kills us when the parent ends
   std::string log_file;          // --log_file
-  bool insecure = false;         // --insecure: needed off loopback
+  TlsFiles tls;                  // --tls_cert, --tls_key, --tls_ca
+  bool insecure = false;         // --insecure: needed off loopback without TLS
   double orphan_timeout_seconds = 600;  // --orphan_timeout
   double drain_timeout_seconds = 25;    // --drain_timeout
 
@@ -55,8 +57,8 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags);
 // INVALID_ARGUMENT with a sentence that begins with the flag: this is not HOST:PORT.
 absl::Status CheckAddress(const char* flag, const std::string& address);
 
-// INVALID_ARGUMENT: an address that is none, or one off loopback without --insecure.
-absl::Status CheckDaemonFlags(const DaemonFlags& flags);
+// INVALID_ARGUMENT: an address that is none, or see CheckListening (tls_flags.h).
+absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role);
 
 // True for "localhost", 127.x.y.z, [::1] and transports inside the process; `address` is
 // "host:port".

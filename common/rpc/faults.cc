@@ -226,8 +226,8 @@ class FaultyTransport final : public Transport {
                                                     MethodTable methods) override {
     return inner_->Listen(address, std::move(methods));
   }
-  std::shared_ptr<Channel> Connect(const std::string& address) override {
-    return std::make_shared<FaultyChannel>(inner_->Connect(address), plan_, late_);
+  std::shared_ptr<Channel> Connect(const std::string& address, pb::Role callee) override {
+    return std::make_shared<FaultyChannel>(inner_->Connect(address, callee), plan_, late_);
   }
 
  private:

@@ -2,7 +2,6 @@
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
-#include <grpcpp/security/credentials.h>
 
 #include <utility>
 #include <vector>
@@ -18,9 +17,9 @@ namespace {
 
 // What both kinds of call share: the context, and the place for error messages.
 struct CallBase : ClientCall {
-  CallBase(std::string address, std::string method, CallOptions options,
+  CallBase(std::shared_ptr<const GrpcPeer> peer, std::string method, CallOptions options,
            std::shared_ptr<GrpcActiveCalls> active)
-      : address(std::move(address)),
+      : peer(std::move(peer)),
         method(std::move(method)),
         timeout(options.timeout),
         active(std::move(active)) {
@@ -34,16 +33,25 @@ struct CallBase : ClientCall {
     if (result.ok() || !status.error_details().empty()) return result;
     switch (result.code()) {
       case absl::StatusCode::kDeadlineExceeded:
-        return absl::DeadlineExceededError(absl::StrCat(
-            method, " at ", address, " did not answer within ", absl::FormatDuration(timeout)));
+        return absl::DeadlineExceededError(absl::StrCat(method, " at ", peer->address,
+                                                        " did not answer within ",
+                                                        absl::FormatDuration(timeout)));
       case absl::StatusCode::kUnavailable:
-        return Annotate(result, address);
+        return Annotate(result, peer->tls.any() ? TlsContext() : peer->address);
       default:
         return result;
     }
   }
 
-  const std::string address;
+  // The other end refuses a certificate after our handshake is over, and then says no more than
+  // that it closes: what is wrong with ours is seen here.
+  std::string TlsContext() const {
+    const absl::Status own = CheckTlsFiles(peer->tls, pb::ROLE_UNSPECIFIED);
+    return absl::StrCat(peer->address, " (TLS, as ", TlsNameOf(peer->role), ")",
+                        own.ok() ? "" : ": ", std::string(own.message()));
+  }
+
+  const std::shared_ptr<const GrpcPeer> peer;
   const std::string method;
   const absl::Duration timeout;
   const std::shared_ptr<GrpcActiveCalls> active;
@@ -130,17 +138,28 @@ void GrpcActiveCalls::CloseAndWait() {
   while (!calls_.empty()) empty_.Wait(&mutex_);
 }
 
-GrpcChannel::GrpcChannel(const std::string& address, const TransportOptions& options,
+namespace {
+
+std::shared_ptr<grpc::Channel> NewChannel(const GrpcPeer& peer, const TransportOptions& options,
+                                          const GrpcCredentials& credentials) {
+  grpc::ChannelArguments arguments = ClientArguments(options);
+  const auto proof = credentials.ForChannel(peer.role, &arguments);
+  return grpc::CreateCustomChannel(peer.address, proof, arguments);
+}
+
+}  // namespace
+
+GrpcChannel::GrpcChannel(GrpcPeer peer, const TransportOptions& options,
+                         const GrpcCredentials& credentials,
                          std::shared_ptr<GrpcActiveCalls> active)
-    : address_(address),
+    : peer_(std::make_shared<const GrpcPeer>(std::move(peer))),
       active_(std::move(active)),
-      stub_(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(),
-                                      ClientArguments(options))) {}
+      stub_(NewChannel(*peer_, options, credentials)) {}
 
 std::shared_ptr<ClientCall> GrpcChannel::Unary(const std::string& method, Buffer request,
                                                CallOptions options,
                                                std::function<void(absl::Status, Buffer)> done) {
-  auto call = std::make_shared<UnaryCall>(address_, method, options, active_);
+  auto call = std::make_shared<UnaryCall>(peer_, method, options, active_);
   call->request = ToByteBuffer(request);
   call->done = std::move(done);
   if (!active_->Add(call.get(), call, this)) call->Cancel();
@@ -153,7 +172,7 @@ std::shared_ptr<ClientCall> GrpcChannel::ServerStream(const std::string& method,
                                                       CallOptions options,
                                                       std::function<void(Buffer)> message,
                                                       std::function<void(absl::Status)> done) {
-  auto call = std::make_shared<StreamCall>(address_, method, options, active_);
+  auto call = std::make_shared<StreamCall>(peer_, method, options, active_);
   call->request = ToByteBuffer(request);
   call->message = std::move(message);
   call->done = std::move(done);

@@ -8,6 +8,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
+#include "common/rpc/grpc_credentials.h"
 #include "common/rpc/transport.h"
 
 namespace mu {
@@ -35,9 +36,16 @@ class GrpcActiveCalls {
   absl::flat_hash_map<ClientCall*, Entry> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Who is called.
+struct GrpcPeer {
+  std::string address;
+  pb::Role role = pb::ROLE_UNSPECIFIED;
+  TlsFiles tls;
+};
+
 class GrpcChannel final : public Channel {
  public:
-  GrpcChannel(const std::string& address, const TransportOptions& options,
+  GrpcChannel(GrpcPeer peer, const TransportOptions& options, const GrpcCredentials& credentials,
               std::shared_ptr<GrpcActiveCalls> active);
   ~GrpcChannel() override { active_->CancelCallsOf(this); }
 
@@ -48,7 +56,7 @@ class GrpcChannel final : public Channel {
                                            std::function<void(absl::Status)> done) override;
 
  private:
-  const std::string address_;
+  const std::shared_ptr<const GrpcPeer> peer_;  // its calls may outlive us
   const std::shared_ptr<GrpcActiveCalls> active_;
   grpc::GenericStub stub_;
 };

@@ -1,6 +1,5 @@
 #include "common/rpc/grpc_server.h"
 
-#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
 #include <netdb.h>
 #include <sys/socket.h>
@@ -11,6 +10,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/unique_fd.h"
+#include "common/rpc/access.h"
 #include "common/rpc/grpc_options.h"
 #include "common/rpc/grpc_server_call.h"
 
@@ -46,6 +46,15 @@ std::string WhyNotBound(const std::string& host, int port) {
   return why;
 }
 
+// The DNS names of its certificate.
+std::vector<std::string> NamesOfCaller(const grpc::GenericCallbackServerContext& context) {
+  std::vector<std::string> names;
+  for (const grpc::string_ref& name :
+       context.auth_context()->FindPropertyValues(GRPC_X509_SAN_PROPERTY_NAME))
+    names.emplace_back(name.data(), name.size());
+  return names;
+}
+
 }  // namespace
 
 absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& address) {
@@ -66,13 +75,14 @@ absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& add
 
 absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string& address,
                                                               MethodTable methods,
-                                                              const TransportOptions& options) {
+                                                              const TransportOptions& options,
+                                                              const GrpcCredentials& credentials) {
   auto split = SplitHostPort(address);
   if (!split.ok()) return split.status();
-  std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(methods)));
+  std::unique_ptr<GrpcServer> server(new GrpcServer(std::move(methods), credentials.secure()));
   grpc::ServerBuilder builder;
   int port = 0;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
+  builder.AddListeningPort(address, credentials.ForServer(), &port);
   builder.RegisterCallbackGenericService(&server->service_);
   SetServerOptions(&builder, options);
   server->server_ = builder.BuildAndStart();
@@ -87,7 +97,12 @@ absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string&
 grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   const MethodTable::Method* method = server_->methods_.Find(context->method());
-  auto call = std::make_shared<GrpcServerCall>(server_, method, context->method());
+  std::optional<std::vector<std::string>> names;
+  if (server_->secure_) names = NamesOfCaller(*context);
+  const absl::Status access =
+      names.has_value() ? CheckAccess(context->method(), *names) : absl::OkStatus();
+  auto call =
+      std::make_shared<GrpcServerCall>(server_, method, context->method(), std::move(names));
   bool stopping;
   {
     MutexLock lock(&server_->mutex_);
@@ -96,6 +111,8 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
   }
   if (stopping) {
     call->Answer(absl::UnavailableError("the server is shutting down"));
+  } else if (!access.ok()) {
+    call->Answer(access);
   } else if (method == nullptr) {
     call->Answer(
         absl::UnimplementedError("there is no method " + context->method() + " at this address"));

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/rpc/grpc_credentials.h"
 #include "common/rpc/thread_pool.h"
 #include "common/rpc/transport.h"
 
@@ -21,7 +22,8 @@ class GrpcServer final : public RpcServer {
  public:
   static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                            MethodTable methods,
-                                                           const TransportOptions& options);
+                                                           const TransportOptions& options,
+                                                           const GrpcCredentials& credentials);
   ~GrpcServer() override { Shutdown(); }
 
   std::string address() const override { return address_; }
@@ -39,7 +41,8 @@ class GrpcServer final : public RpcServer {
     GrpcServer* const server_;
   };
 
-  explicit GrpcServer(MethodTable methods) : methods_(std::move(methods)), service_(this) {}
+  GrpcServer(MethodTable methods, bool secure)
+      : methods_(std::move(methods)), secure_(secure), service_(this) {}
 
   // Runs the handler, here or on the pool. Refuses if the server is shutting down.
   void Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request);
@@ -48,6 +51,7 @@ class GrpcServer final : public RpcServer {
 
   // Constant after Listen.
   const MethodTable methods_;
+  const bool secure_;
   Service service_;
   std::string address_;
   std::unique_ptr<grpc::Server> server_;

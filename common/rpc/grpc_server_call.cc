@@ -1,5 +1,6 @@
 #include "common/rpc/grpc_server_call.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/rpc/grpc_bytes.h"
@@ -17,6 +18,7 @@ class Handle final : public ServerCall {
   }
 
   bool IsCancelled() const override { return call_->IsCancelled(); }
+  bool CallerMayBe(pb::Role role) const override { return call_->CallerMayBe(role); }
   void OnCancel(std::function<void()> callback) override {
     call_->SetOnCancel(std::move(callback));
   }
@@ -92,6 +94,11 @@ void GrpcServerCall::Answer(absl::Status status, const Buffer& reply) {
 bool GrpcServerCall::IsCancelled() const {
   MutexLock lock(&mutex_);
   return cancelled_;
+}
+
+bool GrpcServerCall::CallerMayBe(pb::Role role) const {
+  return !caller_.has_value() ||
+         std::find(caller_->begin(), caller_->end(), TlsNameOf(role)) != caller_->end();
 }
 
 void GrpcServerCall::SetOnCancel(std::function<void()> callback) {

@@ -6,7 +6,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/base/mutex.h"
 #include "common/rpc/transport.h"
@@ -20,8 +22,10 @@ class GrpcServer;
 class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
                              public std::enable_shared_from_this<GrpcServerCall> {
  public:
-  GrpcServerCall(GrpcServer* server, const MethodTable::Method* method, std::string name)
-      : server_(server), method_(method), name_(std::move(name)) {}
+  // `caller`: the names of its certificate; none: it needs none.
+  GrpcServerCall(GrpcServer* server, const MethodTable::Method* method, std::string name,
+                 std::optional<std::vector<std::string>> caller)
+      : server_(server), method_(method), name_(std::move(name)), caller_(std::move(caller)) {}
 
   // Begins to read the request.
   void Start() { StartRead(&request_); }
@@ -31,6 +35,7 @@ class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
   void Send(Buffer message);
   void Answer(absl::Status status, const Buffer& reply = {});
   bool IsCancelled() const;
+  bool CallerMayBe(pb::Role role) const;
   void SetOnCancel(std::function<void()> callback);
   // The server goes away: tells the handler and answers UNAVAILABLE in its place.
   void Abort();
@@ -48,6 +53,7 @@ class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
   GrpcServer* const server_;  // not after OnDone
   const MethodTable::Method* const method_;
   const std::string name_;
+  const std::optional<std::vector<std::string>> caller_;
   grpc::ByteBuffer request_;
 
   mutable Mutex mutex_;

@@ -5,14 +5,17 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
 
 #include "common/base/mutex.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/rpc/grpc_bytes.h"
 #include "common/rpc/grpc_client.h"
+#include "common/rpc/grpc_credentials.h"
 #include "common/rpc/grpc_server.h"
 #include "common/rpc/transport.h"
 
@@ -20,8 +23,19 @@ namespace mu {
 namespace {
 
 // gRPC's own log is for its developers; what matters comes back as a status. Its errors are at hand
-// at DEBUG, and its last words always: an assertion says what failed and aborts.
+// at DEBUG, and its last words always: an assertion says what failed and aborts. Of a handshake
+// that fails the end that accepts connections hears nowhere else.
 void LogOfGrpc(gpr_log_func_args* args) {
+  if (std::strncmp(args->message, "Handshake failed", 16) == 0) {
+    // Once a second: whoever knocks all the time must not fill the disk.
+    static std::atomic<int64_t> next_s = 0;
+    const int64_t now_s = absl::ToUnixSeconds(SteadyNow());
+    if (now_s >= next_s.load()) {
+      next_s = now_s + 1;
+      MU_LOG(WARN, "TLS: a connection was refused. {}", args->message);
+    }
+    return;
+  }
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const bool fatal = std::strncmp(args->message, "assertion failed", 16) == 0;
   const LogSeverity severity = fatal ? LogSeverity::ERROR : LogSeverity::DEBUG;
@@ -53,7 +67,8 @@ void KeepCallbackQueue() {
 
 class GrpcTransport final : public Transport {
  public:
-  explicit GrpcTransport(const TransportOptions& options) : options_(options) {
+  explicit GrpcTransport(const TransportOptions& options)
+      : options_(options), credentials_(options.tls) {
     static std::once_flag once;
     std::call_once(once, [] {
       gpr_set_log_function(LogOfGrpc);
@@ -64,14 +79,16 @@ class GrpcTransport final : public Transport {
 
   absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                     MethodTable methods) override {
-    return GrpcServer::Listen(address, std::move(methods), options_);
+    return GrpcServer::Listen(address, std::move(methods), options_, credentials_);
   }
-  std::shared_ptr<Channel> Connect(const std::string& address) override {
-    return std::make_shared<GrpcChannel>(address, options_, active_);
+  std::shared_ptr<Channel> Connect(const std::string& address, pb::Role callee) override {
+    return std::make_shared<GrpcChannel>(GrpcPeer{address, callee, options_.tls}, options_,
+                                         credentials_, active_);
   }
 
  private:
   const TransportOptions options_;
+  const GrpcCredentials credentials_;
   const std::shared_ptr<GrpcActiveCalls> active_ = std::make_shared<GrpcActiveCalls>();
 };
 

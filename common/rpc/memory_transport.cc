@@ -74,7 +74,7 @@ class MemoryTransport final : public Transport {
     if (!bound.ok()) return bound.status();
     return std::make_unique<MemoryServer>(*std::move(bound), std::move(state), network_);
   }
-  std::shared_ptr<Channel> Connect(const std::string& address) override {
+  std::shared_ptr<Channel> Connect(const std::string& address, pb::Role) override {
     return std::make_shared<MemoryChannel>(address, network_);
   }
 

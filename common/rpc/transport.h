@@ -14,6 +14,8 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/base/status.h"
+#include "common/env/tls_files.h"
 #include "common/rpc/buffer.h"
 
 namespace mu {
@@ -55,6 +57,8 @@ class ServerCall {
  public:
   virtual ~ServerCall() = default;
   virtual bool IsCancelled() const = 0;
+  // False: the caller's certificate is of another role. Without TLS anybody may be anything.
+  virtual bool CallerMayBe(pb::Role) const { return true; }
   // Called when the caller gave up or vanished, at once if it has already; at most one may be set.
   virtual void OnCancel(std::function<void()> callback) = 0;
   virtual void Send(Buffer message) = 0;  // streams only; queued, never blocks
@@ -111,13 +115,17 @@ class Transport {
   // do).
   virtual absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                             MethodTable methods) = 0;
-  virtual std::shared_ptr<Channel> Connect(const std::string& address) = 0;
+  // `callee`: whose certificate the other end must have, if certificates are used.
+  virtual std::shared_ptr<Channel> Connect(const std::string& address, pb::Role callee) = 0;
 };
 
 struct TransportOptions {
+  TlsFiles tls = {};
   int64_t max_message_bytes = int64_t{1}
                               << 30;  // larger ones are refused, RESOURCE_EXHAUSTED; below 2 GiB
 };
+
+using MakeTransport = std::function<std::unique_ptr<Transport>(const TransportOptions&)>;
 
 // gRPC on TCP; declared here, defined in grpc_transport.cc (absent when MUSTER_WITH_GRPC is off).
 std::unique_ptr<Transport> NewGrpcTransport(const TransportOptions& options = {});

@@ -5,10 +5,10 @@
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_table.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
+#include "coordinator/training/exit_code.h"
 
 namespace mu {
 namespace {

@@ -8,11 +8,11 @@
 #include "common/obs/log.h"
 #include "coordinator/cli/checkpoint_signal.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/run_setup.h"
 #include "coordinator/cli/stop_signals.h"
+#include "coordinator/training/exit_code.h"
 
 namespace mu {
 namespace {

@@ -3,8 +3,8 @@
 #include "absl/strings/str_format.h"
 #include "common/base/steady_now.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/make_data.h"
+#include "coordinator/training/exit_code.h"
 
 namespace mu {
 

@@ -7,8 +7,10 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/graph/nearest_name.h"
-#include "coordinator/cli/exit_code.h"
+#include "common/process/flags.h"
+#include "common/process/tls_flags.h"
 #include "coordinator/cli/make_data.h"
+#include "coordinator/training/exit_code.h"
 
 namespace mu {
 namespace {
@@ -52,6 +54,7 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->add_option("--listen", options->listen,
                    "wait here for the daemons of a cluster instead of starting some")
       ->type_name("HOST:PORT");
+  AddTlsFlags(command, &options->tls);
   command->add_flag("--insecure", options->insecure,
                     "listen off loopback although calls are not encrypted");
   command
@@ -162,6 +165,7 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   status->add_option("address", options.address, "where it listens")
       ->required()
       ->type_name("HOST:PORT");
+  AddTlsFlags(status, &options.tls);
 
   CLI::App* checkpoints = app.add_subcommand("checkpoints", "looks at a run's checkpoints");
   checkpoints
@@ -175,6 +179,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->required()
       ->type_name("DIR");
 
+  // Handled before (RunCli); here it is for --help.
+  app.add_subcommand("health", "whether a running coordinator is healthy (for probes)");
+
+  FinishFlags(&app, "coordinator");
   if (const std::string wrong = WrongCommand(app, argc, argv); !wrong.empty()) {
     std::cerr << wrong << "\n";
     *exit_code = kExitBadJob;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "common/env/tls_files.h"
+
 namespace mu {
 
 struct CliOptions {
@@ -22,6 +24,7 @@ struct CliOptions {
   std::string trace;
   std::string job_dir;
   std::string listen;
+  TlsFiles tls;  // status, too
   bool insecure = false;
   double start_timeout_seconds = 60;
   double member_timeout_seconds = 10;

@@ -1,11 +1,14 @@
 #include "coordinator/cli/run_cli.h"
 
+#include "common/client/health_command.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/options.h"
 
 namespace mu {
 
 int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
+  if (IsHealthCommand(argc, argv))
+    return HealthMain(argc, argv, pb::ROLE_COORDINATOR, NewGrpcTransport);
   int exit_code = 0;
   const std::optional<CliOptions> options = ParseOptions(argc, argv, &exit_code);
   if (!options.has_value()) return exit_code;

@@ -12,7 +12,7 @@ namespace mu {
 
 class ModelRegistry;
 
-// Runs the command and returns the process's exit code (coordinator/cli/exit_code.h). Once per
+// Runs the command and returns the process's exit code (coordinator/training/exit_code.h). Once per
 // process.
 int RunCli(int argc, const char* const* argv, const ModelRegistry& models);
 

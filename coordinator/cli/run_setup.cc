@@ -153,6 +153,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   options.workers = cli.workers;
   options.ps = cli.ps;
   options.listen = cli.listen;
+  options.tls = cli.tls;
   options.insecure = cli.insecure;
   options.start_timeout = absl::Seconds(cli.start_timeout_seconds);
   options.member_timeout = absl::Seconds(cli.member_timeout_seconds);

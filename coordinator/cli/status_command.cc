@@ -5,15 +5,16 @@
 #include "common/rpc/transport.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cli/commands.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/status_table.h"
+#include "coordinator/training/exit_code.h"
 #include "proto/coordinator.pb.h"
 
 namespace mu {
 
 int RunStatusCommand(const CliOptions& options) {
-  const std::unique_ptr<Transport> transport = NewGrpcTransport();
-  const std::shared_ptr<Channel> channel = transport->Connect(options.address);
+  const std::unique_ptr<Transport> transport = NewGrpcTransport({.tls = options.tls});
+  const std::shared_ptr<Channel> channel =
+      transport->Connect(options.address, pb::ROLE_COORDINATOR);
   const auto status =
       Call<pb::GetStatusReply>(*channel, "/muster.Coordinator/GetStatus", pb::GetStatusRequest(),
                                {.timeout = absl::Seconds(5)});

@@ -3,7 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/training/exit_code.h"
 
 namespace mu {
 namespace {

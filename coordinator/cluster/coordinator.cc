@@ -12,6 +12,7 @@
 #include "common/graph/op_table.h"
 #include "common/obs/log.h"
 #include "common/sharding/partition.h"
+#include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_epoch.h"
 #include "coordinator/passes/trace.h"
 
@@ -72,18 +73,21 @@ absl::StatusOr<pb::TensorProto> ArgValue::ToProto(const pb::ArgProto& arg) const
   }
 }
 
-Coordinator::Coordinator(Options options, std::unique_ptr<Transport> transport)
-    : options_(std::move(options)),
-      transport_(std::move(transport)),
-      servers_([this](const std::string& address) { return transport_->Connect(address); }) {}
+Coordinator::Impl::Impl(Options o, std::unique_ptr<Transport> t)
+    : options(std::move(o)), transport(std::move(t)), servers([this](const std::string& address) {
+        return transport->Connect(address, pb::ROLE_PSSERVER);
+      }) {}
 
-Coordinator::~Coordinator() {
-  if (runtime_ == nullptr) return;
-  runtime_->Close();
-  environment_.reset();  // daemons end while there is still somebody to say goodbye to
-  runtime_->Stop();
-  runtime_.reset();  // before what it uses
+Coordinator::Impl::~Impl() {
+  if (runtime == nullptr) return;
+  runtime->Close();
+  environment.reset();  // daemons end while there is still somebody to say goodbye to
+  runtime->Stop();
+  runtime.reset();  // before what it uses
 }
+
+Coordinator::Coordinator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Coordinator::~Coordinator() = default;
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
     Options options, std::unique_ptr<Transport> transport) {
@@ -104,30 +108,46 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
       };
     }
   }
-  std::unique_ptr<Coordinator> coordinator(new Coordinator(options, std::move(transport)));
-  options.runtime.server_api = &coordinator->servers_;
-  options.runtime.checkpoints = &coordinator->checkpoints_;
-  MU_ASSIGN_OR_RETURN(coordinator->runtime_, Runtime::Start(options.runtime));
+  auto impl = std::make_unique<Impl>(options, std::move(transport));
+  options.runtime.server_api = &impl->servers;
+  options.runtime.checkpoints = &impl->checkpoints;
+  MU_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime));
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
-         options.runtime.epoch.value(), coordinator->address());
-  return coordinator;
+         options.runtime.epoch.value(), impl->runtime->address());
+  return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
+}
+
+absl::Status Coordinator::Join() { return impl_->runtime->Join(); }
+absl::StatusOr<bool> Coordinator::Done() { return impl_->runtime->Done(); }
+void Coordinator::Cancel() { impl_->runtime->CancelEverything(); }
+void Coordinator::SetUserState(std::string state) {
+  impl_->runtime->SetUserState(std::move(state));
+}
+void Coordinator::Dismiss() { impl_->runtime->Dismiss(); }
+std::string Coordinator::address() const { return impl_->runtime->address(); }
+uint64_t Coordinator::seed() const { return impl_->options.seed; }
+RuntimeStats Coordinator::Stats() const { return impl_->runtime->Stats(); }
+Runtime& Coordinator::runtime() { return *impl_->runtime; }
+void Coordinator::OwnEnvironment(std::shared_ptr<void> environment) {
+  impl_->environment = std::move(environment);
 }
 
 absl::Status Coordinator::WaitForCluster(int workers) {
-  const absl::Duration timeout = options_.runtime.start_timeout;
-  MU_RETURN_IF_ERROR(runtime_->WaitFor(pb::ROLE_PSSERVER, options_.runtime.servers, timeout));
-  return runtime_->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
+  const absl::Duration timeout = impl_->options.runtime.start_timeout;
+  MU_RETURN_IF_ERROR(
+      impl_->runtime->WaitFor(pb::ROLE_PSSERVER, impl_->options.runtime.servers, timeout));
+  return impl_->runtime->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
 }
 
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a variable is created"));
   VariableSpec full = spec;
   if (!full.optimizer && full.trainable && full.dtype == kFloat32)
-    full.optimizer = options_.default_optimizer;
+    full.optimizer = impl_->options.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(options_.seed);
+  proto.mutable_initializer()->set_seed(impl_->options.seed);
   absl::StatusOr<pb::VariableProto> added = proto;
-  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
+  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddVariable(proto); });
   MU_RETURN_IF_ERROR(added.status());
   return Variable(*std::move(added));
 }
@@ -135,15 +155,16 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
 absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("an embedding table is created"));
   EmbeddingTableSpec full = spec;
-  if (!full.optimizer) full.optimizer = options_.default_optimizer;
+  if (!full.optimizer) full.optimizer = impl_->options.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
-  proto.mutable_initializer()->set_seed(options_.seed);
+  proto.mutable_initializer()->set_seed(impl_->options.seed);
   if (proto.partitions() == 0) {
-    const uint32_t saved = checkpoints_.PartitionsOf(proto.name());
-    proto.set_partitions(saved > 0 ? saved : DefaultTablePartitions(runtime_->options().servers));
+    const uint32_t saved = impl_->checkpoints.PartitionsOf(proto.name());
+    proto.set_partitions(saved > 0 ? saved
+                                   : DefaultTablePartitions(impl_->runtime->options().servers));
   }
   absl::StatusOr<pb::TableProto> added = proto;
-  runtime_->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
+  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { added = catalog.AddTable(proto); });
   MU_RETURN_IF_ERROR(added.status());
   return EmbeddingTable(*std::move(added));
 }
@@ -152,34 +173,34 @@ absl::StatusOr<Function> Coordinator::DefineFunction(
     const std::string& name, const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
   MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
-  MU_RETURN_IF_ERROR(runtime_->EnsureServers());
+  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   Function function;
   function.fingerprint_ = FingerprintOf(proto);
   function.owner_ = this;
   function.proto_ = std::make_shared<const pb::FunctionProto>(std::move(proto));
-  runtime_->ChangeCatalog(
+  impl_->runtime->ChangeCatalog(
       [&](Catalog& catalog) { catalog.AddFunction(function.fingerprint_, *function.proto_); });
   return function;
 }
 
 RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
   if (function.owner_ != this) {
-    return runtime_->Refuse(absl::InvalidArgumentError(
+    return impl_->runtime->Refuse(absl::InvalidArgumentError(
         "this function was not defined by this coordinator; use what its DefineFunction returned"));
   }
   if (options.steps == 0)
-    return runtime_->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
+    return impl_->runtime->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
   std::vector<pb::TensorProto> args;
   for (const pb::ArgProto& arg : function.proto().args()) {
     const auto given = std::find_if(options.args.begin(), options.args.end(),
                                     [&](const auto& pair) { return pair.first == arg.name(); });
     if (given == options.args.end()) {
-      return runtime_->Refuse(absl::InvalidArgumentError(
+      return impl_->runtime->Refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
     }
     auto value = given->second.ToProto(arg);
     if (!value.ok())
-      return runtime_->Refuse(
+      return impl_->runtime->Refuse(
           Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
     args.push_back(*std::move(value));
   }
@@ -188,7 +209,7 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     const auto& known = function.proto().args();
     if (std::none_of(known.begin(), known.end(),
                      [&](const auto& arg) { return arg.name() == name; })) {
-      return runtime_->Refuse(absl::InvalidArgumentError(
+      return impl_->runtime->Refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' has no argument '", name, "'")));
     }
   }
@@ -198,14 +219,14 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
   work.dataset = function.proto().dataset();
   work.trains = HasUpdates(function.proto());
   if (work.dataset != 0) {
-    const absl::Status prepared = PrepareDataset(work.dataset).status();
-    if (!prepared.ok()) return runtime_->Refuse(prepared);
+    const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
+    if (!prepared.ok()) return impl_->runtime->Refuse(prepared);
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());
   if (!args.empty())
     work.args = std::make_shared<const std::vector<pb::TensorProto>>(std::move(args));
-  return runtime_->Schedule(std::move(work), std::move(names), std::move(options.user_state));
+  return impl_->runtime->Schedule(std::move(work), std::move(names), std::move(options.user_state));
 }
 
 }  // namespace mu

@@ -22,11 +22,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
 #include "common/tensor/tensor.h"
-#include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/runtime.h"
-#include "coordinator/cluster/server_calls.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/specs.h"
@@ -123,11 +120,11 @@ class Coordinator : public VariableFactory {
   // yet, is in the value.
   RemoteValue Schedule(const Function& function, ScheduleOptions options = {});
   // Waits for everything that was scheduled. The first error of a function, once.
-  absl::Status Join() { return runtime_->Join(); }
-  absl::StatusOr<bool> Done() { return runtime_->Done(); }
+  absl::Status Join();
+  absl::StatusOr<bool> Done();
   absl::StatusOr<FunctionResult> Fetch(const RemoteValue& value) const { return value.Fetch(); }
   // Cancels what is queued and running; when it returns, nothing runs and no update comes.
-  void Cancel() { runtime_->CancelEverything(); }
+  void Cancel();
 
   // The value of a variable as the servers have it now. Join first for one that no function is
   // changing.
@@ -167,9 +164,9 @@ class Coordinator : public VariableFactory {
   // What Checkpoint would write is the job's: a function was scheduled, Restore() has continued the
   // job or found nothing, or the program has said StartFresh(). A program that continues a job
   // holds initial values before that.
-  bool begun() const { return runtime_->begun() || checkpoints_.starts_fresh(); }
+  bool begun() const;
   // This program does not continue what that directory holds.
-  void StartFresh() { checkpoints_.StartFresh(); }
+  void StartFresh();
   // Deletes all but the newest `keep` checkpoints of that directory. ABORTED if a newer coordinator
   // has taken over.
   absl::Status PruneCheckpoints(int keep);
@@ -180,7 +177,7 @@ class Coordinator : public VariableFactory {
   // it is of another job; DATA_LOSS if none of them is good.
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
-  void SetUserState(std::string state) { runtime_->SetUserState(std::move(state)); }
+  void SetUserState(std::string state);
   // Loads a checkpoint's values into what has been created; on any number of servers.
   // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum. After an
   // error of a server all of them go back to the last checkpoint, or to their initial values; so
@@ -192,50 +189,25 @@ class Coordinator : public VariableFactory {
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
   // does that with the newest of its directory that can be read. Returns false and changes nothing
   // if the manifest cannot be read.
-  bool UsePartitionCountsOf(const std::string& directory) {
-    return checkpoints_.UsePartitionCountsOf(directory);
-  }
+  bool UsePartitionCountsOf(const std::string& directory);
 
-  std::string address() const { return runtime_->address(); }
-  uint64_t seed() const { return options_.seed; }
+  // The job is over: its daemons end, with exit code 0, instead of waiting for its next
+  // coordinator. Waits for them, up to the timeout of a silent one. Nothing else may be called
+  // after it.
+  void Dismiss();
+
+  std::string address() const;
+  uint64_t seed() const;
   uint64_t parameters();  // values of trainable variables and tables
-  RuntimeStats Stats() const { return runtime_->Stats(); }
-  Runtime& runtime() { return *runtime_; }
+  RuntimeStats Stats() const;
+  Runtime& runtime();
   // Kept until after the last call is made, then released (local daemons, say).
-  void OwnEnvironment(std::shared_ptr<void> environment) { environment_ = std::move(environment); }
+  void OwnEnvironment(std::shared_ptr<void> environment);
 
  private:
-  Coordinator(Options options, std::unique_ptr<Transport> transport);
-  // Makes a call to the servers, again if they had to be recovered meanwhile.
-  absl::Status WithServers(const std::function<absl::Status()>& call);
-  // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
-  absl::Status Save(const std::shared_ptr<TaskState>& state);
-  // Loads the checkpoint in state->folder.
-  absl::Status Load(const std::shared_ptr<TaskState>& state);
-
-  // Resolves a dataset's files and counts their records, once.
-  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id)
-      ABSL_LOCKS_EXCLUDED(prepare_mutex_, data_mutex_);
-  std::optional<DataLayout> Prepared(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex_);
-  // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program
-  // has not created it.
-  absl::StatusOr<std::vector<ResumePoint::Data>> PrepareDataOf(const pb::CheckpointProto& manifest)
-      ABSL_LOCKS_EXCLUDED(prepare_mutex_, data_mutex_);
-  // INVALID_ARGUMENT if the checkpoint is not one of this job.
-  absl::Status CheckJob(const TaskState& state);
-
-  const Options options_;
-  const std::unique_ptr<Transport> transport_;
-  ServerCalls servers_;
-  JobCheckpoints checkpoints_;
-  std::unique_ptr<Runtime> runtime_;
-  std::shared_ptr<void> environment_;
-
-  Mutex prepare_mutex_;  // held while files are looked at, which may take long
-  Mutex data_mutex_ ABSL_ACQUIRED_AFTER(prepare_mutex_);
-  // With patterns, until prepared.
-  std::map<uint64_t, pb::DatasetProto> datasets_ ABSL_GUARDED_BY(data_mutex_);
-  std::map<uint64_t, DataLayout> prepared_ ABSL_GUARDED_BY(data_mutex_);
+  struct Impl;
+  explicit Coordinator(std::unique_ptr<Impl> impl);
+  const std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace mu

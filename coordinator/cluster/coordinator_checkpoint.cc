@@ -9,21 +9,31 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_position.h"
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
 void Coordinator::EnableRecovery(const std::string& directory, RecoveryMode mode) {
-  checkpoints_.Enable(directory);
-  runtime_->EnableRecovery(mode);
+  impl_->checkpoints.Enable(directory);
+  impl_->runtime->EnableRecovery(mode);
 }
 
-absl::Status Coordinator::Save(const std::shared_ptr<TaskState>& state) {
-  MU_RETURN_IF_ERROR(runtime_->EnsureServers());
-  ScopedSpan span(runtime_->options().telemetry, "checkpoint");
-  return runtime_->Run({.kind = ServerTask::Kind::kSave}, state);
+bool Coordinator::UsePartitionCountsOf(const std::string& directory) {
+  return impl_->checkpoints.UsePartitionCountsOf(directory);
+}
+
+void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
+
+bool Coordinator::begun() const {
+  return impl_->runtime->begun() || impl_->checkpoints.starts_fresh();
+}
+
+absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state) {
+  MU_RETURN_IF_ERROR(runtime->EnsureServers());
+  ScopedSpan span(runtime->options().telemetry, "checkpoint");
+  return runtime->Run({.kind = ServerTask::Kind::kSave}, state);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
@@ -41,55 +51,55 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directo
     RemoveTree(JoinPath(folder, kManifestName)).IgnoreError();  // it is no checkpoint
   };
   state->manifest = std::move(manifest);
-  MU_RETURN_IF_ERROR(Save(state));
+  MU_RETURN_IF_ERROR(impl_->Save(state));
   return std::move(state->manifest);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
                                                             std::string* used) {
-  const std::shared_ptr<TaskState> state = runtime_->NumberedCheckpoint();
+  const std::shared_ptr<TaskState> state = impl_->runtime->NumberedCheckpoint();
   state->manifest = std::move(manifest);
-  const absl::Status saved = Save(state);
+  const absl::Status saved = impl_->Save(state);
   if (used != nullptr) *used = state->folder;
   MU_RETURN_IF_ERROR(saved);
   return std::move(state->manifest);
 }
 
 absl::Status Coordinator::PruneCheckpoints(int keep) {
-  return checkpoints_.Prune(keep, [this] { return runtime_->IsSuperseded(); });
+  return impl_->checkpoints.Prune(keep, [this] { return impl_->runtime->IsSuperseded(); });
 }
 
-absl::Status Coordinator::Load(const std::shared_ptr<TaskState>& state) {
-  MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime_->Created()));
+absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
+  MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
   if (state->point == nullptr)
     state->point = std::make_shared<const ResumePoint>(ValuesOf(state->manifest));
-  return runtime_->Run({.kind = ServerTask::Kind::kLoad,
-                        .loaded = CheckpointNumber(state->manifest.number()),
-                        .point = state->point},
-                       state);
+  return runtime->Run({.kind = ServerTask::Kind::kLoad,
+                       .loaded = CheckpointNumber(state->manifest.number()),
+                       .point = state->point},
+                      state);
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {
   auto state = std::make_shared<TaskState>();
   MU_ASSIGN_OR_RETURN(state->folder, AbsolutePath(directory));
-  MU_RETURN_IF_ERROR(runtime_->EnsureServers());
-  MU_RETURN_IF_ERROR(runtime_->WaitForRepeats());
+  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
+  MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
   MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
-  MU_RETURN_IF_ERROR(Load(state));
+  MU_RETURN_IF_ERROR(impl_->Load(state));
   return std::move(state->manifest);
 }
 
-absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::PrepareDataOf(
+absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(
     const pb::CheckpointProto& manifest) {
   const pb::JobPositionProto& place = manifest.position();
   std::vector<ResumePoint::Data> stopped_in;
   {
-    MutexLock lock(&data_mutex_);
+    MutexLock lock(&data_mutex);
     for (const pb::DatasetPositionProto& position : place.datasets()) {
-      const auto known = std::find_if(datasets_.begin(), datasets_.end(), [&](const auto& dataset) {
+      const auto known = std::find_if(datasets.begin(), datasets.end(), [&](const auto& dataset) {
         return dataset.second.name() == position.name();
       });
-      if (known == datasets_.end()) {
+      if (known == datasets.end()) {
         return absl::InvalidArgumentError(absl::StrCat("the checkpoint stopped in the dataset '",
                                                        position.name(),
                                                        "', which this program has not created"));
@@ -99,7 +109,7 @@ absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::PrepareDataOf(
   }
   for (ResumePoint::Data& data : stopped_in) {
     MU_ASSIGN_OR_RETURN(const DataLayout layout, PrepareDataset(data.dataset));
-    MU_ASSIGN_OR_RETURN(data.plan, runtime_->MakePlan(layout, data.position.epoch()));
+    MU_ASSIGN_OR_RETURN(data.plan, runtime->MakePlan(layout, data.position.epoch()));
   }
   for (const auto& function : place.functions()) {
     // One that every worker reads by itself has no position.
@@ -108,8 +118,8 @@ absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::PrepareDataOf(
   return stopped_in;
 }
 
-absl::Status Coordinator::CheckJob(const TaskState& state) {
-  const uint64_t saved = state.manifest.job_fingerprint(), own = options_.runtime.job_fingerprint;
+absl::Status Coordinator::Impl::CheckJob(const TaskState& state) {
+  const uint64_t saved = state.manifest.job_fingerprint(), own = options.runtime.job_fingerprint;
   if (saved == 0 || own == 0 || saved == own) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("%s is of another job: its fingerprint is %016x, this job's %016x; choose "
@@ -118,7 +128,7 @@ absl::Status Coordinator::CheckJob(const TaskState& state) {
 }
 
 absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
-  MU_ASSIGN_OR_RETURN(const std::string parent, checkpoints_.Parent());
+  MU_ASSIGN_OR_RETURN(const std::string parent, impl_->checkpoints.Parent());
   const auto directories = ListCheckpoints(parent);
   const auto nothing = [&](const std::string& what) {
     StartFresh();
@@ -129,7 +139,7 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
   if (!directories.ok() || directories->empty()) return nothing("in ");
   absl::Status bad;
   for (auto it = directories->rbegin(); it != directories->rend(); ++it) {
-    MU_RETURN_IF_ERROR(runtime_->EnsureServers());
+    MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
     auto state = std::make_shared<TaskState>();
     state->folder = *it;
     auto manifest = ReadManifest(state->folder);
@@ -137,11 +147,11 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     if (loaded.ok()) {
       state->manifest = *std::move(manifest);
       if (state->manifest.epoch() < since.value()) break;  // another run's
-      MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime_->Created()));
-      MU_RETURN_IF_ERROR(CheckJob(*state));
-      MU_ASSIGN_OR_RETURN(auto data, PrepareDataOf(state->manifest));
-      MU_RETURN_IF_ERROR(runtime_->PrepareResume(state.get(), std::move(data)));
-      loaded = Load(state);
+      MU_RETURN_IF_ERROR(CheckFits(state->manifest, impl_->runtime->Created()));
+      MU_RETURN_IF_ERROR(impl_->CheckJob(*state));
+      MU_ASSIGN_OR_RETURN(auto data, impl_->PrepareDataOf(state->manifest));
+      MU_RETURN_IF_ERROR(impl_->runtime->PrepareResume(state.get(), std::move(data)));
+      loaded = impl_->Load(state);
     }
     if (loaded.ok()) {
       RestoredJob job = {.directory = *it,
@@ -157,7 +167,7 @@ absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
     if (!IsBadCheckpoint(loaded)) return loaded;
     MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
     bad = loaded;
-    checkpoints_.NoteBad(*it);
+    impl_->checkpoints.NoteBad(*it);
   }
   if (bad.ok()) return nothing("of this run in ");
   return absl::DataLossError(

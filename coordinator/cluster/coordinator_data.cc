@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/glob.h"
-#include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/layout_store.h"
 
 namespace mu {
@@ -17,37 +17,37 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
 absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   if (proto.batch_size() == 0)
     return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
-  if (proto.seed() == 0) proto.set_seed(options_.seed);
+  if (proto.seed() == 0) proto.set_seed(impl_->options.seed);
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
-  MutexLock lock(&data_mutex_);
-  runtime_->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
+  MutexLock lock(&impl_->data_mutex);
+  impl_->runtime->ChangeCatalog([&](Catalog& catalog) { proto = catalog.AddDataset(proto); });
   // A checkpoint's position knows them by their names; created in the same order they are the same.
-  const auto taken = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(data_mutex_) {
-    return std::any_of(datasets_.begin(), datasets_.end(),
+  const auto taken = [&](const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(impl_->data_mutex) {
+    return std::any_of(impl_->datasets.begin(), impl_->datasets.end(),
                        [&](const auto& other) { return other.second.name() == name; });
   };
   if (proto.name().empty()) proto.set_name(absl::StrCat("dataset ", proto.id()));
   const std::string name = proto.name();
   for (int i = 2; taken(proto.name()); ++i) proto.set_name(absl::StrCat(name, " (", i, ")"));
-  datasets_[proto.id()] = proto;
+  impl_->datasets[proto.id()] = proto;
   return Dataset(proto);
 }
 
-std::optional<DataLayout> Coordinator::Prepared(uint64_t id) {
-  MutexLock lock(&data_mutex_);
-  const auto known = prepared_.find(id);
-  return known == prepared_.end() ? std::nullopt : std::optional<DataLayout>(known->second);
+std::optional<DataLayout> Coordinator::Impl::Prepared(uint64_t id) {
+  MutexLock lock(&data_mutex);
+  const auto known = prepared.find(id);
+  return known == prepared.end() ? std::nullopt : std::optional<DataLayout>(known->second);
 }
 
-absl::StatusOr<DataLayout> Coordinator::PrepareDataset(uint64_t id) {
+absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
   if (auto known = Prepared(id)) return *std::move(known);
-  MutexLock preparing(&prepare_mutex_);
+  MutexLock preparing(&prepare_mutex);
   if (auto known = Prepared(id)) return *std::move(known);
   pb::DatasetProto dataset;
   {
-    MutexLock lock(&data_mutex_);
-    const auto it = datasets_.find(id);
-    if (it == datasets_.end()) {
+    MutexLock lock(&data_mutex);
+    const auto it = datasets.find(id);
+    if (it == datasets.end()) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no dataset ", id, " in this coordinator"));
     }
@@ -62,21 +62,21 @@ absl::StatusOr<DataLayout> Coordinator::PrepareDataset(uint64_t id) {
   }
   dataset.clear_files();
   for (auto& file : files) dataset.add_files(std::move(file));
-  const LayoutStore store(options_.job_dir.empty() ? "" : options_.job_dir + "/layouts");
+  const LayoutStore store(options.job_dir.empty() ? "" : options.job_dir + "/layouts");
   const auto found = store.Complete(dataset, [&](const auto& unknown, const auto& add) {
-    ScopedSpan span(runtime_->options().telemetry, "scan_files", dataset.name());
-    return runtime_->ScanFiles(dataset, unknown, add);
+    ScopedSpan span(runtime->options().telemetry, "scan_files", dataset.name());
+    return runtime->ScanFiles(dataset, unknown, add);
   });
   if (!found.ok()) return Annotate(found.status(), context);
   DataLayout data = {.dataset = dataset};
   data.dataset.clear_files();
   data.files = std::make_shared<const std::vector<FileLayout>>(found->begin(), found->end());
-  MU_ASSIGN_OR_RETURN(DataLeases::Plan first, runtime_->MakePlan(data, 0));
-  runtime_->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
-  runtime_->AddDataset(data, std::move(first));
-  MutexLock lock(&data_mutex_);
-  datasets_[id] = std::move(dataset);
-  return prepared_[id] = std::move(data);
+  MU_ASSIGN_OR_RETURN(DataLeases::Plan first, runtime->MakePlan(data, 0));
+  runtime->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });
+  runtime->AddDataset(data, std::move(first));
+  MutexLock lock(&data_mutex);
+  datasets[id] = std::move(dataset);
+  return prepared[id] = std::move(data);
 }
 
 absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
@@ -85,8 +85,8 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
         absl::StrCat("every worker reads the dataset '", dataset.name(),
                      "' by itself (visitation: none), so it has no progress"));
   }
-  MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareDataset(dataset.proto().id()));
-  const Runtime::Handed handed = runtime_->HandedOut(dataset.proto().id());
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  const Runtime::Handed handed = impl_->runtime->HandedOut(dataset.proto().id());
   DataProgress progress = {.epoch = handed.epoch, .left = handed.left};
   // Functions that wait take their batches in order, from later epochs as well.
   uint64_t waiting = handed.unbound;
@@ -100,15 +100,15 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {
-  MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareDataset(dataset.proto().id()));
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   return EpochPlan::CountBatches(data, epoch);
 }
 
 absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const Dataset& dataset) {
-  MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareDataset(dataset.proto().id()));
-  DataLeases::Plan plan = runtime_->HandedOut(dataset.proto().id()).plan;
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  DataLeases::Plan plan = impl_->runtime->HandedOut(dataset.proto().id()).plan;
   if (plan == nullptr) {
-    MU_ASSIGN_OR_RETURN(plan, runtime_->MakePlan(data, 0));
+    MU_ASSIGN_OR_RETURN(plan, impl_->runtime->MakePlan(data, 0));
   }
   std::map<uint64_t, uint32_t> batches;
   for (const auto& planned : plan->leases()) batches[planned.lease->index()] = planned.batches;
@@ -116,9 +116,9 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
 }
 
 absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
-  MU_ASSIGN_OR_RETURN(const DataLayout data, PrepareDataset(dataset.proto().id()));
-  MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, runtime_->MakePlan(data, epoch));
-  return runtime_->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
+  MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
+  MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, impl_->runtime->MakePlan(data, epoch));
+  return impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
 }
 
 }  // namespace mu

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/coordinator_impl.h"
 
 namespace mu {
 
-absl::Status Coordinator::WithServers(const std::function<absl::Status()>& call) {
+absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>& call) {
   absl::Status status;
   for (int i = 0; i < CallError::kTries; ++i) {
-    MU_RETURN_IF_ERROR(runtime_->EnsureServers());
+    MU_RETURN_IF_ERROR(runtime->EnsureServers());
     status = call();
     if (status.ok() || !CallError::Of(status).passing()) return status;
   }
@@ -22,9 +22,9 @@ absl::Status Coordinator::WithServers(const std::function<absl::Status()>& call)
 absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
   if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
   Tensor value;
-  MU_RETURN_IF_ERROR(WithServers([&]() -> absl::Status {
-    MU_ASSIGN_OR_RETURN(value,
-                        servers_.admin()->ReadVariable(runtime_->Context(), variable.name()));
+  MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
+    MU_ASSIGN_OR_RETURN(
+        value, impl_->servers.admin()->ReadVariable(impl_->runtime->Context(), variable.name()));
     return absl::OkStatus();
   }));
   return value;
@@ -35,9 +35,10 @@ absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) 
   auto assignment = std::make_shared<Assignment>();
   assignment->variable = variable.name();
   assignment->value = value.ToProto();
-  MU_RETURN_IF_ERROR(runtime_->EnsureServers());
-  return runtime_->Run({.kind = ServerTask::Kind::kAssign, .assignment = std::move(assignment)},
-                       std::make_shared<TaskState>());
+  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
+  return impl_->runtime->Run(
+      {.kind = ServerTask::Kind::kAssign, .assignment = std::move(assignment)},
+      std::make_shared<TaskState>());
 }
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
@@ -51,9 +52,9 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
   }
   const int64_t dim = table.proto().dim();
   Tensor rows(kFloat32, Shape{static_cast<int64_t>(unique.size()), dim});
-  MU_RETURN_IF_ERROR(WithServers([&] {
-    PsSession session(servers_.client(),
-                      {.context = runtime_->Context(), .function = 0, .read_only = true});
+  MU_RETURN_IF_ERROR(impl_->WithServers([&] {
+    PsSession session(impl_->servers.client(),
+                      {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
     const RowsRead read{table.proto().id(), unique, rows.data<float>()};
     return session.Pull({}, absl::MakeConstSpan(&read, 1));
   }));
@@ -66,7 +67,7 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
 
 uint64_t Coordinator::parameters() {
   uint64_t count = 0;
-  const pb::RoutingProto created = runtime_->Created();
+  const pb::RoutingProto created = impl_->runtime->Created();
   for (const auto& variable : created.variables()) {
     if (variable.trainable()) count += static_cast<uint64_t>(Shape(variable.shape()).elements());
   }

@@ -89,13 +89,23 @@ void Runtime::Drop(const std::shared_ptr<WorkerLink>& link) {
   if (link->cancel_call != nullptr) link->cancel_call->Cancel();
 }
 
-void Runtime::Close() {
-  loop_.Ask([this] {
+void Runtime::Close(bool dismiss) {
+  loop_.Ask([this, dismiss] {
     loop_.AssertHeld();
-    Step(event::Close{});
+    Step(event::Close{dismiss});
     for (auto& [id, link] : links_) Drop(link);
     links_.clear();
   });
+}
+
+void Runtime::Dismiss() {
+  Close(/*dismiss=*/true);
+  (void)loop_.Await(
+      [this] {
+        loop_.AssertHeld();
+        return core_.membership().All().empty();
+      },
+      SteadyNow() + options_.timeout);
 }
 
 Runtime::~Runtime() { Stop(); }

@@ -60,7 +60,10 @@ class Runtime {
   ~Runtime();  // Stop()
   // Everything unfinished ends CANCELLED; nothing is started any more, daemons may still take their
   // leave.
-  void Close();
+  void Close() { Close(/*dismiss=*/false); }
+  // The job is over: Close(), and daemons are told to end. Waits until they have taken their leave,
+  // at most until one that is silent would count as lost.
+  void Dismiss();
   // Close(), and all threads have ended: no hook is called any more.
   void Stop();
 
@@ -128,8 +131,9 @@ class Runtime {
   void SetPhase(std::string phase);
   // `aside`: also those that are set aside.
   std::vector<std::shared_ptr<WorkerLink>> Workers(bool aside = true) const;
+  // To a server.
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
-    return options_.transport->Connect(address);
+    return options_.transport->Connect(address, pb::ROLE_PSSERVER);
   }
 
   // From now on a lost server does not end the job, see recovery.h. Functions that change state and
@@ -187,6 +191,7 @@ class Runtime {
       return look(core_);
     });
   }
+  void Close(bool dismiss);
   MethodTable Methods();
   template <typename Request>
   Handler AnsweredOnLoop(void (Runtime::*answer)(std::shared_ptr<ServerCall>, Request));

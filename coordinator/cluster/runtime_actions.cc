@@ -24,7 +24,7 @@ void Runtime::Do(action::MemberJoined& a) {
   auto link = std::make_shared<WorkerLink>();
   link->id = WorkerId(a.member.index);
   link->member = a.member;
-  link->channel = options_.transport->Connect(a.member.address);
+  link->channel = options_.transport->Connect(a.member.address, pb::ROLE_WORKER);
   links_[link->id] = link;
 }
 

@@ -2,6 +2,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "common/rpc/health.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 
@@ -24,6 +27,12 @@ Handler Runtime::AnsweredOnLoop(void (Runtime::*answer)(std::shared_ptr<ServerCa
 template <typename E, typename Request>
 void Runtime::AskCore(std::shared_ptr<ServerCall> call, Request request) {
   loop_.AssertHeld();
+  if (!call->CallerMayBe(request.role())) {
+    return call->Finish(
+        WithKind(absl::PermissionDeniedError(absl::StrCat("the caller's certificate is not one of ",
+                                                          TlsNameOf(request.role()))),
+                 pb::ERROR_USER, pb::ROLE_UNSPECIFIED));
+  }
   next_call_ = next_call_.Next();
   calls_[next_call_] = std::move(call);
   Step(E{next_call_, std::move(request)});
@@ -43,6 +52,13 @@ MethodTable Runtime::Methods() {
   add("Register", AnsweredOnLoop(&Runtime::AskCore<event::Register, pb::RegisterRequest>));
   add("Heartbeat", AnsweredOnLoop(&Runtime::AskCore<event::Heartbeat, pb::HeartbeatRequest>));
   add("Leave", AnsweredOnLoop(&Runtime::AskCore<event::Leave, pb::LeaveRequest>));
+  // An answer says that the loop is live.
+  AddHealthMethod(&methods, [this] {
+    return Health{.ready = loop_.Ask([this] {
+      loop_.AssertHeld();
+      return EndedNow().ok();
+    })};
+  });
   add("GetStatus", AnsweredOnLoop(&Runtime::AnswerStatus));
   return methods;
 }
@@ -70,6 +86,7 @@ void Runtime::Do(action::AnswerHeartbeat& a) {
   reply.set_low_water(a.low_water.value());
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
   reply.set_generation(a.generation.value());
+  reply.set_dismissed(a.dismissed);
   Answer(a.call, a.status, reply);
 }
 

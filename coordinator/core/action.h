@@ -29,6 +29,7 @@ struct AnswerHeartbeat {
   absl::Status status;
   FunctionId low_water;
   Generation generation;
+  bool dismissed = false;
 };
 struct AnswerLeave {
   CallId call;

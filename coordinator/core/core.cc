@@ -72,8 +72,9 @@ absl::Time Core::alarm() const {
   return alarm;
 }
 
-void Core::On(event::Close&) {
+void Core::On(event::Close& e) {
   closed_ = true;
+  dismissed_ |= e.dismiss;
   const absl::Status closed = ended();
   for (const FunctionId id : queue_.CancelAll()) Finish(id, closed);
   Act(commit_.GiveUp(closed));

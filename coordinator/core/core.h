@@ -156,7 +156,7 @@ class Core {
   void On(event::WorkerCancelled& e);
   void On(event::Fenced& e);
   void On(event::Fail& e) { End(std::move(e.error)); }
-  void On(event::Close&);
+  void On(event::Close& e);
   void On(event::EnableRecovery& e);
   void On(event::TaskWanted& e);
   void On(event::Configured& e);
@@ -302,6 +302,7 @@ class Core {
   Cancellation cancellation_;
   absl::Status ended_;
   bool closed_ = false;
+  bool dismissed_ = false;  // daemons are to end
 
   bool recovery_enabled_ = false;
   Recovery recovery_{Recovery::Options{}};

@@ -79,6 +79,7 @@ void Core::On(event::Heartbeat& e) {
     }
     answer.low_water = low_water();
     answer.generation = least_generation();
+    answer.dismissed = dismissed_;
   }
   Do(std::move(answer));
 }
@@ -98,6 +99,7 @@ void Core::On(event::Leave& e) {
   if (e.request.role() == pb::ROLE_PSSERVER) return ServerLeaves(e);
   const WorkerId id(e.request.index());
   Worker* const worker = Find(id, Incarnation(e.request.incarnation()));
+  if (worker != nullptr && closed_) Remove(Member(worker->member), "left", e.request.reason());
   if (worker == nullptr || closed_) return Do(action::AnswerLeave{e.call});
   // It runs nothing any more, but its last results may still be on their way. Without them their
   // steps would run again.

@@ -143,8 +143,11 @@ struct Fenced {
 struct Fail {
   absl::Status error;
 };
-// The coordinator ends; daemons may still take their leave.
-struct Close {};
+// The coordinator ends; daemons may still take their leave. `dismiss`: they are to do so, since the
+// job is over.
+struct Close {
+  bool dismiss = false;
+};
 
 // Servers' state.
 struct EnableRecovery {

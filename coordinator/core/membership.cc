@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
+#include "common/base/version.h"
 
 namespace mu {
 
@@ -24,6 +25,12 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
   if ((role != pb::ROLE_WORKER && role != pb::ROLE_PSSERVER) || request.address().empty() ||
       request.incarnation() == 0) {
     return absl::InvalidArgumentError("a registration needs a role, an address and an incarnation");
+  }
+  if (request.protocol() > kProtocol) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this daemon is of Muster ", request.version(), " (protocol ", request.protocol(),
+        "), the coordinator of ", Version(), ", which understands protocols up to ", kProtocol,
+        "; update the coordinator first"));
   }
   const Incarnation incarnation(request.incarnation());
   for (const auto& [expelled, refusal] : expelled_) {

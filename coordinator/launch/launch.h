@@ -31,6 +31,7 @@ struct ClusterOptions {
   size_t queue_bound = 1000;                                  // functions that may wait
   // Connect: host:port at which daemons register; Local: default any port of loopback
   std::string listen = "";
+  TlsFiles tls = {};      // Connect: with which calls are encrypted and authenticated
   bool insecure = false;  // Connect: listen off loopback without TLS
   // Local: where `worker` and `psserver` are; default: beside this program
   std::string binary_dir = "";

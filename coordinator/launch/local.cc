@@ -5,7 +5,7 @@
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/obs/log.h"
-#include "common/process/daemon.h"
+#include "common/process/tls_flags.h"
 #include "coordinator/launch/chaos.h"
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"
@@ -92,14 +92,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options) {
     return absl::InvalidArgumentError(
         "a cluster's coordinator needs an address for its daemons to register at (listen)");
   }
-  if (!IsLoopback(options.listen) && !options.insecure) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(options.listen,
-                     " is not loopback and calls are not encrypted yet; say --insecure if the "
-                     "network is trusted"));
-  }
+  MU_RETURN_IF_ERROR(
+      CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR));
   MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
-                      CreateCoordinator(options, NewGrpcTransport()));
+                      CreateCoordinator(options, NewGrpcTransport({.tls = options.tls})));
   MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   return coordinator;
 }

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
-#include "common/process/daemon.h"
+#include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
@@ -144,14 +144,16 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
       }
     }
   }
+  if (options.local && options.tls.any()) {
+    problems.push_back(
+        "--tls_cert, --tls_key and --tls_ca are for --listen: the daemons of --local talk on "
+        "loopback");
+  }
   if (!options.listen.empty()) {
-    if (const absl::Status address = CheckAddress("--listen", options.listen); !address.ok()) {
-      problems.emplace_back(address.message());
-    } else if (!IsLoopback(options.listen) && !options.insecure) {
-      problems.push_back(absl::StrCat(
-          "--listen: ", options.listen,
-          " is not loopback and calls are not encrypted yet; say --insecure if the network "
-          "is trusted"));
+    if (const absl::Status listens =
+            CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR);
+        !listens.ok()) {
+      problems.emplace_back(listens.message());
     } else if (const auto server = NewGrpcTransport()->Listen(options.listen, MethodTable());
                !server.ok()) {
       problems.push_back(absl::StrCat("--listen: ", std::string(server.status().message())));

@@ -40,6 +40,7 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
     cluster.functions_in_flight = static_cast<int>(job.training().functions_in_flight());
   }
   cluster.listen = options.listen;
+  cluster.tls = options.tls;
   cluster.insecure = options.insecure;
   cluster.binary_dir = options.binary_dir;
   cluster.start_timeout = options.start_timeout;
@@ -197,7 +198,7 @@ absl::Status JobSession::Train(RunReport* report) {
   return absl::OkStatus();
 }
 
-absl::Status JobSession::Finish(RunReport* report) {
+absl::Status JobSession::Finish(RunReport* report, bool over) {
   if (coordinator_ == nullptr) return absl::OkStatus();
   starting_.reset();
   checkpointer_.reset();
@@ -234,6 +235,8 @@ absl::Status JobSession::Finish(RunReport* report) {
   if (!options_.trace_file.empty()) written = telemetry_->WriteTrace(options_.trace_file);
   telemetry_.reset();
   model_.reset();
+  // Those of this machine end with us.
+  if (over && !options_.local) coordinator_->Dismiss();
   coordinator_.reset();
   return written;
 }

@@ -45,7 +45,8 @@ class JobSession {
   absl::StatusOr<std::string> CheckpointToRestore(const std::string& checkpoint) const;
 
   // What the report says of the cluster, and the trace; call last.
-  absl::Status Finish(RunReport* report);
+  // `over`: nobody continues the job, so the daemons of a cluster are sent home.
+  absl::Status Finish(RunReport* report, bool over);
 
   // Another coordinator has taken the job_dir over.
   bool replaced() const { return lock_.lost(); }

@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/training/exit_code.h"
 #include "coordinator/training/job_session.h"
 
 namespace mu {
@@ -34,7 +35,12 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
     report.status = "stopped";
     *error = absl::OkStatus();
   }
-  const absl::Status finished = session.Finish(&report);
+  // What is to be tried again, or was stopped, is continued by another coordinator with the same
+  // daemons.
+  const int code = ExitCodeOf(*error);
+  const bool over = code == kExitBadJob || code == kExitFunctionFailed ||
+                    (code == kExitDone && report.status == "done");
+  const absl::Status finished = session.Finish(&report, over);
   if (error->ok()) *error = finished;
   report.refused = report.refused || session.replaced();
   if (!error->ok()) {

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "common/env/tls_files.h"
 #include "proto/job.pb.h"
 
 namespace mu {
@@ -40,6 +41,7 @@ struct RunOptions {
   int workers = 2;
   int ps = 2;
   std::string listen;     // host:port; empty with local: any port of loopback
+  TlsFiles tls;           // without `local`
   bool insecure = false;  // listen off loopback without TLS
   absl::Duration start_timeout = absl::Seconds(60);   // for all daemons to register
   absl::Duration member_timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost

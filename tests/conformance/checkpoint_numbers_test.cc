@@ -70,6 +70,28 @@ TEST(CheckpointNumbers, ARequestDuringOneTakesNoOther) {
   EXPECT_EQ(begun, 1);
 }
 
+// One that comes while the servers write may be about what they do not write.
+TEST(CheckpointNumbers, ARequestWhileOneIsWrittenTakesAnother) {
+  const auto faults = std::make_shared<FaultPlan>(1);
+  faults->Add(
+      {.method = "Save", .fault = Fault::kDelay, .times = 1, .delay = absl::Milliseconds(300)});
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, MemoryCluster::Start(1, 1, faults));
+  MU_ASSERT_OK(
+      cluster->coordinator().CreateVariable({.name = "values", .shape = Shape({8})}).status());
+  std::atomic<uint64_t> requests{0};
+  Checkpointer checkpointer(&cluster->coordinator(),
+                            {.directory = cluster->directory() + "/checkpoints",
+                             .every = absl::InfiniteDuration(),
+                             .requests = &requests});
+  std::thread asking([&] {
+    testing::WaitWhile([&] { return faults->hits() == 0; });
+    ++requests;
+  });
+  MU_EXPECT_OK(checkpointer.TakeNow().status());
+  asking.join();
+  testing::WaitWhile([&] { return checkpointer.taken() < 2; });
+}
+
 // Without any time or number of steps: what recovery would have to repeat is bounded all the same.
 TEST(CheckpointNumbers, OneIsDueWhenManyFunctionsAreRemembered) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, MemoryCluster::Start(1, 1, std::make_shared<FaultPlan>(1)));

@@ -28,7 +28,7 @@ TEST(Conformance, TwoJobsOneCluster) {
     pb::RequestContext context;
     context.set_job(status.job() + 1);
     context.set_epoch(1);
-    const auto channel = transport->Connect(member.address());
+    const auto channel = transport->Connect(member.address(), pb::ROLE_PSSERVER);
     absl::Status refused;
     if (member.role() == pb::ROLE_WORKER) {
       pb::ConfigureWorkerRequest request;

@@ -54,7 +54,7 @@ class MemoryCluster {
   const std::string& directory() const { return directory_.path(); }
   // As the test itself calls: the faults hit it as well.
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
-    return transport_->Connect(address);
+    return transport_->Connect(address, pb::ROLE_PSSERVER);
   }
   std::string WorkerAddress(int index) const { return workers_.at(index)->address(); }
   std::string ServerAddress(int index) const { return servers_.at(index)->address(); }

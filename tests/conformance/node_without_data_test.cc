@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/training/exit_code.h"
 #include "tests/conformance/checked_job.h"
 
 namespace mu {

@@ -26,8 +26,9 @@ uint64_t Repeated(Coordinator& c) {
   for (const Member& server : c.runtime().Servers()) {
     pb::PsStatsRequest request;
     *request.mutable_context() = c.runtime().Context();
-    const auto stats = Call<pb::PsStatsReply>(*transport->Connect(server.address),
-                                              "/muster.PsServer/GetStats", request);
+    const auto stats =
+        Call<pb::PsStatsReply>(*transport->Connect(server.address, pb::ROLE_PSSERVER),
+                               "/muster.PsServer/GetStats", request);
     EXPECT_THAT(stats, testing::IsOk());
     if (stats.ok()) repeated += stats->repeated_pushes();
   }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <numeric>
 #include <set>
+#include <utility>
 
 #include "coordinator/training/evaluator.h"
 #include "tests/conformance/conformance.h"
@@ -164,6 +165,31 @@ TEST_F(TrainerTest, AnEvaluationWantsAValueForEachRecord) {
   c().Cancel();
   MU_ASSERT_OK_AND_ASSIGN(const uint64_t records, evaluate("each", true));
   EXPECT_EQ(records, static_cast<uint64_t>(kRecords));
+}
+
+// Another function fails meanwhile, and those of the evaluation are cancelled with it. What they
+// end with says no more than that; the user has to know why.
+TEST_F(TrainerTest, AnEvaluationTellsWhyItEnds) {
+  const std::string file = cluster_->directory() + "/many.csv";
+  WriteFile(file, Numbers(0, 60'000));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset many,
+                          c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(4)));
+  MU_ASSERT_OK_AND_ASSIGN(const Function same, c().DefineFunction("same", [&](FunctionBuilder& f) {
+    f.Return("prediction", Cast(f.NextBatch(many)["id"], kFloat32));
+  }));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable small,
+                          c().CreateEmbeddingTable({.name = "small", .rows = 10, .dim = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function bad, c().DefineFunction("bad", [&](FunctionBuilder& f) {
+    f.Return("row", EmbeddingLookup(small, ConstantTensor(Tensor::Of<int64_t>(Shape({1}), {10}))));
+  }));
+  bool scheduled = false;
+  const auto evaluated =
+      ForEachPrediction(c(), same, many, {.label = "", .steps_per_function = 20}, [&](auto, auto) {
+        if (!std::exchange(scheduled, true)) c().Schedule(bad);
+        return absl::OkStatus();
+      });
+  EXPECT_THAT(evaluated, testing::StatusIs(absl::StatusCode::kOutOfRange,
+                                           ::testing::HasSubstr("table 'small'")));
 }
 
 // More records than one lease holds, for two workers that do not advance evenly.

@@ -44,7 +44,7 @@ class Victims {
   Transport& transport() { return *transport_; }
 
   absl::Status Send(const std::string& address, const std::string& method, Buffer message) {
-    const auto channel = transport_->Connect(address);
+    const auto channel = transport_->Connect(address, pb::ROLE_PSSERVER);
     struct Answer {
       Notification done;
       absl::Status status;

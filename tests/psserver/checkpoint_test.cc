@@ -6,8 +6,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -181,6 +183,41 @@ TEST_F(CheckpointTest, WhatIsYoungerThanTheFilesHasItsInitialValue) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor restored,
                           grown.admin().ReadVariable(grown.context(), "bias"));
   EXPECT_EQ(restored.data<float>()[0], bias.data<float>()[0]);
+}
+
+// Its pushes may have been answered before the cut, so the file must have it.
+TEST_F(CheckpointTest, WhatIsCreatedWhileACutIsTakenIsInTheFiles) {
+  pb::RoutingProto model = testing::SmallModel(1);
+  pb::VariableProto& later = *model.add_variables();
+  later = model.variables(2);
+  later.set_id(50);
+  later.set_name("later");
+  std::function<void()> meanwhile;
+  PsCluster cluster(1, testing::SmallModel(1), {}, {.at = [&](absl::string_view moment) {
+                      if (moment != "cut" || meanwhile == nullptr) return;
+                      std::exchange(meanwhile, nullptr)();
+                    }});
+  MU_ASSERT_OK(cluster.Configure());
+  meanwhile = [&] {
+    pb::RoutingProto more = model;
+    *more.mutable_servers() = cluster.client().view()->routing->proto().servers();
+    more.set_version(2);
+    MU_ASSERT_OK(cluster.client().SetRouting(more));
+    MU_ASSERT_OK(cluster.Configure());
+    PsSession session = cluster.Session(1);
+    session.BeginStep(0);
+    const int64_t one = 1;
+    const VariableWrite write = {50, VariableWrite::kAssignAdd, &one};
+    MU_ASSERT_OK(session.Push({&write, 1}, {}));
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, cluster.admin().Save(cluster.context(), directory_));
+  ASSERT_EQ(meanwhile, nullptr);
+  PsCluster other(1, model);
+  other.context().set_generation(2);
+  MU_ASSERT_OK(other.Configure());
+  MU_ASSERT_OK(other.admin().Restore(other.context(), directory_, files));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor value, other.admin().ReadVariable(other.context(), "later"));
+  EXPECT_EQ(value.data<int64_t>()[0], 1);
 }
 
 TEST_F(CheckpointTest, FilesOfAnotherModelAreNoticed) {

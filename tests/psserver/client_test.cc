@@ -18,6 +18,7 @@ namespace {
 using ::mu::testing::HasCode;
 using ::mu::testing::PsCluster;
 using ::mu::testing::StatusIs;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 RetryPolicy Impatient() {
@@ -267,6 +268,34 @@ TEST(PsClientTest, NewerRoutingReplacesOlder) {
   more.clear_variables();
   MU_ASSERT_OK(cluster.client().SetRouting(more));
   EXPECT_NE(cluster.client().view()->routing->variable("late"), nullptr);
+}
+
+// The name of a pod or a container is kept when another takes its place, on another machine: a
+// channel to the former one would find out late.
+TEST(PsClientTest, AReplacedServerOfTheSameAddressGetsANewChannel) {
+  PsCluster cluster(2);
+  pb::RoutingProto routing = cluster.client().view()->routing->proto();
+  std::vector<std::string> connected;
+  const auto transport = NewMemoryTransport();
+  PsClient client([&](const std::string& address) {
+    connected.push_back(address);
+    return transport->Connect(address, pb::ROLE_PSSERVER);
+  });
+  MU_ASSERT_OK(client.SetRouting(routing));
+  const std::string first = routing.servers(0).address(), second = routing.servers(1).address();
+  ASSERT_THAT(connected, ElementsAre(first, second));
+  const auto before = client.view()->channels;
+
+  routing.set_version(routing.version() + 1);
+  MU_ASSERT_OK(client.SetRouting(routing));
+  EXPECT_EQ(client.view()->channels, before) << "the same processes";
+
+  routing.set_version(routing.version() + 1);
+  routing.mutable_servers(1)->set_incarnation(77);
+  MU_ASSERT_OK(client.SetRouting(routing));
+  EXPECT_THAT(connected, ElementsAre(first, second, second));
+  EXPECT_EQ(client.view()->channels[0], before[0]);
+  EXPECT_NE(client.view()->channels[1], before[1]);
 }
 
 TEST(PsAdminTest, AssignAndRead) {

@@ -18,20 +18,27 @@ class PsCluster {
  public:
   static constexpr uint64_t kJob = 77;
 
-  explicit PsCluster(uint32_t servers, pb::RoutingProto model, RetryPolicy policy = {})
+  explicit PsCluster(uint32_t servers, pb::RoutingProto model, RetryPolicy policy = {},
+                     PsServerOptions options = {})
       : transport_(NewMemoryTransport()),
-        client_([this](const std::string& address) { return transport_->Connect(address); },
-                policy),
+        client_(
+            [this](const std::string& address) {
+              return transport_->Connect(address, pb::ROLE_PSSERVER);
+            },
+            policy),
         admin_(&client_),
         impatient_client_(
-            [this](const std::string& address) { return transport_->Connect(address); },
+            [this](const std::string& address) {
+              return transport_->Connect(address, pb::ROLE_PSSERVER);
+            },
             {.total_timeout = absl::Milliseconds(100)}),
         impatient_admin_(&impatient_client_) {
     context_.set_job(kJob);
     context_.set_epoch(1);
     context_.set_generation(1);
     for (uint32_t s = 0; s < servers; ++s) {
-      servers_.push_back(std::make_unique<PsServer>(PsServerOptions{.telemetry = &telemetry_}));
+      options.telemetry = &telemetry_;
+      servers_.push_back(std::make_unique<PsServer>(options));
       MethodTable methods;
       servers_.back()->RegisterMethods(&methods);
       auto listening = transport_->Listen("memory:0", std::move(methods));

@@ -68,7 +68,7 @@ TEST(PsRegistrationTest, AForeignCoordinatorMayBeFirst) {
   std::thread registering([&] { MU_EXPECT_OK(node->Register()); });
   coordinator.WaitUntilAsked();
 
-  const auto channel = transport->Connect(node->address());
+  const auto channel = transport->Connect(node->address(), pb::ROLE_PSSERVER);
   const absl::Status early = Configure(*channel, kForeign);
   EXPECT_THAT(early, HasCode(absl::StatusCode::kUnavailable));
   EXPECT_EQ(KindOf(early), pb::ERROR_MACHINE);
@@ -80,7 +80,8 @@ TEST(PsRegistrationTest, AForeignCoordinatorMayBeFirst) {
   // Its own coordinator knows it before it hears of that, and tries until it does.
   pb::RoutingProto routing = testing::SmallModel(1);
   routing.mutable_servers(0)->set_address(node->address());
-  PsClient client([&](const std::string& address) { return transport->Connect(address); });
+  PsClient client(
+      [&](const std::string& address) { return transport->Connect(address, pb::ROLE_PSSERVER); });
   MU_ASSERT_OK(client.SetRouting(routing));
   PsAdmin admin(&client);
   pb::RequestContext context;

@@ -3,5 +3,5 @@
 #include "tests/testing/rpc_faults.h"
 
 int main(int argc, char** argv) {
-  return mu::PsServerMain(argc, argv, [] { return mu::testing::NewFaultyGrpcTransport(); });
+  return mu::PsServerMain(argc, argv, mu::testing::NewFaultyGrpcTransport);
 }

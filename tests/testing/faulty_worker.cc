@@ -3,5 +3,5 @@
 #include "worker/daemon.h"
 
 int main(int argc, char** argv) {
-  return mu::WorkerMain(argc, argv, [] { return mu::testing::NewFaultyGrpcTransport(); });
+  return mu::WorkerMain(argc, argv, mu::testing::NewFaultyGrpcTransport);
 }

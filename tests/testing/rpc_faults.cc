@@ -47,12 +47,12 @@ std::string RpcFaultsFor(uint64_t seed, const std::vector<FaultRule>& rules) {
   return text;
 }
 
-std::unique_ptr<Transport> NewFaultyGrpcTransport() {
+std::unique_ptr<Transport> NewFaultyGrpcTransport(const TransportOptions& options) {
   const char* const text = std::getenv(kVariable);
   MU_CHECK(text != nullptr);
   static const std::shared_ptr<FaultPlan>& plan = *new std::shared_ptr<FaultPlan>(PlanOf(text));
   std::atexit([] { std::fprintf(stderr, "faults in %d calls\n", plan->hits()); });
-  return NewFaultyTransport(NewGrpcTransport(), plan);
+  return NewFaultyTransport(NewGrpcTransport(options), plan);
 }
 
 }  // namespace mu::testing

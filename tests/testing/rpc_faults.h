@@ -23,6 +23,6 @@ std::string RpcFaultsFor(uint64_t seed, const std::vector<FaultRule>& rules);
 
 // gRPC with the faults of MUSTER_RPC_FAULTS; ends the process if that makes no sense. Says on
 // standard error how many calls were hit, when the process ends as it should.
-std::unique_ptr<Transport> NewFaultyGrpcTransport();
+std::unique_ptr<Transport> NewFaultyGrpcTransport(const TransportOptions& options = {});
 
 }  // namespace mu::testing

@@ -54,8 +54,8 @@ class WorkerNodeTest : public ::testing::Test {
     pb::ConfigureWorkerRequest request;
     request.mutable_context()->set_job(job);
     request.mutable_context()->set_epoch(1);
-    return Call<pb::ConfigureWorkerReply>(*network_->Connect(worker), "/muster.Worker/Configure",
-                                          request)
+    return Call<pb::ConfigureWorkerReply>(*network_->Connect(worker, pb::ROLE_PSSERVER),
+                                          "/muster.Worker/Configure", request)
         .status();
   }
   std::string left() {

@@ -27,7 +27,7 @@ class RegistrationTest : public ::testing::Test {
     MethodTable methods;
     worker_->AddMethods(&methods);
     rpc_ = network_->Listen("memory:0", std::move(methods)).value();
-    channel_ = network_->Connect(rpc_->address());
+    channel_ = network_->Connect(rpc_->address(), pb::ROLE_PSSERVER);
   }
   ~RegistrationTest() override { rpc_->Shutdown(); }
 

@@ -61,7 +61,9 @@ class WorkerCluster {
   explicit WorkerCluster(int servers = 1, absl::Duration patience = absl::Seconds(20))
       : directory_(std::filesystem::temp_directory_path() /
                    absl::StrCat("worker_test_", RandomIdentity())),
-        client_([this](const std::string& address) { return network_->Connect(address); }) {
+        client_([this](const std::string& address) {
+          return network_->Connect(address, pb::ROLE_PSSERVER);
+        }) {
     std::filesystem::create_directories(directory_);
     worker_network_ = NewFaultyTransport(network_, faults_);
     for (int i = 0; i < servers; ++i) {
@@ -80,7 +82,7 @@ class WorkerCluster {
     MethodTable methods;
     worker_->AddMethods(&methods);
     worker_rpc_ = network_->Listen("memory:0", std::move(methods)).value();
-    channel_ = network_->Connect(worker_rpc_->address());
+    channel_ = network_->Connect(worker_rpc_->address(), pb::ROLE_PSSERVER);
     context_.set_job(7);
     context_.set_epoch(1);
   }

@@ -204,8 +204,8 @@ class MembershipTest : public ::testing::Test {
     return options;
   }
   std::unique_ptr<MembershipClient> Client(MembershipOptions options) {
-    return std::make_unique<MembershipClient>(transport_->Connect(coordinator_.address()),
-                                              std::move(options));
+    return std::make_unique<MembershipClient>(
+        transport_->Connect(coordinator_.address(), pb::ROLE_COORDINATOR), std::move(options));
   }
 
   const std::unique_ptr<Transport> transport_;

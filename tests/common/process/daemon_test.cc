@@ -36,7 +36,7 @@ TEST(DaemonFlagsTest, ParsesWhatLaunchersPass) {
   EXPECT_TRUE(flags.die_with_parent);
   EXPECT_TRUE(flags.insecure);
   EXPECT_EQ(flags.orphan_timeout(), absl::Milliseconds(2500));
-  MU_EXPECT_OK(CheckDaemonFlags(flags));
+  MU_EXPECT_OK(CheckDaemonFlags(flags, pb::ROLE_WORKER));
 }
 
 TEST(DaemonFlagsTest, OffLoopbackNeedsInsecure) {
@@ -44,20 +44,22 @@ TEST(DaemonFlagsTest, OffLoopbackNeedsInsecure) {
   flags.coordinator = "somewhere:7000";
   for (const char* listen : {"127.0.0.1:0", "127.1.2.3:80", "localhost:0", "[::1]:0"}) {
     flags.listen = listen;
-    MU_EXPECT_OK(CheckDaemonFlags(flags)) << listen;
+    MU_EXPECT_OK(CheckDaemonFlags(flags, pb::ROLE_WORKER)) << listen;
   }
   for (const char* listen : {"0.0.0.0:0", "10.0.0.1:80", "[::]:0", "example.org:1"}) {
     flags.listen = listen;
     flags.insecure = false;
-    EXPECT_THAT(CheckDaemonFlags(flags),
+    EXPECT_THAT(CheckDaemonFlags(flags, pb::ROLE_WORKER),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--insecure")))
         << listen;
     flags.insecure = true;
-    MU_EXPECT_OK(CheckDaemonFlags(flags)) << listen;
+    MU_EXPECT_OK(CheckDaemonFlags(flags, pb::ROLE_WORKER)) << listen;
   }
   for (const char* listen : {"", "host", "host:", "host:99999", "host:-1", ":80"}) {
     flags.listen = listen;
-    EXPECT_THAT(CheckDaemonFlags(flags), HasCode(absl::StatusCode::kInvalidArgument)) << listen;
+    EXPECT_THAT(CheckDaemonFlags(flags, pb::ROLE_WORKER),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << listen;
   }
 }
 

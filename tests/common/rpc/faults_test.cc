@@ -22,7 +22,7 @@ struct Faulty : ::testing::Test {
     }
     server = inner->Listen("memory:0", std::move(methods)).value();
     transport = NewFaultyTransport(inner, plan);
-    channel = transport->Connect(server->address());
+    channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   }
   absl::Status Push(absl::Duration timeout = absl::Seconds(20)) {
     return CallText(*channel, "/muster.A/Push", "x", timeout).status();
@@ -76,7 +76,7 @@ TEST_F(Faulty, StreamsLoseAllTheirMessagesOrAreServedTwice) {
                             call->Finish(absl::OkStatus());
                           });
   const auto other = inner->Listen("memory:0", std::move(methods)).value();
-  const auto to = transport->Connect(other->address());
+  const auto to = transport->Connect(other->address(), pb::ROLE_PSSERVER);
   const auto run = [&](int* messages) {
     Notification done;
     absl::Status result;

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 TEST(GrpcPort, StrangersDoNoHarm) {
   auto transport = NewGrpcTransport();
   MU_ASSERT_OK_AND_ASSIGN(auto server, transport->Listen("127.0.0.1:0", EchoMethods()));
-  auto channel = transport->Connect(server->address());
+  auto channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   MU_ASSERT_OK(CallText(*channel, "/test/Echo", "x"));
   std::vector<UniqueFd> open;
   SplitMix random(11);
@@ -34,18 +34,18 @@ TEST(GrpcPort, StrangersDoNoHarm) {
     if (i % 2 == 0) open.push_back(std::move(fd));
     EXPECT_EQ(CallText(*channel, "/test/Echo", "still here").value(), "still here");
   }
-  auto other = transport->Connect(server->address());
+  auto other = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_EQ(CallText(*other, "/test/Echo", "and new ones come in").value(), "and new ones come in");
 }
 
 TEST(GrpcPort, TooLargeAMessageIsRefusedAndTheConnectionStays) {
   auto transport = NewGrpcTransport({.max_message_bytes = 10'000});
   MU_ASSERT_OK_AND_ASSIGN(auto server, transport->Listen("127.0.0.1:0", EchoMethods()));
-  auto channel = transport->Connect(server->address());
+  auto channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_THAT(CallText(*channel, "/test/Echo", std::string(20'000, 'x')).status(),
               HasCode(absl::StatusCode::kResourceExhausted));
   auto large = NewGrpcTransport();
-  auto generous = large->Connect(server->address());
+  auto generous = large->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_THAT(CallText(*generous, "/test/Echo", std::string(20'000, 'x')).status(),
               HasCode(absl::StatusCode::kResourceExhausted));
   EXPECT_EQ(CallText(*generous, "/test/Echo", std::string(5'000, 'x')).value().size(), 5'000u);

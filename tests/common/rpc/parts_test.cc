@@ -153,7 +153,7 @@ TEST(TelemetryService, AnswersByCall) {
   MethodTable methods;
   AddTelemetryMethod(methods, "muster.Worker", &telemetry);
   MU_ASSERT_OK_AND_ASSIGN(auto server, transport->Listen("memory:0", std::move(methods)));
-  auto channel = transport->Connect(server->address());
+  auto channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   pb::TelemetryRequest request;
   request.set_trace(true);
   MU_ASSERT_OK_AND_ASSIGN(

@@ -22,7 +22,7 @@ struct Retry : ::testing::Test {
                      });
     server = inner->Listen("memory:0", std::move(methods)).value();
     transport = NewFaultyTransport(inner, plan);
-    channel = transport->Connect(server->address());
+    channel = transport->Connect(server->address(), pb::ROLE_PSSERVER);
   }
   absl::Status Call(const std::string& method, RetryOptions options) {
     UnaryResult result;

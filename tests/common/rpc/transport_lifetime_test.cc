@@ -32,7 +32,7 @@ struct HangingServer {
 TEST_P(TransportTest, ServerShutdownEndsCalls) {
   HangingServer hanging;
   auto server = Listen(hanging.Methods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   UnaryResult result;
   channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
   hanging.started.Wait();
@@ -67,7 +67,7 @@ TEST_P(TransportTest, ShutdownWaitsForHandlers) {
     left = true;
   });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   UnaryResult result;
   channel->Unary("/test/Block", Text("x"), {}, result.Callback());
   started.Wait();
@@ -81,7 +81,7 @@ TEST_P(TransportTest, NobodyListensIsUnavailable) {
   auto server = Listen(EchoMethods());
   const std::string address = server->address();
   server.reset();
-  auto channel = transport_->Connect(address);
+  auto channel = transport_->Connect(address, pb::ROLE_PSSERVER);
   EXPECT_THAT(CallText(*channel, "/test/Echo", "x").status(),
               HasCode(absl::StatusCode::kUnavailable));
 }
@@ -89,7 +89,7 @@ TEST_P(TransportTest, NobodyListensIsUnavailable) {
 TEST_P(TransportTest, ChannelConnectsAgainAfterARestart) {
   auto server = Listen(EchoMethods());
   const std::string address = server->address();
-  auto channel = transport_->Connect(address);
+  auto channel = transport_->Connect(address, pb::ROLE_PSSERVER);
   MU_ASSERT_OK(CallText(*channel, "/test/Echo", "x"));
   for (int restart = 0; restart < 3; ++restart) {
     server.reset();
@@ -117,8 +117,8 @@ TEST_P(TransportTest, AddressInUseSaysSo) {
 TEST_P(TransportTest, ChannelDestroyedCancelsItsCalls) {
   HangingServer hanging;
   auto server = Listen(hanging.Methods());
-  auto channel = transport_->Connect(server->address());
-  auto other = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
+  auto other = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   UnaryResult result, kept;
   channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
   other->Unary("/test/Hang", Text("x"), {}, kept.Callback());
@@ -135,7 +135,7 @@ TEST_P(TransportTest, ChannelDestroyedCancelsItsCalls) {
 
 TEST_P(TransportTest, ChannelLetGoInItsOwnCallback) {
   auto server = Listen(EchoMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   Notification ended;
   Channel& raw = *channel;
   raw.Unary("/test/Echo", Text("x"), {},
@@ -152,7 +152,7 @@ TEST_P(TransportTest, TransportDestroyedEndsCallsAndWaits) {
   auto server = Listen(hanging.Methods());  // of another transport, where that matters
   auto own = transport->Listen("127.0.0.1:0", hanging.Methods());
   MU_ASSERT_OK(own);
-  auto channel = transport->Connect((*own)->address());
+  auto channel = transport->Connect((*own)->address(), pb::ROLE_PSSERVER);
   std::vector<UnaryResult> results(20);
   for (UnaryResult& result : results)
     channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
@@ -176,14 +176,14 @@ TEST_P(TransportTest, EveryCallEndsOnceWhileServersComeAndGo) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      auto channel = transport_->Connect(address);
+      auto channel = transport_->Connect(address, pb::ROLE_PSSERVER);
       while (!stop) {
         ++started;
         UnaryResult result;
         channel->Unary("/test/Echo", Text("x"), {}, result.Callback());
         result.ended.Wait();
         ended += result.calls;
-        if (!result.status.ok()) channel = transport_->Connect(address);
+        if (!result.status.ok()) channel = transport_->Connect(address, pb::ROLE_PSSERVER);
       }
     });
   }
@@ -204,7 +204,7 @@ TEST_P(TransportTest, ACallWhoseTimeIsUpAtOnceEndsOnce) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      const auto channel = transport_->Connect(server->address());
+      const auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
       for (int i = 0; i < 300; ++i) {
         UnaryResult result;
         channel->Unary("/test/Echo", Text("x"), {.timeout = absl::Nanoseconds(1)},

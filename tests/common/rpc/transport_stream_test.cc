@@ -49,7 +49,7 @@ MethodTable CountMethods() {
 
 TEST_P(TransportTest, TenThousandMessagesInOrder) {
   auto server = Listen(CountMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   StreamResult result;
   channel->ServerStream("/test/Count", Text("10000"), {}, result.OnMessage(), result.OnDone());
   result.ended.Wait();
@@ -61,7 +61,7 @@ TEST_P(TransportTest, TenThousandMessagesInOrder) {
 
 TEST_P(TransportTest, StreamWithoutMessagesAndStreamThatFails) {
   auto server = Listen(CountMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   StreamResult none;
   channel->ServerStream("/test/Count", Text("0"), {}, none.OnMessage(), none.OnDone());
   none.ended.Wait();
@@ -85,7 +85,7 @@ TEST_P(TransportTest, MessagesBeforeAnErrorArrive) {
                             call->Finish(absl::DataLossError("the rest is lost"));
                           });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   StreamResult result;
   channel->ServerStream("/test/Some", Text(""), {}, result.OnMessage(), result.OnDone());
   result.ended.Wait();
@@ -107,7 +107,7 @@ TEST_P(TransportTest, SendsFromSeveralThreadsAllArrive) {
                             call->Finish(absl::OkStatus());
                           });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   StreamResult result;
   channel->ServerStream("/test/Many", Text(""), {}, result.OnMessage(), result.OnDone());
   result.ended.Wait();
@@ -126,7 +126,7 @@ TEST_P(TransportTest, CancelEndsAStream) {
                             call->Send(Text("one"));
                           });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   StreamResult result;
   auto call =
       channel->ServerStream("/test/Endless", Text(""), {}, result.OnMessage(), result.OnDone());

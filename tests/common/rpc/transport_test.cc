@@ -22,7 +22,7 @@ using ::testing::HasSubstr;
 
 TEST_P(TransportTest, UnaryCallAnswers) {
   auto server = Listen(EchoMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_EQ(CallText(*channel, "/test/Echo", "hello").value(), "hello");
   EXPECT_EQ(CallText(*channel, "/test/Echo", "").value(), "");
 }
@@ -36,7 +36,7 @@ TEST_P(TransportTest, BuffersAreAlignedAndWhole) {
                      call->Finish(absl::OkStatus(), std::move(request));
                    });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   for (const size_t size : {1, 15, 16, 100, 255, 256, 257, 5000, 16384, 70000, 1 << 20}) {
     std::string bytes(size, 'x');
     for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 131 >> 3);
@@ -62,7 +62,7 @@ TEST_P(TransportTest, ErrorsKeepCodeMessageAndDetail) {
         WithDetail(absl::FailedPreconditionError("epoch 3 is over: use 4 ünïcode"), detail));
   });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   const absl::Status status = CallText(*channel, "/test/Fail", "x").status();
   EXPECT_THAT(status,
               StatusIs(absl::StatusCode::kFailedPrecondition, "epoch 3 is over: use 4 ünïcode"));
@@ -79,7 +79,7 @@ TEST_P(TransportTest, LongErrorMessagesArrive) {
                      call->Finish(absl::InvalidArgumentError(text));
                    });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   const absl::Status status = CallText(*channel, "/test/Fail", "x").status();
   EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument, text));
   EXPECT_EQ(KindOf(status), pb::ERROR_MACHINE) << "nobody says that it is the user's";
@@ -87,7 +87,7 @@ TEST_P(TransportTest, LongErrorMessagesArrive) {
 
 TEST_P(TransportTest, UnknownMethodIsUnimplemented) {
   auto server = Listen(EchoMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_THAT(CallText(*channel, "/test/Nothing", "x").status(),
               StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("/test/Nothing")));
 }
@@ -97,7 +97,7 @@ TEST_P(TransportTest, HandlerThatLetsGoAnswersInternal) {
   methods.AddUnary("/test/Drop", RunOn::kTransportThread,
                    [](std::shared_ptr<ServerCall>, Buffer) {});
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_THAT(CallText(*channel, "/test/Drop", "x").status(), HasCode(absl::StatusCode::kInternal));
 }
 
@@ -110,7 +110,7 @@ TEST_P(TransportTest, SecondFinishIsIgnored) {
                      call->Send(Text("late"));
                    });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   EXPECT_EQ(CallText(*channel, "/test/Twice", "x").value(), "first");
 }
 
@@ -133,7 +133,7 @@ TEST_P(TransportTest, DeadlineEndsTheCallOnBothSides) {
                      call->OnCancel([&] { cancelled.Notify(); });
                    });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   // On a busy machine the time may be over before the call has reached its handler, which then
   // never hears of it.
   for (absl::Duration timeout = absl::Milliseconds(50); first() == nullptr; timeout *= 2) {
@@ -156,7 +156,7 @@ TEST_P(TransportTest, CancelFromTheClientReachesTheHandler) {
                      started.Notify();
                    });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   UnaryResult result;
   auto call = channel->Unary("/test/Hang", Text("x"), {}, result.Callback());
   started.Wait();
@@ -175,7 +175,7 @@ TEST_P(TransportTest, CancelFromTheClientReachesTheHandler) {
 
 TEST_P(TransportTest, CallCancelledAtOnceEnds) {
   auto server = Listen(EchoMethods(RunOn::kOwnThread));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   for (int i = 0; i < 50; ++i) {
     UnaryResult result;
     channel->Unary("/test/Echo", Text("x"), {}, result.Callback())->Cancel();
@@ -188,7 +188,7 @@ TEST_P(TransportTest, CallCancelledAtOnceEnds) {
 
 TEST_P(TransportTest, HundredMegabytesThereAndBack) {
   auto server = Listen(EchoMethods());
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   MutableBuffer big(100'000'000);
   std::memset(big.data(), 0x5A, big.size());
   big.data()[99'999'999] = 'e';
@@ -203,7 +203,7 @@ TEST_P(TransportTest, HundredMegabytesThereAndBack) {
 
 TEST_P(TransportTest, ManyThreadsCallAtOnce) {
   auto server = Listen(EchoMethods(RunOn::kOwnThread));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
   for (int t = 0; t < 16; ++t) {
@@ -229,7 +229,7 @@ TEST_P(TransportTest, BlockedHandlersDoNotStopInlineOnes) {
     call->Finish(absl::OkStatus());
   });
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   std::vector<UnaryResult> results(40);
   for (UnaryResult& result : results)
     channel->Unary("/test/Block", Text("x"), {}, result.Callback());
@@ -253,7 +253,7 @@ TEST_P(TransportTest, TypedCalls) {
                          return reply;
                        }));
   auto server = Listen(std::move(methods));
-  auto channel = transport_->Connect(server->address());
+  auto channel = transport_->Connect(server->address(), pb::ROLE_PSSERVER);
   pb::CounterProto request;
   request.set_value(41);
   MU_ASSERT_OK_AND_ASSIGN(const pb::CounterProto reply,

@@ -8,10 +8,10 @@
 #include "common/base/error_kind.h"
 #include "common/env/file.h"
 #include "coordinator/cli/checkpoint_table.h"
-#include "coordinator/cli/exit_code.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/status_table.h"
+#include "coordinator/training/exit_code.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {

@@ -49,8 +49,9 @@ class CoordinatorTest : public ::testing::Test {
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address(listening_->address());
     request.set_incarnation(4);
-    MU_ASSERT_OK(Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address()),
-                                         "/muster.Coordinator/Register", request));
+    MU_ASSERT_OK(
+        Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address(), pb::ROLE_COORDINATOR),
+                                "/muster.Coordinator/Register", request));
     MU_ASSERT_OK_AND_ASSIGN(variable_,
                             coordinator_->CreateVariable(
                                 {.name = "w", .shape = {2}, .initializer = Constant{.value = 3}}));

@@ -26,7 +26,7 @@ class PlayedWorker {
   // It refuses to install functions with the fingerprints `refuses`. `cannot`: it can install none.
   PlayedWorker(Transport* transport, const std::string& coordinator, uint64_t incarnation,
                int index, std::set<uint64_t> refuses = {}, bool cannot = false)
-      : coordinator_(transport->Connect(coordinator)),
+      : coordinator_(transport->Connect(coordinator, pb::ROLE_COORDINATOR)),
         refuses_(std::move(refuses)),
         cannot_install_(cannot) {
     MethodTable methods;
@@ -212,7 +212,7 @@ class PlayedClusterTest : public ::testing::Test {
                                           std::move(refuses), cannot);
   }
   void RegisterServer(uint32_t pid) {
-    const auto channel = transport_->Connect(runtime_->address());
+    const auto channel = transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR);
     pb::RegisterRequest request;
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address("memory:none");

@@ -37,7 +37,7 @@ class RepeatsTest : public testing::PlayedClusterTest {
     request.set_address("memory:none");
     request.set_incarnation(++processes_);
     request.set_pid(processes_);
-    const auto channel = transport_->Connect(runtime_->address());
+    const auto channel = transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR);
     MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
   }
   void ReplaceServer() {

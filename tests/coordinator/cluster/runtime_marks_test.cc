@@ -33,8 +33,9 @@ class RuntimeMarksTest : public testing::PlayedClusterTest {
     request.set_epoch(1);
     request.set_role(pb::ROLE_PSSERVER);
     request.set_incarnation(pid);
-    const auto reply = Call<pb::HeartbeatReply>(*transport_->Connect(runtime_->address()),
-                                                "/muster.Coordinator/Heartbeat", request);
+    const auto reply =
+        Call<pb::HeartbeatReply>(*transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR),
+                                 "/muster.Coordinator/Heartbeat", request);
     MU_EXPECT_OK(reply);
     return reply.value_or(pb::HeartbeatReply());
   }

@@ -93,7 +93,9 @@ class ServerCallsTest : public ::testing::Test {
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
   std::vector<std::unique_ptr<PlayedServer>> servers_;
   pb::RoutingProto routing_;
-  ServerCalls calls_{[this](const std::string& address) { return transport_->Connect(address); }};
+  ServerCalls calls_{[this](const std::string& address) {
+    return transport_->Connect(address, pb::ROLE_PSSERVER);
+  }};
 };
 
 // Servers know a late copy by its attempt: it must not write over the files of a later one.

@@ -1,5 +1,8 @@
 // Workers and servers that join, leave and are lost, as the core sees it.
+#include <gmock/gmock.h>
+
 #include "common/base/error_kind.h"
+#include "common/base/version.h"
 #include "tests/coordinator/core/core_driver.h"
 
 namespace mu {
@@ -19,6 +22,24 @@ TEST(CoreMembers, ALostWorkersFunctionsResumeAfterTheirLastResult) {
   d.Result(1, 1);
   d.Result(1, 2);
   EXPECT_EQ(d.Ended(1), "finish 1 OK");
+}
+
+TEST(CoreMembers, ADaemonOfANewerProtocolIsRefused) {
+  CoreDriver d;
+  event::Register join;
+  join.request.set_role(pb::ROLE_WORKER);
+  join.request.set_incarnation(10);
+  join.request.set_address("here:1");
+  join.request.set_protocol(kProtocol + 1);
+  join.request.set_version("99.0");
+  d.Step(join);
+  const absl::Status refused = d.Last<action::AnswerRegister>().status;
+  EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                         ::testing::AllOf(::testing::HasSubstr("99.0"),
+                                                          ::testing::HasSubstr(Version()))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no use in trying again";
+  join.request.set_protocol(kProtocol);
+  EXPECT_EQ(d.Step(join), "worker 0 joins");
 }
 
 TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {

@@ -84,7 +84,7 @@ TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
 uint32_t MostInFlight(const std::string& address, uint32_t enough) {
   constexpr int kLooks = 300;  // at least
   const std::unique_ptr<Transport> transport = NewGrpcTransport();
-  const std::shared_ptr<Channel> channel = transport->Connect(address);
+  const std::shared_ptr<Channel> channel = transport->Connect(address, pb::ROLE_PSSERVER);
   uint32_t most = 0;
   int looks = 0;
   EXPECT_TRUE(testing::Eventually([&] {

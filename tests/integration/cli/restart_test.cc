@@ -154,6 +154,34 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
   EXPECT_EQ(values(Path("run")), expected);
 }
 
+// The second life ends before it takes a checkpoint: the third one continues from the first one's.
+TEST_F(RestartTest, ContinuedTwiceFromOneCheckpoint) {
+  std::vector<std::string> args = {"train",       LongJob(), "--local",
+                                   "--workers=1", "--ps=1",  "--job_dir=" + Path("run")};
+  std::vector<std::string> checkpoints;
+  for (size_t life = 1; life <= 2; ++life) {
+    auto killed = Start(args);
+    if (life == 1) {
+      WaitForCheckpoints(Path("run"), 1);
+    } else {
+      EXPECT_TRUE(testing::Eventually([&] {
+        return Output().find("CONTINUES") != std::string::npos &&
+               Output().find("\ntraining ") != std::string::npos;
+      })) << Output();
+    }
+    MU_ASSERT_OK(killed->Kill(SIGKILL));
+    ExitOf(killed.get());
+    if (life == 1) {
+      checkpoints = Checkpoints(Path("run"));
+      args.insert(args.end(), {"--set", "checkpoint.every_steps=1000000"});
+    }
+  }
+  EXPECT_EQ(Checkpoints(Path("run")), checkpoints) << "the second life took one";
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  ExpectWhole(Report(Path("run/report.json")));
+}
+
 // Such data is read anew; the steps still count once each.
 TEST_F(RestartTest, CoordinatorOfPerWorkerDataKilled) {
   const auto job = [&] {
@@ -246,8 +274,12 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   const auto report = Report(Path("cluster/report.json"));
   ExpectWhole(report);
   EXPECT_EQ(report["failures"].size(), 0u);
-  for (auto& daemon : daemons)
-    EXPECT_EQ(daemon->TryWait(), std::nullopt) << "it served all three coordinators";
+  // They have served all three coordinators; the job is over, and they end well.
+  for (auto& daemon : daemons) {
+    const auto end = daemon->WaitFor(absl::Seconds(20));
+    ASSERT_TRUE(end.has_value());
+    EXPECT_EQ(end->code, 0) << end->ToString();
+  }
   // Every step changed what it changes without a kill, once.
   ASSERT_EQ(Run({"train", LongJob(), "--local", "--workers=2", "--ps=2",
                  "--job_dir=" + Path("undisturbed")}),

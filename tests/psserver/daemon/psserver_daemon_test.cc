@@ -126,7 +126,9 @@ TEST_F(PsDaemonTest, ServesUntilTheCoordinatorLetsItGo) {
   ASSERT_NE(daemon, nullptr);
   pb::RoutingProto routing = testing::SmallModel(1);
   routing.mutable_servers(0)->set_address(WaitForAddress());
-  PsClient client([this](const std::string& address) { return transport_->Connect(address); });
+  PsClient client([this](const std::string& address) {
+    return transport_->Connect(address, pb::ROLE_PSSERVER);
+  });
   MU_ASSERT_OK(client.SetRouting(routing));
   PsAdmin admin(&client);
   pb::RequestContext context;
@@ -221,7 +223,9 @@ TEST_F(PsDaemonTest, MemoryIsAtMost1_2TimesValuesAndSlots) {
     table->mutable_optimizer()->mutable_adagrad()->set_learning_rate(0.1f);
   }
   MU_ASSERT_OK(PlaceAll(&routing));
-  PsClient client([this](const std::string& address) { return transport_->Connect(address); });
+  PsClient client([this](const std::string& address) {
+    return transport_->Connect(address, pb::ROLE_PSSERVER);
+  });
   MU_ASSERT_OK(client.SetRouting(routing));
   PsAdmin admin(&client);
   pb::RequestContext context;

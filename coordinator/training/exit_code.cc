@@ -1,4 +1,4 @@
-#include "coordinator/cli/exit_code.h"
+#include "coordinator/training/exit_code.h"
 
 #include "common/base/error_kind.h"
 

@@ -1,0 +1,15 @@
+// Versions, for --version and for who may talk to whom (docs/compatibility.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace mu {
+
+std::string Version();  // of the release, "0.2.0"
+
+// Of what processes say to each other. Grows when a process of before would misunderstand. A
+// coordinator understands its own and the older ones (0: from before there were versions).
+inline constexpr uint32_t kProtocol = 1;
+
+}  // namespace mu

@@ -1,0 +1,22 @@
+// What the flags of all programs have in common: an environment variable each, --version.
+#pragma once
+
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace mu {
+
+// "MUSTER_WORKER_ORPHAN_TIMEOUT" for --orphan_timeout of the program `worker`.
+std::string EnvironmentNameOf(const std::string& program, const std::string& flag);
+
+// Call when all flags are there: gives each, those of subcommands too, its environment variable
+// (the command line goes before it), and the program --version.
+void FinishFlags(CLI::App* app, const std::string& program);
+
+// "worker 0.2.0 (protocol 1)".
+std::string VersionLine(const std::string& program);
+
+}  // namespace mu

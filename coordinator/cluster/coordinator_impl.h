@@ -1,0 +1,54 @@
+// What a coordinator consists of.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/base/mutex.h"
+#include "coordinator/cluster/coordinator.h"
+#include "coordinator/cluster/job_checkpoints.h"
+#include "coordinator/cluster/runtime.h"
+#include "coordinator/cluster/server_calls.h"
+
+namespace mu {
+
+struct Coordinator::Impl {
+  Impl(Options options, std::unique_ptr<Transport> transport);
+  ~Impl();
+
+  // Makes a call to the servers, again if they had to be recovered meanwhile.
+  absl::Status WithServers(const std::function<absl::Status()>& call);
+  // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
+  absl::Status Save(const std::shared_ptr<TaskState>& state);
+  // Loads the checkpoint in state->folder.
+  absl::Status Load(const std::shared_ptr<TaskState>& state);
+
+  // Resolves a dataset's files and counts their records, once.
+  absl::StatusOr<DataLayout> PrepareDataset(uint64_t id)
+      ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
+  std::optional<DataLayout> Prepared(uint64_t id) ABSL_LOCKS_EXCLUDED(data_mutex);
+  // Looks at the files of the data that the checkpoint stopped in. INVALID_ARGUMENT if this program
+  // has not created it.
+  absl::StatusOr<std::vector<ResumePoint::Data>> PrepareDataOf(const pb::CheckpointProto& manifest)
+      ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
+  // INVALID_ARGUMENT if the checkpoint is not one of this job.
+  absl::Status CheckJob(const TaskState& state);
+
+  const Options options;
+  const std::unique_ptr<Transport> transport;
+  ServerCalls servers;
+  JobCheckpoints checkpoints;
+  std::unique_ptr<Runtime> runtime;
+  std::shared_ptr<void> environment;
+
+  Mutex prepare_mutex;  // held while files are looked at, which may take long
+  Mutex data_mutex ABSL_ACQUIRED_AFTER(prepare_mutex);
+  // With patterns, until prepared.
+  std::map<uint64_t, pb::DatasetProto> datasets ABSL_GUARDED_BY(data_mutex);
+  std::map<uint64_t, DataLayout> prepared ABSL_GUARDED_BY(data_mutex);
+};
+
+}  // namespace mu

@@ -1,0 +1,51 @@
+#include "common/process/flags.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "common/base/version.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(Flags, EachHasAnEnvironmentVariable) {
+  EXPECT_EQ(EnvironmentNameOf("worker", "orphan_timeout"), "MUSTER_WORKER_ORPHAN_TIMEOUT");
+  EXPECT_EQ(EnvironmentNameOf("coordinator", "take-over"), "MUSTER_COORDINATOR_TAKE_OVER");
+  for (const bool on_line : {false, true}) {
+    CLI::App app;
+    int above = 0, below = 0;
+    bool flag = false;
+    app.add_option("--above", above)->required();
+    CLI::App* const command = app.add_subcommand("command");
+    command->add_option("--below,--under", below);
+    command->add_flag("--flag", flag);
+    FinishFlags(&app, "flagstest");
+    setenv("MUSTER_FLAGSTEST_ABOVE", "1", 1);
+    setenv("MUSTER_FLAGSTEST_BELOW", "2", 1);
+    setenv("MUSTER_FLAGSTEST_FLAG", "true", 1);
+    app.parse(on_line ? "--above=3 command --below=4" : "command", false);
+    EXPECT_EQ(above, on_line ? 3 : 1);
+    EXPECT_EQ(below, on_line ? 4 : 2);
+    EXPECT_TRUE(flag);
+  }
+}
+
+TEST(Flags, TheVersionIsTold) {
+  CLI::App app;
+  FinishFlags(&app, "worker");
+  try {
+    app.parse("--version", false);
+    FAIL() << "it goes on";
+  } catch (const CLI::CallForVersion& version) {
+    EXPECT_THAT(version.what(), HasSubstr("worker (Muster) " + Version()));
+  }
+}
+
+}  // namespace
+}  // namespace mu
