@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "coordinator/core/action.h"
@@ -69,7 +69,6 @@ struct Seen {
 class Coverage {
  public:
   void Add(const Seen& seen);
-  void Add(const Coverage& other);
   struct Row {
     const char* kind;
     std::string name;
@@ -79,7 +78,7 @@ class Coverage {
   std::vector<Row> Rows() const;
   std::string Table() const;
   // Events and actions that the simulation does not have, each with the reason.
-  static const std::vector<std::pair<std::string, std::string>>& Unreachable();
+  static const std::map<std::string, std::string>& Unreachable();
 
  private:
   std::array<std::array<uint64_t, 64>, Seen::kGroups> counts_{};
