@@ -54,6 +54,7 @@ absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Catalog::Route(
   routing->set_generation(generation.value());
   routing->clear_servers();
   for (const Member& server : servers) {
+    if (server.role != pb::ROLE_PSSERVER) continue;
     pb::ServerProto& proto = *routing->add_servers();
     proto.set_index(server.index);
     proto.set_address(server.address);

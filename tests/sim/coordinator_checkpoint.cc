@@ -51,9 +51,10 @@ void Coordinator::Begun() {
   beginning_task_ = TaskId();
   if (begin_from_ == 0) return cluster_->truth().NewEpoch(epoch_, nullptr);
   cluster_->truth().NewEpoch(epoch_, &*begin_checkpoint_);
-  for (const auto& [id, function] : begin_checkpoint_->position.functions.unfinished) {
-    if (!function.finished) records_[id] = RecordsOf(function);
-  }
+  // Also those that had finished for the coordinator before: they are not in the checkpoint's
+  // state.
+  for (const auto& [id, function] : begin_checkpoint_->position.functions.unfinished)
+    records_[id] = RecordsOf(function);
 }
 
 void Coordinator::TakeCheckpoints() {

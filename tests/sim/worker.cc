@@ -78,8 +78,9 @@ absl::StatusOr<WorkerCore::InstallToken> Worker::Configure(const Routing& routin
                            .generation = Generation(routing.generation)};
   for (uint8_t s = 0; s < routing.servers; ++s)
     summary.servers.push_back({s, absl::StrCat(routing.slot[s]), routing.incarnation[s]});
-  offered_ = routing;
+  const size_t before = actions_.size();
   MU_RETURN_IF_ERROR(core_.Configure(context_, std::move(summary), absl::OkStatus(), &actions_));
+  if (actions_.size() > before) offered_ = routing;  // it is news
   return core_.BeginInstall(context_, &actions_);
 }
 
