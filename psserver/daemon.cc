@@ -3,6 +3,7 @@
 #include "psserver/daemon.h"
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -64,7 +65,11 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   options.most_copies = Bytes(memory.save_mb);
   options.most_applied = Bytes(memory.applied_mb);
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
-  options.on_dismissed = [&process] { (*process)->RequestStop(absl::OkStatus()); };
+  std::atomic<bool> dismissed = false;
+  options.on_dismissed = [&] {
+    dismissed = true;
+    (*process)->RequestStop(absl::OkStatus());
+  };
   auto node = PsNode::Listen(transport.get(), options);
   if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
   if (absl::Status status = (*process)->AnnounceReady((*node)->address()); !status.ok()) {
@@ -79,19 +84,20 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
     if (!(*process)->stopping()) return Fail(CodeOf(registered), registered, logged);
     // The coordinator may have registered us all the same.
     (*node)->Leave("asked to stop", absl::Seconds(1)).IgnoreError();
-    return kExitOk;
+    return flags.drained_exit_code;
   }
   const absl::Status end = (*process)->WaitForStop();
+  const int ended_well = dismissed ? kExitOk : flags.drained_exit_code;
   // A save or a restore may hang in the disk, and never come back.
   EndWithin(end.ok() ? flags.drain_timeout() + kEndGrace : kEndGrace,
-            end.ok() ? kExitOk : kExitInfrastructure);
+            end.ok() ? ended_well : kExitInfrastructure);
   if (!end.ok()) return Fail(kExitInfrastructure, end, logged);
   MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most",
          flags.drain_timeout_seconds);
   const absl::Status left = (*node)->Drain("SIGTERM", flags.drain_timeout());
   MU_LOG(INFO, "stopped ({})",
          left.ok() ? "the coordinator let it go" : std::string(left.message()));
-  return kExitOk;
+  return ended_well;
 }
 
 }  // namespace

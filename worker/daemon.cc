@@ -2,6 +2,7 @@
 #include "worker/daemon.h"
 
 #include <CLI/CLI.hpp>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -65,7 +66,11 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
     EndStuck(doing, timeout);
   };
   options.on_lost = [&daemon](absl::Status status) { daemon.RequestStop(std::move(status)); };
-  options.on_dismissed = [&daemon] { daemon.RequestStop(absl::OkStatus()); };
+  std::atomic<bool> dismissed = false;
+  options.on_dismissed = [&] {
+    dismissed = true;
+    daemon.RequestStop(absl::OkStatus());
+  };
   auto listening = WorkerNode::Listen(transport.get(), std::move(options));
   if (!listening.ok()) return Report(listening.status(), kExitInfrastructure);
   WorkerNode& node = **listening;
@@ -84,8 +89,8 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
   }
   if (absl::Status left = node.Leave("asked to stop", flags.drain_timeout()); !left.ok())
     MU_LOG(WARN, "could not say goodbye to the coordinator: {}", left.message());
-  MU_LOG(INFO, "ends as asked");
-  return kExitOk;
+  MU_LOG(INFO, "ends, since {}", dismissed ? "the job is over" : "it was asked to");
+  return dismissed ? kExitOk : flags.drained_exit_code;
 }
 
 }  // namespace

@@ -10,17 +10,18 @@ namespace {
 constexpr char kInputFaultUrl[] = "type.googleapis.com/muster.InputFault";
 }  // namespace
 
-absl::Status WithKind(absl::Status status, pb::ErrorKind kind, pb::Role role) {
+absl::Status WithKind(absl::Status status, pb::ErrorKind kind, pb::Role role, uint32_t index) {
   pb::ErrorDetail detail = DetailOf(status).value_or(pb::ErrorDetail());
   if (status.ok() || detail.kind() != pb::ERROR_UNSPECIFIED) return status;
   detail.set_kind(kind);
   detail.set_role(role);
+  detail.set_index(index);
   return WithDetail(std::move(status), detail);
 }
 
 absl::Status FromWire(absl::Status status) {
   if (KindOf(status) == pb::ERROR_MACHINE) return status;  // its code says so
-  return WithKind(std::move(status), pb::ERROR_MACHINE, pb::ROLE_UNSPECIFIED);
+  return WithKind(std::move(status), pb::ERROR_MACHINE);
 }
 
 bool IsMachineCode(absl::StatusCode code) {

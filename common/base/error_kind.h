@@ -8,9 +8,10 @@
 
 namespace mu {
 
-// Gives an error a kind and a role, unless it has a kind. A service gives ERROR_USER to what is
-// wrong wherever it runs.
-absl::Status WithKind(absl::Status status, pb::ErrorKind kind, pb::Role role);
+// Gives an error a kind and says whose it is, unless it has a kind. A service gives ERROR_USER to
+// what is wrong wherever it runs.
+absl::Status WithKind(absl::Status status, pb::ErrorKind kind, pb::Role role = pb::ROLE_UNSPECIFIED,
+                      uint32_t index = 0);
 
 // For transports: an error as another process sent it. What its sender gave no kind to is
 // ERROR_MACHINE: another process may do better.

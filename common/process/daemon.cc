@@ -76,6 +76,11 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
                   "ends all the same (a worker, when its running step is done: 5 s at most)")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  app->add_option("--drained_exit_code", flags->drained_exit_code,
+                  "Exit code of a daemon that SIGTERM has ended before the job was over (for "
+                  "managers that take 0 for the end of the job, such as a Kubernetes Job: 143)")
+      ->capture_default_str()
+      ->check(CLI::Range(0, 255));
 }
 
 bool IsLoopback(const std::string& address) {

@@ -47,6 +47,7 @@ struct DaemonFlags {
   bool insecure = false;         // --insecure: needed off loopback without TLS
   double orphan_timeout_seconds = 600;  // --orphan_timeout
   double drain_timeout_seconds = 25;    // --drain_timeout
+  int drained_exit_code = 0;            // --drained_exit_code
 
   absl::Duration orphan_timeout() const { return absl::Seconds(orphan_timeout_seconds); }
   absl::Duration drain_timeout() const { return absl::Seconds(drain_timeout_seconds); }

@@ -15,8 +15,8 @@ int MessageLimit(const TransportOptions& options) {
 
 constexpr int kMaxFrameBytes = (16 << 20) - 1;  // the most that HTTP/2 has
 constexpr int kMaxMetadataBytes = 1 << 20;      // long error messages travel as metadata
-// How soon a peer that is cut off (no FIN, no RST) is noticed, and its name looked up again: a pod's
-// address vanishes with it. The second is also how long sent bytes may stay unacknowledged
+// How soon a peer that is cut off (no FIN, no RST) is noticed, and its name looked up again: a
+// pod's address vanishes with it. The second is also how long sent bytes may stay unacknowledged
 // (TCP_USER_TIMEOUT). A stopped process answers no pings either.
 constexpr int kKeepaliveTimeMs = 5'000;
 constexpr int kKeepaliveTimeoutMs = 10'000;

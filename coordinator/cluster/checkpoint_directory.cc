@@ -98,15 +98,6 @@ absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& pare
   return complete;
 }
 
-absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent) {
-  const auto complete = ListCheckpoints(parent);
-  if (!complete.ok() || complete->empty()) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no checkpoint in ", parent, "; train first, or name one"));
-  }
-  return complete->back();
-}
-
 absl::StatusOr<std::vector<std::string>> CheckpointsAt(const std::string& path) {
   if (!FileExists(path)) return absl::NotFoundError(absl::StrCat(path, " does not exist"));
   if (FileExists(JoinPath(path, kManifestName))) return std::vector<std::string>{path};

@@ -25,8 +25,6 @@ absl::Status RemoveCheckpoint(const std::string& path);
 // Folders without a manifest that are older than the newest complete checkpoint: nobody will
 // complete them.
 absl::StatusOr<std::vector<std::string>> ListFailedCheckpoints(const std::string& parent);
-// The complete checkpoint with the largest number. NOT_FOUND if there is none.
-absl::StatusOr<std::string> NewestCheckpoint(const std::string& parent);
 // Complete ones, oldest first.
 absl::StatusOr<std::vector<std::string>> ListCheckpoints(const std::string& parent);
 

@@ -18,12 +18,6 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
 // CRC32C) or is of a newer format; the message names the file.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
-// Whether this error of a restore is about the files: no other try will find them different. (A
-// process that cannot open or read a file says nothing of it, see common/base/cannot_read.h.)
-inline bool IsBadCheckpoint(const absl::Status& status) {
-  return absl::IsDataLoss(status) || absl::IsNotFound(status);
-}
-
 // OK if what the checkpoint holds fits what the job has created: the same variables and tables by
 // name, with the same types and shapes. Otherwise INVALID_ARGUMENT that names the first few
 // differences.

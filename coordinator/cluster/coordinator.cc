@@ -108,8 +108,6 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
       };
     }
   }
-  options.runtime.job_fingerprint = options.job_fingerprint;
-  options.runtime.start_timeout = options.start_timeout;
   auto impl = std::make_unique<Impl>(options, std::move(transport));
   options.runtime.server_api = &impl->servers;
   options.runtime.checkpoints = &impl->checkpoints;
@@ -135,8 +133,10 @@ void Coordinator::OwnEnvironment(std::shared_ptr<void> environment) {
 }
 
 absl::Status Coordinator::WaitForCluster(int workers) {
-  MU_RETURN_IF_ERROR(impl_->runtime->WaitForServers(impl_->options.start_timeout));
-  return impl_->runtime->WaitForWorkers(static_cast<size_t>(workers), impl_->options.start_timeout);
+  const absl::Duration timeout = impl_->options.runtime.start_timeout;
+  MU_RETURN_IF_ERROR(
+      impl_->runtime->WaitFor(pb::ROLE_PSSERVER, impl_->options.runtime.servers, timeout));
+  return impl_->runtime->WaitFor(pb::ROLE_WORKER, static_cast<size_t>(workers), timeout);
 }
 
 absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {

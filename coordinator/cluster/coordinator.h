@@ -95,8 +95,6 @@ class Coordinator : public VariableFactory {
     std::string job_dir;                         // epochs are claimed in it; empty: epoch 1
     uint64_t seed = 1;                           // of initial values and of the order of data
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
-    uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
-    absl::Duration start_timeout = absl::Seconds(60);
   };
   // Listens; daemons register at address(). UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(Options options,

@@ -11,6 +11,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_position.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
@@ -56,11 +57,7 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directo
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Checkpoint(pb::CheckpointProto manifest,
                                                             std::string* used) {
-  auto state = std::make_shared<TaskState>();
-  state->claim = [impl = impl_.get()] { return impl->checkpoints.Claim(impl->runtime->begun()); };
-  state->clean = [runtime = impl_->runtime.get()](const std::string& folder) {
-    runtime->CleanFailed(folder);
-  };
+  const std::shared_ptr<TaskState> state = impl_->runtime->NumberedCheckpoint();
   state->manifest = std::move(manifest);
   const absl::Status saved = impl_->Save(state);
   if (used != nullptr) *used = state->folder;
@@ -122,7 +119,7 @@ absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(
 }
 
 absl::Status Coordinator::Impl::CheckJob(const TaskState& state) {
-  const uint64_t saved = state.manifest.job_fingerprint(), own = options.job_fingerprint;
+  const uint64_t saved = state.manifest.job_fingerprint(), own = options.runtime.job_fingerprint;
   if (saved == 0 || own == 0 || saved == own) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrFormat("%s is of another job: its fingerprint is %016x, this job's %016x; choose "

@@ -22,11 +22,6 @@ void JobCheckpoints::Enable(const std::string& directory) {
   }
 }
 
-bool JobCheckpoints::enabled() const {
-  MutexLock lock(&mutex_);
-  return directory_ != nullptr;
-}
-
 absl::StatusOr<std::string> JobCheckpoints::Parent() const {
   MutexLock lock(&mutex_);
   if (directory_ != nullptr) return AbsolutePath(*directory_);
@@ -76,24 +71,25 @@ absl::StatusOr<std::string> JobCheckpoints::Claim(bool begun) {
   return ClaimCheckpointDirectory(parent);
 }
 
-void JobCheckpoints::Add(CheckpointNumber number, std::string folder) {
+void JobCheckpoints::Add(CheckpointNumber number, const std::string& folder) {
   MutexLock lock(&mutex_);
-  folders_.Add(number, std::move(folder));
+  folders_[number] = folder;
 }
 
-void JobCheckpoints::Committed() {
+void JobCheckpoints::Forget(CheckpointNumber oldest) {
   MutexLock lock(&mutex_);
-  folders_.Committed();
+  folders_.erase(folders_.begin(), folders_.lower_bound(oldest));
 }
 
 void JobCheckpoints::Remove(CheckpointNumber number) {
   MutexLock lock(&mutex_);
-  folders_.Remove(number);
+  folders_.erase(number);
 }
 
 absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const {
   MutexLock lock(&mutex_);
-  if (const auto folder = folders_.Find(number)) return *folder;
+  const auto folder = folders_.find(number);
+  if (folder != folders_.end()) return folder->second;
   return absl::NotFoundError("the checkpoint's directory is not known");
 }
 

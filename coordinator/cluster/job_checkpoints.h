@@ -5,14 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <set>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
-#include "coordinator/cluster/checkpoint_folders.h"
+#include "coordinator/core/checkpoint_number.h"
 #include "proto/checkpoint.pb.h"
 
 namespace mu {
@@ -22,7 +21,6 @@ class JobCheckpoints {
   // Numbered checkpoints are written below `directory` from now on. Tables that are created later
   // get their partitions from the newest one there that can be read.
   void Enable(const std::string& directory);
-  bool enabled() const;
   // The directory's absolute path: servers stand elsewhere. FAILED_PRECONDITION if there is none.
   absl::StatusOr<std::string> Parent() const;
 
@@ -40,9 +38,12 @@ class JobCheckpoints {
   // state.
   absl::StatusOr<std::string> Claim(bool begun);
 
-  // Servers may go back to what is in the folder as soon as the core says so.
-  void Add(CheckpointNumber number, std::string folder);
-  void Committed();
+  // All files and the manifest are there. Servers may go back to it from the commit on, so it has
+  // to be known before.
+  void Add(CheckpointNumber number, const std::string& folder);
+  // Older ones are not wanted any more.
+  void Forget(CheckpointNumber oldest);
+  // It was not committed.
   void Remove(CheckpointNumber number);
   // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
   absl::StatusOr<std::string> Find(CheckpointNumber number) const;
@@ -56,7 +57,7 @@ class JobCheckpoints {
  private:
   mutable Mutex mutex_;
   std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
-  CheckpointFolders folders_ ABSL_GUARDED_BY(mutex_);
+  std::map<CheckpointNumber, std::string> folders_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
   bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;

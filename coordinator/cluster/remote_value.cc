@@ -94,11 +94,6 @@ void FunctionState::WhenDone(std::function<void()> done) {
   done();
 }
 
-bool FunctionState::HasSteps() const {
-  MutexLock lock(&mutex_);
-  return first_step_ > 0 || result_.steps() > 0;
-}
-
 bool FunctionState::Done() const {
   MutexLock lock(&mutex_);
   return done_;
@@ -120,11 +115,7 @@ absl::StatusOr<FunctionResult> FunctionState::Wait() const {
 }
 
 absl::StatusOr<FunctionResult> RemoteValue::Fetch() const {
-  if (error_ != nullptr) {
-    MutexLock lock(&error_->mutex);
-    error_->reported = true;
-    return error_->status;
-  }
+  if (error_ != nullptr) return error_->Report();
   if (state_ == nullptr)
     return absl::FailedPreconditionError("this RemoteValue belongs to no call");
   return state_->Wait();

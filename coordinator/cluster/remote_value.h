@@ -1,6 +1,7 @@
 // Values of scheduled functions: futures that outlive the worker that computed them. Thread safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -57,20 +58,20 @@ class FunctionResult {
 
 // An error that one of Schedule, Join, Done or a Fetch of a refused call tells the user, once.
 struct PendingError {
-  absl::Status status;
-  Mutex mutex;
-  bool reported ABSL_GUARDED_BY(mutex) = false;
+  explicit PendingError(absl::Status error) : status(std::move(error)) {}
+  absl::Status Report() {
+    reported = true;
+    return status;
+  }
+  const absl::Status status;
+  std::atomic<bool> reported = false;
 };
 
 // The shared state of a call. The runtime writes, RemoteValues read.
 class FunctionState {
  public:
-  // `first_step`: results of earlier steps were delivered before the coordinator was started again.
-  FunctionState(std::vector<std::string> names, uint32_t requested_steps, uint64_t dataset = 0,
-                uint32_t first_step = 0)
-      : dataset_(dataset), first_step_(first_step), result_(std::move(names), requested_steps) {}
-  uint64_t dataset() const { return dataset_; }  // that it reads; 0: none
-  bool HasSteps() const;  // with a result, which may have been delivered before a restart
+  FunctionState(std::vector<std::string> names, uint32_t requested_steps)
+      : result_(std::move(names), requested_steps) {}
   // A step's result as a worker sends it; INTERNAL if its tensors do not parse.
   static absl::StatusOr<FunctionResult::Step> Parse(const pb::StepResult& step);
   void AddStep(const pb::StepResult& step, FunctionResult::Step parsed);
@@ -84,8 +85,6 @@ class FunctionState {
   void WhenDone(std::function<void()> done);
 
  private:
-  const uint64_t dataset_;
-  const uint32_t first_step_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;

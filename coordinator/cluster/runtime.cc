@@ -153,18 +153,6 @@ pb::RoutingProto Runtime::Created() const {
 
 void Runtime::Fail(absl::Status error) { PostStep(event::Fail{std::move(error)}); }
 
-absl::Status Runtime::EndedNow() const {
-  if (core_.closed()) return absl::CancelledError("the coordinator is being destroyed");
-  return core_.ended();
-}
-
-absl::Status Runtime::ended() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    return EndedNow();
-  });
-}
-
 absl::Time Runtime::Alarm() const {
   return core_.closed() ? absl::InfiniteFuture() : std::min(next_beat_, core_.alarm());
 }
@@ -177,10 +165,8 @@ void Runtime::OnAlarm() {
 
 bool Runtime::IsSuperseded() {
   const CoordinatorEpoch newest(options_.newest_epoch != nullptr ? options_.newest_epoch() : 0);
-  return loop_.Ask([this, newest] {
-    loop_.AssertHeld();
-    return std::max(newest, core_.newest_epoch()) > options_.epoch;
-  });
+  return std::max(newest, Look([](const Core& core) { return core.newest_epoch(); })) >
+         options_.epoch;
 }
 
 }  // namespace mu

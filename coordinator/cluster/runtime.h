@@ -48,9 +48,8 @@ class Runtime {
     absl::Duration timeout = absl::Seconds(10);
     BackupRule backup;                             // when what hangs on a worker runs elsewhere too
     Telemetry* telemetry = &Telemetry::Process();  // its spans go there
-    // They outlive the runtime. Null, in tests that need neither: whatever is asked succeeds.
-    ServerApi* server_api = nullptr;
-    JobCheckpoints* checkpoints = nullptr;
+    ServerApi* server_api = nullptr;               // outlives the runtime
+    JobCheckpoints* checkpoints = nullptr;         // the same
     uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
     absl::Duration start_timeout = absl::Seconds(60);  // of servers
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
@@ -72,9 +71,10 @@ class Runtime {
   const Options& options() const { return options_; }
 
   // DEADLINE_EXCEEDED with how many have come, or the error of a daemon that could not start.
-  absl::Status WaitForServers(absl::Duration timeout);
-  absl::Status WaitForWorkers(size_t count, absl::Duration timeout);
-  std::vector<Member> Servers() const;
+  absl::Status WaitFor(pb::Role role, size_t count, absl::Duration timeout);
+  std::vector<Member> Servers() const {
+    return Look([](const Core& core) { return core.membership().Servers(); });
+  }
 
   // Runs `change` on the loop; workers are then sent what is new.
   void ChangeCatalog(const std::function<void(Catalog&)>& change);
@@ -115,7 +115,9 @@ class Runtime {
   // `error` from now on.
   void Fail(absl::Status error);
   // That error, or CANCELLED after Close().
-  absl::Status ended() const;
+  absl::Status ended() const {
+    return Look([](const Core& core) { return core.ended(); });
+  }
 
   // Called, on a thread of the runtime, when a daemon has sent no heartbeat for the timeout; it may
   // come back.
@@ -127,7 +129,8 @@ class Runtime {
   RuntimeStats Stats() const;
   pb::GetStatusReply Status() const;
   void SetPhase(std::string phase);
-  std::vector<std::shared_ptr<WorkerLink>> Workers() const;
+  // `aside`: also those that are set aside.
+  std::vector<std::shared_ptr<WorkerLink>> Workers(bool aside = true) const;
   // To a server.
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
     return options_.transport->Connect(address, pb::ROLE_PSSERVER);
@@ -148,31 +151,46 @@ class Runtime {
   absl::Status WaitForRepeats();
   // A function was scheduled, or Resume has told where the job stands: its state is more than
   // initial values. Once true, true.
-  bool begun() const;
+  bool begun() const {
+    return Look([](const Core& core) { return core.queue().scheduled(); });
+  }
   // Functions that change parameters wait: memory for what checkpoints do not hold runs out, see
   // update_pause.h.
-  bool updates_paused() const;
+  bool updates_paused() const {
+    return Look([](const Core& core) { return core.updates_paused(); });
+  }
   // Finished functions that a lost server would make run again, and what keeping them takes.
-  size_t uncovered_functions() const;
-  uint64_t uncovered_bytes() const;
+  size_t uncovered_functions() const {
+    return Look([](const Core& core) { return core.queue().uncovered(); });
+  }
+  uint64_t uncovered_bytes() const {
+    return Look([](const Core& core) { return core.queue().uncovered_bytes(); });
+  }
   // How much may be kept for repeats before functions that change parameters wait, and assignments
   // with them; 0, the default: any amount, for programs that take their checkpoints themselves.
-  void SetMostKept(uint64_t bytes);
+  void SetMostKept(uint64_t bytes) { PostStep(event::MostKept{bytes}); }
   // What a program wants to be told after a restart; the position of a checkpoint carries the
   // newest. See Schedule.
   void SetUserState(std::string state);
   // What a job continues after that stopped in state->manifest: fills in what is unfinished.
   // INVALID_ARGUMENT if it does not fit what was defined.
   absl::Status PrepareResume(TaskState* state, std::vector<ResumePoint::Data> data);
-  // Removes what is left of a checkpoint that failed. Blocks.
-  void CleanFailed(const std::string& folder);
-  // Steps of functions of this dataset that wait for their batches.
+  // For Run: a checkpoint in the next numbered folder, which is emptied if it fails.
+  std::shared_ptr<TaskState> NumberedCheckpoint();
   // A coordinator of a newer epoch has taken over. Asks the job's directory, too: this process may
   // have been stopped for a while.
   bool IsSuperseded();
 
  private:
   explicit Runtime(Options options);
+  // What `look` sees in the core.
+  template <typename F>
+  std::invoke_result_t<const F&, const Core&> Look(const F& look) const {
+    return loop_.Ask([&] {
+      loop_.AssertHeld();
+      return look(core_);
+    });
+  }
   void Close(bool dismiss);
   MethodTable Methods();
   template <typename Request>
@@ -207,10 +225,8 @@ class Runtime {
   void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::Ended& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::InterruptServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Paused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::RolledBack& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Restore& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Serving& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::TaskDone& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -226,20 +242,21 @@ class Runtime {
 
   // What a worker is being sent.
   struct Installation {
+    struct Part {
+      const char* method;
+      std::shared_ptr<const google::protobuf::Message> request;
+      std::optional<Fingerprint> function;  // if it is one
+    };
     std::shared_ptr<WorkerLink> link;
-    Catalog::Delta delta;
-    pb::RequestContext context;
-    size_t sent = 0;  // of the delta's parts
+    uint64_t version = 0;  // of the catalog
+    std::vector<Part> parts;
+    size_t sent = 0;
     uint64_t began_ns = 0;
   };
   void InstallNext(const std::shared_ptr<Installation>& installation)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  template <typename Reply, typename Request>
-  void InstallCall(const std::shared_ptr<Installation>& installation, const char* method,
-                   Request request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  std::vector<std::shared_ptr<WorkerLink>> WorkersNotAside() const;
   // A worker cannot look through a file: the error that this ends with, or OK: try again.
   absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why);
   void OnRunReply(const StartRun& start, const Buffer& message);
@@ -252,20 +269,18 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // One to servers in this generation.
   ServerApi::Call NewCall(Generation generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void EndCall(const ServerApi::Call& call) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // From whichever thread: it has ended, with this.
+  void EndCall(const ServerApi::Call& call, Event event);
   // On a thread that may block; a server that could not read files was looked after.
-  absl::StatusOr<std::vector<pb::RestoreReply>> RestoreFrom(const ServerApi::Call& call,
-                                                            const std::string& folder,
-                                                            const std::vector<bool>& keep);
+  CallError RestoreFrom(const ServerApi::Call& call, const std::string& folder,
+                        const std::vector<bool>& keep, std::vector<uint64_t>* updates);
   absl::Status SaveFiles(const ServerApi::Call& call, TaskState* state);
   // The position and the user's state. Of one moment: a call that is scheduled with a state is in
   // both or in neither.
   void AddPosition(pb::CheckpointProto* manifest) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  bool HasBegun() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void StepCatalogChanged() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Time Alarm() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  absl::Status EndedNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::RequestContext ContextNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // An error is being dealt with: what callers are told about comes at its end.
   bool Cancelling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
@@ -273,10 +288,6 @@ class Runtime {
   }
   // The pending error, if nobody has seen it; null: none.
   std::shared_ptr<PendingError> UnseenError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // Whether a call's answer is known, and what it is (see Loop::Await).
-  bool TrySchedule(FunctionWork* work, std::vector<std::string>* return_names,
-                   std::optional<std::string>* user_state, RemoteValue* value)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whether an answer is known: all that was scheduled has finished, or the error.
   bool NothingRuns(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

@@ -7,13 +7,6 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
-namespace {
-
-std::string NameOf(const Member& member) {
-  return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
-}
-
-}  // namespace
 
 bool Runtime::Execute(Actions& actions) {
   bool more = false;
@@ -26,7 +19,7 @@ bool Runtime::Execute(Actions& actions) {
 }
 
 void Runtime::Do(action::MemberJoined& a) {
-  MU_LOG(INFO, "{} registered from {} (pid {})", NameOf(a.member), a.member.address, a.member.pid);
+  MU_LOG(INFO, "{} registered", Describe(a.member));
   if (a.member.role != pb::ROLE_WORKER) return;
   auto link = std::make_shared<WorkerLink>();
   link->id = WorkerId(a.member.index);
@@ -37,10 +30,9 @@ void Runtime::Do(action::MemberJoined& a) {
 
 void Runtime::Do(action::MemberLost& a) {
   if (!core_.closed()) {
-    MU_LOG(WARN, "{} (pid {}, {}) {}: {}", NameOf(a.member), a.member.pid, a.member.address, a.kind,
-           a.message);
+    MU_LOG(WARN, "{} {}: {}", Describe(a.member), a.kind, a.message);
   }
-  if ((a.kind == "silent" || a.kind == "hangs") && on_silent_ != nullptr)
+  if (a.silent && on_silent_ != nullptr)
     silences_.Add([on_silent = on_silent_, member = a.member] { on_silent(member); });
   if (a.member.role != pb::ROLE_WORKER) return;
   const auto it = links_.find(WorkerId(a.member.index));
@@ -117,12 +109,9 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
 
 void Runtime::Do(action::Cancelled& a) {
   // The first error is the one that is told.
-  if (a.error.ok() || UnseenError() != nullptr) return;
-  error_ = std::make_shared<PendingError>();
-  error_->status = std::move(a.error);
+  if (!a.error.ok() && UnseenError() == nullptr)
+    error_ = std::make_shared<PendingError>(std::move(a.error));
 }
-
-void Runtime::Do(action::Ended& a) { MU_LOG(ERROR, "{}", a.error); }
 
 void Runtime::Do(action::Note& a) {
   using Level = action::Note::Level;

@@ -11,15 +11,6 @@
 
 namespace mu {
 
-bool Runtime::HasBegun() const { return core_.queue().scheduled(); }
-
-bool Runtime::begun() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    return HasBegun();
-  });
-}
-
 void Runtime::SetUserState(std::string state) {
   loop_.Ask([&] {
     loop_.AssertHeld();
@@ -27,37 +18,26 @@ void Runtime::SetUserState(std::string state) {
   });
 }
 
-size_t Runtime::uncovered_functions() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    return core_.queue().uncovered();
-  });
-}
-
-void Runtime::CleanFailed(const std::string& folder) {
-  // A newer coordinator decides over what is in the folder.
-  if (IsSuperseded()) return;
-  if (const absl::Status emptied = EmptyCheckpointDirectory(folder); !emptied.ok()) {
-    MU_LOG(WARN, "what is left of a checkpoint that failed: {}", emptied);
-  }
+std::shared_ptr<TaskState> Runtime::NumberedCheckpoint() {
+  auto state = std::make_shared<TaskState>();
+  state->claim = [this] { return options_.checkpoints->Claim(begun()); };
+  state->clean = [this](const std::string& folder) {
+    // A newer coordinator decides over what is in the folder.
+    if (IsSuperseded()) return;
+    if (const absl::Status emptied = EmptyCheckpointDirectory(folder); !emptied.ok()) {
+      MU_LOG(WARN, "what is left of a checkpoint that failed: {}", emptied);
+    }
+  };
+  return state;
 }
 
 void Runtime::Do(action::Save& a) {
   const auto task = tasks_.find(a.task);
-  saving_ = task != tasks_.end() ? task->second : std::make_shared<TaskState>();
-  if (task == tasks_.end() && options_.checkpoints != nullptr) {
-    saving_->claim = [this, begun = HasBegun()] { return options_.checkpoints->Claim(begun); };
-    saving_->clean = [this](const std::string& folder) { CleanFailed(folder); };
-  }
+  saving_ = task != tasks_.end() ? task->second : NumberedCheckpoint();
   const ServerApi::Call save = NewCall(a.generation);
   save_ = save.group;
   work_.Add([this, call = save, number = a.checkpoint, state = saving_] {
-    const absl::Status saved = SaveFiles(call, state.get());
-    loop_.Post([this, call, number, saved] {
-      loop_.AssertHeld();
-      EndCall(call);
-      for (uint32_t s = 0; s < options_.servers; ++s) Step(event::Saved{number, s, saved});
-    });
+    EndCall(call, event::Saved{number, SaveFiles(call, state.get())});
   });
 }
 
@@ -68,7 +48,6 @@ absl::Status Runtime::SaveFiles(const ServerApi::Call& call, TaskState* state) {
   if (state->claim != nullptr && state->folder.empty()) {
     MU_ASSIGN_OR_RETURN(state->folder, state->claim());
   }
-  if (options_.server_api == nullptr) return absl::OkStatus();
   MU_RETURN_IF_ERROR(MakeDirectories(state->folder));
   MU_ASSIGN_OR_RETURN(const auto replies, options_.server_api->Save(call, state->folder));
   for (const pb::SaveReply& reply : replies) {
@@ -120,20 +99,19 @@ void Runtime::Do(action::WriteManifest& a) {
     loop_.Post([this, number, state, written] {
       loop_.AssertHeld();
       // Servers may go back to it from the commit on.
-      if (written.ok() && options_.checkpoints != nullptr && state == saving_)
-        options_.checkpoints->Add(number, state->folder);
+      if (written.ok() && state == saving_) options_.checkpoints->Add(number, state->folder);
       Step(event::ManifestWritten{number, written});
     });
   });
 }
 
-void Runtime::Do(action::Committed&) {
-  if (options_.checkpoints != nullptr) options_.checkpoints->Committed();
+void Runtime::Do(action::Committed& a) {
+  options_.checkpoints->Forget(a.oldest);
   saving_ = nullptr;
 }
 
 void Runtime::Do(action::Aborted& a) {
-  if (options_.checkpoints != nullptr) options_.checkpoints->Remove(a.checkpoint);
+  options_.checkpoints->Remove(a.checkpoint);
   if (save_ != nullptr) save_->Cancel();  // servers need not write the rest
   const std::shared_ptr<TaskState> state = std::exchange(saving_, nullptr);
   const bool of_task = std::any_of(tasks_.begin(), tasks_.end(),

@@ -26,80 +26,74 @@ void Runtime::StepCatalogChanged() {
 }
 
 void Runtime::Do(action::Install& a) {
+  const Catalog::Delta delta = catalog_.Since(a.since);
   auto installation = std::make_shared<Installation>();
   installation->link = links_.at(a.worker);
-  installation->delta = catalog_.Since(a.since);
-  installation->context = ContextNow();
+  installation->version = delta.version;
   installation->began_ns = NowNs();
+  const auto add = [&, context = ContextNow()](const char* method, auto request,
+                                               std::optional<Fingerprint> function = {}) {
+    *request->mutable_context() = context;
+    installation->parts.push_back({method, std::move(request), function});
+  };
+  // What comes later may refer to what came before.
+  if (delta.has_routing) {
+    auto request = std::make_shared<pb::ConfigureWorkerRequest>();
+    *request->mutable_routing() = delta.routing;
+    add("/muster.Worker/Configure", std::move(request));
+  }
+  for (const pb::DatasetProto& dataset : delta.datasets) {
+    auto request = std::make_shared<pb::InstallDatasetRequest>();
+    *request->mutable_dataset() = dataset;
+    add("/muster.Worker/InstallDataset", std::move(request));
+  }
+  for (const InstalledFunction& function : delta.functions) {
+    auto request = std::make_shared<pb::InstallFunctionRequest>();
+    *request->mutable_function() = function.proto;
+    request->set_fingerprint(function.fingerprint.value());
+    add("/muster.Worker/InstallFunction", std::move(request), function.fingerprint);
+  }
   InstallNext(installation);
 }
 
-template <typename Reply, typename Request>
-void Runtime::InstallCall(const std::shared_ptr<Installation>& installation, const char* method,
-                          Request request) {
-  *request.mutable_context() = installation->context;
-  ++installation->sent;
-  ++callbacks_;
-  installation->link->install_call =
-      CallAsync<Reply>(*installation->link->channel, method, request, {.timeout = kInstallTimeout},
-                       [this, installation](const absl::StatusOr<Reply>& reply) {
-                         loop_.Post([this, installation, status = reply.status()] {
-                           loop_.AssertHeld();
-                           OnInstalled(installation, status);
-                         });
-                       });
-}
-
-// Routing, data sets, functions: what comes later may refer to what came before.
 void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
-  const Catalog::Delta& delta = installation->delta;
   WorkerLink& link = *installation->link;
-  size_t part = installation->sent;
-  if (delta.has_routing && part-- == 0) {
-    pb::ConfigureWorkerRequest request;
-    *request.mutable_routing() = delta.routing;
-    return InstallCall<pb::ConfigureWorkerReply>(installation, "/muster.Worker/Configure",
-                                                 std::move(request));
-  }
-  if (part < delta.datasets.size()) {
-    pb::InstallDatasetRequest request;
-    *request.mutable_dataset() = delta.datasets[part];
-    return InstallCall<pb::InstallDatasetReply>(installation, "/muster.Worker/InstallDataset",
-                                                std::move(request));
-  }
-  part -= delta.datasets.size();
-  if (part < delta.functions.size()) {
-    pb::InstallFunctionRequest request;
-    *request.mutable_function() = delta.functions[part].proto;
-    request.set_fingerprint(delta.functions[part].fingerprint.value());
-    return InstallCall<pb::InstallFunctionReply>(installation, "/muster.Worker/InstallFunction",
-                                                 std::move(request));
+  if (installation->sent < installation->parts.size()) {
+    const auto& part = installation->parts[installation->sent++];
+    ++callbacks_;
+    // The replies of all these methods are empty.
+    link.install_call = CallAsync<pb::InstallFunctionReply>(
+        *link.channel, part.method, *part.request, {.timeout = kInstallTimeout},
+        [this, installation](const absl::StatusOr<pb::InstallFunctionReply>& reply) {
+          loop_.Post([this, installation, status = reply.status()] {
+            loop_.AssertHeld();
+            OnInstalled(installation, status);
+          });
+        });
+    return;
   }
   if (options_.telemetry->tracing()) {
     options_.telemetry->AddAsyncSpan(
         "install", installation->began_ns, NowNs(),
-        absl::StrCat("worker ", link.id.value(), ", version ", delta.version, ": ",
-                     delta.has_routing ? "routing, " : "", delta.datasets.size(), " data sets, ",
-                     delta.functions.size(), " functions"));
+        absl::StrCat("worker ", link.id.value(), ", version ", installation->version, ": ",
+                     installation->sent, " parts"));
   }
-  Step(event::Installed{link.id, link.member.incarnation, delta.version});
+  Step(event::Installed{link.id, link.member.incarnation, installation->version});
 }
 
 void Runtime::OnInstalled(const std::shared_ptr<Installation>& installation,
                           const absl::Status& status) {
   --callbacks_;
   loop_.LookAgain();
-  const Catalog::Delta& delta = installation->delta;
   WorkerLink& link = *installation->link;
   link.install_call = nullptr;
   if (link.gone || core_.closed()) return;
-  const size_t before = (delta.has_routing ? 1 : 0) + delta.datasets.size();
-  if (!status.ok() && KindOf(status) == pb::ERROR_USER && installation->sent > before) {
+  const std::optional<Fingerprint> function = installation->parts[installation->sent - 1].function;
+  if (!status.ok() && KindOf(status) == pb::ERROR_USER && function.has_value()) {
     // The worker is as good as before for all other functions.
-    const Fingerprint function = delta.functions[installation->sent - before - 1].fingerprint;
-    Step(event::FunctionRefused{link.id, function, status});
+    Step(event::FunctionRefused{link.id, *function, status});
   } else if (!status.ok()) {
-    return Step(event::InstallFailed{link.id, link.member.incarnation, delta.version,
+    return Step(event::InstallFailed{link.id, link.member.incarnation, installation->version,
                                      CallError::Of(status)});
   }
   InstallNext(installation);

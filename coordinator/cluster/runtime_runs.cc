@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/client/applied_full.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
@@ -81,15 +80,13 @@ void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
 }
 
 void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
-  CallError error = CallError::Of(status);
-  error.applied_full = IsAppliedFull(status);
-  loop_.Post([this, start, status, error = std::move(error)] {
+  loop_.Post([this, start, status] {
     loop_.AssertHeld();
     --callbacks_;
     spans_.Ended(start, status);
     if (const auto it = links_.find(start.worker); it != links_.end())
       it->second->runs.erase(start.run);
-    Step(event::RunEnded{start, error});
+    Step(event::RunEnded{start, CallError::Of(status)});
   });
 }
 

@@ -123,10 +123,10 @@ absl::Status Runtime::ScanFiles(
     const std::function<void(size_t file, pb::ScanFileReply reply)>& found) {
   FileScan scan(files);
   while (!scan.done()) {
-    MU_RETURN_IF_ERROR(WaitForWorkers(1, absl::InfiniteDuration()));
+    MU_RETURN_IF_ERROR(WaitFor(pb::ROLE_WORKER, 1, absl::InfiniteDuration()));
     std::map<WorkerId, std::shared_ptr<WorkerLink>> workers;
     std::vector<WorkerId> ids;
-    for (const auto& worker : WorkersNotAside()) {
+    for (const auto& worker : Workers(/*aside=*/false)) {
       workers[worker->id] = worker;
       ids.push_back(worker->id);
     }
@@ -165,7 +165,7 @@ absl::Status Runtime::ScanFiles(
       loop_.Await(
           [&] {
             loop_.AssertHeld();
-            return !EndedNow().ok();
+            return !core_.ended().ok();
           },
           SteadyNow() + pause);
     }
@@ -180,17 +180,6 @@ absl::Status Runtime::CannotRead(const WorkerLink& worker, uint64_t dataset,
     input_wrong_ = absl::OkStatus();
     Step(event::CannotRead{worker.id, worker.member.incarnation, dataset, CallError::Of(why)});
     return input_wrong_;
-  });
-}
-
-std::vector<std::shared_ptr<WorkerLink>> Runtime::WorkersNotAside() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    std::vector<std::shared_ptr<WorkerLink>> workers;
-    for (const auto& [id, link] : links_) {
-      if (!core_.IsAside(id)) workers.push_back(link);
-    }
-    return workers;
   });
 }
 

@@ -5,12 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
-#include "common/client/applied_full.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
-#include "coordinator/cluster/restore_errors.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
@@ -22,7 +21,8 @@ void Runtime::EnableRecovery(RecoveryMode mode) {
 }
 
 absl::StatusOr<ServerApi::Call> Runtime::NewRoutingCall(Generation generation) {
-  MU_RETURN_IF_ERROR(catalog_.Route(options_.epoch, generation, core_.membership().All()).status());
+  MU_RETURN_IF_ERROR(
+      catalog_.Route(options_.epoch, generation, core_.membership().Servers()).status());
   return NewCall(generation);
 }
 
@@ -33,7 +33,13 @@ ServerApi::Call Runtime::NewCall(Generation generation) {
   return call;
 }
 
-void Runtime::EndCall(const ServerApi::Call& call) { calls_to_servers_.erase(call.group); }
+void Runtime::EndCall(const ServerApi::Call& call, Event event) {
+  loop_.Post([this, group = call.group, event = std::move(event)] {
+    loop_.AssertHeld();
+    calls_to_servers_.erase(group);
+    Step(event);
+  });
+}
 
 void Runtime::Do(action::InterruptServers&) {
   for (const auto& group : calls_to_servers_) group->Cancel();
@@ -43,16 +49,9 @@ void Runtime::Do(action::Configure& a) {
   const auto call = NewRoutingCall(a.generation);
   if (!call.ok()) return PostStep(event::Configured{a.attempt, CallError::Of(call.status())});
   work_.Add([this, call = *call, a] {
-    absl::Status status;
-    if (options_.server_api != nullptr) {
-      status = a.reset ? options_.server_api->Restore(call, "", {}, {}).status()
-                       : options_.server_api->Configure(call);
-    }
-    loop_.Post([this, call, a, status] {
-      loop_.AssertHeld();
-      EndCall(call);
-      Step(event::Configured{a.attempt, CallError::Of(status)});
-    });
+    const absl::Status status = a.reset ? options_.server_api->Restore(call, "", {}, {}).status()
+                                        : options_.server_api->Configure(call);
+    EndCall(call, event::Configured{a.attempt, CallError::Of(status)});
   });
 }
 
@@ -61,110 +60,75 @@ void Runtime::Do(action::UseRouting&) {
   StepCatalogChanged();
 }
 
-absl::StatusOr<std::vector<pb::RestoreReply>> Runtime::RestoreFrom(const ServerApi::Call& call,
-                                                                   const std::string& folder,
-                                                                   const std::vector<bool>& keep) {
+CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& folder,
+                               const std::vector<bool>& keep, std::vector<uint64_t>* updates) {
   ScopedSpan span(options_.telemetry, "restore",
                   absl::StrCat("generation ", call.context.generation(), ", ",
                                folder.empty() ? "initial values" : folder));
-  if (options_.server_api == nullptr)
-    return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
   pb::CheckpointProto manifest;
-  const auto restored = [&]() -> absl::StatusOr<std::vector<pb::RestoreReply>> {
+  absl::Status status = [&] {
     if (!folder.empty()) {
       MU_ASSIGN_OR_RETURN(manifest, ReadManifest(folder));
     }
-    return options_.server_api->Restore(call, folder,
-                                        {manifest.files().begin(), manifest.files().end()}, keep);
+    MU_ASSIGN_OR_RETURN(
+        const auto replies,
+        options_.server_api->Restore(call, folder,
+                                     {manifest.files().begin(), manifest.files().end()}, keep));
+    for (const pb::RestoreReply& reply : replies) updates->push_back(reply.updates());
+    return absl::OkStatus();
   }();
-  if (restored.ok()) return restored;
   // The files, as the coordinator sees them, say whose fault it is.
-  const absl::Status status = IsCannotRead(restored.status())
-                                  ? AfterLook(restored.status(), CheckSizes(folder, manifest))
-                                  : restored.status();
-  if (IsBadCheckpoint(status) && options_.checkpoints != nullptr)
-    options_.checkpoints->NoteBad(folder);
-  return status;
+  if (IsCannotRead(status)) status = AfterLook(status, CheckSizes(folder, manifest));
+  if (IsBadCheckpoint(status)) options_.checkpoints->NoteBad(folder);
+  return CallError::Of(std::move(status));
 }
 
 void Runtime::Do(action::Restore& a) {
-  const auto fail = [this, round = a.round](const absl::Status& status) {
-    const CallError error = CallError::Of(status);
-    const uint32_t server = error.role == pb::ROLE_PSSERVER ? error.index : 0;
-    PostStep(event::RestoreFailed{server, round.generation, FaultOf(status), error});
-  };
+  event::Restored event = {.generation = a.generation, .from = "initial values"};
   std::string folder;
-  std::vector<bool> keep;
-  bool restores = false;
-  for (const RestoreRound::Server& server : a.round.servers) {
-    keep.push_back(server.keep);
-    restores |= !server.keep;
+  const bool restores = std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end();
+  if (restores && a.checkpoint != kInitialValues) {
+    const auto found = options_.checkpoints->Find(a.checkpoint);
+    event.error = CallError::Of(found.status());
+    if (!found.ok()) return PostStep(std::move(event));
+    event.from = folder = *found;
   }
-  if (restores && a.round.checkpoint != kInitialValues && options_.checkpoints != nullptr) {
-    const auto found = options_.checkpoints->Find(a.round.checkpoint);
-    if (!found.ok()) return fail(found.status());
-    folder = *found;
-  }
-  const auto call = NewRoutingCall(a.round.generation);
-  if (!call.ok()) return fail(call.status());
-  recovery_.Add([this, call = *call, round = a.round, folder, keep, restores, fail] {
-    const auto restored = RestoreFrom(call, folder, keep);
-    const std::string from = folder.empty() ? "initial values" : folder;
-    if (restored.ok() && restores)
-      MU_LOG(INFO, "{} restored in generation {}", from, round.generation.value());
-    loop_.Post([this, call] {
-      loop_.AssertHeld();
-      EndCall(call);
-    });
-    if (!restored.ok()) return fail(restored.status());
-    for (size_t i = 0; i < round.servers.size(); ++i) {
-      const RestoreRound::Server& server = round.servers[i];
-      PostStep(event::RestoreDone{server.index, round.generation, server.keep,
-                                  (*restored)[i].updates(), from});
-    }
+  const auto call = NewRoutingCall(a.generation);
+  event.error = CallError::Of(call.status());
+  if (!call.ok()) return PostStep(std::move(event));
+  recovery_.Add([this, call = *call, keep = a.keep, folder, restores, event]() mutable {
+    event.error = RestoreFrom(call, folder, keep, &event.updates);
+    if (event.error.ok() && restores)
+      MU_LOG(INFO, "{} restored in generation {}", event.from, event.generation.value());
+    EndCall(call, std::move(event));
   });
 }
 
 void Runtime::Do(action::Load& a) {
-  const std::shared_ptr<TaskState> state = tasks_.at(a.task);
-  const auto end = [this, a, state](bool asked,
-                                    absl::StatusOr<std::vector<pb::RestoreReply>> loaded) {
-    loop_.AssertHeld();
-    event::Loaded event = {.attempt = a.attempt, .asked = asked};
-    if (loaded.ok()) {
-      for (const pb::RestoreReply& reply : *loaded) event.updates.push_back(reply.updates());
-      if (options_.checkpoints != nullptr) options_.checkpoints->Add(a.point, state->folder);
-    } else {
-      event.error = CallError::Of(loaded.status());
-      event.fault = FaultOf(loaded.status());
-    }
-    Step(std::move(event));
-  };
+  event::Loaded event = {.attempt = a.attempt};
   const auto call = NewRoutingCall(a.generation);
-  if (!call.ok()) return loop_.Post([end, status = call.status()] { end(false, status); });
-  work_.Add([this, call = *call, state, end] {
+  if (!call.ok()) {
+    event.error = CallError::Of(call.status());
+    event.asked = false;
+    return PostStep(std::move(event));
+  }
+  work_.Add([this, call = *call, state = tasks_.at(a.task), point = a.point, event]() mutable {
     // What the coordinator sees to be damaged costs no server its state.
     const absl::Status seen = CheckSizes(state->folder, state->manifest);
-    const bool asks = options_.server_api == nullptr || !IsBadCheckpoint(seen);
-    auto loaded = asks ? RestoreFrom(call, state->folder, {}) : seen;
-    loop_.Post([this, call, end, asks, loaded = std::move(loaded)] {
-      loop_.AssertHeld();
-      EndCall(call);
-      end(asks, loaded);
-    });
+    event.asked = !IsBadCheckpoint(seen);
+    event.error =
+        event.asked ? RestoreFrom(call, state->folder, {}, &event.updates) : CallError::Of(seen);
+    // Servers may go back to it as soon as the core hears of this.
+    if (event.error.ok()) options_.checkpoints->Add(point, state->folder);
+    EndCall(call, std::move(event));
   });
 }
 
 void Runtime::Do(action::Assign& a) {
   work_.Add([this, context = ContextNow(), a] {
-    absl::Status status;
-    if (options_.server_api != nullptr) {
-      ScopedSpan span(options_.telemetry, "assign", a.assignment->variable);
-      status = options_.server_api->Assign(context, a.place, *a.assignment);
-    }
-    CallError error = CallError::Of(status);
-    error.applied_full = IsAppliedFull(status);
-    PostStep(event::Assigned{a.attempt, std::move(error)});
+    ScopedSpan span(options_.telemetry, "assign", a.assignment->variable);
+    const absl::Status status = options_.server_api->Assign(context, a.place, *a.assignment);
+    PostStep(event::Assigned{a.attempt, CallError::Of(status)});
   });
 }
 
@@ -174,21 +138,13 @@ void Runtime::Do(action::FenceServers& a) {
   context.set_low_water(a.below.value());
   fences_.Add([this, context, attempt = a.attempt] {
     event::Fenced fenced = {.attempt = attempt, .failed = {}};
-    if (options_.server_api != nullptr) {
-      for (auto& [server, status] : options_.server_api->Fence(context))
-        fenced.failed[server] = CallError::Of(std::move(status));
-    }
+    for (auto& [server, status] : options_.server_api->Fence(context))
+      fenced.failed[server] = CallError::Of(std::move(status));
     PostStep(std::move(fenced));
   });
 }
 
 void Runtime::Do(action::Paused&) { paused_ns_ = NowNs(); }
-
-void Runtime::Do(action::RolledBack& a) {
-  MU_LOG(WARN, "{} steps of {} functions since {} will run again", a.back.steps, a.back.functions,
-         a.checkpoint == kInitialValues ? "the beginning"
-                                        : absl::StrCat("checkpoint ", a.checkpoint.value()));
-}
 
 void Runtime::Do(action::Serving& a) {
   if (options_.telemetry->tracing()) {

@@ -7,57 +7,31 @@
 
 namespace mu {
 
-absl::Status Runtime::WaitForServers(absl::Duration timeout) {
+absl::Status Runtime::WaitFor(pb::Role role, size_t count, absl::Duration timeout) {
   absl::Status ended;
   size_t there = 0;
   const bool came = loop_.Await(
       [&] {
         loop_.AssertHeld();
         ended = core_.ended();
-        there = core_.membership().Count(pb::ROLE_PSSERVER);
-        return !ended.ok() || there >= options_.servers;
-      },
-      SteadyNow() + timeout);
-  if (came) return ended;
-  return absl::DeadlineExceededError(
-      absl::StrCat(there, " of ", options_.servers, " parameter servers have registered at ",
-                   server_->address(), " within ", absl::FormatDuration(timeout),
-                   "; start them with --coordinator=", server_->address()));
-}
-
-absl::Status Runtime::WaitForWorkers(size_t count, absl::Duration timeout) {
-  absl::Status ended;
-  size_t there = 0;
-  const bool came = loop_.Await(
-      [&] {
-        loop_.AssertHeld();
-        ended = core_.ended();
-        there = links_.size();
+        there = core_.membership().Count(role);
         return !ended.ok() || there >= count;
       },
       SteadyNow() + timeout);
   if (came) return ended;
   return absl::DeadlineExceededError(absl::StrCat(
-      there, " of ", count, " workers have registered at ", server_->address(), " within ",
-      absl::FormatDuration(timeout), "; start them with --coordinator=", server_->address()));
+      there, " of ", count, role == pb::ROLE_WORKER ? " workers" : " parameter servers",
+      " have registered at ", server_->address(), " within ", absl::FormatDuration(timeout),
+      "; start them with --coordinator=", server_->address()));
 }
 
-std::vector<Member> Runtime::Servers() const {
-  return loop_.Ask([this] {
-    loop_.AssertHeld();
-    std::vector<Member> servers;
-    for (const Member& member : core_.membership().All()) {
-      if (member.role == pb::ROLE_PSSERVER) servers.push_back(member);
-    }
-    return servers;
-  });
-}
-
-std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
-  return loop_.Ask([this] {
+std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers(bool aside) const {
+  return loop_.Ask([&] {
     loop_.AssertHeld();
     std::vector<std::shared_ptr<WorkerLink>> workers;
-    for (const auto& [id, link] : links_) workers.push_back(link);
+    for (const auto& [id, link] : links_) {
+      if (aside || !core_.IsAside(id)) workers.push_back(link);
+    }
     return workers;
   });
 }

@@ -47,16 +47,13 @@ void Runtime::Do(action::TaskDone& a) {
 }
 
 absl::Status Runtime::EnsureServers() {
-  const bool configured = loop_.Ask([this] {
-    loop_.AssertHeld();
-    return core_.servers_configured();
-  });
-  if (!configured) MU_RETURN_IF_ERROR(WaitForServers(options_.start_timeout));
+  if (!Look([](const Core& core) { return core.servers_configured(); }))
+    MU_RETURN_IF_ERROR(WaitFor(pb::ROLE_PSSERVER, options_.servers, options_.start_timeout));
   return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
 }
 
 bool Runtime::NothingRuns(absl::Status* result) const {
-  *result = EndedNow();
+  *result = core_.ended();
   if (result->ok() && !states_.empty())
     *result = absl::FailedPreconditionError("functions are queued or running; Join first");
   return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
@@ -96,9 +93,7 @@ absl::Status Runtime::PrepareResumeNow(TaskState* state, std::vector<ResumePoint
     function.work.name = installed->proto.name();
     std::vector<std::string> names;
     for (const auto& value : installed->proto.returns()) names.push_back(value.name());
-    state->unfinished[id] =
-        std::make_shared<FunctionState>(std::move(names), function.steps, function.work.dataset,
-                                        /*first_step=*/function.next_step);
+    state->unfinished[id] = std::make_shared<FunctionState>(std::move(names), function.steps);
   }
   state->point = std::move(point);
   return absl::OkStatus();

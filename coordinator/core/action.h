@@ -14,7 +14,6 @@
 #include "coordinator/core/failure_list.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/membership.h"
-#include "coordinator/core/restore_round.h"
 
 namespace mu::action {
 
@@ -44,6 +43,7 @@ struct MemberLost {
   Member member;
   std::string kind;  // see MemberFailure
   std::string message;
+  bool silent = false;  // nobody has seen its process end: it may still run
 };
 // The worker is sent what the catalog has gained since this version (0: everything). One at a time
 // per worker; answered by event::Installed or -Failed.
@@ -101,10 +101,6 @@ struct FenceServers {
 struct Cancelled {
   absl::Status error;
 };
-// Every call fails with this from now on.
-struct Ended {
-  absl::Status error;
-};
 
 // Servers' state. One of Configure, Assign, Load and Save is under way at a time.
 struct TaskDone {
@@ -135,20 +131,19 @@ struct Load {
 struct UseRouting {};
 struct InterruptServers {};  // calls to them that may take long end soon
 struct Paused {};            // nothing is dispatched until Serving
-struct RolledBack {
-  CheckpointNumber checkpoint;
-  FunctionQueue::RolledBack back;
-};
-// Each server is answered by event::RestoreDone or -Failed.
+// Each server takes the generation, and loads the checkpoint unless it keeps its state; answered by
+// event::Restored.
 struct Restore {
-  RestoreRound round;
+  Generation generation;
+  CheckpointNumber checkpoint;
+  std::vector<bool> keep;  // by server
 };
 struct Serving {
   Generation generation;
   std::vector<MemberFailure> back;  // failures that are over with that
 };
 
-// Checkpoints. Each server takes its cut and writes it; answered by event::Saved for each.
+// Checkpoints. Each server takes its cut and writes it; answered by event::Saved.
 struct Save {
   CheckpointNumber checkpoint;
   TaskId task;            // 0: none, a server wants to leave
@@ -160,6 +155,7 @@ struct WriteManifest {
 };
 struct Committed {
   CheckpointNumber checkpoint;
+  CheckpointNumber oldest;  // that servers may still go back to
 };
 struct Aborted {
   CheckpointNumber checkpoint;
@@ -181,10 +177,10 @@ using Action =
                  action::MemberJoined, action::MemberLost, action::Install, action::MakePlan,
                  action::InputWrong, action::Scheduled, action::Start, action::StopRun,
                  action::Deliver, action::Finish, action::CancelOnWorkers, action::FenceServers,
-                 action::Cancelled, action::Ended, action::TaskDone, action::Configure,
-                 action::Assign, action::Load, action::UseRouting, action::InterruptServers,
-                 action::Paused, action::RolledBack, action::Restore, action::Serving, action::Save,
-                 action::WriteManifest, action::Committed, action::Aborted, action::Note>;
+                 action::Cancelled, action::TaskDone, action::Configure, action::Assign,
+                 action::Load, action::UseRouting, action::InterruptServers, action::Paused,
+                 action::Restore, action::Serving, action::Save, action::WriteManifest,
+                 action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

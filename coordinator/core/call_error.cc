@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "common/base/error_kind.h"
+#include "common/client/applied_full.h"
 
 namespace mu {
 
@@ -11,6 +12,7 @@ CallError CallError::Of(absl::Status status) {
   if (!status.ok()) {
     error.kind = KindOf(status);
     error.input = InputFaultOf(status);
+    error.applied_full = IsAppliedFull(status);
     if (const auto detail = DetailOf(status)) {
       error.role = detail->role();
       error.index = detail->index();

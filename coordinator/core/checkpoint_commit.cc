@@ -7,97 +7,53 @@
 namespace mu {
 
 using Kind = CheckpointAction::Kind;
+using Next = CheckpointCommit::Next;
 
-std::string ToString(const CheckpointAction& action) {
-  const std::string name = absl::StrCat("checkpoint ", action.checkpoint.value());
-  switch (action.kind) {
-    case Kind::kTakePosition:
-      return absl::StrCat(name, ": take position");
-    case Kind::kSave:
-      return absl::StrCat(name, ": save server ", action.server);
-    case Kind::kWriteManifest:
-      return absl::StrCat(name, ": write manifest");
-    case Kind::kCommitted:
-      return absl::StrCat(name, ": committed");
-    case Kind::kAborted:
-      return absl::StrCat(name, ": aborted, ", std::string(action.reason.message()));
+Next CheckpointCommit::Begin(CheckpointNumber checkpoint) {
+  if (superseded_ || under_way()) {
+    return {{Kind::kAborted, checkpoint,
+             absl::FailedPreconditionError(superseded_ ? "a newer coordinator has taken over"
+                                                       : "another checkpoint is being taken")}};
   }
-  return "?";
-}
-
-CheckpointCommit::Actions CheckpointCommit::Begin(CheckpointNumber checkpoint,
-                                                  const std::vector<uint32_t>& servers) {
-  if (superseded_) {
-    return {{Kind::kAborted, checkpoint, 0,
-             absl::FailedPreconditionError("a newer coordinator has taken over")}};
-  }
-  if (phase_ != Phase::kIdle) {
-    return {{Kind::kAborted, checkpoint, 0,
-             absl::FailedPreconditionError("another checkpoint is being taken")}};
-  }
-  phase_ = Phase::kPosition;
-  current_ = checkpoint;
-  servers_ = saving_ = std::set<uint32_t>(servers.begin(), servers.end());
-  return {{Kind::kTakePosition, checkpoint}};
-}
-
-CheckpointCommit::Actions CheckpointCommit::PositionTaken(CheckpointNumber checkpoint) {
-  if (!Current(checkpoint, Phase::kPosition)) return {};
   phase_ = Phase::kSaving;
-  Actions actions;
-  for (const uint32_t server : servers_) actions.push_back({Kind::kSave, checkpoint, server});
-  return actions;
+  current_ = checkpoint;
+  return {{Kind::kSave, checkpoint}};
 }
 
-CheckpointCommit::Actions CheckpointCommit::Saved(CheckpointNumber checkpoint, uint32_t server) {
-  if (!Current(checkpoint, Phase::kSaving) || saving_.erase(server) == 0 || !saving_.empty())
-    return {};
-  phase_ = Phase::kManifest;
-  return {{Kind::kWriteManifest, checkpoint}};
+Next CheckpointCommit::Answered(CheckpointNumber checkpoint, Phase phase,
+                                const absl::Status& status, Phase next, Kind kind) {
+  if (phase_ != phase || checkpoint != current_) return std::nullopt;
+  if (!status.ok()) return GiveUp(status);
+  phase_ = next;
+  return {{kind, checkpoint}};
 }
 
-CheckpointCommit::Actions CheckpointCommit::SaveFailed(CheckpointNumber checkpoint, uint32_t server,
-                                                       const absl::Status& why) {
-  if (!Current(checkpoint, Phase::kSaving) || !servers_.contains(server)) return {};
-  return Abort(why);
+Next CheckpointCommit::Saved(CheckpointNumber checkpoint, const absl::Status& status) {
+  return Answered(checkpoint, Phase::kSaving, status, Phase::kManifest, Kind::kWriteManifest);
 }
 
-CheckpointCommit::Actions CheckpointCommit::ManifestWritten(CheckpointNumber checkpoint) {
-  if (!Current(checkpoint, Phase::kManifest)) return {};
-  phase_ = Phase::kIdle;
-  return {{Kind::kCommitted, checkpoint}};
+Next CheckpointCommit::ManifestWritten(CheckpointNumber checkpoint, const absl::Status& status) {
+  return Answered(checkpoint, Phase::kManifest, status, Phase::kIdle, Kind::kCommitted);
 }
 
-CheckpointCommit::Actions CheckpointCommit::ManifestFailed(CheckpointNumber checkpoint,
-                                                           const absl::Status& why) {
-  if (!Current(checkpoint, Phase::kManifest)) return {};
-  return Abort(why);
+Next CheckpointCommit::ServerLost(uint32_t server) {
+  return GiveUp(absl::UnavailableError(absl::StrCat("server ", server, " was lost meanwhile")));
 }
 
-CheckpointCommit::Actions CheckpointCommit::ServerLost(uint32_t server) {
-  if (phase_ == Phase::kIdle || !servers_.contains(server)) return {};
-  return Abort(absl::UnavailableError(absl::StrCat("server ", server, " was lost meanwhile")));
+Next CheckpointCommit::FunctionsCancelled() {
+  if (phase_ != Phase::kSaving) return std::nullopt;
+  return GiveUp(absl::UnavailableError("functions were cancelled meanwhile; take it again"));
 }
 
-CheckpointCommit::Actions CheckpointCommit::FunctionsCancelled() {
-  if (phase_ != Phase::kPosition && phase_ != Phase::kSaving) return {};
-  return Abort(absl::UnavailableError("functions were cancelled meanwhile; take it again"));
-}
-
-CheckpointCommit::Actions CheckpointCommit::Superseded() {
+Next CheckpointCommit::Superseded() {
   superseded_ = true;
-  if (phase_ == Phase::kIdle) return {};
-  return Abort(absl::FailedPreconditionError("a newer coordinator has taken over"));
+  return GiveUp(absl::FailedPreconditionError("a newer coordinator has taken over"));
 }
 
-CheckpointCommit::Actions CheckpointCommit::GiveUp(const absl::Status& why) {
-  if (phase_ == Phase::kIdle) return {};
-  return Abort(why);
-}
-
-CheckpointCommit::Actions CheckpointCommit::Abort(absl::Status reason) {
+Next CheckpointCommit::GiveUp(const absl::Status& why) {
+  if (!under_way()) return std::nullopt;
   phase_ = Phase::kIdle;
-  return {{Kind::kAborted, current_, 0, std::move(reason)}};
+  return {{Kind::kAborted, current_, why}};
 }
 
 }  // namespace mu

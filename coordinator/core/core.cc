@@ -56,16 +56,16 @@ void Core::On(event::Tick&) {
     Act(recovery_.Retry());
   }
   if (now_ >= cancellation_.ask_again_at()) Fence();
-  FinishRestores();
+  FinishRestore();
   StartBackups();
   dispatch_ = true;
 }
 
 absl::Time Core::alarm() const {
   absl::Time alarm = std::min(retry_at_, cancellation_.ask_again_at());
-  if (!restored_.empty()) alarm = std::min(alarm, old_leases_.last());
+  if (restored_.has_value()) alarm = std::min(alarm, old_leases_.last());
   if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
-  for (const Task& task : tasks_) {
+  for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
   for (const auto& [id, worker] : workers_) alarm = std::min(alarm, worker.leaves_by);
@@ -75,7 +75,7 @@ absl::Time Core::alarm() const {
 void Core::On(event::Close& e) {
   closed_ = true;
   dismissed_ |= e.dismiss;
-  const absl::Status closed = absl::CancelledError("the coordinator is being destroyed");
+  const absl::Status closed = ended();
   for (const FunctionId id : queue_.CancelAll()) Finish(id, closed);
   Act(commit_.GiveUp(closed));
   VoidWork();
@@ -96,7 +96,7 @@ void Core::End(absl::Status error) {
   Act(commit_.GiveUp(error));
   VoidWork();
   AnswerAll(error);
-  Do(action::Ended{std::move(error)});
+  Note(Level::kError, error.ToString());
 }
 
 void Core::On(event::CatalogChanged& e) {

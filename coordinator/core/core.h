@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "coordinator/core/action.h"
@@ -30,7 +30,6 @@
 #include "coordinator/core/input_complaints.h"
 #include "coordinator/core/membership.h"
 #include "coordinator/core/old_leases.h"
-#include "coordinator/core/recent_set.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/update_pause.h"
@@ -91,10 +90,12 @@ class Core {
   const FailureLog& failures() const { return failures_; }
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
-  const absl::Status& ended() const { return ended_; }  // OK: not yet
+  // OK: not yet; CANCELLED after event::Close.
+  absl::Status ended() const {
+    return closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
+  }
   bool closed() const { return closed_; }
   bool cancelling() const { return cancellation_.under_way(); }
-  bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
   bool checkpoint_under_way() const { return commit_.under_way(); }
   // Servers have one state and take updates.
@@ -117,7 +118,6 @@ class Core {
   Generation least_generation() const { return std::max(generation_, recovery_.generation()); }
   Generation generation() const { return generation_; }  // of the routing
   CoordinatorEpoch newest_epoch() const { return newest_epoch_; }
-  uint64_t trained_steps() const { return trained_steps_; }
   // Why a worker refused this function; OK: none did.
   absl::Status RefusalOf(Fingerprint function) const;
 
@@ -126,8 +126,10 @@ class Core {
   void Do(A action) {
     actions_->push_back(std::move(action));
   }
-  void Note(action::Note::Level level, std::string text) {
-    Do(action::Note{level, std::move(text)});
+  using Level = action::Note::Level;
+  template <typename... Parts>
+  void Note(Level level, const Parts&... parts) {
+    Do(action::Note{level, absl::StrCat(parts...)});
   }
   double Seconds() const { return absl::ToDoubleSeconds(now_ - options_.started); }
 
@@ -160,10 +162,9 @@ class Core {
   void On(event::Configured& e);
   void On(event::Assigned& e);
   void On(event::Loaded& e);
-  void On(event::RestoreDone& e);
-  void On(event::RestoreFailed& e);
-  void On(event::Saved& e);
-  void On(event::ManifestWritten& e);
+  void On(event::Restored& e);
+  void On(event::Saved& e) { Act(commit_.Saved(e.checkpoint, e.status)); }
+  void On(event::ManifestWritten& e) { Act(commit_.ManifestWritten(e.checkpoint, e.status)); }
   void On(event::MostKept& e);
 
   // Members.
@@ -200,8 +201,7 @@ class Core {
   void FailFunction(FunctionId id, RunId run, absl::Status error);
   void Finish(FunctionId id, absl::Status status);
   void CountResult(const StartRun& start, const StepOutcome& step, bool delivered);
-  std::string Describe(FunctionId id) const;
-  std::string DescribeWorker(WorkerId id) const;
+  std::string NameOf(FunctionId id) const;
   void StopRuns();
 
   // Cancelling, errors, the end.
@@ -209,23 +209,21 @@ class Core {
   void FenceWhenWorkersAreQuiet();
   void Fence();
   bool RefusesWhatWasCancelled() const;
-  void EndCancel();
   void End(absl::Status error);
 
   // Servers' state.
   bool OpensRecovery();
   void Act(const Recovery::Actions& actions);
-  void Act(const CheckpointCommit::Actions& actions);
+  void Act(const CheckpointCommit::Next& next);
   void Act(UpdatePause::Change change);
   void NoteKept() { Act(update_pause_.CoordinatorKeeps({queue_.kept_bytes(), most_kept_})); }
   void LetGo(uint32_t server);
   // Takes a server out of the cluster for good; another process may take its place.
   void Expel(uint32_t server, const absl::Status& error, const std::string& kind = "cannot_read");
-  void FinishRestores();
+  void FinishRestore();
 
   // Tasks (core_tasks.cc).
   struct Task {
-    TaskId id;
     ServerTask what;
     int tries = 0;
     absl::Time not_before = absl::InfinitePast();
@@ -245,17 +243,20 @@ class Core {
   void BeginWork(Work::Kind kind, TaskId task);
   Work EndWork();
   // Whether the answer of this attempt is the one that is waited for.
-  bool Waits(std::initializer_list<Work::Kind> kinds, uint64_t attempt) const;
+  bool Waits(uint64_t attempt) const {
+    return work_.kind != Work::Kind::kNone && work_.attempt == attempt;
+  }
   // False: it was not a load, so the servers hold what they did.
   bool VoidWork();
   void DoTasks();
   void AnswerReady();  // who waits for no more than that
   bool MayBegin(const Task& task) const;
-  void Begin(Task* task);
+  void Begin(TaskId id, Task* task);
   void Configure();
   bool RepeatAssignment();
   void BeginCheckpoint(TaskId task);
   void CheckpointEnded(const absl::Status& status);
+  CheckpointNumber OldestPoint() const;
   Task* FindTask(TaskId id);
   void Answer(TaskId id, const absl::Status& status);
   void AnswerAll(const absl::Status& status);
@@ -284,7 +285,6 @@ class Core {
   Membership membership_;
   std::map<WorkerId, Worker> workers_;
   std::map<uint32_t, std::vector<CallId>> leaving_;  // servers
-  RecentSet<uint64_t> departed_{1000};               // incarnations of servers that were let go
   CoordinatorEpoch newest_epoch_;
   uint64_t catalog_version_ = 0;  // of what workers ought to have; 0: nothing yet
   Generation generation_;         // of the routing that workers are given
@@ -312,7 +312,7 @@ class Core {
   absl::Status round_error_;              // of the last round that failed
   absl::Time retry_at_ = absl::InfiniteFuture();
   OldLeases old_leases_;
-  std::vector<event::RestoreDone> restored_;  // held back until they have ended
+  std::optional<event::Restored> restored_;  // held back until they have ended
 
   CheckpointCommit commit_;
   FunctionQueue::Position begun_;  // of the checkpoint under way
@@ -321,7 +321,7 @@ class Core {
   UpdatePause update_pause_;
   uint64_t most_kept_ = 0;  // bytes; 0: any amount
 
-  std::deque<Task> tasks_;  // oldest first
+  std::map<TaskId, Task> tasks_;  // oldest first
   Work work_;
   uint64_t attempts_ = 0;
   absl::Time work_again_at_ = absl::InfinitePast();
@@ -332,7 +332,8 @@ class Core {
     std::optional<CheckpointNumber> checkpoint;  // none: it failed
   };
   std::optional<LeaveSaved> leave_saved_;  // that one has ended
-  uint64_t round_parameters_ = 0;          // what the servers of the last round were given
+  action::Restore round_;                  // the last
+  uint64_t round_parameters_ = 0;          // what its servers were given
   // Variables and tables, as CatalogChanged counts them: created, and known to the servers.
   uint64_t parameters_ = 0;
   std::optional<uint64_t> parameters_configured_;

@@ -33,10 +33,8 @@ void Core::On(event::WorkerCancelled& e) {
   if (!e.error.ok()) {
     // It does not answer: its functions are over here, and the fence keeps its updates out there.
     if (Worker* const worker = Find(e.worker, e.incarnation)) {
-      Note(action::Note::Level::kWarning,
-           absl::StrCat(
-               "worker ", e.worker.value(),
-               " does not confirm that its functions have ended: ", e.error.status.ToString()));
+      Note(Level::kWarning, "worker ", e.worker.value(),
+           " does not confirm that its functions have ended: ", e.error.status.ToString());
       const Member member = worker->member;
       Remove(member, "unreachable", std::string(e.error.status.message()));
     }
@@ -52,9 +50,7 @@ void Core::FenceWhenWorkersAreQuiet() {
 
 void Core::Fence() {
   std::map<uint32_t, Incarnation> servers;
-  for (const Member& member : membership_.All()) {
-    if (member.role == pb::ROLE_PSSERVER) servers[member.index] = member.incarnation;
-  }
+  for (const Member& member : membership_.Servers()) servers[member.index] = member.incarnation;
   Do(action::FenceServers{cancellation_.NextAttempt(now_, std::move(servers)),
                           cancellation_.below(), cancellation_.generation()});
 }
@@ -80,7 +76,7 @@ void Core::On(event::Fenced& e) {
     if (error.kind != pb::ERROR_MACHINE || !member.has_value() ||
         !cancellation_.Asked(server, member->incarnation) || RefusesWhatWasCancelled())
       continue;
-    Note(action::Note::Level::kWarning, absl::StrCat("fence: ", error.status.ToString()));
+    Note(Level::kWarning, "fence: ", error.status.ToString());
     // One whose heartbeats arrive and that answers nothing else does not serve either.
     if (now_ - cancellation_.fencing_since() >= kMostSilences * options_.timeout) {
       Expel(server, error.status, "hangs");

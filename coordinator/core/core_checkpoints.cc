@@ -1,4 +1,5 @@
 // Checkpoints: when one is begun, what it says of the job, and what its end means.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -20,69 +21,52 @@ void Core::BeginCheckpoint(TaskId task) {
     return absl::OkStatus();
   }();
   if (!refused.ok()) return CheckpointEnded(refused);
-  std::vector<uint32_t> servers;
-  for (uint32_t s = 0; s < options_.servers; ++s) servers.push_back(s);
-  Act(commit_.Begin(work_.point, servers));
+  Act(commit_.Begin(work_.point));
 }
 
 void Core::CheckpointEnded(const absl::Status& status) {
   const Work work = EndWork();
   if (work.task != TaskId()) return Answer(work.task, status);
   if (!status.ok() && !closed_) {
-    Note(action::Note::Level::kError,
-         absl::StrCat("no checkpoint before a server leaves: ", status.ToString()));
+    Note(Level::kError, "no checkpoint before a server leaves: ", status.ToString());
   }
   leave_saved_ = {status.ok() ? std::optional<CheckpointNumber>(work.point) : std::nullopt};
 }
 
-void Core::On(event::Saved& e) {
-  Act(e.status.ok() ? commit_.Saved(e.checkpoint, e.server)
-                    : commit_.SaveFailed(e.checkpoint, e.server, e.status));
-}
-
-void Core::On(event::ManifestWritten& e) {
-  Act(e.status.ok() ? commit_.ManifestWritten(e.checkpoint)
-                    : commit_.ManifestFailed(e.checkpoint, e.status));
-}
-
-void Core::Act(const CheckpointCommit::Actions& actions) {
+void Core::Act(const CheckpointCommit::Next& next) {
   using Kind = CheckpointAction::Kind;
-  for (const CheckpointAction& commit : actions) {
-    switch (commit.kind) {
-      case Kind::kTakePosition: {
-        begun_ = queue_.CheckpointPosition();
-        const FunctionQueue::RolledBack repeating = queue_.Repeating();
-        begun_job_ = {.steps = trained_steps_ - repeating.steps,
-                      .samples = trained_samples_ - repeating.samples};
-        for (uint32_t s = 0; s < options_.servers; ++s)
-          begun_job_.acknowledged.push_back(failures_.acknowledged(s));
-        Act(commit_.PositionTaken(commit.checkpoint));
-        break;
-      }
-      case Kind::kSave:
-        // One action for all servers.
-        if (commit.server == 0) {
-          Do(action::Save{commit.checkpoint, work_.task, *configured_});
-        }
-        break;
-      case Kind::kWriteManifest:
-        if (MU_BROKEN(late_position)) begun_ = queue_.CheckpointPosition();
-        Do(action::WriteManifest{commit.checkpoint});
-        break;
-      case Kind::kCommitted:
-        queue_.CheckpointCommitted(commit.checkpoint, begun_);
-        recovery_.Committed(commit.checkpoint);
-        NoteKept();
-        Do(action::Committed{commit.checkpoint});
-        CheckpointEnded(absl::OkStatus());
-        dispatch_ = true;
-        break;
-      case Kind::kAborted:
-        Do(action::Aborted{commit.checkpoint, commit.reason});
-        CheckpointEnded(commit.reason);
-        break;
+  if (!next.has_value()) return;
+  switch (next->kind) {
+    case Kind::kSave: {
+      begun_ = queue_.CheckpointPosition();
+      const FunctionQueue::RolledBack repeating = queue_.Repeating();
+      begun_job_ = {.steps = trained_steps_ - repeating.steps,
+                    .samples = trained_samples_ - repeating.samples};
+      for (uint32_t s = 0; s < options_.servers; ++s)
+        begun_job_.acknowledged.push_back(failures_.acknowledged(s));
+      return Do(action::Save{next->checkpoint, work_.task, *configured_});
     }
+    case Kind::kWriteManifest:
+      if (MU_BROKEN(late_position)) begun_ = queue_.CheckpointPosition();
+      return Do(action::WriteManifest{next->checkpoint});
+    case Kind::kCommitted:
+      queue_.CheckpointCommitted(next->checkpoint, begun_);
+      recovery_.Committed(next->checkpoint);
+      NoteKept();
+      Do(action::Committed{next->checkpoint, OldestPoint()});
+      CheckpointEnded(absl::OkStatus());
+      dispatch_ = true;
+      return;
+    case Kind::kAborted:
+      Do(action::Aborted{next->checkpoint, next->reason});
+      return CheckpointEnded(next->reason);
   }
+}
+
+CheckpointNumber Core::OldestPoint() const {
+  const CheckpointNumber oldest = queue_.points().front();
+  // One that turned out to be bad leaves recovery with an older one.
+  return recovery_.points().empty() ? oldest : std::min(oldest, recovery_.points().front());
 }
 
 JobPosition Core::PositionAfterCuts() const {

@@ -23,9 +23,8 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
   switch (verdict) {
     case Verdict::kTryAgain:
     case Verdict::kTryElsewhere:
-      Note(action::Note::Level::kInfo,
-           absl::StrCat("worker ", id.value(), ": ", why.status.ToString(),
-                        "; this is tried again"));
+      Note(Level::kInfo, "worker ", id.value(), ": ", why.status.ToString(),
+           "; this is tried again");
       return absl::OkStatus();
     case Verdict::kSetAside:
       SetAside(worker, why.status);
@@ -45,9 +44,8 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
   const absl::Status error =
       WithDetail(absl::Status(why.status.code(),
                               absl::StrCat("no worker is left: all ", workers_.size(),
-                                           " were set aside; the last was worker ", id.value(),
-                                           " (pid ", worker.member.pid, ", ", worker.member.address,
-                                           "): ", std::string(why.status.message()))),
+                                           " were set aside; the last was ",
+                                           Describe(worker.member), ": ", why.status.message())),
                  detail);
   End(error);
   return error;
@@ -57,10 +55,9 @@ void Core::SetAside(const Worker& worker, const absl::Status& why) {
   const Member& member = worker.member;
   const WorkerId id(member.index);
   const std::string message(why.message());
-  Note(action::Note::Level::kWarning,
-       absl::StrCat("worker ", id.value(), " (pid ", member.pid, ", ", member.address, " on ",
-                    member.host, ") is set aside, no function runs there any more: ", message));
-  MemberFailure failure = {pb::ROLE_WORKER, id.value(), "set_aside", Seconds(), message};
+  Note(Level::kWarning, "worker ", id.value(), " (pid ", member.pid, ", ", member.address, " on ",
+       member.host, ") is set aside, no function runs there any more: ", message);
+  MemberFailure failure = {{}, pb::ROLE_WORKER, id.value(), "set_aside", Seconds(), message};
   failure.pid = member.pid;
   failures_.WorkerLost(std::move(failure), {});
   queue_.SetAside(id, true);

@@ -29,13 +29,8 @@ Core::Worker* Core::Find(WorkerId worker, Incarnation incarnation) {
 
 void Core::On(event::Register& e) {
   action::AnswerRegister answer = {.call = e.call};
-  const Incarnation incarnation(e.request.incarnation());
   if (closed_) {
     answer.status = absl::UnavailableError("the coordinator is shutting down");
-    return Do(std::move(answer));
-  }
-  if (departed_.Contains(incarnation.value())) {
-    answer.status = Refusal(absl::FailedPreconditionError("this daemon has taken its leave"));
     return Do(std::move(answer));
   }
   const auto registered = membership_.Register(e.request, now_);
@@ -93,13 +88,11 @@ void Core::NoteEpoch(CoordinatorEpoch epoch) {
   newest_epoch_ = std::max(newest_epoch_, epoch);
   if (newest_epoch_ <= options_.epoch) return;
   Act(commit_.Superseded());
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  End(WithDetail(
+  End(WithKind(
       absl::AbortedError(absl::StrCat("a newer coordinator (epoch ", newest_epoch_.value(),
                                       ") has taken over this job; this one, of epoch ",
                                       options_.epoch.value(), ", ends without saving anything")),
-      detail));
+      pb::ERROR_MACHINE));
 }
 
 void Core::On(event::Leave& e) {
@@ -137,9 +130,8 @@ void Core::ServerLeaves(event::Leave& e) {
     if (known) Remove(*member, "left", e.request.reason());
     return Do(action::AnswerLeave{e.call});
   }
-  Note(action::Note::Level::kInfo,
-       absl::StrCat("server ", member->index, " wants to leave (", e.request.reason(),
-                    "): a checkpoint is taken first"));
+  Note(Level::kInfo, "server ", member->index, " wants to leave (", e.request.reason(),
+       "): a checkpoint is taken first");
   leaving_[member->index].push_back(e.call);
   if (recovery_.serving()) leave_opened_ = true;
   Act(recovery_.ServerLeaving(member->index));
@@ -153,7 +145,7 @@ void Core::AnswerLeaving(uint32_t server) {
 
 void Core::On(event::DaemonDied& e) {
   old_leases_.Ended(e.pid);
-  FinishRestores();
+  FinishRestore();
   bool known = false;
   for (const Member& member : membership_.All()) {
     if (member.pid != e.pid) continue;
@@ -164,14 +156,13 @@ void Core::On(event::DaemonDied& e) {
 }
 
 void Core::Remove(const Member& member, const std::string& kind, const std::string& message) {
-  if (auto lost = membership_.Remove(member.role, member.index, member.incarnation))
-    Lose(*lost, kind, message);
+  if (const auto lost = membership_.Remove(member)) Lose(*lost, kind, message);
 }
 
 void Core::Lose(const Member& member, const std::string& kind, const std::string& message) {
   const bool is_worker = member.role == pb::ROLE_WORKER;
   if (!closed_) {
-    MemberFailure failure = {member.role, member.index, kind, Seconds(), message};
+    MemberFailure failure = {{}, member.role, member.index, kind, Seconds(), message};
     failure.detection_latency_seconds = absl::ToDoubleSeconds(now_ - member.last_progress);
     failure.pid = member.pid;
     if (is_worker) {
@@ -180,7 +171,7 @@ void Core::Lose(const Member& member, const std::string& kind, const std::string
       failures_.ServerLost(std::move(failure), OpensRecovery());
     }
   }
-  Do(action::MemberLost{member, kind, message});
+  Do(action::MemberLost{member, kind, message, kind == "silent" || kind == "hangs"});
   if (is_worker) {
     LoseWorker(member, kind, message);
   } else {
@@ -239,16 +230,14 @@ void Core::On(event::InstallFailed& e) {
   }
   // What was created is wrong (a dataset, say): no other worker would take it either.
   worker->installed_version = e.version;
-  Note(action::Note::Level::kError,
-       absl::StrCat("worker ", e.worker.value(), ": ", e.error.status.ToString()));
+  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.status.ToString());
   BeginCancel(e.error.status);
   InstallOn(worker);
 }
 
 void Core::On(event::FunctionRefused& e) {
   if (!refused_.try_emplace(e.function, e.error).second) return;
-  Note(action::Note::Level::kError,
-       absl::StrCat("worker ", e.worker.value(), ": ", e.error.ToString()));
+  Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.ToString());
   BeginCancel(e.error);
 }
 

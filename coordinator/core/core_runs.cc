@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
 
@@ -13,14 +14,6 @@ namespace {
 // Workers that end one after the other within one step of a function. Machines that are taken away
 // do not do that, however many there are.
 constexpr uint32_t kMostLost = 10;
-
-absl::Status WorkersError(absl::Status status, WorkerId worker) {
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  detail.set_role(pb::ROLE_WORKER);
-  detail.set_index(worker.value());
-  return WithDetail(std::move(status), detail);
-}
 
 }  // namespace
 
@@ -161,9 +154,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     return FailFunction(start.function, start.run, e.error.status);
   if (e.error.kind == pb::ERROR_NOT_INSTALLED) {
     // The worker does not know the function: it started anew.
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", start.worker.value(), ": ", e.error.status.ToString(),
-                      "; installing again"));
+    Note(Level::kWarning, "worker ", start.worker.value(), ": ", e.error.status.ToString(),
+         "; installing again");
     queue_.WorkerReady(start.worker, 0);
     RunAgain(start, queue_.RunEnded(start.function, start.run));
     if (worker == nullptr) return;
@@ -185,9 +177,8 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   }
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", start.worker.value(), ": server ", e.error.index,
-                      " cannot be reached: ", e.error.status.ToString()));
+    Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,
+         " cannot be reached: ", e.error.status.ToString());
     return RunAgain(start, queue_.ServerUnreached(start.function, start.run));
   }
   if (worker == nullptr) return RunAgain(start, queue_.RunEnded(start.function, start.run));
@@ -202,10 +193,9 @@ void Core::RunAgain(const StartRun& start, FunctionQueue::Ended ended) {
 
 void Core::StartBackups() {
   for (const FunctionQueue::BackupRun& backup : queue_.Tick(Seconds())) {
-    Note(action::Note::Level::kWarning,
-         absl::StrCat("worker ", backup.hung.value(), " has had no result for ",
-                      absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))), ": ",
-                      Describe(backup.function), " runs elsewhere too"));
+    Note(Level::kWarning, "worker ", backup.hung.value(), " has had no result for ",
+         absl::FormatDuration(absl::Seconds(std::round(backup.silent_seconds))), ": ",
+         NameOf(backup.function), " runs elsewhere too");
     failures_.BackupRun(backup.function);
   }
 }
@@ -214,18 +204,20 @@ void Core::Unreadable(const StartRun& start, const std::string& what) {
   const FunctionQueue::Unreadable decided = queue_.AnswerUnreadable(start.function, start.run);
   if (closed_ || decided == FunctionQueue::Unreadable::kIgnored) return;
   dispatch_ = true;
-  const std::string message = absl::StrCat(DescribeWorker(start.worker), " answered ",
-                                           Describe(start.function), " with ", what);
+  const auto worker = workers_.find(start.worker);
+  const std::string message =
+      absl::StrCat(worker == workers_.end() ? absl::StrCat("worker ", start.worker.value())
+                                            : Describe(worker->second.member),
+                   " answered ", NameOf(start.function), " with ", what);
   if (decided == FunctionQueue::Unreadable::kGiveUp) {
     FailFunction(start.function, start.run,
-                 WorkersError(absl::InternalError(absl::StrCat(
-                                  message, "; ", queue_.Find(start.function)->unreadable,
-                                  " answers to it made no sense: are all workers of the "
-                                  "coordinator's version?")),
-                              start.worker));
+                 WithKind(absl::InternalError(
+                              absl::StrCat(message, "; ", queue_.Find(start.function)->unreadable,
+                                           " answers to it made no sense: are all workers of the "
+                                           "coordinator's version?")),
+                          pb::ERROR_MACHINE, pb::ROLE_WORKER, start.worker.value()));
   }
   // Whatever else it says is not believed either; it must register again.
-  const auto worker = workers_.find(start.worker);
   if (worker == workers_.end()) return;
   const Member member = worker->second.member;
   Remove(member, "unreadable", message);
@@ -235,23 +227,23 @@ void Core::Unreadable(const StartRun& start, const std::string& what) {
 void Core::FailIfDeadly(const Member& member, const std::string& message) {
   // Steps that wait for a server have no results either.
   if (closed_ || !serving()) return;
-  const WorkerId worker(member.index);
-  const auto deadly = queue_.DeadlyOn(worker, kMostLost);
+  const auto deadly = queue_.DeadlyOn(WorkerId(member.index), kMostLost);
   if (!deadly.has_value()) return;
   const FunctionQueue::Function& function = *queue_.Find(*deadly);
   FailFunction(
       *deadly, function.run,
-      WorkersError(absl::ResourceExhaustedError(absl::StrCat(
-                       function.lost, " workers in a row were lost while they ran step ",
-                       function.next_step, " of ", Describe(*deadly),
-                       ", so it is likely to end whoever runs it; if it needs more memory than a "
-                       "worker has, make its batches smaller. The last one was worker ",
-                       worker.value(), " (pid ", member.pid, ", ", member.address, "): ", message)),
-                   worker));
+      WithKind(
+          absl::ResourceExhaustedError(absl::StrCat(
+              function.lost, " workers in a row were lost while they ran step ", function.next_step,
+              " of ", NameOf(*deadly),
+              ", so it is likely to end whoever runs it; if it needs more memory than a worker "
+              "has, make its batches smaller. The last one was ",
+              Describe(member), ": ", message)),
+          pb::ERROR_MACHINE, pb::ROLE_WORKER, member.index));
 }
 
 void Core::FailFunction(FunctionId id, RunId run, absl::Status error) {
-  Note(action::Note::Level::kError, absl::StrCat(Describe(id), ": ", error.ToString()));
+  Note(Level::kError, NameOf(id), ": ", error.ToString());
   queue_.Remove(id, run);
   Finish(id, error);
   BeginCancel(std::move(error));
@@ -270,17 +262,10 @@ void Core::StopRuns() {
   }
 }
 
-std::string Core::Describe(FunctionId id) const {
+std::string Core::NameOf(FunctionId id) const {
   const FunctionQueue::Function* const function = queue_.Find(id);
   return absl::StrCat("function ", id.value(), " ('",
                       function == nullptr ? "" : function->work.name, "')");
-}
-
-std::string Core::DescribeWorker(WorkerId id) const {
-  const auto it = workers_.find(id);
-  if (it == workers_.end()) return absl::StrCat("worker ", id.value());
-  return absl::StrCat("worker ", id.value(), " (pid ", it->second.member.pid, ", ",
-                      it->second.member.address, ")");
 }
 
 }  // namespace mu

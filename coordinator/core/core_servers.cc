@@ -4,22 +4,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 namespace {
 
 constexpr absl::Duration kRetry = absl::Milliseconds(100);
-
-absl::Status MachineError(absl::Status status, std::optional<uint32_t> server = std::nullopt) {
-  pb::ErrorDetail detail;
-  detail.set_kind(pb::ERROR_MACHINE);
-  if (server.has_value()) {
-    detail.set_role(pb::ROLE_PSSERVER);
-    detail.set_index(*server);
-  }
-  return WithDetail(std::move(status), detail);
-}
 
 }  // namespace
 
@@ -27,10 +19,9 @@ void Core::On(event::EnableRecovery& e) {
   if (recovery_enabled_) {
     if (e.mode == recovery_.mode()) return;
     const bool all = recovery_.mode() == RecoveryMode::kAll;
-    return Note(action::Note::Level::kWarning,
-                absl::StrCat("recovery of ", all ? "all servers" : "single servers",
-                             " is already enabled; it stays, and recovery of ",
-                             all ? "single servers" : "all servers", " is not begun"));
+    return Note(Level::kWarning, "recovery of ", all ? "all servers" : "single servers",
+                " is already enabled; it stays, and recovery of ",
+                all ? "single servers" : "all servers", " is not begun");
   }
   recovery_enabled_ = true;
   recovery_ = Recovery({.servers = options_.servers, .mode = e.mode});
@@ -51,10 +42,9 @@ void Core::LoseServer(const Member& member, const std::string& kind, const std::
   const bool was_loading = VoidWork();
   Act(commit_.ServerLost(member.index));
   if (!recovery_enabled_) {
-    return End(MachineError(absl::UnavailableError(absl::StrCat(
-                                "parameter server ", member.index, " (pid ", member.pid, ", ",
-                                member.address, ") is lost (", kind, "): ", message)),
-                            member.index));
+    return End(WithKind(absl::UnavailableError(absl::StrCat("parameter ", Describe(member),
+                                                            " is lost (", kind, "): ", message)),
+                        pb::ERROR_MACHINE, pb::ROLE_PSSERVER, member.index));
   }
   Do(action::InterruptServers{});
   Act(recovery_.ServerLost(member.index));
@@ -65,7 +55,6 @@ void Core::LoseServer(const Member& member, const std::string& kind, const std::
 
 void Core::Act(const Recovery::Actions& actions) {
   using Kind = RecoveryAction::Kind;
-  RestoreRound round;
   for (const RecoveryAction& recovery : actions) {
     switch (recovery.kind) {
       case Kind::kPause:
@@ -77,14 +66,17 @@ void Core::Act(const Recovery::Actions& actions) {
       case Kind::kRollBack: {
         const FunctionQueue::RolledBack back = queue_.RollBack(recovery.checkpoint);
         failures_.RolledBack(back);
-        Do(action::RolledBack{recovery.checkpoint, back});
+        Note(Level::kWarning, back.steps, " steps of ", back.functions, " functions since ",
+             recovery.checkpoint == kInitialValues
+                 ? "the beginning"
+                 : absl::StrCat("checkpoint ", recovery.checkpoint.value()),
+             " will run again");
         break;
       }
       case Kind::kRestore:
-      case Kind::kKeep:
-        round.generation = recovery.generation;
-        if (recovery.kind == Kind::kRestore) round.checkpoint = recovery.checkpoint;
-        round.servers.push_back({recovery.server, recovery.kind == Kind::kKeep});
+        round_ = {recovery.generation, recovery.checkpoint, recovery.keep};
+        round_parameters_ = parameters_;
+        Do(round_);
         break;
       case Kind::kTakeCheckpoint:
         leave_wanted_ = true;
@@ -103,25 +95,23 @@ void Core::Act(const Recovery::Actions& actions) {
         dispatch_ = true;
         break;
       case Kind::kGiveUp:
-        End(MachineError(absl::DataLossError(absl::StrCat(
-            "the servers' state is lost: there is no checkpoint that could be restored and whose "
-            "functions could be repeated",
-            round_error_.ok() ? ""
-                              : absl::StrCat("; the last that was tried: ",
-                                             std::string(round_error_.message()))))));
+        End(WithKind(
+            absl::DataLossError(absl::StrCat(
+                "the servers' state is lost: there is no checkpoint that could be "
+                "restored and whose functions could be repeated",
+                round_error_.ok() ? "" : "; the last that was tried: ", round_error_.message())),
+            pb::ERROR_MACHINE));
         break;
     }
   }
-  if (round.servers.empty()) return;
-  round_parameters_ = parameters_;
-  Do(action::Restore{std::move(round)});
 }
 
 void Core::LetGo(uint32_t server) {
   if (const auto member = membership_.Find(pb::ROLE_PSSERVER, server)) {
-    membership_.Remove(member->role, member->index, member->incarnation);
-    departed_.Insert(member->incarnation.value());
-    failures_.ServerLost({member->role, member->index, "left", Seconds(), "SIGTERM"},
+    membership_.Expel(*member,
+                      WithKind(absl::FailedPreconditionError("this daemon has taken its leave"),
+                               pb::ERROR_USER, pb::ROLE_COORDINATOR));
+    failures_.ServerLost({{}, member->role, member->index, "left", Seconds(), "SIGTERM"},
                          std::exchange(leave_opened_, false));
     Do(action::MemberLost{*member, "left", "SIGTERM"});
     Act(commit_.ServerLost(server));
@@ -134,7 +124,10 @@ void Core::Expel(uint32_t server, const absl::Status& error, const std::string& 
   const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
   if (!member.has_value()) return;
   const std::string why(error.message());
-  membership_.Expel(member->role, member->index, member->incarnation, why);
+  membership_.Expel(*member,
+                    WithKind(absl::FailedPreconditionError(absl::StrCat(
+                                 "this process must end and another one take its place: ", why)),
+                             pb::ERROR_STALE, member->role));
   // The process ends when it hears of this; it may not hear.
   old_leases_.Add(member->pid, member->last_heartbeat + options_.timeout);
   Lose(*member, kind, why);
@@ -143,15 +136,13 @@ void Core::Expel(uint32_t server, const absl::Status& error, const std::string& 
 void Core::Act(UpdatePause::Change change) {
   if (change == UpdatePause::Change::kNone) return;
   if (change == UpdatePause::Change::kPaused) {
-    return Note(action::Note::Level::kWarning,
-                absl::StrCat("no new function that changes parameters is started: ",
-                             update_pause_.Describe(),
-                             ". It is freed when two checkpoints have succeeded; the log says why "
-                             "they fail. A program without a Checkpointer has to call Checkpoint"));
+    return Note(Level::kWarning,
+                "no new function that changes parameters is started: ", update_pause_.Describe(),
+                ". It is freed when two checkpoints have succeeded; the log says why "
+                "they fail. A program without a Checkpointer has to call Checkpoint");
   }
-  Note(action::Note::Level::kInfo,
-       absl::StrCat("functions that change parameters are started again: ",
-                    update_pause_.Describe()));
+  Note(Level::kInfo,
+       "functions that change parameters are started again: ", update_pause_.Describe());
   dispatch_ = true;
 }
 
@@ -160,48 +151,40 @@ void Core::On(event::MostKept& e) {
   NoteKept();
 }
 
-// A server that was cut off may serve until its lease runs out: what replaces it waits for that.
-void Core::On(event::RestoreDone& e) {
-  restored_.push_back(std::move(e));
-  FinishRestores();
-}
-
-void Core::FinishRestores() {
-  if (closed_ || now_ < old_leases_.last()) return;
-  old_leases_.Forget(now_);
-  for (const event::RestoreDone& done : std::exchange(restored_, {})) {
-    if (!recovery_.restoring(done.generation)) continue;
-    if (!done.kept) failures_.ServerRestored(done.server, done.updates, done.from);
-    configured_ = done.generation;
-    Act(recovery_.RestoreDone(done.server, done.generation));
-  }
-}
-
-void Core::On(event::RestoreFailed& e) {
+void Core::On(event::Restored& e) {
   NoteEpoch(e.error.epoch);
+  if (e.error.ok()) {
+    restored_ = std::move(e);
+    return FinishRestore();
+  }
   // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is
   // taken.
   if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;
-  if (e.fault == RestoreFault::kFatal) return End(e.error.status);
+  const RestoreFault fault = FaultOf(e.error);
+  if (fault == RestoreFault::kFatal) return End(e.error.status);
   round_error_ = e.error.status;
-  Recovery::Failure failure = Recovery::Failure::kTryAgain;
-  switch (e.fault) {
-    case RestoreFault::kCheckpoint:
-      Note(action::Note::Level::kError,
-           absl::StrCat("the servers cannot be restored: ", e.error.status.ToString(),
-                        "; trying an older checkpoint"));
-      failure = Recovery::Failure::kBadCheckpoint;
-      break;
-    case RestoreFault::kServer:
-      failure = Recovery::Failure::kServerAtFault;
-      break;
-    default:
-      Note(action::Note::Level::kWarning,
-           absl::StrCat("recovery of the servers did not succeed and is tried again: ",
-                        e.error.status.ToString()));
-      retry_at_ = now_ + kRetry;
+  if (fault == RestoreFault::kCheckpoint) {
+    Note(Level::kError, "the servers cannot be restored: ", e.error.status.ToString(),
+         "; trying an older checkpoint");
+  } else if (fault == RestoreFault::kTryAgain) {
+    Note(Level::kWarning,
+         "recovery of the servers did not succeed and is tried again: ", e.error.status.ToString());
+    retry_at_ = now_ + kRetry;
   }
-  Act(recovery_.RestoreFailed(e.server, e.generation, failure));
+  Act(recovery_.RestoreFailed(e.generation, fault, e.error.index));
+}
+
+// A server that was cut off may serve until its lease runs out: what replaces it waits for that.
+void Core::FinishRestore() {
+  if (closed_ || now_ < old_leases_.last()) return;
+  old_leases_.Forget(now_);
+  const auto done = std::exchange(restored_, std::nullopt);
+  if (!done.has_value() || !recovery_.restoring(done->generation)) return;
+  for (uint32_t s = 0; s < options_.servers; ++s) {
+    if (!round_.keep[s]) failures_.ServerRestored(s, done->updates[s], done->from);
+  }
+  configured_ = done->generation;
+  Act(recovery_.RestoreDone(done->generation));
 }
 
 }  // namespace mu

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 namespace {
@@ -14,16 +15,15 @@ constexpr absl::Duration kRetry = absl::Milliseconds(100);
 }  // namespace
 
 void Core::On(event::TaskWanted& e) {
-  const absl::Status ended =
-      closed_ ? absl::CancelledError("the coordinator is being destroyed") : ended_;
-  if (!ended.ok()) return Do(action::TaskDone{e.task, ended});
+  if (absl::Status ended = this->ended(); !ended.ok())
+    return Do(action::TaskDone{e.task, std::move(ended)});
   if (e.what.kind == ServerTask::Kind::kLoad) {
     if (e.what.point == nullptr) e.what.point = std::make_shared<const ResumePoint>();
     // Before servers lose what they hold.
     if (absl::Status fits = Fits(*e.what.point); !fits.ok())
       return Do(action::TaskDone{e.task, std::move(fits)});
   }
-  tasks_.push_back({.id = e.task, .what = std::move(e.what)});
+  tasks_[e.task].what = std::move(e.what);
 }
 
 void Core::BeginWork(Work::Kind kind, TaskId task) {
@@ -31,11 +31,6 @@ void Core::BeginWork(Work::Kind kind, TaskId task) {
 }
 
 Core::Work Core::EndWork() { return std::exchange(work_, Work()); }
-
-bool Core::Waits(std::initializer_list<Work::Kind> kinds, uint64_t attempt) const {
-  return work_.attempt == attempt &&
-         std::find(kinds.begin(), kinds.end(), work_.kind) != kinds.end();
-}
 
 // A checkpoint ends by itself, see CheckpointCommit.
 bool Core::VoidWork() {
@@ -54,28 +49,26 @@ void Core::StateBroken() {
 }
 
 bool Core::loading() const {
-  return std::any_of(tasks_.begin(), tasks_.end(),
-                     [](const Task& task) { return task.what.kind == ServerTask::Kind::kLoad; });
+  return std::any_of(tasks_.begin(), tasks_.end(), [](const auto& task) {
+    return task.second.what.kind == ServerTask::Kind::kLoad;
+  });
 }
 
 Core::Task* Core::FindTask(TaskId id) {
-  const auto it =
-      std::find_if(tasks_.begin(), tasks_.end(), [id](const Task& task) { return task.id == id; });
-  return it == tasks_.end() ? nullptr : &*it;
+  const auto it = tasks_.find(id);
+  return it == tasks_.end() ? nullptr : &it->second;
 }
 
 void Core::Answer(TaskId id, const absl::Status& status) {
-  const auto it =
-      std::find_if(tasks_.begin(), tasks_.end(), [id](const Task& task) { return task.id == id; });
-  if (it == tasks_.end()) return;
+  const auto task = tasks_.extract(id);
+  if (task.empty()) return;
   // What was not made will not be made later.
-  if (!status.ok() && it->place.value() != 0) queue_.EndAssignment(it->place);
-  tasks_.erase(it);
+  if (!status.ok() && task.mapped().place.value() != 0) queue_.EndAssignment(task.mapped().place);
   Do(action::TaskDone{id, status});
 }
 
 void Core::AnswerAll(const absl::Status& status) {
-  while (!tasks_.empty()) Answer(tasks_.front().id, status);
+  while (!tasks_.empty()) Answer(tasks_.begin()->first, status);
 }
 
 void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
@@ -91,12 +84,9 @@ void Core::AnswerReady() {
       work_.kind == Work::Kind::kLoad || parameters_configured_ != parameters_ || !serving() ||
       !AllServersAreThere() || (recovery_.started() && !whole()))
     return;
-  for (size_t i = 0; i < tasks_.size();) {
-    if (tasks_[i].what.kind == ServerTask::Kind::kReady) {
-      Answer(tasks_[i].id, absl::OkStatus());
-    } else {
-      ++i;
-    }
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    const auto& [id, task] = *it++;  // it may go
+    if (task.what.kind == ServerTask::Kind::kReady) Answer(id, absl::OkStatus());
   }
 }
 
@@ -118,8 +108,8 @@ void Core::DoTasks() {
   if (recovery_.started() && !whole()) return;
   if (parameters_configured_ != parameters_) return Configure();
   const auto next = std::find_if(tasks_.begin(), tasks_.end(),
-                                 [this](const Task& task) { return MayBegin(task); });
-  if (next != tasks_.end()) Begin(&*next);
+                                 [this](const auto& task) { return MayBegin(task.second); });
+  if (next != tasks_.end()) Begin(next->first, &next->second);
 }
 
 bool Core::MayBegin(const Task& task) const {
@@ -139,22 +129,22 @@ bool Core::MayBegin(const Task& task) const {
   return false;
 }
 
-void Core::Begin(Task* task) {
+void Core::Begin(TaskId id, Task* task) {
   switch (task->what.kind) {
     case ServerTask::Kind::kReady:
       return;
     case ServerTask::Kind::kAssign:
       if (!queue_.AssignmentOpen(task->place)) task->place = queue_.BeginAssignment();
-      BeginWork(Work::Kind::kAssign, task->id);
+      BeginWork(Work::Kind::kAssign, id);
       return Do(action::Assign{work_.attempt, task->place, task->what.assignment});
     case ServerTask::Kind::kLoad:
-      BeginWork(Work::Kind::kLoad, task->id);
+      BeginWork(Work::Kind::kLoad, id);
       work_.generation = NextGeneration();
       last_checkpoint_ = work_.point =
           CheckpointNumber(std::max(last_checkpoint_, task->what.loaded).value() + 1);
-      return Do(action::Load{work_.attempt, task->id, work_.generation, work_.point});
+      return Do(action::Load{work_.attempt, id, work_.generation, work_.point});
     case ServerTask::Kind::kSave:
-      return BeginCheckpoint(task->id);
+      return BeginCheckpoint(id);
   }
 }
 
@@ -166,7 +156,7 @@ void Core::Configure() {
 
 void Core::On(event::Configured& e) {
   NoteEpoch(e.error.epoch);
-  if (!Waits({Work::Kind::kConfigure}, e.attempt)) return;
+  if (!Waits(e.attempt)) return;
   const Work work = EndWork();
   if (!e.error.ok()) {
     work_again_at_ = now_ + kRetry;
@@ -194,7 +184,7 @@ bool Core::RepeatAssignment() {
 
 void Core::On(event::Assigned& e) {
   NoteEpoch(e.error.epoch);
-  if (!Waits({Work::Kind::kAssign, Work::Kind::kRepeatAssignment}, e.attempt)) return;
+  if (!Waits(e.attempt)) return;
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
   if (work.kind == Work::Kind::kRepeatAssignment) return AssignmentRepeated(e.error);
@@ -226,27 +216,27 @@ void Core::AssignmentRepeated(const CallError& error) {
     return;
   }
   if (!error.passing()) return End(error.status);
-  Note(action::Note::Level::kWarning,
-       absl::StrCat("the assignment of '", queue_.Find(*place)->work.assignment->variable,
-                    "' is repeated again: ", error.status.ToString()));
+  Note(Level::kWarning, "the assignment of '", queue_.Find(*place)->work.assignment->variable,
+       "' is repeated again: ", error.status.ToString());
   work_again_at_ = now_ + kRetry;
 }
 
 void Core::On(event::Loaded& e) {
   NoteEpoch(e.error.epoch);
-  if (!Waits({Work::Kind::kLoad}, e.attempt)) return;
+  if (!Waits(e.attempt)) return;
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
   if (e.error.ok()) {
     TakeOver(work, e.updates, *FindTask(work.task)->what.point);
     return Answer(work.task, absl::OkStatus());
   }
-  const bool at_fault = e.fault == RestoreFault::kServer && recovery_enabled_;
+  const RestoreFault fault = FaultOf(e.error);
+  const bool at_fault = fault == RestoreFault::kServer && recovery_enabled_;
   if (at_fault) Expel(e.error.index, e.error.status);
   if (e.asked) StateBroken();
   // As often as it takes: another process takes the place.
   if (at_fault) return TryAgain(work.task, e.error, /*counts=*/false);
-  if (e.fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
+  if (fault != RestoreFault::kTryAgain) return Answer(work.task, e.error.status);
   TryAgain(work.task, e.error);
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "common/base/hash.h"
 
 namespace mu {
@@ -27,15 +28,42 @@ uint64_t EpochSeed(const pb::DatasetProto& dataset, uint64_t epoch) {
   return HashCombine(HashCombine(dataset.seed(), 0x6c65617365), epoch);
 }
 
-// In which order an epoch's leases take the blocks.
-std::vector<size_t> OrderOf(const pb::DatasetProto& dataset, size_t blocks, uint64_t epoch) {
-  std::vector<size_t> order(blocks);
+// The blocks of which records are selected: how many of each. Calls visit(file, first, count) for
+// each.
+template <typename Visit>
+std::vector<uint64_t> VisitBlocks(const DataLayout& data, const Visit& visit) {
+  const uint64_t block_records = data.dataset.block_records();
+  std::vector<uint64_t> selected;
+  for (uint32_t file = 0; file < data.files->size(); ++file) {
+    const uint64_t records = (*data.files)[file].records;
+    for (uint64_t first = 0; first < records; first += block_records) {
+      const uint64_t count = std::min(block_records, records - first);
+      const uint64_t kept = SelectedRecords(data.dataset.records(), first, count);
+      if (kept == 0) continue;
+      visit(file, first, count);
+      selected.push_back(kept);
+    }
+  }
+  return selected;
+}
+
+// Calls visit(blocks, records) for each lease of the epoch, with its blocks in their order.
+template <typename Visit>
+void VisitLeases(const pb::DatasetProto& dataset, const std::vector<uint64_t>& selected,
+                 uint64_t epoch, const Visit& visit) {
+  std::vector<size_t> order(selected.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (dataset.shuffle_records() > 0) {
     SplitMix random(EpochSeed(dataset, epoch));
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random.Below(i)]);
   }
-  return order;
+  const uint64_t lease_records = LeaseRecords(dataset);
+  for (size_t begin = 0, end = 0; begin < order.size(); begin = end) {
+    uint64_t records = 0;
+    while (end < order.size() && (records == 0 || records + selected[order[end]] <= lease_records))
+      records += selected[order[end++]];
+    visit(absl::MakeConstSpan(order).subspan(begin, end - begin), records);
+  }
 }
 
 }  // namespace
@@ -78,84 +106,54 @@ uint64_t DataLayout::Fingerprint() const {
 
 absl::StatusOr<EpochPlan> EpochPlan::Make(const DataLayout& data, uint64_t epoch) {
   const pb::DatasetProto& dataset = data.dataset;
-  const std::vector<FileLayout>& files = *data.files;
-  const uint64_t block_records = dataset.block_records();
   std::vector<pb::BlockProto> blocks;
-  std::vector<uint64_t> selected;
-  for (size_t file = 0; file < files.size(); ++file) {
-    const FileLayout& layout = files[file];
-    for (uint64_t first = 0; first < layout.records; first += block_records) {
-      const uint64_t count = std::min(block_records, layout.records - first);
-      const uint64_t kept = SelectedRecords(dataset.records(), first, count);
-      if (kept == 0) continue;
-      pb::BlockProto block;
-      block.set_file(static_cast<uint32_t>(file));
-      block.set_first(first);
-      block.set_count(static_cast<uint32_t>(count));
-      if (const uint64_t i = first / block_records; i < layout.marks.size()) {
-        const uint64_t end =
-            i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
-        block.set_offset(layout.marks[i].offset);
-        block.set_bytes(end - layout.marks[i].offset);
-        block.set_line(layout.marks[i].line);
-      }
-      blocks.push_back(block);
-      selected.push_back(kept);
-    }
-  }
+  const std::vector<uint64_t> selected =
+      VisitBlocks(data, [&](uint32_t file, uint64_t first, uint64_t count) {
+        const FileLayout& layout = (*data.files)[file];
+        pb::BlockProto& block = blocks.emplace_back();
+        block.set_file(file);
+        block.set_first(first);
+        block.set_count(static_cast<uint32_t>(count));
+        if (const uint64_t i = first / dataset.block_records(); i < layout.marks.size()) {
+          const uint64_t end =
+              i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
+          block.set_offset(layout.marks[i].offset);
+          block.set_bytes(end - layout.marks[i].offset);
+          block.set_line(layout.marks[i].line);
+        }
+      });
   if (blocks.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat("dataset '", dataset.name(),
-                                                   "': no record is left of its ", files.size(),
-                                                   " files; look at `files` and `records`"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("dataset '", dataset.name(), "': no record is left of its ",
+                     data.files->size(), " files; look at `files` and `records`"));
   }
-  const std::vector<size_t> order = OrderOf(dataset, blocks.size(), epoch);
-  const bool shuffle = dataset.shuffle_records() > 0;
-  const uint64_t epoch_seed = EpochSeed(dataset, epoch), lease_records = LeaseRecords(dataset);
+  const uint64_t epoch_seed = EpochSeed(dataset, epoch);
   EpochPlan plan;
   plan.epoch_ = epoch;
-  for (size_t i = 0; i < order.size();) {
-    PlannedLease planned;
+  VisitLeases(dataset, selected, epoch, [&](absl::Span<const size_t> own, uint64_t records) {
     pb::LeaseProto lease;
     lease.set_dataset(dataset.id());
     lease.set_epoch(epoch);
     lease.set_index(plan.leases_.size());
     // 0 means "no permutation", so the seed is made odd.
-    if (shuffle) lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
-    while (i < order.size() &&
-           (planned.records == 0 || planned.records + selected[order[i]] <= lease_records)) {
-      *lease.add_blocks() = blocks[order[i]];
-      planned.records += selected[order[i]];
-      ++i;
-    }
-    planned.batches = static_cast<uint32_t>(BatchesOf(dataset, planned.records));
-    planned.lease = std::make_shared<const pb::LeaseProto>(std::move(lease));
-    plan.batches_ += planned.batches;
-    plan.records_ += planned.records;
-    plan.leases_.push_back(std::move(planned));
-  }
+    if (dataset.shuffle_records() > 0)
+      lease.set_permutation(HashCombine(epoch_seed, plan.leases_.size()) | 1);
+    for (const size_t block : own) *lease.add_blocks() = blocks[block];
+    plan.leases_.push_back({std::make_shared<const pb::LeaseProto>(std::move(lease)), records,
+                            static_cast<uint32_t>(BatchesOf(dataset, records))});
+    plan.batches_ += plan.leases_.back().batches;
+    plan.records_ += records;
+  });
   return plan;
 }
 
 uint64_t EpochPlan::CountBatches(const DataLayout& data, uint64_t epoch) {
-  const pb::DatasetProto& dataset = data.dataset;
-  std::vector<uint64_t> selected;
-  for (const FileLayout& layout : *data.files) {
-    for (uint64_t first = 0; first < layout.records; first += dataset.block_records()) {
-      const uint64_t count = std::min<uint64_t>(dataset.block_records(), layout.records - first);
-      const uint64_t kept = SelectedRecords(dataset.records(), first, count);
-      if (kept > 0) selected.push_back(kept);
-    }
-  }
-  const uint64_t lease_records = LeaseRecords(dataset);
-  uint64_t batches = 0, records = 0;
-  for (const size_t block : OrderOf(dataset, selected.size(), epoch)) {
-    if (records > 0 && records + selected[block] > lease_records) {
-      batches += BatchesOf(dataset, records);
-      records = 0;
-    }
-    records += selected[block];
-  }
-  return batches + BatchesOf(dataset, records);
+  const std::vector<uint64_t> selected = VisitBlocks(data, [](uint32_t, uint64_t, uint64_t) {});
+  uint64_t batches = 0;
+  VisitLeases(data.dataset, selected, epoch, [&](absl::Span<const size_t>, uint64_t records) {
+    batches += BatchesOf(data.dataset, records);
+  });
+  return batches;
 }
 
 }  // namespace mu

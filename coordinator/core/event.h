@@ -17,7 +17,6 @@
 #include "coordinator/core/data_leases.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/recovery.h"
-#include "coordinator/core/restore_fault.h"
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/step_outcome.h"
 #include "proto/coordinator.pb.h"
@@ -170,28 +169,19 @@ struct Assigned {
 struct Loaded {
   uint64_t attempt = 0;  // of action::Load
   CallError error;
-  RestoreFault fault = RestoreFault::kTryAgain;  // of the error
-  bool asked = true;                             // servers were; false: they hold what they did
-  std::vector<uint64_t> updates;                 // by server: how many its state holds
+  bool asked = true;              // servers were; false: they hold what they did
+  std::vector<uint64_t> updates;  // by server: how many its state holds
 };
-struct RestoreDone {
-  uint32_t server = 0;
-  Generation generation;
-  bool kept = false;     // its state
-  uint64_t updates = 0;  // that the state holds
-  std::string from;      // what it was given, for the report
-};
-struct RestoreFailed {
-  uint32_t server = 0;
-  Generation generation;
-  RestoreFault fault = RestoreFault::kTryAgain;
+struct Restored {
+  Generation generation;  // of action::Restore
   CallError error;
+  std::vector<uint64_t> updates;  // by server: how many its state holds
+  std::string from;               // what they were given, for the report
 };
 
 // Checkpoints, see checkpoint_commit.h.
 struct Saved {
   CheckpointNumber checkpoint;
-  uint32_t server = 0;
   absl::Status status;
 };
 struct ManifestWritten {
@@ -206,15 +196,13 @@ struct MostKept {
 
 }  // namespace event
 
-using Event =
-    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
-                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
-                 event::FileRead, event::CannotRead, event::Schedule, event::Results,
-                 event::RunEnded, event::Unreadable, event::CancelEverything,
-                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
-                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
-                 event::Loaded, event::RestoreDone, event::RestoreFailed, event::Saved,
-                 event::ManifestWritten, event::MostKept>;
+using Event = std::variant<
+    event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+    event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
+    event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
+    event::FileRead, event::CannotRead, event::Schedule, event::Results, event::RunEnded,
+    event::Unreadable, event::CancelEverything, event::WorkerCancelled, event::Fenced, event::Fail,
+    event::Close, event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
+    event::Loaded, event::Restored, event::Saved, event::ManifestWritten, event::MostKept>;
 
 }  // namespace mu

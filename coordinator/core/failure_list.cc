@@ -39,19 +39,9 @@ MemberFailure* FailureList::Find(size_t number) {
   return from_end <= last_.size() ? &last_[last_.size() - from_end] : nullptr;
 }
 
-uint64_t& FailureList::StepsRepeated(size_t number) {
+FailureCosts& FailureList::CostsOf(size_t number) {
   MemberFailure* const failure = Find(number);
-  return failure != nullptr ? failure->steps_repeated : unlisted_.steps_repeated;
-}
-
-uint64_t& FailureList::SamplesRepeated(size_t number) {
-  MemberFailure* const failure = Find(number);
-  return failure != nullptr ? failure->samples_repeated : unlisted_.samples_repeated;
-}
-
-int64_t& FailureList::UpdatesRolledBack(size_t number) {
-  MemberFailure* const failure = Find(number);
-  return failure != nullptr ? failure->updates_rolled_back : unlisted_.updates_rolled_back;
+  return failure != nullptr ? static_cast<FailureCosts&>(*failure) : unlisted_;
 }
 
 void FailureList::Recovered(size_t number, double now) {

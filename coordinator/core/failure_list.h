@@ -16,8 +16,17 @@
 
 namespace mu {
 
+// What had to be done again because of failures.
+struct FailureCosts {
+  uint64_t steps_repeated = 0;  // whose results had arrived, or whose updates the servers had
+  uint64_t samples_repeated = 0;
+  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what
+  // was under way at the restore has its results, until then perhaps too small.
+  int64_t updates_rolled_back = 0;
+};
+
 // What happened to a daemon.
-struct MemberFailure {
+struct MemberFailure : FailureCosts {
   pb::Role role;
   uint32_t index;
   // died, unreachable, unreadable, silent, replaced, cannot_read, hangs, left, set_aside
@@ -31,21 +40,13 @@ struct MemberFailure {
   // be complete; if it had run nothing, or nobody waits for that any more: until a result of
   // another worker arrived or a new worker was ready.
   double recovered_seconds = -1;
-  uint64_t steps_repeated = 0;  // whose results had arrived, or whose updates the servers had
-  uint64_t samples_repeated = 0;
-  // Acknowledged (function, step, partition) that the restored state does not hold; exact once what
-  // was under way at the restore has its results, until then perhaps too small.
-  int64_t updates_rolled_back = 0;
   int64_t pid = 0;
 };
 
 // Sums over failures that are not listed.
-struct UnlistedFailures {
+struct UnlistedFailures : FailureCosts {
   uint64_t failures = 0;  // without those that left
   uint64_t left = 0;
-  uint64_t steps_repeated = 0;
-  uint64_t samples_repeated = 0;
-  int64_t updates_rolled_back = 0;
   double without_progress_seconds = 0;  // of servers
 };
 
@@ -61,10 +62,9 @@ class FailureList {
   size_t size() const { return added_; }  // all that were ever added
   // Null if it is not listed any more.
   MemberFailure* Find(size_t number);
-  // For adding up what a failure cost.
-  uint64_t& StepsRepeated(size_t number);
-  uint64_t& SamplesRepeated(size_t number);
-  int64_t& UpdatesRolledBack(size_t number);
+  // For adding up what a failure cost; of one that is not listed any more, with those of the
+  // others.
+  FailureCosts& CostsOf(size_t number);
   void Recovered(size_t number, double now);
   // All servers serve again. Calls `back` with each listed failure that is over with that.
   void ServersBack(double now, const std::function<void(const MemberFailure&)>& back);

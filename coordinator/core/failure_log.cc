@@ -27,7 +27,8 @@ void FailureLog::ServerLost(MemberFailure failure, bool first) {
 // What a restore counted too little, results add later, to the recovery of then: so the debt moves
 // there.
 int64_t FailureLog::TakeDebt() {
-  int64_t& debt = recovering_.has_value() ? failures_.UpdatesRolledBack(*recovering_) : debt_;
+  int64_t& debt =
+      recovering_.has_value() ? failures_.CostsOf(*recovering_).updates_rolled_back : debt_;
   return debt < 0 ? std::exchange(debt, 0) : 0;
 }
 
@@ -58,9 +59,9 @@ void FailureLog::StepDone(FunctionId function, const StepOutcome& step, const Re
   }
   for (const size_t failure : lost->second) failures_.Recovered(failure, now);
   if (step.repeated) {
-    const size_t latest = lost->second.back();
-    ++failures_.StepsRepeated(latest);
-    failures_.SamplesRepeated(latest) += step.samples;
+    FailureCosts& latest = failures_.CostsOf(lost->second.back());
+    ++latest.steps_repeated;
+    latest.samples_repeated += step.samples;
   }
   if (result.last) lost_runs_.erase(lost);
 }
@@ -100,8 +101,9 @@ void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
 
 void FailureLog::RolledBack(const FunctionQueue::RolledBack& back) {
   if (!recovering_.has_value()) return;
-  failures_.StepsRepeated(*recovering_) += back.steps;
-  failures_.SamplesRepeated(*recovering_) += back.samples;
+  FailureCosts& costs = failures_.CostsOf(*recovering_);
+  costs.steps_repeated += back.steps;
+  costs.samples_repeated += back.samples;
 }
 
 void FailureLog::DaemonEnded(int64_t pid, const std::string& message) {
@@ -143,7 +145,8 @@ void FailureLog::Continue(const std::vector<uint64_t>& held,
 }
 
 void FailureLog::NoteRolledBack(int64_t before) {
-  int64_t& noted = recovering_.has_value() ? failures_.UpdatesRolledBack(*recovering_) : debt_;
+  int64_t& noted =
+      recovering_.has_value() ? failures_.CostsOf(*recovering_).updates_rolled_back : debt_;
   noted += updates_.rolled_back() - before;
 }
 

@@ -24,12 +24,17 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
   return id;
 }
 
+std::map<FunctionId, FunctionQueue::Function>::iterator FunctionQueue::Current(FunctionId id,
+                                                                               RunId run) {
+  const auto it = functions_.find(id);
+  return it != functions_.end() && it->second.run == run && it->second.worker ? it
+                                                                              : functions_.end();
+}
+
 void FunctionQueue::Requeue(Function& function) {
-  if (const auto it = workers_.find(*function.worker); it != workers_.end()) {
-    --it->second.in_flight;
-    // It may have been cancelled on its way: nothing must wait for it
-    it->second.last_run = RunId();
-  }
+  Worker& worker = workers_.at(*function.worker);
+  --worker.in_flight;
+  worker.last_run = RunId();  // it may have been cancelled on its way: nothing must wait for it
   function.worker.reset();
   function.run = RunId();
   ++queued_;
@@ -124,16 +129,14 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
 bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples,
                              bool* current) {
   const auto it = functions_.find(id);
-  const bool wanted = it != functions_.end() && it->second.next_step == step;
-  const bool taken =
-      wanted && ((it->second.run == run && it->second.worker) || TakeBack(id, it->second, run));
+  const bool taken = it != functions_.end() && it->second.next_step == step &&
+                     (Current(id, run) == it || TakeBack(id, it->second, run));
   if (current != nullptr) *current = taken;
   if (!taken) return false;
   Function& function = it->second;
   ++function.next_step;
   function.lost = function.backups = 0;
-  if (const auto worker = workers_.find(*function.worker); worker != workers_.end())
-    worker->second.news = true;
+  workers_.at(*function.worker).news = true;
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
@@ -157,8 +160,8 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
 }
 
 FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
-  const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || !it->second.worker) {
+  const auto it = Current(id, run);
+  if (it == functions_.end()) {
     if (const auto superseded = superseded_.find(run); superseded != superseded_.end())
       EndSuperseded(superseded);
     return Ended::kIgnored;
@@ -167,36 +170,30 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
     Requeue(it->second);
     return Ended::kRequeued;
   }
-  if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
-    --worker->second.in_flight;
-    worker->second.news = true;
-  }
+  Worker& worker = workers_.at(*it->second.worker);
+  --worker.in_flight;
+  worker.news = true;
   Complete(it);
   return Ended::kCompleted;
 }
 
 FunctionQueue::Ended FunctionQueue::ServerUnreached(FunctionId id, RunId run) {
-  const auto it = functions_.find(id);
-  if (it != functions_.end() && it->second.run == run && it->second.worker &&
-      !it->second.Avoids(*it->second.worker)) {
+  const auto it = Current(id, run);
+  if (it != functions_.end() && !it->second.Avoids(*it->second.worker))
     it->second.avoid.push_back(*it->second.worker);
-  }
   return RunEnded(id, run);
 }
 
 FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId run) {
-  const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || !it->second.worker)
-    return Unreadable::kIgnored;
+  const auto it = Current(id, run);
+  if (it == functions_.end()) return Unreadable::kIgnored;
   return ++it->second.unreadable < kMostUnreadable ? Unreadable::kRunAgain : Unreadable::kGiveUp;
 }
 
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
-  const auto it = functions_.find(id);
-  if (it == functions_.end() || it->second.run != run || !it->second.worker) return false;
-  if (const auto worker = workers_.find(*it->second.worker); worker != workers_.end()) {
-    --worker->second.in_flight;
-  }
+  const auto it = Current(id, run);
+  if (it == functions_.end()) return false;
+  --workers_.at(*it->second.worker).in_flight;
   functions_.erase(it);
   return true;
 }

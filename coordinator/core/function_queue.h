@@ -292,6 +292,8 @@ class FunctionQueue {
   void ForgetCovered();
   void Keep(FunctionId id, Function function);
   Function TakeKept(std::map<FunctionId, Function>::iterator it);
+  // The function, if this run is its current one; else the end of functions_.
+  std::map<FunctionId, Function>::iterator Current(FunctionId id, RunId run);
   void Requeue(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
   bool MayRun(const Worker& worker, const FunctionWork& work) const;

@@ -3,9 +3,16 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/base/version.h"
 
 namespace mu {
+
+std::string Describe(const Member& member) {
+  return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index,
+                      " (pid ", member.pid, ", ", member.address, ")");
+}
+
 namespace {
 
 constexpr size_t kFormer = 1000;  // a process that was lost longer ago will not wake up
@@ -26,14 +33,8 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
         "; update the coordinator first"));
   }
   const Incarnation incarnation(request.incarnation());
-  for (const auto& [expelled, reason] : expelled_) {
-    if (expelled != incarnation) continue;
-    pb::ErrorDetail detail;
-    detail.set_kind(pb::ERROR_STALE);
-    detail.set_role(role);
-    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "this process must end and another one take its place: ", reason)),
-                      detail);
+  for (const auto& [expelled, refusal] : expelled_) {
+    if (expelled == incarnation) return refusal;
   }
   Registered result;
   for (auto& [key, member] : members_) {
@@ -67,14 +68,10 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
   const auto taken = members_.find({role, index});
   if (taken != members_.end() &&
       std::find(former_.begin(), former_.end(), incarnation) != former_.end()) {
-    pb::ErrorDetail detail;
-    detail.set_kind(pb::ERROR_STALE);
-    detail.set_role(role);
-    detail.set_index(index);
-    return WithDetail(absl::FailedPreconditionError(absl::StrCat(
-                          "this daemon was lost and the process with pid ", taken->second.pid,
-                          " at ", taken->second.address, " has taken its place; it must end")),
-                      detail);
+    return WithKind(absl::FailedPreconditionError(absl::StrCat(
+                        "this daemon was lost and the process with pid ", taken->second.pid, " at ",
+                        taken->second.address, " has taken its place; it must end")),
+                    pb::ERROR_STALE, role, index);
   }
   Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
   member.last_progress = now;
@@ -104,22 +101,21 @@ absl::Status Membership::Heartbeat(const pb::HeartbeatRequest& request, absl::Ti
   return absl::OkStatus();
 }
 
-std::optional<Member> Membership::Remove(pb::Role role, uint32_t index, Incarnation incarnation) {
-  const auto it = members_.find({role, index});
-  if (it == members_.end() || it->second.incarnation != incarnation) return std::nullopt;
-  Member member = it->second;
+std::optional<Member> Membership::Remove(const Member& member) {
+  const auto it = members_.find({member.role, member.index});
+  if (it == members_.end() || it->second.incarnation != member.incarnation) return std::nullopt;
+  Member removed = it->second;
   members_.erase(it);
-  Forget(member);
-  return member;
+  Forget(removed);
+  return removed;
 }
 
-std::optional<Member> Membership::Expel(pb::Role role, uint32_t index, Incarnation incarnation,
-                                        const std::string& reason) {
-  std::optional<Member> member = Remove(role, index, incarnation);
-  if (!member.has_value()) return std::nullopt;
-  expelled_.emplace_back(incarnation, reason);
+std::optional<Member> Membership::Expel(const Member& member, absl::Status refusal) {
+  std::optional<Member> expelled = Remove(member);
+  if (!expelled.has_value()) return std::nullopt;
+  expelled_.emplace_back(expelled->incarnation, std::move(refusal));
   if (expelled_.size() > kFormer) expelled_.pop_front();
-  return member;
+  return expelled;
 }
 
 void Membership::Forget(const Member& member) {
@@ -161,6 +157,12 @@ std::vector<Member> Membership::All() const {
   std::vector<Member> all;
   for (const auto& [key, member] : members_) all.push_back(member);
   return all;
+}
+
+std::vector<Member> Membership::Servers() const {
+  std::vector<Member> servers = All();
+  std::erase_if(servers, [](const Member& member) { return member.role != pb::ROLE_PSSERVER; });
+  return servers;
 }
 
 std::optional<Member> Membership::Find(pb::Role role, uint32_t index) const {

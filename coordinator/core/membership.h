@@ -39,6 +39,8 @@ struct Member {
   absl::Duration stalled;
   uint64_t moved_bytes = 0;
 };
+// "worker 3 (pid 12, 10.0.0.1:2222)".
+std::string Describe(const Member& member);
 
 // A server whose heartbeats arrive and that does nothing else for so many timeouts is replaced.
 inline constexpr int kMostSilences = 3;
@@ -59,15 +61,14 @@ class Membership {
   };
   // RESOURCE_EXHAUSTED for a server when all places are taken by live ones; INVALID_ARGUMENT for
   // nonsense; FAILED_PRECONDITION (ERROR_STALE) for one that was lost, and wakes up when another
-  // process has its place, and for one that was expelled.
+  // process has its place; or the refusal of one that was expelled.
   absl::StatusOr<Registered> Register(const pb::RegisterRequest& request, absl::Time now);
   // NOT_FOUND if this incarnation is not a member (any more): it must register again.
   absl::Status Heartbeat(const pb::HeartbeatRequest& request, absl::Time now);
   // Removes a member; nothing if another incarnation has the place by now.
-  std::optional<Member> Remove(pb::Role role, uint32_t index, Incarnation incarnation);
-  // The same; this incarnation may not register again. `reason` is a clause for its log: "it ...".
-  std::optional<Member> Expel(pb::Role role, uint32_t index, Incarnation incarnation,
-                              const std::string& reason);
+  std::optional<Member> Remove(const Member& member);
+  // The same; this incarnation may not register again: `refusal` is the answer.
+  std::optional<Member> Expel(const Member& member, absl::Status refusal);
   // To be called at every heartbeat interval, after the messages that have arrived were handled.
   // Removes and returns those whose heartbeats have stopped. A call counts at most two intervals of
   // silence: if the coordinator itself was stopped for longer, that is nobody's silence.
@@ -77,6 +78,7 @@ class Membership {
   std::vector<Member> Stalled() const;
 
   std::vector<Member> All() const;
+  std::vector<Member> Servers() const;
   std::optional<Member> Find(pb::Role role, uint32_t index) const;
   size_t Count(pb::Role role) const;
   const Options& options() const { return options_; }
@@ -88,7 +90,7 @@ class Membership {
   std::map<Key, Member> members_;
   std::optional<absl::Time> expired_at_;  // the last call of Expire
   std::deque<Incarnation> former_;        // the latest of those that were members
-  std::deque<std::pair<Incarnation, std::string>> expelled_;  // the latest, and why
+  std::deque<std::pair<Incarnation, absl::Status>> expelled_;  // the latest, and their refusals
   uint32_t next_worker_ = 0;
 };
 

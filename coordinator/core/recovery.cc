@@ -3,40 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-
 namespace mu {
 
 using Kind = RecoveryAction::Kind;
-
-std::string ToString(const RecoveryAction& action) {
-  const std::string from = action.checkpoint == kInitialValues
-                               ? "initial values"
-                               : absl::StrCat("checkpoint ", action.checkpoint.value());
-  switch (action.kind) {
-    case Kind::kPause:
-      return "pause";
-    case Kind::kRollBack:
-      return absl::StrCat("roll back to ", from);
-    case Kind::kRestore:
-      return absl::StrCat("restore server ", action.server, " from ", from, " in generation ",
-                          action.generation.value());
-    case Kind::kKeep:
-      return absl::StrCat("keep server ", action.server, " in generation ",
-                          action.generation.value());
-    case Kind::kTakeCheckpoint:
-      return absl::StrCat("take a checkpoint in generation ", action.generation.value());
-    case Kind::kLetGo:
-      return absl::StrCat("let server ", action.server, " go");
-    case Kind::kReplace:
-      return absl::StrCat("replace server ", action.server);
-    case Kind::kResume:
-      return absl::StrCat("resume in generation ", action.generation.value());
-    case Kind::kGiveUp:
-      return "give up";
-  }
-  return "?";
-}
 
 Recovery::Actions Recovery::Start(Generation generation, std::vector<CheckpointNumber> points) {
   if (started_) return {};
@@ -57,9 +26,7 @@ Recovery::Actions Recovery::Loaded(Generation generation, CheckpointNumber point
   generation_ = std::max(generation_, generation);
   points_ = {point};
   Actions actions;
-  if (pending_.empty()) return actions;
-  pending_.clear();
-  BeginRound(&actions);
+  if (std::exchange(restoring_, false)) BeginRound(&actions);
   return actions;
 }
 
@@ -77,8 +44,7 @@ Recovery::Actions Recovery::ServerLost(uint32_t server) {
   Actions actions = Pause();  // while covered_, nothing has run since: this loss is covered as well
   lost_.insert(server);
   leaving_.erase(server);
-  pending_.clear();
-  failed_ = false;
+  restoring_ = failed_ = false;
   return actions;
 }
 
@@ -89,7 +55,7 @@ Recovery::Actions Recovery::StateLost() {
   covered_ = false;
   state_lost_ = true;
   rolled_back_.reset();
-  pending_.clear();
+  restoring_ = false;
   BeginRound(&actions);
   return actions;
 }
@@ -102,7 +68,7 @@ Recovery::Actions Recovery::ServerReady(uint32_t server) {
 }
 
 void Recovery::BeginRound(Actions* actions) {
-  if (!absent_.empty() || !pending_.empty() || taking_ || gave_up_) return;
+  if (!absent_.empty() || restoring_ || taking_ || gave_up_) return;
   failed_ = false;
   if (points_.empty()) {
     gave_up_ = true;
@@ -117,19 +83,16 @@ void Recovery::BeginRound(Actions* actions) {
     rolled_back_ = point;
     actions->push_back({Kind::kRollBack, 0, point});
   }
-  for (uint32_t server = 0; server < options_.servers; ++server) {
-    pending_.insert(server);
-    if (everybody || lost_.contains(server)) {
-      actions->push_back({Kind::kRestore, server, point, generation_});
-    } else {
-      actions->push_back({Kind::kKeep, server, CheckpointNumber(), generation_});
-    }
-  }
+  restoring_ = true;
+  RecoveryAction restore = {Kind::kRestore, 0, lost_.empty() ? kInitialValues : point, generation_};
+  for (uint32_t server = 0; server < options_.servers; ++server)
+    restore.keep.push_back(!everybody && !lost_.contains(server));
+  actions->push_back(std::move(restore));
 }
 
-Recovery::Actions Recovery::RestoreDone(uint32_t server, Generation generation) {
-  if (generation != generation_ || pending_.erase(server) == 0 || !pending_.empty() || failed_)
-    return {};
+Recovery::Actions Recovery::RestoreDone(Generation generation) {
+  if (!restoring(generation)) return {};
+  restoring_ = false;
   Actions actions;
   if (!leaving_.empty()) {
     // Every push of before is in a server's state or will be refused.
@@ -146,19 +109,20 @@ Recovery::Actions Recovery::RestoreDone(uint32_t server, Generation generation) 
   return actions;
 }
 
-Recovery::Actions Recovery::RestoreFailed(uint32_t server, Generation generation, Failure failure) {
-  if (generation != generation_ || pending_.erase(server) == 0) return {};
-  if (failure == Failure::kTryAgain) {
+Recovery::Actions Recovery::RestoreFailed(Generation generation, RestoreFault fault,
+                                          uint32_t server) {
+  if (!restoring(generation)) return {};
+  restoring_ = false;
+  if (fault == RestoreFault::kTryAgain) {
     failed_ = true;
     return {};
   }
-  if (failure == Failure::kServerAtFault) {
+  if (fault == RestoreFault::kServer) {
     Actions actions = ServerLost(server);
     actions.push_back({Kind::kReplace, server});
     return actions;
   }
   Actions actions;
-  pending_.clear();
   covered_ = false;
   // Not the newest one, if another was committed meanwhile.
   std::erase(points_, round_point_);
@@ -169,9 +133,7 @@ Recovery::Actions Recovery::RestoreFailed(uint32_t server, Generation generation
 
 Recovery::Actions Recovery::Retry() {
   Actions actions;
-  if (!failed_) return actions;
-  pending_.clear();
-  BeginRound(&actions);
+  if (failed_) BeginRound(&actions);
   return actions;
 }
 

@@ -24,11 +24,11 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 #include "common/base/ids.h"
 #include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
@@ -38,8 +38,8 @@ struct RecoveryAction {
   enum class Kind {
     kPause,  // start nothing; what runs goes back to the queue at its first step without a result
     kRollBack,        // the queue: what `checkpoint` does not contain runs again
-    kRestore,         // `server` loads `checkpoint` in `generation`
-    kKeep,            // `server` takes `generation` and keeps its state
+    kRestore,         // every server takes `generation`, and loads `checkpoint` unless it keeps its
+                      // state; answered by RestoreDone or RestoreFailed
     kTakeCheckpoint,  // for a server that leaves; answered by LeaveCheckpoint
     kLetGo,           // `server` may end now
     kReplace,  // `server` is at fault: its process is taken out of the cluster and may not come
@@ -51,10 +51,8 @@ struct RecoveryAction {
   uint32_t server = 0;
   CheckpointNumber checkpoint;
   Generation generation;
-  bool operator==(const RecoveryAction&) const = default;
+  std::vector<bool> keep;  // by server
 };
-// "restore 1 from 3 in generation 2"; for logs and transcripts.
-std::string ToString(const RecoveryAction& action);
 
 class Recovery {
  public:
@@ -86,15 +84,10 @@ class Recovery {
   Actions StateLost();
   // A process has taken the place of a server that was lost.
   Actions ServerReady(uint32_t server);
-  // Answers to kRestore and kKeep.
-  enum class Failure {
-    kTryAgain,       // no answer, or the machine's fault: the round is repeated at the next Retry
-    kBadCheckpoint,  // its files are damaged or missing
-    kServerAtFault,  // the server cannot read files that are there: nothing is said of them
-  };
-  Actions RestoreDone(uint32_t server, Generation generation);
-  Actions RestoreFailed(uint32_t server, Generation generation, Failure failure);
-  // Some time has passed since a failure.
+  Actions RestoreDone(Generation generation);
+  // `fault`: not kFatal, after which nothing is tried. `server`: of kServer.
+  Actions RestoreFailed(Generation generation, RestoreFault fault, uint32_t server = 0);
+  // Some time has passed since a failure of kTryAgain.
   Actions Retry();
 
   // A server asks for its leave. kLetGo follows, sooner or later, unless it is lost before.
@@ -108,12 +101,9 @@ class Recovery {
   bool may_roll_back() const {
     return paused_ && !lost_.empty() && !covered_ && options_.mode == RecoveryMode::kAll;
   }
-  bool gave_up() const { return gave_up_; }
   Generation generation() const { return generation_; }
   // Whether answers of this generation are waited for.
-  bool restoring(Generation generation) const {
-    return generation == generation_ && !pending_.empty();
-  }
+  bool restoring(Generation generation) const { return generation == generation_ && restoring_; }
   const std::vector<CheckpointNumber>& points() const { return points_; }  // oldest first
   const std::set<uint32_t>& lost() const { return lost_; }  // since the servers last served
 
@@ -135,7 +125,7 @@ class Recovery {
   std::set<uint32_t> leaving_;
   bool taking_ = false;                          // kTakeCheckpoint is to be answered
   bool state_lost_ = false;                      // since then
-  std::set<uint32_t> pending_;                   // have to answer in this round
+  bool restoring_ = false;                       // kRestore is to be answered
   CheckpointNumber round_point_;                 // what those that restore do it from
   bool failed_ = false;                          // the round is to be repeated
   std::optional<CheckpointNumber> rolled_back_;  // since the pause

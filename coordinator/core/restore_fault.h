@@ -1,6 +1,8 @@
-// Who is at fault when a restore of the servers fails. Errors are read by
-// coordinator/cluster/restore_errors.h.
+// Who is at fault when a restore of the servers fails: pure rules over the errors.
 #pragma once
+
+#include "absl/status/status.h"
+#include "coordinator/core/call_error.h"
 
 namespace mu {
 
@@ -10,5 +12,19 @@ enum class RestoreFault {
   kTryAgain,    // a machine or the network failed: another try may succeed
   kFatal,       // neither another try nor another checkpoint will help
 };
+
+// Whether this error of a restore is about the files: no other try will find them different. (A
+// process that cannot open or read a file says nothing of it, see common/base/cannot_read.h.)
+inline bool IsBadCheckpoint(const absl::Status& status) {
+  return absl::IsDataLoss(status) || absl::IsNotFound(status);
+}
+
+RestoreFault FaultOf(const CallError& restored);
+
+// A server could not read a checkpoint's files (IsCannotRead(restored)), so the coordinator has
+// looked at them itself and `seen` is what CheckSizes said. Returns the error to go on with: the
+// server's if the files are there, the checkpoint's if they are not, UNAVAILABLE (ERROR_MACHINE) if
+// the coordinator cannot look either.
+absl::Status AfterLook(const absl::Status& restored, const absl::Status& seen);
 
 }  // namespace mu

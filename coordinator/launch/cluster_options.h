@@ -27,10 +27,10 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   full.runtime.timeout = options.member_timeout;
   full.runtime.backup.least_seconds = absl::ToDoubleSeconds(options.backup_after);
   if (options.owns_job) full.job_dir = options.job_dir;
-  full.job_fingerprint = options.job_fingerprint;
+  full.runtime.job_fingerprint = options.job_fingerprint;
   full.seed = options.seed;
   full.default_optimizer = options.default_optimizer;
-  full.start_timeout = options.start_timeout;
+  full.runtime.start_timeout = options.start_timeout;
   return Coordinator::Create(std::move(full), std::move(transport));
 }
 

@@ -101,7 +101,7 @@ TEST(Conformance, OrphanEndsWhenNobodyComes) {
   options.args = {absl::StrCat("--coordinator=", c->address()), "--orphan_timeout=0.5"};
   options.parent_pipe = true;
   MU_ASSERT_OK_AND_ASSIGN(const auto worker, Subprocess::Start(options));
-  MU_ASSERT_OK(c->runtime().WaitForWorkers(1, absl::Seconds(20)));
+  MU_ASSERT_OK(c->runtime().WaitFor(pb::ROLE_WORKER, 1, absl::Seconds(20)));
   c.reset();
   EXPECT_EQ(worker->Wait().code, 4);
 }

@@ -15,8 +15,8 @@ TEST_P(Checker, NoticesWithout) {
   ASSERT_GT(broken.failures, 0u) << "nothing was noticed in " << broken.histories << " histories";
   const uint64_t seed = broken.first_failures.begin()->first;
   const Outcome whole = RunOne(seed, *FindScenario(protection.scenario));
-  EXPECT_TRUE(whole.ok) << "seed " << seed
-                        << " fails with the protection as well: " << whole.problem;
+  EXPECT_TRUE(whole.ok()) << "seed " << seed
+                          << " fails with the protection as well: " << whole.problem;
 }
 
 INSTANTIATE_TEST_SUITE_P(Protections, Checker, ::testing::ValuesIn(Protections()),

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/error_kind.h"
 
 namespace mu::sim {
 namespace {
@@ -30,16 +31,15 @@ Message ReplyTo(const Message& request, Message reply) {
   reply.to = request.from;
   reply.to_incarnation = request.from_incarnation;
   reply.call = request.call;
-  reply.server = request.server;
   return reply;
 }
 
 // The caller of a run, or what executes it, hears that the stream between them is broken.
 Message BrokenStream(Message message, Kind kind, bool turned) {
   message.kind = kind;
-  message.code = Code::kMachine;
+  message.status = absl::UnavailableError("the stream broke");
   if (!turned) return message;
-  message.to_incarnation = message.from_incarnation;
+  std::swap(message.from_incarnation, message.to_incarnation);
   std::swap(message.from, message.to);
   return message;
 }
@@ -48,7 +48,7 @@ Message BrokenStream(Message message, Kind kind, bool turned) {
 
 void Cluster::Send(Message message) {
   if (message.to == kNowhere) return;  // nobody is there: the caller's time runs out
-  message.sent = now_;
+  if (!message.status.ok()) message.status = FromWire(std::move(message.status));
   message.from_incarnation = places_[message.from].incarnation;
   Time at = now_ + Latency();
   const bool stream = IsStream(message.kind);
@@ -87,7 +87,8 @@ void Cluster::Reply(const Message& request, Message reply) {
 void Cluster::Bounce(const Message& message) {
   if (message.copy) return;
   if (IsCall(message.kind)) {
-    events_.Add(now_ + Latency(), ReplyTo(message, {.code = Code::kMachine}));
+    events_.Add(now_ + Latency(),
+                ReplyTo(message, {.status = absl::UnavailableError("nobody is there")}));
   } else if (message.kind == Kind::kRun) {
     events_.Add(now_ + Latency(), BrokenStream(message, Kind::kRunEnded, /*turned=*/true));
   }
@@ -123,44 +124,32 @@ void Cluster::JobDone(Slot slot) {
   if (slot != coordinator_slot_) return Exit(slot);
   const Coordinator& coordinator = At<Coordinator>(slot);
   std::array<const Partitions*, kMaxServers> state{};
-  for (Slot s = kFirstServerSlot; s < kSlots; ++s) {
-    if (!places_[s].alive) continue;
-    const Server& server = At<Server>(s);
-    if (places_[s].incarnation != coordinator.incarnation_of_server(server.index())) continue;
-    state[server.index()] = &server.partitions();
+  for (uint32_t s = 0; s < servers_; ++s) {
+    const Coordinator::Place member = coordinator.PlaceOf(pb::ROLE_PSSERVER, s);
+    if (IncarnationAt(member.slot) != member.incarnation || !places_[member.slot].alive)
+      return;  // lost a moment ago
+    const Server& server = At<Server>(member.slot);
+    state[s] = &server.partitions();
     if (server.remembered() == 0) continue;
     // Heartbeats bring the low-water mark, some time.
     if (now_ < calm_ + 3 * kLease) return;
-    truth_.Fail(absl::StrCat("server ", server.index(), " remembers ", server.remembered(),
+    truth_.Fail(absl::StrCat("server ", s, " remembers ", server.remembered(),
                              " pushes of finished functions"));
-  }
-  for (uint32_t s = 0; s < servers_; ++s) {
-    if (state[s] == nullptr) return;  // lost a moment ago
   }
   done_ = true;
   coordinator.CheckMemory();
   truth_.CheckState(state, servers_, coordinator.rolled_back());
 }
 
-void Cluster::Begin(uint64_t seed) {
+Cluster::Cluster(uint64_t seed, const Scenario& scenario, bool trace)
+    : scenario_(scenario),
+      trace_(trace),
+      random_(HashCombine(seed, 0x72756e)),
+      servers_(scenario.servers),
+      truth_(&scenario_) {
   core::broken = scenario_.broken.coordinator;
   server_core::broken = scenario_.broken.server;
   worker_core::broken = scenario_.broken.worker;
-  random_ = SplitMix(HashCombine(seed, 0x72756e));
-  servers_ = scenario_.servers;
-  now_ = 0;
-  next_incarnation_ = 1;
-  next_call_ = 0;
-  coordinator_slot_ = 0;
-  done_ = false;
-  text_.clear();
-  events_.Clear();
-  routings_.clear();
-  disk_ = Disk();
-  truth_.Begin(&scenario_);
-  seen_ = {};
-  cut_until_ = stream_last_ = {};
-  calm_ = 0;
   for (const auto& strike : scenario_.strikes) {
     calm_ = std::max(calm_, strike.at + kTroubleLasts);
     Add(strike.at, {.run = [this, fault = strike.fault] { Strike(fault); }});
@@ -175,11 +164,7 @@ void Cluster::Begin(uint64_t seed) {
   for (uint32_t s = 0; s < servers_; ++s) StartProcess(ServerSlot(s));
 }
 
-Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
-  scenario_ = scenario;
-  trace_ = trace;
-  Begin(seed);
-  Outcome outcome;
+Outcome Cluster::Run() {
   while (!done_ && !truth_.failed()) {
     now_ = std::max(now_, events_.next());
     if (now_ > calm_ + kProgressBound) {
@@ -190,23 +175,19 @@ Outcome Cluster::Run(uint64_t seed, const Scenario& scenario, bool trace) {
                        alive ? At<Coordinator>(coordinator_slot_).Progress() : "no coordinator"));
       break;
     }
-    ++outcome.events;
+    ++outcome_.events;
     Happen(events_.Take());
     dead_.clear();
   }
-  outcome.ok = !truth_.failed();
-  outcome.problem = truth_.problem();
-  outcome.ended = now_;
-  outcome.seen = seen_;
-  if (!outcome.ok) Trace(kNowhere, "FAILED: ", outcome.problem);
-  outcome.trace.swap(text_);
-  for (Place& place : places_) place = Place();
-  return outcome;
+  outcome_.problem = truth_.problem();
+  outcome_.ended = now_;
+  if (!outcome_.ok()) Trace(kNowhere, "FAILED: ", outcome_.problem);
+  return std::move(outcome_);
 }
 
 void Cluster::Write(Slot slot, const std::string& text) {
   absl::StrAppend(
-      &text_,
+      &outcome_.trace,
       absl::StrFormat("%10.3f ms  %-13s  ", static_cast<double>(now_) / kMillisecond, NameOf(slot)),
       text, "\n");
 }

@@ -22,7 +22,7 @@
 namespace mu::sim {
 
 struct Outcome {
-  bool ok = true;
+  bool ok() const { return problem.empty(); }
   std::string problem;
   uint64_t events = 0;
   Time ended = 0;
@@ -30,11 +30,11 @@ struct Outcome {
   std::string trace;
 };
 
-// Not thread safe; used for one history after the other.
+// Of one history. Not thread safe.
 class Cluster {
  public:
-  Cluster() = default;
-  Outcome Run(uint64_t seed, const Scenario& scenario, bool trace = false);
+  Cluster(uint64_t seed, const Scenario& scenario, bool trace);
+  Outcome Run();
 
   // For the processes.
   Time now() const { return now_; }
@@ -42,7 +42,7 @@ class Cluster {
   uint32_t servers() const { return servers_; }  // how many there ought to be
   Disk& disk() { return disk_; }
   Truth& truth() { return truth_; }
-  Seen& seen() { return seen_; }
+  Seen& seen() { return outcome_.seen; }
   Time Between(Time low, Time high) {
     return low + static_cast<Time>(random_.Below(static_cast<uint64_t>(high - low + 1)));
   }
@@ -65,8 +65,9 @@ class Cluster {
   uint64_t IncarnationAt(Slot slot) const {
     return slot == kNowhere ? 0 : places_[slot].incarnation;
   }
-  const Partitions* PartitionsOf(Slot slot) const {  // null: nobody is there
-    return slot != kNowhere && places_[slot].process ? &At<Server>(slot).partitions() : nullptr;
+  const Partitions* PartitionsOf(const Message& answer) const {  // null: its server is gone
+    const bool there = IncarnationAt(answer.from) == answer.from_incarnation;
+    return there && places_[answer.from].alive ? &At<Server>(answer.from).partitions() : nullptr;
   }
   // The coordinator in this slot has done all its work.
   void JobDone(Slot slot);
@@ -88,7 +89,6 @@ class Cluster {
     return static_cast<Role&>(*places_[slot].process);
   }
 
-  void Begin(uint64_t seed);
   void StartProcess(Slot slot);
   // A cluster manager runs one daemon of an index, unless it takes the other one for dead.
   void StartDaemon(Slot slot, bool other_lives);
@@ -96,8 +96,9 @@ class Cluster {
   void StartCoordinatorAfter(Time most);
   void End(Slot slot);
   void Kill(Slot slot);
-  // For the coordinator in `slot`: this daemon is dead, or its connections broke.
-  void TellOfDeath(Slot daemon, Slot slot, Time delay, bool connection);
+  // To the coordinator in `slot`: this daemon is dead, or its connections broke.
+  void TellOfDeath(Slot daemon, Slot slot, Time delay, const char* name,
+                   void (Coordinator::*tell)(uint64_t incarnation));
   void Strike(Fault fault);
   void Replace(Slot slot, Time until);
   void Resize();
@@ -112,22 +113,21 @@ class Cluster {
   void Write(Slot slot, const std::string& text);
 
   Scenario scenario_;
-  SplitMix random_{0};
+  const bool trace_;
+  SplitMix random_;
   Time now_ = 0;
-  uint32_t servers_ = 1;
+  uint32_t servers_;
   Time calm_ = 0;  // from then on nothing fails any more
   uint64_t next_incarnation_ = 1;
   uint32_t next_call_ = 0;
   Slot coordinator_slot_ = 0;
   bool done_ = false;
-  bool trace_ = false;
-  std::string text_;
   EventQueue events_;
   std::vector<std::unique_ptr<Process>> dead_;
   std::vector<Routing> routings_;
   Disk disk_;
   Truth truth_;
-  Seen seen_;
+  Outcome outcome_;
   std::array<Place, kSlots> places_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
   std::array<std::array<Time, kSlots>, kSlots> stream_last_{};  // streams are in order

@@ -34,9 +34,9 @@ int One(uint64_t seed, const ScenarioLimits& limits) {
   const Outcome outcome = RunOne(seed, limits, absl::GetFlag(FLAGS_trace));
   std::cout << outcome.trace << Describe(DrawScenario(seed, limits))
             << absl::StreamFormat("\nseed %d: %s, %d events, %.3f s of virtual time\n", seed,
-                                  outcome.ok ? "passed" : outcome.problem, outcome.events,
+                                  outcome.ok() ? "passed" : outcome.problem, outcome.events,
                                   static_cast<double>(outcome.ended) / 1e9);
-  return outcome.ok ? 0 : 1;
+  return outcome.ok() ? 0 : 1;
 }
 
 int Many(const ScenarioLimits& limits) {

@@ -1,4 +1,4 @@
-// The simulated coordinator's checkpoints: directories, saves, the manifest.
+// The simulated coordinator's tasks: it continues from a checkpoint, and takes others.
 #include <algorithm>
 #include <utility>
 
@@ -12,88 +12,109 @@ constexpr size_t kKeep = 3;
 
 }  // namespace
 
+void Coordinator::Ask(TaskId* task, ServerTask what) {
+  *task = last_task_ = last_task_.Next();
+  Step(event::TaskWanted{*task, std::move(what)});
+}
+
+void Coordinator::Do(action::TaskDone& a) {
+  if (a.task == save_task_) save_task_ = TaskId();
+  if (a.task == assign_task_) assign_task_ = TaskId();
+  if (a.task != beginning_task_ || ended()) return;
+  if (begin_from_ != 0 && a.status.ok()) return Begun();
+  // The newest that is good now, perhaps an older one than before.
+  Continue();
+}
+
+void Coordinator::Continue() {
+  begin_from_ = 0;
+  for (const auto& [folder, checkpoint] : cluster_->disk().checkpoints) {
+    if (checkpoint.good()) begin_from_ = folder;
+  }
+  if (begin_from_ == 0) return Begun();
+  // Its manifest, which has been read when somebody else removes it.
+  begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  point->job = begin_checkpoint_->position;
+  for (const pb::DatasetPositionProto& position : begin_checkpoint_->data) {
+    const DataLayout& data = core_.leases(kDataset)->data();
+    point->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
+  }
+  Ask(&beginning_task_, {.kind = ServerTask::Kind::kLoad,
+                         .loaded = begin_checkpoint_->number,
+                         .point = std::move(point)});
+}
+
+void Coordinator::Begun() {
+  beginning_ = false;
+  beginning_task_ = TaskId();
+  if (begin_from_ == 0) return cluster_->truth().NewEpoch(epoch_, nullptr);
+  cluster_->truth().NewEpoch(epoch_, &*begin_checkpoint_);
+  // Also those that had finished for the coordinator before: they are not in the checkpoint's
+  // state.
+  for (const auto& [id, function] : begin_checkpoint_->position.functions.unfinished)
+    records_[id] = RecordsOf(function);
+}
+
+void Coordinator::TakeCheckpoints() {
+  After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
+  TakeCheckpoint();
+}
+
 void Coordinator::TakeCheckpoint() {
-  if (beginning_ || save_task_ != TaskId()) return;
-  save_task_ = last_task_.Next();
-  Ask({.kind = ServerTask::Kind::kSave});
+  if (!beginning_ && save_task_ == TaskId()) Ask(&save_task_, {.kind = ServerTask::Kind::kSave});
 }
 
 void Coordinator::Do(action::Save& a) {
-  const auto& earlier = cluster_->disk().checkpoints;
-  if (beginning_ && std::any_of(earlier.begin(), earlier.end(),
+  Disk& disk = cluster_->disk();
+  if (beginning_ && std::any_of(disk.checkpoints.begin(), disk.checkpoints.end(),
                                 [](const auto& c) { return c.second.committed; })) {
     // It would be taken for the job's newest state.
-    return Step(event::Saved{a.checkpoint, 0, absl::FailedPreconditionError("not continued yet")});
+    return Step(event::Saved{a.checkpoint, absl::FailedPreconditionError("not continued yet")});
   }
-  const uint64_t folder = ++cluster_->disk().last_checkpoint;  // made exclusively
+  const uint64_t folder = ++disk.last_checkpoint;  // made exclusively
   folders_[a.checkpoint] = folder;
-  saving_ = a.checkpoint;
-  attempt_ = cluster_->NextCall();
-  Checkpoint& checkpoint = cluster_->disk().checkpoints[folder];
-  checkpoint.number = folder;
-  checkpoint.core_number = a.checkpoint;
-  checkpoint.epoch = epoch_;
-  checkpoint.servers = static_cast<uint8_t>(expected_servers_);
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
-    Begin(s,
-          {.kind = Kind::kSave,
-           .generation = OnWire(a.generation),
-           .checkpoint = static_cast<uint32_t>(folder),
-           .attempt = attempt_},
-          kTries);
-  }
-}
-
-void Coordinator::Saved(uint32_t s, const Message* reply) {
-  absl::Status status;
-  if (reply == nullptr) {
-    status = absl::DeadlineExceededError("no answer");
-  } else if (reply->code != Code::kOk) {
-    status = absl::ResourceExhaustedError("the disk is full");
-  } else {
-    manifest_.updates[s] = reply->updates;
-  }
-  Step(event::Saved{saving_, s, status});
+  disk.checkpoints[folder].number = a.checkpoint;
+  disk.checkpoints[folder].servers = static_cast<uint8_t>(expected_servers_);
+  CallAll(ToServers({.kind = Kind::kSave,
+                     .generation = OnWire(a.generation),
+                     .checkpoint = static_cast<uint32_t>(folder),
+                     .attempt = cluster_->NextCall()}),
+          kTries, [this, number = a.checkpoint](const absl::Status& status, const Messages&) {
+            Step(event::Saved{number, status});
+          });
 }
 
 void Coordinator::Do(action::WriteManifest& a) {
-  const JobPosition position = core_.PositionAfterCuts();
-  manifest_.functions = position.functions;
-  manifest_.data = core_.DataPositions();
-  std::copy(position.acknowledged.begin(), position.acknowledged.end(),
-            manifest_.acknowledged.begin());
   // A disk is slow now and then.
   const Time most = cluster_->Between(0, 9) == 0 ? 300 * kMillisecond : 3 * kMillisecond;
   After(cluster_->Between(0, most), "manifest written",
-        [this, folder = folders_.at(a.checkpoint)] { ManifestDue(folder); });
-}
-
-void Coordinator::ManifestDue(uint64_t folder) {
-  if (!core_.checkpoint_under_way() || folder != folders_.at(saving_)) return;
-  Disk& disk = cluster_->disk();
-  // Only the current epoch commits.
-  if (disk.epoch != epoch_ && !cluster_->scenario().broken.server.fencing)
-    return Step(event::EpochSeen{CoordinatorEpoch(disk.epoch)});
-  const CheckpointNumber number = saving_;
-  const auto it = disk.checkpoints.find(folder);
-  if (it == disk.checkpoints.end())
-    return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
-  it->second.functions = manifest_.functions;
-  it->second.data = manifest_.data;
-  it->second.updates = manifest_.updates;
-  it->second.acknowledged = manifest_.acknowledged;
-  it->second.committed = true;
-  Step(event::ManifestWritten{number, absl::OkStatus()});
+        [this, number = a.checkpoint, folder = folders_.at(a.checkpoint),
+         position = core_.PositionAfterCuts(), data = core_.DataPositions()] {
+          Disk& disk = cluster_->disk();
+          // Only the current epoch commits.
+          if (disk.epoch != epoch_ && !cluster_->scenario().broken.server.fencing)
+            return Step(event::EpochSeen{CoordinatorEpoch(disk.epoch)});
+          const auto it = disk.checkpoints.find(folder);
+          if (it == disk.checkpoints.end())
+            return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
+          it->second.position = position;
+          it->second.data = data;
+          it->second.committed = true;
+          Step(event::ManifestWritten{number, absl::OkStatus()});
+        });
 }
 
 void Coordinator::Do(action::Committed& a) {
   cluster_->Trace(slot_, "checkpoint ", a.checkpoint.value(), ": committed");
   auto& checkpoints = cluster_->disk().checkpoints;
   std::vector<uint64_t> committed;
-  for (const auto& [number, checkpoint] : checkpoints) {
-    if (checkpoint.committed) committed.push_back(number);
+  for (const auto& [folder, checkpoint] : checkpoints) {
+    if (checkpoint.committed) committed.push_back(folder);
   }
   for (size_t i = 0; i + kKeep < committed.size(); ++i) checkpoints.erase(committed[i]);
+  folders_.erase(folders_.begin(), folders_.lower_bound(a.oldest));
 }
 
 void Coordinator::Do(action::Aborted& a) {
@@ -102,7 +123,7 @@ void Coordinator::Do(action::Aborted& a) {
   auto& checkpoints = cluster_->disk().checkpoints;
   const auto it = folder.empty() ? checkpoints.end() : checkpoints.find(folder.mapped());
   if (it != checkpoints.end() && !it->second.committed) checkpoints.erase(it);
-  Drop([](const Call& call) { return call.request.kind == Kind::kSave; });
+  Interrupt([](const Calls& calls) { return calls.kind == Kind::kSave; });
 }
 
 }  // namespace mu::sim

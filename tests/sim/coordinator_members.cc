@@ -1,101 +1,110 @@
-// Registrations, heartbeats and leaves, as the simulated coordinator takes and answers them.
+// What daemons ask the simulated coordinator, and who belongs to its cluster.
+#include <type_traits>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
 namespace mu::sim {
-namespace {
 
-template <typename Request>
-Request From(const Message& message) {
-  Request request;
+template <typename E>
+void Coordinator::AskCore(const Message& message) {
+  last_call_ = last_call_.Next();
+  asked_[last_call_] = message;
+  E event{last_call_, {}};
+  auto& request = event.request;
   request.set_role(IsWorkerSlot(message.from) ? pb::ROLE_WORKER : pb::ROLE_PSSERVER);
   request.set_index(message.index);
-  request.set_incarnation(message.incarnation);
-  return request;
+  request.set_incarnation(message.from_incarnation);
+  if constexpr (std::is_same_v<E, event::Register>) {
+    request.set_address(absl::StrCat(message.from));
+    request.set_pid(static_cast<int64_t>(message.from_incarnation));
+  }
+  if constexpr (std::is_same_v<E, event::Heartbeat>) {
+    request.set_job(kJob);
+    request.set_epoch(message.epoch);
+    request.set_busy(message.moved > 0);
+    request.set_moved_bytes(message.moved);
+  }
+  Step(std::move(event));
 }
 
-}  // namespace
+void Coordinator::HandleRequest(const Message& message) {
+  handling_ = &message;
+  switch (message.kind) {
+    case Kind::kRegister:
+      return AskCore<event::Register>(message);
+    case Kind::kHeartbeat:
+      return AskCore<event::Heartbeat>(message);
+    case Kind::kLeave:
+      return AskCore<event::Leave>(message);
+    case Kind::kStepResult:
+      return OnStepResult(message);
+    case Kind::kRunEnded:
+      return OnRunEnded(message);
+    default:
+      return;
+  }
+}
 
-void Coordinator::OnRegister(const Message& message) {
-  auto request = From<pb::RegisterRequest>(message);
-  request.set_address("sim");
-  request.set_pid(message.from);  // the slot: where it is called
-  Step(event::Register{CallId(), std::move(request)});
+void Coordinator::Answer(mu::CallId id, const absl::Status& status, Message reply) {
+  const auto asked = asked_.extract(id);
+  if (asked.empty()) return;
+  if (status.ok() && reply.generation != 0)
+    cluster_->truth().Announced(epoch_, reply.generation, now());
+  reply.status = status;
+  reply.epoch = epoch_;
+  cluster_->Reply(asked.mapped(), std::move(reply));
 }
 
 void Coordinator::Do(action::AnswerRegister& a) {
-  if (!a.status.ok()) {
-    return cluster_->Reply(
-        *handling_, {.code = absl::IsUnavailable(a.status) ? Code::kMachine : Code::kRefused});
-  }
-  cluster_->truth().Announced(epoch_, OnWire(a.generation), now());
-  cluster_->Reply(*handling_, {.index = static_cast<uint8_t>(a.index),
-                               .epoch = epoch_,
-                               .generation = OnWire(a.generation)});
-}
-
-void Coordinator::OnHeartbeat(const Message& message) {
-  auto request = From<pb::HeartbeatRequest>(message);
-  request.set_job(kJob);
-  request.set_epoch(message.epoch);
-  request.set_busy(message.moved > 0);
-  request.set_moved_bytes(message.moved);
-  Step(event::Heartbeat{CallId(), std::move(request)});
+  Answer(a.call, a.status,
+         {.index = static_cast<uint8_t>(a.index), .generation = OnWire(a.generation)});
 }
 
 void Coordinator::Do(action::AnswerHeartbeat& a) {
-  if (!a.status.ok()) return cluster_->Reply(*handling_, {.code = Code::kStale});
-  cluster_->truth().Announced(epoch_, OnWire(a.generation), now());
-  cluster_->Reply(*handling_, WithContext({.generation = OnWire(a.generation)}));
+  Answer(a.call, a.status, {.generation = OnWire(a.generation), .low_water = a.low_water.value()});
 }
 
-void Coordinator::OnLeave(const Message& message) {
-  next_call_ = next_call_.Next();
-  leaves_[next_call_] = message;
-  Step(event::Leave{next_call_, From<pb::LeaveRequest>(message)});
-}
+void Coordinator::Do(action::AnswerLeave& a) { Answer(a.call, absl::OkStatus(), {}); }
 
-void Coordinator::Do(action::AnswerLeave& a) {
-  const auto leave = leaves_.extract(a.call);
-  if (!leave.empty()) cluster_->Reply(leave.mapped(), {});
+Coordinator::Place Coordinator::PlaceOf(pb::Role role, uint32_t index) const {
+  const auto member = core_.membership().Find(role, index);
+  if (!member.has_value()) return {};
+  return {static_cast<Slot>(std::stoi(member->address)), member->incarnation.value()};
 }
 
 void Coordinator::Do(action::MemberJoined& a) {
-  const Slot slot = static_cast<Slot>(a.member.pid);
-  cluster_->Trace(slot_, IsWorkerSlot(slot) ? "worker " : "server ", a.member.index,
+  cluster_->Trace(slot_, a.member.role == pb::ROLE_WORKER ? "worker " : "server ", a.member.index,
                   " is a member");
-  Link& link = a.member.role == pb::ROLE_WORKER ? links_[WorkerId(a.member.index)]
-                                                : servers_[a.member.index];
-  link = {.incarnation = a.member.incarnation.value(), .slot = slot};
 }
 
 void Coordinator::Do(action::MemberLost& a) {
   const bool is_worker = a.member.role == pb::ROLE_WORKER;
   cluster_->Trace(slot_, is_worker ? "worker " : "server ", a.member.index, " is lost: ", a.kind);
   if (a.kind == "hangs") Saw("lost as one that hangs");
-  Drop([&](const Call& call) {
-    const bool to_worker =
-        call.request.kind == Kind::kInstall || call.request.kind == Kind::kCancelBelow;
-    return to_worker == is_worker && call.index == a.member.index;
-  });
-  if (!is_worker) {
-    cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
-    servers_[a.member.index] = Link();
-    asking_ = Asking::kNothing;
-    return FenceAnswered();
+  if (!is_worker) return cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
+  const Slot slot = static_cast<Slot>(std::stoi(a.member.address));
+  Interrupt([slot](const Calls& calls) { return calls.messages[0].to == slot; });
+  // The streams of all its runs end.
+  cluster_->Send(WithContext(
+      {.to_incarnation = a.member.incarnation.value(), .kind = Kind::kCancelRun, .to = slot}));
+}
+
+// The streams of its runs end; the first one that says so makes the coordinator drop the worker.
+void Coordinator::OnConnectionLost(uint64_t incarnation) {
+  for (const auto& [id, worker] : core_.workers()) {
+    const std::vector<FunctionId> running = core_.queue().RunningOn(id);
+    if (worker.member.incarnation != Incarnation(incarnation) || running.empty()) continue;
+    const RunId run = core_.queue().Find(running.front())->run;
+    return Step(event::RunEnded{{running.front(), run, id},
+                                CallError::Of(absl::UnavailableError("the connection broke"))});
   }
-  const auto it = links_.find(WorkerId(a.member.index));
-  if (it == links_.end()) return;
-  for (const auto& [function, run] : it->second.runs) {
-    cluster_->Send(WithContext({.to_incarnation = it->second.incarnation,
-                                .kind = Kind::kCancelRun,
-                                .to = it->second.slot,
-                                .function = function.value(),
-                                .run = run.value()}));
-  }
-  links_.erase(it);
+}
+
+void Coordinator::OnDaemonDied(uint64_t incarnation) {
+  Step(event::DaemonDied{static_cast<int64_t>(incarnation), ""});
 }
 
 }  // namespace mu::sim

@@ -1,6 +1,5 @@
 #include "tests/sim/coverage.h"
 
-#include <algorithm>
 #include <variant>
 
 #include "absl/strings/str_format.h"
@@ -22,34 +21,10 @@ std::vector<std::string> TypeNames(const std::variant<T...>*) {
   return {TypeName<T>()...};
 }
 
-std::vector<std::string> NamesOf(Seen::Group group) {
-  std::vector<std::string> names;
-  switch (group) {
-    case Seen::kEvent:
-      return TypeNames(static_cast<const Event*>(nullptr));
-    case Seen::kAction:
-      return TypeNames(static_cast<const Action*>(nullptr));
-    case Seen::kWorkerAction:
-      return TypeNames(static_cast<const WorkerAction*>(nullptr));
-    case Seen::kMoment:
-      return {std::begin(kMoments), std::end(kMoments)};
-    case Seen::kRunError:
-      for (int kind = 0; kind < pb::ErrorKind_ARRAYSIZE; ++kind)
-        names.push_back(pb::ErrorKind_Name(static_cast<pb::ErrorKind>(kind)));
-      return names;
-    default:
-      for (int i = 0; i < kFaultKinds; ++i) names.push_back(ToString(static_cast<Fault>(i)));
-      return names;
-  }
-}
-
-constexpr const char* kKinds[] = {"event", "action", "worker", "moment", "end of a run", "fault"};
-static_assert(std::size(kKinds) == Seen::kGroups);
-
 }  // namespace
 
-const std::vector<std::pair<std::string, std::string>>& Coverage::Unreachable() {
-  static const std::vector<std::pair<std::string, std::string>> unreachable = {
+const std::map<std::string, std::string>& Coverage::Unreachable() {
+  static const std::map<std::string, std::string> unreachable = {
       {"EpochStarted", "users read one epoch after the other"},
       {"FileRead", "there are no files of data"},
       {"CannotRead", "there are no files of data"},
@@ -68,22 +43,23 @@ void Coverage::Add(const Seen& seen) {
   }
 }
 
-void Coverage::Add(const Coverage& other) {
-  for (size_t group = 0; group < counts_.size(); ++group) {
-    for (size_t i = 0; i < counts_[group].size(); ++i) counts_[group][i] += other.counts_[group][i];
-  }
-}
-
 std::vector<Coverage::Row> Coverage::Rows() const {
   std::vector<Row> rows;
-  for (int group = 0; group < Seen::kGroups; ++group) {
-    const std::vector<std::string> names = NamesOf(static_cast<Seen::Group>(group));
+  const auto add = [&](Seen::Group group, const char* kind, const std::vector<std::string>& names) {
     for (size_t i = 0; i < names.size(); ++i) {
-      if (std::none_of(Unreachable().begin(), Unreachable().end(),
-                       [&](const auto& entry) { return entry.first == names[i]; }))
-        rows.push_back({kKinds[group], names[i], counts_[group][i]});
+      if (!Unreachable().contains(names[i])) rows.push_back({kind, names[i], counts_[group][i]});
     }
-  }
+  };
+  add(Seen::kEvent, "event", TypeNames(static_cast<const Event*>(nullptr)));
+  add(Seen::kAction, "action", TypeNames(static_cast<const Action*>(nullptr)));
+  add(Seen::kWorkerAction, "worker", TypeNames(static_cast<const WorkerAction*>(nullptr)));
+  add(Seen::kMoment, "moment", {std::begin(kMoments), std::end(kMoments)});
+  std::vector<std::string> errors, faults;
+  for (int kind = 0; kind < pb::ErrorKind_ARRAYSIZE; ++kind)
+    errors.push_back(pb::ErrorKind_Name(static_cast<pb::ErrorKind>(kind)));
+  add(Seen::kRunError, "end of a run", errors);
+  for (int i = 0; i < kFaultKinds; ++i) faults.push_back(ToString(static_cast<Fault>(i)));
+  add(Seen::kFault, "fault", faults);
   return rows;
 }
 

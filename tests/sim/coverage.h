@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "coordinator/core/action.h"
@@ -28,6 +28,9 @@ inline constexpr std::string_view kMoments[] = {
     "daemon orphaned",   // the coordinator was out of reach for too long
     "daemon refused",    // by the coordinator
     "lost as one that hangs",
+    // Of coordinators.
+    "round fails",  // of restores
+    "rolled back", "coordinator ends",
     // Of servers.
     "push repeated", "push waits for first", "push partly inherited", "push wholly inherited",
     "push refused at gate", "push not acknowledged", "push waits for cut", "cut waits",
@@ -66,7 +69,6 @@ struct Seen {
 class Coverage {
  public:
   void Add(const Seen& seen);
-  void Add(const Coverage& other);
   struct Row {
     const char* kind;
     std::string name;
@@ -76,7 +78,7 @@ class Coverage {
   std::vector<Row> Rows() const;
   std::string Table() const;
   // Events and actions that the simulation does not have, each with the reason.
-  static const std::vector<std::pair<std::string, std::string>>& Unreachable();
+  static const std::map<std::string, std::string>& Unreachable();
 
  private:
   std::array<std::array<uint64_t, 64>, Seen::kGroups> counts_{};

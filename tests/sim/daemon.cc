@@ -1,7 +1,10 @@
 #include "tests/sim/daemon.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -18,77 +21,128 @@ void Process::After(Time delay, const char* name, std::function<void()> run) {
 void Process::Saw(Moment moment) { cluster_->seen().Saw(moment); }
 Time Process::now() const { return cluster_->now(); }
 
+void Process::Handle(const Message& message) {
+  message.kind == Kind::kReply ? OnReply(message) : HandleRequest(message);
+}
+
+uint32_t Process::CallAll(Messages requests, RetryPolicy policy, Done done) {
+  const uint32_t id = cluster_->NextCall();
+  policy.seed = id;
+  const CallRetries retries(requests.size(), policy, now());
+  calls_.push_back({id, requests[0].kind, retries, std::move(requests), std::move(done)});
+  for (Message& request : calls_.back().messages) Try(&request, calls_.back().retries);
+  return id;
+}
+
+void Process::Try(Message* request, const CallRetries& retries) {
+  request->from = slot_;
+  request->call = cluster_->NextCall();
+  cluster_->Send(*request);
+  After(absl::ToInt64Nanoseconds(retries.TryTimeout(now())), "", [this, call = request->call] {
+    OnReply({.status = absl::DeadlineExceededError("no answer"), .call = call});
+  });
+}
+
+void Process::Retry(std::list<Calls>::iterator calls) {
+  After(calls->retries.next_due_ns() - now(), "retry", [this, id = calls->id] {
+    const auto due = std::find_if(calls_.begin(), calls_.end(),
+                                  [id](const Calls& other) { return other.id == id; });
+    if (due == calls_.end()) return;
+    while (const auto call = due->retries.TakeDue(now())) Try(&due->messages[*call], due->retries);
+    if (due->retries.next_due_ns() < CallRetries::kNever) Retry(due);
+  });
+}
+
+void Process::OnReply(const Message& reply) {
+  for (auto calls = calls_.begin(); calls != calls_.end(); ++calls) {
+    for (size_t i = 0; i < calls->messages.size(); ++i) {
+      if (calls->messages[i].call == reply.call) return OnAnswer(calls, i, reply);
+    }
+  }
+}
+
+void Process::OnAnswer(std::list<Calls>::iterator calls, size_t call, const Message& reply) {
+  Message& message = calls->messages[call];
+  if (reply.status.ok()) message = reply;
+  message.call = 0;
+  if (reply.status.ok()) {
+    calls->retries.Succeeded();
+    if (calls->retries.done()) End(calls, absl::OkStatus());
+    return;
+  }
+  switch (calls->retries.Failed(call, reply.status, now())) {
+    case CallRetries::Verdict::kRetry:
+      return Retry(calls);
+    case CallRetries::Verdict::kFinal:
+      return End(calls, reply.status);
+    case CallRetries::Verdict::kGivenUp:
+      const pb::Role role = IsWorkerSlot(message.to) ? pb::ROLE_WORKER : pb::ROLE_PSSERVER;
+      const auto given_up = absl::StrCat("given up: ", reply.status.message());
+      return End(calls, WithKind(absl::UnavailableError(given_up), pb::ERROR_MACHINE, role,
+                                 static_cast<uint32_t>(call)));
+  }
+}
+
+void Process::End(std::list<Calls>::iterator calls, const absl::Status& status) {
+  std::list<Calls> ended;
+  ended.splice(ended.begin(), calls_, calls);
+  ended.front().done(status, ended.front().messages);
+}
+
 Daemon::Daemon(Cluster* cluster, Slot slot, uint64_t incarnation)
     : Process(cluster, slot, incarnation),
       index_(IndexOf(slot)),
       core_(absl::Nanoseconds(kOrphanTimeout)) {}
 
-uint32_t Daemon::Call(Kind kind) {
-  const uint32_t call = cluster_->NextCall();
-  cluster_->Send({.incarnation = incarnation_,
-                  .kind = kind,
-                  .from = slot_,
-                  .to = cluster_->coordinator_slot(),
-                  .index = index_,
-                  .call = call,
-                  .epoch = static_cast<uint32_t>(core_.registration().epoch()),
-                  .moved = moved()});
-  return call;
+void Daemon::Call(Kind kind, Done done) {
+  CallAll({{.kind = kind,
+            .to = cluster_->coordinator_slot(),
+            .index = index_,
+            .epoch = static_cast<uint32_t>(core_.registration().epoch()),
+            .moved = moved()}},
+          kOnce, std::move(done));
 }
 
 void Daemon::CallCoordinator() {
   const bool registers = core_.Send(now()) == MembershipCore::Call::kRegister;
-  called_ = registers ? Kind::kRegister : Kind::kHeartbeat;
-  call_ = Call(called_);
+  const Kind called = registers ? Kind::kRegister : Kind::kHeartbeat;
+  calling_ = true;
+  Call(called, [this, called](const absl::Status& status, const Messages& answers) {
+    calling_ = false;
+    OnAnswer(called, status, answers[0]);
+  });
+}
+
+void Daemon::CallLeave() {
+  Call(Kind::kLeave, [this](const absl::Status& status, const Messages&) {
+    if (status.ok()) cluster_->Exit(slot_);
+  });
 }
 
 void Daemon::Tick() {
   After(kHeartbeatEvery, "", [this] { Tick(); });
-  if (leaving_) leave_call_ = Call(Kind::kLeave);
-  if (call_ != 0) {
-    if (now() - core_.sent_ns() < kCallTimeout) return;
-    Answered({.code = Code::kMachine});
-  }
-  if (core_.lost().ok()) CallCoordinator();
+  if (leaving_) CallLeave();
+  if (!calling_ && core_.lost().ok()) CallCoordinator();
 }
 
 void Daemon::Leave() {
   if (core_.registration().job() == 0) return cluster_->Exit(slot_);  // nobody knows it
   leaving_ = true;
   core_.Leave();
-  leave_call_ = Call(Kind::kLeave);
+  CallLeave();
 }
 
-void Daemon::Handle(const Message& message) {
-  const bool is_reply = message.kind == Kind::kReply;
-  if (is_reply && message.request == Kind::kLeave) {
-    if (message.call == leave_call_ && message.code == Code::kOk) cluster_->Exit(slot_);
-  } else if (is_reply &&
-             (message.request == Kind::kRegister || message.request == Kind::kHeartbeat)) {
-    if (message.call == call_) Answered(message);
-  } else {
-    HandleRequest(message);
-  }
-}
-
-void Daemon::Answered(const Message& reply) {
-  call_ = 0;
-  const absl::Status& status = StatusOf(reply.code);
-  MembershipCore::Next next;
-  if (called_ == Kind::kHeartbeat) {
-    next = core_.Beaten(now(), status);
-  } else if (!status.ok()) {
-    next = core_.Registered(now(), status);
-  } else {
-    pb::RegisterReply registered;
-    registered.set_job(kJob);
-    registered.set_epoch(reply.epoch);
-    registered.set_index(reply.index);
-    next = core_.Registered(now(), registered);
-  }
-  switch (next) {
+void Daemon::OnAnswer(Kind called, const absl::Status& status, const Message& answer) {
+  pb::RegisterReply registered;
+  registered.set_job(kJob);
+  registered.set_epoch(answer.epoch);
+  registered.set_index(answer.index);
+  absl::StatusOr<pb::RegisterReply> registration = registered;
+  if (!status.ok()) registration = status;
+  switch (called == Kind::kHeartbeat ? core_.Beaten(now(), status)
+                                     : core_.Registered(now(), registration)) {
     case MembershipCore::Next::kTaken:
-      return OnMember(reply, core_.sent_ns());
+      return OnMember(answer, core_.sent_ns());
     case MembershipCore::Next::kWait:
       return;
     case MembershipCore::Next::kAtOnce:

@@ -9,9 +9,7 @@
 #include <memory>
 #include <vector>
 
-#include "common/base/hash.h"
-#include "coordinator/core/data_leases.h"
-#include "coordinator/core/function_queue.h"
+#include "coordinator/core/server_task.h"
 #include "psserver/core/inherited_memory.h"
 #include "tests/sim/message.h"
 
@@ -42,47 +40,28 @@ struct ServerFile {
   Partitions partitions;
   std::vector<std::vector<AppliedSteps::Range>> memories;  // see psserver/core/file_memory.h
   std::array<std::vector<int64_t>, kMaxPartitions> inherits;
-  uint64_t updates = 0;
+  uint32_t damage = 0;  // bits that have flipped: the checksum is another one
 };
 
-// Of all that the file holds of partitions.
-inline uint32_t ChecksumOf(const ServerFile& file) {
-  uint64_t sum = 0;
-  for (const Partition& partition : file.partitions) {
-    sum = HashCombine(sum, partition.counter);
-    for (const Effect& effect : partition.effects) {
-      sum = HashCombine(
-          sum, (uint64_t{effect.function} << 32) | (uint64_t{effect.record} << 8) | effect.step);
-    }
-  }
-  return static_cast<uint32_t>(sum);
-}
-
 struct Checkpoint {
-  uint64_t number = 0;           // of its folder
-  CheckpointNumber core_number;  // that its manifest says
-  uint32_t epoch = 0;            // of the coordinator that took it
+  CheckpointNumber number;  // that its manifest says
   uint8_t servers = 0;
-  std::array<std::shared_ptr<const ServerFile>, kMaxServers>
-      files;                                      // null: not (completely) written
-  std::array<uint32_t, kMaxServers> checksums{};  // of the files, as they were written
-  std::array<uint64_t, kMaxServers> updates{};
-  std::array<uint64_t, kMaxServers> acknowledged{};  // UpdateLedger's, when it was begun
-  bool committed = false;                            // it has a manifest
-  bool damaged = false;                              // some file fails its checksum
-  FunctionQueue::Position functions;
+  std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not written, or gone
+  bool committed = false;                                            // it has a manifest
+  JobPosition position;
   std::vector<pb::DatasetPositionProto> data;
 
   bool good() const {
-    return committed && !damaged &&
-           std::all_of(files.begin(), files.begin() + servers, [](const auto& f) { return f; });
+    return committed && std::all_of(files.begin(), files.begin() + servers, [](const auto& file) {
+             return file != nullptr && file->damage == 0;
+           });
   }
 };
 
 struct Disk {
   uint32_t epoch = 0;                             // the newest claimed
   uint64_t last_checkpoint = 0;                   // that was begun: numbers are used once
-  std::map<uint64_t, Checkpoint> checkpoints;     // by number
+  std::map<uint64_t, Checkpoint> checkpoints;     // by folder
   std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
   std::array<Time, kMaxServers> hangs_until{};    // of a server
   std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read

@@ -1,9 +1,10 @@
 // What will happen, by virtual time: a heap of indices into a pool that is used over and over.
 #pragma once
 
-#include <algorithm>
+#include <compare>
 #include <cstdint>
 #include <functional>
+#include <queue>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,34 +23,24 @@ using Happening = std::variant<Message, Timer>;
 
 class EventQueue {
  public:
-  void Clear() {
-    heap_.clear();
-    free_.clear();
-    pool_.clear();
-    sequence_ = 0;
-  }
-
   // What is of the same time happens in the order in which it was added.
   template <typename T>  // Message, Timer or Happening
   void Add(Time at, T&& happening) {
-    uint32_t place = static_cast<uint32_t>(pool_.size());
     if (free_.empty()) {
-      pool_.emplace_back(std::forward<T>(happening));
-    } else {
-      place = free_.back();
-      free_.pop_back();
-      pool_[place] = std::forward<T>(happening);
+      free_.push_back(static_cast<uint32_t>(pool_.size()));
+      pool_.emplace_back();
     }
-    heap_.push_back({at, sequence_++, place});
-    std::push_heap(heap_.begin(), heap_.end(), Later);
+    const uint32_t place = free_.back();
+    free_.pop_back();
+    pool_[place] = std::forward<T>(happening);
+    heap_.push({at, sequence_++, place});
   }
 
-  Time next() const { return heap_.front().at; }
+  Time next() const { return heap_.top().at; }
 
   Happening Take() {
-    std::pop_heap(heap_.begin(), heap_.end(), Later);
-    const uint32_t place = heap_.back().place;
-    heap_.pop_back();
+    const uint32_t place = heap_.top().place;
+    heap_.pop();
     free_.push_back(place);
     return std::move(pool_[place]);
   }
@@ -59,12 +50,10 @@ class EventQueue {
     Time at;
     uint64_t sequence;
     uint32_t place;
+    friend auto operator<=>(const Entry&, const Entry&) = default;
   };
-  static bool Later(const Entry& a, const Entry& b) {
-    return a.at != b.at ? a.at > b.at : a.sequence > b.sequence;
-  }
 
-  std::vector<Entry> heap_;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> heap_;
   std::vector<Happening> pool_;
   std::vector<uint32_t> free_;
   uint64_t sequence_ = 0;

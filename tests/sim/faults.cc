@@ -13,6 +13,7 @@ Slot OtherSlot(Slot slot) { return slot ^ 1; }
 void Damage(std::shared_ptr<const ServerFile>* file) {
   if (*file == nullptr) return;
   auto damaged = std::make_shared<ServerFile>(**file);
+  ++damaged->damage;
   for (Partition& partition : damaged->partitions) {
     if (partition.effects.empty()) continue;
     partition.effects.back().record ^= 1;
@@ -62,14 +63,11 @@ void Cluster::End(Slot slot) {
   dead_.push_back(std::move(places_[slot].process));  // perhaps in the middle of its own handler
 }
 
-void Cluster::TellOfDeath(Slot daemon, Slot slot, Time delay, bool connection) {
-  const uint64_t incarnation = places_[daemon].incarnation;
-  Add(delay,
-      {.slot = slot, .name = connection ? "connection lost" : "daemon died", .run = [=, this] {
-         Coordinator& coordinator = At<Coordinator>(slot);
-         connection ? coordinator.OnConnectionLost(incarnation)
-                    : coordinator.OnDaemonDied(daemon, incarnation);
-       }});
+void Cluster::TellOfDeath(Slot daemon, Slot slot, Time delay, const char* name,
+                          void (Coordinator::*tell)(uint64_t incarnation)) {
+  Add(delay, {slot, 0, name, [=, this, incarnation = places_[daemon].incarnation] {
+                (At<Coordinator>(slot).*tell)(incarnation);
+              }});
 }
 
 void Cluster::Kill(Slot slot) {
@@ -79,11 +77,12 @@ void Cluster::Kill(Slot slot) {
   // A machine that vanishes sends no reset.
   const bool reset = is_daemon && Between(0, 1) == 0;
   for (Slot c = 0; reset && c < kCoordinatorSlots; ++c) {
-    if (cut_until_[slot][c] <= now_) TellOfDeath(slot, c, Latency(), /*connection=*/true);
+    if (cut_until_[slot][c] <= now_)
+      TellOfDeath(slot, c, Latency(), "connection lost", &Coordinator::OnConnectionLost);
   }
   if (is_daemon && scenario_.told_of_deaths) {
-    TellOfDeath(slot, coordinator_slot_, Between(kMillisecond, 10 * kMillisecond),
-                /*connection=*/false);
+    TellOfDeath(slot, coordinator_slot_, Between(kMillisecond, 10 * kMillisecond), "daemon died",
+                &Coordinator::OnDaemonDied);
   }
   End(slot);
 }
@@ -157,7 +156,7 @@ Checkpoint* Cluster::NewestCheckpoint() {
 }
 
 void Cluster::Strike(Fault fault) {
-  seen_.Saw(fault);
+  seen().Saw(fault);
   Trace(kNowhere, "STRIKE: ", ToString(fault));
   const Slot worker = PickAlive(kFirstWorkerSlot, kFirstServerSlot);
   const Slot server = PickAlive(kFirstServerSlot, kSlots);
@@ -229,7 +228,6 @@ void Cluster::Strike(Fault fault) {
     case Fault::kBadFile:
     case Fault::kLostFile:
       if (Checkpoint* const newest = NewestCheckpoint(); newest != nullptr) {
-        newest->damaged = true;
         auto& file = newest->files[random_.Below(newest->servers)];
         fault == Fault::kBadFile ? Damage(&file) : file.reset();
       }

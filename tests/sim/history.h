@@ -30,7 +30,6 @@ struct Summary {
   std::map<uint64_t, std::string> first_failures;  // some, by seed
 
   void Add(uint64_t seed, const Outcome& outcome);
-  void Add(const Summary& other);
 };
 // Seeds first, first + 1, ...; threads share nothing. `stop_early`: at about the first failure.
 Summary RunMany(uint64_t first, uint64_t seeds, int threads, const ScenarioLimits& limits,

@@ -52,7 +52,7 @@ TEST(Simulation, HundredThousandHistories) {
 TEST(Simulation, HistoriesThatFailedOnce) {
   for (const uint64_t seed : kFailedOnce) {
     const Outcome result = RunOne(seed, *FindScenario("everything"));
-    EXPECT_TRUE(result.ok) << "seed " << seed << ": " << result.problem;
+    EXPECT_TRUE(result.ok()) << "seed " << seed << ": " << result.problem;
   }
 }
 

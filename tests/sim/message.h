@@ -65,40 +65,23 @@ enum class Kind : uint8_t {
   kRunEnded
 };
 
-enum class Code : uint8_t {
-  kOk,
-  kMachine,       // unavailable, worth another try
-  kServerGone,    // a worker has given a server up
-  kHandedBack,    // a worker is leaving
-  kStale,         // an older epoch, generation or low-water mark; the caller is not known
-  kNotInstalled,  // a worker that does not know the servers of this generation
-  kRefused,       // by the coordinator, for good; a worker finds a function wrong
-  kBadFile,       // a checkpoint's file is missing or fails its checksum
-  kCannotRead,    // a server cannot open a checkpoint's file that others can
-  kDiskFull,
-  kGarbage  // a worker's answer makes no sense
-};
-
 struct Message {
-  Time sent = 0;
-  uint64_t incarnation = 0;     // of the daemon that speaks: in kRegister, kHeartbeat, kLeave
   uint64_t to_incarnation = 0;  // 0: for whoever has the address
   uint64_t from_incarnation = 0;
   Kind kind{};
-  Kind request{};  // of a kReply: what it answers
-  Code code = Code::kOk;
+  Kind request{};       // of a kReply: what it answers
+  absl::Status status;  // of a kReply or kRunEnded; of a kStepResult: it makes no sense
   Slot from = kNowhere, to = kNowhere;
   uint8_t index = 0;
-  uint8_t server = 0;
   uint8_t step = 0, first_step = 0, steps = 0;
   bool copy = false;  // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
+  bool handed_back = false;   // a run, since its worker is leaving
   uint8_t bad_functions = 0;  // among those that are to be installed
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
   uint32_t pulled = 0;   // of a push: the generation of what its step has read
-  uint32_t catalog = 0;  // version of what a worker ought to have
   uint32_t routing = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
@@ -112,9 +95,6 @@ struct Message {
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};
 };
 
-// A code as the product's classes see it, and back.
-const absl::Status& StatusOf(Code code);
-Code CodeOf(const absl::Status& status);
 std::string Describe(const Message& message);  // for traces
 
 // Where the servers are; what workers are given.

@@ -9,9 +9,9 @@ namespace mu::sim {
 void Server::HandleRequest(const Message& request) {
   switch (request.kind) {
     case Kind::kConfigure:
-      return Configure(request);
+      return cluster_->Reply(request, {.status = Configure(request)});
     case Kind::kPull:
-      return Pull(request);
+      return cluster_->Reply(request, {.status = Pull(request)});
     case Kind::kPush:
       return Push(request);
     case Kind::kSave: {
@@ -25,11 +25,6 @@ void Server::HandleRequest(const Message& request) {
     default:
       return;
   }
-}
-
-void Server::Refuse(const Message& request, const absl::Status& status) {
-  cluster_->Reply(request,
-                  {.code = KindOf(status) == pb::ERROR_STALE ? Code::kStale : Code::kMachine});
 }
 
 size_t Server::remembered() const {
@@ -53,29 +48,25 @@ void Server::OnMember(const Message& reply, Time sent) {
   core_.RenewLease(sent, absl::Nanoseconds(kLease), reply.generation);
 }
 
-void Server::Configure(const Message& request) {
-  if (absl::Status status = core_.AdmitConfigure(Context(request), index_); !status.ok())
-    return Refuse(request, status);
-  const auto may_replace = core_.BeginConfigure(context_);
-  if (!may_replace.ok()) return Refuse(request, may_replace.status());
-  const bool contradiction = placement_ != 0 && placement_ != request.steps;
-  if (contradiction && !*may_replace) return cluster_->Reply(request, {.code = Code::kStale});
-  if (contradiction) Saw("placed anew");
-  if (placement_ == 0 || contradiction) {
+absl::Status Server::Configure(const Message& request) {
+  MU_RETURN_IF_ERROR(core_.AdmitConfigure(Context(request), index_));
+  MU_ASSIGN_OR_RETURN(const bool may_replace, core_.BeginConfigure(context_));
+  const bool replaces = may_replace && placement_ != 0 && placement_ != request.steps;
+  if (replaces) Saw("placed anew");
+  if (placement_ == 0 || replaces) {
     partitions_ = Partitions();
     for (uint32_t p = 0; p < cluster_->scenario().partitions; ++p)
       partitions_[p].held = p % request.steps == index_;
     placement_ = request.steps;
   }
-  core_.EndConfigure(context_, contradiction);
-  cluster_->Reply(request, {});
+  core_.EndConfigure(context_, replaces);
+  return absl::OkStatus();
 }
 
-void Server::Pull(const Message& request) {
-  if (absl::Status status = core_.Admit(now(), Context(request)); !status.ok())
-    return Refuse(request, status);
+absl::Status Server::Pull(const Message& request) {
+  MU_RETURN_IF_ERROR(core_.Admit(now(), Context(request)));
   core_.Leave();
-  cluster_->Reply(request, {});
+  return absl::OkStatus();
 }
 
 void Server::Push(const Message& request) {
@@ -143,7 +134,7 @@ void Server::EndPush(Admitted work, const absl::Status& status) {
 }
 
 void Server::Acknowledge(const Message& request, const PushAnswer& answer) {
-  if (!answer.status.ok()) return Refuse(request, answer.status);
+  if (!answer.status.ok()) return cluster_->Reply(request, {.status = answer.status});
   if (answer.repeated) Saw("push repeated");
   Message reply{.repeated = answer.repeated};
   reply.step_updates[index_] = static_cast<uint8_t>(answer.counts.updates);
@@ -154,7 +145,7 @@ void Server::Acknowledge(const Message& request, const PushAnswer& answer) {
 
 void Server::Fence(const Message& request) {
   if (absl::Status status = core_.BeginFence(now(), Context(request)); !status.ok())
-    return Refuse(request, status);
+    return cluster_->Reply(request, {.status = status});
   fences_.push_back(request);
   if (!core_.FenceHolds(request.low_water)) Saw("fence waits");
 }

@@ -36,8 +36,8 @@ class Server final : public Daemon {
   void OnMember(const Message& reply, Time sent) override;
   void HandleRequest(const Message& request) override;
   void AfterAll() override;
-  void Pull(const Message& request);
-  void Configure(const Message& request);
+  absl::Status Pull(const Message& request);
+  absl::Status Configure(const Message& request);
   void Push(const Message& request);
   void Apply(Admitted work);
   void EndPush(Admitted work, const absl::Status& status);
@@ -48,10 +48,10 @@ class Server final : public Daemon {
   void TakeCut();
   void Written();
   void EndSave(const SaveLine::Result& result);
-  void ReplyToSave(const Message& request, const SaveLine::Result& result);
   void Restore(const Message& request, bool verified);
   void Verified(const Message& request);
   void Loaded();
+  absl::Status CannotSee(const char* why);  // as one that cannot read what others may
   absl::Status CheckFiles(const Message& request);
   absl::Status Load(const Message& request, InheritedMemory* memory);
   // Reads or writes files, as soon as the disk does.
@@ -64,7 +64,6 @@ class Server final : public Daemon {
     }
   }
   uint64_t Updates();  // that its state holds
-  void Refuse(const Message& request, const absl::Status& status);
 
   ServerCore core_;
   Partitions partitions_;

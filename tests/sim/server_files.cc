@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
+#include "common/base/error_kind.h"
 #include "psserver/core/file_memory.h"
 #include "psserver/core/file_sum.h"
 #include "tests/sim/cluster.h"
@@ -27,7 +28,7 @@ void Server::Save(PsCallId call, const Message& request, SaveLine::Turn turn) {
   switch (turn.step) {
     case SaveLine::Turn::Step::kDone:
       if (turn.result.ok()) Saw("save shared");
-      return ReplyToSave(request, turn.result);
+      return cluster_->Reply(request, {.status = turn.result.status()});
     case SaveLine::Turn::Step::kWait:
       Saw("save waits");
       waiting_saves_.emplace_back(call, request);
@@ -54,7 +55,6 @@ void Server::TakeCut() {
   const WrittenMemory written(&memory);
   written.ForEach([&](const auto& steps) { file->memories.push_back(steps); });
   for (uint32_t p = 0; p < partitions_.size(); ++p) file->inherits[p] = written.NumbersOf(KeyOf(p));
-  file->updates = Updates();
   file_ = std::move(file);
   cut_wanted_ = false;
   core_.OpenGate();
@@ -75,33 +75,17 @@ void Server::Written() {
     return EndSave(absl::ResourceExhaustedError("the disk is full"));
   }
   const auto it = disk.checkpoints.find(saving_->checkpoint);
-  if (it != disk.checkpoints.end() && !it->second.committed) {
-    it->second.checksums[index_] = ChecksumOf(*file_);
-    it->second.files[index_] = file_;
-  }
-  pb::SaveReply saved;
-  saved.set_updates(file_->updates);
-  EndSave(saved);
+  if (it != disk.checkpoints.end() && !it->second.committed) it->second.files[index_] = file_;
+  EndSave(pb::SaveReply());
 }
 
 void Server::EndSave(const SaveLine::Result& result) {
   const Message request = *std::exchange(saving_, std::nullopt);
   file_.reset();
   core_.EndSave(result);
-  ReplyToSave(request, result);
+  cluster_->Reply(request, {.status = result.status()});
   for (const auto& [call, waiting] : std::exchange(waiting_saves_, {}))
     Save(call, waiting, core_.LookAtSave(call));
-}
-
-void Server::ReplyToSave(const Message& request, const SaveLine::Result& result) {
-  if (result.ok()) {
-    return cluster_->Reply(request,
-                           {.checkpoint = request.checkpoint, .updates = result->updates()});
-  }
-  if (absl::IsUnavailable(result.status())) return Refuse(request, result.status());
-  cluster_->Reply(
-      request, {.code = absl::IsResourceExhausted(result.status()) ? Code::kDiskFull : Code::kStale,
-                .checkpoint = request.checkpoint});
 }
 
 void Server::Restore(const Message& request, bool verified) {
@@ -111,14 +95,13 @@ void Server::Restore(const Message& request, bool verified) {
   RestoreTurn turn = core_.BeginRestore(Context(request), asked, verified);
   switch (turn.step) {
     case RestoreTurn::Step::kRefuse:
-      return Refuse(request, turn.status);
+      return cluster_->Reply(request, {.status = turn.status});
     case RestoreTurn::Step::kAnswer:
       Saw("restore repeated");
-      return cluster_->Reply(request,
-                             {.generation = request.generation, .updates = turn.reply.updates()});
+      return cluster_->Reply(request, {.updates = turn.reply.updates()});
     case RestoreTurn::Step::kKept:
       Saw("restore keeps again");
-      return cluster_->Reply(request, {.generation = request.generation, .updates = Updates()});
+      return cluster_->Reply(request, {.updates = Updates()});
     case RestoreTurn::Step::kVerify:
       Saw("restore verifies");
       return AfterFiles(cluster_->Between(0, 10 * kMillisecond), "verified",
@@ -131,32 +114,32 @@ void Server::Restore(const Message& request, bool verified) {
 }
 
 void Server::Verified(const Message& request) {
-  if (absl::Status status = CheckFiles(request); !status.ok()) {
-    return cluster_->Reply(request,
-                           {.code = IsCannotRead(status) ? Code::kCannotRead : Code::kBadFile,
-                            .generation = request.generation});
-  }
+  if (absl::Status status = CheckFiles(request); !status.ok())
+    return cluster_->Reply(request, {.status = status});
   Restore(request, /*verified=*/true);
+}
+
+absl::Status Server::CannotSee(const char* why) {
+  return CannotRead(
+      WithKind(absl::UnavailableError(why), pb::ERROR_MACHINE, pb::ROLE_PSSERVER, index_));
 }
 
 absl::Status Server::CheckFiles(const Message& request) {
   uint8_t& unreadable = cluster_->disk().unreadable[index_];
   if (unreadable > 0) {
     --unreadable;
-    return CannotRead(absl::UnavailableError("the disk is not there"));
+    return CannotSee("the disk is not there");
   }
   const auto it = cluster_->disk().checkpoints.find(request.checkpoint);
   if (it == cluster_->disk().checkpoints.end())
-    return CannotRead(absl::NotFoundError("somebody has removed it"));
+    return CannotSee("somebody has removed the checkpoint");
   for (uint8_t f = 0; f < it->second.servers; ++f) {
     const ServerFile* const file = it->second.files[f].get();
     if (file == nullptr) return absl::DataLossError("the file is not there");
     bool needed = false;
     ForEachHeld([&](uint32_t p, const Partition&) { needed |= file->partitions[p].held; });
     if (!needed) continue;
-    pb::CheckpointFileProto named;
-    named.set_crc32c(it->second.checksums[f]);
-    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), ChecksumOf(*file), named));
+    MU_RETURN_IF_ERROR(CheckFileSum(absl::StrCat("file ", f), file->damage, {}));
   }
   return absl::OkStatus();
 }
@@ -169,18 +152,12 @@ void Server::Loaded() {
     for (Partition& partition : partitions_) partition = {.held = partition.held};
     if (request.checkpoint != 0) status = Load(request, &memory);
   }
-  pb::RestoreReply reply;
-  reply.set_updates(Updates());
-  const bool cannot_read = IsCannotRead(status);
-  const auto ended = core_.EndRestore(
-      status.ok() ? absl::StatusOr<pb::RestoreReply>(reply) : status, std::move(memory));
+  absl::StatusOr<pb::RestoreReply> loaded = pb::RestoreReply();
+  loaded->set_updates(Updates());
+  if (!status.ok()) loaded = status;
+  const auto ended = core_.EndRestore(std::move(loaded), std::move(memory));
   if (!ended.ok()) Saw("restore fails");
-  if (absl::IsUnavailable(ended.status())) return Refuse(request, ended.status());
-  cluster_->Reply(request, {.code = ended.ok()    ? Code::kOk
-                                    : cannot_read ? Code::kCannotRead
-                                                  : Code::kBadFile,
-                            .generation = request.generation,
-                            .updates = reply.updates()});
+  cluster_->Reply(request, {.status = ended.status(), .updates = Updates()});
 }
 
 absl::Status Server::Load(const Message& request, InheritedMemory* memory) {

@@ -1,32 +1,21 @@
 #include "tests/sim/truth.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 
 namespace mu::sim {
+namespace {
 
-void Truth::Begin(const Scenario* scenario) {
-  scenario_ = scenario;
-  problem_.clear();
-  active_ = {};
-  announced_ = {};
-  delivered_.clear();
-  cancelled_.clear();
-  any_cancelled_ = false;
-  reported_below_ = 0;
-  for (auto& steps : acknowledged_) steps.clear();
-  rolled_back_ = rolled_back_before_ = 0;
-  epoch_ = epochs_ = restores_ = restored_generation_ = 0;
-}
+uint64_t KeyOf(uint64_t function, uint32_t step) { return function * kMaxSteps + step; }
+
+}  // namespace
 
 void Truth::ResultTaken(uint32_t epoch, uint64_t function, uint32_t step) {
   if (epoch != epoch_) return;  // of a coordinator whose time is over
-  const size_t place = function * kMaxSteps + step;
-  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
-    if (acknowledged_[p].size() <= place) acknowledged_[p].resize(place + 8 * kMaxSteps);
-    acknowledged_[p][place] = true;
-  }
+  for (uint32_t p = 0; p < scenario_->partitions; ++p)
+    acknowledged_[p].insert(KeyOf(function, step));
 }
 
 void Truth::Cancelled(uint32_t epoch, uint64_t function, const std::vector<uint16_t>& records) {
@@ -41,15 +30,13 @@ void Truth::Restored(uint32_t epoch, uint32_t generation, const Partitions* part
   restored_generation_ = generation;
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     if (!(*partitions)[p].held) continue;
-    std::vector<bool>& before = acknowledged_[p];
-    std::vector<bool> now(before.size());
+    absl::flat_hash_set<uint64_t> now;
     for (const Effect& effect : (*partitions)[p].effects) {
-      const size_t place = effect.function * kMaxSteps + effect.step;
-      if (place < before.size() && before[place]) now[place] = true;
+      const uint64_t key = KeyOf(effect.function, effect.step);
+      if (acknowledged_[p].contains(key)) now.insert(key);
     }
-    rolled_back_ +=
-        std::count(before.begin(), before.end(), true) - std::count(now.begin(), now.end(), true);
-    before = std::move(now);
+    rolled_back_ += static_cast<int64_t>(acknowledged_[p].size() - now.size());
+    acknowledged_[p] = std::move(now);
   }
 }
 
@@ -60,29 +47,25 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   restores_ = 0;
   ++epochs_;
   rolled_back_before_ += std::exchange(rolled_back_, 0);
+  for (auto& steps : acknowledged_) steps.clear();
+  if (checkpoint == nullptr) return cancelled_.clear();
+  const FunctionQueue::Position& position = checkpoint->position.functions;
   // What the checkpoint knows nothing of, or takes for unfinished, is not cancelled any more.
   std::erase_if(cancelled_, [&](const auto& cancelled) {
     const FunctionId id(cancelled.first);
-    return checkpoint == nullptr || id >= checkpoint->functions.next_id ||
-           checkpoint->functions.unfinished.contains(id);
+    return id >= position.next_id || position.unfinished.contains(id);
   });
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
-    std::vector<bool>& steps = acknowledged_[p];
-    steps.clear();
-    if (checkpoint == nullptr) continue;
     for (const auto& file : checkpoint->files) {
       if (file == nullptr || !file->partitions[p].held) continue;
       for (const Effect& effect : file->partitions[p].effects) {
         // What had no result when the checkpoint was begun has no result for the new coordinator
         // either.
-        if (FunctionId(effect.function) >= checkpoint->functions.next_id) continue;
-        const auto unfinished = checkpoint->functions.unfinished.find(FunctionId(effect.function));
-        if (unfinished != checkpoint->functions.unfinished.end() &&
-            effect.step >= unfinished->second.next_step)
-          continue;
-        const size_t place = effect.function * kMaxSteps + effect.step;
-        if (steps.size() <= place) steps.resize(place + 8 * kMaxSteps);
-        steps[place] = true;
+        const FunctionId id(effect.function);
+        const auto unfinished = position.unfinished.find(id);
+        if (id < position.next_id &&
+            (unfinished == position.unfinished.end() || effect.step < unfinished->second.next_step))
+          acknowledged_[p].insert(KeyOf(effect.function, effect.step));
       }
     }
   }
@@ -110,29 +93,23 @@ void Truth::CancelReported(uint32_t epoch) {
 
 void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated,
                          Time now) {
+  const auto fail = [&](const auto&... why) {
+    Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
+                      push.function, " in generation ", push.generation, ", ", why...));
+  };
   const Active& active = active_[index];
   if (push.epoch == announced_.epoch && push.generation < announced_.generation &&
-      now >= announced_.at + kLease) {
-    Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
-                      push.function, " in generation ", push.generation, ", but generation ",
-                      announced_.generation, " began before its lease did"));
-  }
+      now >= announced_.at + kLease)
+    fail("but generation ", announced_.generation, " began before its lease did");
   // What belongs to an older coordinator ended with it.
   if (active.epoch != push.epoch) return;
   if (!repeated && push.function < reported_below_ && cancelled_.contains(push.function) &&
-      active.generation == push.generation) {
-    Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
-                      ", which was cancelled, after its user was told"));
-  }
-  if (!repeated && push.pulled != push.generation) {
-    Fail(absl::StrCat("server ", index, " applies step ", push.step, " of function ", push.function,
-                      " in generation ", push.generation, ", although it has read generation ",
-                      push.pulled));
-  }
-  if (active.incarnation == incarnation) return;
-  Fail(absl::StrCat("server ", index, " acknowledges step ", push.step, " of function ",
-                    push.function,
-                    " although another process has taken its place: nobody will have that update"));
+      active.generation == push.generation)
+    fail("which was cancelled, after its user was told");
+  if (!repeated && push.pulled != push.generation)
+    fail("although it has read generation ", push.pulled);
+  if (active.incarnation != incarnation)
+    fail("although another process has taken its place: nobody will have that update");
 }
 
 void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
@@ -153,59 +130,50 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
   const auto place_of = [&](uint64_t function, uint32_t step, uint32_t record) -> uint64_t {
     return per_worker ? (function - 1) * scenario_->steps + step : record;
   };
-  int64_t missing = 0;
-  bool have_reference = false;
   std::vector<bool> excused(places);
   for (auto& [function, records] : cancelled_) {
     if (per_worker) records.resize(scenario_->steps);  // also those that it had not taken yet
     for (uint32_t i = 0; i < records.size(); ++i) excused[place_of(function, i, records[i])] = true;
   }
+  int64_t missing = 0;
+  std::optional<std::vector<Effect>> reference;
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
-    const Partitions* owner = state[p % servers];
-    if (owner == nullptr) return Fail(absl::StrCat("nobody holds partition ", p));
-    const Partition& partition = (*owner)[p];
+    const Partition& partition = (*state[p % servers])[p];
     if (partition.counter != partition.effects.size())
       return Fail(absl::StrCat("partition ", p, ": a counter is off"));
-    scratch_ = partition.effects;
-    std::sort(scratch_.begin(), scratch_.end());
-    used_.assign(places, 0);
-    for (size_t i = 0; i < scratch_.size(); ++i) {
-      const Effect& effect = scratch_[i];
-      const std::string what =
-          absl::StrCat("partition ", p, ": step ", effect.step, " of function ", effect.function);
-      if (i > 0 && scratch_[i - 1].function == effect.function &&
-          scratch_[i - 1].step == effect.step) {
-        return Fail(absl::StrCat(what, " was applied twice"));
-      }
+    std::vector<Effect> effects = partition.effects;
+    std::sort(effects.begin(), effects.end());
+    std::vector<bool> used(places);
+    const Effect* last = nullptr;
+    for (const Effect& effect : effects) {
+      const auto fail = [&](const auto&... why) {
+        Fail(absl::StrCat("partition ", p, ": step ", effect.step, " of function ", effect.function,
+                          why...));
+      };
+      if (last != nullptr && last->function == effect.function && last->step == effect.step)
+        return fail(" was applied twice");
       const uint64_t place = place_of(effect.function, effect.step, effect.record);
-      if (place >= places) return Fail(absl::StrCat(what, " used a record that does not exist"));
-      if (used_[place]++ > 0) {
-        return Fail(
-            absl::StrCat(what, " used record ", effect.record, ", which another step had used"));
-      }
+      if (place >= places) return fail(" used a record that does not exist");
+      if (used[place]) return fail(" used record ", effect.record, ", which another step had used");
+      used[place] = true;
+      last = &effect;
     }
-    uint32_t lost = places, lost_steps = 0;
-    for (uint32_t place = places; place-- > 0;) {
-      if (used_[place] > 0 || excused[place]) continue;
-      lost = place;
-      ++lost_steps;
+    std::vector<uint32_t> lost;
+    for (uint32_t place = 0; place < places; ++place) {
+      if (!used[place] && !excused[place]) lost.push_back(place);
     }
-    missing += lost_steps;
-    if (lost_steps > 0 && !scenario_->recover_shard) {
-      return Fail(absl::StrCat("partition ", p, " lacks ", lost_steps, " of ", places,
-                               " steps, first the one of record (or with the number) ", lost));
+    missing += static_cast<int64_t>(lost.size());
+    if (!lost.empty() && scenario_->recover_shard) continue;
+    if (!lost.empty()) {
+      return Fail(absl::StrCat("partition ", p, " lacks ", lost.size(), " of ", places,
+                               " steps, first the one of record (or with the number) ", lost[0]));
     }
-    std::erase_if(scratch_,
-                  [&](const Effect& effect) { return cancelled_.contains(effect.function); });
-    if (lost_steps == 0) {
-      if (!have_reference) {
-        reference_ = scratch_;
-        have_reference = true;
-      } else if (reference_ != scratch_) {
-        return Fail(absl::StrCat("partition ", p,
-                                 " has other records for the same steps than another partition"));
-      }
+    std::erase_if(effects, [&](const Effect& e) { return cancelled_.contains(e.function); });
+    if (reference.value_or(effects) != effects) {
+      return Fail(absl::StrCat("partition ", p,
+                               " has other records for the same steps than another partition"));
     }
+    reference = std::move(effects);
   }
   // A restart of the coordinator may make the report say more; results that come a third time,
   // less. A run that the network repeats may bring a finished function's updates back to a shard

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
 #include "tests/sim/scenario.h"
@@ -16,7 +17,7 @@ namespace mu::sim {
 
 class Truth {
  public:
-  void Begin(const Scenario* scenario);
+  explicit Truth(const Scenario* scenario) : scenario_(scenario) {}
 
   // A server serves from now on, in this generation; whatever had its place before does not count
   // any more.
@@ -28,9 +29,8 @@ class Truth {
                     Time now);
   // From now on a coordinator tells each daemon that it hears of that this generation begins.
   void Announced(uint32_t epoch, uint32_t generation, Time now);
-  // The user of a coordinator gets the result of a step; the function's end.
+  // The user of a coordinator gets the result of a step.
   void Delivered(uint32_t epoch, uint64_t function, uint32_t step);
-  void Finished(uint32_t epoch, uint64_t function);
   // The coordinator takes the result of a step: all its updates are acknowledged.
   void ResultTaken(uint32_t epoch, uint64_t function, uint32_t step);
   // The user is told that this function, which had these records, was cancelled: each of its steps
@@ -61,21 +61,18 @@ class Truth {
     Time at = 0;
     uint32_t epoch = 0, generation = 0;
   } announced_;
-  const Scenario* scenario_ = nullptr;
+  const Scenario* const scenario_;
   std::string problem_;  // the first
   std::array<Active, kMaxServers> active_;
   std::map<uint64_t, uint32_t> delivered_;  // (epoch, function) to steps
-  // By partition, of the present epoch: acknowledged steps that its state holds, as function *
-  // kMaxSteps + step.
-  std::array<std::vector<bool>, kMaxPartitions> acknowledged_;
+  // By partition, of the present epoch: acknowledged steps that its state holds, as KeyOf.
+  std::array<absl::flat_hash_set<uint64_t>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records
   bool any_cancelled_ = false;
   uint64_t reported_below_ = 0;  // of cancelled functions: the user has been told
   int64_t rolled_back_ = 0;      // acknowledged updates, in this epoch
   int64_t rolled_back_before_ = 0;
   uint32_t epoch_ = 0, epochs_ = 0, restores_ = 0, restored_generation_ = 0;
-  std::vector<Effect> scratch_, reference_;
-  std::vector<uint8_t> used_;
 };
 
 }  // namespace mu::sim

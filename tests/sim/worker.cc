@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -24,11 +25,6 @@ WorkerCore::Options CoreOptions() {
           .result_interval = absl::Nanoseconds(8 * kMillisecond)};
 }
 
-uint32_t EpochIn(const absl::Status& status) {
-  const auto detail = DetailOf(status);
-  return detail.has_value() ? static_cast<uint32_t>(detail->epoch()) : 0;
-}
-
 }  // namespace
 
 Worker::Worker(Cluster* cluster, Slot slot, uint64_t incarnation)
@@ -36,11 +32,10 @@ Worker::Worker(Cluster* cluster, Slot slot, uint64_t incarnation)
 
 void Worker::HandleRequest(const Message& message) {
   switch (message.kind) {
-    case Kind::kReply:
-      return OnServerReply(message);
     case Kind::kInstall:
     case Kind::kCancelBelow:
-      return HoldBack(message);
+      if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) Saw("registration awaited");
+      return waiting_.push_back({now(), message});
     case Kind::kRun:
       return AddRun(message);
     case Kind::kCancelRun:
@@ -53,14 +48,6 @@ void Worker::HandleRequest(const Message& message) {
 void Worker::OnMember(const Message& reply, Time) {
   if (reply.request == Kind::kRegister && !core_.Registered(Context(reply), &actions_).ok())
     cluster_->Exit(slot_);
-}
-
-void Worker::HoldBack(const Message& message) {
-  if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) {
-    Saw("registration awaited");
-    return waiting_.push_back({now(), message});
-  }
-  message.kind == Kind::kInstall ? Install(message) : CancelBelow(message);
 }
 
 void Worker::AfterAll() {
@@ -86,26 +73,22 @@ void Worker::AfterAll() {
   if (core_.draining() && core_.idle() && !std::exchange(left_, true)) Leave();
 }
 
-void Worker::Refuse(const Message& request, const absl::Status& status) {
-  cluster_->Reply(request, {.code = CodeOf(status), .epoch = EpochIn(status)});
-}
-
-absl::Status Worker::Configure(const Routing& routing) {
+absl::StatusOr<WorkerCore::InstallToken> Worker::Configure(const Routing& routing) {
   WorkerRouting summary = {.version = routing.version,
                            .generation = Generation(routing.generation)};
   for (uint8_t s = 0; s < routing.servers; ++s)
     summary.servers.push_back({s, absl::StrCat(routing.slot[s]), routing.incarnation[s]});
-  offered_ = routing;
-  return core_.Configure(context_, std::move(summary), absl::OkStatus(), &actions_);
+  const size_t before = actions_.size();
+  MU_RETURN_IF_ERROR(core_.Configure(context_, std::move(summary), absl::OkStatus(), &actions_));
+  if (actions_.size() > before) offered_ = routing;  // it is news
+  return core_.BeginInstall(context_, &actions_);
 }
 
 // Its routing, and functions, which take a while to compile.
 void Worker::Install(const Message& message) {
   Context(message);
-  if (absl::Status status = Configure(cluster_->RoutingAt(message.routing)); !status.ok())
-    return Refuse(message, status);
-  const auto token = core_.BeginInstall(context_, &actions_);
-  if (!token.ok()) return Refuse(message, token.status());
+  const auto token = Configure(cluster_->RoutingAt(message.routing));
+  if (!token.ok()) return cluster_->Reply(message, {.status = token.status()});
   bool all = message.bad_functions == 0;
   for (uint64_t f = 1; f <= kFunctions; ++f) all &= core_.has_function(Fingerprint(f));
   if (all) return cluster_->Reply(message, {});
@@ -117,11 +100,13 @@ void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
   for (uint64_t f = 1; f <= kFunctions; ++f) {
     if (absl::Status status = core_.FunctionInstalled(token, Fingerprint(f)); !status.ok()) {
       Saw("compiled in vain");
-      return Refuse(request, status);
+      return cluster_->Reply(request, {.status = status});
     }
     compiled_in_[Fingerprint(f)] = request.epoch;
   }
-  cluster_->Reply(request, {.code = request.bad_functions > 0 ? Code::kRefused : Code::kOk});
+  absl::Status status;
+  if (request.bad_functions > 0) status = absl::InvalidArgumentError("a function is wrong");
+  cluster_->Reply(request, {.status = WithKind(status, pb::ERROR_USER, pb::ROLE_WORKER)});
 }
 
 void Worker::SendToCaller(const Message& request, Message message) {
@@ -132,7 +117,7 @@ void Worker::SendToCaller(const Message& request, Message message) {
   message.function = request.function;
   message.run = request.run;
   if (message.kind == Kind::kStepResult && std::exchange(garbles_, false))
-    message.code = Code::kGarbage;
+    message.status = absl::InternalError("garbage");
   cluster_->Send(message);
 }
 
@@ -147,32 +132,28 @@ void Worker::AddRun(const Message& message) {
                  .next_step = message.first_step,
                  .steps = message.steps};
   request.function = FunctionOf(message);
-  open_.push_back({last_call_, message, message.first_step, now()});
+  open_[last_call_] = {message, message.first_step, now()};
   arrived_.insert({message.from_incarnation, message.run});
   const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions_);
-  if (!status.ok()) {
-    open_.pop_back();
-    SendToCaller(message,
-                 {.kind = Kind::kRunEnded, .code = CodeOf(status), .epoch = EpochIn(status)});
-  }
+  if (!status.ok()) SendToCaller(Take(last_call_), {.kind = Kind::kRunEnded, .status = status});
   if (core_.idle() && core_.active() > 0) Saw("predecessor awaited");
 }
 
 void Worker::CancelRun(const Message& message) {
-  for (const Open& open : open_) {
-    if (open.request.kind == Kind::kRun && open.request.run == message.run &&
-        open.request.from_incarnation == message.from_incarnation)
-      core_.CallerGone(open.id, &actions_);
+  for (const auto& [id, open] : open_) {
+    const Message& run = open.request;
+    if (run.kind == Kind::kRun && run.from_incarnation == message.from_incarnation &&
+        (message.run == 0 || run.run == message.run))
+      core_.CallerGone(id, &actions_);
   }
 }
 
 void Worker::CancelBelow(const Message& message) {
   last_call_ = last_call_.Next();
-  const CallId call = last_call_;
-  open_.push_back({call, message});
+  open_[last_call_] = {message};
   const absl::Status status =
-      core_.CancelRuns(Context(message), FunctionId(message.function), call, &actions_);
-  if (!status.ok()) Refuse(Take(call), status);
+      core_.CancelRuns(Context(message), FunctionId(message.function), last_call_, &actions_);
+  if (!status.ok()) cluster_->Reply(Take(last_call_), {.status = status});
 }
 
 void Worker::Drain() { core_.Drain(Now(), absl::Nanoseconds(kDrainPatience), &actions_); }
@@ -181,26 +162,13 @@ void Worker::Forget() {
   core_.Forget(&actions_);
   if (cluster_->Between(0, 1) == 0 || routing_.epoch != core_.epoch()) return;
   // One of its functions only: the others are still on its disk.
-  if (!Configure(Routing(routing_)).ok()) return;
-  const auto token = core_.BeginInstall(context_, &actions_);
+  const auto token = Configure(Routing(routing_));
   for (uint64_t f = 2; token.ok() && f <= kFunctions; ++f)
     core_.FunctionInstalled(*token, Fingerprint(f)).IgnoreError();
 }
 
-Worker::Open& Worker::Find(CallId id) {
-  return *std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.id == id; });
-}
-
-Message Worker::Take(CallId id) {
-  const auto it =
-      std::find_if(open_.begin(), open_.end(), [&](const Open& o) { return o.id == id; });
-  const Message request = it->request;
-  open_.erase(it);
-  return request;
-}
-
 void Worker::Do(const worker_action::SendResults& a) {
-  const Message request = Find(a.run).request;
+  const Message& request = open_.at(a.run).request;
   if (held_.size() > 1) Saw("results grouped");
   for (const Message& result : held_) SendToCaller(request, result);
   held_.clear();
@@ -216,14 +184,14 @@ void Worker::Do(const worker_action::EndRun& a) {
     held_.clear();
     running_ = CallId();
   }
-  SendToCaller(request, {.kind = Kind::kRunEnded,
-                         .code = a.handed_back ? Code::kHandedBack : CodeOf(a.status),
-                         .epoch = EpochIn(a.status)});
+  SendToCaller(request,
+               {.kind = Kind::kRunEnded, .status = a.status, .handed_back = a.handed_back});
 }
 
 void Worker::Do(const worker_action::Cancelled& a) {
-  CheckCancelled(Find(a.call));
-  cluster_->Reply(Take(a.call), {});
+  const Message request = Take(a.call);
+  CheckCancelled(a.call, request);
+  cluster_->Reply(request, {});
 }
 
 void Worker::CheckBegin(const Open& run) {
@@ -241,14 +209,14 @@ void Worker::CheckBegin(const Open& run) {
   }
 }
 
-void Worker::CheckCancelled(const Open& cancel) {
-  if (running_ == CallId() || cancel.request.epoch != Find(running_).request.epoch) return;
-  const Open& run = Find(running_);
-  if (run.id < cancel.id && run.request.function < cancel.request.function &&
-      Generation(cancel.request.generation) >= core_.generation()) {
-    cluster_->truth().Fail(absl::StrCat("functions below ", cancel.request.function,
-                                        " are reported as cancelled, but function ",
-                                        run.request.function, " still runs"));
+void Worker::CheckCancelled(CallId id, const Message& cancel) {
+  if (running_ == CallId() || id < running_) return;
+  const Message& run = open_.at(running_).request;
+  if (cancel.epoch == run.epoch && run.function < cancel.function &&
+      Generation(cancel.generation) >= core_.generation()) {
+    cluster_->truth().Fail(absl::StrCat("functions below ", cancel.function,
+                                        " are reported as cancelled, but function ", run.function,
+                                        " still runs"));
   }
 }
 

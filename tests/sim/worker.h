@@ -1,17 +1,14 @@
 // A worker of the simulation: a shell around the product's core, as worker/core_shell.h is one. It
 // brings messages to the core and carries out its actions; a step takes some time, pulls from all
-// servers and pushes to them. CallRetries says which calls to servers are made again.
+// servers and pushes to them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "common/client/call_retries.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/message.h"
 #include "worker/core/core.h"
@@ -32,22 +29,9 @@ class Worker final : public Daemon {
  private:
   // A call that has not been answered: a run or a cancellation.
   struct Open {
-    CallId id;
     Message request;
     uint32_t next_step = 0;
     Time arrived = 0;
-  };
-  // Calls of the running step to all servers.
-  struct ServerCalls {
-    std::optional<CallRetries> retries;  // of those that are under way
-    bool push = false;
-    bool interrupted = false;
-    bool repeated = true;  // by all that have answered
-    uint32_t id = 0;       // of all of them
-    WorkerCore::CallContext context;
-    Routing routing;
-    std::array<uint32_t, kMaxServers> open{};  // 0: answered, or waits for its next try
-    std::array<uint8_t, kMaxServers> updates{}, inherited{};
   };
 
   absl::Time Now() const { return At(now()); }
@@ -56,14 +40,12 @@ class Worker final : public Daemon {
   void OnMember(const Message& reply, Time sent) override;
   void HandleRequest(const Message& message) override;
   void AfterAll() override;
-  void HoldBack(const Message& message);
   void Install(const Message& message);
-  absl::Status Configure(const Routing& routing);
+  absl::StatusOr<WorkerCore::InstallToken> Configure(const Routing& routing);
   void Installed(const Message& request, WorkerCore::InstallToken token);
   void AddRun(const Message& message);
   void CancelRun(const Message& message);
   void CancelBelow(const Message& message);
-  void Refuse(const Message& request, const absl::Status& status);
 
   // Actions.
   void Do(const worker_action::RunStep& a);
@@ -73,28 +55,21 @@ class Worker final : public Daemon {
   void Do(const worker_action::InterruptCall&);
   void Do(const worker_action::UseRouting&) { routing_ = offered_; }
   void Do(const worker_action::ForgetInstalled&) {}
-  Open& Find(CallId id);
-  Message Take(CallId id);
+  Message Take(CallId id) { return open_.extract(id).mapped().request; }
   void SendToCaller(const Message& request, Message message);
 
   // The running step.
   void CallServers(bool push);
-  void CallServer(uint8_t server);
-  void OnServerReply(const Message& reply);
-  void Retry();
-  void CallFailed(uint8_t server, const absl::Status& status);
-  bool Calling(uint32_t id) const {
-    return calls_.retries && !calls_.interrupted && calls_.id == id;
-  }
-  void ServersAnswered(const absl::Status& status);
-  void StepEnded(const absl::Status& status);
+  void OnServersDone(bool push, uint32_t generation, const absl::Status& status,
+                     const Messages& answers);
+  void StepEnded(const absl::Status& status) { core_.StepEnded(Now(), status, &actions_); }
   // What the checker wants of a run that begins, of a cancellation that is answered.
   void CheckBegin(const Open& run);
-  void CheckCancelled(const Open& cancel);
+  void CheckCancelled(CallId id, const Message& cancel);
 
   WorkerCore core_;
   WorkerActions actions_;  // that the core wants
-  std::vector<Open> open_;
+  std::map<CallId, Open> open_;
   CallId last_call_;
   std::vector<std::pair<Time, Message>> waiting_;  // for the registration, since when
   Routing offered_, routing_;
@@ -102,10 +77,9 @@ class Worker final : public Daemon {
   bool left_ = false, garbles_ = false;
   CallId running_;
   uint32_t step_ = 0;
-  uint32_t step_call_ = 0;     // of its timer
+  uint32_t server_calls_ = 0;  // of its pulls or pushes
   uint32_t pulled_ = 0;        // the generation of what the step has read
   std::vector<Message> held_;  // results
-  ServerCalls calls_;
   // For the checker: runs that have come, by coordinator; and of which epoch functions are.
   std::set<std::pair<uint64_t, uint64_t>> arrived_;
   std::map<Fingerprint, uint32_t> compiled_in_;

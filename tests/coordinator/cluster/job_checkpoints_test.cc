@@ -76,5 +76,30 @@ TEST_F(JobCheckpointsTest, ACoordinatorThatIsSupersededRemovesNothingMore) {
   EXPECT_THAT(*ListCheckpoints(Parent()), AllOf(SizeIs(2), Contains(Path(4))));
 }
 
+TEST(CheckpointFolders, ThoseThatFailPushOutNoGoodOne) {
+  JobCheckpoints checkpoints;
+  checkpoints.Add(CheckpointNumber(1), "good");
+  checkpoints.Forget(CheckpointNumber(1));
+  for (uint64_t number = 2; number < 100; ++number) {
+    checkpoints.Add(CheckpointNumber(number), "failed");
+    EXPECT_EQ(*checkpoints.Find(CheckpointNumber(number)), "failed") << "it may just be committed";
+    checkpoints.Remove(CheckpointNumber(number));
+  }
+  EXPECT_EQ(*checkpoints.Find(CheckpointNumber(1)), "good");
+  EXPECT_THAT(checkpoints.Find(CheckpointNumber(2)), HasCode(absl::StatusCode::kNotFound));
+}
+
+TEST(CheckpointFolders, ThoseThatAreStillWantedAreKnown) {
+  JobCheckpoints checkpoints;
+  for (uint64_t number = 1; number <= 9; ++number) {
+    checkpoints.Add(CheckpointNumber(number), absl::StrCat(number));
+    MU_EXPECT_OK(checkpoints.Find(CheckpointNumber(1))) << "before the commit";
+  }
+  checkpoints.Forget(CheckpointNumber(8));
+  EXPECT_THAT(checkpoints.Find(CheckpointNumber(7)), HasCode(absl::StatusCode::kNotFound));
+  EXPECT_EQ(*checkpoints.Find(CheckpointNumber(8)), "8");
+  EXPECT_EQ(*checkpoints.Find(CheckpointNumber(9)), "9");
+}
+
 }  // namespace
 }  // namespace mu

@@ -195,6 +195,7 @@ class PlayedClusterTest : public ::testing::Test {
     options.queue_bound = bound;
     options.telemetry = &telemetry_;
     options.server_api = &servers_;
+    options.checkpoints = &checkpoints_;
     servers_.fence = [this](const pb::RequestContext& context) {
       fenced_below_ = context.low_water();
       return absl::OkStatus();
@@ -227,6 +228,7 @@ class PlayedClusterTest : public ::testing::Test {
   Runtime::Options options_;  // what a test sets before Start
   Telemetry telemetry_;
   PlayedServers servers_;
+  JobCheckpoints checkpoints_;
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
   std::unique_ptr<Runtime> runtime_;
   std::atomic<uint64_t> fenced_below_{0};

@@ -1,6 +1,6 @@
+#include "coordinator/core/restore_fault.h"
+
 #include "common/base/cannot_read.h"
-#include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/restore_errors.h"
 #include "coordinator/core/old_leases.h"
 #include "tests/testing/matchers.h"
 
@@ -10,6 +10,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using testing::StatusIs;
+
+RestoreFault FaultOf(const absl::Status& status) { return mu::FaultOf(CallError::Of(status)); }
 
 absl::Status OfServer(absl::Status status, uint32_t server) {
   pb::ErrorDetail detail = DetailOf(status).value_or(pb::ErrorDetail());

@@ -40,9 +40,8 @@ class RuntimeMarksTest : public testing::PlayedClusterTest {
     return reply.value_or(pb::HeartbeatReply());
   }
   std::shared_ptr<TaskState> CheckpointInto(const std::string& folder) {
-    auto state = std::make_shared<TaskState>();
+    auto state = runtime_->NumberedCheckpoint();
     state->claim = [folder] { return absl::StatusOr<std::string>(folder); };
-    state->clean = [this](const std::string& failed) { runtime_->CleanFailed(failed); };
     return state;
   }
   std::string Folder() const { return directory_->path() + "/ckpt-00000001"; }

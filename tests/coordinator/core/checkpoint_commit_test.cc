@@ -1,4 +1,4 @@
-// The rules of a checkpoint's commit, as transcripts of events and the actions that follow.
+// The rules of a checkpoint's commit, as transcripts of events and what follows.
 #include "coordinator/core/checkpoint_commit.h"
 
 #include "absl/strings/str_cat.h"
@@ -8,13 +8,30 @@ namespace mu {
 namespace {
 
 constexpr CheckpointNumber kOne{1}, kTwo{2};
+const absl::Status kOk;
+const absl::Status kFull = absl::ResourceExhaustedError("the disk is full");
+
+std::string ToString(const CheckpointAction& action) {
+  using Kind = CheckpointAction::Kind;
+  const std::string name = absl::StrCat("checkpoint ", action.checkpoint.value());
+  switch (action.kind) {
+    case Kind::kSave:
+      return absl::StrCat(name, ": save");
+    case Kind::kWriteManifest:
+      return absl::StrCat(name, ": write manifest");
+    case Kind::kCommitted:
+      return absl::StrCat(name, ": committed");
+    case Kind::kAborted:
+      return absl::StrCat(name, ": aborted, ", std::string(action.reason.message()));
+  }
+  return "?";
+}
 
 class Transcript {
  public:
-  void operator()(const std::string& event, const CheckpointCommit::Actions& actions) {
+  void operator()(const std::string& event, const CheckpointCommit::Next& next) {
     absl::StrAppend(&text, event, "\n");
-    for (const CheckpointAction& action : actions)
-      absl::StrAppend(&text, "  ", ToString(action), "\n");
+    if (next.has_value()) absl::StrAppend(&text, "  ", ToString(*next), "\n");
   }
   CheckpointCommit commit;
   std::string text = "\n";
@@ -22,26 +39,23 @@ class Transcript {
 
 TEST(CheckpointCommit, IsCompleteWhenEverythingIsWritten) {
   Transcript t;
-  t("begin 1", t.commit.Begin(kOne, {0, 1}));
-  t("begin 2", t.commit.Begin(kTwo, {0, 1}));
-  t("position", t.commit.PositionTaken(kOne));
-  t("saved 1", t.commit.Saved(kOne, 1));
-  t("saved 1 again", t.commit.Saved(kOne, 1));
-  t("saved 0", t.commit.Saved(kOne, 0));
-  t("manifest", t.commit.ManifestWritten(kOne));
-  t("manifest again", t.commit.ManifestWritten(kOne));
+  t("begin 1", t.commit.Begin(kOne));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("saved", t.commit.Saved(kOne, kOk));
+  t("saved again", t.commit.Saved(kOne, kOk));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("manifest", t.commit.ManifestWritten(kOne, kOk));
+  t("manifest again", t.commit.ManifestWritten(kOne, kOk));
   EXPECT_EQ(t.text, R"(
 begin 1
-  checkpoint 1: take position
+  checkpoint 1: save
 begin 2
   checkpoint 2: aborted, another checkpoint is being taken
-position
-  checkpoint 1: save server 0
-  checkpoint 1: save server 1
-saved 1
-saved 1 again
-saved 0
+saved
   checkpoint 1: write manifest
+saved again
+begin 2
+  checkpoint 2: aborted, another checkpoint is being taken
 manifest
   checkpoint 1: committed
 manifest again
@@ -51,32 +65,23 @@ manifest again
 TEST(CheckpointCommit, CancelledFunctionsAbortWhileCutsMayBeTaken) {
   Transcript t;
   t("cancelled", t.commit.FunctionsCancelled());
-  t("begin 1", t.commit.Begin(kOne, {0, 1}));
-  t("position", t.commit.PositionTaken(kOne));
-  t("saved 0", t.commit.Saved(kOne, 0));
+  t("begin 1", t.commit.Begin(kOne));
   t("cancelled", t.commit.FunctionsCancelled());
-  t("saved 1", t.commit.Saved(kOne, 1));
-  t("begin 2", t.commit.Begin(kTwo, {0}));
-  t("position", t.commit.PositionTaken(kTwo));
-  t("saved 0", t.commit.Saved(kTwo, 0));
+  t("saved", t.commit.Saved(kOne, kOk));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("saved", t.commit.Saved(kTwo, kOk));
   t("cancelled", t.commit.FunctionsCancelled());
-  t("manifest", t.commit.ManifestWritten(kTwo));
+  t("manifest", t.commit.ManifestWritten(kTwo, kOk));
   EXPECT_EQ(t.text, R"(
 cancelled
 begin 1
-  checkpoint 1: take position
-position
-  checkpoint 1: save server 0
-  checkpoint 1: save server 1
-saved 0
+  checkpoint 1: save
 cancelled
   checkpoint 1: aborted, functions were cancelled meanwhile; take it again
-saved 1
+saved
 begin 2
-  checkpoint 2: take position
-position
-  checkpoint 2: save server 0
-saved 0
+  checkpoint 2: save
+saved
   checkpoint 2: write manifest
 cancelled
 manifest
@@ -86,31 +91,29 @@ manifest
 
 TEST(CheckpointCommit, ALossAtAnyPointAborts) {
   Transcript t;
-  t("begin 1", t.commit.Begin(kOne, {0, 1}));
+  t("begin 1", t.commit.Begin(kOne));
   t("lost 0", t.commit.ServerLost(0));
-  t("position", t.commit.PositionTaken(kOne));
-  t("begin 2", t.commit.Begin(kTwo, {0, 1}));
-  t("position", t.commit.PositionTaken(kTwo));
-  t("saved 0 of 1", t.commit.Saved(kOne, 0));
-  t("saved 0", t.commit.Saved(kTwo, 0));
-  t("saved 1", t.commit.Saved(kTwo, 1));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("saved 1", t.commit.Saved(kOne, kOk));
+  t("saved 1 failed", t.commit.Saved(kOne, kFull));
+  t("manifest of 1", t.commit.ManifestWritten(kOne, kOk));
+  t("manifest too early", t.commit.ManifestWritten(kTwo, kOk));
+  t("saved 2", t.commit.Saved(kTwo, kOk));
   t("lost 1", t.commit.ServerLost(1));
-  t("manifest", t.commit.ManifestWritten(kTwo));
+  t("manifest", t.commit.ManifestWritten(kTwo, kOk));
   t("lost 1 again", t.commit.ServerLost(1));
   EXPECT_EQ(t.text, R"(
 begin 1
-  checkpoint 1: take position
+  checkpoint 1: save
 lost 0
   checkpoint 1: aborted, server 0 was lost meanwhile
-position
 begin 2
-  checkpoint 2: take position
-position
-  checkpoint 2: save server 0
-  checkpoint 2: save server 1
-saved 0 of 1
-saved 0
+  checkpoint 2: save
 saved 1
+saved 1 failed
+manifest of 1
+manifest too early
+saved 2
   checkpoint 2: write manifest
 lost 1
   checkpoint 2: aborted, server 1 was lost meanwhile
@@ -121,26 +124,19 @@ lost 1 again
 
 TEST(CheckpointCommit, AFailureAborts) {
   Transcript t;
-  t("begin 1", t.commit.Begin(kOne, {0}));
-  t("position", t.commit.PositionTaken(kOne));
-  t("save failed", t.commit.SaveFailed(kOne, 0, absl::ResourceExhaustedError("the disk is full")));
-  t("begin 2", t.commit.Begin(kTwo, {0}));
-  t("position", t.commit.PositionTaken(kTwo));
-  t("saved 0", t.commit.Saved(kTwo, 0));
-  t("manifest failed",
-    t.commit.ManifestFailed(kTwo, absl::ResourceExhaustedError("the disk is full")));
+  t("begin 1", t.commit.Begin(kOne));
+  t("save failed", t.commit.Saved(kOne, kFull));
+  t("begin 2", t.commit.Begin(kTwo));
+  t("saved", t.commit.Saved(kTwo, kOk));
+  t("manifest failed", t.commit.ManifestWritten(kTwo, kFull));
   EXPECT_EQ(t.text, R"(
 begin 1
-  checkpoint 1: take position
-position
-  checkpoint 1: save server 0
+  checkpoint 1: save
 save failed
   checkpoint 1: aborted, the disk is full
 begin 2
-  checkpoint 2: take position
-position
-  checkpoint 2: save server 0
-saved 0
+  checkpoint 2: save
+saved
   checkpoint 2: write manifest
 manifest failed
   checkpoint 2: aborted, the disk is full
@@ -149,18 +145,15 @@ manifest failed
 
 TEST(CheckpointCommit, AnOlderCoordinatorCommitsNothing) {
   Transcript t;
-  t("begin 1", t.commit.Begin(kOne, {0}));
-  t("position", t.commit.PositionTaken(kOne));
-  t("saved 0", t.commit.Saved(kOne, 0));
+  t("begin 1", t.commit.Begin(kOne));
+  t("saved", t.commit.Saved(kOne, kOk));
   t("superseded", t.commit.Superseded());
-  t("manifest", t.commit.ManifestWritten(kOne));
-  t("begin 2", t.commit.Begin(kTwo, {0}));
+  t("manifest", t.commit.ManifestWritten(kOne, kOk));
+  t("begin 2", t.commit.Begin(kTwo));
   EXPECT_EQ(t.text, R"(
 begin 1
-  checkpoint 1: take position
-position
-  checkpoint 1: save server 0
-saved 0
+  checkpoint 1: save
+saved
   checkpoint 1: write manifest
 superseded
   checkpoint 1: aborted, a newer coordinator has taken over

@@ -103,14 +103,14 @@ TEST(CoreCancel, ACancellationEndsACheckpointWhoseCutsAreNotTaken) {
   EXPECT_EQ(d.Step(event::CancelEverything{}),
             "aborted 1; done 2 UNAVAILABLE; cancel below 1 in generation 0 on 1");
   EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "") << "it waits for the end of it";
-  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "") << "too late";
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "") << "too late";
 }
 
 TEST(CoreCancel, ACheckpointWhoseCutsAreTakenOutlivesACancellation) {
   CoreDriver d;
   d.Serve(0);
   d.Want(2, {.kind = ServerTask::Kind::kSave});
-  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "write manifest");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "write manifest");
   d.Step(event::CancelEverything{});
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "committed 1; done 2 OK");
 }
@@ -147,10 +147,9 @@ TEST(CoreCancel, WithRecoveryOfSingleServersTheOthersAreWaitedFor) {
   EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
   attempt = d.Last<action::FenceServers>().attempt;
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  d.Step(event::RestoreDone{0, Generation(1)});
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "")
       << "it has not taken the new generation";
-  d.Step(event::RestoreDone{1, Generation(1), true});
+  d.Restored(1);
   d.TickAfter(CoreDriver::kHeartbeat);
   attempt = d.Last<action::FenceServers>().attempt;
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{1, no_answer}}}), "cancelled OK");
@@ -182,7 +181,7 @@ TEST(CoreCancel, AServerThatHasTakenALostOnesPlaceIsNotTakenForOneThatHangs) {
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
   const CallError gone = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
   EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, gone}}}), "cancelled OK");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1");
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
 }
 
 // One that has taken a newer generation says nothing of another one that stalls.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/core/core.h"
@@ -41,6 +42,8 @@ class CoreDriver {
         runs[start->start.function] = start->start;
       }
     }
+    if (!core.closed() && !core.ended().ok() && !std::exchange(ended_, true))
+      texts.push_back(absl::StrCat("end ", Code(core.ended())));
     last = std::move(actions);
     return absl::StrJoin(texts, "; ");
   }
@@ -115,6 +118,10 @@ class CoreDriver {
   std::string Ended(uint64_t function, absl::Status status = absl::OkStatus()) {
     return Step(event::RunEnded{runs.at(FunctionId(function)), CallError::Of(std::move(status))});
   }
+  std::string Restored(uint64_t generation) {
+    return Step(event::Restored{.generation = Generation(generation),
+                                .updates = std::vector<uint64_t>(servers())});
+  }
   std::string Leave(pb::Role role, uint64_t incarnation, uint32_t index, uint64_t call) {
     event::Leave leave = {.call = CallId(call)};
     leave.request.set_role(role);
@@ -135,6 +142,7 @@ class CoreDriver {
   Actions last;
 
  private:
+  bool ended_ = false;  // `core` has said so
   static std::string Name(const Member& member) {
     return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);
   }
@@ -189,18 +197,14 @@ class CoreDriver {
   static std::string Text(const action::Cancelled& a) {
     return absl::StrCat("cancelled ", Code(a.error));
   }
-  static std::string Text(const action::Ended& a) { return absl::StrCat("end ", Code(a.error)); }
   static std::string Text(const action::InterruptServers&) { return "interrupt"; }
   static std::string Text(const action::Paused&) { return "pause"; }
-  static std::string Text(const action::RolledBack& a) {
-    return absl::StrCat("rolled back ", a.back.steps, " steps to ", a.checkpoint.value());
-  }
   static std::string Text(const action::Restore& a) {
     std::vector<std::string> servers;
-    for (const auto& server : a.round.servers)
-      servers.push_back(absl::StrCat(server.keep ? "keep " : "restore ", server.index));
-    return absl::StrCat("round ", a.round.generation.value(), " from ", a.round.checkpoint.value(),
-                        ": ", absl::StrJoin(servers, ", "));
+    for (const bool keep : a.keep)
+      servers.push_back(absl::StrCat(keep ? "keep " : "restore ", servers.size()));
+    return absl::StrCat("round ", a.generation.value(), " from ", a.checkpoint.value(), ": ",
+                        absl::StrJoin(servers, ", "));
   }
   static std::string Text(const action::TaskDone& a) {
     return absl::StrCat("done ", a.task.value(), " ", Code(a.status));
@@ -228,7 +232,10 @@ class CoreDriver {
   static std::string Text(const action::Assign& a) {
     return absl::StrCat("assign ", a.place.value());
   }
-  static std::string Text(const action::Note&) { return ""; }
+  // Of what is only told to the log: what is repeated.
+  static std::string Text(const action::Note& a) {
+    return absl::EndsWith(a.text, " will run again") ? a.text : "";
+  }
 };
 
 inline absl::Status MachineFault() { return absl::UnavailableError("gone"); }

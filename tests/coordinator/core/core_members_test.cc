@@ -147,14 +147,13 @@ TEST(CoreMembers, AServerThatLeavesTakesNothingAlong) {
   EXPECT_EQ(d.Leave(pb::ROLE_PSSERVER, 100, 0, 1),
             "pause; stop run 1 on 0; round 1 from 0: keep 0, keep 1");
   d.Routing(2, 1);
-  d.Step(event::RestoreDone{0, Generation(1), true});
-  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(1), true}), "save 1");
+  EXPECT_EQ(d.Restored(1), "save 1");
   EXPECT_EQ(d.Last<action::Save>().generation, Generation(1));
-  d.Step(event::Saved{CheckpointNumber(1), 0});
-  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 1}), "write manifest");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "write manifest");
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}),
             "committed 1; server 0 left; goodbye 1");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
+  EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_USER) << "of its own will";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "server 0 joins; round 2 from 1: restore 0, keep 1");
 }
 

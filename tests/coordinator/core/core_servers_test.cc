@@ -17,12 +17,11 @@ TEST(CoreServers, ALostServerIsRestoredAndWhatItLacksRunsAgain) {
   EXPECT_EQ(d.Step(event::DaemonDied{100}), "server 0 died; interrupt; pause");
   EXPECT_FALSE(d.core.done()) << "the finished function will run again";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 1 steps to 0; round 1 from 0: restore 0, restore 1");
+            "server 0 joins; 1 steps of 1 functions since the beginning will run again; round 1 "
+            "from 0: restore 0, restore 1");
   d.Routing(2, 1);
   EXPECT_EQ(d.Installed(0, 10, 2), "") << "not before all servers serve";
-  d.Step(event::RestoreDone{0, Generation(1)});
-  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(1)}),
-            "use routing; serve in 1; start 1 on 0 from 0");
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; start 1 on 0 from 0");
 }
 
 TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
@@ -31,7 +30,7 @@ TEST(CoreServers, NothingIsStartedBeforeWorkersKnowTheNewServers) {
   d.Schedule();
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1");
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
   EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "start 1 on 0 from 0");
 }
@@ -41,14 +40,15 @@ TEST(CoreServers, AnAnswerOfAnOlderRoundIsNotTaken) {
   d.Serve(0);
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 1 from 0: restore 0");
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 1 "
+            "from 0: restore 0");
   d.Step(event::DaemonDied{200});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 2 from 0: restore 0");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
-  EXPECT_EQ(d.Step(event::RestoreFailed{0, Generation(1), RestoreFault::kFatal,
-                                        CallError::Of(absl::InternalError("late"))}),
-            "");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}), "use routing; serve in 2");
+  EXPECT_EQ(d.Restored(1), "");
+  EXPECT_EQ(
+      d.Step(event::Restored{Generation(1), CallError::Of(absl::InternalError("late")), {}, ""}),
+      "");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
 }
 
 // A process that lost its place without being known to be dead may serve until its lease ends.
@@ -58,11 +58,11 @@ TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
   d.now += absl::Seconds(3);
   d.Beat(pb::ROLE_PSSERVER, 100, 0);
   d.now += absl::Seconds(1);
-  EXPECT_EQ(
-      d.Join(pb::ROLE_PSSERVER, 200, 0),
-      "server 0 replaced; interrupt; pause; server 0 joins; rolled back 0 steps to 0; round 1 from "
-      "0: restore 0");
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
+            "server 0 replaced; interrupt; pause; server 0 joins; 0 steps of 0 functions since the "
+            "beginning will run again; round 1 from "
+            "0: restore 0");
+  EXPECT_EQ(d.Restored(1), "");
   EXPECT_EQ(d.core.alarm(), absl::UnixEpoch() + absl::Seconds(13));
   EXPECT_EQ(d.TickAfter(absl::Seconds(8)), "");
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
@@ -73,7 +73,7 @@ TEST(CoreServers, AReplacementServesAtOnceWhenTheOldProcessIsDead) {
   CoreDriver d;
   d.Serve(0);
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "");
+  EXPECT_EQ(d.Restored(1), "");
   EXPECT_EQ(d.Step(event::DaemonDied{100}), "use routing; serve in 1");
 }
 
@@ -82,17 +82,19 @@ TEST(CoreServers, AFailedRestoreIsTriedAgainOrEndsByItsFault) {
   d.Serve(0);
   d.Step(event::DaemonDied{100});
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  const auto fail = [&](uint64_t generation, RestoreFault fault) {
-    return d.Step(event::RestoreFailed{0, Generation(generation), fault,
-                                       CallError::Of(absl::UnavailableError("why"))});
+  const auto fail = [&](uint64_t generation, absl::Status status) {
+    return d.Step(
+        event::Restored{Generation(generation), CallError::Of(std::move(status)), {}, ""});
   };
-  EXPECT_EQ(fail(1, RestoreFault::kTryAgain), "");
+  EXPECT_EQ(fail(1, absl::UnavailableError("no answer")), "");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(99)), "");
   EXPECT_EQ(d.TickAfter(absl::Milliseconds(1)), "round 2 from 0: restore 0");
-  EXPECT_EQ(fail(2, RestoreFault::kServer), "server 0 cannot_read; interrupt");
+  EXPECT_EQ(fail(2, Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)),
+            "server 0 cannot_read; interrupt");
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0), "refuse FAILED_PRECONDITION");
+  EXPECT_EQ(KindOf(d.Last<action::AnswerRegister>().status), pb::ERROR_STALE) << "it must end";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 300, 0), "server 0 joins; round 3 from 0: restore 0");
-  EXPECT_EQ(fail(3, RestoreFault::kFatal), "interrupt; end UNAVAILABLE");
+  EXPECT_EQ(fail(3, absl::InvalidArgumentError("another type")), "interrupt; end INVALID_ARGUMENT");
 }
 
 TEST(CoreServers, WithoutRecoveryALostServerEndsTheJob) {
@@ -108,8 +110,7 @@ TEST(CoreServers, ALostServerEndsACheckpointUntilItsManifestIsWritten) {
   CoreDriver d(2);
   d.Serve(0);
   EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kSave}), "save 1");
-  d.Step(event::Saved{CheckpointNumber(1), 0});
-  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 1}), "write manifest");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "write manifest");
   EXPECT_EQ(d.Step(event::DaemonDied{100}),
             "server 0 died; aborted 1; done 2 UNAVAILABLE; interrupt; pause");
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}), "");
@@ -133,8 +134,7 @@ TEST(CoreServers, AssignmentsAreRepeatedInTheirPlaces) {
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 1);
   d.Installed(0, 10, 2);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}),
-            "use routing; serve in 1; start 1 on 0 from 0");
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; start 1 on 0 from 0");
   EXPECT_FALSE(d.core.whole());
   d.Result(1, 0);
   EXPECT_EQ(d.Ended(1), "finish 1 OK; assign 2") << "then what is behind it";
@@ -162,7 +162,7 @@ TEST(CoreServers, WhatARepeatedAssignmentWaitsForIsNotHeldBack) {
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.Routing(2, 1);
   d.Installed(0, 10, 2);
-  d.Step(event::RestoreDone{0, Generation(1)});
+  d.Restored(1);
   d.Result(1, 0);
   d.Ended(1);
   EXPECT_TRUE(d.core.updates_paused()) << "function 1 is kept, which is too much";

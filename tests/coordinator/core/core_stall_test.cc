@@ -47,7 +47,8 @@ TEST_F(CoreStall, DuringTheLoadOfARecovery) {
   d_.Step(event::DaemonDied{100});
   incarnation0_ = 200;
   EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 1 from 0: restore 0, restore 1");
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 1 "
+            "from 0: restore 0, restore 1");
   EXPECT_EQ(Pass(7, 5), "");
   EXPECT_EQ(Stall(5), "server 1 hangs; interrupt");
   EXPECT_EQ(d_.Join(pb::ROLE_PSSERVER, 101, 1), "refuse FAILED_PRECONDITION");

@@ -84,7 +84,7 @@ TEST(CoreTasks, OneIsUnderWayAtATimeAndTheOldestIsNext) {
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "");
   EXPECT_EQ(d.Want(4, Assign()), "");
   EXPECT_EQ(d.Step(event::Assigned{assigning}), "done 2 OK; save 1");
-  d.Step(event::Saved{CheckpointNumber(1), 0});
+  d.Step(event::Saved{CheckpointNumber(1)});
   EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}),
             "committed 1; done 3 OK; assign 2");
 }
@@ -142,7 +142,7 @@ TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Step(event::Assigned{first}), "") << "the server that has it is gone";
   d.Join(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(1)}), "use routing; serve in 1; assign 1");
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1; assign 1");
 }
 
 TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
@@ -161,7 +161,8 @@ TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 8; round 2 from 8: restore 0");
+            "server 0 joins; 0 steps of 0 functions since checkpoint 8 will run again; round 2 "
+            "from 8: restore 0");
 }
 
 TEST(CoreTasks, NothingIsLoadedWhileFunctionsRun) {
@@ -179,10 +180,9 @@ TEST(CoreTasks, ALoadThatFailsLeavesNoMixtureBehind) {
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
-      d.Step(event::Loaded{.attempt = Attempt(d),
-                           .error = Error(absl::DataLossError("torn")),
-                           .fault = RestoreFault::kCheckpoint}),
-      "interrupt; pause; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1; done 2 "
+      d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
+      "interrupt; pause; 0 steps of 0 functions since the beginning will run again; round 2 from "
+      "0: restore 0, restore 1; done 2 "
       "DATA_LOSS");
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
 }
@@ -191,9 +191,7 @@ TEST(CoreTasks, WithoutRecoveryALoadThatFailsResetsTheServers) {
   CoreDriver d;
   d.Serve(0, /*recovery=*/false);
   d.Want(2, {.kind = Kind::kLoad});
-  d.Step(event::Loaded{.attempt = Attempt(d),
-                       .error = Error(absl::DataLossError("torn")),
-                       .fault = RestoreFault::kCheckpoint});
+  d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))});
   EXPECT_EQ(d.Want(3, {}), "reset in 2");
 }
 
@@ -201,11 +199,10 @@ TEST(CoreTasks, ALoadThatAskedNoServerCostsNothing) {
   CoreDriver d;
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
-  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d),
-                                 .error = Error(absl::NotFoundError("no file")),
-                                 .fault = RestoreFault::kCheckpoint,
-                                 .asked = false}),
-            "done 2 NOT_FOUND");
+  EXPECT_EQ(
+      d.Step(event::Loaded{
+          .attempt = Attempt(d), .error = Error(absl::NotFoundError("no file")), .asked = false}),
+      "done 2 NOT_FOUND");
 }
 
 // Also of two datasets of which only one is another.
@@ -251,9 +248,7 @@ TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
   CoreDriver d;
   d.Serve(0, /*recovery=*/false);
   d.Want(2, {.kind = Kind::kLoad});
-  d.Step(event::Loaded{.attempt = Attempt(d),
-                       .error = Error(absl::DataLossError("torn")),
-                       .fault = RestoreFault::kCheckpoint});
+  d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))});
   d.Step(event::EnableRecovery{});
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "reset in 2");
   EXPECT_EQ(d.Step(event::Configured{Attempt(d)}), "use routing; save 2");
@@ -274,7 +269,7 @@ TEST(CoreTasks, TheEndEndsACheckpoint) {
   d.Want(2, {.kind = Kind::kSave});
   EXPECT_EQ(d.Step(event::Fail{absl::UnavailableError("no daemon starts")}),
             "interrupt; aborted 1; done 2 UNAVAILABLE; end UNAVAILABLE");
-  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1), 0}), "");
+  EXPECT_EQ(d.Step(event::Saved{CheckpointNumber(1)}), "");
 }
 
 TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
@@ -285,25 +280,22 @@ TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
   d.Step(event::DaemonDied{100});
   EXPECT_EQ(d.Step(event::Loaded{.attempt = first, .updates = {0, 0}}), "") << "void";
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 200, 0),
-            "server 0 joins; rolled back 0 steps to 0; round 2 from 0: restore 0, restore 1");
-  d.Step(event::RestoreDone{0, Generation(2)});
-  EXPECT_EQ(d.Step(event::RestoreDone{1, Generation(2)}),
-            "use routing; serve in 2; load for 2 in 3");
+            "server 0 joins; 0 steps of 0 functions since the beginning will run again; round 2 "
+            "from 0: restore 0, restore 1");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
 }
 
 TEST(CoreTasks, AServerThatCannotReadAGoodCheckpointIsReplaced) {
   CoreDriver d;
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
-  CallError error = Error(MachineFault());
-  error.role = pb::ROLE_PSSERVER;
-  d.Step(event::Loaded{.attempt = Attempt(d), .error = error, .fault = RestoreFault::kServer});
+  d.Step(event::Loaded{.attempt = Attempt(d),
+                       .error = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER))});
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.now += absl::Seconds(20);  // the lease of the old process has ended
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
-  EXPECT_EQ(d.Step(event::RestoreDone{0, Generation(2)}),
-            "use routing; serve in 2; load for 2 in 3");
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
 }
 
 TEST(CoreTasks, AServerLeavesWhenALoadHasEnded) {

@@ -9,10 +9,10 @@ namespace {
 using ::testing::DoubleNear;
 
 MemberFailure Worker(uint32_t index, double at) {
-  return {pb::ROLE_WORKER, index, "died", at, "killed"};
+  return {{}, pb::ROLE_WORKER, index, "died", at, "killed"};
 }
 MemberFailure Server(uint32_t index, double at) {
-  return {pb::ROLE_PSSERVER, index, "died", at, "killed"};
+  return {{}, pb::ROLE_PSSERVER, index, "died", at, "killed"};
 }
 
 StepOutcome Repeated(uint32_t samples) { return {.samples = samples, .repeated = true}; }

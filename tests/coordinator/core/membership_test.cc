@@ -49,7 +49,7 @@ TEST(Membership, NumbersWorkersAndTellsARepeatFromAReplacement) {
   ASSERT_TRUE(replacement.replaced.has_value());
   EXPECT_EQ(replacement.replaced->incarnation, Incarnation(11));
   EXPECT_THAT(members.Heartbeat(Beat(a.member), kStart), HasCode(absl::StatusCode::kNotFound));
-  EXPECT_FALSE(members.Remove(pb::ROLE_WORKER, 0, Incarnation(11)).has_value());
+  EXPECT_FALSE(members.Remove(a.member).has_value());
   EXPECT_EQ(members.Count(pb::ROLE_WORKER), 2u);
 }
 
@@ -125,20 +125,34 @@ TEST(Membership, SilenceBeginsWithTheLastHeartbeat) {
 TEST(Membership, OneThatWasExpelledMayNotComeBackButItsPlaceMayBeTaken) {
   Membership members({.expected_servers = 1});
   MU_ASSERT_OK(members.Register(Request(pb::ROLE_PSSERVER, 21, 0), kStart));
-  EXPECT_FALSE(members.Expel(pb::ROLE_PSSERVER, 0, Incarnation(20), "").has_value());
-  const auto expelled = members.Expel(pb::ROLE_PSSERVER, 0, Incarnation(21), "it cannot read");
+  const absl::Status refusal = absl::FailedPreconditionError("it cannot read");
+  EXPECT_FALSE(members.Expel({pb::ROLE_PSSERVER, 0, Incarnation(20)}, refusal).has_value());
+  const auto expelled = members.Expel({pb::ROLE_PSSERVER, 0, Incarnation(21)}, refusal);
   ASSERT_TRUE(expelled.has_value());
   EXPECT_THAT(members.Heartbeat(Beat(*expelled), kStart), HasCode(absl::StatusCode::kNotFound));
   for (int again = 0; again < 2; ++again) {
     const auto refused = members.Register(Request(pb::ROLE_PSSERVER, 21, 0), kStart);
-    EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
-                                           ::testing::HasSubstr("it cannot read")));
-    EXPECT_EQ(KindOf(refused.status()), pb::ERROR_STALE);
+    EXPECT_EQ(refused.status(), refusal);
   }
   EXPECT_EQ(members.Count(pb::ROLE_PSSERVER), 0u);
   MU_ASSERT_OK_AND_ASSIGN(const auto next,
                           members.Register(Request(pb::ROLE_PSSERVER, 22, 0), kStart));
   EXPECT_FALSE(next.replaced.has_value());
+}
+
+TEST(Membership, TheLatestThatWereExpelledAreRemembered) {
+  Membership members({.expected_servers = 1});
+  const auto expelled = [&](uint64_t incarnation) {
+    return absl::IsAborted(
+        members.Register(Request(pb::ROLE_PSSERVER, incarnation, 0), kStart).status());
+  };
+  for (uint64_t incarnation = 1; incarnation <= 1001; ++incarnation) {
+    ASSERT_FALSE(expelled(incarnation));
+    members.Expel({pb::ROLE_PSSERVER, 0, Incarnation(incarnation)}, absl::AbortedError("gone"));
+  }
+  EXPECT_TRUE(expelled(2));
+  EXPECT_TRUE(expelled(1001));
+  EXPECT_FALSE(expelled(1));
 }
 
 }  // namespace

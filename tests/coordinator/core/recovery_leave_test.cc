@@ -14,16 +14,14 @@ TEST(Recovery, WhoLeavesTakesNothingAlong) {
   t.Committed(1);
   t("leaving 1", t.recovery.ServerLeaving(1));
   t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t.Committed(2);
   t("taken 2", t.recovery.LeaveCheckpoint(CheckpointNumber(2)));
   t.Lost(1);
   t.Lost(0);
   t.Ready(1);
   t.Ready(0);
-  t.Done(0, 2);
-  t.Done(1, 2);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -32,8 +30,7 @@ leaving 1
   keep server 0 in generation 1
   keep server 1 in generation 1
 leaving 1
-done 0 in 1
-done 1 in 1
+done in 1
   take a checkpoint in generation 1
 committed 2
 taken 2
@@ -44,8 +41,7 @@ ready 1
 ready 0
   restore server 0 from checkpoint 2 in generation 2
   restore server 1 from checkpoint 2 in generation 2
-done 0 in 2
-done 1 in 2
+done in 2
   resume in generation 2
 )");
 }
@@ -56,8 +52,7 @@ TEST(Recovery, AStateThatIsLostWhileALeavesCheckpointIsTakenIsNotCovered) {
   Transcript t({.servers = 2});
   t.Start();
   t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t("repeats are cancelled", t.recovery.StateLost());
   t.Committed(1);
   t("taken 1", t.recovery.LeaveCheckpoint(CheckpointNumber(1)));
@@ -68,8 +63,7 @@ leaving 1
   pause
   keep server 0 in generation 1
   keep server 1 in generation 1
-done 0 in 1
-done 1 in 1
+done in 1
   take a checkpoint in generation 1
 repeats are cancelled
 committed 1
@@ -87,8 +81,7 @@ TEST(Recovery, ALeaveWhoseCheckpointFailsIsALoss) {
   t.Start();
   t("leaving 0", t.recovery.ServerLeaving(0));
   t("leaving 1", t.recovery.ServerLeaving(1));
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t("failed", t.recovery.LeaveCheckpoint(std::nullopt));
   t.Ready(0);
   t.Ready(1);
@@ -99,8 +92,7 @@ leaving 0
   keep server 0 in generation 1
   keep server 1 in generation 1
 leaving 1
-done 0 in 1
-done 1 in 1
+done in 1
   take a checkpoint in generation 1
 failed
   let server 0 go
@@ -122,16 +114,12 @@ TEST(Recovery, WhoLeavesWhileAnotherIsRecoveredWaitsForIt) {
   t("leaving 1", t.recovery.ServerLeaving(1));
   t.Ready(0);
   t("leaving 2", t.recovery.ServerLeaving(2));
-  t.Done(0, 1);
-  t.Done(1, 1);
-  t.Done(2, 1);
+  t.Done(1);
   t.Committed(2);
   t("taken 2", t.recovery.LeaveCheckpoint(CheckpointNumber(2)));
   t.Ready(1);
   t.Ready(2);
-  t.Done(0, 2);
-  t.Done(1, 2);
-  t.Done(2, 2);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -145,9 +133,7 @@ ready 0
   restore server 1 from checkpoint 1 in generation 1
   restore server 2 from checkpoint 1 in generation 1
 leaving 2
-done 0 in 1
-done 1 in 1
-done 2 in 1
+done in 1
   take a checkpoint in generation 1
 committed 2
 taken 2
@@ -158,9 +144,7 @@ ready 2
   keep server 0 in generation 2
   restore server 1 from checkpoint 2 in generation 2
   restore server 2 from checkpoint 2 in generation 2
-done 0 in 2
-done 1 in 2
-done 2 in 2
+done in 2
   resume in generation 2
 )");
 }
@@ -173,8 +157,7 @@ TEST(Recovery, WhoWaitsForItsLeaveAndDiesIsLost) {
   t.Lost(1);
   t.Ready(0);
   t.Ready(1);
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   EXPECT_EQ(t.text, R"(
 start
 lost 0
@@ -186,8 +169,7 @@ ready 1
   roll back to initial values
   restore server 0 from initial values in generation 1
   restore server 1 from initial values in generation 1
-done 0 in 1
-done 1 in 1
+done in 1
   resume in generation 1
 )");
 }
@@ -201,12 +183,11 @@ TEST(Recovery, ABadCheckpointOfALeaveIsRolledBack) {
   t.Lost(0);
   t("leaving 1", t.recovery.ServerLeaving(1));
   t.Ready(0);
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t.Committed(2);
   t("taken 2", t.recovery.LeaveCheckpoint(CheckpointNumber(2)));
   t.Ready(1);
-  t.Bad(1, 2);
+  t.Bad(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -217,8 +198,7 @@ ready 0
   roll back to checkpoint 1
   restore server 0 from checkpoint 1 in generation 1
   restore server 1 from checkpoint 1 in generation 1
-done 0 in 1
-done 1 in 1
+done in 1
   take a checkpoint in generation 1
 committed 2
 taken 2
@@ -226,7 +206,7 @@ taken 2
 ready 1
   keep server 0 in generation 2
   restore server 1 from checkpoint 2 in generation 2
-bad checkpoint for 1 in 2
+bad checkpoint in 2
   roll back to checkpoint 1
   restore server 0 from checkpoint 1 in generation 3
   restore server 1 from checkpoint 1 in generation 3
@@ -239,7 +219,7 @@ TEST(Recovery, NobodyWaitsForItsLeaveWhenAllIsLost) {
   t.Lost(0);
   t("leaving 1", t.recovery.ServerLeaving(1));
   t.Ready(0);
-  t.Bad(0, 1);
+  t.Bad(1);
   EXPECT_EQ(t.text, R"(
 start
 lost 0
@@ -249,7 +229,7 @@ ready 0
   roll back to initial values
   restore server 0 from initial values in generation 1
   restore server 1 from initial values in generation 1
-bad checkpoint for 0 in 1
+bad checkpoint in 1
   give up
   let server 1 go
 )");

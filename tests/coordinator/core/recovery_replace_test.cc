@@ -16,13 +16,12 @@ TEST(Recovery, AServerAtFaultIsReplacedAsOftenAsItTakesAndNoCheckpointIsGivenUp)
   t.AtFault(1, 1);
   t.Lost(1);  // what the shell makes of it
   t("retry", t.recovery.Retry());
-  t.Done(0, 1);
+  t.Done(1);
   t.Ready(1);
   t.AtFault(1, 2);
   t.AtFault(1, 2);
   t.Ready(1);
-  t.Done(0, 3);
-  t.Done(1, 3);
+  t.Done(3);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -37,7 +36,7 @@ server 1 at fault in 1
   replace server 1
 lost 1
 retry
-done 0 in 1
+done in 1
 ready 1
   restore server 0 from checkpoint 2 in generation 2
   restore server 1 from checkpoint 2 in generation 2
@@ -47,8 +46,7 @@ server 1 at fault in 2
 ready 1
   restore server 0 from checkpoint 2 in generation 3
   restore server 1 from checkpoint 2 in generation 3
-done 0 in 3
-done 1 in 3
+done in 3
   resume in generation 3
 )");
   EXPECT_EQ(t.recovery.points().size(), 2u);
@@ -62,10 +60,9 @@ TEST(Recovery, AServerThatWasNotLostMayBeAtFault) {
   t.Lost(1);
   t.Ready(1);
   t.AtFault(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t.Ready(0);
-  t.Done(0, 2);
-  t.Done(1, 2);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -77,12 +74,11 @@ ready 1
   restore server 1 from checkpoint 1 in generation 1
 server 0 at fault in 1
   replace server 0
-done 1 in 1
+done in 1
 ready 0
   restore server 0 from checkpoint 1 in generation 2
   restore server 1 from checkpoint 1 in generation 2
-done 0 in 2
-done 1 in 2
+done in 2
   resume in generation 2
 )");
 }
@@ -95,8 +91,7 @@ TEST(Recovery, InModeShardTheOthersKeepTheirStateWhileAServerIsReplaced) {
   t.Ready(1);
   t.AtFault(1, 1);
   t.Ready(1);
-  t.Done(0, 2);
-  t.Done(1, 2);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -110,8 +105,7 @@ server 1 at fault in 1
 ready 1
   keep server 0 in generation 2
   restore server 1 from checkpoint 1 in generation 2
-done 0 in 2
-done 1 in 2
+done in 2
   resume in generation 2
 )");
 }

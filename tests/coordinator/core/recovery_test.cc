@@ -4,7 +4,6 @@
 namespace mu {
 namespace {
 
-using Failure = Recovery::Failure;
 using Transcript = testing::RecoveryTranscript;
 
 TEST(Recovery, AllServersGoBackToTheNewestCheckpoint) {
@@ -14,9 +13,7 @@ TEST(Recovery, AllServersGoBackToTheNewestCheckpoint) {
   t.Committed(2);
   t.Lost(1);
   t.Ready(1);
-  t.Done(0, 1);
-  t.Done(0, 1);
-  t.Done(1, 1);
+  t.Done(1);
   t.Lost(0);
   EXPECT_EQ(t.text, R"(
 start
@@ -28,9 +25,7 @@ ready 1
   roll back to checkpoint 2
   restore server 0 from checkpoint 2 in generation 1
   restore server 1 from checkpoint 2 in generation 1
-done 0 in 1
-done 0 in 1
-done 1 in 1
+done in 1
   resume in generation 1
 lost 0
   pause
@@ -44,7 +39,7 @@ TEST(Recovery, WithoutACheckpointTheInitialValuesAreRestored) {
   t.Start();
   t.Lost(0);
   t.Ready(0);
-  t.Done(0, 1);
+  t.Done(1);
   EXPECT_EQ(t.text, R"(
 lost 0
 ready 0
@@ -54,7 +49,7 @@ lost 0
 ready 0
   roll back to initial values
   restore server 0 from initial values in generation 1
-done 0 in 1
+done in 1
   resume in generation 1
 )");
 }
@@ -80,14 +75,11 @@ TEST(Recovery, ALossDuringARoundBeginsAnother) {
   t.Committed(1);
   t.Lost(0);
   t.Ready(0);
-  t.Done(0, 1);
   t.Lost(2);
-  t.Done(1, 1);
+  t.Done(1);
   t.Ready(2);
-  t.Done(1, 1);
-  t.Done(0, 2);
-  t.Done(1, 2);
-  t.Done(2, 2);
+  t.Done(1);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -98,17 +90,14 @@ ready 0
   restore server 0 from checkpoint 1 in generation 1
   restore server 1 from checkpoint 1 in generation 1
   restore server 2 from checkpoint 1 in generation 1
-done 0 in 1
 lost 2
-done 1 in 1
+done in 1
 ready 2
   restore server 0 from checkpoint 1 in generation 2
   restore server 1 from checkpoint 1 in generation 2
   restore server 2 from checkpoint 1 in generation 2
-done 1 in 1
-done 0 in 2
-done 1 in 2
-done 2 in 2
+done in 1
+done in 2
   resume in generation 2
 )");
 }
@@ -120,10 +109,9 @@ TEST(Recovery, ABadCheckpointIsReplacedByTheOlderOneUntilNoneIsLeft) {
   t.Committed(2);
   t.Lost(0);
   t.Ready(0);
-  t.Bad(1, 1);
-  t.Bad(0, 1);
-  t.Done(0, 2);
-  t.Bad(1, 2);
+  t.Bad(1);
+  t.Bad(1);
+  t.Bad(2);
   t.Ready(0);
   EXPECT_EQ(t.text, R"(
 start
@@ -135,13 +123,12 @@ ready 0
   roll back to checkpoint 2
   restore server 0 from checkpoint 2 in generation 1
   restore server 1 from checkpoint 2 in generation 1
-bad checkpoint for 1 in 1
+bad checkpoint in 1
   roll back to checkpoint 1
   restore server 0 from checkpoint 1 in generation 2
   restore server 1 from checkpoint 1 in generation 2
-bad checkpoint for 0 in 1
-done 0 in 2
-bad checkpoint for 1 in 2
+bad checkpoint in 1
+bad checkpoint in 2
   give up
 ready 0
 )");
@@ -152,12 +139,11 @@ TEST(Recovery, AServerThatDoesNotAnswerIsAskedAgainInANewRound) {
   t.Start();
   t.Lost(0);
   t.Ready(0);
-  t("no answer from 1", t.recovery.RestoreFailed(1, Generation(1), Failure::kTryAgain));
-  t.Done(0, 1);
+  t("no answer", t.recovery.RestoreFailed(Generation(1), RestoreFault::kTryAgain));
+  t.Done(1);
   t("retry", t.recovery.Retry());
   t("retry", t.recovery.Retry());
-  t.Done(0, 2);
-  t.Done(1, 2);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 lost 0
@@ -166,14 +152,13 @@ ready 0
   roll back to initial values
   restore server 0 from initial values in generation 1
   restore server 1 from initial values in generation 1
-no answer from 1
-done 0 in 1
+no answer
+done in 1
 retry
   restore server 0 from initial values in generation 2
   restore server 1 from initial values in generation 2
 retry
-done 0 in 2
-done 1 in 2
+done in 2
   resume in generation 2
 )");
 }
@@ -185,13 +170,10 @@ TEST(Recovery, ShardRestoresOnlyWhatWasLost) {
   t.Committed(2);
   t.Lost(1);
   t.Ready(1);
-  t.Bad(1, 1);
-  t.Done(0, 2);
+  t.Bad(1);
   t.Lost(2);
   t.Ready(2);
-  t.Done(0, 3);
-  t.Done(1, 3);
-  t.Done(2, 3);
+  t.Done(3);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -202,19 +184,16 @@ ready 1
   keep server 0 in generation 1
   restore server 1 from checkpoint 2 in generation 1
   keep server 2 in generation 1
-bad checkpoint for 1 in 1
+bad checkpoint in 1
   keep server 0 in generation 2
   restore server 1 from checkpoint 1 in generation 2
   keep server 2 in generation 2
-done 0 in 2
 lost 2
 ready 2
   keep server 0 in generation 3
   restore server 1 from checkpoint 1 in generation 3
   restore server 2 from checkpoint 1 in generation 3
-done 0 in 3
-done 1 in 3
-done 2 in 3
+done in 3
   resume in generation 3
 )");
 }
@@ -244,8 +223,8 @@ TEST(Recovery, ABadCheckpointIsNotTheOneThatCameMeanwhile) {
   t.Lost(0);
   t.Ready(0);
   t.Committed(2);
-  t.Bad(0, 1);
-  t.Done(0, 2);
+  t.Bad(1);
+  t.Done(2);
   EXPECT_EQ(t.text, R"(
 start
 committed 1
@@ -255,10 +234,10 @@ ready 0
   roll back to checkpoint 1
   restore server 0 from checkpoint 1 in generation 1
 committed 2
-bad checkpoint for 0 in 1
+bad checkpoint in 1
   roll back to checkpoint 2
   restore server 0 from checkpoint 2 in generation 2
-done 0 in 2
+done in 2
   resume in generation 2
 )");
 }

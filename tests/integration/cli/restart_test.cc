@@ -252,7 +252,8 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   for (int i = 0; i < 4; ++i) {
     SubprocessOptions options;
     options.path = std::string(MUSTER_BINARY_DIR) + (i < 2 ? "/psserver" : "/worker");
-    options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2)};
+    options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2),
+                    "--drained_exit_code=143"};
     if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
     options.output_file = Path(absl::StrCat("daemon-", i));
     MU_ASSERT_OK_AND_ASSIGN(auto daemon,

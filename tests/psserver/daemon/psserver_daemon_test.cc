@@ -49,6 +49,7 @@ class PsDaemonTest : public ::testing::Test {
                        changed_.SignalAll();
                        pb::HeartbeatReply reply;
                        reply.set_lease_ms(60000);
+                       reply.set_dismissed(dismisses_);
                        return absl::StatusOr<pb::HeartbeatReply>(reply);
                      }));
     methods.AddUnary("/muster.Coordinator/Leave", RunOn::kOwnThread,
@@ -109,6 +110,7 @@ class PsDaemonTest : public ::testing::Test {
   bool left_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reason_ ABSL_GUARDED_BY(mutex_);
   bool hold_leaves_ ABSL_GUARDED_BY(mutex_) = false;
+  bool dismisses_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 TEST_F(PsDaemonTest, RegistersServesAndLeavesOnSigterm) {
@@ -119,6 +121,27 @@ TEST_F(PsDaemonTest, RegistersServesAndLeavesOnSigterm) {
   MU_ASSERT_OK(daemon->Kill(SIGTERM));
   EXPECT_EQ(daemon->Wait().ToString(), (ExitStatus{0, 0}).ToString());
   EXPECT_TRUE(left());
+}
+
+// A manager that replaces whatever did not end with 0 must not take a drain for the job's end.
+TEST_F(PsDaemonTest, TheEndOfADrainHasTheCodeThatWasAskedFor) {
+  for (const bool dismissed : {false, true}) {
+    {
+      MutexLock lock(&mutex_);
+      dismisses_ = false;
+    }
+    auto daemon = StartDaemon({"--drained_exit_code=143"});
+    ASSERT_NE(daemon, nullptr);
+    WaitForHeartbeat();
+    if (dismissed) {
+      MutexLock lock(&mutex_);
+      dismisses_ = true;
+    } else {
+      MU_ASSERT_OK(daemon->Kill(SIGTERM));
+    }
+    EXPECT_EQ(daemon->Wait().ToString(), (ExitStatus{dismissed ? 0 : 143, 0}).ToString());
+    EXPECT_TRUE(left());
+  }
 }
 
 TEST_F(PsDaemonTest, ServesUntilTheCoordinatorLetsItGo) {

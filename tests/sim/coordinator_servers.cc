@@ -1,0 +1,171 @@
+// What the simulated coordinator says to workers and servers, and how a new one brings the servers
+// to one state. Checkpoints are in coordinator_checkpoint.cc.
+#include <memory>
+#include <utility>
+
+#include "common/base/cannot_read.h"
+#include "coordinator/core/restore_fault.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/coordinator.h"
+
+namespace mu::sim {
+
+void Coordinator::Do(action::Install& a) {
+  const Place place = PlaceOf(pb::ROLE_WORKER, a.worker.value());
+  const auto installed = [=, this, worker = a.worker, version = catalog_, bad = bad_functions_](
+                             const absl::Status& status, const Messages&) {
+    const Incarnation incarnation(place.incarnation);
+    if (!status.ok() && KindOf(status) != pb::ERROR_USER)
+      return Step(event::InstallFailed{worker, incarnation, version, CallError::Of(status)});
+    if (!status.ok()) Step(event::FunctionRefused{worker, Fingerprint(1000 + bad), status});
+    Step(event::Installed{worker, incarnation, version});
+  };
+  CallAll({WithContext({.kind = Kind::kInstall,
+                        .to = place.slot,
+                        .bad_functions = bad_functions_,
+                        .generation = OnWire(generation_),
+                        .routing = routing_place_})},
+          kTries, installed);
+}
+
+void Coordinator::Do(action::CancelOnWorkers& a) {
+  cluster_->Trace(slot_, "cancels what is below function ", a.below.value());
+  for (const WorkerId worker : a.workers) {
+    const Place place = PlaceOf(pb::ROLE_WORKER, worker.value());
+    CallAll({WithContext({.kind = Kind::kCancelBelow,
+                          .to = place.slot,
+                          .generation = OnWire(a.generation),
+                          .function = a.below.value()})},
+            kTries, [=, this](const absl::Status& status, const Messages&) {
+              Step(event::WorkerCancelled{worker, Incarnation(place.incarnation),
+                                          CallError::Of(status)});
+            });
+  }
+}
+
+Messages Coordinator::ToServers(Message request) const {
+  request.epoch = epoch_;
+  if (request.low_water == 0) request.low_water = core_.low_water().value();
+  Messages requests(expected_servers_, request);
+  for (uint32_t s = 0; s < expected_servers_; ++s)
+    requests[s].to = PlaceOf(pb::ROLE_PSSERVER, s).slot;
+  return requests;
+}
+
+void Coordinator::Do(action::FenceServers& a) {
+  auto fenced = std::make_shared<event::Fenced>();
+  fenced->attempt = a.attempt;
+  auto open = std::make_shared<uint32_t>(expected_servers_);
+  const Messages fences = ToServers(
+      {.kind = Kind::kFence, .generation = OnWire(a.generation), .low_water = a.below.value()});
+  for (uint32_t s = 0; s < expected_servers_; ++s) {
+    CallAll({fences[s]}, kOnce, [=, this](const absl::Status& status, const Messages&) {
+      if (!status.ok()) fenced->failed[s] = CallError::Of(status);
+      if (--*open == 0) Step(*fenced);
+    });
+  }
+}
+
+void Coordinator::Do(action::InterruptServers&) {
+  Interrupt([](const Calls& calls) {
+    return calls.kind == Kind::kConfigure || calls.kind == Kind::kRestore ||
+           calls.kind == Kind::kSave;
+  });
+}
+
+void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder,
+                           std::vector<bool> keep, Done done) {
+  generation_ = generation;
+  const auto look = [=, this](const absl::Status& status, const Messages& answers) {
+    if (!IsCannotRead(status)) return done(status, answers);
+    // A look at the files says whose fault it is.
+    const auto& checkpoints = cluster_->disk().checkpoints;
+    const auto it = checkpoints.find(*folder);
+    const bool good = it != checkpoints.end() && it->second.good();
+    done(AfterLook(status, good ? absl::OkStatus() : absl::DataLossError("a file is bad")),
+         answers);
+  };
+  const auto configured = [=, this](const absl::Status& status, const Messages& answers) {
+    if (!status.ok() || !folder.has_value()) return done(status, answers);
+    Messages restore = ToServers({.kind = Kind::kRestore,
+                                  .generation = OnWire(generation),
+                                  .checkpoint = static_cast<uint32_t>(*folder)});
+    for (size_t s = 0; s < keep.size(); ++s) restore[s].keep_state = keep[s];
+    cluster_->Trace(slot_, "restores checkpoint ", *folder, " in generation ", OnWire(generation));
+    CallAll(std::move(restore), kTries, look);
+  };
+  CallAll(ToServers({.kind = Kind::kConfigure,
+                     .steps = static_cast<uint8_t>(expected_servers_),
+                     .generation = OnWire(generation)}),
+          kTries, configured);
+}
+
+void Coordinator::Do(action::Restore& a) {
+  const auto folder = folders_.find(a.checkpoint);
+  SetState(a.generation, folder == folders_.end() ? 0 : folder->second, a.keep,
+           [this, a](const absl::Status& status, const Messages& answers) {
+             if (!status.ok() && !absl::IsCancelled(status)) Saw("round fails");
+             event::Restored restored = {.generation = a.generation,
+                                         .error = CallError::Of(status)};
+             for (uint32_t s = 0; s < expected_servers_; ++s) {
+               restored.updates.push_back(answers[s].updates);
+               if (!status.ok() || a.keep[s]) continue;
+               cluster_->truth().Restored(epoch_, OnWire(a.generation),
+                                          cluster_->PartitionsOf(answers[s]));
+             }
+             Step(std::move(restored));
+           });
+}
+
+void Coordinator::Do(action::Configure& a) {
+  SetState(a.generation, a.reset ? std::optional<uint64_t>(0) : std::nullopt, {},
+           [this, attempt = a.attempt](const absl::Status& status, const Messages&) {
+             Step(event::Configured{attempt, CallError::Of(status)});
+           });
+}
+
+void Coordinator::Do(action::Load& a) {
+  folders_[a.point] = begin_from_;
+  cluster_->Trace(slot_, "continues from checkpoint ", begin_from_);
+  SetState(a.generation, begin_from_, {},
+           [this, attempt = a.attempt](const absl::Status& status, const Messages& answers) {
+             event::Loaded loaded = {.attempt = attempt, .error = CallError::Of(status)};
+             for (const Message& answer : answers) loaded.updates.push_back(answer.updates);
+             Step(std::move(loaded));
+           });
+}
+
+// What becomes of the value is not simulated; its place among the functions, its repeats and its
+// errors are.
+void Coordinator::Do(action::Assign& a) {
+  CallError error;
+  if (cluster_->PerMille(100)) error = CallError::Of(absl::UnavailableError("not assigned"));
+  After(cluster_->Between(kMillisecond, 20 * kMillisecond), "assigned",
+        [=, this, attempt = a.attempt] {
+          Step(event::Assigned{attempt, error});
+        });
+}
+
+void Coordinator::Do(action::Paused&) {
+  if (cluster_->scenario().recover_shard) return;
+  for (uint8_t s = 0; s < expected_servers_; ++s) cluster_->truth().StateGivenUp(s);
+}
+
+void Coordinator::Do(action::UseRouting&) {
+  Routing routing = {.epoch = epoch_,
+                     .version = ++catalog_,
+                     .generation = OnWire(generation_),
+                     .servers = static_cast<uint8_t>(expected_servers_)};
+  for (uint8_t s = 0; s < routing.servers; ++s) {
+    const Place place = PlaceOf(pb::ROLE_PSSERVER, s);
+    cluster_->truth().ServerActive(s, cluster_->IncarnationAt(place.slot), epoch_,
+                                   routing.generation);
+    routing.slot[s] = place.slot;
+    routing.incarnation[s] = place.incarnation;
+  }
+  routing_ = catalog_;
+  routing_place_ = cluster_->AddRouting(routing);
+  Step(event::CatalogChanged{catalog_, routing_, generation_, 1});
+}
+
+}  // namespace mu::sim
