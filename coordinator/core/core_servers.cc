@@ -153,13 +153,13 @@ void Core::On(event::MostKept& e) {
 
 void Core::On(event::Restored& e) {
   NoteEpoch(e.error.epoch);
+  // Whatever an earlier round ended with, and however late: a server was lost meanwhile, and
+  // another round began when its place was taken, or will.
+  if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;
   if (e.error.ok()) {
     restored_ = std::move(e);
     return FinishRestore();
   }
-  // Whatever it ended with: a server was lost meanwhile, and another round begins when its place is
-  // taken.
-  if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;
   const RestoreFault fault = FaultOf(e.error);
   if (fault == RestoreFault::kFatal) return End(e.error.status);
   round_error_ = e.error.status;

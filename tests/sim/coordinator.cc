@@ -213,7 +213,10 @@ void Coordinator::Do(action::Note& a) {
   cluster_->Trace(slot_, a.text);
   if (absl::EndsWith(a.text, " will run again")) Saw("rolled back");
 }
-void Coordinator::Do(action::Cancelled&) { cluster_->truth().CancelReported(epoch_); }
+void Coordinator::Do(action::Cancelled&) {
+  // At the end of all nobody waits for servers: the next coordinator restores them.
+  if (!ended()) cluster_->truth().CancelReported(epoch_);
+}
 
 void Coordinator::CheckDone() {
   const FunctionQueue& queue = core_.queue();

@@ -69,6 +69,20 @@ TEST(CoreServers, AReplacementServesWhenTheOldLeaseHasEnded) {
   EXPECT_EQ(d.TickAfter(absl::Seconds(1)), "use routing; serve in 1");
 }
 
+TEST(CoreServers, ALateAnswerOfAnEarlierRoundTakesNoOnesPlace) {
+  CoreDriver d;
+  d.Serve(0);
+  d.now += absl::Seconds(1);
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 300, 0), ::testing::HasSubstr("round 2"));
+  EXPECT_EQ(d.Restored(2), "") << "the lease of the one that was replaced has not run out";
+  EXPECT_EQ(d.Restored(1), "");
+  EXPECT_EQ(d.Step(event::Restored{Generation(1), CallError::Of(absl::InternalError("late"))}), "");
+  d.TickAfter(absl::Seconds(8));
+  d.Beat(pb::ROLE_PSSERVER, 300, 0);
+  EXPECT_EQ(d.TickAfter(absl::Seconds(5)), "use routing; serve in 2");
+}
+
 TEST(CoreServers, AReplacementServesAtOnceWhenTheOldProcessIsDead) {
   CoreDriver d;
   d.Serve(0);

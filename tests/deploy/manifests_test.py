@@ -1,0 +1,254 @@
+"""What the schemas of Kubernetes cannot see in deploy/kubernetes: names, labels and ports that refer to each other,
+variables and probes that the programs know, grace and drain times, Pod Security "restricted", exit codes.
+
+  manifests_test.py FOLDER_OF_THE_PROGRAMS      (77: skipped, since nothing can be rendered here)
+"""
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+try:
+    import manifests
+except ImportError as error:
+    print(f"manifests_test: SKIPPED: {error}; apt-get install python3-yaml")
+    sys.exit(77)
+
+PROGRAMS = sys.argv.pop() if len(sys.argv) > 1 else os.path.join(manifests.ROOT, "build", "bin")
+RENDERED = {}
+END_GRACE = 15  # seconds: a daemon that has been let go ends within these
+
+
+def all_containers(objects):
+    for kind, name, spec, template in manifests.pod_templates(objects):
+        for container in template["spec"]["containers"]:
+            yield f"{kind} {name}", spec, template, container
+
+
+def help_of(*command):
+    path = os.path.join(PROGRAMS, command[0])
+    return subprocess.run([path, *command[1:], "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def known_variables(program):
+    texts = [help_of(program)] if program != "coordinator" else [help_of(program, "train")]
+    texts.append(help_of(program, "health"))
+    return set(re.findall(r"\(Env:(\w+)\)", "".join(texts)))
+
+
+def value(container, name):
+    return next((v.get("value") for v in container.get("env", []) if v["name"] == name), None)
+
+
+class Manifests(unittest.TestCase):
+    def each(self):
+        for overlay, objects in RENDERED.items():
+            with self.subTest(overlay=overlay):
+                yield objects
+
+    def find(self, objects, kind):
+        return {thing["metadata"]["name"]: thing for thing in objects if thing["kind"] == kind}
+
+    def test_there_are_all_overlays_with_all_roles(self):
+        self.assertEqual(set(RENDERED), {"base", "local", "spot", "on-demand", "jobset", "cert-manager"})
+        for objects in self.each():
+            roles = {t["metadata"]["labels"]["app.kubernetes.io/component"]
+                     for *_, t in manifests.pod_templates(objects)}
+            self.assertEqual(roles, {"coordinator", "psserver", "worker"})
+
+    def test_everything_is_in_one_namespace(self):
+        for objects in self.each():
+            namespaces = self.find(objects, "Namespace")
+            self.assertEqual(len(namespaces), 1)
+            for thing in objects:
+                if thing["kind"] not in ("Namespace", "PersistentVolume"):
+                    self.assertIn(thing["metadata"].get("namespace"), namespaces, thing["metadata"]["name"])
+
+    def test_selectors_select_pods_and_services_their_ports(self):
+        for objects in self.each():
+            pods = [(t["metadata"]["labels"], t) for *_, t in manifests.pod_templates(objects)]
+
+            def selected(labels):
+                return [t for have, t in pods if labels and labels.items() <= have.items()]
+
+            for name, service in self.find(objects, "Service").items():
+                targets = selected(service["spec"]["selector"])
+                self.assertEqual(len(targets), 1, name)
+                ports = {p["name"]: p["containerPort"] for p in targets[0]["spec"]["containers"][0]["ports"]}
+                for port in service["spec"]["ports"]:
+                    self.assertIn(port["targetPort"], ports, name)
+                    self.assertEqual(ports[port["targetPort"]], port["port"], "a headless service maps no ports")
+            for name, budget in self.find(objects, "PodDisruptionBudget").items():
+                self.assertEqual(len(selected(budget["spec"]["selector"]["matchLabels"])), 1, name)
+            for name, policy in self.find(objects, "NetworkPolicy").items():
+                self.assertEqual(len(selected(policy["spec"]["podSelector"]["matchLabels"])), 3, name)
+                allowed = {p["port"] for rule in policy["spec"]["ingress"] for p in rule["ports"]}
+                for _, _, _, container in all_containers(objects):
+                    self.assertLessEqual({p["containerPort"] for p in container["ports"]}, allowed)
+            for kind, name, spec, template in manifests.pod_templates(objects):
+                if kind == "StatefulSet":
+                    self.assertIn(spec["serviceName"], self.find(objects, "Service"))
+                    self.assertTrue(spec["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items())
+
+    def test_volumes_and_accounts_exist(self):
+        for objects in self.each():
+            secrets = {c["spec"]["secretName"] for c in self.find(objects, "Certificate").values()}
+            made_by_hand = {f"muster-{role}-tls" for role in ("coordinator", "psserver", "worker")}
+            for where, _, template, container in all_containers(objects):
+                volumes = {v["name"]: v for v in template["spec"]["volumes"]}
+                self.assertEqual({m["name"] for m in container["volumeMounts"]}, set(volumes), where)
+                self.assertIn(template["spec"]["serviceAccountName"], self.find(objects, "ServiceAccount"))
+                for volume in volumes.values():
+                    if "configMap" in volume:
+                        self.assertIn(volume["configMap"]["name"], self.find(objects, "ConfigMap"), where)
+                    if "persistentVolumeClaim" in volume:
+                        claim = volume["persistentVolumeClaim"]["claimName"]
+                        self.assertIn(claim, self.find(objects, "PersistentVolumeClaim"), where)
+                    if "secret" in volume:
+                        self.assertIn(volume["secret"]["secretName"], secrets or made_by_hand, where)
+            for claim in self.find(objects, "PersistentVolumeClaim").values():
+                if claim["spec"].get("volumeName"):
+                    volume = self.find(objects, "PersistentVolume")[claim["spec"]["volumeName"]]
+                    self.assertEqual(claim["spec"]["accessModes"], volume["spec"]["accessModes"])
+
+    def test_variables_are_flags_of_the_program(self):
+        for objects in self.each():
+            for where, _, _, container in all_containers(objects):
+                program = container["command"][0]
+                known = known_variables(program)
+                self.assertTrue(known)
+                names = [variable["name"] for variable in container["env"]]
+                self.assertEqual(len(names), len(set(names)), f"{where}: one is there twice")
+                for name in names:
+                    if name.startswith("MUSTER_"):
+                        self.assertIn(name, known, where)
+                for i, variable in enumerate(container["env"]):
+                    for used in re.findall(r"\$\((\w+)\)", variable.get("value", "")):
+                        self.assertIn(used, names[:i], f"{where}: {used} must come before {variable['name']}")
+                for argument in container["command"][1:]:
+                    if argument.startswith("--"):
+                        self.assertIn(argument.split("=")[0], help_of(*container["command"][:2]), where)
+
+    def test_daemons_call_the_coordinator_by_its_service(self):
+        for objects in self.each():
+            services = {f"{name}:{port['port']}" for name, service in self.find(objects, "Service").items()
+                        for port in service["spec"]["ports"]}
+            for where, _, _, container in all_containers(objects):
+                program = container["command"][0]
+                listen = value(container, f"MUSTER_{program.upper()}_LISTEN")
+                self.assertEqual(listen, f"0.0.0.0:{container['ports'][0]['containerPort']}", where)
+                if program != "coordinator":
+                    self.assertIn(value(container, f"MUSTER_{program.upper()}_COORDINATOR"), services, where)
+
+    def test_probes_ask_what_the_daemons_answer(self):
+        for objects in self.each():
+            for where, _, _, container in all_containers(objects):
+                port = container["ports"][0]["containerPort"]
+                live = [container["command"][0], "health", f"127.0.0.1:{port}"]
+                self.assertEqual(container["livenessProbe"]["exec"]["command"], live + ["--service=live"], where)
+                self.assertEqual(container["startupProbe"]["exec"]["command"], live + ["--service=live"], where)
+                self.assertEqual(container["readinessProbe"]["exec"]["command"], live, where)
+
+    def test_grace_suffices_for_the_end(self):
+        for objects in self.each():
+            for where, _, template, container in all_containers(objects):
+                program = container["command"][0]
+                grace = template["spec"]["terminationGracePeriodSeconds"]
+                drain = float(value(container, f"MUSTER_{program.upper()}_DRAIN_TIMEOUT") or 25)
+                self.assertGreaterEqual(grace, drain + END_GRACE, where)
+
+    def test_pod_security_restricted(self):
+        for objects in self.each():
+            for namespace in self.find(objects, "Namespace").values():
+                self.assertEqual(namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"], "restricted")
+            for where, _, template, container in all_containers(objects):
+                pod, own = template["spec"], container["securityContext"]
+                self.assertEqual(len(pod["containers"]), 1, where)
+                self.assertTrue(pod["securityContext"]["runAsNonRoot"], where)
+                self.assertGreater(pod["securityContext"]["runAsUser"], 0, where)
+                self.assertEqual(pod["securityContext"]["seccompProfile"]["type"], "RuntimeDefault", where)
+                self.assertIs(own["allowPrivilegeEscalation"], False, where)
+                self.assertIs(own["readOnlyRootFilesystem"], True, where)
+                self.assertEqual(own["capabilities"], {"drop": ["ALL"]}, where)
+                self.assertFalse({"hostNetwork", "hostPID", "hostIPC"} & set(pod), where)
+                for volume in pod["volumes"]:
+                    kinds = set(volume) - {"name"}
+                    self.assertLessEqual(kinds, {"configMap", "secret", "emptyDir", "persistentVolumeClaim"}, where)
+                self.assertIn("memory", container["resources"]["limits"], where)
+                self.assertIs(pod["automountServiceAccountToken"], False, where)
+
+    def test_exit_codes_have_the_outcomes_that_the_docs_promise(self):
+        for objects in self.each():
+            for kind, name, spec, template in manifests.pod_templates(objects):
+                role, policy = template["metadata"]["labels"]["app.kubernetes.io/component"], spec.get("podFailurePolicy")
+                if kind != "Job":
+                    self.assertEqual((kind, role), ("StatefulSet", "psserver"))
+                    self.assertEqual(spec["podManagementPolicy"], "Parallel")
+                    continue
+                self.assertEqual(template["spec"]["restartPolicy"], "Never", "policies need that")
+                outcome = {code: manifests.after_exit(policy, code) for code in (0, 2, 3, 4, 130, 137, 143)}
+                self.assertEqual(outcome[0], "Complete")
+                self.assertEqual(outcome[2], "FailJob", f"{name}: wrong input")
+                self.assertEqual({outcome[4], outcome[137]}, {"Count"}, f"{name}: machines failed")
+                self.assertEqual(manifests.after_exit(policy, 137, disrupted=True), "Ignore", name)
+                if role == "coordinator":
+                    self.assertEqual(outcome[3], "FailJob", "the user's function failed")
+                    self.assertEqual({outcome[130], outcome[143]}, {"Count"})
+                else:
+                    code = value(template["spec"]["containers"][0], f"MUSTER_{role.upper()}_DRAINED_EXIT_CODE")
+                    self.assertEqual(code, "143", f"{name}: 0 would be the end of the work")
+                    self.assertEqual(outcome[143], "Ignore", f"{name}: it is replaced")
+
+    def test_servers_have_an_index_of_their_own(self):
+        for objects in self.each():
+            for kind, name, spec, template in manifests.pod_templates(objects):
+                container = template["spec"]["containers"][0]
+                if container["command"][0] != "psserver":
+                    continue
+                index = next(v for v in container["env"] if v["name"] == "MUSTER_PSSERVER_INDEX")
+                path = index["valueFrom"]["fieldRef"]["fieldPath"]
+                if kind == "StatefulSet":
+                    count = spec["replicas"]
+                    self.assertIn("apps.kubernetes.io/pod-index", path)
+                else:
+                    count = spec["completions"]
+                    self.assertEqual(spec["completionMode"], "Indexed")
+                    self.assertEqual(spec["parallelism"], count, "all at once")
+                    self.assertIn("batch.kubernetes.io/job-completion-index", path)
+                coordinator = next(c for _, _, _, c in all_containers(objects) if c["command"][0] == "coordinator")
+                self.assertEqual(value(coordinator, "MUSTER_COORDINATOR_PS"), str(count), name)
+
+    def test_drains_of_nodes_are_not_blocked(self):
+        for objects in self.each():
+            for budget in self.find(objects, "PodDisruptionBudget").values():
+                self.assertEqual(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow")
+                self.assertEqual(budget["spec"]["maxUnavailable"], 1)
+
+    def test_certificates_are_of_roles(self):
+        certificates = self.find(RENDERED["cert-manager"], "Certificate")
+        for role in ("coordinator", "psserver", "worker"):
+            spec = certificates[f"muster-{role}"]["spec"]
+            self.assertEqual(spec["dnsNames"], [f"{role}.muster"])
+            self.assertLessEqual({"server auth", "client auth"}, set(spec["usages"]))
+
+
+class AfterExit(unittest.TestCase):
+    POLICY = {"rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [2]}},
+                        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]},
+                        {"action": "FailJob", "onExitCodes": {"operator": "NotIn", "values": [4, 137]}}]}
+
+    def test_the_first_rule_that_matches_decides(self):
+        for code, disrupted, action in ((0, True, "Complete"), (2, True, "FailJob"), (7, True, "Ignore"),
+                                        (7, False, "FailJob"), (4, False, "Count"), (137, True, "Ignore")):
+            self.assertEqual(manifests.after_exit(self.POLICY, code, disrupted), action, code)
+        self.assertEqual(manifests.after_exit(None, 2), "Count")
+
+
+if __name__ == "__main__":
+    missing = manifests.why_not()
+    if missing:
+        print(f"manifests_test: SKIPPED: {missing}")
+        sys.exit(77)
+    RENDERED.update({overlay: manifests.render(overlay) for overlay in manifests.OVERLAYS})
+    unittest.main()
