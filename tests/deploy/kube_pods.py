@@ -7,6 +7,7 @@ what the kubelet would have put in their place:
   - `$(NAME)` in a variable's value, and labels and annotations that controllers set, have their values
   - a Secret is a volume of the same name and an emptyDir one of the pod's name and its own, filled and given to the
     user beforehand, as claims of volumes are: podman reads Secrets in another way and knows no fsGroup
+  - ports, which are a remark in Kubernetes, are left out: podman would open them on the host
 
   kube_pods.py OVERLAY DIR [--workers=N] [--env ROLE NAME=VALUE]...    one file for each pod: DIR/NAME.yaml
   kube_pods.py OVERLAY --after ROLE EXIT_CODE                          what the pod's Job does after this exit code
@@ -49,6 +50,7 @@ def pod(name, template, index, more_env):
     made["spec"].setdefault("restartPolicy", "Never")
     for container in made["spec"]["containers"]:
         container["env"] = resolved(container["env"] + more_env, name, metadata)
+        del container["ports"]  # podman would open them on the host
     for volume in made["spec"]["volumes"]:
         if "secret" in volume:
             volume["persistentVolumeClaim"] = {"claimName": volume.pop("secret")["secretName"]}
