@@ -50,6 +50,9 @@ grpc::ChannelArguments ClientArguments(const TransportOptions& options) {
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    5000);  // in truth: how long one attempt may take
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 1000);
+  // A query of which nothing is heard (DNS is UDP, and its servers restart as well) is asked again
+  // by c-ares after 5, 15, 35 and 75 seconds. A new one is sooner.
+  arguments.SetInt(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, 3000);
   // A connection per Channel, so that several channels to one address do not wait for each other.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // We retry where that is safe, see common/rpc/retry.h.

@@ -298,7 +298,7 @@ class FunctionQueue {
   void Complete(std::map<FunctionId, Function>::iterator function);
   bool MayRun(const Worker& worker, const FunctionWork& work) const;
   bool IsLate(const Worker& worker, const FunctionWork& work) const;
-  double FastestStep(const FunctionWork& work) const;
+  double FastestStep(const Function& function, bool avoids) const;
   double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
   std::optional<WorkerId> PickWorker(const Function& function) const;
   void NotePassedOver();

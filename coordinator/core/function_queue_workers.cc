@@ -40,10 +40,12 @@ bool FunctionQueue::MayRun(const Worker& worker, const FunctionWork& work) const
          worker.version >= std::max(work.needs_version, least_version_);
 }
 
-double FunctionQueue::FastestStep(const FunctionWork& work) const {
+double FunctionQueue::FastestStep(const Function& function, bool avoids) const {
+  const FunctionWork& work = function.work;
   double fastest = std::numeric_limits<double>::infinity();
   for (const auto& [id, worker] : workers_) {
-    if (MayRun(worker, work) && !IsLate(worker, work))
+    // Nobody is slow in comparison with one that will not run it.
+    if (MayRun(worker, work) && !(avoids && function.Avoids(id)) && !IsLate(worker, work))
       fastest = std::min(fastest, worker.pace.Seconds(work.fingerprint).value_or(fastest));
   }
   return fastest;
@@ -67,7 +69,7 @@ std::optional<WorkerId> FunctionQueue::PickWorker(const Function& function) cons
       !function.avoid.empty() && std::any_of(workers_.begin(), workers_.end(), [&](const auto& w) {
         return MayRun(w.second, work) && !function.Avoids(w.first);
       });
-  const double fastest = FastestStep(work);
+  const double fastest = FastestStep(function, avoids);
   std::optional<WorkerId> best;
   double best_end = 0, best_slowness = 1;  // in functions of the fastest worker
   double all_load = static_cast<double>(queued_), all_speed = 0;

@@ -80,6 +80,27 @@ TEST_F(SlowWorkerTest, TakesOverWhenTheOthersAreLost) {
   EXPECT_EQ(queue_.InFlight(kSlow), 2u);
 }
 
+// Each of several slow workers could leave it to the others, were the fast one, which cannot run
+// it, the measure.
+TEST_F(SlowWorkerTest, TheyRunWhatTheFastOneCannot) {
+  for (uint32_t slow = 2; slow < 5; ++slow) queue_.WorkerReady(WorkerId(slow), 1);
+  Schedule(5);
+  for (const StartRun& start : Dispatch()) {
+    for (int i = 0; i < 3; ++i)
+      queue_.StepsTook(start.worker, start.function, start.worker == kFast ? 0.001 : 10);
+    queue_.StepDone(start.function, start.run, 0);
+    queue_.RunEnded(start.function, start.run);
+  }
+  ASSERT_EQ(given_.size(), 5u) << "all paces are known";
+  Schedule(1);
+  const StartRun tried = Dispatch().at(0);
+  ASSERT_EQ(tried.worker, kFast);
+  EXPECT_EQ(queue_.ServerUnreached(tried.function, tried.run), FunctionQueue::Ended::kRequeued);
+  const auto again = Dispatch();
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_NE(again[0].worker, kFast);
+}
+
 TEST_F(SlowWorkerTest, IsTriedAgainAfterLongIdleness) {
   LearnPaces();
   for (int i = 0; i < 1000 && given_[kSlow] == 0; ++i) {
