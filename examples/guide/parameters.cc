@@ -1,0 +1,107 @@
+// Variables, tables, features: docs/program.md.
+#include <numeric>
+
+#include "examples/guide/guide.h"
+
+namespace guide {
+
+// [parameters]
+absl::Status CreateOneOfEach(mu::Coordinator& c) {
+  // A scalar. Without `optimizer` it gets the coordinator's default_optimizer.
+  MU_ASSIGN_OR_RETURN(mu::Variable scale,
+                      c.CreateVariable({.name = "scale", .initializer = mu::Constant{1.0f}}));
+  // A matrix, with an optimizer of its own, cut into 4 partitions of whole rows.
+  MU_ASSIGN_OR_RETURN(mu::Variable kernel,
+                      c.CreateVariable({.name = "kernel",
+                                        .shape = {64, 16},
+                                        .initializer = mu::GlorotUniform(64, 16),
+                                        .optimizer = mu::Sgd{.learning_rate = 0.01f},
+                                        .partitioner = mu::FixedShards{4}}));
+  // Not trained: Minimize leaves it alone, AssignAdd and Assign change it.
+  MU_ASSIGN_OR_RETURN(mu::Variable mean, c.CreateVariable({.name = "mean", .trainable = false}));
+  // A trillion possible rows. Only those that a step has changed need memory.
+  MU_ASSIGN_OR_RETURN(
+      mu::EmbeddingTable pages,
+      c.CreateEmbeddingTable(
+          {.name = "pages",
+           .rows = 1'000'000'000'000,
+           .dim = 8,
+           .initializer = mu::Uniform{-0.05f, 0.05f},
+           .optimizer = mu::Adagrad{.learning_rate = 0.1f, .initial_accumulator = 0.1f}}));
+  return absl::OkStatus();
+}
+// [/parameters]
+
+// [read-and-assign]
+absl::Status ReadAndAssign(mu::Coordinator& c, const ClickModel& model) {
+  MU_RETURN_IF_ERROR(c.Join());  // else steps may change the values meanwhile
+  MU_ASSIGN_OR_RETURN(mu::Tensor steps, c.Read(model.steps));
+  MU_ASSIGN_OR_RETURN(mu::Tensor rows, c.ReadRows(model.users, {0, 7}));  // [2, 4]
+  MU_RETURN_IF_ERROR(c.Assign(model.steps, mu::Tensor::Scalar<int64_t>(0)));
+  MU_RETURN_IF_ERROR(c.Assign(model.mlp.layers()[1].bias(), mu::Tensor::Of<float>({1}, {0.5f})));
+  return absl::OkStatus();
+}
+// [/read-and-assign]
+
+// [remainder]
+// ids modulo n, both below 2^24: up to there float32 is exact.
+mu::Sym Remainder(const mu::Sym& ids, int64_t n) {
+  auto quotient = mu::Cast(mu::Cast(ids, mu::kFloat32) / n, mu::kInt64);  // rounds towards zero
+  return ids - quotient * n;
+}
+// [/remainder]
+
+// [features]
+absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset& visits) {
+  // One table for three features: each has rows of its own.
+  constexpr int64_t kAges = 4, kJobs = 100, kHours = 24;
+  constexpr int64_t kJobAndHour = kAges, kUserOfTen = kJobAndHour + kJobs * kHours;
+  MU_ASSIGN_OR_RETURN(
+      mu::EmbeddingTable weights,
+      c.CreateEmbeddingTable({.name = "weights", .rows = kUserOfTen + 10, .dim = 1}));
+  return c.DefineFunction("crosses", [&](mu::FunctionBuilder& f) {
+    mu::BatchRef batch = f.NextBatch(visits);
+    // Buckets by thresholds: 0 below 18, 1 below 30, 2 below 50, else 3.
+    auto older = [&](float age) { return mu::Cast(batch["age"] > age, mu::kInt64); };
+    auto age = older(17.5f) + older(29.5f) + older(49.5f);
+    // A cross of two ids: job and hour have a row for each pair.
+    auto hour = mu::Cast(mu::Maximum(mu::Minimum(batch["hour"], kHours - 1), 0), mu::kInt64);
+    auto job_and_hour = batch["job"] * kHours + hour + kJobAndHour;
+    // Many ids in few rows.
+    auto user = Remainder(batch["user"], 10) + kUserOfTen;
+    // [batch, 3] ids -> [batch, 3, 1] weights -> [batch] logits
+    auto column = [](const mu::Sym& ids) { return mu::Reshape(ids, {-1, 1}); };
+    auto ids = mu::Concat({column(age), column(job_and_hour), column(user)}, 1);
+    auto logits = mu::ReduceSum(mu::EmbeddingLookup(weights, ids), {1, 2});
+    auto loss = mu::ReduceMean(mu::SigmoidCrossEntropy(logits, batch["clicked"]));
+    f.Minimize(loss);
+    f.Return("loss", loss);
+    f.Return("ids", ids);
+  });
+}
+// [/features]
+
+// [per-worker]
+// How many steps each of two workers has run.
+absl::StatusOr<std::vector<int64_t>> StepsByWorker(mu::Coordinator& c) {
+  MU_ASSIGN_OR_RETURN(
+      mu::Variable steps,
+      c.CreateVariable(
+          {.name = "steps_by_worker", .shape = {2}, .dtype = mu::kInt64, .trainable = false}));
+  const auto workers = mu::Tensor::Of<int64_t>({2}, {0, 1});
+  const auto scales = mu::Tensor::Of<float>({2}, {1.0f, 0.5f});
+  MU_ASSIGN_OR_RETURN(mu::Function count, c.DefineFunction("count", [&](mu::FunctionBuilder& f) {
+    auto mine = mu::Equal(mu::ConstantTensor(workers), f.WorkerIndex());  // [2], one is true
+    mu::AssignAdd(steps, mu::Cast(mine, mu::kInt64));
+    // A constant of its own for each worker.
+    f.Return("scale", mu::Gather(mu::ConstantTensor(scales), f.WorkerIndex()));
+  }));
+  for (int i = 0; i < 10; ++i) c.Schedule(count, {.steps = 5});
+  MU_RETURN_IF_ERROR(c.Join());
+  MU_ASSIGN_OR_RETURN(mu::Tensor counts, c.Read(steps));
+  const auto values = counts.flat<int64_t>();
+  return std::vector<int64_t>(values.begin(), values.end());
+}
+// [/per-worker]
+
+}  // namespace guide

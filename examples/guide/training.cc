@@ -1,0 +1,133 @@
+// Functions, training, evaluation: docs/program.md.
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "examples/guide/guide.h"
+
+namespace guide {
+
+// [functions]
+absl::StatusOr<mu::Function> DefineStep(mu::Coordinator& c, const ClickModel& model,
+                                        const mu::Dataset& data) {
+  return c.DefineFunction("step", [&](mu::FunctionBuilder& f) {
+    mu::BatchRef batch = f.NextBatch(data);
+    auto loss = mu::ReduceMean(mu::SigmoidCrossEntropy(model.Logits(batch), batch["clicked"]));
+    f.Minimize(loss);
+    mu::AssignAdd(model.steps, 1);  // counts the steps that have been applied
+    f.Return("loss", loss);
+  });
+}
+
+absl::StatusOr<mu::Function> DefineForward(mu::Coordinator& c, const ClickModel& model,
+                                           const mu::Dataset& data) {
+  return c.DefineFunction("forward", [&](mu::FunctionBuilder& f) {
+    mu::BatchRef batch = f.NextBatch(data);
+    f.Return("prediction", mu::Sigmoid(model.Logits(batch)));
+    f.Return("label", batch["clicked"]);
+  });
+}
+// [/functions]
+
+// [train]
+absl::Status TrainAndTell(mu::Coordinator& c, const std::string& file,
+                          const std::atomic<int>* stop) {
+  MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(c));
+  MU_ASSIGN_OR_RETURN(mu::Dataset data, c.CreateDataset(Visits(file).Shuffle(1000)));
+  MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(c, model, data));
+  MU_ASSIGN_OR_RETURN(
+      mu::TrainResult result,
+      mu::Train(c, step, data, {.epochs = 3, .stop = stop}, [](const mu::TrainEvent& event) {
+        std::printf("epoch %u, %llu of %llu steps, loss %.3f\n", event.epoch,
+                    static_cast<unsigned long long>(event.steps),
+                    static_cast<unsigned long long>(event.total_steps), event.loss);
+      }));
+  std::printf("%llu records in %.1f s%s\n", static_cast<unsigned long long>(result.samples),
+              result.seconds, result.stopped ? ", stopped" : "");
+  return absl::OkStatus();
+}
+// [/train]
+
+// [own-loop]
+// Trains what is left of an epoch (from 0); returns the mean loss.
+absl::StatusOr<double> OneEpoch(mu::Coordinator& c, const mu::Function& step,
+                                const mu::Dataset& data, uint64_t epoch) {
+  MU_ASSIGN_OR_RETURN(const mu::DataProgress at, c.ProgressOf(data));
+  uint64_t left = at.left;  // less than an epoch in a job that is continued
+  if (at.epoch != epoch) {
+    MU_ASSIGN_OR_RETURN(left, c.BatchesInEpoch(data, epoch));
+  }
+  double loss_sum = 0, samples = 0;
+  std::deque<mu::RemoteValue> window;  // calls whose results have not been taken
+  while (left > 0 || !window.empty()) {
+    if (left > 0 && window.size() < 8) {
+      const auto steps = static_cast<uint32_t>(std::min<uint64_t>(left, 4));
+      window.push_back(c.Schedule(step, {.steps = steps}));  // returns at once
+      left -= steps;
+      continue;
+    }
+    const absl::StatusOr<mu::FunctionResult> result = window.front().Fetch();  // waits
+    window.pop_front();
+    if (!result.ok()) {
+      // CANCELLED, perhaps, because another call failed: Join knows the first error.
+      const absl::Status first = c.Join();
+      return first.ok() ? result.status() : first;
+    }
+    if (result->samples() == 0) continue;
+    MU_ASSIGN_OR_RETURN(const double loss, result->Mean("loss"));
+    loss_sum += loss * static_cast<double>(result->samples());
+    samples += static_cast<double>(result->samples());
+  }
+  MU_RETURN_IF_ERROR(c.Join());
+  return samples > 0 ? loss_sum / samples : 0;
+}
+// [/own-loop]
+
+// [evaluate]
+absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Function& forward,
+                                           const mu::Dataset& data) {
+  mu::BinaryMetrics metrics;
+  MU_RETURN_IF_ERROR(mu::ForEachPrediction(c, forward, data, {},
+                                           [&](absl::Span<const float> predictions,
+                                               absl::Span<const float> labels) -> absl::Status {
+                                             return metrics.Add(predictions, labels);
+                                           })
+                         .status());
+  return metrics;
+}
+// [/evaluate]
+
+// [early-stopping]
+// Trains until two epochs have brought nothing; returns the best epoch, whose values the servers
+// have then.
+absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string& file,
+                                           const std::string& folder) {
+  MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(c));
+  MU_ASSIGN_OR_RETURN(
+      mu::Dataset train,
+      c.CreateDataset(Visits(file).Records(4, {0, 1, 2}).Shuffle(1000).Name("train")));
+  MU_ASSIGN_OR_RETURN(
+      mu::Dataset test,
+      c.CreateDataset(Visits(file).Records(4, {3}).Epochs(1).Batch(100).Name("test")));
+  MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(c, model, train));
+  MU_ASSIGN_OR_RETURN(mu::Function forward, DefineForward(c, model, test));
+  double best = std::numeric_limits<double>::infinity();
+  uint32_t best_epoch = 0;
+  for (uint32_t epoch = 1; epoch <= best_epoch + 2 && epoch <= 50; ++epoch) {
+    // `epochs` counts from the job's beginning, so this trains one more.
+    MU_RETURN_IF_ERROR(mu::Train(c, step, train, {.epochs = epoch}).status());
+    MU_ASSIGN_OR_RETURN(const mu::BinaryMetrics metrics, Evaluate(c, forward, test));
+    std::printf("epoch %u: logloss %.4f, AUC %.3f\n", epoch, metrics.logloss(), metrics.auc());
+    if (metrics.logloss() >= best) continue;
+    best = metrics.logloss();
+    best_epoch = epoch;
+    MU_RETURN_IF_ERROR(c.Save(absl::StrCat(folder, "/epoch-", epoch)).status());
+  }
+  MU_RETURN_IF_ERROR(c.Restore(absl::StrCat(folder, "/epoch-", best_epoch)).status());
+  return best_epoch;
+}
+// [/early-stopping]
+
+}  // namespace guide
