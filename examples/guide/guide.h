@@ -95,7 +95,7 @@ absl::StatusOr<mu::TrainResult> TrainOrContinue(mu::Coordinator& c, const std::s
                                                 mu::TrainOptions options);
 absl::Status EpochsOrContinue(mu::Coordinator& c, const std::string& file,
                               const std::string& folder, uint64_t epochs);
-absl::Status SurviveLosses(mu::ClusterOptions options, const std::string& file);
+absl::StatusOr<size_t> SurviveLosses(mu::ClusterOptions options, const std::string& file);
 absl::Status FailAndGoOn(mu::Coordinator& c, const std::string& file);
 int Report(const absl::Status& status);
 

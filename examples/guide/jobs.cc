@@ -79,7 +79,8 @@ absl::Status EpochsOrContinue(mu::Coordinator& c, const std::string& file,
 // [/user-state]
 
 // [recovery]
-absl::Status SurviveLosses(mu::ClusterOptions options, const std::string& file) {
+// Returns how many processes were lost.
+absl::StatusOr<size_t> SurviveLosses(mu::ClusterOptions options, const std::string& file) {
   options.chaos = "ps:kill:every=700ms:count=2,worker:kill:every=500ms:count=3";
   MU_ASSIGN_OR_RETURN(auto c, Launch("local", options));
   mu::Checkpointer checkpointer(c.get(), {.directory = options.job_dir + "/checkpoints",
@@ -88,18 +89,19 @@ absl::Status SurviveLosses(mu::ClusterOptions options, const std::string& file) 
   MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(*c));
   MU_ASSIGN_OR_RETURN(mu::Dataset data, c->CreateDataset(Visits(file).Shuffle(1000)));
   MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(*c, model, data));
-  MU_ASSIGN_OR_RETURN(mu::TrainResult result, mu::Train(*c, step, data, {.epochs = 500}));
+  MU_ASSIGN_OR_RETURN(mu::TrainResult result, mu::Train(*c, step, data, {.epochs = 200}));
   MU_RETURN_IF_ERROR(checkpointer.TakeWhole().status());
-  for (const mu::MemberFailure& failure : c->Stats().failures) {
-    std::printf("%s: %llu steps ran again\n", failure.message.c_str(),
-                static_cast<unsigned long long>(failure.steps_repeated));
+  const std::vector<mu::MemberFailure> failures = c->Stats().failures;
+  for (const mu::MemberFailure& failure : failures) {
+    std::printf("%s %u %s: %llu steps ran again\n", mu::NameOf(failure.role).c_str(), failure.index,
+                failure.kind.c_str(), static_cast<unsigned long long>(failure.steps_repeated));
   }
   // Each step was applied once, whatever was lost.
   MU_ASSIGN_OR_RETURN(const mu::Tensor applied, c->Read(model.steps));
   if (applied.data<int64_t>()[0] != static_cast<int64_t>(result.steps)) {
     return absl::InternalError("a step was lost, or applied twice");
   }
-  return absl::OkStatus();
+  return failures.size();
 }
 // [/recovery]
 

@@ -115,7 +115,7 @@ absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string
   MU_ASSIGN_OR_RETURN(mu::Function forward, DefineForward(c, model, test));
   double best = std::numeric_limits<double>::infinity();
   uint32_t best_epoch = 0;
-  for (uint32_t epoch = 1; epoch <= best_epoch + 2 && epoch <= 50; ++epoch) {
+  for (uint32_t epoch = 1; epoch <= best_epoch + 2 && epoch <= 20; ++epoch) {
     // `epochs` counts from the job's beginning, so this trains one more.
     MU_RETURN_IF_ERROR(mu::Train(c, step, train, {.epochs = epoch}).status());
     MU_ASSIGN_OR_RETURN(const mu::BinaryMetrics metrics, Evaluate(c, forward, test));
