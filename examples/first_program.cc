@@ -5,6 +5,7 @@
 #include "coordinator/frontend/layers.h"
 #include "examples/cluster.h"
 
+// [readme]
 absl::Status Train(mu::Coordinator& c, const std::string& files) {
   const mu::Adagrad adagrad{.learning_rate = 0.05f};
   MU_ASSIGN_OR_RETURN(
@@ -30,6 +31,7 @@ absl::Status Train(mu::Coordinator& c, const std::string& files) {
   std::printf("200 steps, the last ten's mean loss %.4f\n", loss);
   return absl::OkStatus();
 }
+// [/readme]
 
 int main(int argc, char** argv) {
   auto cluster = Cluster(argc > 1 ? argv[1] : "in_process");
