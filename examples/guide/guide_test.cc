@@ -171,7 +171,8 @@ absl::StatusOr<std::vector<float>> WeightsAfter(uint32_t epochs) {
                                              .default_optimizer = mu::Sgd{.learning_rate = 0.1f},
                                              .functions_in_flight = 1}));
   MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(*c));
-  MU_ASSIGN_OR_RETURN(mu::Dataset data, c->CreateDataset(Visits("examples/guide/visits.csv")));
+  MU_ASSIGN_OR_RETURN(mu::Dataset data,
+                      c->CreateDataset(Visits("examples/guide/visits.csv").Shuffle(100)));
   MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(*c, model, data));
   MU_ASSIGN_OR_RETURN(mu::TrainResult result, mu::Train(*c, step, data, {.epochs = epochs}));
   if (result.samples != epochs * 400) return absl::InternalError("not each record once an epoch");
