@@ -81,10 +81,10 @@ absl::Status EpochsOrContinue(mu::Coordinator& c, const std::string& file,
 // [recovery]
 // Returns how many processes were lost.
 absl::StatusOr<size_t> SurviveLosses(mu::ClusterOptions options, const std::string& file) {
-  options.chaos = "ps:kill:every=700ms:count=2,worker:kill:every=500ms:count=3";
+  options.chaos = "ps:kill:every=300ms:count=2,worker:kill:every=200ms:count=3";
   MU_ASSIGN_OR_RETURN(auto c, Launch("local", options));
   mu::Checkpointer checkpointer(c.get(), {.directory = options.job_dir + "/checkpoints",
-                                          .every = absl::Milliseconds(300),
+                                          .every = absl::Milliseconds(200),
                                           .recovery = mu::RecoveryMode::kAll});  // or kShard
   MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(*c));
   MU_ASSIGN_OR_RETURN(mu::Dataset data, c->CreateDataset(Visits(file).Shuffle(1000)));
