@@ -44,7 +44,9 @@ inside apt-get update -qq
 # The programs alone first: what they need to run must not come with what development needs.
 inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/muster_*.deb' >"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log"; fail "muster cannot be installed"; }
 for program in coordinator worker psserver; do inside $program --version; done
-inside coordinator check /usr/share/muster/jobs/movielens_mf.yaml | grep -q . || fail "the packaged job file is not read"
+# Its data is not here, and that is all.
+said=$(inside coordinator check /usr/share/muster/jobs/movielens_mf.yaml 2>&1 || true)
+[[ $said == "2 problems"* && $said == *"there is no file"* ]] || fail "the packaged job file: $said"
 inside test -e /usr/lib/systemd/system/muster-worker@.service || fail "there is no unit"
 
 inside sh -c 'apt-get install -y -qq --no-install-recommends /packages/libmuster-dev_*.deb g++ cmake make python3' >"$work/apt.log" 2>&1 || { tail -n 20 "$work/apt.log"; fail "libmuster-dev cannot be installed"; }
