@@ -16,8 +16,8 @@ for argument in "$@"; do
     *) sed -n '2,7s/^# \{0,1\}//p' "$0"; exit 2 ;;
   esac
 done
-for program in cpack dpkg-deb dpkg-shlibdeps; do
-  command -v $program >/dev/null || { echo "deb.sh: there is no $program; deploy/install_packages.sh installs it" >&2; exit 4; }
+for program in cpack dpkg-deb dpkg-shlibdeps file; do
+  command -v $program >/dev/null || { echo "deb.sh: there is no $program; apt-get install cmake dpkg-dev file" >&2; exit 4; }
 done
 
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
