@@ -115,6 +115,15 @@ for unit in muster-psserver@1 muster-worker@a; do
   wait_for 60 "$unit is back" restarted $unit 1
   wait_for 60 "$unit has registered again" process_log_has $unit 'registered as\|serves at'
 done
+echo "--- exit codes of daemons"
+inside sh -c 'echo MUSTER_WORKER_LISTEN=0.0.0.0:7000 >/etc/muster/worker-taken.env; echo MUSTER_WORKER_LISTEN=nowhere >/etc/muster/worker-wrong.env'
+inside systemctl start muster-worker@taken muster-worker@wrong
+wait_for 30 "a worker whose port is taken is started again" is muster-worker@taken NRestarts 1
+wait_for 30 "a worker with wrong settings has failed" is muster-worker@wrong ActiveState failed
+is muster-worker@wrong ExecMainStatus 2 || fail "wrong settings do not end with 2"
+is muster-worker@wrong NRestarts 0 || fail "a worker with wrong settings was started again"
+inside systemctl stop muster-worker@taken
+inside systemctl reset-failed
 echo "--- asked to end by others than systemd"
 inside systemctl kill -s TERM --kill-whom=main muster-coordinator@long
 wait_for 120 "the coordinator is back" restarted muster-coordinator@long 2
