@@ -129,10 +129,11 @@ inside systemctl kill -s TERM --kill-whom=main muster-coordinator@long
 wait_for 120 "the coordinator is back" restarted muster-coordinator@long 2
 wait_for 60 "the job continues" process_log_has muster-coordinator@long 'CONTINUES from'
 echo "--- systemctl stop"
-inside systemctl stop muster-coordinator@long $daemons
+inside systemctl stop muster-coordinator@long muster-daemons.target
 for unit in muster-coordinator@long $daemons; do
-  is "$unit" ActiveState inactive || fail "$unit is $(property "$unit" ActiveState) after systemctl stop"
+  wait_for 120 "$unit has ended" is "$unit" ActiveState inactive
 done
-log_has muster-coordinator@long ': stopped, ' || fail "the coordinator did not end cleanly"
+last_lines=$(inside journalctl --no-pager -q -u muster-coordinator@long -n 12)
+[[ $last_lines == *": stopped, "* ]] || fail "the coordinator did not end cleanly"
 [[ -z $(inside systemctl --failed --quiet --plain --no-legend) ]] || fail "a unit failed"
 echo "systemd.sh: passed"
