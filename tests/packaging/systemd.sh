@@ -123,7 +123,8 @@ wait_for 30 "a worker with wrong settings has failed" is muster-worker@wrong Act
 is muster-worker@wrong ExecMainStatus 2 || fail "wrong settings do not end with 2"
 is muster-worker@wrong NRestarts 0 || fail "a worker with wrong settings was started again"
 inside systemctl stop muster-worker@taken
-inside systemctl reset-failed
+# Of all units it would also reset the count of restarts.
+inside systemctl reset-failed muster-worker@wrong
 echo "--- asked to end by others than systemd"
 inside systemctl kill -s TERM --kill-whom=main muster-coordinator@long
 wait_for 120 "the coordinator is back" restarted muster-coordinator@long 2
