@@ -3,7 +3,9 @@
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -97,6 +99,39 @@ class Converter {
   bool too_large_ = false;
 };
 
+// Remembers where documents begin and forgets what they hold.
+class DocumentStarts final : public YAML::EventHandler {
+ public:
+  const std::vector<YAML::Mark>& marks() const { return marks_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override { marks_.push_back(mark); }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  std::vector<YAML::Mark> marks_;
+};
+
+// Where the first two documents begin; fewer if there are fewer. YAML::LoadAll would not end where
+// something follows a document without `---`: it finds empty documents there, again and again.
+std::vector<YAML::Mark> DocumentsOf(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (starts.marks().size() < 2 && parser.HandleNextDocument(starts)) {
+  }
+  return starts.marks();
+}
+
 nlohmann::json ToJson(const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::kNull:
@@ -156,13 +191,16 @@ ConfigNode ParseConfig(const std::string& text, const std::string& source, bool 
   Converter converter(source, whole, problems);
   // The edge to yaml-cpp, which throws.
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      problems->Add(converter.PlaceOf(documents[1].Mark()),
-                    "a second document begins here (after `---`)",
+    const std::vector<YAML::Mark> documents = DocumentsOf(text);
+    if (documents.size() > 1 && absl::StrContains(text, "---")) {
+      problems->Add(converter.PlaceOf(documents[1]), "a second document begins here (after `---`)",
                     "put each job into a file of its own");
+    } else if (documents.size() > 1) {
+      problems->Add(converter.PlaceOf(documents[1]),
+                    "this is not YAML: what stands here belongs to no value",
+                    "check quotes, brackets and indentation");
     }
-    if (!documents.empty()) return converter.Convert(documents[0], 0);
+    if (!documents.empty()) return converter.Convert(YAML::Load(text), 0);
   } catch (const YAML::Exception& error) {
     problems->Add(converter.PlaceOf(error.mark), absl::StrCat("this is not YAML: ", error.msg),
                   absl::StrContains(text, "${")

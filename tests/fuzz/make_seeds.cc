@@ -112,7 +112,8 @@ void WriteUnpacked() {
 }
 
 void WriteFrames() {
-  for (const auto& call : fuzzing::PsSession().calls()) {
+  const fuzz::PsCalls session = fuzzing::PsSession();
+  for (const auto& call : session.calls()) {
     const auto frame = [](const google::protobuf::MessageLite& header, const std::string& payload) {
       FrameWriter writer(header, payload.size());
       std::memcpy(writer.payload, payload.data(), payload.size());

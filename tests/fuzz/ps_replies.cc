@@ -6,6 +6,7 @@
 #include "common/base/mutex.h"
 #include "common/client/ps_client.h"
 #include "common/rpc/frame.h"
+#include "common/rpc/thread_pool.h"
 #include "tests/fuzz/small_model.h"
 #include "tests/fuzz/structured.h"
 

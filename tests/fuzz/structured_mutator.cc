@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -93,7 +94,6 @@ class Mutator {
     } else if (what == 2) {
       reflection->SwapElements(message, field, at, static_cast<int>(random_.Below(size)));
     } else if (what == 3 && field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) {
-      // Over a copy: growing moves the elements' places, not the elements.
       const Message& from = reflection->GetRepeatedMessage(*message, field, at);
       reflection->AddMessage(message, field)->CopyFrom(from);
     } else {
@@ -106,7 +106,9 @@ class Mutator {
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE:
         if (const Message* like = Like(field->message_type()); like != nullptr) {
-          r->AddMessage(message, field)->CopyFrom(*like);
+          const std::unique_ptr<Message> copy(like->New());
+          copy->CopyFrom(*like);
+          r->AddMessage(message, field)->CopyFrom(*copy);
         } else {
           r->AddMessage(message, field);
         }
@@ -137,13 +139,12 @@ class Mutator {
     const Reflection* const r = m->GetReflection();
     switch (f->cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE: {
+        // Copied first: setting a member of a oneof frees another, and it may be a part of that.
+        const Message* const like = Like(f->message_type());
+        const std::unique_ptr<Message> copy(like == nullptr ? nullptr : like->New());
+        if (copy != nullptr) copy->CopyFrom(*like);
         Message* const to = i < 0 ? r->MutableMessage(m, f) : r->MutableRepeatedMessage(m, f, i);
-        // Copied first: it may be a part of what it replaces.
-        if (const Message* like = Like(f->message_type()); like != nullptr && like != to) {
-          const std::unique_ptr<Message> copy(like->New());
-          copy->CopyFrom(*like);
-          to->CopyFrom(*copy);
-        }
+        if (copy != nullptr) to->CopyFrom(*copy);
         return;
       }
       case FieldDescriptor::CPPTYPE_STRING:

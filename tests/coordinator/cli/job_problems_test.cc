@@ -111,6 +111,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:7: the tag `tag:yaml.org,2002:int` is not understood; remove it: a "
                 "key's type follows from "
                 "its name\n"},
+        Mistake{"leftover", "seed: 1", "seed: [1]]",
+                "PLACEHOLDER"},
         Mistake{"second_document", "training:", "---\ntraining:",
                 "job.yaml:17:1: a second document begins here (after `---`); put each job into a "
                 "file of its own\n"},
