@@ -1,5 +1,6 @@
 #include "coordinator/cli/config_node.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>

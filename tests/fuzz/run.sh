@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds and runs fuzz targets. Usage: tests/fuzz/run.sh [--seconds=180|--runs=N] [--keep] [TARGET...]
+# Builds and runs fuzz targets. Usage: tests/fuzz/run.sh [--seconds=180|--runs=N] [--keep] [--no-build] [TARGET...]
 #   --seconds=N  each target for so long (default 180), or until 1,000,000 executions
 #   --runs=N     each target for so many executions instead
 #   --keep       adds what was found to tests/fuzz/corpus, minimised (otherwise the corpus stays as it is)
+#   --no-build   runs what was built before
 # Without TARGET all of them, one after the other; each starts from its corpus. Prints executions, covered edges and
 # features of each. Fails on a crash, a leak, an input that takes 10 s, or one that takes 2 GB; the input is then in
 # build-fuzz/findings/.
@@ -12,13 +13,15 @@ cd "$(dirname "$0")/../.."
 seconds=180
 runs=1000000
 keep=
+build=yes
 targets=()
 while (($#)); do
   case $1 in
     --seconds=*) seconds=${1#*=} ;;
     --runs=*) runs=${1#*=}; seconds=0 ;;
     --keep) keep=yes ;;
-    -h | --help) sed -n '2,9s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    --no-build) build= ;;
+    -h | --help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     -*) echo "run.sh: unknown option $1; see --help" >&2; exit 2 ;;
     *) targets+=("$1") ;;
   esac
@@ -31,10 +34,12 @@ for target in "${targets[@]}"; do
   [[ " ${all[*]} " == *" $target "* ]] || { echo "run.sh: no target $target; there are: ${all[*]}" >&2; exit 2; }
 done
 
-export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-cmake --preset fuzz >build-fuzz.configure.log 2>&1 || { cat build-fuzz.configure.log >&2; exit 1; }
-rm -f build-fuzz.configure.log
-cmake --build build-fuzz -j "$(nproc)" --target "${targets[@]/#/fuzz_}"
+if [[ $build ]]; then
+  export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+  cmake --preset fuzz >build-fuzz.configure.log 2>&1 || { cat build-fuzz.configure.log >&2; exit 1; }
+  rm -f build-fuzz.configure.log
+  cmake --build build-fuzz -j "$(nproc)" --target "${targets[@]/#/fuzz_}"
+fi
 
 export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1
 mkdir -p build-fuzz/findings build-fuzz/work build-fuzz/logs

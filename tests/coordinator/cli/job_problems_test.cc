@@ -111,8 +111,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:7: the tag `tag:yaml.org,2002:int` is not understood; remove it: a "
                 "key's type follows from "
                 "its name\n"},
-        Mistake{"leftover", "seed: 1", "seed: [1]]",
-                "PLACEHOLDER"},
         Mistake{"second_document", "training:", "---\ntraining:",
                 "job.yaml:17:1: a second document begins here (after `---`); put each job into a "
                 "file of its own\n"},
@@ -312,6 +310,19 @@ TEST(JobProblemsTest, AliasesThatGrowOrTurnBackAreRefused) {
   }
   EXPECT_NE(ProblemsOf(bomb).find("more than 100000 values"), std::string::npos);
   EXPECT_NE(ProblemsOf("name: &a [*a]\n").find("nested more than 32 deep"), std::string::npos);
+}
+
+// yaml-cpp finds empty documents in these without end.
+TEST(JobProblemsTest, TextBehindTheDocumentEndsTheParser) {
+  for (const auto& [text, place] :
+       {std::pair("- a\nb: 1\n", "job.yaml:2:1"), std::pair("\"a\", \"b\"", "job.yaml:1:4")}) {
+    ProblemList problems;
+    ParseConfig(text, "job.yaml", /*whole=*/false, &problems);
+    EXPECT_EQ(problems.ToString(),
+              absl::StrCat(place,
+                           ": this is not YAML: what stands here belongs to no value; check "
+                           "quotes, brackets and indentation\n"));
+  }
 }
 
 }  // namespace
