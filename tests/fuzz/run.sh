@@ -2,7 +2,7 @@
 # Builds and runs fuzz targets. Usage: tests/fuzz/run.sh [--seconds=180|--runs=N] [--keep] [--no-build] [TARGET...]
 #   --seconds=N  each target for so long (default 180), or until 1,000,000 executions
 #   --runs=N     each target for so many executions instead
-#   --keep       adds what was found to tests/fuzz/corpus, minimised (otherwise the corpus stays as it is)
+#   --keep       chooses the corpus anew from it and what was found (otherwise the corpus stays as it is)
 #   --no-build   runs what was built before
 # Without TARGET all of them, one after the other; each starts from its corpus. Prints executions, covered edges and
 # features of each. Fails on a crash, a leak, an input that takes 10 s, or one that takes 2 GB; the input is then in
@@ -64,10 +64,7 @@ for target in "${targets[@]}"; do
   printf '%-16s %10s %8s %9s %7s %8s  %s\n' "$target" "${executions:--}" "${edges:--}" "${features:--}" "${files:--}" \
     $((SECONDS - begin)) "$said"
   if [[ $keep && $status == 0 ]]; then
-    rm -rf "build-fuzz/work/$target.small" && mkdir "build-fuzz/work/$target.small"
-    "$program" -merge=1 -timeout=10 -rss_limit_mb=2048 "build-fuzz/work/$target.small" "$corpus" "build-fuzz/work/$target" \
-      >>"$log" 2>&1
-    rm -rf "$corpus" && mv "build-fuzz/work/$target.small" "$corpus"
+    python3 tests/fuzz/minimise.py "$program" "$corpus" "build-fuzz/work/$target" >>"$log"
   fi
 done
 exit $result

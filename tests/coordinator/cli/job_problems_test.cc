@@ -1,6 +1,8 @@
 // Every kind of mistake in a job file, with its exact place and remedy.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/config_node.h"
 #include "coordinator/cli/job_file.h"
 #include "tests/coordinator/cli/job_text.h"
 #include "tests/testing/matchers.h"
