@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "common/env/file.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -71,6 +72,12 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   options.preserve_proto_field_names = true;
   if (!google::protobuf::util::MessageToJsonString(record.job, &job, options).ok()) {
     return absl::InternalError("the job cannot be written as JSON");
+  }
+  // JSON holds no other text.
+  if (const std::string valid = ValidUtf8(record.checkpoint); valid != record.checkpoint) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint's path ", valid,
+                     " is not UTF-8; give it by a path that is, such as a link"));
   }
   nlohmann::ordered_json json;
   json["status"] = record.status;

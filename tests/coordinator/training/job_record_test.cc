@@ -39,6 +39,12 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.job.name(), "j");
 }
 
+TEST_F(JobRecordTest, APathThatIsNoTextIsAnError) {
+  const JobRecord record{.status = "running", .checkpoint = "/runs/caf\xE9"};
+  EXPECT_THAT(WriteJobRecord(directory_->path(), record),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("is not UTF-8")));
+}
+
 TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, Read(R"({"status": "done", "job": {}})"));
   EXPECT_EQ(read.first_epoch, 0);
