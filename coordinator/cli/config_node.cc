@@ -100,25 +100,37 @@ class Converter {
   bool too_large_ = false;
 };
 
-// Remembers where documents begin and forgets what they hold.
+// Remembers where the documents' contents begin and forgets what they are.
 class DocumentStarts final : public YAML::EventHandler {
  public:
   const std::vector<YAML::Mark>& marks() const { return marks_; }
 
-  void OnDocumentStart(const YAML::Mark& mark) override { marks_.push_back(mark); }
+  void OnDocumentStart(const YAML::Mark&) override { at_start_ = true; }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { See(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { See(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    See(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    See(mark);
+  }
   void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    See(mark);
+  }
   void OnMapEnd() override {}
 
  private:
+  void See(const YAML::Mark& mark) {
+    if (at_start_) marks_.push_back(mark);
+    at_start_ = false;
+  }
+
+  bool at_start_ = false;
   std::vector<YAML::Mark> marks_;
 };
 

@@ -1,7 +1,7 @@
 """Chooses a small corpus: files that together reach as many edges as possible.
 
-Usage: minimise.py PROGRAM CORPUS FOLDER... replaces the files of CORPUS by at most 100 of its own and those of the
-FOLDERs, greedily by the edges that each adds. libFuzzer's -merge says which edges a file reaches; what it would keep,
+Usage: minimise.py MOST PROGRAM CORPUS FOLDER... replaces the files of CORPUS by at most MOST of its own and those of
+the FOLDERs, greedily by the edges that each adds. libFuzzer's -merge says which edges a file reaches; what it would keep,
 a file for each count of each edge, is some ten times as many.
 """
 import hashlib
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 
-MOST_FILES = 100
 MOST_BYTES = 32 << 10  # of a file
 
 
@@ -33,11 +32,11 @@ def edges_of(program, folders):
     return edges
 
 
-def choose(edges, size_of):
+def choose(edges, most, size_of):
     """The paths of the corpus, best first."""
     left = {path: set(reached) for path, reached in edges.items() if size_of(path) <= MOST_BYTES}
     chosen = []
-    while left and len(chosen) < MOST_FILES:
+    while left and len(chosen) < most:
         best = max(left, key=lambda path: (len(left[path]), -size_of(path), path))
         added = left.pop(best)
         if not added:
@@ -49,8 +48,8 @@ def choose(edges, size_of):
 
 
 def main():
-    program, corpus, *folders = sys.argv[1:]
-    chosen = choose(edges_of(program, [corpus, *folders]), os.path.getsize)
+    most, program, corpus, *folders = sys.argv[1:]
+    chosen = choose(edges_of(program, [corpus, *folders]), int(most), os.path.getsize)
     contents = []
     for path in chosen:
         with open(path, "rb") as file:

@@ -64,7 +64,9 @@ for target in "${targets[@]}"; do
   printf '%-16s %10s %8s %9s %7s %8s  %s\n' "$target" "${executions:--}" "${edges:--}" "${features:--}" "${files:--}" \
     $((SECONDS - begin)) "$said"
   if [[ $keep && $status == 0 ]]; then
-    python3 tests/fuzz/minimise.py "$program" "$corpus" "build-fuzz/work/$target" >>"$log"
+    most=100
+    [[ $target == coordinator || $target == worker ]] && most=20  # start threads, and wait for each other
+    python3 tests/fuzz/minimise.py "$most" "$program" "$corpus" "build-fuzz/work/$target" >>"$log"
   fi
 done
 exit $result
