@@ -1,8 +1,9 @@
 """Chooses a small corpus: files that together reach as many edges as possible.
 
 Usage: minimise.py MOST PROGRAM CORPUS FOLDER... replaces the files of CORPUS by at most MOST of its own and those of
-the FOLDERs, greedily by the edges that each adds. libFuzzer's -merge says which edges a file reaches; what it would keep,
-a file for each count of each edge, is some ten times as many.
+the FOLDERs, greedily by the edges that each adds. Files named crash_* are kept: they once
+found a mistake. libFuzzer's -merge says which edges a file reaches; what it would keep, a file for each count of each
+edge, is some ten times as many.
 """
 import hashlib
 import os
@@ -50,14 +51,15 @@ def choose(edges, most, size_of):
 def main():
     most, program, corpus, *folders = sys.argv[1:]
     chosen = choose(edges_of(program, [corpus, *folders]), int(most), os.path.getsize)
-    contents = []
-    for path in chosen:
+    contents = {}
+    for path in [os.path.join(corpus, name) for name in sorted(os.listdir(corpus)) if name.startswith("crash_")] + chosen:
         with open(path, "rb") as file:
-            contents.append(file.read())
+            data = file.read()
+        contents.setdefault(data, os.path.basename(path) if "crash_" in path else hashlib.sha1(data).hexdigest())
     shutil.rmtree(corpus)
     os.makedirs(corpus)
-    for data in contents:
-        with open(os.path.join(corpus, hashlib.sha1(data).hexdigest()), "wb") as file:
+    for data, name in contents.items():
+        with open(os.path.join(corpus, name), "wb") as file:
             file.write(data)
     print(f"{corpus}: {len(contents)} files, {sum(map(len, contents))} bytes")
 
