@@ -65,7 +65,7 @@ for target in "${targets[@]}"; do
     $((SECONDS - begin)) "$said"
   if [[ $keep && $status == 0 ]]; then
     most=100
-    [[ $target == coordinator || $target == worker ]] && most=20  # start threads, and wait for each other
+    [[ $target == coordinator || $target == worker ]] && most=12  # they start threads and wait
     python3 tests/fuzz/minimise.py "$most" "$program" "$corpus" "build-fuzz/work/$target" >>"$log"
   fi
 done
