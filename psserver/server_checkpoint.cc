@@ -13,12 +13,18 @@
 namespace mu {
 namespace {
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kHasOwnAllocator = true;
+#elif defined(__has_feature)  // as Clang says it
+constexpr bool kHasOwnAllocator = __has_feature(address_sanitizer);
+#else
+constexpr bool kHasOwnAllocator = false;
+#endif
+
 // Of glibc's allocator. ASan has its own, and then two threads must not be the first to ask glibc's
 // at once (a SEGV in mtrim).
 void TrimHeaps() {
-#ifndef __SANITIZE_ADDRESS__
-  ::malloc_trim(0);
-#endif
+  if (!kHasOwnAllocator) ::malloc_trim(0);
 }
 
 // Small states may be copied whole.

@@ -18,6 +18,9 @@ absl::Status CheckColumn(const pb::CsvColumnProto& column, bool header) {
     return wrong(
         "give its index, counted from 0, because the files have no header that could name it");
   }
+  if (!column.field().empty() && !header) {
+    return wrong("it names a field, but the files have no header; give its index instead");
+  }
   switch (column.kind()) {
     case pb::CsvColumnProto::NUMBER:
       break;

@@ -1,4 +1,5 @@
 // The checks of variables' and tables' definitions, which clients and servers share.
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -58,7 +59,8 @@ absl::Status CheckVariableParts(const pb::VariableProto& variable) {
   for (int64_t dim : variable.shape().dims()) {
     if (dim < 0)
       return absl::InvalidArgumentError("its shape has an axis of unknown or negative size");
-    elements *= static_cast<double>(dim);
+    // Axes of size 0 hide no others: products of some of the sizes are taken, too.
+    elements *= static_cast<double>(std::max<int64_t>(dim, 1));
   }
   if (elements > kMostElements) return absl::InvalidArgumentError("it has too many elements");
   if (variable.dtype() != kFloat32 &&

@@ -1,9 +1,12 @@
 #include "coordinator/cli/config_node.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -97,6 +100,51 @@ class Converter {
   bool too_large_ = false;
 };
 
+// Remembers where the documents' contents begin and forgets what they are.
+class DocumentStarts final : public YAML::EventHandler {
+ public:
+  const std::vector<YAML::Mark>& marks() const { return marks_; }
+
+  void OnDocumentStart(const YAML::Mark&) override { at_start_ = true; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t) override { See(mark); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override { See(mark); }
+  void OnScalar(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                const std::string&) override {
+    See(mark);
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {
+    See(mark);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {
+    See(mark);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void See(const YAML::Mark& mark) {
+    if (at_start_) marks_.push_back(mark);
+    at_start_ = false;
+  }
+
+  bool at_start_ = false;
+  std::vector<YAML::Mark> marks_;
+};
+
+// Where the first two documents begin; fewer if there are fewer. YAML::LoadAll would not end where
+// something follows a document without `---`: it finds empty documents there, again and again.
+std::vector<YAML::Mark> DocumentsOf(const std::string& text) {
+  std::istringstream stream(text);
+  YAML::Parser parser(stream);
+  DocumentStarts starts;
+  while (starts.marks().size() < 2 && parser.HandleNextDocument(starts)) {
+  }
+  return starts.marks();
+}
+
 nlohmann::json ToJson(const ConfigNode& node) {
   switch (node.kind) {
     case ConfigNode::kNull:
@@ -156,13 +204,16 @@ ConfigNode ParseConfig(const std::string& text, const std::string& source, bool 
   Converter converter(source, whole, problems);
   // The edge to yaml-cpp, which throws.
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    if (documents.size() > 1) {
-      problems->Add(converter.PlaceOf(documents[1].Mark()),
-                    "a second document begins here (after `---`)",
+    const std::vector<YAML::Mark> documents = DocumentsOf(text);
+    if (documents.size() > 1 && absl::StrContains(text, "---")) {
+      problems->Add(converter.PlaceOf(documents[1]), "a second document begins here (after `---`)",
                     "put each job into a file of its own");
+    } else if (documents.size() > 1) {
+      problems->Add(converter.PlaceOf(documents[1]),
+                    "this is not YAML: what stands here belongs to no value",
+                    "check quotes, brackets and indentation");
     }
-    if (!documents.empty()) return converter.Convert(documents[0], 0);
+    if (!documents.empty()) return converter.Convert(YAML::Load(text), 0);
   } catch (const YAML::Exception& error) {
     problems->Add(converter.PlaceOf(error.mark), absl::StrCat("this is not YAML: ", error.msg),
                   absl::StrContains(text, "${")

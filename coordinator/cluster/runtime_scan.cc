@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
+#include "common/base/error_kind.h"
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
+#include "coordinator/cluster/file_layout_check.h"
 #include "coordinator/cluster/runtime.h"
 #include "coordinator/core/file_scan.h"
 
@@ -142,6 +144,13 @@ absl::Status Runtime::ScanFiles(
       open = round->Next(&arrived);
       MU_RETURN_IF_ERROR(ended());
       for (auto& [worker, of, installed, reply] : arrived) {
+        if (reply.ok()) {
+          const absl::Status sane = CheckFileLayout(dataset, reply->layout());
+          if (!sane.ok()) {
+            reply = WithKind(Annotate(sane, dataset.files(static_cast<int>(of[0]))),
+                             pb::ERROR_MACHINE, pb::ROLE_WORKER);
+          }
+        }
         if (reply.ok()) {
           PostStep(event::FileRead{dataset.id(), static_cast<uint32_t>(of[0])});
           found(of[0], *std::move(reply));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/hash.h"
+#include "common/base/text.h"
 #include "common/env/file.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
@@ -10,6 +11,11 @@
 
 namespace mu {
 namespace {
+
+using Json = nlohmann::json;
+
+// More than any job has.
+constexpr int kMostLevels = 64;
 
 std::string PathOf(const std::string& job_dir) { return job_dir + "/job.json"; }
 
@@ -35,17 +41,28 @@ uint64_t JobFingerprint(const pb::JobProto& job) {
 
 absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   MU_ASSIGN_OR_RETURN(const std::string text, ReadFile(PathOf(job_dir)));
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const absl::Status damaged =
+      absl::DataLossError(absl::StrCat(PathOf(job_dir), " is damaged; choose another job_dir"));
+  // Writing a value as text, below, takes stack for each level of it.
+  bool too_deep = false;
+  const auto check_depth = [&](int depth, Json::parse_event_t, Json&) {
+    too_deep |= depth > kMostLevels;
+    return true;
+  };
+  const Json json = Json::parse(text, check_depth, /*allow_exceptions=*/false);
+  if (too_deep || !json.is_object()) return damaged;
+  const Json job = json.value("job", Json()), status = json.value("status", Json()),
+             first_epoch = json.value("first_epoch", Json(uint64_t{0})),
+             checkpoint = json.value("checkpoint", Json(""));
   JobRecord record;
-  if (!json.is_object() || !json.contains("job") || !json.contains("status") ||
-      !json["status"].is_string() ||
-      !google::protobuf::util::JsonStringToMessage(json["job"].dump(), &record.job).ok()) {
-    return absl::DataLossError(
-        absl::StrCat(PathOf(job_dir), " is damaged; choose another job_dir"));
+  if (!job.is_object() || !status.is_string() || !first_epoch.is_number_unsigned() ||
+      !checkpoint.is_string() ||
+      !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
+    return damaged;
   }
-  record.status = json["status"].get<std::string>();
-  record.first_epoch = json.value("first_epoch", uint64_t{0});
-  record.checkpoint = json.value("checkpoint", "");
+  record.status = status.get<std::string>();
+  record.first_epoch = first_epoch.get<uint64_t>();
+  record.checkpoint = checkpoint.get<std::string>();
   return record;
 }
 
@@ -55,6 +72,12 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   options.preserve_proto_field_names = true;
   if (!google::protobuf::util::MessageToJsonString(record.job, &job, options).ok()) {
     return absl::InternalError("the job cannot be written as JSON");
+  }
+  // JSON holds no other text.
+  if (const std::string valid = ValidUtf8(record.checkpoint); valid != record.checkpoint) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the checkpoint's path ", valid,
+                     " is not UTF-8; give it by a path that is, such as a link"));
   }
   nlohmann::ordered_json json;
   json["status"] = record.status;

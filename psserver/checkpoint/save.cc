@@ -3,7 +3,7 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
@@ -202,9 +202,12 @@ std::string SlotPart(uint32_t slot) { return absl::StrCat("slot_", slot); }
 std::string MemoryTensorName(size_t number) { return absl::StrCat("memory/", number, "/steps"); }
 
 absl::Status CheckFileName(const std::string& file) {
-  if (!file.empty() && file != "." && file != ".." && !absl::StrContains(file, '/'))
-    return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("'", file, "' is no name of a checkpoint's file"));
+  // The system's calls end a name at a zero byte: behind it anything may hide.
+  const bool is_name = !file.empty() && file != "." && file != ".." &&
+                       file.find('/') == std::string::npos && file.find('\0') == std::string::npos;
+  if (is_name) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", absl::CHexEscape(file), "' is no name of a checkpoint's file"));
 }
 
 absl::StatusOr<SavedFile> SaveCheckpointFile(StoreCut* cut, const CutMemory& memory,

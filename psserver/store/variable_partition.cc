@@ -57,7 +57,9 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
     }
     const int64_t begin = definition->proto.partition_starts(static_cast<int>(partition));
     const size_t columns = static_cast<size_t>(definition->layout.elements_per_row);
-    for (int64_t r = 0; r < definition->RowsOf(partition); ++r) {
+    // Rows without columns may be any number.
+    const int64_t rows = columns == 0 ? 0 : definition->RowsOf(partition);
+    for (int64_t r = 0; r < rows; ++r) {
       initializer.FillRow(static_cast<uint64_t>(begin + r),
                           reinterpret_cast<float*>(data) + r * columns, columns);
       WorkProgress::Moved(columns * sizeof(float));

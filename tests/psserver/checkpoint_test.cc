@@ -265,8 +265,10 @@ TEST_F(CheckpointTest, SavesIntoImpossiblePlacesFailAloud) {
   const std::string file = JoinPath(directory_, "file");
   MU_ASSERT_OK(WriteFileAtomic(file, "x"));
   EXPECT_FALSE(cluster.admin().Save(cluster.context(), JoinPath(file, "below")).ok());
-  EXPECT_THAT(cluster.admin().Save(cluster.context(), directory_, "../escape"),
-              HasCode(absl::StatusCode::kInvalidArgument));
+  for (const std::string& name : {std::string("../escape"), std::string("..\0x", 4)}) {
+    EXPECT_THAT(cluster.admin().Save(cluster.context(), directory_, name),
+                HasCode(absl::StatusCode::kInvalidArgument));
+  }
   MU_EXPECT_OK(cluster.admin().ReadVariable(cluster.context(), "bias"));
 }
 

@@ -56,6 +56,33 @@ class ModelTable {
   std::map<int64_t, std::vector<float>> rows_;
 };
 
+pb::RoutingProto OneVariable(const std::vector<int64_t>& dims) {
+  pb::RoutingProto routing;
+  routing.add_servers();
+  pb::VariableProto* const variable = routing.add_variables();
+  variable->set_name("x");
+  variable->set_dtype(pb::FLOAT32);
+  for (const int64_t dim : dims) variable->mutable_shape()->add_dims(dim);
+  variable->mutable_initializer()->mutable_normal()->set_stddev(1);
+  variable->add_partition_starts(0);
+  variable->add_placement(0);
+  return routing;
+}
+
+// Each row would be initialized on its own.
+TEST(StoreTest, RowsWithoutColumnsTakeNoTime) {
+  Store store;
+  MU_EXPECT_OK(store.Configure(OneVariable({int64_t{1} << 49, 0}), 0, false, nullptr));
+  EXPECT_EQ(store.Usage().bytes, 0);
+}
+
+TEST(StoreTest, AnEmptyAxisDoesNotHideOneThatIsTooLong) {
+  Store store;
+  EXPECT_THAT(
+      store.Configure(OneVariable({1, int64_t{1} << 40, int64_t{1} << 40, 0}), 0, false, nullptr),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too many elements")));
+}
+
 TEST(StoreTest, RandomOperationsAgreeWithASimpleModel) {
   for (const uint32_t partitions : {1u, 7u, 64u}) {
     pb::RoutingProto routing = testing::SmallModel(1);

@@ -27,7 +27,9 @@ class LeaseData {
   uint32_t records() const { return columns_.rows(); }         // good and selected
   uint32_t bad_records() const { return bad_.records; }        // left out
   const std::string& first_bad() const { return bad_.first; }  // empty if there is none
-  uint32_t batches() const { return (records() + batch_size_ - 1) / batch_size_; }
+  uint32_t batches() const {
+    return static_cast<uint32_t>((uint64_t{records()} + batch_size_ - 1) / batch_size_);
+  }
   // Fresh tensors [records, ...]; every batch but the last is full. Past the end: no records,
   // columns of no rows.
   Batch MakeBatch(uint32_t index) const;

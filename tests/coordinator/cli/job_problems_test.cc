@@ -1,6 +1,8 @@
 // Every kind of mistake in a job file, with its exact place and remedy.
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
+#include "coordinator/cli/config_node.h"
 #include "coordinator/cli/job_file.h"
 #include "tests/coordinator/cli/job_text.h"
 #include "tests/testing/matchers.h"
@@ -310,6 +312,19 @@ TEST(JobProblemsTest, AliasesThatGrowOrTurnBackAreRefused) {
   }
   EXPECT_NE(ProblemsOf(bomb).find("more than 100000 values"), std::string::npos);
   EXPECT_NE(ProblemsOf("name: &a [*a]\n").find("nested more than 32 deep"), std::string::npos);
+}
+
+// yaml-cpp finds empty documents in these without end.
+TEST(JobProblemsTest, TextBehindTheDocumentEndsTheParser) {
+  for (const auto& [text, place] :
+       {std::pair("- a\nb: 1\n", "job.yaml:2:1"), std::pair("\"a\", \"b\"", "job.yaml:1:4")}) {
+    ProblemList problems;
+    ParseConfig(text, "job.yaml", /*whole=*/false, &problems);
+    EXPECT_EQ(problems.ToString(),
+              absl::StrCat(place,
+                           ": this is not YAML: what stands here belongs to no value; check "
+                           "quotes, brackets and indentation\n"));
+  }
 }
 
 }  // namespace
