@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/base/steady_now.h"
+#include "common/graph/limits.h"
 #include "common/obs/log.h"
 #include "worker/run_inputs.h"
 
@@ -160,6 +161,13 @@ absl::StatusOr<CoreShell::Installing> CoreShell::BeginInstall(const pb::RequestC
   }
   Send(std::move(outbox));
   MU_ASSIGN_OR_RETURN(installing.token, std::move(token));
+  if (function != Fingerprint() && !installing.installed && functions() >= kMostFunctions) {
+    return WithKind(
+        absl::ResourceExhaustedError(absl::StrCat("this worker has ", kMostFunctions,
+                                                  " functions already; define a function "
+                                                  "once and schedule it many times")),
+        pb::ERROR_USER, pb::ROLE_WORKER);
+  }
   return installing;
 }
 
@@ -342,6 +350,16 @@ bool CoreShell::RepeatCall(const absl::Status& status) {
   MutexLock lock(&mutex_);
   session_ = nullptr;
   return core_.RepeatCall(status);
+}
+
+size_t CoreShell::runs() const {
+  MutexLock lock(&mutex_);
+  return runs_.size();
+}
+
+size_t CoreShell::functions() const {
+  MutexLock lock(&mutex_);
+  return functions_.size();
 }
 
 std::shared_ptr<PsClient> CoreShell::client() const {

@@ -72,6 +72,10 @@ class CoreShell {
   bool RepeatCall(const absl::Status& status);
   std::shared_ptr<PsClient> client() const;
 
+  // Runs that it has, and functions that are installed.
+  size_t runs() const;
+  size_t functions() const;
+
  private:
   // What is to be sent without the lock.
   struct Outgoing {

@@ -103,14 +103,18 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
       names.has_value() ? CheckAccess(context->method(), *names) : absl::OkStatus();
   auto call =
       std::make_shared<GrpcServerCall>(server_, method, context->method(), std::move(names));
-  bool stopping;
+  bool stopping, full;
   {
     MutexLock lock(&server_->mutex_);
+    full = server_->calls_.size() >= kMostOpenCalls;
     server_->calls_.emplace(call.get(), call);
     stopping = server_->stopping_;
   }
   if (stopping) {
     call->Answer(absl::UnavailableError("the server is shutting down"));
+  } else if (full) {
+    call->Answer(absl::UnavailableError(
+        absl::StrCat("this process has ", kMostOpenCalls, " calls open and takes no more")));
   } else if (!access.ok()) {
     call->Answer(access);
   } else if (method == nullptr) {

@@ -20,6 +20,10 @@ class GrpcServerCall;
 
 class GrpcServer final : public RpcServer {
  public:
+  // Calls that may be open at a time; more are refused with UNAVAILABLE, so that callers try again.
+  // A thousand workers have a few each.
+  static constexpr size_t kMostOpenCalls = 10'000;
+
   static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                            MethodTable methods,
                                                            const TransportOptions& options,

@@ -52,6 +52,7 @@ class Catalog {
   // A dataset whose files are known now; workers get it again.
   void UpdateDataset(const pb::DatasetProto& dataset);
   const InstalledFunction& AddFunction(Fingerprint fingerprint, pb::FunctionProto function);
+  size_t functions() const { return functions_.size(); }
   const InstalledFunction* FindFunction(Fingerprint fingerprint) const;
 
   // What was added or changed after `version`.
