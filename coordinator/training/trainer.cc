@@ -6,6 +6,7 @@
 #include <limits>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "common/base/steady_now.h"
@@ -68,6 +69,11 @@ DataProgress ProgressOfSteps(const RestoredJob* restored, uint64_t batches) {
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
                                   const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event) {
+  if (const uint32_t has = dataset.proto().epochs(); has > 0 && options.epochs > has) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),
+        "' ends after ", has, "; leave out its Epochs(", has, "), or ask for fewer"));
+  }
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
   // What is left of the data: everything, or what a continued job has not scheduled.
   DataProgress at;

@@ -53,8 +53,10 @@ struct TrainEvent {
   double loss = 0;  // of the newest function
 };
 
-// The function must read the dataset. The first error of a function ends it (what runs is cancelled
-// by then).
+// The function must read the dataset, which must not end before the epochs asked for
+// (INVALID_ARGUMENT). The user's state (Coordinator::SetUserState) is then the trainer's: it keeps
+// the epoch's loss there, and takes it from options.restored. The first error of a function ends it
+// (what runs is cancelled by then).
 absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
                                   const Dataset& dataset, const TrainOptions& options,
                                   const std::function<void(const TrainEvent&)>& on_event = nullptr);

@@ -76,6 +76,14 @@ class TrainerTest : public ::testing::Test {
   std::vector<uint64_t> batches_;  // by epoch
 };
 
+TEST_F(TrainerTest, RefusesMoreEpochsThanTheDataHas) {
+  const auto result = Train(c(), step_, data_, {.epochs = kEpochs + 1});
+  EXPECT_THAT(result.status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("TrainOptions::epochs is 5")));
+  EXPECT_EQ(Sum(), 0);
+}
+
 TEST_F(TrainerTest, EveryRecordOfEveryEpoch) {
   TrainEvent last;
   MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,
