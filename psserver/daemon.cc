@@ -11,9 +11,11 @@
 
 #include "common/base/status.h"
 #include "common/client/health_command.h"
+#include "common/client/node_monitor.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
 #include "common/process/flags.h"
+#include "common/rpc/metered_transport.h"
 #include "psserver/node.h"
 
 namespace mu {
@@ -47,14 +49,19 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   auto process = DaemonProcess::Start(flags);
   if (!process.ok()) return Fail(kExitInfrastructure, process.status());
   LogOptions log;
+  log.format = ParseLogFormat(flags.log_format).value_or(LogFormat::kText);
   log.role = "psserver";
   log.file = flags.log_file;
   log.to_stderr = flags.log_file.empty();
   if (absl::Status status = InitLogging(log); !status.ok()) return Fail(kExitBadInput, status);
 
   const bool logged = !flags.log_file.empty();
-  const auto transport = make_transport({.tls = flags.tls});
+  const auto transport = NewMeteredTransport(make_transport({.tls = flags.tls}));
+  auto monitor = MonitorOf(flags);
+  if (!monitor.ok()) return Fail(kExitInfrastructure, monitor.status(), logged);
   PsNodeOptions options;
+  if (*monitor != nullptr)
+    options.http = AdvertisedHttp(flags, (*monitor)->address(), (*monitor)->secure());
   options.coordinator = flags.coordinator;
   options.listen = flags.listen;
   options.advertise = [&flags](const std::string& bound) {
@@ -65,6 +72,9 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   options.most_copies = Bytes(memory.save_mb);
   options.most_applied = Bytes(memory.applied_mb);
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
+  options.on_registered = [](const pb::RegisterReply& reply) {
+    SetLogIdentity({reply.index(), reply.job_name(), reply.epoch()});
+  };
   std::atomic<bool> dismissed = false;
   options.on_dismissed = [&] {
     dismissed = true;
@@ -72,6 +82,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   };
   auto node = PsNode::Listen(transport.get(), options);
   if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
+  const WatchedNode watched(monitor->get(), node->get());
   if (absl::Status status = (*process)->AnnounceReady((*node)->address()); !status.ok()) {
     return Fail(kExitInfrastructure, status, logged);
   }

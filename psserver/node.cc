@@ -42,6 +42,7 @@ absl::StatusOr<std::unique_ptr<PsNode>> PsNode::Listen(Transport* transport,
   membership.role = pb::ROLE_PSSERVER;
   membership.address = node->address_;
   membership.index = options.index;
+  membership.http = options.http;
   membership.orphan_timeout = options.orphan_timeout;
   membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t sent_ns) {
     n->OnRegistered(reply, sent_ns);
@@ -73,6 +74,7 @@ void PsNode::OnRegistered(const pb::RegisterReply& reply, int64_t sent_ns) {
   }
   server_.RenewLease(sent_ns, LeaseOf(reply.lease_ms()), reply.generation());
   registered_ = true;
+  if (options_.on_registered) options_.on_registered(reply);
   MU_LOG(INFO, "registered as parameter server {} in epoch {}", reply.index(), reply.epoch());
 }
 

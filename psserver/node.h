@@ -27,6 +27,7 @@ struct PsNodeOptions {
   // How others reach what was bound; none: as it was bound.
   std::function<std::string(const std::string& bound)> advertise;
   int32_t index = -1;  // the wish
+  std::string http;    // where this process serves metrics; empty: nowhere
   absl::Duration orphan_timeout = absl::Minutes(10);
   Telemetry* telemetry = &Telemetry::Process();
   size_t most_copies = 0;   // as PsServerOptions has it
@@ -36,6 +37,8 @@ struct PsNodeOptions {
   std::function<void(absl::Status)> on_lost;
   // The job is over; as MembershipOptions has it.
   std::function<void()> on_dismissed;
+  // After each registration. May be null.
+  std::function<void(const muster::RegisterReply&)> on_registered;
 };
 
 class PsNode {
@@ -50,6 +53,8 @@ class PsNode {
   PsServer& server() { return server_; }
   // Ready: it has registered.
   Health health() const { return {.ready = registered_}; }
+
+  void AddMetrics(MetricList* list) { server_.AddMetrics(list); }
 
   // Blocks until registered; errors as MembershipClient::Register.
   absl::Status Register() { return membership_->Register(); }

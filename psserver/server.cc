@@ -12,14 +12,18 @@ namespace mu {
 
 PsServer::PsServer(PsServerOptions options)
     : options_(options),
-      pull_timer_(options.telemetry->timer("ps.pull")),
-      push_timer_(options.telemetry->timer("ps.push")),
-      push_wait_timer_(options.telemetry->timer("ps.push_wait")),
-      pulled_rows_(options.telemetry->counter("ps.pulled_rows")),
-      repeated_counter_(options.telemetry->counter("ps.repeated_pushes")),
-      cut_timer_(options.telemetry->timer("ps.cut")),
-      save_timer_(options.telemetry->timer("ps.save")),
-      restore_timer_(options.telemetry->timer("ps.restore")),
+      pull_timer_(options.telemetry->timer("ps.pull", "Pulls, from request to reply")),
+      push_timer_(options.telemetry->timer("ps.push", "Pushes, from request to applied")),
+      push_wait_timer_(options.telemetry->timer(
+          "ps.push_wait", "Waits of pushes for copies that a checkpoint writes")),
+      pulled_rows_(options.telemetry->counter("ps.pulled_rows", "Rows of tables sent to workers")),
+      repeated_counter_(options.telemetry->counter(
+          "ps.repeated_pushes", "Pushes that had been applied before, and were not again")),
+      cut_timer_(
+          options.telemetry->timer("ps.cut", "Stops of pushes while a checkpoint takes its cut")),
+      save_timer_(
+          options.telemetry->timer("ps.save", "Saves of this server's part of a checkpoint")),
+      restore_timer_(options.telemetry->timer("ps.restore", "Restores of this server's state")),
       core_({.leased = options.leased,
              .registers = options.registers,
              .most_remembered =
@@ -127,6 +131,24 @@ absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) 
   core_.Leave();
   changed_.SignalAll();
   return pb::FenceReply();
+}
+
+void PsServer::AddMetrics(MetricList* list) {
+  const StoreUsage usage = store_.Usage();
+  list->Gauge("muster_ps_rows", "Rows of tables that exist", static_cast<double>(usage.rows));
+  list->Gauge("muster_ps_value_bytes", "Values and optimizer slots in use, in bytes",
+              static_cast<double>(usage.bytes));
+  list->Counter("muster_ps_pushes_applied_total", "Pushes applied",
+                static_cast<double>(applied_.load()));
+  const AppliedUsage applied = applied_usage();
+  list->Gauge("muster_ps_applied_memory_bytes",
+              "Memory for which updates were applied since the last checkpoints, in bytes",
+              static_cast<double>(applied.bytes));
+  list->Gauge("muster_ps_applied_memory_limit_bytes", "Most that this memory may be, in bytes",
+              static_cast<double>(applied.most_bytes));
+  MutexLock lock(&mutex_);
+  list->Gauge("muster_ps_generation", "Generation of the state; grows with every restore",
+              static_cast<double>(core_.generation()));
 }
 
 absl::StatusOr<pb::PsStatsReply> PsServer::GetStats(const pb::PsStatsRequest& request) {

@@ -70,6 +70,8 @@ class PsServer {
     uint64_t most_bytes = 0;
   };
   AppliedUsage applied_usage() const;
+  // What it holds. Adds to the metrics of its telemetry.
+  void AddMetrics(MetricList* list);
   // Of saves, restores and Configure, for heartbeats.
   const WorkProgress& progress() const { return progress_; }
 

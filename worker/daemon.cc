@@ -13,9 +13,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
 #include "common/client/health_command.h"
+#include "common/client/node_monitor.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
 #include "common/process/flags.h"
+#include "common/rpc/metered_transport.h"
 #include "worker/node.h"
 
 namespace mu {
@@ -54,7 +56,11 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
   if (!process.ok()) return Report(process.status(), kExitInfrastructure);
   DaemonProcess& daemon = **process;
 
-  const auto transport = make_transport({.tls = flags.tls});
+  const auto transport = NewMeteredTransport(make_transport({.tls = flags.tls}));
+  auto monitor = MonitorOf(flags);
+  if (!monitor.ok()) return Report(monitor.status(), kExitInfrastructure);
+  if (*monitor != nullptr)
+    options.http = AdvertisedHttp(flags, (*monitor)->address(), (*monitor)->secure());
   options.coordinator = flags.coordinator;
   options.listen = flags.listen;
   options.advertise = [&flags](const std::string& bound) {
@@ -66,6 +72,9 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
     EndStuck(doing, timeout);
   };
   options.on_lost = [&daemon](absl::Status status) { daemon.RequestStop(std::move(status)); };
+  options.on_registered = [](const pb::RegisterReply& reply) {
+    SetLogIdentity({reply.index(), reply.job_name(), reply.epoch()});
+  };
   std::atomic<bool> dismissed = false;
   options.on_dismissed = [&] {
     dismissed = true;
@@ -74,6 +83,7 @@ int Run(const DaemonFlags& flags, WorkerNodeOptions options, const MakeTransport
   auto listening = WorkerNode::Listen(transport.get(), std::move(options));
   if (!listening.ok()) return Report(listening.status(), kExitInfrastructure);
   WorkerNode& node = **listening;
+  const WatchedNode watched(monitor->get(), &node);
 
   daemon.OnStop([&node] { node.RequestStop(); });
   if (absl::Status status = daemon.AnnounceReady(node.address()); !status.ok()) {
@@ -132,6 +142,7 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
   }
   node_options.stuck_timeout = absl::Seconds(stuck_timeout_seconds);
   LogOptions log;
+  log.format = ParseLogFormat(flags.log_format).value_or(LogFormat::kText);
   log.role = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";
   log.file = flags.log_file;
   log.to_stderr = flags.log_file.empty();

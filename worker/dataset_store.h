@@ -43,6 +43,7 @@ class DatasetStore {
 
   uint64_t unpacking() const { return files_->moves(); }
   LeaseCache& leases() { return leases_; }
+  size_t lease_bytes() const { return leases_.bytes(); }
 
  private:
   const std::shared_ptr<FileCache> files_;

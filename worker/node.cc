@@ -45,6 +45,7 @@ absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transp
   membership.role = pb::ROLE_WORKER;
   membership.address = node->address_;
   membership.index = options.index;
+  membership.http = options.http;
   membership.orphan_timeout = options.orphan_timeout;
   membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t) {
     n->OnRegistered(reply);
@@ -64,6 +65,7 @@ void WorkerNode::OnRegistered(const pb::RegisterReply& reply) {
     return;
   }
   registered_ = true;
+  if (options_.on_registered) options_.on_registered(reply);
   MU_LOG(INFO, "worker {} serves at {} (epoch {})", reply.index(), address_, reply.epoch());
 }
 

@@ -27,6 +27,7 @@ struct WorkerNodeOptions {
   // How others reach what was bound; none: as it was bound.
   std::function<std::string(const std::string& bound)> advertise;
   int32_t index = -1;  // the wish
+  std::string http;    // where this process serves metrics; empty: nowhere
   absl::Duration orphan_timeout = absl::Minutes(10);
   WorkerOptions worker;  // but for `index` and `registers`
   // A step that stands still for so long is stuck: on_stuck is called, at most once. 0: none is.
@@ -37,6 +38,8 @@ struct WorkerNodeOptions {
   std::function<void(absl::Status)> on_lost;
   // The job is over; as MembershipOptions has it.
   std::function<void()> on_dismissed;
+  // After each registration. May be null.
+  std::function<void(const muster::RegisterReply&)> on_registered;
 };
 
 class WorkerNode {
@@ -51,6 +54,8 @@ class WorkerNode {
   WorkerServer& worker() { return worker_; }
   // Ready: it has registered. Not live: its step is stuck.
   Health health() const { return {.ready = registered_, .live = !stuck_watcher_.stuck()}; }
+
+  void AddMetrics(MetricList* list) const { worker_.AddMetrics(list); }
 
   // Blocks until registered; errors as MembershipClient::Register.
   absl::Status Register() { return membership_->Register(); }

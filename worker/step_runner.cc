@@ -17,13 +17,14 @@ StepRunner::StepRunner(CoreShell* shell, LeaseCache* leases, Telemetry* telemetr
     : shell_(shell),
       leases_(leases),
       access_(shell, &watch_),
-      idle_timer_(telemetry->timer("worker.idle")),
-      data_timer_(telemetry->timer("worker.data_wait")),
-      step_timer_(telemetry->timer("worker.step")),
-      functions_(telemetry->counter("worker.functions")),
-      steps_(telemetry->counter("worker.steps")),
-      samples_(telemetry->counter("worker.samples")),
-      bad_records_(telemetry->counter("worker.bad_records")) {}
+      idle_timer_(telemetry->timer("worker.idle", "Times without a function to run")),
+      data_timer_(telemetry->timer("worker.data_wait", "Waits of steps for records")),
+      step_timer_(telemetry->timer("worker.step", "Steps, with their pulls and pushes")),
+      functions_(telemetry->counter("worker.functions", "Runs of functions executed")),
+      steps_(telemetry->counter("worker.steps", "Steps executed, repeated ones too")),
+      samples_(telemetry->counter("worker.samples", "Records of the steps executed")),
+      bad_records_(
+          telemetry->counter("worker.bad_records", "Records left out by on_bad_record: skip")) {}
 
 void StepRunner::Loop() {
   while (const auto next = shell_->NextRun()) Execute(*next->run, next->step);

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "common/base/mutex.h"
+#include "common/obs/telemetry.h"
 
 namespace mu {
 
@@ -20,6 +21,7 @@ class StepWatch {
   struct Place {
     std::string doing;  // "step 7 of function 'train' is reading data"; empty: nothing that counts
     uint64_t moves = 0;
+    uint64_t since_ns = 0;  // NowNs() of the last move
   };
 
   void Enter(const char* doing, const std::string& function, uint64_t step) {
@@ -27,13 +29,13 @@ class StepWatch {
     doing_ = doing;
     function_ = function;
     step_ = step;
-    ++moves_;
+    Move();
   }
   // Waits for servers, or for something to do.
   void Leave() {
     MutexLock lock(&mutex_);
     doing_ = nullptr;
-    ++moves_;
+    Move();
   }
   Place place() const;
 
@@ -51,14 +53,18 @@ class StepWatch {
   };
 
  private:
+  void Move() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++moves_;
+    since_ns_ = NowNs();
+  }
   const char* Suspend() {
     MutexLock lock(&mutex_);
-    ++moves_;
+    Move();
     return std::exchange(doing_, nullptr);
   }
   void Resume(const char* doing) {
     MutexLock lock(&mutex_);
-    ++moves_;
+    Move();
     doing_ = doing;
   }
 
@@ -67,6 +73,7 @@ class StepWatch {
   std::string function_ ABSL_GUARDED_BY(mutex_);
   uint64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t moves_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t since_ns_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Of one thread.

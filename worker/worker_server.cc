@@ -77,6 +77,22 @@ absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t ind
 
 void WorkerServer::Drain(absl::Duration patience) { shell_->Drain(patience); }
 
+void WorkerServer::AddMetrics(MetricList* list) const {
+  list->Gauge("muster_worker_runs", "Runs of functions that this worker has, the running one too",
+              static_cast<double>(shell_->runs()));
+  list->Gauge("muster_worker_functions_installed", "Functions that are installed",
+              static_cast<double>(shell_->functions()));
+  list->Gauge("muster_worker_lease_bytes", "Records of leases in memory, in bytes",
+              static_cast<double>(datasets_.lease_bytes()));
+  const StepWatch::Place place = runner_.watch().place();
+  const uint64_t now = NowNs();
+  const bool busy = !place.doing.empty() && now > place.since_ns;
+  list->Gauge("muster_worker_step_stands_seconds",
+              "For how long the running step has read data or computed without a sign; 0 while it "
+              "waits for servers",
+              busy ? static_cast<double>(now - place.since_ns) * 1e-9 : 0);
+}
+
 StepWatch::Place WorkerServer::place() const {
   StepWatch::Place place = runner_.watch().place();
   place.moves += datasets_.unpacking();

@@ -54,6 +54,9 @@ class WorkerServer {
   // after `patience`. Returns when nothing runs.
   void Drain(absl::Duration patience);
 
+  // What it has. Adds to the metrics of its telemetry.
+  void AddMetrics(MetricList* list) const;
+
   // Where the running step is; it moves also while files are unpacked.
   StepWatch::Place place() const;
 

@@ -103,6 +103,7 @@ MembershipCore::Next MembershipClient::RegisterOnce(int64_t sent_ns) {
   request.set_role(options_.role);
   request.set_address(options_.address);
   request.set_incarnation(incarnation_.value());
+  request.set_http(options_.http);
   request.set_host(HostName());
   request.set_pid(getpid());
   request.set_protocol(kProtocol);

@@ -28,6 +28,7 @@ struct MembershipOptions {
   muster::Role role = muster::ROLE_UNSPECIFIED;
   std::string address;  // where this daemon is called
   int32_t index = -1;   // the wish; -1: any
+  std::string http;     // where it serves metrics; empty: nowhere
   // How long the coordinator may be out of reach before the daemon gives up.
   absl::Duration orphan_timeout = absl::Minutes(10);
   Incarnation incarnation;  // 0: a random one

@@ -12,6 +12,8 @@
 #include <csignal>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -41,6 +43,9 @@ std::atomic<int> g_level{static_cast<int>(LogSeverity::INFO)};
 struct Sinks {
   Mutex mutex;
   std::shared_ptr<spdlog::logger> logger ABSL_GUARDED_BY(mutex);
+  LogFormat format ABSL_GUARDED_BY(mutex) = LogFormat::kText;
+  std::string role ABSL_GUARDED_BY(mutex);  // without an index
+  LogIdentity identity ABSL_GUARDED_BY(mutex);
 };
 Sinks& GetSinks() {
   static Sinks* sinks = new Sinks;  // never destroyed: threads may log while the process exits
@@ -63,12 +68,13 @@ spdlog::level::level_enum ToSpdlog(LogSeverity severity) {
   return spdlog::level::off;
 }
 
-std::shared_ptr<spdlog::logger> MakeLogger(const std::string& role,
+std::shared_ptr<spdlog::logger> MakeLogger(const std::string& role, LogFormat format,
                                            std::vector<spdlog::sink_ptr> sinks) {
   auto logger = std::make_shared<spdlog::logger>(role, sinks.begin(), sinks.end());
   logger->set_level(spdlog::level::trace);  // the level is ours
-  logger->set_pattern(role.empty() ? "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v"
-                                   : "%Y-%m-%d %H:%M:%S.%e %^%L%$ " + role + ": %v");
+  logger->set_pattern(format == LogFormat::kJson ? "%v"
+                      : role.empty()             ? "%Y-%m-%d %H:%M:%S.%e %^%L%$ %v"
+                                                 : "%Y-%m-%d %H:%M:%S.%e %^%L%$ " + role + ": %v");
   logger->flush_on(spdlog::level::info);
   return logger;
 }
@@ -77,9 +83,36 @@ std::shared_ptr<spdlog::logger> GetLogger() {
   Sinks& sinks = GetSinks();
   MutexLock lock(&sinks.mutex);
   if (sinks.logger == nullptr) {
-    sinks.logger = MakeLogger("", {std::make_shared<spdlog::sinks::stderr_color_sink_mt>()});
+    sinks.logger =
+        MakeLogger("", LogFormat::kText, {std::make_shared<spdlog::sinks::stderr_color_sink_mt>()});
   }
   return sinks.logger;
+}
+
+// None if the log is text.
+std::optional<std::string> JsonLine(LogSeverity severity, absl::Time now,
+                                    const std::string& message, const std::string& source) {
+  {
+    Sinks& sinks = GetSinks();
+    MutexLock lock(&sinks.mutex);
+    if (sinks.format != LogFormat::kJson) return std::nullopt;
+  }
+  nlohmann::ordered_json object;
+  object["time"] = absl::FormatTime("%Y-%m-%dT%H:%M:%E3SZ", now, absl::UTCTimeZone());
+  constexpr const char* kNames[] = {"debug", "info", "warn", "error", "off"};
+  object["level"] = kNames[static_cast<int>(severity)];
+  {
+    Sinks& sinks = GetSinks();
+    MutexLock lock(&sinks.mutex);
+    object["role"] = sinks.role;
+    if (sinks.identity.index >= 0) object["index"] = sinks.identity.index;
+    if (!sinks.identity.job.empty()) object["job"] = sinks.identity.job;
+    if (sinks.identity.epoch > 0) object["epoch"] = sinks.identity.epoch;
+  }
+  object["message"] = message;
+  if (!source.empty()) object["source"] = source;
+  // Bytes that are no UTF-8 (a path, say) are replaced.
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void Remember(absl::string_view line) {
@@ -148,8 +181,23 @@ absl::Status InitLogging(const LogOptions& options) {
   if (options.crash_handler) InstallCrashHandler();
   Sinks& sinks = GetSinks();
   MutexLock lock(&sinks.mutex);
-  sinks.logger = MakeLogger(options.role, std::move(outputs));
+  sinks.logger = MakeLogger(options.role, options.format, std::move(outputs));
+  sinks.format = options.format;
+  sinks.role = options.role.substr(0, options.role.find(' '));
   return result;
+}
+
+void SetLogIdentity(LogIdentity identity) {
+  Sinks& sinks = GetSinks();
+  MutexLock lock(&sinks.mutex);
+  sinks.identity = std::move(identity);
+}
+
+absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view text) {
+  if (text == "text") return LogFormat::kText;
+  if (text == "json") return LogFormat::kJson;
+  return absl::InvalidArgumentError(
+      absl::StrCat("log format '", text, "' is unknown; use text or json"));
 }
 
 absl::StatusOr<LogSeverity> ParseLogSeverity(absl::string_view text) {
@@ -172,15 +220,18 @@ bool LogEnabled(LogSeverity severity) {
 
 void LogLine(LogSeverity severity, const char* file, int line, const std::string& message) {
   const char* slash = std::strrchr(file, '/');
-  const std::string text =
-      severity >= LogSeverity::WARN
-          ? absl::StrCat(message, " [", slash == nullptr ? file : slash + 1, ":", line, "]")
-          : message;
+  const std::string source = severity >= LogSeverity::WARN
+                                 ? absl::StrCat(slash == nullptr ? file : slash + 1, ":", line)
+                                 : "";
+  const std::string text = source.empty() ? message : absl::StrCat(message, " [", source, "]");
+  const absl::Time now = absl::Now();
   // Loaded once, by whoever logs first.
   static const absl::TimeZone zone = absl::LocalTimeZone();
-  Remember(absl::StrCat(absl::FormatTime("%H:%M:%E3S ", absl::Now(), zone),
+  Remember(absl::StrCat(absl::FormatTime("%H:%M:%E3S ", now, zone),
                         std::string(1, "DIWE-"[static_cast<int>(severity)]), " ", text));
-  GetLogger()->log(ToSpdlog(severity), spdlog::string_view_t(text.data(), text.size()));
+  const std::optional<std::string> json = JsonLine(severity, now, message, source);
+  const std::string& written = json.has_value() ? *json : text;
+  GetLogger()->log(ToSpdlog(severity), spdlog::string_view_t(written.data(), written.size()));
 }
 
 std::vector<std::string> LastLogLines(int count) {

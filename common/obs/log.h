@@ -21,17 +21,33 @@ namespace mu {
 
 enum class LogSeverity { DEBUG = 0, INFO = 1, WARN = 2, ERROR = 3, OFF = 4 };
 
+// kJson: one object a line with "time" (RFC 3339, UTC), "level", "role", "message", from WARN on
+// "source" (file:line), and, once they are known, "index", "job" and "epoch".
+enum class LogFormat { kText, kJson };
+
 struct LogOptions {
   std::string role;  // stands in every line: "coordinator", "worker 3"
   std::string file;  // appended to; empty: none
   LogSeverity level = LogSeverity::INFO;
   bool to_stderr = true;
+  LogFormat format = LogFormat::kText;
   bool crash_handler = true;  // on a fatal signal print its name and the last lines to stderr
 };
 
 // Sets up the process's log; a later call replaces the earlier set-up. PERMISSION_DENIED, NOT_FOUND
 // or so if the file cannot be opened; the log then still goes to stderr.
 absl::Status InitLogging(const LogOptions& options);
+
+// What a daemon knows when it has registered; for lines of JSON.
+struct LogIdentity {
+  int64_t index = -1;  // -1: not known
+  std::string job;
+  uint64_t epoch = 0;  // 0: not known
+};
+void SetLogIdentity(LogIdentity identity);
+
+// "text", "json".
+absl::StatusOr<LogFormat> ParseLogFormat(absl::string_view text);
 
 // "debug", "info", "warn", "error", "off".
 absl::StatusOr<LogSeverity> ParseLogSeverity(absl::string_view text);

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <tuple>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 namespace mu {
 namespace {
@@ -18,18 +22,26 @@ uint32_t ThreadNumber() {
 }
 
 template <typename Map, typename Make>
-auto* FindOrMake(Map& map, absl::string_view name, Make make) {
-  const auto it = map.find(name);
+auto* FindOrMake(Map& map, absl::string_view name, const MetricLabels& labels, Make make) {
+  std::string key(name);
+  for (const auto& [label, value] : labels) absl::StrAppend(&key, "{", label, "=", value, "}");
+  const auto it = map.find(key);
   if (it != map.end()) return it->second.get();
-  return map.emplace(std::string(name), make()).first->second.get();
+  return map.emplace(std::move(key), make()).first->second.get();
+}
+
+// "muster_ps_pull_seconds" of "ps.pull" and "_seconds".
+std::string MetricName(const std::string& name, const char* unit) {
+  return absl::StrCat("muster_", absl::StrReplaceAll(name, {{".", "_"}}), unit);
 }
 
 template <typename Map>
 auto SortedByName(const Map& map) {
   std::vector<decltype(map.begin()->second.get())> all;
   for (const auto& [name, value] : map) all.push_back(value.get());
-  std::sort(all.begin(), all.end(),
-            [](const auto* a, const auto* b) { return a->name() < b->name(); });
+  std::sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->name(), a->labels()) < std::tie(b->name(), b->labels());
+  });
   return all;
 }
 
@@ -42,9 +54,19 @@ uint64_t NowNs() {
 }
 
 void Timer::Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+  const uint64_t taken_ns = end_ns > start_ns ? end_ns - start_ns : 0;
   count_.fetch_add(1, std::memory_order_relaxed);
-  total_ns_.fetch_add(end_ns > start_ns ? end_ns - start_ns : 0, std::memory_order_relaxed);
+  total_ns_.fetch_add(taken_ns, std::memory_order_relaxed);
+  const auto bucket = std::lower_bound(std::begin(kLatencyBounds), std::end(kLatencyBounds),
+                                       static_cast<double>(taken_ns) * 1e-9);
+  buckets_[bucket - std::begin(kLatencyBounds)].fetch_add(1, std::memory_order_relaxed);
   if (telemetry_->tracing()) telemetry_->AddSpan(name_, start_ns, end_ns, detail);
+}
+
+std::vector<uint64_t> Timer::buckets() const {
+  std::vector<uint64_t> counts;
+  for (const auto& bucket : buckets_) counts.push_back(bucket.load(std::memory_order_relaxed));
+  return counts;
 }
 
 // Threads are spread over the shards, so that they seldom meet at a lock.
@@ -62,15 +84,33 @@ Telemetry& Telemetry::Process() {
   return *telemetry;
 }
 
-Counter* Telemetry::counter(absl::string_view name) {
+Counter* Telemetry::counter(absl::string_view name, absl::string_view help, MetricLabels labels) {
   MutexLock lock(&mutex_);
-  return FindOrMake(counters_, name, [&] { return std::make_unique<Counter>(std::string(name)); });
+  return FindOrMake(counters_, name, labels, [&] {
+    return std::make_unique<Counter>(std::string(name), std::string(help), labels);
+  });
 }
 
-Timer* Telemetry::timer(absl::string_view name) {
+Timer* Telemetry::timer(absl::string_view name, absl::string_view help, MetricLabels labels) {
   MutexLock lock(&mutex_);
-  return FindOrMake(timers_, name,
-                    [&] { return std::make_unique<Timer>(this, std::string(name)); });
+  return FindOrMake(timers_, name, labels, [&] {
+    return std::make_unique<Timer>(this, std::string(name), std::string(help), labels);
+  });
+}
+
+void Telemetry::AddMetrics(MetricList* list) const {
+  MutexLock lock(&mutex_);
+  for (const Counter* counter : SortedByName(counters_)) {
+    if (counter->help().empty()) continue;
+    list->Counter(MetricName(counter->name(), "_total"), counter->help(),
+                  static_cast<double>(counter->value()), counter->labels());
+  }
+  for (const Timer* timer : SortedByName(timers_)) {
+    if (timer->help().empty()) continue;
+    list->Histogram(MetricName(timer->name(), "_seconds"), timer->help(),
+                    static_cast<double>(timer->total_ns()) * 1e-9, timer->buckets(),
+                    timer->labels());
+  }
 }
 
 void Telemetry::AddSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
@@ -106,11 +146,13 @@ pb::TelemetryReply Telemetry::ToReply(const pb::TelemetryRequest& request) {
   {
     MutexLock lock(&mutex_);
     for (const Counter* counter : SortedByName(counters_)) {
+      if (!counter->labels().empty()) continue;
       pb::CounterProto* proto = reply.add_counters();
       proto->set_name(counter->name());
       proto->set_value(counter->value());
     }
     for (const Timer* timer : SortedByName(timers_)) {
+      if (!timer->labels().empty()) continue;
       pb::TimerProto* proto = reply.add_timers();
       proto->set_name(timer->name());
       proto->set_count(timer->count());

@@ -1,10 +1,12 @@
 // Counters, timers and spans of one process (or, in tests and in-process clusters, of one role).
 //
 // Look a counter or timer up once by name and keep the pointer: it lives as long as the Telemetry.
+// Those with a help text are metrics, too: "ps.pull" is the histogram muster_ps_pull_seconds, the
+// counter "ps.pulled_rows" is muster_ps_pulled_rows_total (docs/metrics.md).
 // An update is a relaxed atomic add. Spans are recorded only while tracing is on, into bounded
 // memory; what does not fit is dropped and counted. Everything here is thread safe.
 //
-//   Timer* const pull_timer = telemetry.timer("pull");
+//   Timer* const pull_timer = telemetry.timer("ps.pull", "Pulls, from frame to frame");
 //   { ScopedTimer timing(pull_timer); ... }
 #pragma once
 
@@ -19,6 +21,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "common/obs/metrics.h"
 #include "proto/telemetry.pb.h"
 
 namespace mu {
@@ -30,31 +33,47 @@ class Telemetry;
 
 class Counter {
  public:
-  explicit Counter(std::string name) : name_(std::move(name)) {}
+  explicit Counter(std::string name, std::string help = "", MetricLabels labels = {})
+      : name_(std::move(name)), help_(std::move(help)), labels_(std::move(labels)) {}
   void Add(int64_t amount = 1) { value_.fetch_add(amount, std::memory_order_relaxed); }
   void Set(int64_t value) { value_.store(value, std::memory_order_relaxed); }
   int64_t value() const { return value_.load(std::memory_order_relaxed); }
   const std::string& name() const { return name_; }
+  const std::string& help() const { return help_; }
+  const MetricLabels& labels() const { return labels_; }
 
  private:
   const std::string name_;
+  const std::string help_;
+  const MetricLabels labels_;
   std::atomic<int64_t> value_{0};
 };
 
 class Timer {
  public:
-  Timer(Telemetry* telemetry, std::string name) : telemetry_(telemetry), name_(std::move(name)) {}
+  Timer(Telemetry* telemetry, std::string name, std::string help = "", MetricLabels labels = {})
+      : telemetry_(telemetry),
+        name_(std::move(name)),
+        help_(std::move(help)),
+        labels_(std::move(labels)) {}
   // Adds one interval, and a span of this name if tracing is on.
   void Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
+  // How many intervals ended in each of the kLatencyBuckets.
+  std::vector<uint64_t> buckets() const;
   const std::string& name() const { return name_; }
+  const std::string& help() const { return help_; }
+  const MetricLabels& labels() const { return labels_; }
 
  private:
   Telemetry* const telemetry_;
   const std::string name_;
+  const std::string help_;
+  const MetricLabels labels_;
   std::atomic<uint64_t> count_{0};
   std::atomic<uint64_t> total_ns_{0};
+  std::atomic<uint64_t> buckets_[kLatencyBuckets] = {};
 };
 
 class Telemetry {
@@ -67,8 +86,9 @@ class Telemetry {
   // The process's own; never destroyed.
   static Telemetry& Process();
 
-  Counter* counter(absl::string_view name);
-  Timer* timer(absl::string_view name);
+  // One for each name and labels; the first one's help is kept.
+  Counter* counter(absl::string_view name, absl::string_view help = {}, MetricLabels labels = {});
+  Timer* timer(absl::string_view name, absl::string_view help = {}, MetricLabels labels = {});
 
   void SetTracing(bool on) { tracing_.store(on, std::memory_order_relaxed); }
   bool tracing() const { return tracing_.load(std::memory_order_relaxed); }
@@ -79,9 +99,11 @@ class Telemetry {
   void AddAsyncSpan(absl::string_view name, uint64_t start_ns, uint64_t end_ns,
                     absl::string_view detail = {});
 
-  // Everything as a message, in order of names; `request` may turn tracing on or off and take the
-  // spans out.
+  // Everything without labels as a message, in order of names; `request` may turn tracing on or off
+  // and take the spans out.
   pb::TelemetryReply ToReply(const pb::TelemetryRequest& request);
+  // What has a help text, as metrics.
+  void AddMetrics(MetricList* list) const;
 
  private:
   struct SpanShard;
@@ -92,7 +114,8 @@ class Telemetry {
 
   std::atomic<bool> tracing_{false};
   const std::unique_ptr<SpanShard[]> shards_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  // By name and labels.
   absl::flat_hash_map<std::string, std::unique_ptr<Counter>> counters_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<std::string, std::unique_ptr<Timer>> timers_ ABSL_GUARDED_BY(mutex_);
 };

@@ -17,6 +17,7 @@
 #include "common/env/file.h"
 #include "common/env/host_name.h"
 #include "common/env/subprocess.h"
+#include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 
 namespace mu {
@@ -64,6 +65,8 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
                   "Writes its address here when ready (for launchers)");
   app->add_flag("--die_with_parent", flags->die_with_parent, "Ends when the parent process ends");
   app->add_option("--log_file", flags->log_file, "Log to this file instead of standard error");
+  AddLogFormatFlag(app, &flags->log_format);
+  AddHttpFlag(app, &flags->http);
   AddTlsFlags(app, &flags->tls);
   app->add_flag("--insecure", flags->insecure, "Allows to listen off loopback without TLS");
   app->add_option(
@@ -91,6 +94,8 @@ bool IsLoopback(const std::string& address) {
 
 absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role) {
   MU_RETURN_IF_ERROR(CheckAddress("--coordinator", flags.coordinator));
+  if (!flags.http.empty())
+    MU_RETURN_IF_ERROR(HttpAddress(flags.http, flags.tls, flags.insecure).status());
   return CheckListening(flags.listen, flags.tls, flags.insecure, role);
 }
 
@@ -102,6 +107,16 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
   }
   if (at.host != "0.0.0.0" && at.host != "[::]" && at.host != "::") return bound;
   return absl::StrCat(HostName(), ":", at.port);
+}
+
+std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure) {
+  const HostPort at = Split(bound);
+  const bool wildcard = at.host == "0.0.0.0" || at.host == "[::]";
+  const std::string host = IsLoopback(bound)          ? at.host
+                           : !flags.advertise.empty() ? Split(flags.advertise).host
+                           : wildcard                 ? HostName()
+                                                      : at.host;
+  return absl::StrCat(secure ? "https://" : "http://", host, ":", at.port);
 }
 
 void EndWithin(absl::Duration time, int code) {

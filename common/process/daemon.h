@@ -41,10 +41,12 @@ struct DaemonFlags {
   int index = -1;           // --index
   int parent_pipe_fd = -1;  // --parent_pipe_fd: ends at once when this pipe closes
   int ready_fd = -1;        // --ready_fd: "ADDRESS\n" is written here when calls are taken
-  bool die_with_parent = false;  // --die_with_parent: the kernel kills us when the parent ends
-  std::string log_file;          // --log_file
-  TlsFiles tls;                  // --tls_cert, --tls_key, --tls_ca
-  bool insecure = false;         // --insecure: needed off loopback without TLS
+  bool die_with_parent = false;     // --die_with_parent: the kernel kills us when the parent ends
+  std::string log_file;             // --log_file
+  std::string log_format = "text";  // --log_format
+  std::string http;                 // --http; empty: none
+  TlsFiles tls;                     // --tls_cert, --tls_key, --tls_ca
+  bool insecure = false;            // --insecure: needed off loopback without TLS
   double orphan_timeout_seconds = 600;  // --orphan_timeout
   double drain_timeout_seconds = 25;    // --drain_timeout
   int drained_exit_code = 0;            // --drained_exit_code
@@ -68,6 +70,9 @@ bool IsLoopback(const std::string& address);
 // Where others reach a daemon that bound `bound`: --advertise, else the host's name in place of a
 // wildcard.
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound);
+
+// "http://HOST:PORT" under which others reach what --http has bound at `bound`.
+std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure);
 
 // Ends the process with this code unless it has ended before: for an end that joins threads, of
 // which one may hang in a disk. Returns at once.

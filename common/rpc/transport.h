@@ -87,6 +87,7 @@ class MethodTable {
   void AddServerStream(std::string method, RunOn run_on, Handler handler) {
     methods_[std::move(method)] = {std::move(handler), run_on, true};
   }
+  const absl::flat_hash_map<std::string, Method>& all() const { return methods_; }
   const Method* Find(const std::string& method) const {
     const auto it = methods_.find(method);
     return it == methods_.end() ? nullptr : &it->second;

@@ -96,6 +96,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   log.role = "coordinator";
   log.file = JoinPath(setup.options.job_dir, "logs/coordinator.log");
   log.to_stderr = cli.verbose;
+  log.format = ParseLogFormat(cli.log_format).value_or(LogFormat::kText);
   absl::Status logging = MakeDirectories(DirectoryOf(log.file));
   logging.Update(InitLogging(log));
   if (!logging.ok()) absl::FPrintF(stderr, "no log is kept: %s\n", std::string(logging.message()));

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/nearest_name.h"
 #include "common/process/flags.h"
+#include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "coordinator/cli/make_data.h"
 #include "coordinator/training/exit_code.h"
@@ -54,6 +55,8 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->add_option("--listen", options->listen,
                    "wait here for the daemons of a cluster instead of starting some")
       ->type_name("HOST:PORT");
+  AddHttpFlag(command, &options->http);
+  AddLogFormatFlag(command, &options->log_format);
   AddTlsFlags(command, &options->tls);
   command->add_flag("--insecure", options->insecure,
                     "listen off loopback although calls are not encrypted");

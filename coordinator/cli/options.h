@@ -26,6 +26,8 @@ struct CliOptions {
   std::string listen;
   TlsFiles tls;  // status, too
   bool insecure = false;
+  std::string http;
+  std::string log_format = "text";
   double start_timeout_seconds = 60;
   double member_timeout_seconds = 10;
   double backup_after_seconds = 30;

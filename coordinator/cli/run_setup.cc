@@ -15,6 +15,7 @@
 #include "common/base/text.h"
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
+#include "common/process/observe_flags.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -155,6 +156,12 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   options.listen = cli.listen;
   options.tls = cli.tls;
   options.insecure = cli.insecure;
+  options.http = cli.http;
+  options.log_format = cli.log_format;
+  if (!cli.http.empty()) {
+    const auto http = HttpAddress(cli.http, cli.tls, cli.insecure);
+    if (!http.ok()) problems->Add(Place{"command line"}, std::string(http.status().message()), "");
+  }
   options.start_timeout = absl::Seconds(cli.start_timeout_seconds);
   options.member_timeout = absl::Seconds(cli.member_timeout_seconds);
   options.backup_after = absl::Seconds(cli.backup_after_seconds);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/membership.h"
 #include "common/graph/fingerprint.h"
+#include "common/graph/limits.h"
 #include "common/graph/op_table.h"
 #include "common/obs/log.h"
 #include "common/sharding/partition.h"
@@ -78,7 +79,25 @@ Coordinator::Impl::Impl(Options o, std::unique_ptr<Transport> t)
         return transport->Connect(address, pb::ROLE_PSSERVER);
       }) {}
 
+absl::Status Coordinator::Impl::StartMonitor() {
+  if (options.http.empty()) return absl::OkStatus();
+  Monitor::Options http{
+      .listen = options.http, .tls = options.tls, .telemetry = options.runtime.telemetry};
+  // Asked only after it has started.
+  http.pages["/targets"] = [this]() -> HttpReply {
+    return {.content_type = "application/json", .body = runtime->MetricTargets(monitor->url())};
+  };
+  MU_ASSIGN_OR_RETURN(monitor, Monitor::Start(std::move(http)));
+  monitor->Watch({.health = [this]() -> MonitorHealth {
+                    const absl::Status ended = runtime->ended();
+                    return {.ready = ended.ok(), .why = std::string(ended.message())};
+                  },
+                  .metrics = [this](MetricList* list) { runtime->AddMetrics(list); }});
+  return absl::OkStatus();
+}
+
 Coordinator::Impl::~Impl() {
+  monitor.reset();
   if (runtime == nullptr) return;
   runtime->Close();
   environment.reset();  // daemons end while there is still somebody to say goodbye to
@@ -112,6 +131,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
   options.runtime.server_api = &impl->servers;
   options.runtime.checkpoints = &impl->checkpoints;
   MU_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime));
+  SetLogIdentity({.job = options.runtime.job_name, .epoch = options.runtime.epoch.value()});
+  MU_RETURN_IF_ERROR(impl->StartMonitor());
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
          options.runtime.epoch.value(), impl->runtime->address());
   return std::unique_ptr<Coordinator>(new Coordinator(std::move(impl)));
@@ -125,6 +146,9 @@ void Coordinator::SetUserState(std::string state) {
 }
 void Coordinator::Dismiss() { impl_->runtime->Dismiss(); }
 std::string Coordinator::address() const { return impl_->runtime->address(); }
+std::string Coordinator::http() const {
+  return impl_->monitor == nullptr ? "" : impl_->monitor->url();
+}
 uint64_t Coordinator::seed() const { return impl_->options.seed; }
 RuntimeStats Coordinator::Stats() const { return impl_->runtime->Stats(); }
 Runtime& Coordinator::runtime() { return *impl_->runtime; }
@@ -178,8 +202,18 @@ absl::StatusOr<Function> Coordinator::DefineFunction(
   function.fingerprint_ = FingerprintOf(proto);
   function.owner_ = this;
   function.proto_ = std::make_shared<const pb::FunctionProto>(std::move(proto));
-  impl_->runtime->ChangeCatalog(
-      [&](Catalog& catalog) { catalog.AddFunction(function.fingerprint_, *function.proto_); });
+  bool full = false;
+  impl_->runtime->ChangeCatalog([&](Catalog& catalog) {
+    full = catalog.functions() >= kMostFunctions &&
+           catalog.FindFunction(function.fingerprint_) == nullptr;
+    if (!full) catalog.AddFunction(function.fingerprint_, *function.proto_);
+  });
+  if (full) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("function '", name, "': this program has defined ", kMostFunctions,
+                     " different ones; define a function once, outside the loop, and give what "
+                     "changes as arguments"));
+  }
   return function;
 }
 

@@ -95,6 +95,8 @@ class Coordinator : public VariableFactory {
     std::string job_dir;                         // epochs are claimed in it; empty: epoch 1
     uint64_t seed = 1;                           // of initial values and of the order of data
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
+    std::string http;                            // host:port for metrics and health; empty: none
+    TlsFiles tls;                                // of it, off loopback
   };
   // Listens; daemons register at address(). UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(Options options,
@@ -197,6 +199,7 @@ class Coordinator : public VariableFactory {
   void Dismiss();
 
   std::string address() const;
+  std::string http() const;  // URL of metrics and health; empty: none
   uint64_t seed() const;
   uint64_t parameters();  // values of trainable variables and tables
   RuntimeStats Stats() const;

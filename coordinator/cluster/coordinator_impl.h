@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/mutex.h"
+#include "common/http/monitor.h"
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/runtime.h"
@@ -18,6 +19,7 @@ namespace mu {
 struct Coordinator::Impl {
   Impl(Options options, std::unique_ptr<Transport> transport);
   ~Impl();
+  absl::Status StartMonitor();
 
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
@@ -42,6 +44,7 @@ struct Coordinator::Impl {
   ServerCalls servers;
   JobCheckpoints checkpoints;
   std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<Monitor> monitor;  // shows the runtime
   std::shared_ptr<void> environment;
 
   Mutex prepare_mutex;  // held while files are looked at, which may take long

@@ -17,6 +17,7 @@ namespace mu {
 Runtime::Runtime(Options options)
     : options_(std::move(options)),
       started_(SteadyNow()),
+      counters_(options_.telemetry),
       core_({.job = options_.job,
              .epoch = options_.epoch,
              .servers = options_.servers,

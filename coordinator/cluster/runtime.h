@@ -25,6 +25,7 @@
 #include "coordinator/cluster/job_thread.h"
 #include "coordinator/cluster/loop.h"
 #include "coordinator/cluster/remote_value.h"
+#include "coordinator/cluster/runtime_counters.h"
 #include "coordinator/cluster/runtime_types.h"
 #include "coordinator/cluster/server_api.h"
 #include "coordinator/cluster/worker_link.h"
@@ -42,6 +43,7 @@ class Runtime {
     JobId job;
     CoordinatorEpoch epoch;
     uint32_t servers = 1;
+    uint32_t workers = 0;       // that the job was started for; for those who look at it
     int in_flight = 2;          // functions per worker
     size_t queue_bound = 1000;  // functions that wait; Schedule blocks beyond it
     absl::Duration heartbeat = absl::Milliseconds(250);
@@ -129,6 +131,11 @@ class Runtime {
   RuntimeStats Stats() const;
   pb::GetStatusReply Status() const;
   void SetPhase(std::string phase);
+  // Of this job; what only counts up is in the telemetry.
+  void AddMetrics(MetricList* list) const;
+  // Where every process of the job serves metrics, `own` for this one, as Prometheus' http_sd has
+  // it.
+  std::string MetricTargets(const std::string& own) const;
   // `aside`: also those that are set aside.
   std::vector<std::shared_ptr<WorkerLink>> Workers(bool aside = true) const;
   // To a server.
@@ -298,6 +305,7 @@ class Runtime {
 
   const Options options_;
   const absl::Time started_;
+  const RuntimeCounters counters_;
 
   // Makes and frees plans of epochs, which takes long if there are many blocks. Outlives them.
   JobThread plans_;
@@ -336,6 +344,9 @@ class Runtime {
   std::string phase_ ABSL_GUARDED_BY(loop_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures
   FunctionSpans spans_ ABSL_GUARDED_BY(loop_);
+  uint64_t saving_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when the checkpoint under way began
+  double last_checkpoint_seconds_ ABSL_GUARDED_BY(loop_) = 0;  // since 1970; 0: none
+  double last_checkpoint_bytes_ ABSL_GUARDED_BY(loop_) = 0;
   uint64_t paused_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when servers began to be recovered
 
   std::unique_ptr<RpcServer> server_;

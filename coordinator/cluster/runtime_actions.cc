@@ -31,6 +31,7 @@ void Runtime::Do(action::MemberJoined& a) {
 void Runtime::Do(action::MemberLost& a) {
   if (!core_.closed()) {
     MU_LOG(WARN, "{} {}: {}", Describe(a.member), a.kind, a.message);
+    counters_.Lost(a.member.role, a.kind)->Add();
   }
   if (a.silent && on_silent_ != nullptr)
     silences_.Add([on_silent = on_silent_, member = a.member] { on_silent(member); });
@@ -68,6 +69,8 @@ void Runtime::Do(action::Deliver& a) {
 
 void Runtime::Do(action::Finish& a) {
   spans_.Finished(a.function, a.status);
+  if (!a.status.ok() && !absl::IsCancelled(a.status))
+    counters_.Failed(KindOf(a.status) == pb::ERROR_USER ? "user" : "machine")->Add();
   const auto it = states_.find(a.function);
   if (it == states_.end()) return;
   if (a.status.ok()) ++stats_.functions;

@@ -73,6 +73,7 @@ void Runtime::Do(action::AnswerRegister& a) {
   reply.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.heartbeat)));
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
   reply.set_generation(a.generation.value());
+  reply.set_job_name(options_.job_name);
   Answer(a.call, a.status, reply);
 }
 

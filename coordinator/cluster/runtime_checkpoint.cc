@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
@@ -36,6 +37,7 @@ void Runtime::Do(action::Save& a) {
   saving_ = task != tasks_.end() ? task->second : NumberedCheckpoint();
   const ServerApi::Call save = NewCall(a.generation);
   save_ = save.group;
+  saving_ns_ = NowNs();
   work_.Add([this, call = save, number = a.checkpoint, state = saving_] {
     EndCall(call, event::Saved{number, SaveFiles(call, state.get())});
   });
@@ -107,11 +109,19 @@ void Runtime::Do(action::WriteManifest& a) {
 
 void Runtime::Do(action::Committed& a) {
   options_.checkpoints->Forget(a.oldest);
+  counters_.Checkpoint()->Record(saving_ns_, NowNs());
+  last_checkpoint_seconds_ = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
+  last_checkpoint_bytes_ = 0;
+  if (saving_ != nullptr) {
+    for (const pb::CheckpointFileProto& file : saving_->manifest.files())
+      last_checkpoint_bytes_ += static_cast<double>(file.bytes());
+  }
   saving_ = nullptr;
 }
 
 void Runtime::Do(action::Aborted& a) {
   options_.checkpoints->Remove(a.checkpoint);
+  if (!core_.closed()) counters_.CheckpointFailures()->Add();
   if (save_ != nullptr) save_->Cancel();  // servers need not write the rest
   const std::shared_ptr<TaskState> state = std::exchange(saving_, nullptr);
   const bool of_task = std::any_of(tasks_.begin(), tasks_.end(),

@@ -78,6 +78,7 @@ pb::GetStatusReply Runtime::StatusNow() const {
     status.set_index(member.index);
     status.set_address(member.address);
     status.set_pid(member.pid);
+    status.set_http(member.http);
     status.set_heartbeat_age_ms(
         static_cast<uint64_t>(absl::ToInt64Milliseconds(now - member.last_heartbeat)));
     const bool leaving = member.role == pb::ROLE_PSSERVER && core_.leaving(member.index);

@@ -77,6 +77,7 @@ class Core {
 
   // Data.
   const DatasetLeases* leases(uint64_t dataset) const;  // null: there is none
+  const std::map<uint64_t, DatasetLeases>& datasets() const { return leases_; }
   // Leases that a worker will probably read after those it has.
   std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold

@@ -73,7 +73,8 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
                         taken->second.address, " has taken its place; it must end")),
                     pb::ERROR_STALE, role, index);
   }
-  Member member{role, index, incarnation, request.address(), request.host(), request.pid(), now};
+  Member member{role,           index,         incarnation,    request.address(),
+                request.host(), request.pid(), request.http(), now};
   member.last_progress = now;
   if (taken != members_.end()) {
     result.replaced = taken->second;

@@ -32,6 +32,7 @@ struct Member {
   std::string address;
   std::string host;
   int64_t pid = 0;
+  std::string http;  // where it serves metrics; empty: nowhere
   absl::Time last_heartbeat;
   absl::Duration silent;  // since then, as far as the coordinator ran
   // The last heartbeat that found it idle or said that its work had moved, and the time since then.

@@ -5,6 +5,9 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/process/observe_flags.h"
+#include "common/rpc/metered_transport.h"
 #include "coordinator/launch/launch.h"
 
 namespace mu {
@@ -20,6 +23,7 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   full.runtime.listen = options.listen;
   full.runtime.job_name = options.name;
   full.runtime.servers = static_cast<uint32_t>(options.ps);
+  full.runtime.workers = static_cast<uint32_t>(options.workers);
   full.runtime.in_flight = options.functions_in_flight;
   full.runtime.queue_bound = options.queue_bound;
   // Several may be late before a daemon counts as lost.
@@ -29,9 +33,13 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   if (options.owns_job) full.job_dir = options.job_dir;
   full.runtime.job_fingerprint = options.job_fingerprint;
   full.seed = options.seed;
+  if (!options.http.empty()) {
+    MU_ASSIGN_OR_RETURN(full.http, HttpAddress(options.http, options.tls, options.insecure));
+    full.tls = options.tls;
+  }
   full.default_optimizer = options.default_optimizer;
   full.runtime.start_timeout = options.start_timeout;
-  return Coordinator::Create(std::move(full), std::move(transport));
+  return Coordinator::Create(std::move(full), NewMeteredTransport(std::move(transport)));
 }
 
 }  // namespace mu

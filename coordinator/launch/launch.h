@@ -33,10 +33,14 @@ struct ClusterOptions {
   std::string listen = "";
   TlsFiles tls = {};      // Connect: with which calls are encrypted and authenticated
   bool insecure = false;  // Connect: listen off loopback without TLS
+  // Where this process serves metrics and health: a port of loopback, or host:port; empty: nowhere.
+  // Local: its daemons then do so, too, each at a free port of loopback.
+  std::string http = "";
   // Local: where `worker` and `psserver` are; default: beside this program
   std::string binary_dir = "";
-  bool restart_workers = true;  // Local: a worker that ends is started again
-  std::string chaos = "";       // Local: faults on demand, see chaos_plan.h
+  std::string log_format = "text";  // Local: of its daemons, or "json"
+  bool restart_workers = true;      // Local: a worker that ends is started again
+  std::string chaos = "";           // Local: faults on demand, see chaos_plan.h
   absl::Duration start_timeout = absl::Seconds(60);
   absl::Duration heartbeat = absl::Milliseconds(250);
   absl::Duration member_timeout = absl::Seconds(10);  // silence after which a daemon counts as lost

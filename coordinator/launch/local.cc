@@ -59,6 +59,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   daemons.coordinator = coordinator->address();
   daemons.log_dir = options.job_dir + "/logs";
   daemons.cache_dir = options.job_dir + "/cache";
+  daemons.http = !options.http.empty();
+  daemons.log_format = options.log_format;
   daemons.restart_workers = options.restart_workers;
   Runtime* const runtime = &coordinator->runtime();
   daemons.died = [runtime](int64_t pid, const std::string& message) {

@@ -72,6 +72,8 @@ absl::Status LocalDaemons::StartDaemon(Daemon& daemon) {
                   absl::StrCat("--index=", daemon.index)};
   if (daemon.is_worker)
     options.args.push_back(absl::StrCat("--cache_dir=", options_.cache_dir, "/", daemon.name));
+  if (options_.http) options.args.push_back("--http=127.0.0.1:0");
+  options.args.push_back(absl::StrCat("--log_format=", options_.log_format));
   options.output_file = daemon.log_file;
   options.ready_pipe = true;
   options.parent_pipe = true;

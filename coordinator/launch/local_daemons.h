@@ -20,6 +20,8 @@ namespace mu {
 
 struct LocalDaemonsOptions {
   std::string binary_dir;  // where `worker` and `psserver` are
+  bool http = false;       // each serves metrics at a free port of loopback
+  std::string log_format = "text";
   int workers = 1;
   int ps = 1;
   std::string coordinator;  // address

@@ -42,6 +42,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
   cluster.listen = options.listen;
   cluster.tls = options.tls;
   cluster.insecure = options.insecure;
+  cluster.http = options.http;
+  cluster.log_format = options.log_format;
   cluster.binary_dir = options.binary_dir;
   cluster.start_timeout = options.start_timeout;
   cluster.member_timeout = options.member_timeout;

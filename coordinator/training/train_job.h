@@ -43,6 +43,8 @@ struct RunOptions {
   std::string listen;     // host:port; empty with local: any port of loopback
   TlsFiles tls;           // without `local`
   bool insecure = false;  // listen off loopback without TLS
+  std::string http;       // as ClusterOptions has it
+  std::string log_format = "text";
   absl::Duration start_timeout = absl::Seconds(60);   // for all daemons to register
   absl::Duration member_timeout = absl::Seconds(10);  // without a heartbeat a daemon is lost
   // Without a result for so long (and ten times a step's) a function runs elsewhere, too

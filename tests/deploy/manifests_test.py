@@ -138,6 +138,8 @@ class Manifests(unittest.TestCase):
                 program = container["command"][0]
                 listen = value(container, f"MUSTER_{program.upper()}_LISTEN")
                 self.assertEqual(listen, f"0.0.0.0:{container['ports'][0]['containerPort']}", where)
+                http = value(container, f"MUSTER_{program.upper()}_HTTP")
+                self.assertEqual(http, f"0.0.0.0:{container['ports'][1]['containerPort']}", where)
                 if program != "coordinator":
                     self.assertIn(value(container, f"MUSTER_{program.upper()}_COORDINATOR"), services, where)
 

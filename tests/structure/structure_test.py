@@ -17,7 +17,7 @@ TOP_LEVEL = {
 ROLES = {"coordinator", "worker", "psserver"}
 # A folder of common may include itself and those of lower levels.
 COMMON_LEVEL = {
-    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "rpc": 3, "graph": 3, "sharding": 3, "metrics": 3, "exec": 4,
+    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "rpc": 3, "graph": 3, "sharding": 3, "metrics": 3, "http": 3, "exec": 4,
     "client": 4, "records": 4,
 }
 # It puts a whole cluster into one process, so it needs all roles.
@@ -47,6 +47,7 @@ SLEEP = re.compile(r"\b(sleep_for|sleep_until|SleepFor|usleep|nanosleep|time\.sl
 # Who waits, waits for a condition. These files may sleep, each because nothing announces what it waits for.
 MAY_SLEEP = {
     "tests/testing/wait.h": "the pause between two looks at a condition, bounded",
+    "tests/observe/observed_run.py": "the same",
     "common/client/membership.h": "its SleepFor waits for the client's end, with a timeout",
     "common/client/membership.cc": "the same",
     "coordinator/training/trainer.cc": "the pause between two looks: that no worker comes is announced by nobody",

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -49,6 +50,40 @@ TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
   EXPECT_THAT(text, HasSubstr(" W worker 3: text and NOT_FOUND: no file [log_test.cc:"));
   EXPECT_THAT(text, HasSubstr(" E worker 3: of 4 [log_test.cc:"));
   EXPECT_THAT(text, Not(HasSubstr("not this")));
+}
+
+TEST_F(Log, LinesOfJsonSayWhoseTheyAre) {
+  MU_ASSERT_OK(InitLogging({.role = "worker 3",
+                            .file = path,
+                            .to_stderr = false,
+                            .format = LogFormat::kJson,
+                            .crash_handler = false}));
+  MU_LOG(INFO, "a \"quoted\" line\nand more");
+  SetLogIdentity({.index = 4, .job = "movies", .epoch = 2});
+  MU_LOG(WARN, "bytes that are no text: \xff");
+  SetLogIdentity({});
+  std::istringstream lines(Contents(path));
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  auto object = nlohmann::json::parse(line);
+  EXPECT_THAT(object["time"].get<std::string>(),
+              ::testing::MatchesRegex("20..-..-..T..:..:..[.]...Z"));
+  object.erase("time");
+  EXPECT_EQ(object, nlohmann::json({{"level", "info"},
+                                    {"role", "worker"},
+                                    {"message", "a \"quoted\" line\nand more"}}));
+  ASSERT_TRUE(std::getline(lines, line));
+  object = nlohmann::json::parse(line);
+  EXPECT_THAT(object["source"].get<std::string>(), HasSubstr("log_test.cc:"));
+  object.erase("time");
+  object.erase("source");
+  EXPECT_EQ(object, nlohmann::json({{"level", "warn"},
+                                    {"role", "worker"},
+                                    {"index", 4},
+                                    {"job", "movies"},
+                                    {"epoch", 2},
+                                    {"message", "bytes that are no text: \xEF\xBF\xBD"}}));
+  EXPECT_FALSE(std::getline(lines, line));
 }
 
 TEST_F(Log, SecondInitAppendsAndLevelsHold) {

@@ -1,0 +1,118 @@
+#include "common/http/http_server.h"
+
+#include <httplib.h>
+
+#include <thread>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/mutex.h"
+#include "common/base/status.h"
+#include "common/http/tls_context.h"
+
+namespace mu {
+namespace {
+
+constexpr int kThreads = 3;
+constexpr size_t kMostBytes = 4096;  // of a request's body: none is expected
+constexpr time_t kPatienceSeconds = 5;
+
+struct HostPort {
+  std::string host;
+  int port = 0;
+};
+
+absl::StatusOr<HostPort> Split(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  HostPort result;
+  if (colon == std::string::npos || colon == 0 ||
+      !absl::SimpleAtoi(address.substr(colon + 1), &result.port) || result.port < 0 ||
+      result.port > 65535) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", address, "' is no address; write HOST:PORT"));
+  }
+  result.host = address.substr(0, colon);
+  if (result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']')
+    result.host = result.host.substr(1, result.host.size() - 2);
+  return result;
+}
+
+}  // namespace
+
+struct HttpServer::Impl {
+  HttpServerOptions options;
+  TlsContext tls;
+  std::unique_ptr<httplib::Server> server;
+  std::string address;
+  Notification runs;  // or has ended
+  std::thread thread;
+
+  explicit Impl(HttpServerOptions o) : options(std::move(o)), tls(options.tls) {}
+
+  void AddPages() {
+    for (const auto& [path, page] : options.pages) {
+      // The map outlives the server, and does not change.
+      server->Get(path, [make = &page](const httplib::Request&, httplib::Response& response) {
+        HttpReply reply = (*make)();
+        response.status = reply.status;
+        response.set_content(std::move(reply.body), reply.content_type);
+      });
+    }
+    // A connection serves one request: one that is kept open would keep one of few threads.
+    server->set_keep_alive_max_count(1);
+    server->set_read_timeout(kPatienceSeconds);
+    server->set_write_timeout(kPatienceSeconds);
+    server->set_payload_max_length(kMostBytes);
+    // Two processes that share a port would answer in turns.
+    server->set_socket_options([](int socket) {
+      const int yes = 1;
+      setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
+    });
+    // Called once it runs: only then does stop() stop it.
+    server->new_task_queue = [this] {
+      runs.Notify();
+      return new httplib::ThreadPool(kThreads);
+    };
+  }
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
+  MU_ASSIGN_OR_RETURN(const HostPort at, Split(options.listen));
+  auto impl = std::make_unique<Impl>(std::move(options));
+  if (impl->options.tls.any()) {
+    MU_RETURN_IF_ERROR(impl->tls.Load());
+    impl->server = std::make_unique<httplib::SSLServer>(
+        [tls = &impl->tls](SSL_CTX& context) { return tls->SetUp(&context); });
+    if (!impl->server->is_valid())
+      return absl::UnavailableError("OpenSSL refuses the set-up of HTTPS");
+  } else {
+    impl->server = std::make_unique<httplib::Server>();
+  }
+  impl->AddPages();
+  const int port = at.port == 0 ? impl->server->bind_to_any_port(at.host)
+                   : impl->server->bind_to_port(at.host, at.port) ? at.port
+                                                                  : -1;
+  if (port < 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot listen for HTTP at ", impl->options.listen,
+                     "; the port may be in use, or the address none of this machine's"));
+  }
+  const bool six = at.host.find(':') != std::string::npos;
+  impl->address = six ? absl::StrCat("[", at.host, "]:", port) : absl::StrCat(at.host, ":", port);
+  impl->thread = std::thread([i = impl.get()] { i->server->listen_after_bind(); });
+  impl->runs.Wait();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+HttpServer::~HttpServer() {
+  impl_->server->stop();
+  impl_->thread.join();
+}
+
+const std::string& HttpServer::address() const { return impl_->address; }
+bool HttpServer::secure() const { return impl_->options.tls.any(); }
+
+}  // namespace mu

@@ -1,0 +1,108 @@
+#include "common/http/tls_context.h"
+
+#include <openssl/pem.h>
+#include <openssl/x509.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+
+namespace mu {
+namespace {
+
+template <typename T, void (*Free)(T*)>
+struct Deleter {
+  void operator()(T* object) const { Free(object); }
+};
+using X509Ptr = std::unique_ptr<X509, Deleter<X509, X509_free>>;
+using KeyPtr = std::unique_ptr<EVP_PKEY, Deleter<EVP_PKEY, EVP_PKEY_free>>;
+using StorePtr = std::unique_ptr<X509_STORE, Deleter<X509_STORE, X509_STORE_free>>;
+using BioPtr = std::unique_ptr<BIO, Deleter<BIO, BIO_free_all>>;
+
+BioPtr Memory(const std::string& text) {
+  return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+std::vector<X509Ptr> Certificates(const std::string& pem) {
+  std::vector<X509Ptr> found;
+  const BioPtr bio = Memory(pem);
+  while (X509* one = PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr))
+    found.emplace_back(one);
+  return found;
+}
+
+// A passphrase is asked of nobody.
+int NoPassphrase(char*, int, int, void*) { return 0; }
+
+absl::Status Unusable(const std::string& file, const char* what) {
+  return absl::FailedPreconditionError(absl::StrCat(file, " holds no ", what, " (PEM)"));
+}
+
+}  // namespace
+
+struct TlsContext::Material {
+  std::vector<X509Ptr> chain;  // ours first
+  KeyPtr key;
+  StorePtr authorities;
+};
+
+absl::Status TlsContext::Load() {
+  auto material = std::make_shared<Material>();
+  MU_ASSIGN_OR_RETURN(const std::string chain, ReadFile(files_.cert));
+  MU_ASSIGN_OR_RETURN(const std::string key, ReadFile(files_.key));
+  MU_ASSIGN_OR_RETURN(const std::string authorities, ReadFile(files_.ca));
+  material->chain = Certificates(chain);
+  if (material->chain.empty()) return Unusable(files_.cert, "certificate");
+  material->key.reset(PEM_read_bio_PrivateKey(Memory(key).get(), nullptr, NoPassphrase, nullptr));
+  if (material->key == nullptr) return Unusable(files_.key, "key");
+  if (X509_check_private_key(material->chain[0].get(), material->key.get()) != 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(files_.key, " is not the key of ", files_.cert));
+  }
+  const std::vector<X509Ptr> trusted = Certificates(authorities);
+  if (trusted.empty()) return Unusable(files_.ca, "certificate");
+  material->authorities.reset(X509_STORE_new());
+  for (const X509Ptr& one : trusted) X509_STORE_add_cert(material->authorities.get(), one.get());
+  MutexLock lock(&mutex_);
+  material_ = std::move(material);
+  return absl::OkStatus();
+}
+
+bool TlsContext::SetUp(SSL_CTX* context) {
+  SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+  SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  // A session that goes on would keep a certificate that is not good any more.
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+  SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_cert_cb(context, &TlsContext::OnConnection, this);
+  return true;
+}
+
+int TlsContext::OnConnection(SSL* connection, void* self) {
+  return static_cast<TlsContext*>(self)->Use(connection) ? 1 : 0;
+}
+
+bool TlsContext::Use(SSL* connection) {
+  // Metrics are asked for every few seconds: looking at the files each time costs nothing. Half of
+  // a renewal is no reason to end; the next connection sees the whole of it.
+  if (const absl::Status loaded = Load(); !loaded.ok())
+    MU_LOG(WARN, "HTTPS goes on with the certificate that it had: {}", loaded.message());
+  std::shared_ptr<const Material> material;
+  {
+    MutexLock lock(&mutex_);
+    material = material_;
+  }
+  SSL_certs_clear(connection);
+  if (SSL_use_certificate(connection, material->chain[0].get()) != 1) return false;
+  for (size_t i = 1; i < material->chain.size(); ++i) {
+    if (SSL_add1_chain_cert(connection, material->chain[i].get()) != 1) return false;
+  }
+  return SSL_use_PrivateKey(connection, material->key.get()) == 1 &&
+         SSL_set1_verify_cert_store(connection, material->authorities.get()) == 1;
+}
+
+}  // namespace mu

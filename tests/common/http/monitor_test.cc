@@ -1,0 +1,189 @@
+#include "common/http/monitor.h"
+
+#include <gmock/gmock.h>
+#include <httplib.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "common/env/unique_fd.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::Certificates;
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::unique_ptr<Monitor> StartAt(const std::string& listen, TlsFiles tls = {},
+                                 Telemetry* telemetry = &Telemetry::Process()) {
+  auto monitor = Monitor::Start({.listen = listen, .tls = std::move(tls), .telemetry = telemetry});
+  MU_EXPECT_OK(monitor.status());
+  return monitor.ok() ? *std::move(monitor) : nullptr;
+}
+
+int PortOf(const Monitor& monitor) {
+  return std::stoi(monitor.address().substr(monitor.address().rfind(':') + 1));
+}
+
+// The name in a certificate is its role's, which no HTTP client expects: curl and Prometheus have
+// an option for that, this library has not, so it looks at the chain only.
+bool Reaches(const Monitor& monitor, const TlsFiles& files) {
+  httplib::SSLClient client("127.0.0.1", PortOf(monitor), files.cert, files.key);
+  client.enable_server_certificate_verification(false);
+  const auto reply = client.Get("/healthz");
+  return reply && reply->status == 503;
+}
+
+TEST(Monitor, ServesMetricsAndHealth) {
+  Telemetry telemetry;
+  telemetry.counter("worker.steps", "Steps")->Add(3);
+  const auto monitor = StartAt("127.0.0.1:0", {}, &telemetry);
+  ASSERT_NE(monitor, nullptr);
+  httplib::Client client(monitor->url());
+
+  auto health = client.Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 503);
+  EXPECT_EQ(health->body, "not ready: it starts or ends\n");
+
+  MonitorHealth now{.ready = true};
+  monitor->Watch({.health = [&] { return now; },
+                  .metrics = [](MetricList* list) { list->Gauge("muster_rows", "Rows", 5); }});
+  health = client.Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 200);
+  EXPECT_EQ(health->body, "ok\n");
+  now = {.ready = true, .live = false, .why = "its work stands still"};
+  health = client.Get("/healthz");
+  ASSERT_TRUE(health);
+  EXPECT_EQ(health->status, 503);
+  EXPECT_EQ(health->body, "not live: its work stands still\n");
+
+  const auto metrics = client.Get("/metrics");
+  ASSERT_TRUE(metrics);
+  EXPECT_EQ(metrics->status, 200);
+  EXPECT_EQ(metrics->get_header_value("Content-Type"), "text/plain; version=0.0.4; charset=utf-8");
+  EXPECT_THAT(metrics->body, HasSubstr("muster_worker_steps_total 3\n"));
+  EXPECT_THAT(metrics->body, HasSubstr("muster_rows 5\n"));
+  EXPECT_THAT(metrics->body, HasSubstr("process_cpu_seconds_total "));
+
+  const auto other = client.Get("/etc/passwd");
+  ASSERT_TRUE(other);
+  EXPECT_EQ(other->status, 404);
+  const auto body = client.Post("/metrics", std::string(100'000, 'x'), "text/plain");
+  if (body) {
+    EXPECT_GE(body->status, 400);
+  }
+
+  monitor->StopWatching();
+  EXPECT_THAT(client.Get("/metrics")->body, Not(HasSubstr("muster_rows")));
+  EXPECT_EQ(client.Get("/healthz")->status, 503);
+}
+
+TEST(Monitor, EndsWhileCallersComeAndGo) {
+  for (int i = 0; i < 20; ++i) {
+    auto monitor = StartAt("127.0.0.1:0");
+    ASSERT_NE(monitor, nullptr);
+    std::thread caller([url = monitor->url()] { httplib::Client(url).Get("/metrics"); });
+    monitor.reset();
+    caller.join();
+  }
+}
+
+// Sends bytes and closes, as port scanners do.
+void Send(int port, const std::string& bytes) {
+  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+TEST(Monitor, GarbageChangesNothing) {
+  const Certificates certificates;
+  const auto plain = StartAt("127.0.0.1:0");
+  const auto secure = StartAt("0.0.0.0:0", certificates.Of(pb::ROLE_WORKER));
+  ASSERT_TRUE(plain != nullptr && secure != nullptr);
+  for (const std::string& bytes :
+       {std::string(), std::string("\n\n\n"), std::string(100'000, '\0'), std::string("GET / HTT"),
+        std::string("GET /metrics HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"),
+        std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), std::string("\x16\x03\x01\x02", 4)}) {
+    Send(PortOf(*plain), bytes);
+    Send(PortOf(*secure), bytes);
+  }
+  EXPECT_TRUE(httplib::Client(plain->url()).Get("/metrics"));
+  EXPECT_TRUE(Reaches(*secure, certificates.Of(pb::ROLE_COORDINATOR)));
+}
+
+TEST(Monitor, APortInUseIsAnErrorThatNamesIt) {
+  const auto first = StartAt("127.0.0.1:0");
+  ASSERT_NE(first, nullptr);
+  EXPECT_THAT(Monitor::Start({.listen = first->address()}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr(first->address())));
+  EXPECT_THAT(Monitor::Start({.listen = "192.0.2.1:0"}).status(),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("none of this machine's")));
+  EXPECT_THAT(Monitor::Start({.listen = "9090"}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("HOST:PORT")));
+}
+
+TEST(Monitor, OffLoopbackItWantsACertificateOfTheSameAuthority) {
+  const Certificates certificates;
+  const auto monitor = StartAt("0.0.0.0:0", certificates.Of(pb::ROLE_WORKER));
+  ASSERT_NE(monitor, nullptr);
+  EXPECT_TRUE(monitor->secure());
+  EXPECT_THAT(monitor->url(), ::testing::StartsWith("https://"));
+  EXPECT_TRUE(Reaches(*monitor, certificates.Of(pb::ROLE_COORDINATOR)));
+  EXPECT_FALSE(Reaches(*monitor, {}));
+  EXPECT_FALSE(Reaches(*monitor, Certificates().Of(pb::ROLE_COORDINATOR)));  // another authority
+  // Plain HTTP is not answered.
+  EXPECT_FALSE(httplib::Client("127.0.0.1", PortOf(*monitor)).Get("/healthz"));
+}
+
+TEST(Monitor, OnLoopbackItIsPlainHttpEvenWithCertificates) {
+  const auto monitor = StartAt("127.0.0.1:0", Certificates().Of(pb::ROLE_WORKER));
+  ASSERT_NE(monitor, nullptr);
+  EXPECT_FALSE(monitor->secure());
+  EXPECT_TRUE(httplib::Client(monitor->url()).Get("/healthz"));
+}
+
+TEST(Monitor, UsesRenewedCertificatesAndKeepsGoodOnes) {
+  const Certificates old_ones, new_ones;
+  const std::string folder = absl::StrCat(::testing::TempDir(), "/monitor_renewed");
+  MU_ASSERT_OK(MakeDirectories(folder));
+  const TlsFiles files{JoinPath(folder, "crt"), JoinPath(folder, "key"), JoinPath(folder, "ca")};
+  const auto copy = [&](const TlsFiles& from) {
+    for (const auto& [source, target] :
+         {std::pair(from.cert, files.cert), std::pair(from.key, files.key),
+          std::pair(from.ca, files.ca)}) {
+      MU_ASSERT_OK(WriteFileAtomic(target, ReadFile(source).value()));
+    }
+  };
+  copy(old_ones.Of(pb::ROLE_WORKER));
+  const auto monitor = StartAt("0.0.0.0:0", files);
+  ASSERT_NE(monitor, nullptr);
+  EXPECT_TRUE(Reaches(*monitor, old_ones.Of(pb::ROLE_COORDINATOR)));
+  copy(new_ones.Of(pb::ROLE_WORKER));
+  EXPECT_TRUE(Reaches(*monitor, new_ones.Of(pb::ROLE_COORDINATOR)));
+  EXPECT_FALSE(Reaches(*monitor, old_ones.Of(pb::ROLE_COORDINATOR)));
+  MU_ASSERT_OK(WriteFileAtomic(files.key, "half a key"));
+  EXPECT_TRUE(Reaches(*monitor, new_ones.Of(pb::ROLE_COORDINATOR)));
+}
+
+TEST(Monitor, BadCertificatesAreToldAtTheStart) {
+  const Certificates certificates;
+  TlsFiles files = certificates.Of(pb::ROLE_WORKER);
+  files.key = "/no/such/key";
+  EXPECT_THAT(Monitor::Start({.listen = "0.0.0.0:0", .tls = files}).status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("/no/such/key")));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,53 @@
+#include "common/process/observe_flags.h"
+
+#include <gmock/gmock.h>
+
+#include "common/process/daemon.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+
+const TlsFiles kTls{.cert = "a", .key = "b", .ca = "c"};
+
+TEST(HttpAddress, APortIsOneOfLoopback) {
+  EXPECT_EQ(HttpAddress("9090", {}, false).value_or("refused"), "127.0.0.1:9090");
+  EXPECT_EQ(HttpAddress("0", {}, false).value_or("refused"), "127.0.0.1:0");
+  EXPECT_EQ(HttpAddress("localhost:80", {}, false).value_or("refused"), "localhost:80");
+  EXPECT_EQ(HttpAddress("[::1]:80", {}, false).value_or("refused"), "[::1]:80");
+}
+
+TEST(HttpAddress, OffLoopbackItNeedsTlsOrInsecure) {
+  EXPECT_THAT(HttpAddress("0.0.0.0:9090", {}, false),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       ::testing::AllOf(HasSubstr("--http=0.0.0.0:9090"), HasSubstr("--tls_cert"),
+                                        HasSubstr("--insecure"))));
+  EXPECT_EQ(HttpAddress("0.0.0.0:9090", kTls, false).value_or("refused"), "0.0.0.0:9090");
+  EXPECT_EQ(HttpAddress("[::]:9090", {}, true).value_or("refused"), "[::]:9090");
+}
+
+TEST(HttpAddress, RefusesWhatIsNoAddress) {
+  for (const char* const wrong : {"", "x", "65536", "-1", ":80", "host:", "host:x"}) {
+    EXPECT_THAT(HttpAddress(wrong, kTls, true),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--http=")))
+        << wrong;
+  }
+}
+
+TEST(AdvertisedHttp, IsWhereOthersReachIt) {
+  DaemonFlags flags;
+  EXPECT_EQ(AdvertisedHttp(flags, "127.0.0.1:81", false), "http://127.0.0.1:81");
+  EXPECT_EQ(AdvertisedHttp(flags, "10.0.0.1:81", true), "https://10.0.0.1:81");
+  EXPECT_THAT(AdvertisedHttp(flags, "0.0.0.0:81", true), ::testing::EndsWith(":81"));
+  EXPECT_THAT(AdvertisedHttp(flags, "0.0.0.0:81", true), ::testing::Not(HasSubstr("0.0.0.0")));
+  // What others reach of the daemon, at HTTP's own port; loopback stays what it is.
+  flags.advertise = "worker-3.workers:7001";
+  EXPECT_EQ(AdvertisedHttp(flags, "0.0.0.0:81", true), "https://worker-3.workers:81");
+  EXPECT_EQ(AdvertisedHttp(flags, "127.0.0.1:81", false), "http://127.0.0.1:81");
+}
+
+}  // namespace
+}  // namespace mu
