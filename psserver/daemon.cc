@@ -41,6 +41,7 @@ size_t Bytes(double megabytes) { return static_cast<size_t>(megabytes * (1 << 20
 struct MemoryFlags {
   double save_mb = 0;
   double applied_mb = 896;
+  double values_mb = 0;
 };
 
 int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport& make_transport) {
@@ -71,6 +72,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   options.orphan_timeout = flags.orphan_timeout();
   options.most_copies = Bytes(memory.save_mb);
   options.most_applied = Bytes(memory.applied_mb);
+  options.most_values = Bytes(memory.values_mb);
   options.on_lost = [&process](absl::Status status) { (*process)->RequestStop(std::move(status)); };
   options.on_registered = [](const pb::RegisterReply& reply) {
     SetLogIdentity({reply.index(), reply.job_name(), reply.epoch()});
@@ -132,6 +134,11 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
          "until checkpoints succeed")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--memory_limit", memory.values_mb,
+                 "MB of values and optimizer slots that a job may have on this server; beyond it "
+                 "training fails with an error, instead of the kernel ending the server "
+                 "(default: no limit)")
+      ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "psserver");
   try {
     app.parse(argc, argv);

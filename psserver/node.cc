@@ -21,7 +21,8 @@ PsNode::PsNode(const PsNodeOptions& options)
                .registers = true,
                .telemetry = options.telemetry,
                .most_copies = options.most_copies,
-               .most_applied = options.most_applied}) {}
+               .most_applied = options.most_applied,
+               .most_values = options.most_values}) {}
 
 PsNode::~PsNode() {
   if (membership_ != nullptr) membership_->Stop();

@@ -30,8 +30,9 @@ struct PsNodeOptions {
   std::string http;    // where this process serves metrics; empty: nowhere
   absl::Duration orphan_timeout = absl::Minutes(10);
   Telemetry* telemetry = &Telemetry::Process();
-  size_t most_copies = 0;   // as PsServerOptions has it
-  size_t most_applied = 0;  // the same
+  size_t most_copies = 0;    // as PsServerOptions has it
+  size_t most_applied = 0;   // the same
+  uint64_t most_values = 0;  // the same
   // The coordinator is out of reach for too long or refuses this server; from the heartbeat thread,
   // at most once.
   std::function<void(absl::Status)> on_lost;

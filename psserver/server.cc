@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
 #include "psserver/pull.h"
@@ -106,6 +107,18 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
   return pb::ConfigurePsReply();
 }
 
+absl::Status PsServer::CheckRoom() {
+  if (options_.most_values == 0) return absl::OkStatus();
+  const uint64_t bytes = store_.Usage().bytes;
+  if (bytes < options_.most_values) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  return WithKind(absl::ResourceExhaustedError(absl::StrCat(
+                      "parameter server ", core_.index(), " holds ", bytes >> 20,
+                      " MB of values and slots, and may hold ", options_.most_values >> 20,
+                      " (--memory_limit); train with more servers, or allow more")),
+                  pb::ERROR_USER, pb::ROLE_PSSERVER, core_.index());
+}
+
 absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   ScopedTimer timing(pull_timer_);
   pb::PullRequest request;
@@ -118,6 +131,7 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   const UnderWay under_way(this);
   pulls_.fetch_add(1, std::memory_order_relaxed);
   pulled_rows_->Add(static_cast<int64_t>(payload->size() / sizeof(int64_t)));
+  if (!payload->empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
   const auto directory = store_.directory();
   auto reply = ExecutePull(*directory, request, *payload, options_.most_reply_bytes);
   if (!reply.ok()) return Detailed(reply.status());
@@ -138,6 +152,10 @@ void PsServer::AddMetrics(MetricList* list) {
   list->Gauge("muster_ps_rows", "Rows of tables that exist", static_cast<double>(usage.rows));
   list->Gauge("muster_ps_value_bytes", "Values and optimizer slots in use, in bytes",
               static_cast<double>(usage.bytes));
+  if (options_.most_values > 0) {
+    list->Gauge("muster_ps_value_limit_bytes", "Most that they may be, in bytes",
+                static_cast<double>(options_.most_values));
+  }
   list->Counter("muster_ps_pushes_applied_total", "Pushes applied",
                 static_cast<double>(applied_.load()));
   const AppliedUsage applied = applied_usage();

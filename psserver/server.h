@@ -45,6 +45,9 @@ struct PsServerOptions {
   uint64_t most_reply_bytes = static_cast<uint64_t>(TransportOptions().max_message_bytes);
   // Memory for what is remembered of applied pushes, in bytes. 0: 896 MB.
   size_t most_applied = 0;
+  // Memory for values and slots of the job, in bytes: from there on pulls that may create rows are
+  // refused. 0: any.
+  uint64_t most_values = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
   // Tests stop calls at these moments: "push" (admitted, about to be applied) and "cut" (prepared,
@@ -79,7 +82,8 @@ class PsServer {
   // unless the coordinator is newer than the one before: then they replace the state, which serves
   // after a restore.
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
-  // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests.
+  // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests. RESOURCE_EXHAUSTED
+  // (ERROR_USER: no server has more room) if it may create rows and most_values is reached.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
   // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
   // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
@@ -121,6 +125,8 @@ class PsServer {
   };
 
   void Leave();
+  // Whether rows may be created.
+  absl::Status CheckRoom();
   // Until copies have room, which the writer of a checkpoint makes.
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,

@@ -184,12 +184,16 @@ print(f"kubernetes.sh: done after {report['steps']} steps, RMSE {rmse:.4f}")
 sys.exit(0 if report["status"] == "done" and rmse <= 0.872 else 1)
 PY
 
+# Before a volume is made again: podman would wait for ever for the pods that use it.
+no_pods() {
+  podman pod rm -f -t 0 "${pods[@]}" >/dev/null
+  pods=()
+}
 # other_end WHAT EXIT_CODE OUTCOME EDIT [--env...]: another job, the coordinator's pod and job file changed by EDIT (of sed).
 other_end() {
   local what=$1 code=$2 outcome=$3 edit=$4 got
   shift 4
-  podman pod rm -f -t 0 "${pods[@]}" >/dev/null
-  pods=()
+  ((${#pods[@]} == 0)) || no_pods
   volume muster-checkpoints "$work/volumes/checkpoints-of-$code"
   chown 65532:65532 "$work/volumes/checkpoints-of-$code"
   rm -f "$work"/pods/*
@@ -218,6 +222,7 @@ printf 'FROM %s\nCOPY own_model /usr/local/bin/coordinator\n' $wanted >"$work/ow
 podman build -q -t muster-own:0.1.0 "$work/own" >/dev/null
 { echo user,age,price,clicked; for i in {1..4000}; do echo $((i % 100)),$((i % 60)),0.$((i % 10)),$((i % 2)); done; } \
   >"$work/volumes/clicks/clicks.csv"
+no_pods
 volume muster-data "$work/volumes/clicks"
 overlay=$work/own
 sed -e 's#\${CLICKS:-clicks.csv}#/data/clicks.csv#' -e 's/learning_rate: [0-9.e-]*/learning_rate: 1.0e+30/' \
@@ -234,6 +239,7 @@ cp -r deploy/kubernetes/base "$work/own/base"
 # shellcheck disable=SC2086
 other_end "a function of the user's that fails" 3 FailJob s/x/x/ $one
 overlay=base
+no_pods
 volume muster-data "$data"
 other_end "machines that fail" 4 Count s/x/x/ --env coordinator MUSTER_COORDINATOR_START_TIMEOUT=1
 # shellcheck disable=SC2086

@@ -96,7 +96,7 @@ class MetricsTest(unittest.TestCase):
                 "muster_coordinator_members_lost_total", "muster_coordinator_function_errors_total",
                 "muster_coordinator_checkpoint_failures_total", "muster_coordinator_recovery_seconds",
                 "muster_coordinator_checkpoint_seconds", "muster_coordinator_last_checkpoint_timestamp_seconds",
-                "muster_coordinator_last_checkpoint_bytes"}
+                "muster_coordinator_last_checkpoint_bytes", "muster_ps_value_limit_bytes"}
         self.assertEqual(set(documented) - set(seen) - rare, set())
 
     def test_promtool_accepts_every_page(self):

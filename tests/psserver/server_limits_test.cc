@@ -117,5 +117,41 @@ TEST_F(PsServerLimits, RepliesThatAreTooLargeAreRefusedBeforeTheyAreBuilt) {
   EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
 }
 
+TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
+  PsServer server({.clock = &clock_, .telemetry = &telemetry_});
+  pb::ConfigurePsRequest configure;
+  *configure.mutable_context() = context_;
+  *configure.mutable_routing() = testing::SmallModel(1);
+  MU_ASSERT_OK(server.Configure(configure));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::PsStatsReply empty, server.GetStats({}));
+
+  PsServer full(
+      {.clock = &clock_, .telemetry = &telemetry_, .most_values = empty.value_bytes() + 1});
+  MU_ASSERT_OK(full.Configure(configure));
+  const auto pull = [&](int64_t id, bool read_only) {
+    pb::PullRequest request;
+    *request.mutable_context() = context_;
+    request.set_read_only(read_only);
+    auto* keys = request.add_tables();
+    keys->set_table(100);
+    keys->add_partitions(static_cast<uint32_t>(id % 64));
+    keys->add_counts(1);
+    return full.Pull(Frame(request, testing::Bytes<int64_t>({id}))).status();
+  };
+  MU_EXPECT_OK(pull(3, false));  // up to the limit, and one call beyond it
+  const absl::Status refused = pull(67, false);
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
+                                AllOf(HasSubstr("--memory_limit"), HasSubstr("more servers"))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+  MU_EXPECT_OK(pull(67, true));  // evaluation creates none
+  pb::PullRequest variables;
+  *variables.mutable_context() = context_;
+  variables.add_variables()->set_variable(2);
+  MU_EXPECT_OK(full.Pull(Frame(variables, "")));
+  MU_EXPECT_OK(PushAndWait(&full, CountingPush(context_, 1, 0)));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::PsStatsReply stats, full.GetStats({}));
+  EXPECT_EQ(stats.rows(), 1u);
+}
+
 }  // namespace
 }  // namespace mu

@@ -65,6 +65,36 @@ TEST(DaemonOptions, AWorkerKeepsNoMoreUnpackedBytesThanItIsTold) {
                                                          ::testing::HasSubstr("numbers.csv.gz")));
 }
 
+// A table that grows: the error names the server and what to do, the daemons live.
+TEST(DaemonOptions, AServerHoldsNoMoreRowsThanItIsTold) {
+  TestClusterOptions options{.workers = 2, .ps = 2};
+  options.adjust = [&](const std::string& role, int, SubprocessOptions* daemon) {
+    if (role == "psserver") daemon->args.push_back("--memory_limit=1");
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster, TestCluster::Start(options));
+  Coordinator& c = cluster->coordinator();
+  const std::string file = cluster->directory() + "/numbers.csv";
+  testing::WriteFile(file, Numbers(0, 100'000));
+  MU_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                          c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(100)));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const EmbeddingTable table,
+      c.CreateEmbeddingTable(
+          {.name = "items", .rows = 100'000, .dim = 16, .optimizer = Sgd{.learning_rate = 0.1f}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function train, c.DefineFunction("train", [&](FunctionBuilder& f) {
+    const Sym rows = EmbeddingLookup(table, f.NextBatch(data)["id"]);
+    f.Minimize(ReduceMean(rows * rows));
+  }));
+  c.Schedule(train, {.steps = 100});  // 10,000 rows of 64 bytes
+  MU_EXPECT_OK(c.Join());
+  c.Schedule(train, {.steps = 900});
+  EXPECT_THAT(c.Join(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                 ::testing::AllOf(::testing::HasSubstr("parameter server "),
+                                                  ::testing::HasSubstr("--memory_limit"))));
+  MU_EXPECT_OK(c.ReadRows(table, {1, 2, 3}).status());
+  EXPECT_EQ(c.Stats().failures.size(), 0u);
+}
+
 // Trains while checkpoints are written, `checkpoints` of them or until a push has waited for one,
 // and returns how many have.
 absl::StatusOr<uint64_t> PushesThatWaited(const std::string& flag, int checkpoints) {
