@@ -75,7 +75,10 @@ absl::Status WorkerServer::Registered(uint64_t job, uint64_t epoch, uint32_t ind
   return absl::OkStatus();
 }
 
-void WorkerServer::Drain(absl::Duration patience) { shell_->Drain(patience); }
+void WorkerServer::Drain(absl::Duration patience) {
+  runner_.Hurry();
+  shell_->Drain(patience);
+}
 
 void WorkerServer::AddMetrics(MetricList* list) const {
   list->Gauge("muster_worker_runs", "Runs of functions that this worker has, the running one too",

@@ -2,8 +2,10 @@
 
 #include <httplib.h>
 
+#include <deque>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -14,9 +16,8 @@
 namespace mu {
 namespace {
 
-constexpr int kThreads = 3;
+constexpr int kThreads = 8;
 constexpr size_t kMostBytes = 4096;  // of a request's body: none is expected
-constexpr time_t kPatienceSeconds = 5;
 
 struct HostPort {
   std::string host;
@@ -38,6 +39,52 @@ absl::StatusOr<HostPort> Split(const std::string& address) {
   return result;
 }
 
+std::string UrlOf(bool secure, const std::string& address) {
+  return absl::StrCat(secure ? "https://" : "http://", address);
+}
+
+// httplib's pool works off its queue before it ends, and silent callers make that long.
+class Pool final : public httplib::TaskQueue {
+ public:
+  Pool() {
+    for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Run(); });
+  }
+  void enqueue(std::function<void()> task) override {
+    MutexLock lock(&mutex_);
+    tasks_.push_back(std::move(task));
+    changed_.SignalAll();
+  }
+  void shutdown() override {
+    {
+      MutexLock lock(&mutex_);
+      stopping_ = true;
+      changed_.SignalAll();
+    }
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  void Run() {
+    while (true) {
+      std::function<void()> task;
+      {
+        MutexLock lock(&mutex_);
+        while (tasks_.empty() && !stopping_) changed_.Wait(&mutex_);
+        if (stopping_) return;  // with what waits: its callers see the connection end
+        task = std::move(tasks_.front());
+        tasks_.pop_front();
+      }
+      task();
+    }
+  }
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 struct HttpServer::Impl {
@@ -53,16 +100,19 @@ struct HttpServer::Impl {
   void AddPages() {
     for (const auto& [path, page] : options.pages) {
       // The map outlives the server, and does not change.
-      server->Get(path, [make = &page](const httplib::Request&, httplib::Response& response) {
-        HttpReply reply = (*make)();
-        response.status = reply.status;
-        response.set_content(std::move(reply.body), reply.content_type);
-      });
+      server->Get(
+          path, [this, make = &page](const httplib::Request& request, httplib::Response& response) {
+            const std::string host = request.get_header_value("Host");
+            HttpReply reply = (*make)({UrlOf(options.tls.any(), host.empty() ? address : host)});
+            response.status = reply.status;
+            response.set_content(std::move(reply.body), reply.content_type);
+          });
     }
     // A connection serves one request: one that is kept open would keep one of few threads.
     server->set_keep_alive_max_count(1);
-    server->set_read_timeout(kPatienceSeconds);
-    server->set_write_timeout(kPatienceSeconds);
+    server->set_keep_alive_timeout(1);  // for its first byte, in whole seconds
+    server->set_read_timeout(absl::ToChronoMicroseconds(options.patience));
+    server->set_write_timeout(absl::ToChronoMicroseconds(options.patience));
     server->set_payload_max_length(kMostBytes);
     // Two processes that share a port would answer in turns.
     server->set_socket_options([](int socket) {
@@ -72,7 +122,7 @@ struct HttpServer::Impl {
     // Called once it runs: only then does stop() stop it.
     server->new_task_queue = [this] {
       runs.Notify();
-      return new httplib::ThreadPool(kThreads);
+      return new Pool;
     };
   }
 };
@@ -113,6 +163,7 @@ HttpServer::~HttpServer() {
 }
 
 const std::string& HttpServer::address() const { return impl_->address; }
+std::string HttpServer::url() const { return UrlOf(secure(), address()); }
 bool HttpServer::secure() const { return impl_->options.tls.any(); }
 
 }  // namespace mu

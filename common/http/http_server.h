@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/env/tls_files.h"
 
 namespace mu {
@@ -17,12 +18,18 @@ struct HttpReply {
   std::string body;
 };
 
+struct HttpRequest {
+  std::string url;  // of the server, as the caller named it: "https://coordinator:9100"
+};
+using HttpPage = std::function<HttpReply(const HttpRequest&)>;
+
 struct HttpServerOptions {
   std::string listen;  // host:port, port 0 for any
   // All empty: plain HTTP. Otherwise HTTPS; the caller must show a certificate of the same
   // authority, of whichever name. Files that change are used for connections from then on.
   TlsFiles tls;
-  std::map<std::string, std::function<HttpReply()>> pages;  // by path; called from any thread
+  absl::Duration patience = absl::Seconds(2);  // with a caller who says nothing
+  std::map<std::string, HttpPage> pages;       // by path; called from any thread
 };
 
 class HttpServer {
@@ -36,6 +43,7 @@ class HttpServer {
   // With the port that was bound.
   const std::string& address() const;
   bool secure() const;
+  std::string url() const;
 
  private:
   struct Impl;

@@ -14,17 +14,14 @@ absl::StatusOr<std::unique_ptr<Monitor>> Monitor::Start(Options options) {
   std::unique_ptr<Monitor> monitor(new Monitor(options.telemetry));
   HttpServerOptions server;
   server.listen = options.listen;
+  server.patience = options.patience;
   if (!IsLoopback(options.listen)) server.tls = options.tls;
   server.pages = std::move(options.pages);
-  server.pages["/metrics"] = [m = monitor.get()] { return m->Metrics(); };
-  server.pages["/healthz"] = [m = monitor.get()] { return m->Health(); };
+  server.pages["/metrics"] = [m = monitor.get()](const HttpRequest&) { return m->Metrics(); };
+  server.pages["/healthz"] = [m = monitor.get()](const HttpRequest&) { return m->Health(); };
   MU_ASSIGN_OR_RETURN(monitor->server_, HttpServer::Start(std::move(server)));
   MU_LOG(INFO, "metrics are at {}/metrics", monitor->url());
   return monitor;
-}
-
-std::string Monitor::url() const {
-  return absl::StrCat(secure() ? "https://" : "http://", address());
 }
 
 void Monitor::Watch(Subject subject) {

@@ -32,7 +32,8 @@ class Monitor {
     std::string listen;  // host:port, port 0 for any
     TlsFiles tls;        // not used on loopback
     Telemetry* telemetry = &Telemetry::Process();
-    std::map<std::string, std::function<HttpReply()>> pages;  // more of them, by path
+    absl::Duration patience = absl::Seconds(2);  // with a caller who says nothing
+    std::map<std::string, HttpPage> pages;       // more of them, by path
   };
   struct Subject {
     std::function<MonitorHealth()> health;
@@ -44,7 +45,7 @@ class Monitor {
 
   const std::string& address() const { return server_->address(); }
   bool secure() const { return server_->secure(); }
-  std::string url() const;
+  std::string url() const { return server_->url(); }
 
   // Before it, the process is not ready. Neither is called any more once StopWatching has returned.
   void Watch(Subject subject);

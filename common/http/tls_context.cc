@@ -1,5 +1,6 @@
 #include "common/http/tls_context.h"
 
+#include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/x509.h>
 
@@ -8,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 
@@ -82,20 +84,31 @@ bool TlsContext::SetUp(SSL_CTX* context) {
   return true;
 }
 
+bool TlsContext::IsDue() {
+  MutexLock lock(&mutex_);
+  const absl::Time now = SteadyNow();
+  if (now - looked_ < files_.reload) return false;
+  looked_ = now;
+  return true;
+}
+
 int TlsContext::OnConnection(SSL* connection, void* self) {
   return static_cast<TlsContext*>(self)->Use(connection) ? 1 : 0;
 }
 
 bool TlsContext::Use(SSL* connection) {
-  // Metrics are asked for every few seconds: looking at the files each time costs nothing. Half of
-  // a renewal is no reason to end; the next connection sees the whole of it.
-  if (const absl::Status loaded = Load(); !loaded.ok())
-    MU_LOG(WARN, "HTTPS goes on with the certificate that it had: {}", loaded.message());
+  // Half of a renewal is no reason to end; a later connection sees the whole of it.
+  if (IsDue()) {
+    if (const absl::Status loaded = Load(); !loaded.ok())
+      MU_LOG(WARN, "HTTPS goes on with the certificate that it had: {}", loaded.message());
+  }
   std::shared_ptr<const Material> material;
   {
     MutexLock lock(&mutex_);
     material = material_;
   }
+  // What reading left in the queue of errors would be taken for one of this connection.
+  ERR_clear_error();
   SSL_certs_clear(connection);
   if (SSL_use_certificate(connection, material->chain[0].get()) != 1) return false;
   for (size_t i = 1; i < material->chain.size(); ++i) {

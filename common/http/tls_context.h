@@ -27,10 +27,13 @@ class TlsContext {
   struct Material;
   static int OnConnection(SSL* connection, void* self);
   bool Use(SSL* connection);
+  // Whether it is time to look at the files; once each time.
+  bool IsDue();
 
   const TlsFiles files_;
   Mutex mutex_;
   std::shared_ptr<const Material> material_ ABSL_GUARDED_BY(mutex_);
+  absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 
 }  // namespace mu

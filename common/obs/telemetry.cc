@@ -54,13 +54,17 @@ uint64_t NowNs() {
 }
 
 void Timer::Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail) {
+  Count(start_ns, end_ns);
+  if (telemetry_->tracing()) telemetry_->AddSpan(name_, start_ns, end_ns, detail);
+}
+
+void Timer::Count(uint64_t start_ns, uint64_t end_ns) {
   const uint64_t taken_ns = end_ns > start_ns ? end_ns - start_ns : 0;
   count_.fetch_add(1, std::memory_order_relaxed);
   total_ns_.fetch_add(taken_ns, std::memory_order_relaxed);
   const auto bucket = std::lower_bound(std::begin(kLatencyBounds), std::end(kLatencyBounds),
                                        static_cast<double>(taken_ns) * 1e-9);
   buckets_[bucket - std::begin(kLatencyBounds)].fetch_add(1, std::memory_order_relaxed);
-  if (telemetry_->tracing()) telemetry_->AddSpan(name_, start_ns, end_ns, detail);
 }
 
 std::vector<uint64_t> Timer::buckets() const {

@@ -58,6 +58,8 @@ class Timer {
         labels_(std::move(labels)) {}
   // Adds one interval, and a span of this name if tracing is on.
   void Record(uint64_t start_ns, uint64_t end_ns, absl::string_view detail = {});
+  // The same without a span: of something that no thread is busy with.
+  void Count(uint64_t start_ns, uint64_t end_ns);
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   uint64_t total_ns() const { return total_ns_.load(std::memory_order_relaxed); }
   // How many intervals ended in each of the kLatencyBuckets.

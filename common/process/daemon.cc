@@ -110,12 +110,18 @@ std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound
 }
 
 std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure) {
+  if (IsLoopback(bound) && !IsLoopback(flags.listen)) return "";
   const HostPort at = Split(bound);
-  const bool wildcard = at.host == "0.0.0.0" || at.host == "[::]";
-  const std::string host = IsLoopback(bound)          ? at.host
-                           : !flags.advertise.empty() ? Split(flags.advertise).host
-                           : wildcard                 ? HostName()
-                                                      : at.host;
+  std::string host = at.host;
+  if (!IsLoopback(bound)) {
+    // "[fe80::1]" has colons, and no port.
+    const std::string& wish = flags.advertise;
+    if (!wish.empty()) {
+      host = wish.back() == ']' ? wish : Split(wish).host;
+    } else if (host == "0.0.0.0" || host == "[::]") {
+      host = HostName();
+    }
+  }
   return absl::StrCat(secure ? "https://" : "http://", host, ":", at.port);
 }
 

@@ -71,7 +71,8 @@ bool IsLoopback(const std::string& address);
 // wildcard.
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound);
 
-// "http://HOST:PORT" under which others reach what --http has bound at `bound`.
+// "http://HOST:PORT" under which others reach what --http has bound at `bound`; empty if that is
+// loopback and other machines call this daemon.
 std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure);
 
 // Ends the process with this code unless it has ended before: for an end that joins threads, of

@@ -31,7 +31,9 @@ absl::StatusOr<std::string> HttpAddress(const std::string& http, const TlsFiles&
     return absl::InvalidArgumentError(absl::StrCat(
         "--http=", http, " is no address; write a port, for example 9090, or HOST:PORT"));
   }
-  if (tls.any() || insecure || IsLoopback(address)) return address;
+  if (IsLoopback(address)) return address;
+  MU_RETURN_IF_ERROR(CheckTlsFiles(tls, pb::ROLE_UNSPECIFIED));
+  if (tls.any() || insecure) return address;
   return absl::InvalidArgumentError(
       absl::StrCat("--http=", http,
                    " is reachable from other machines, and nothing would be encrypted; add "

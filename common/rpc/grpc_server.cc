@@ -13,6 +13,7 @@
 #include "common/rpc/access.h"
 #include "common/rpc/grpc_options.h"
 #include "common/rpc/grpc_server_call.h"
+#include "common/rpc/health.h"
 
 namespace mu {
 namespace {
@@ -112,7 +113,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
   }
   if (stopping) {
     call->Answer(absl::UnavailableError("the server is shutting down"));
-  } else if (full) {
+  } else if (full && context->method() != kHealthMethod) {
     call->Answer(absl::UnavailableError(
         absl::StrCat("this process has ", kMostOpenCalls, " calls open and takes no more")));
   } else if (!access.ok()) {

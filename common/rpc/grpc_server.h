@@ -21,7 +21,7 @@ class GrpcServerCall;
 class GrpcServer final : public RpcServer {
  public:
   // Calls that may be open at a time; more are refused with UNAVAILABLE, so that callers try again.
-  // A thousand workers have a few each.
+  // A thousand workers have a few each. Health goes on being told.
   static constexpr size_t kMostOpenCalls = 10'000;
 
   static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,

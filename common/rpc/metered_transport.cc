@@ -33,7 +33,7 @@ class MethodMeter {
   void Sent(size_t bytes) { sent_->Add(static_cast<int64_t>(bytes)); }
   void Received(size_t bytes) { received_->Add(static_cast<int64_t>(bytes)); }
   void Ended(uint64_t began_ns, const absl::Status& status) {
-    time_->Record(began_ns, NowNs());
+    time_->Count(began_ns, NowNs());
     if (status.ok()) return;
     MetricLabels labels = labels_;
     labels.emplace_back("code", absl::StatusCodeToString(status.code()));
@@ -117,6 +117,10 @@ class MeteredServerCall final : public ServerCall {
  public:
   MeteredServerCall(std::shared_ptr<ServerCall> inner, std::shared_ptr<MethodMeter> meter)
       : inner_(std::move(inner)), meter_(std::move(meter)), began_ns_(NowNs()) {}
+
+  ~MeteredServerCall() override {
+    if (!finished_) meter_->Ended(began_ns_, absl::InternalError("no answer"));
+  }
 
   bool IsCancelled() const override { return inner_->IsCancelled(); }
   bool CallerMayBe(pb::Role role) const override { return inner_->CallerMayBe(role); }

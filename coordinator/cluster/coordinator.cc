@@ -83,9 +83,8 @@ absl::Status Coordinator::Impl::StartMonitor() {
   if (options.http.empty()) return absl::OkStatus();
   Monitor::Options http{
       .listen = options.http, .tls = options.tls, .telemetry = options.runtime.telemetry};
-  // Asked only after it has started.
-  http.pages["/targets"] = [this]() -> HttpReply {
-    return {.content_type = "application/json", .body = runtime->MetricTargets(monitor->url())};
+  http.pages["/targets"] = [r = runtime.get()](const HttpRequest& request) -> HttpReply {
+    return {.content_type = "application/json", .body = r->MetricTargets(request.url)};
   };
   MU_ASSIGN_OR_RETURN(monitor, Monitor::Start(std::move(http)));
   monitor->Watch({.health = [this]() -> MonitorHealth {

@@ -133,8 +133,8 @@ class Runtime {
   void SetPhase(std::string phase);
   // Of this job; what only counts up is in the telemetry.
   void AddMetrics(MetricList* list) const;
-  // Where every process of the job serves metrics, `own` for this one, as Prometheus' http_sd has
-  // it.
+  // Where every process of the job serves metrics, `own` for this one (a URL), as Prometheus'
+  // http_sd has it.
   std::string MetricTargets(const std::string& own) const;
   // `aside`: also those that are set aside.
   std::vector<std::shared_ptr<WorkerLink>> Workers(bool aside = true) const;
@@ -345,6 +345,11 @@ class Runtime {
   RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures
   FunctionSpans spans_ ABSL_GUARDED_BY(loop_);
   uint64_t saving_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when the checkpoint under way began
+  // Of `stats_`, what other coordinators of the job have done. Unsigned: what is taken from it is
+  // right.
+  uint64_t resumed_steps_ ABSL_GUARDED_BY(loop_) = 0;
+  uint64_t resumed_samples_ ABSL_GUARDED_BY(loop_) = 0;
+  mutable double rolled_back_shown_ ABSL_GUARDED_BY(loop_) = 0;
   double last_checkpoint_seconds_ ABSL_GUARDED_BY(loop_) = 0;  // since 1970; 0: none
   double last_checkpoint_bytes_ ABSL_GUARDED_BY(loop_) = 0;
   uint64_t paused_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when servers began to be recovered

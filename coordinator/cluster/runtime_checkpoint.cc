@@ -109,7 +109,7 @@ void Runtime::Do(action::WriteManifest& a) {
 
 void Runtime::Do(action::Committed& a) {
   options_.checkpoints->Forget(a.oldest);
-  counters_.Checkpoint()->Record(saving_ns_, NowNs());
+  counters_.Checkpoint()->Count(saving_ns_, NowNs());
   last_checkpoint_seconds_ = absl::ToDoubleSeconds(absl::Now() - absl::UnixEpoch());
   last_checkpoint_bytes_ = 0;
   if (saving_ != nullptr) {

@@ -14,7 +14,8 @@ class RuntimeCounters {
  public:
   explicit RuntimeCounters(Telemetry* telemetry) : telemetry_(telemetry) {
     for (const pb::Role role : {pb::ROLE_WORKER, pb::ROLE_PSSERVER}) {
-      for (const char* kind : {"died", "unreachable", "silent", "replaced", "left"})
+      for (const char* kind : {"died", "unreachable", "unreadable", "silent", "replaced", "left",
+                               "hangs", "set_aside", "cannot_read"})
         Lost(role, kind);
     }
     for (const char* kind : {"user", "machine"}) Failed(kind);

@@ -16,21 +16,17 @@ struct Costs {
   double steps = 0;
   double samples = 0;
   double updates = 0;
-  double without_progress = 0;
 };
 
 Costs CostsOf(const FailureLog& log) {
   const UnlistedFailures& unlisted = log.unlisted();
   Costs costs{.steps = static_cast<double>(unlisted.steps_repeated),
               .samples = static_cast<double>(unlisted.samples_repeated),
-              .updates = static_cast<double>(unlisted.updates_rolled_back),
-              .without_progress = unlisted.without_progress_seconds};
+              .updates = static_cast<double>(unlisted.updates_rolled_back)};
   for (const MemberFailure& failure : log.failures()) {
     costs.steps += static_cast<double>(failure.steps_repeated);
     costs.samples += static_cast<double>(failure.samples_repeated);
     costs.updates += static_cast<double>(failure.updates_rolled_back);
-    if (failure.role == pb::ROLE_PSSERVER && failure.recovered_seconds > 0)
-      costs.without_progress += failure.recovered_seconds;
   }
   costs.steps += static_cast<double>(log.backup_runs().steps_repeated);
   costs.samples += static_cast<double>(log.backup_runs().samples_repeated);
@@ -76,10 +72,13 @@ void Runtime::AddMetrics(MetricList* list) const {
                   count(stats_.functions));
     list->Counter("muster_coordinator_runs_total", "Runs of functions, sent to workers",
                   count(stats_.runs));
-    list->Counter("muster_coordinator_steps_total", "Steps whose results have arrived",
-                  count(stats_.steps));
+    list->Counter("muster_coordinator_steps_total",
+                  "Steps whose results have arrived at this coordinator",
+                  count(stats_.steps - resumed_steps_));
     list->Counter("muster_coordinator_samples_total", "Records of these steps",
-                  count(stats_.samples));
+                  count(stats_.samples - resumed_samples_));
+    list->Gauge("muster_job_steps", "Steps of the whole job, those of earlier coordinators too",
+                count(stats_.steps));
     list->Counter("muster_coordinator_bad_records_total", "Records left out by on_bad_record: skip",
                   count(stats_.bad_records));
     constexpr char kFunctions[] = "Functions that are not finished";
@@ -137,10 +136,10 @@ void Runtime::AddMetrics(MetricList* list) const {
                   "Steps that ran again because of failures", costs.steps);
     list->Counter("muster_coordinator_samples_repeated_total", "Records of these steps",
                   costs.samples);
+    // It is estimated while results are under way, and may then sink; a counter does not.
+    rolled_back_shown_ = std::max(rolled_back_shown_, costs.updates);
     list->Counter("muster_coordinator_updates_rolled_back_total",
-                  "Acknowledged updates that restored servers did not have", costs.updates);
-    list->Counter("muster_coordinator_recovery_seconds_total",
-                  "Time without progress while servers were recovered", costs.without_progress);
+                  "Acknowledged updates that restored servers did not have", rolled_back_shown_);
     list->Counter("muster_coordinator_backup_runs_total",
                   "Runs on a second worker because the first one hung",
                   count(core_.failures().backup_runs().runs));

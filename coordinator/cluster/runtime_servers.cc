@@ -147,7 +147,7 @@ void Runtime::Do(action::FenceServers& a) {
 void Runtime::Do(action::Paused&) { paused_ns_ = NowNs(); }
 
 void Runtime::Do(action::Serving& a) {
-  if (!a.back.empty()) counters_.Recovery()->Record(paused_ns_, NowNs());
+  if (!a.back.empty()) counters_.Recovery()->Count(paused_ns_, NowNs());
   if (options_.telemetry->tracing()) {
     options_.telemetry->AddAsyncSpan(
         "recovery", paused_ns_, NowNs(),

@@ -26,6 +26,9 @@ void Runtime::Do(action::TaskDone& a) {
     // The job goes on where it was.
     const pb::JobPositionProto& position = state->manifest.position();
     states_ = state->unfinished;
+    // What this coordinator itself has seen goes on counting from where it is.
+    resumed_steps_ += position.steps() - stats_.steps;
+    resumed_samples_ += position.samples() - stats_.samples;
     stats_.steps = position.steps();
     stats_.samples = position.samples();
     user_state_ = state->manifest.user_state();

@@ -142,6 +142,18 @@ for name in "${pods[@]}"; do
   until_true 60 "$name is live" probe "$name" liveness
   until_true 60 "$name is ready" probe "$name" readiness
 done
+# Prometheus' way: HTTPS, with a certificate of the job's authority; every pod is a target.
+address=$(podman inspect -f "{{(index .NetworkSettings.Networks \"$network\").IPAddress}}" \
+  "$(podman pod inspect -f '{{.InfraContainerID}}' muster-coordinator)")
+scrape() {
+  curl -s --fail --resolve "coordinator.muster:9100:$address" --cacert "$work/certificates/ca.crt" "${@:2}" \
+    "https://coordinator.muster:9100$1"
+}
+as_worker=(--cert "$work/certificates/worker.crt" --key "$work/certificates/worker.key")
+[[ $(scrape /targets "${as_worker[@]}" | grep -c 9100) == 6 ]] || fail "the coordinator does not name six processes"
+scrape /metrics "${as_worker[@]}" | grep -q '^muster_coordinator_members{role="worker",state="ready"} 3' ||
+  fail "the coordinator's metrics do not show three workers"
+! scrape /metrics || fail "metrics are told without a certificate"
 say "six pods train; worker 1's and server 1's are removed and made again"
 further 40
 play muster-worker-1 muster-psserver-1

@@ -84,6 +84,11 @@ class Manifests(unittest.TestCase):
             for name, policy in self.find(objects, "NetworkPolicy").items():
                 self.assertEqual(len(selected(policy["spec"]["podSelector"]["matchLabels"])), 3, name)
                 allowed = {p["port"] for rule in policy["spec"]["ingress"] for p in rule["ports"]}
+                peers = {rule["ports"][0]["port"]: rule["from"] for rule in policy["spec"]["ingress"]}
+                # Labels of the job are added to selectors by matchLabels; Prometheus' pods do not have them.
+                self.assertEqual(peers[9100], [{"namespaceSelector": {}, "podSelector": {"matchExpressions": [
+                    {"key": "app.kubernetes.io/name", "operator": "In", "values": ["prometheus"]}]}}], name)
+                self.assertEqual([list(peer) for peer in peers[7000]], [["podSelector"]], name)
                 for _, _, _, container in all_containers(objects):
                     self.assertLessEqual({p["containerPort"] for p in container["ports"]}, allowed)
             for kind, name, spec, template in manifests.pod_templates(objects):

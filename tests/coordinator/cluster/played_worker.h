@@ -33,7 +33,10 @@ class PlayedWorker {
     Add("InstallFunction", &methods,
         TypedHandler<pb::InstallFunctionRequest>([this](const pb::InstallFunctionRequest& r)
                                                      -> absl::StatusOr<pb::InstallFunctionReply> {
-          if (refuses_.contains(r.fingerprint())) return UsersError("no such op");
+          if (refuses_.contains(r.fingerprint())) {
+            ++refused;
+            return UsersError("no such op");
+          }
           if (cannot_install_) return absl::InternalError("its disk is broken");
           ++installed;
           return pb::InstallFunctionReply();
@@ -120,7 +123,7 @@ class PlayedWorker {
   }
   void Die() { server_->Shutdown(); }
 
-  std::atomic<int> installed{0};
+  std::atomic<int> installed{0}, refused{0};
   std::atomic<uint64_t> cancelled_below{0};
   Mutex mutex;
   CondVar changed;
