@@ -122,7 +122,7 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
   app.add_option("--slow_down", options.slow_down,
-                 "For tests: every step takes this many times as long")
+                 "For tests: every step takes this many times as long (of 0.2 s at most)")
       ->capture_default_str();
   double stuck_timeout_seconds = 1800;
   app.add_option("--stuck_timeout", stuck_timeout_seconds,
