@@ -151,8 +151,11 @@ scrape() {
 }
 as_worker=(--cert "$work/certificates/worker.crt" --key "$work/certificates/worker.key")
 [[ $(scrape /targets "${as_worker[@]}" | grep -c 9100) == 6 ]] || fail "the coordinator does not name six processes"
-scrape /metrics "${as_worker[@]}" | grep -q '^muster_coordinator_members{role="worker",state="ready"} 3' ||
-  fail "the coordinator's metrics do not show three workers"
+three_workers() {
+  local page  # whole: grep -q would close the pipe on curl
+  page=$(scrape /metrics "${as_worker[@]}") && grep -q '^muster_coordinator_members{role="worker",state="ready"} 3' <<<"$page"
+}
+until_true 30 "the coordinator's metrics show three workers" three_workers
 ! scrape /metrics || fail "metrics are told without a certificate"
 say "six pods train; worker 1's and server 1's are removed and made again"
 further 40
