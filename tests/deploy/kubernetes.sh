@@ -235,12 +235,13 @@ mkdir "$work/own" "$work/volumes/clicks"
 cp build/bin/own_model "$work/own/"
 printf 'FROM %s\nCOPY own_model /usr/local/bin/coordinator\n' $wanted >"$work/own/Dockerfile"
 podman build -q -t muster-own:0.1.0 "$work/own" >/dev/null
-{ echo user,age,price,clicked; for i in {1..4000}; do echo $((i % 100)),$((i % 60)),0.$((i % 10)),$((i % 2)); done; } \
+# Such prices make infinity.
+{ echo user,age,price,clicked; for i in {1..4000}; do echo $((i % 100)),$((i % 60)),3.0e38,$((i % 2)); done; } \
   >"$work/volumes/clicks/clicks.csv"
 no_pods
 volume muster-data "$work/volumes/clicks"
 overlay=$work/own
-sed -e 's#\${CLICKS:-clicks.csv}#/data/clicks.csv#' -e 's/learning_rate: [0-9.e-]*/learning_rate: 1.0e+30/' \
+sed -e 's#\${CLICKS:-clicks.csv}#/data/clicks.csv#' \
   examples/own_model.yaml >"$work/own/job.yaml"
 cat >"$work/own/kustomization.yaml" <<YAML
 resources: [base]
@@ -248,7 +249,8 @@ configMapGenerator: [{name: muster-job, behavior: replace, namespace: muster, fi
 generatorOptions: {disableNameSuffixHash: true}
 patches:
   - target: {kind: Job, name: muster-coordinator}
-    patch: '[{op: replace, path: /spec/template/spec/containers/0/image, value: "muster-own:0.1.0"}]'
+    patch: |-
+      - {op: replace, path: /spec/template/spec/containers/0/image, value: "muster-own:0.1.0"}
 YAML
 cp -r deploy/kubernetes/base "$work/own/base"
 # shellcheck disable=SC2086
