@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
 #include "common/base/status.h"
+#include "common/env/host_port.h"
 #include "common/http/tls_context.h"
 
 namespace mu {
@@ -18,26 +18,6 @@ namespace {
 
 constexpr int kThreads = 8;
 constexpr size_t kMostBytes = 4096;  // of a request's body: none is expected
-
-struct HostPort {
-  std::string host;
-  int port = 0;
-};
-
-absl::StatusOr<HostPort> Split(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  HostPort result;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(address.substr(colon + 1), &result.port) || result.port < 0 ||
-      result.port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", address, "' is no address; write HOST:PORT"));
-  }
-  result.host = address.substr(0, colon);
-  if (result.host.size() > 2 && result.host.front() == '[' && result.host.back() == ']')
-    result.host = result.host.substr(1, result.host.size() - 2);
-  return result;
-}
 
 std::string UrlOf(bool secure, const std::string& address) {
   return absl::StrCat(secure ? "https://" : "http://", address);
@@ -92,7 +72,7 @@ struct HttpServer::Impl {
   TlsContext tls;
   std::unique_ptr<httplib::Server> server;
   std::string address;
-  Notification runs;  // or has ended
+  Notification runs;  // from then on stop() stops it
   std::thread thread;
 
   explicit Impl(HttpServerOptions o) : options(std::move(o)), tls(options.tls) {}
@@ -119,7 +99,7 @@ struct HttpServer::Impl {
       const int yes = 1;
       setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof(yes));
     });
-    // Called once it runs: only then does stop() stop it.
+    // Called once it runs.
     server->new_task_queue = [this] {
       runs.Notify();
       return new Pool;
@@ -130,7 +110,7 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions options) {
-  MU_ASSIGN_OR_RETURN(const HostPort at, Split(options.listen));
+  MU_ASSIGN_OR_RETURN(const HostPort at, SplitHostPort(options.listen));
   auto impl = std::make_unique<Impl>(std::move(options));
   if (impl->options.tls.any()) {
     MU_RETURN_IF_ERROR(impl->tls.Load());
@@ -150,8 +130,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(HttpServerOptions 
         absl::StrCat("cannot listen for HTTP at ", impl->options.listen,
                      "; the port may be in use, or the address none of this machine's"));
   }
-  const bool six = at.host.find(':') != std::string::npos;
-  impl->address = six ? absl::StrCat("[", at.host, "]:", port) : absl::StrCat(at.host, ":", port);
+  impl->address = JoinHostPort(at.host, port);
   impl->thread = std::thread([i = impl.get()] { i->server->listen_after_bind(); });
   impl->runs.Wait();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));

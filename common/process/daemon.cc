@@ -12,10 +12,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "common/env/host_name.h"
+#include "common/env/host_port.h"
 #include "common/env/subprocess.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
@@ -23,28 +23,19 @@
 namespace mu {
 namespace {
 
-struct HostPort {
-  std::string host;
-  int port = -1;
-};
-
-HostPort Split(const std::string& address) {
-  HostPort result;
-  const size_t colon = address.rfind(':');
-  if (colon == std::string::npos) return {address, -1};
-  result.host = address.substr(0, colon);
-  if (!absl::SimpleAtoi(address.substr(colon + 1), &result.port) || result.port < 0 ||
-      result.port > 65535) {
-    result.port = -1;
-  }
-  return result;
+// Also of what has no port.
+std::string HostOf(const std::string& address) {
+  if (const auto at = SplitHostPort(address); at.ok()) return at->host;
+  const bool brackets = address.size() > 2 && address.front() == '[' && address.back() == ']';
+  return brackets ? address.substr(1, address.size() - 2) : address;
 }
+
+bool IsWildcard(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 }  // namespace
 
 absl::Status CheckAddress(const char* flag, const std::string& address) {
-  const HostPort parts = Split(address);
-  if (!parts.host.empty() && parts.port >= 0) return absl::OkStatus();
+  if (SplitHostPort(address).ok()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       flag, "=", address, " is no address; write HOST:PORT, for example 127.0.0.1:7000"));
 }
@@ -87,9 +78,8 @@ void AddDaemonFlags(CLI::App* app, DaemonFlags* flags) {
 }
 
 bool IsLoopback(const std::string& address) {
-  const std::string host = Split(address).host;
-  return host == "localhost" || host == "[::1]" || host == "::1" || host == "memory" ||
-         absl::StartsWith(host, "127.");
+  const std::string host = HostOf(address);
+  return host == "localhost" || host == "::1" || host == "memory" || absl::StartsWith(host, "127.");
 }
 
 absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role) {
@@ -100,29 +90,21 @@ absl::Status CheckDaemonFlags(const DaemonFlags& flags, pb::Role role) {
 }
 
 std::string AdvertisedAddress(const DaemonFlags& flags, const std::string& bound) {
-  const HostPort at = Split(bound);
-  if (!flags.advertise.empty()) {
-    return Split(flags.advertise).port > 0 ? flags.advertise
-                                           : absl::StrCat(flags.advertise, ":", at.port);
-  }
-  if (at.host != "0.0.0.0" && at.host != "[::]" && at.host != "::") return bound;
-  return absl::StrCat(HostName(), ":", at.port);
+  const HostPort at = SplitHostPort(bound).value_or(HostPort{bound});
+  if (const auto wish = SplitHostPort(flags.advertise); wish.ok() && wish->port > 0)
+    return flags.advertise;
+  if (!flags.advertise.empty()) return JoinHostPort(HostOf(flags.advertise), at.port);
+  return IsWildcard(at.host) ? JoinHostPort(HostName(), at.port) : bound;
 }
 
 std::string AdvertisedHttp(const DaemonFlags& flags, const std::string& bound, bool secure) {
+  const HostPort at = SplitHostPort(bound).value_or(HostPort{bound});
   if (IsLoopback(bound) && !IsLoopback(flags.listen)) return "";
-  const HostPort at = Split(bound);
-  std::string host = at.host;
-  if (!IsLoopback(bound)) {
-    // "[fe80::1]" has colons, and no port.
-    const std::string& wish = flags.advertise;
-    if (!wish.empty()) {
-      host = wish.back() == ']' ? wish : Split(wish).host;
-    } else if (host == "0.0.0.0" || host == "[::]") {
-      host = HostName();
-    }
-  }
-  return absl::StrCat(secure ? "https://" : "http://", host, ":", at.port);
+  const std::string host = IsLoopback(bound)          ? at.host
+                           : !flags.advertise.empty() ? HostOf(flags.advertise)
+                           : IsWildcard(at.host)      ? HostName()
+                                                      : at.host;
+  return absl::StrCat(secure ? "https://" : "http://", JoinHostPort(host, at.port));
 }
 
 void EndWithin(absl::Duration time, int code) {

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/env/host_port.h"
 #include "common/env/unique_fd.h"
 #include "common/rpc/access.h"
 #include "common/rpc/grpc_options.h"
@@ -58,22 +58,6 @@ std::vector<std::string> NamesOfCaller(const grpc::GenericCallbackServerContext&
 
 }  // namespace
 
-absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& address) {
-  const size_t colon = address.rfind(':');
-  int port = 0;
-  if (colon == std::string::npos || colon == 0 ||
-      !absl::SimpleAtoi(absl::string_view(address.data() + colon + 1, address.size() - colon - 1),
-                        &port) ||
-      port < 0 || port > 65535) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("address '", address, "' is not HOST:PORT with a port of 0 to 65535"));
-  }
-  std::string host = address.substr(0, colon);
-  if (host.size() > 2 && host.front() == '[' && host.back() == ']')
-    host = host.substr(1, host.size() - 2);
-  return std::make_pair(std::move(host), port);
-}
-
 absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string& address,
                                                               MethodTable methods,
                                                               const TransportOptions& options,
@@ -89,7 +73,7 @@ absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string&
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || port == 0) {
     return absl::UnavailableError(
-        absl::StrCat("cannot listen on ", address, ": ", WhyNotBound(split->first, split->second)));
+        absl::StrCat("cannot listen on ", address, ": ", WhyNotBound(split->host, split->port)));
   }
   server->address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
   return std::unique_ptr<RpcServer>(std::move(server));

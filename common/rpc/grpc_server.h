@@ -72,7 +72,4 @@ class GrpcServer final : public RpcServer {
   ThreadPool pool_{4096};  // last: its threads use the above
 };
 
-// The default host part of what `address` names, split; INVALID_ARGUMENT without a port.
-absl::StatusOr<std::pair<std::string, int>> SplitHostPort(const std::string& address);
-
 }  // namespace mu

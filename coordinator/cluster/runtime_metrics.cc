@@ -4,9 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
-#include "common/base/steady_now.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {

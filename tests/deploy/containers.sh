@@ -33,15 +33,7 @@ finish() {
   exit "$code"
 }
 
-# Where cgroups are of both kinds and limits may not be raised, as in nested containers.
-cat >"$work/containers.conf" <<'CONF'
-[containers]
-default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
-[engine]
-runtime="runc"
-cgroup_manager="cgroupfs"
-CONF
-export CONTAINERS_CONF=${CONTAINERS_CONF:-$work/containers.conf}
+source tests/deploy/podman_settings.sh
 image=${1:-}
 if [[ -z $image ]]; then
   image=muster:test

@@ -21,15 +21,7 @@ data=${MUSTER_DATA:-$PWD/data}
 [[ -e $data/movielens/ratings.csv.gz ]] || skip "there is no $data/movielens (deploy/fetch_data.sh)"
 
 work=$(mktemp -d)
-# Where cgroups are of both kinds and limits may not be raised, as in nested containers.
-cat >"$work/containers.conf" <<'CONF'
-[containers]
-default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
-[engine]
-runtime="runc"
-cgroup_manager="cgroupfs"
-CONF
-export CONTAINERS_CONF=${CONTAINERS_CONF:-$work/containers.conf}
+source tests/deploy/podman_settings.sh
 wanted=muster:0.1.0  # as the manifests name it
 if [[ -n ${1:-} ]]; then
   podman tag "$1" $wanted

@@ -29,15 +29,7 @@ finish() {
 }
 trap finish EXIT
 
-# Where cgroups are of both kinds and limits may not be raised, as in nested containers.
-cat >"$work/containers.conf" <<'CONF'
-[containers]
-default_ulimits=["nofile=1024:1024","nproc=1024:1024"]
-[engine]
-runtime="runc"
-cgroup_manager="cgroupfs"
-CONF
-export CONTAINERS_CONF=${CONTAINERS_CONF:-$work/containers.conf}
+source tests/deploy/podman_settings.sh
 
 deploy/deb.sh --build="$build" --out="$work/packages"
 debootstrap --variant=minbase --include=systemd,dbus,openssl bookworm "$root" "$mirror" >"$work/debootstrap.log" 2>&1 ||

@@ -2,14 +2,13 @@
 
 #include <gmock/gmock.h>
 #include <httplib.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
-#include "common/env/unique_fd.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/stranger.h"
 
 namespace mu {
 namespace {
@@ -98,19 +97,9 @@ TEST(Monitor, EndsWhileCallersComeAndGo) {
   }
 }
 
-UniqueFd ConnectTo(int port) {
-  UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  return fd;
-}
-
 // Sends bytes and closes, as port scanners do.
-void Send(int port, const std::string& bytes) {
-  const UniqueFd fd = ConnectTo(port);
+void Send(const Monitor& monitor, const std::string& bytes) {
+  const UniqueFd fd = testing::Dial(monitor.address());
   ASSERT_EQ(send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
             static_cast<ssize_t>(bytes.size()));
 }
@@ -124,8 +113,8 @@ TEST(Monitor, GarbageChangesNothing) {
        {std::string(), std::string("\n\n\n"), std::string(100'000, '\0'), std::string("GET / HTT"),
         std::string("GET /metrics HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n"),
         std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), std::string("\x16\x03\x01\x02", 4)}) {
-    Send(PortOf(*plain), bytes);
-    Send(PortOf(*secure), bytes);
+    Send(*plain, bytes);
+    Send(*secure, bytes);
   }
   EXPECT_TRUE(httplib::Client(plain->url()).Get("/metrics"));
   EXPECT_TRUE(Reaches(*secure, certificates.Of(pb::ROLE_COORDINATOR)));
@@ -220,7 +209,7 @@ TEST(Monitor, SilentCallersDoNotKeepItFromEnding) {
   auto monitor = StartAt("0.0.0.0:0", certificates.Of(pb::ROLE_WORKER));
   ASSERT_NE(monitor, nullptr);
   std::vector<UniqueFd> silent;
-  for (int i = 0; i < 12; ++i) silent.push_back(ConnectTo(PortOf(*monitor)));
+  for (int i = 0; i < 12; ++i) silent.push_back(testing::Dial(monitor->address()));
   monitor.reset();  // ctest's time-out would notice
 }
 
