@@ -41,6 +41,11 @@ def value(container, name):
     return next((v.get("value") for v in container.get("env", []) if v["name"] == name), None)
 
 
+def memory_bytes(quantity):
+    number, unit = re.fullmatch(r"(\d+)([KMG]i?)", quantity).groups()
+    return int(number) * (1024 if unit.endswith("i") else 1000) ** ("KMG".index(unit[0]) + 1)
+
+
 class Manifests(unittest.TestCase):
     def each(self):
         for overlay, objects in RENDERED.items():
@@ -164,6 +169,16 @@ class Manifests(unittest.TestCase):
                 grace = template["spec"]["terminationGracePeriodSeconds"]
                 drain = float(value(container, f"MUSTER_{program.upper()}_DRAIN_TIMEOUT") or 25)
                 self.assertGreaterEqual(grace, drain + END_GRACE, where)
+
+    def test_servers_end_with_an_error_before_the_kernel_ends_them(self):
+        for objects in self.each():
+            servers = [c for *_, c in all_containers(objects) if c["command"] == ["psserver"]]
+            self.assertTrue(servers)
+            for server in servers:
+                values = float(value(server, "MUSTER_PSSERVER_MEMORY_LIMIT")) * 1e6
+                remembered = float(value(server, "MUSTER_PSSERVER_APPLIED_MEMORY") or 896) * 1e6
+                # docs/deploy.md, sizing: half as much again as the values, and what remembering updates takes.
+                self.assertLess(values * 1.5 + remembered, memory_bytes(server["resources"]["limits"]["memory"]))
 
     def test_pod_security_restricted(self):
         for objects in self.each():

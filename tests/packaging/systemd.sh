@@ -91,6 +91,7 @@ for unit in muster-coordinator@short $daemons; do
   wait_for 120 "$unit has ended" is "$unit" ActiveState inactive
 done
 log_has muster-coordinator@short 'evaluated: 2,000 examples' || fail "the job did not end well"
+wait_for 30 "the daemons' target has ended with the last of them" is muster-daemons.target ActiveState inactive
 [[ -z $(inside systemctl --failed --quiet --plain --no-legend) ]] || fail "a unit failed"
 inside test -s /var/lib/muster/short/report.json || fail "there is no report"
 inside systemctl start muster-coordinator@short
@@ -129,4 +130,11 @@ done
 last_lines=$(inside journalctl --no-pager -q -u muster-coordinator@long -n 12)
 [[ $last_lines == *": stopped, "* ]] || fail "the coordinator did not end cleanly"
 [[ -z $(inside systemctl --failed --quiet --plain --no-legend) ]] || fail "a unit failed"
+echo "--- the only daemon of a machine is killed"
+inside systemctl start muster-worker@a
+inside systemctl kill -s KILL muster-worker@a
+wait_for 60 "the worker is back" restarted muster-worker@a 1
+is muster-daemons.target ActiveState active || fail "the daemons' target ended with a daemon that was started again"
+inside systemctl stop muster-worker@a
+wait_for 30 "the daemons' target has ended" is muster-daemons.target ActiveState inactive
 echo "systemd.sh: passed"
