@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Downloads public data sets from their owners' addresses, into the folders that deploy/jobs/*.yaml look in.
-# Usage: deploy/fetch_data.sh [--out DIR] [movielens|adult|mnist|kdd99|criteo-sample ...]     (default: movielens)
+# Usage: deploy/fetch_data.sh [--out DIR] [movielens|a9a|adult|mnist|kdd99|criteo-sample ...]     (default: movielens)
 # DIR, relative to where you stand, is MUSTER_DATA or this repository's data unless --out says otherwise. Each set's
 # terms are printed; by using it you accept them. A file that is there already is not downloaded again.
 set -euo pipefail
@@ -108,6 +108,15 @@ adult() {
   verify "$out/adult/adult.test.gz" a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05
 }
 
+a9a() {
+  echo "a9a (LIBSVM data: UCI Adult as binary features): CC BY 4.0."
+  local base=https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary
+  compressed $base/a9a "$out/a9a/a9a.gz"
+  compressed $base/a9a.t "$out/a9a/a9a.t.gz"
+  verify "$out/a9a/a9a.gz" f5d5ffd8d865ff41328e7ee043e4b020816914ff6843ff15b98905ddbedce906
+  verify "$out/a9a/a9a.t.gz" 7d8c09f1120d9ff231d85caba98956906033f3c4d53e2b15ab7ef83710de6a76
+}
+
 mnist() {
   echo "MNIST (LeCun, Cortes, Burges): CC BY-SA 3.0."
   local base=https://ossci-datasets.s3.amazonaws.com/mnist
@@ -142,7 +151,7 @@ TEXT
 
 for set in "${sets[@]}"; do
   case $set in
-    movielens | adult | mnist | kdd99 | criteo-sample) "$set" ;;
-    *) echo "fetch_data: no data set $set; there are: movielens adult mnist kdd99 criteo-sample" >&2; exit 2 ;;
+    movielens | a9a | adult | mnist | kdd99 | criteo-sample) "$set" ;;
+    *) echo "fetch_data: no data set $set; there are: movielens a9a adult mnist kdd99 criteo-sample" >&2; exit 2 ;;
   esac
 done

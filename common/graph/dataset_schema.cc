@@ -34,6 +34,11 @@ std::vector<pb::ColumnSchema> SchemaOf(const pb::DatasetProto& dataset) {
     columns.push_back(Column("label", kFloat32, {kUnknownDim}));
     columns.push_back(Column("dense", kFloat32, {kUnknownDim, kCriteoDense}));
     columns.push_back(Column("ids", kInt64, {kUnknownDim, kCriteoCategorical}));
+  } else if (dataset.has_libsvm()) {
+    columns.push_back(Column("label", kFloat32, {kUnknownDim}));
+    columns.push_back(Column("features.values", kInt64, {kUnknownDim}));
+    columns.push_back(Column("features.splits", kInt32, {kUnknownDim}));
+    columns.push_back(Column("features.weights", kFloat32, {kUnknownDim}));
   } else if (dataset.has_csv()) {
     for (const pb::CsvColumnProto& column : dataset.csv().columns()) AddCsvColumn(column, &columns);
   }

@@ -12,7 +12,6 @@ ColumnSet::ColumnSet(const std::vector<pb::ColumnSchema>& schema, uint32_t capac
     : capacity_(capacity) {
   for (size_t i = 0; i < schema.size(); ++i) {
     const pb::ColumnSchema& proto = schema[i];
-    if (proto.dtype() == kInt32) continue;  // NAME.splits, which belongs to NAME.values before it
     Column column;
     column.name = proto.name();
     for (int axis = 1; axis < proto.shape().dims_size(); ++axis) {
@@ -22,6 +21,10 @@ ColumnSet::ColumnSet(const std::vector<pb::ColumnSchema>& schema, uint32_t capac
     if (i + 1 < schema.size() && schema[i + 1].dtype() == kInt32) {
       column.name = std::string(absl::StripSuffix(column.name, ".values"));
       column.is_list = true;
+      ++i;  // NAME.splits
+      column.is_weighted =
+          i + 1 < schema.size() && schema[i + 1].name() == column.name + ".weights";
+      if (column.is_weighted) ++i;
       column.ends.reserve(capacity);
       lists_.push_back(columns());
     } else if (proto.dtype() == kFloat32) {
@@ -39,7 +42,8 @@ size_t ColumnSet::bytes() const {
   for (const Column& column : columns_) {
     if (column.floats != nullptr) bytes += column.width * capacity_ * sizeof(float);
     if (column.ints != nullptr) bytes += column.width * capacity_ * sizeof(int64_t);
-    bytes += column.values.capacity() * sizeof(int64_t) + column.ends.capacity() * sizeof(size_t);
+    bytes += column.values.capacity() * sizeof(int64_t) + column.ends.capacity() * sizeof(size_t) +
+             column.weights.capacity() * sizeof(float);
   }
   return bytes;
 }
@@ -54,6 +58,7 @@ void ColumnSet::DropRow() {
   for (int list : lists_) {
     Column& column = columns_[list];
     column.values.resize(column.ends.empty() ? 0 : column.ends.back());
+    if (column.is_weighted) column.weights.resize(column.values.size());
   }
 }
 
@@ -91,7 +96,8 @@ void ColumnSet::GatherLists(const Column& column, absl::Span<const uint32_t> row
     split[1] = split[0] + static_cast<int32_t>(column.ends[row] - begin(row));
     ++split;
   }
-  Tensor values(kInt64, {*split});
+  const int64_t count = *split;
+  Tensor values(kInt64, {count});
   int64_t* out = values.data<int64_t>();
   for (uint32_t row : rows) {
     out = std::copy(column.values.begin() + begin(row), column.values.begin() + column.ends[row],
@@ -101,6 +107,15 @@ void ColumnSet::GatherLists(const Column& column, absl::Span<const uint32_t> row
   batch->columns.push_back(std::move(values));
   batch->names.push_back(absl::StrCat(column.name, ".splits"));
   batch->columns.push_back(std::move(splits));
+  if (!column.is_weighted) return;
+  Tensor weights(kFloat32, {count});
+  float* weight = weights.data<float>();
+  for (uint32_t row : rows) {
+    weight = std::copy(column.weights.begin() + begin(row),
+                       column.weights.begin() + column.ends[row], weight);
+  }
+  batch->names.push_back(absl::StrCat(column.name, ".weights"));
+  batch->columns.push_back(std::move(weights));
 }
 
 Batch ColumnSet::Gather(absl::Span<const uint32_t> rows) const {

@@ -19,8 +19,9 @@ namespace mu {
 // DropRow() forgets it.
 class ColumnSet {
  public:
-  // What SchemaOf(dataset) lists: float32 and int64 columns of a fixed size per record; a pair
-  // NAME.values, NAME.splits is one list column. Room for `capacity` rows is taken at once.
+  // What SchemaOf(dataset) lists: float32 and int64 columns of a fixed size per record;
+  // NAME.values, NAME.splits and perhaps NAME.weights are one list column. Room for `capacity` rows
+  // is taken at once.
   ColumnSet(const std::vector<muster::ColumnSchema>& schema, uint32_t capacity);
 
   int columns() const { return static_cast<int>(columns_.size()); }
@@ -34,6 +35,10 @@ class ColumnSet {
   int64_t* Ints(int column) { return columns_[column].ints.get() + rows_ * columns_[column].width; }
   // Adds to the list of the row being written.
   void Append(int column, int64_t value) { columns_[column].values.push_back(value); }
+  void Append(int column, int64_t value, float weight) {
+    columns_[column].values.push_back(value);
+    columns_[column].weights.push_back(weight);
+  }
 
   void CommitRow();
   void DropRow();
@@ -49,8 +54,10 @@ class ColumnSet {
     std::unique_ptr<float[]> floats;
     std::unique_ptr<int64_t[]> ints;
     bool is_list = false;
+    bool is_weighted = false;
     std::vector<int64_t> values;
-    std::vector<size_t> ends;  // of each row's list in `values`
+    std::vector<float> weights;  // of each value, if the list has any
+    std::vector<size_t> ends;    // of each row's list in `values`
   };
 
   template <typename T>

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/records/criteo_parser.h"
 #include "common/records/csv_parser.h"
+#include "common/records/libsvm_parser.h"
 
 namespace mu {
 
@@ -17,8 +18,15 @@ absl::Status CheckFormat(const pb::DatasetProto& dataset) {
       return absl::OkStatus();
     case pb::DatasetProto::kCsv:
       return CheckCsv(dataset.csv());
+    case pb::DatasetProto::kLibsvm:
+      if (dataset.libsvm().features() <= 0) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "libsvm: features is ", dataset.libsvm().features(), ", but must be above every id"));
+      }
+      return absl::OkStatus();
     default:
-      return absl::InvalidArgumentError("the dataset has no format; give criteo_tsv or csv");
+      return absl::InvalidArgumentError(
+          "the dataset has no format; give criteo_tsv, csv or libsvm");
   }
 }
 
@@ -34,6 +42,7 @@ std::vector<std::string> HeaderProblems(const pb::DatasetProto& dataset, absl::s
 absl::StatusOr<std::unique_ptr<RecordParser>> MakeRecordParser(const pb::DatasetProto& dataset,
                                                                absl::string_view header) {
   if (dataset.has_csv()) return CsvParser::Create(dataset.csv(), header);
+  if (dataset.has_libsvm()) return std::make_unique<LibsvmParser>(dataset.libsvm());
   return std::make_unique<CriteoParser>(dataset.criteo_tsv().hash_buckets());
 }
 

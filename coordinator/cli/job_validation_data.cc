@@ -136,6 +136,24 @@ void ValidateCsv(const pb::SourceProto& source, const std::string& key,
   }
 }
 
+void ValidateLibsvm(const pb::SourceProto& source, const std::string& key,
+                    std::vector<JobProblem>* problems) {
+  if (source.features() > 0) return;
+  problems->push_back({key + ".features", "must be above every id of the files",
+                       "a file with ids from 1 to 123 has features: 124", true});
+}
+
+void RefuseLibsvmKeys(const pb::SourceProto& source, const std::string& key,
+                      std::vector<JobProblem>* problems) {
+  const std::string what = absl::StrCat("is for format libsvm, not for ", source.format());
+  if (source.has_features()) problems->push_back({key + ".features", what, "remove it"});
+  if (!source.positive().empty()) {
+    problems->push_back(
+        {key + ".positive", what,
+         source.format() == "csv" ? "write it in the label's column" : "remove it"});
+  }
+}
+
 // Keys that only `csv` has.
 void RefuseCsvKeys(const pb::SourceProto& source, const std::string& key,
                    std::vector<JobProblem>* problems) {
@@ -159,12 +177,18 @@ void ValidateSource(const pb::SourceProto& source, const std::string& key,
                     std::vector<JobProblem>* problems) {
   if (source.format() == "csv") {
     ValidateCsv(source, key, problems);
-  } else if (source.format() == "criteo_tsv") {
+  } else if (source.format() == "criteo_tsv" || source.format() == "libsvm") {
     RefuseCsvKeys(source, key, problems);
   } else {
-    problems->push_back({key + ".format",
-                         absl::StrCat("must be criteo_tsv or csv, not `", source.format(), "`"),
-                         "write format: csv or format: criteo_tsv", true});
+    problems->push_back(
+        {key + ".format",
+         absl::StrCat("must be criteo_tsv, csv or libsvm, not `", source.format(), "`"),
+         "write format: csv, format: criteo_tsv or format: libsvm", true});
+  }
+  if (source.format() == "libsvm") {
+    ValidateLibsvm(source, key, problems);
+  } else {
+    RefuseLibsvmKeys(source, key, problems);
   }
   if (source.files().empty()) {
     problems->push_back({key + ".files", "names no files", "write a list of paths or globs", true});

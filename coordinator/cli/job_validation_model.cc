@@ -3,6 +3,7 @@
 #include "common/base/status.h"
 #include "common/graph/nearest_name.h"
 #include "coordinator/cli/job_validation.h"
+#include "coordinator/frontend/feature_models.h"
 
 namespace mu {
 namespace {
@@ -27,8 +28,10 @@ class ModelRules {
       case pb::ModelProto::kCustom:
         return;  // its own code knows
       case pb::ModelProto::KIND_NOT_SET:
-        Add("model", "names no model",
-            "write for example model: {dlrm: {...}}; docs/job_file.md lists its keys", true);
+        return Add("model", "names no model",
+                   "write for example model: {dlrm: {...}}; docs/job_file.md lists its keys", true);
+      default:
+        return CheckFeatureModel(*FeatureModelOf(job_.model()));
     }
   }
 
@@ -85,6 +88,15 @@ class ModelRules {
       if (source->format() != "csv") continue;
       Add(source_key + ".format", "is csv, but model dlrm reads criteo_tsv",
           "write format: criteo_tsv");
+    }
+  }
+
+  // Whether the data has the columns is found when they are looked at (CheckColumns).
+  void CheckFeatureModel(const FeatureModelKind& kind) {
+    for (const ModelProblem& problem :
+         FeatureModel::Problems(kind, (job_.model().*kind.config)())) {
+      Add(absl::StrCat("model.", kind.name, ".", problem.key), problem.message, problem.remedy,
+          problem.required);
     }
   }
 

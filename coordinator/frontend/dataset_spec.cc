@@ -45,6 +45,8 @@ absl::Status CheckFormat(const pb::DatasetProto& proto) {
   if (proto.has_criteo_tsv() && proto.criteo_tsv().hash_buckets() <= 0) {
     return absl::InvalidArgumentError("criteo_tsv: hash_buckets must be above 0");
   }
+  if (proto.has_libsvm() && proto.libsvm().features() <= 0)
+    return absl::InvalidArgumentError("libsvm: features must be above every id");
   if (!proto.has_csv()) return absl::OkStatus();
   const pb::CsvProto& csv = proto.csv();
   if (csv.columns().empty()) return absl::InvalidArgumentError("csv: no column is asked for");
@@ -204,6 +206,17 @@ DatasetSpec CriteoTsv(const std::vector<std::string>& files, int64_t hash_bucket
   pb::DatasetProto proto;
   proto.set_name("criteo_tsv");
   proto.mutable_criteo_tsv()->set_hash_buckets(hash_buckets);
+  proto.mutable_files()->Assign(files.begin(), files.end());
+  proto.set_block_records(kDefaultBlockRecords);
+  return DatasetSpec(std::move(proto));
+}
+
+DatasetSpec Libsvm(const std::vector<std::string>& files, int64_t features,
+                   const std::vector<std::string>& positive) {
+  pb::DatasetProto proto;
+  proto.set_name("libsvm");
+  proto.mutable_libsvm()->set_features(features);
+  proto.mutable_libsvm()->mutable_positive()->Assign(positive.begin(), positive.end());
   proto.mutable_files()->Assign(files.begin(), files.end());
   proto.set_block_records(kDefaultBlockRecords);
   return DatasetSpec(std::move(proto));

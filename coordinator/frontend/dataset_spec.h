@@ -64,5 +64,10 @@ class DatasetSpec {
 // Click logs as Criteo published them: columns label, dense [batch, 13], ids [batch, 26].
 DatasetSpec CriteoTsv(const std::vector<std::string>& files, int64_t hash_buckets = 100000);
 DatasetSpec Csv(const std::vector<std::string>& files);
+// Sparse text as LIBSVM's programs read it, with ids below `features`: columns label,
+// features.values, features.splits, features.weights. With `positive` the label is 1 where its text
+// is one of these, else 0; without it is the number that stands there.
+DatasetSpec Libsvm(const std::vector<std::string>& files, int64_t features,
+                   const std::vector<std::string>& positive = {});
 
 }  // namespace mu

@@ -51,6 +51,13 @@ absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, b
                                     column.buckets(), " buckets, the model has rows for ",
                                     bound->second));
   }
+  const auto features = bounds.find("features");
+  if (dataset.has_libsvm() && features != bounds.end() &&
+      dataset.libsvm().features() > features->second) {
+    problems.push_back(absl::StrCat("column \"features\" has ids below ",
+                                    dataset.libsvm().features(), ", the model has rows for ",
+                                    features->second));
+  }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "dataset \"", dataset.name(), "\" does not fit the model: ", absl::StrJoin(problems, "; ")));

@@ -5,6 +5,7 @@
 #include "common/base/check.h"
 #include "common/graph/nearest_name.h"
 #include "coordinator/frontend/dlrm.h"
+#include "coordinator/frontend/feature_models.h"
 #include "coordinator/frontend/matrix_factorization.h"
 
 namespace mu {
@@ -17,10 +18,11 @@ std::string ModelName(const pb::ModelProto& config) {
       return "matrix_factorization";
     case pb::ModelProto::kCustom:
       return config.custom().name();
-    case pb::ModelProto::KIND_NOT_SET:
-      return "";
+    default: {
+      const FeatureModelKind* const kind = FeatureModelOf(config);
+      return kind == nullptr ? "" : kind->name;
+    }
   }
-  return "";
 }
 
 ModelRegistry ModelRegistry::WithBuiltins() {
@@ -34,6 +36,13 @@ ModelRegistry ModelRegistry::WithBuiltins() {
             MatrixFactorization::FromConfig(config.matrix_factorization()));
       });
   MU_CHECK(dlrm.ok() && factorization.ok());
+  for (const FeatureModelKind& kind : FeatureModelKinds()) {
+    const absl::Status registered =
+        registry.Register(kind.name, [&kind](const pb::ModelProto& config) {
+          return FeatureModel::FromConfig(kind, (config.*kind.config)());
+        });
+    MU_CHECK(registered.ok());
+  }
   return registry;
 }
 

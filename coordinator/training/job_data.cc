@@ -1,6 +1,7 @@
 #include "coordinator/training/job_data.h"
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/frontend/feature_models.h"
 
 namespace mu {
 namespace {
@@ -8,7 +9,23 @@ namespace {
 // Text columns without `buckets` and criteo data for a model that hashes itself get this many.
 constexpr int64_t kDefaultHashBuckets = 100'000;
 
-absl::Status FillCsv(const pb::SourceProto& source, pb::CsvProto* csv) {
+// The rows of the tables that a model of features has for a column; 0: none.
+int64_t RowsOf(const pb::ModelProto& model, const std::string& column) {
+  const FeatureModelKind* const kind = FeatureModelOf(model);
+  if (kind == nullptr) return 0;
+  for (const pb::FeatureProto& feature : (model.*kind->config)().features()) {
+    if (feature.column() == column) return feature.rows();
+  }
+  return 0;
+}
+
+int64_t BucketsOf(const pb::ModelProto& model, const std::string& column) {
+  const int64_t rows = model.has_dlrm() ? model.dlrm().hash_buckets() : RowsOf(model, column);
+  return rows > 0 ? rows : kDefaultHashBuckets;
+}
+
+absl::Status FillCsv(const pb::SourceProto& source, const pb::ModelProto& model,
+                     pb::CsvProto* csv) {
   csv->set_header(source.has_header() ? source.header() : true);
   csv->set_delimiter(source.has_delimiter() ? source.delimiter() : ",");
   csv->set_quote(source.has_quote() ? source.quote() : "\"");
@@ -36,8 +53,9 @@ absl::Status FillCsv(const pb::SourceProto& source, pb::CsvProto* csv) {
                                                      "' has the unknown kind '", column.kind(),
                                                      "'; use number, id, hash or label"));
     }
-    out.set_buckets(column.has_buckets() ? column.buckets()
-                                         : (column.kind() == "hash" ? kDefaultHashBuckets : 0));
+    out.set_buckets(column.has_buckets()      ? column.buckets()
+                    : column.kind() == "hash" ? BucketsOf(model, column.name())
+                                              : 0);
     for (const auto& positive : column.positive()) out.add_positive(positive);
     out.set_missing_value(column.missing_value());
     out.set_required(column.required());
@@ -67,13 +85,15 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
   pb::DatasetProto dataset;
   dataset.set_name(absl::StrCat("data.", key));
   if (source->format() == "criteo_tsv") {
-    const int64_t buckets = job.model().has_dlrm() ? job.model().dlrm().hash_buckets() : 0;
-    dataset.mutable_criteo_tsv()->set_hash_buckets(buckets > 0 ? buckets : kDefaultHashBuckets);
+    dataset.mutable_criteo_tsv()->set_hash_buckets(BucketsOf(job.model(), "ids"));
   } else if (source->format() == "csv") {
-    MU_RETURN_IF_ERROR(FillCsv(*source, dataset.mutable_csv()));
+    MU_RETURN_IF_ERROR(FillCsv(*source, job.model(), dataset.mutable_csv()));
+  } else if (source->format() == "libsvm") {
+    dataset.mutable_libsvm()->set_features(source->features());
+    *dataset.mutable_libsvm()->mutable_positive() = source->positive();
   } else {
-    return absl::InvalidArgumentError(absl::StrCat("data.", key, ": unknown format '",
-                                                   source->format(), "'; use criteo_tsv or csv"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "data.", key, ": unknown format '", source->format(), "'; use criteo_tsv, csv or libsvm"));
   }
   for (const auto& file : source->files()) dataset.add_files(file);
   if (source->has_records()) {

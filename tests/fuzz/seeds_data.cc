@@ -72,6 +72,26 @@ std::string CsvText() {
          "x,1000,y,z,\"open\n";
 }
 
+pb::DatasetProto Libsvm() {
+  pb::DatasetProto dataset;
+  dataset.set_id(1);
+  dataset.set_name("libsvm");
+  dataset.set_batch_size(2);
+  dataset.set_block_records(2);
+  dataset.mutable_libsvm()->set_features(10);
+  dataset.mutable_libsvm()->add_positive("+1");
+  return dataset;
+}
+
+std::string LibsvmText() {
+  return "+1 1:1 3:0.5 9:-2e1\n"
+         "-1\t2:.5 # 4:1\r\n"
+         "\n"
+         "0\n"
+         "+1 3:1 3:1\n"
+         "+1 10:1 qid:4\n";
+}
+
 }  // namespace
 
 std::map<std::string, fuzz::RecordsInput> RecordTexts() {
@@ -83,6 +103,9 @@ std::map<std::string, fuzz::RecordsInput> RecordTexts() {
   inputs["csv"].set_text(CsvText());
   inputs["csv"].add_chunks(3);
   inputs["csv"].add_chunks(20);
+  *inputs["libsvm"].mutable_dataset() = Libsvm();
+  inputs["libsvm"].set_text(LibsvmText());
+  inputs["libsvm"].add_chunks(5);
   fuzz::RecordsInput& plain = inputs["no_quotes"];
   pb::CsvProto* const csv = plain.mutable_dataset()->mutable_csv();
   csv->set_delimiter("\t");
@@ -100,7 +123,8 @@ std::map<std::string, fuzz::RecordsInput> RecordTexts() {
 std::map<std::string, fuzz::DatasetInput> DataSets() {
   std::map<std::string, fuzz::DatasetInput> inputs;
   for (const auto& [name, dataset, text] :
-       {std::tuple("criteo", Criteo(), CriteoText()), std::tuple("csv", Csv(), CsvText())}) {
+       {std::tuple("criteo", Criteo(), CriteoText()), std::tuple("csv", Csv(), CsvText()),
+        std::tuple("libsvm", Libsvm(), LibsvmText())}) {
     for (const Compression compression :
          {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
       fuzz::DatasetInput& input = inputs[absl::StrCat(name, static_cast<int>(compression))];

@@ -49,6 +49,30 @@ TEST_F(AccuracyTest, CriteoSampleTrainsAndEvaluates) {
   EXPECT_LT(run.report["eval"]["logloss"].get<double>(), 0.25);
 }
 
+TEST_F(AccuracyTest, A9aLogisticRegression) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const CoordinatorRun run,
+      RunCoordinator({"train", "deploy/jobs/a9a_logistic_regression.yaml", "--local", "--workers=2",
+                      "--ps=2", "--job_dir=" + directory_->path() + "/job"},
+                     directory_->path(), true));
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.report["samples"], 5 * 32561);
+  EXPECT_EQ(run.report["eval"]["examples"], 16281);
+  EXPECT_GE(run.report["eval"]["accuracy"].get<double>(), 0.847);
+  EXPECT_GE(run.report["eval"]["auc"].get<double>(), 0.900);
+}
+
+TEST_F(AccuracyTest, AdultWideAndDeep) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const CoordinatorRun run,
+      RunCoordinator({"train", "deploy/jobs/adult_wide_deep.yaml", "--local", "--workers=2",
+                      "--ps=2", "--job_dir=" + directory_->path() + "/job"},
+                     directory_->path(), true));
+  ASSERT_EQ(run.exit_code, 0) << run.output;
+  EXPECT_EQ(run.report["eval"]["examples"], 16281);
+  EXPECT_GE(run.report["eval"]["auc"].get<double>(), 0.905);
+}
+
 TEST_F(AccuracyTest, ASavedModelIsEvaluatedTheSameAgainOnAnotherNumberOfServers) {
   const std::string job_dir = "--job_dir=" + directory_->path() + "/job";
   const std::string job = "deploy/jobs/movielens_mf.yaml";

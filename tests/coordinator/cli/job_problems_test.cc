@@ -158,9 +158,14 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"zero_layer", "[32, 1]", "[0, 1]",
                 "job.yaml:13:15: `model.dlrm.top_mlp[0]` must be from 1 to 65536, not 0\n"},
         Mistake{"format", "criteo_tsv", "tsv",
-                "job.yaml:5:13: `data.train.format` must be criteo_tsv or csv, not `tsv`; write "
-                "format: csv or format: "
-                "criteo_tsv\n"},
+                "job.yaml:5:13: `data.train.format` must be criteo_tsv, csv or libsvm, not "
+                "`tsv`; write format: csv, format: criteo_tsv or format: libsvm\n"},
+        Mistake{"libsvm_without_features", "format: criteo_tsv", "format: libsvm",
+                "job.yaml:4:3: the key `data.train.features` is missing: it must be above every id "
+                "of the files; a file with ids from 1 to 123 has features: 124\n"},
+        Mistake{"libsvm_key", "    format", "    features: 7\n    format",
+                "job.yaml:5:15: `data.train.features` is for format libsvm, not for criteo_tsv; "
+                "remove it\n"},
         Mistake{
             "csv_key", "    format", "    trim: true\n    format",
             "job.yaml:5:11: `data.train.trim` is for format csv, not for criteo_tsv; remove it\n"},
@@ -274,6 +279,27 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:7:5: `data.train.columns` is for format csv, not for criteo_tsv; remove "
                 "it\n"}),
     [](const auto& info) { return info.param.name; });
+
+TEST(JobProblemsTest, OfAModelOfFeatures) {
+  const std::string model =
+      "wide_deep:\n"  // 9
+      "    features: [{column: dense, size: 13}, {column: ids, kind: id, size: 26, rows: 10}]\n"
+      "    label_column: label\n"  // 11
+      "    hidden: [32, 16]\n";    // 12
+  std::string job =
+      With(GoodJob(), "dlrm:\n    embedding_dim: 16\n    hash_buckets: 1000\n", model);
+  job = With(job, "    bottom_mlp: [32, 16]\n    top_mlp: [32, 1]\n", "");
+  EXPECT_EQ(ProblemsOf(job), "");
+  EXPECT_EQ(ProblemsOf(With(job, "rows: 10", "mean: 3")),
+            "job.yaml:10:43: the key `model.wide_deep.features[1].rows` is missing: it must be "
+            "from 1 to 1000000000000; ids are below it\n"
+            "job.yaml:10:83: `model.wide_deep.features[1].mean` is for numbers; remove it\n");
+  EXPECT_EQ(ProblemsOf(With(job, "    hidden: [32, 16]", "    cross_layers: 2")),
+            "job.yaml:9:3: the key `model.wide_deep.hidden` is missing: it names no layers; write "
+            "a list of widths such as [64, 32]\n"
+            "job.yaml:12:19: `model.wide_deep.cross_layers` is no key of model wide_deep; remove "
+            "it\n");
+}
 
 TEST(JobProblemsTest, GoodJobsHaveNone) {
   EXPECT_EQ(ProblemsOf(GoodJob()), "");

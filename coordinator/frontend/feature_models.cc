@@ -1,0 +1,198 @@
+#include "coordinator/frontend/feature_models.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace mu {
+namespace {
+
+constexpr int64_t kDefaultDim = 16;
+constexpr int64_t kDefaultCrossLayers = 3;
+constexpr uint32_t kMaxWidth = 1 << 16;
+// As DLRM's: products of smaller ones vanish at first.
+constexpr Uniform kSmall{-0.05f, 0.05f};
+
+using Config = pb::FeatureModelProto;
+using Kind = pb::ModelProto;
+
+constexpr FeatureModelKind kKinds[] = {
+    {"logistic_regression", Kind::kLogisticRegression, &Kind::logistic_regression, true, false,
+     false, false},
+    {"factorization_machine", Kind::kFactorizationMachine, &Kind::factorization_machine, true, true,
+     false, false},
+    {"mlp", Kind::kMlp, &Kind::mlp, false, false, true, false},
+    {"wide_deep", Kind::kWideDeep, &Kind::wide_deep, true, false, true, false},
+    {"deepfm", Kind::kDeepfm, &Kind::deepfm, true, true, true, false},
+    {"dcn_v2", Kind::kDcnV2, &Kind::dcn_v2, false, false, true, true},
+};
+
+}  // namespace
+
+absl::Span<const FeatureModelKind> FeatureModelKinds() { return kKinds; }
+
+const FeatureModelKind* FeatureModelOf(const pb::ModelProto& model) {
+  for (const FeatureModelKind& kind : kKinds) {
+    if (kind.kind == model.kind_case()) return &kind;
+  }
+  return nullptr;
+}
+
+std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
+                                                 const Config& config) {
+  std::vector<ModelProblem> problems;
+  FeatureSet::Check(config.features(), &problems);
+  if (config.label_column().empty())
+    problems.push_back({"label_column", "must name a column of the data", "", true});
+  const auto refuse = [&](bool written, const char* key) {
+    if (written)
+      problems.push_back({key, absl::StrCat("is no key of model ", kind.name), "remove it"});
+  };
+  if (!kind.embeds()) refuse(config.has_embedding_dim(), "embedding_dim");
+  if (!kind.deep) refuse(!config.hidden().empty(), "hidden");
+  if (!kind.cross) refuse(config.has_cross_layers(), "cross_layers");
+  if (kind.embeds() && config.has_embedding_dim() &&
+      (config.embedding_dim() < 1 || config.embedding_dim() > kMaxWidth)) {
+    problems.push_back({"embedding_dim", absl::StrCat("must be from 1 to ", kMaxWidth), ""});
+  }
+  if (kind.deep && config.hidden().empty())
+    problems.push_back(
+        {"hidden", "names no layers", "write a list of widths such as [64, 32]", true});
+  for (int i = 0; i < config.hidden_size(); ++i) {
+    if (config.hidden(i) < 1 || config.hidden(i) > kMaxWidth) {
+      problems.push_back(
+          {absl::StrCat("hidden[", i, "]"), absl::StrCat("must be from 1 to ", kMaxWidth), ""});
+    }
+  }
+  if (kind.cross && config.has_cross_layers() && config.cross_layers() < 1)
+    problems.push_back({"cross_layers", "must be at least 1", "or take model mlp"});
+  return problems;
+}
+
+absl::StatusOr<std::unique_ptr<Model>> FeatureModel::FromConfig(const FeatureModelKind& kind,
+                                                                const Config& config) {
+  const std::vector<ModelProblem> problems = Problems(kind, config);
+  if (!problems.empty()) {
+    const ModelProblem& first = problems[0];
+    return absl::InvalidArgumentError(absl::StrCat("model.", kind.name, ".", first.key, ": ",
+                                                   first.message, first.remedy.empty() ? "" : "; ",
+                                                   first.remedy));
+  }
+  return std::unique_ptr<Model>(new FeatureModel(kind, config));
+}
+
+FeatureModel::FeatureModel(const FeatureModelKind& kind, const Config& config)
+    : kind_(kind),
+      label_(config.label_column()),
+      dim_(config.has_embedding_dim() ? config.embedding_dim() : kDefaultDim),
+      hidden_(config.hidden().begin(), config.hidden().end()),
+      cross_layers_(config.has_cross_layers() ? config.cross_layers() : kDefaultCrossLayers),
+      features_(config.features()) {}
+
+absl::Status FeatureModel::Create(VariableFactory& factory) {
+  if (kind_.wide) MU_RETURN_IF_ERROR(CreateWide(factory));
+  if (kind_.embeds()) {
+    MU_ASSIGN_OR_RETURN(tables_, features_.CreateTables(factory, "embedding", dim_, kSmall));
+  }
+  if (kind_.pairs && features_.numbers() > 0) {
+    MU_ASSIGN_OR_RETURN(number_vectors_,
+                        factory.CreateVariable({.name = "pairs/numbers",
+                                                .shape = {features_.numbers(), dim_},
+                                                .initializer = kSmall}));
+  }
+  return kind_.deep ? CreateDeep(factory) : absl::OkStatus();
+}
+
+absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
+  MU_ASSIGN_OR_RETURN(weights_, features_.CreateTables(factory, "wide", 1, Zeros{}));
+  if (features_.numbers() > 0) {
+    MU_ASSIGN_OR_RETURN(
+        number_weights_,
+        factory.CreateVariable({.name = "wide/numbers", .shape = {features_.numbers(), 1}}));
+  }
+  MU_ASSIGN_OR_RETURN(bias_, factory.CreateVariable({.name = "bias", .shape = {1}}));
+  return absl::OkStatus();
+}
+
+absl::Status FeatureModel::CreateDeep(VariableFactory& factory) {
+  const int64_t inputs = features_.numbers() + features_.fields() * dim_;
+  if (kind_.cross) {
+    for (int64_t i = 0; i < cross_layers_; ++i) {
+      MU_ASSIGN_OR_RETURN(Dense layer,
+                          Dense::Create(factory, absl::StrCat("cross_", i), inputs, inputs));
+      cross_.push_back(std::move(layer));
+    }
+  }
+  std::vector<int64_t> widths = hidden_;
+  widths.push_back(1);
+  MU_ASSIGN_OR_RETURN(deep_, Mlp::Create(factory, "deep", inputs, widths));
+  return absl::OkStatus();
+}
+
+Sym FeatureModel::Wide(const BatchRef& batch) const {
+  std::vector<Sym> parts = features_.Lookup(weights_, batch);
+  if (features_.numbers() > 0)
+    parts.push_back(MatMul(features_.Numbers(batch), Read(number_weights_)));
+  return ReduceSum(Concat(parts, 1), {1}) + bias_;
+}
+
+// The sum over all pairs is half of (square of the sum - sum of the squares).
+Sym FeatureModel::Pairs(const BatchRef& batch, const std::vector<Sym>& vectors) const {
+  Sym sum;
+  Sym squares;
+  if (!vectors.empty()) {
+    std::vector<Sym> rows;
+    for (const Sym& vector : vectors) rows.push_back(Reshape(vector, {-1, 1, dim_}));
+    const Sym stacked = Concat(rows, 1);
+    sum = ReduceSum(stacked, {1});
+    squares = ReduceSum(Square(stacked), {1});
+  }
+  if (features_.numbers() > 0) {
+    const Sym numbers = features_.Numbers(batch);
+    const Sym own = Read(number_vectors_);
+    const Sym number_sum = MatMul(numbers, own);
+    const Sym number_squares = MatMul(Square(numbers), Square(own));
+    sum = vectors.empty() ? number_sum : sum + number_sum;
+    squares = vectors.empty() ? number_squares : squares + number_squares;
+  }
+  return ReduceSum(Square(sum) - squares, {1}) * 0.5f;
+}
+
+Sym FeatureModel::Deep(const BatchRef& batch, std::vector<Sym> vectors) const {
+  if (features_.numbers() > 0) vectors.push_back(features_.Numbers(batch));
+  const Sym first = vectors.size() == 1 ? vectors[0] : Concat(vectors, 1);
+  Sym value = first;
+  for (const Dense& layer : cross_) value = first * layer(value) + value;
+  return Reshape(deep_(value), {-1});
+}
+
+Sym FeatureModel::Logits(const BatchRef& batch) const {
+  std::vector<Sym> parts;
+  if (kind_.wide) parts.push_back(Wide(batch));
+  if (kind_.embeds()) {
+    const std::vector<Sym> vectors = features_.Lookup(tables_, batch);
+    if (kind_.pairs) parts.push_back(Pairs(batch, vectors));
+    if (kind_.deep) parts.push_back(Deep(batch, vectors));
+  }
+  Sym logits = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) logits = logits + parts[i];
+  return logits;
+}
+
+ModelOutput FeatureModel::Build(FunctionBuilder&, const BatchRef& batch) {
+  ModelOutput output;
+  output.task = task();
+  const Sym logits = Logits(batch);
+  output.prediction = Sigmoid(logits);
+  if (batch.Has(label_)) {
+    output.label = batch[label_];
+    output.loss = ReduceMean(SigmoidCrossEntropy(logits, output.label));
+  }
+  return output;
+}
+
+std::vector<pb::ColumnSchema> FeatureModel::Columns() const {
+  std::vector<pb::ColumnSchema> columns = features_.Columns();
+  columns.push_back(MakeColumn(label_, kFloat32, {kUnknownDim}));
+  return columns;
+}
+
+}  // namespace mu
