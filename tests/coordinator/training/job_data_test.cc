@@ -58,6 +58,18 @@ pb::JobProto FullJob() {
   return job;
 }
 
+// The same for the keys of libsvm.
+pb::JobProto FullLibsvmJob() {
+  pb::JobProto job;
+  EXPECT_TRUE(TextFormat::ParseFromString(
+      R"pb(
+        data { train { format: "libsvm" files: "a" features: 124 positive: "+1" } }
+        training { epochs: 3 batch_size: 64 }
+      )pb",
+      &job));
+  return job;
+}
+
 std::string DatasetText(const pb::JobProto& job, DataPurpose purpose) {
   const auto dataset = DatasetOf(job, purpose);
   return dataset.ok() ? dataset->DebugString()
@@ -91,14 +103,15 @@ void WithoutEach(Message* message, const std::string& path,
 // A key that is dropped on its way from the job file to the readers trains something else without
 // a word.
 TEST(DatasetOfTest, EveryKeyOfASourceCounts) {
-  pb::JobProto job = FullJob();
-  const std::string full = DatasetText(job, DataPurpose::kTrain);
   std::set<std::string> visited;
-  WithoutEach(job.mutable_data()->mutable_train(), "train", [&](const std::string& path) {
-    visited.insert(path);
-    EXPECT_NE(DatasetText(job, DataPurpose::kTrain), full) << path << " is ignored";
-  });
-  // A key that is new must come into FullJob.
+  for (pb::JobProto job : {FullJob(), FullLibsvmJob()}) {
+    const std::string full = DatasetText(job, DataPurpose::kTrain);
+    WithoutEach(job.mutable_data()->mutable_train(), "train", [&](const std::string& path) {
+      visited.insert(path);
+      EXPECT_NE(DatasetText(job, DataPurpose::kTrain), full) << path << " is ignored";
+    });
+  }
+  // A key that is new must come into one of these jobs.
   for (const auto& [type, prefix] : std::map<const Descriptor*, std::string>{
            {pb::SourceProto::descriptor(), "train"},
            {pb::JobColumnProto::descriptor(), "train.columns"},
