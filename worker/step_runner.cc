@@ -95,10 +95,12 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
                                  pb::StepResult* result) {
   const uint64_t start_ns = NowNs();
   const RunInputs& inputs = run.inputs;
+  const uint64_t job_step = run.request.step_offset() + step;
   access_.Begin(&run, step, inputs.function->read_only,
-                RateScale(run.request.step_offset() + step, inputs.function->graph.warmup_steps()));
+                RateScale(job_step, inputs.function->graph.warmup_steps()));
   std::vector<Tensor> returns;
-  const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed)};
+  const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed),
+                                  job_step};
   const absl::Status status = inputs.function->executor.RunStep(step_inputs, access_, &returns);
   MU_RETURN_IF_ERROR(status);
   result->set_repeated(access_.repeated());

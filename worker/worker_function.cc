@@ -15,7 +15,7 @@ bool ReadOnly(const muster::FunctionProto& graph) {
   return std::none_of(graph.nodes().begin(), graph.nodes().end(),
                       [](const muster::NodeProto& node) {
                         const OpDef* op = AllOps().Find(node.op());
-                        return op == nullptr || op->has_effect;
+                        return op == nullptr || op->has_effect();
                       });
 }
 

@@ -2,6 +2,7 @@
 #include <type_traits>
 
 #include "common/exec/broadcast.h"
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -131,34 +132,25 @@ class ReluGradKernel : public BinaryKernel<ReluGrad, float, float> {
 
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeArithmetic(const NodeSpec& spec) {
-  switch (spec.inputs[0].dtype) {
-    case kFloat32:
-      return KernelPtr(new BinaryKernel<Op, float, float>());
-    case kInt32:
-      return KernelPtr(new BinaryKernel<Op, int32_t, int32_t>());
-    case kInt64:
-      return KernelPtr(new BinaryKernel<Op, int64_t, int64_t>());
-    default:
-      return NoKernel(spec);
-  }
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [](auto zero) {
+    using T = decltype(zero);
+    return KernelPtr(new BinaryKernel<Op, T, T>());
+  });
 }
 
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeFloat(const NodeSpec& spec) {
-  if (spec.inputs[0].dtype != kFloat32) return NoKernel(spec);
-  return KernelPtr(new BinaryKernel<Op, float, float>());
+  return DispatchType(FloatTypes(), spec.inputs[0].dtype, spec,
+                      [](float) { return KernelPtr(new BinaryKernel<Op, float, float>()); });
 }
 
 absl::StatusOr<KernelPtr> MakeReluGrad(const NodeSpec&) { return KernelPtr(new ReluGradKernel()); }
 
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeComparison(const NodeSpec& spec) {
-  KernelPtr kernel;
-  const bool known = WithType(spec.inputs[0].dtype, [&kernel](auto zero) {
-    kernel.reset(new BinaryKernel<Op, decltype(zero), bool>());
+  return DispatchType(AllTypes(), spec.inputs[0].dtype, spec, [](auto zero) {
+    return KernelPtr(new BinaryKernel<Op, decltype(zero), bool>());
   });
-  if (!known) return NoKernel(spec);
-  return kernel;
 }
 
 }  // namespace

@@ -57,12 +57,12 @@ absl::Status CheckAgainstRouting(const pb::FunctionProto& function,
   for (const pb::TableProto& table : routing.tables()) tables[table.id()] = &table;
   for (int i = 0; i < function.nodes_size(); ++i) {
     const pb::NodeProto& node = function.nodes(i);
-    const AttrReader attrs = AllOps().Find(node.op())->Read(node.attrs());
+    const OpDef& def = DefOf(node);
+    const AttrReader attrs = def.Read(node.attrs());
     absl::Status valid;
-    if (node.op() == "variable_read" || node.op() == "apply_gradient" ||
-        node.op() == "assign_add") {
+    if (def.parameter == OpParameter::kVariable) {
       valid = CheckVariable(attrs, FindOrNull(variables, attrs.Int("id")), routing.version());
-    } else if (node.op() == "pull_rows" || node.op() == "push_rows") {
+    } else if (def.parameter == OpParameter::kTable) {
       valid = CheckTable(attrs, FindOrNull(tables, attrs.Int("id")), routing.version());
     }
     MU_RETURN_IF_ERROR(NodeError(function, i, valid));

@@ -32,6 +32,9 @@ struct StepInputs {
   const Batch* batch = nullptr;   // null if the function reads no dataset
   absl::Span<const Tensor> args;  // scalars, in the order of FunctionProto.args
   int64_t worker_index = 0;
+  // The step's number in the job, the same each time it is run; random numbers are a function of
+  // it.
+  uint64_t step = 0;
 };
 
 class Executor {

@@ -1,6 +1,7 @@
 // gather along an axis, and its gradient. A tensor is seen as [outer, size, inner] around the axis.
 #include <cstring>
 
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -173,30 +174,22 @@ class GatherGradKernel : public Kernel {
   const int axis_;
 };
 
-template <typename T>
-KernelPtr NewGather(const NodeSpec& spec) {
-  const int axis = static_cast<int>(spec.attrs.Int("axis"));
-  if (spec.inputs[1].dtype == kInt32) return KernelPtr(new GatherKernel<T, int32_t>(axis));
-  return KernelPtr(new GatherKernel<T, int64_t>(axis));
-}
-
 absl::StatusOr<KernelPtr> MakeGather(const NodeSpec& spec) {
-  switch (ElementSize(spec.inputs[0].dtype)) {
-    case 1:
-      return NewGather<uint8_t>(spec);
-    case 4:
-      return NewGather<uint32_t>(spec);
-    case 8:
-      return NewGather<uint64_t>(spec);
-    default:
-      return NoKernel(spec);
-  }
+  const int axis = static_cast<int>(spec.attrs.Int("axis"));
+  return DispatchType(IndexTypes(), spec.inputs[1].dtype, spec, [&](auto index) {
+    using I = decltype(index);
+    return DispatchSize(
+               spec.inputs[0].dtype, spec,
+               [axis](auto zero) { return KernelPtr(new GatherKernel<decltype(zero), I>(axis)); })
+        .value_or(nullptr);
+  });
 }
 
 absl::StatusOr<KernelPtr> MakeGatherGrad(const NodeSpec& spec) {
   const int axis = static_cast<int>(spec.attrs.Int("axis"));
-  if (spec.inputs[1].dtype == kInt32) return KernelPtr(new GatherGradKernel<int32_t>(axis));
-  return KernelPtr(new GatherGradKernel<int64_t>(axis));
+  return DispatchType(IndexTypes(), spec.inputs[1].dtype, spec, [axis](auto zero) {
+    return KernelPtr(new GatherGradKernel<decltype(zero)>(axis));
+  });
 }
 
 }  // namespace

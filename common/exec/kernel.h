@@ -64,8 +64,8 @@ struct OutputPlace {
 class KernelContext {
  public:
   KernelContext(absl::Span<const View* const> inputs, absl::Span<View> outputs,
-                absl::Span<OutputPlace> places, Scratch* scratch)
-      : inputs_(inputs), outputs_(outputs), places_(places), scratch_(scratch) {}
+                absl::Span<OutputPlace> places, Scratch* scratch, uint64_t step = 0)
+      : inputs_(inputs), outputs_(outputs), places_(places), scratch_(scratch), step_(step) {}
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   const View& input(int i) const { return *inputs_[i]; }
@@ -86,6 +86,9 @@ class KernelContext {
   // Output `i` is the memory of `input` under another shape.
   void Alias(int i, int input, const Shape& shape);
   Scratch& scratch() { return *scratch_; }
+  // The step's number in the job, the same whenever and wherever it is run: what random ops draw
+  // by.
+  uint64_t step() const { return step_; }
 
  private:
   void* Allocate(int i, const Shape& shape);
@@ -94,6 +97,7 @@ class KernelContext {
   const absl::Span<View> outputs_;
   const absl::Span<OutputPlace> places_;
   Scratch* const scratch_;
+  const uint64_t step_;
 };
 
 class Kernel {
@@ -123,10 +127,10 @@ using KernelFactory = absl::StatusOr<KernelPtr> (*)(const NodeSpec&);
 // "no kernel for ... with element type ...".
 absl::Status NoKernel(const NodeSpec& spec);
 
-// Calls `f(T())` with the C++ type of `dtype`; false if it is not one of the numeric types of the
-// graph.
+// Calls `f(T())` with the C++ type of `dtype`; false if it is no element type. How kernels choose
+// their types: common/exec/dispatch.h.
 template <typename F>
-bool WithNumericType(DType dtype, F&& f) {
+bool WithType(DType dtype, F&& f) {
   switch (dtype) {
     case kFloat32:
       f(float());
@@ -140,17 +144,12 @@ bool WithNumericType(DType dtype, F&& f) {
     case kUInt8:
       f(uint8_t());
       return true;
+    case kBool:
+      f(bool());
+      return true;
     default:
       return false;
   }
-}
-template <typename F>
-bool WithType(DType dtype, F&& f) {
-  if (dtype == kBool) {
-    f(bool());
-    return true;
-  }
-  return WithNumericType(dtype, f);
 }
 
 }  // namespace mu

@@ -24,6 +24,7 @@ const KernelTable& AllKernels() {
     RegisterLayoutKernels(*made);
     RegisterCopyKernels(*made);
     RegisterGatherKernels(*made);
+    RegisterRandomKernels(*made);
     RegisterUniqueKernel(*made);
     RegisterSegmentKernels(*made);
     return made;

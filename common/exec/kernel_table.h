@@ -30,6 +30,7 @@ void RegisterReduceKernels(KernelTable& table);
 void RegisterLayoutKernels(KernelTable& table);
 void RegisterCopyKernels(KernelTable& table);
 void RegisterGatherKernels(KernelTable& table);
+void RegisterRandomKernels(KernelTable& table);
 void RegisterUniqueKernel(KernelTable& table);
 void RegisterSegmentKernels(KernelTable& table);
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/exec/broadcast.h"
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 
 namespace mu {
@@ -199,42 +200,25 @@ absl::StatusOr<KernelPtr> MakeReshapeLike(const NodeSpec&) {
 
 absl::StatusOr<KernelPtr> MakeTranspose(const NodeSpec& spec) {
   const auto perm = spec.attrs.Ints("perm");
-  switch (ElementSize(spec.inputs[0].dtype)) {
-    case 1:
-      return KernelPtr(new TransposeKernel<uint8_t>(perm));
-    case 4:
-      return KernelPtr(new TransposeKernel<uint32_t>(perm));
-    case 8:
-      return KernelPtr(new TransposeKernel<uint64_t>(perm));
-    default:
-      return NoKernel(spec);
-  }
+  return DispatchSize(spec.inputs[0].dtype, spec, [perm](auto zero) {
+    return KernelPtr(new TransposeKernel<decltype(zero)>(perm));
+  });
 }
 
 absl::StatusOr<KernelPtr> MakeBroadcastLike(const NodeSpec& spec) {
   const auto axes = spec.attrs.Ints("axes");
   const bool may_be_same = axes.empty() && spec.inputs[0].shape == spec.inputs[1].shape;
-  switch (ElementSize(spec.inputs[0].dtype)) {
-    case 1:
-      return KernelPtr(new BroadcastLikeKernel<uint8_t>(axes, may_be_same));
-    case 4:
-      return KernelPtr(new BroadcastLikeKernel<uint32_t>(axes, may_be_same));
-    case 8:
-      return KernelPtr(new BroadcastLikeKernel<uint64_t>(axes, may_be_same));
-    default:
-      return NoKernel(spec);
-  }
+  return DispatchSize(spec.inputs[0].dtype, spec, [&](auto zero) {
+    return KernelPtr(new BroadcastLikeKernel<decltype(zero)>(axes, may_be_same));
+  });
 }
 
 template <int value>
 absl::StatusOr<KernelPtr> MakeFill(const NodeSpec& spec) {
-  KernelPtr kernel;
-  const bool known = WithNumericType(spec.outputs[0].dtype, [&kernel](auto zero) {
+  return DispatchType(NumericTypes(), spec.outputs[0].dtype, spec, [](auto zero) {
     using T = decltype(zero);
-    kernel.reset(new FillKernel<T>(static_cast<T>(value)));
+    return KernelPtr(new FillKernel<T>(static_cast<T>(value)));
   });
-  if (!known) return NoKernel(spec);
-  return kernel;
 }
 
 }  // namespace

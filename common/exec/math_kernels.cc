@@ -5,6 +5,7 @@
 // expressions, which finish with scalar calls.
 #include <Eigen/Core>
 
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -104,8 +105,8 @@ class SigmoidCrossEntropyKernel : public Kernel {
 
 template <typename Op>
 absl::StatusOr<KernelPtr> Make(const NodeSpec& spec) {
-  if (spec.inputs[0].dtype != kFloat32) return NoKernel(spec);
-  return KernelPtr(new MathKernel<Op>());
+  return DispatchType(FloatTypes(), spec.inputs[0].dtype, spec,
+                      [](float) { return KernelPtr(new MathKernel<Op>()); });
 }
 
 absl::StatusOr<KernelPtr> MakeCrossEntropy(const NodeSpec&) {

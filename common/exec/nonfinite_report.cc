@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/exec/finite.h"
+#include "common/graph/op_table.h"
 
 namespace mu {
 namespace {
@@ -39,11 +40,12 @@ std::vector<Result> ResultsOf(const Plan& plan) {
 }
 
 std::string DescribeSource(const pb::NodeProto& node) {
-  if (node.op() == "variable_read")
-    return absl::StrCat("variable \"", node.attrs().at("variable").s(), "\" holds ");
-  if (node.op() == "pull_rows")
-    return absl::StrCat("table \"", node.attrs().at("table").s(), "\" holds ");
-  if (node.op() == "batch_column") {
+  const OpDef& def = DefOf(node);
+  if (def.reads_parameter()) {
+    const char* kind = def.parameter == OpParameter::kVariable ? "variable" : "table";
+    return absl::StrCat(kind, " \"", node.attrs().at(kind).s(), "\" holds ");
+  }
+  if (def.source == OpSource::kColumn) {
     return absl::StrCat("column \"", node.attrs().at("column").s(), "\" of the batch holds ");
   }
   if (node.inputs_size() == 0) return "its value is ";

@@ -13,7 +13,7 @@ namespace mu {
 
 absl::Status MakeKernel(const Draft& draft, DraftNode* node) {
   const pb::NodeProto& proto = draft.function->nodes(node->attrs_of);
-  NodeSpec spec{proto, AllOps().Find(proto.op())->Read(proto.attrs()), {}, {}};
+  NodeSpec spec{proto, DefOf(proto).Read(proto.attrs()), {}, {}};
   for (const int value : node->inputs) spec.inputs.push_back(draft.specs[value]);
   for (int i = 0; i < node->outputs; ++i)
     spec.outputs.push_back(draft.specs[node->first_output + i]);
@@ -73,7 +73,7 @@ class Planner {
     for (const pb::ReturnProto& value : function().returns()) needed_[value.value().node()] = true;
     for (int i = function().nodes_size() - 1; i >= 0; --i) {
       const pb::NodeProto& node = function().nodes(i);
-      if (AllOps().Find(node.op())->has_effect) needed_[i] = true;
+      if (DefOf(node).has_effect()) needed_[i] = true;
       if (!needed_[i]) continue;
       for (const pb::NodeInput& input : node.inputs()) needed_[input.node()] = true;
     }
@@ -105,45 +105,66 @@ class Planner {
 
   // True if the node is one that the executor itself carries out.
   absl::StatusOr<bool> AddBinding(int i, const pb::NodeProto& node) {
-    const AttrReader attrs = AllOps().Find(node.op())->Read(node.attrs());
+    const OpDef& def = DefOf(node);
+    if (def.has_kernel()) return false;
+    const AttrReader attrs = def.Read(node.attrs());
+    if (def.has_effect()) {
+      MU_RETURN_IF_ERROR(AddUpdate(i, node, def, attrs));
+      return true;
+    }
     const int value = first_value_[i];
-    if (node.op() == "constant") {
-      absl::StatusOr<Tensor> tensor = Tensor::FromProto(attrs.TensorValue("value"));
-      if (!tensor.ok()) return NodeError(function(), i, tensor.status());
-      draft_.constants[value] = *std::move(tensor);
-    } else if (node.op() == "arg") {
-      plan_.args.push_back({i, value, static_cast<int>(attrs.Int("index")), attrs.Type("dtype")});
-    } else if (node.op() == "worker_index") {
-      plan_.worker_indices.push_back(value);
-    } else if (node.op() == "batch_column") {
-      plan_.columns.push_back({i, value, attrs.String("column"), plan_.specs[value]});
-    } else if (node.op() == "variable_read") {
-      AddVariable(i, static_cast<uint32_t>(attrs.Int("id")), value);
-    } else if (node.op() == "pull_rows") {
-      plan_.rows.push_back({i, static_cast<uint32_t>(attrs.Int("id")), attrs.Int("dim"),
-                            Input(node, 0), value, plan_.buffers++});
-      draft_.wanted[Input(node, 0)] = true;
-    } else if (node.op() == "push_rows") {
-      plan_.row_updates.push_back({i, static_cast<uint32_t>(attrs.Int("id")), attrs.Int("dim"),
-                                   Input(node, 0), Input(node, 1)});
-      draft_.wanted[Input(node, 0)] = draft_.wanted[Input(node, 1)] = true;
-    } else if (node.op() == "apply_gradient" || node.op() == "assign_add") {
-      const auto kind =
-          node.op() == "assign_add" ? VariableWrite::kAssignAdd : VariableWrite::kGradient;
-      const uint32_t id = static_cast<uint32_t>(attrs.Int("id"));
-      if (!updated_.emplace(id).second) {
-        return NodeError(
-            function(), i,
-            absl::InvalidArgumentError(absl::StrCat(
-                "variable \"", attrs.String("variable"),
-                "\" gets both a gradient and an addition in one step; use one of them")));
+    switch (def.source) {
+      case OpSource::kConstant: {
+        absl::StatusOr<Tensor> tensor = Tensor::FromProto(attrs.TensorValue("value"));
+        if (!tensor.ok()) return NodeError(function(), i, tensor.status());
+        draft_.constants[value] = *std::move(tensor);
+        break;
       }
-      plan_.variable_updates.push_back({i, id, kind, Input(node, 0), attrs.GetShape("shape")});
-      draft_.wanted[Input(node, 0)] = true;
-    } else {
-      return false;
+      case OpSource::kArgument:
+        plan_.args.push_back({i, value, static_cast<int>(attrs.Int("index")), attrs.Type("dtype")});
+        break;
+      case OpSource::kWorkerIndex:
+        plan_.worker_indices.push_back(value);
+        break;
+      case OpSource::kColumn:
+        plan_.columns.push_back({i, value, attrs.String("column"), plan_.specs[value]});
+        break;
+      case OpSource::kParameter:
+        AddPull(i, node, def, attrs);
+        break;
+      case OpSource::kNone:
+        break;
     }
     return true;
+  }
+
+  absl::Status AddUpdate(int i, const pb::NodeProto& node, const OpDef& def,
+                         const AttrReader& attrs) {
+    const uint32_t id = static_cast<uint32_t>(attrs.Int("id"));
+    for (int k = 0; k < node.inputs_size(); ++k) draft_.wanted[Input(node, k)] = true;
+    if (def.parameter == OpParameter::kTable) {
+      plan_.row_updates.push_back({i, id, attrs.Int("dim"), Input(node, 0), Input(node, 1)});
+      return absl::OkStatus();
+    }
+    const auto kind =
+        def.effect == OpEffect::kAdd ? VariableWrite::kAssignAdd : VariableWrite::kGradient;
+    if (!updated_.emplace(id).second) {
+      return NodeError(
+          function(), i,
+          absl::InvalidArgumentError(absl::StrCat(
+              "variable \"", attrs.String("variable"),
+              "\" gets both a gradient and an addition in one step; use one of them")));
+    }
+    plan_.variable_updates.push_back({i, id, kind, Input(node, 0), attrs.GetShape("shape")});
+    return absl::OkStatus();
+  }
+
+  void AddPull(int i, const pb::NodeProto& node, const OpDef& def, const AttrReader& attrs) {
+    const uint32_t id = static_cast<uint32_t>(attrs.Int("id"));
+    if (def.parameter == OpParameter::kVariable) return AddVariable(i, id, first_value_[i]);
+    plan_.rows.push_back(
+        {i, id, attrs.Int("dim"), Input(node, 0), first_value_[i], plan_.buffers++});
+    draft_.wanted[Input(node, 0)] = true;
   }
 
   void AddVariable(int node, uint32_t id, int value) {

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "common/exec/broadcast.h"
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -187,30 +188,16 @@ absl::StatusOr<KernelPtr> MakeReduce(const NodeSpec& spec) {
   const auto axes = spec.attrs.Ints("axes");
   const int rank = spec.inputs[0].shape.rank();
   const bool keep_dims = spec.attrs.Bool("keep_dims");
-  switch (spec.inputs[0].dtype) {
-    case kFloat32:
-      return KernelPtr(new ReduceKernel<float>(axes, rank, keep_dims, mean));
-    case kInt32:
-      return KernelPtr(new ReduceKernel<int32_t>(axes, rank, keep_dims, mean));
-    case kInt64:
-      return KernelPtr(new ReduceKernel<int64_t>(axes, rank, keep_dims, mean));
-    default:
-      return NoKernel(spec);
-  }
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [&](auto zero) {
+    return KernelPtr(new ReduceKernel<decltype(zero)>(axes, rank, keep_dims, mean));
+  });
 }
 
 absl::StatusOr<KernelPtr> MakeReduceToLike(const NodeSpec& spec) {
   const bool may_be_same = spec.inputs[0].shape == spec.inputs[1].shape;
-  switch (spec.inputs[0].dtype) {
-    case kFloat32:
-      return KernelPtr(new ReduceToLikeKernel<float>(may_be_same));
-    case kInt32:
-      return KernelPtr(new ReduceToLikeKernel<int32_t>(may_be_same));
-    case kInt64:
-      return KernelPtr(new ReduceToLikeKernel<int64_t>(may_be_same));
-    default:
-      return NoKernel(spec);
-  }
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [may_be_same](auto zero) {
+    return KernelPtr(new ReduceToLikeKernel<decltype(zero)>(may_be_same));
+  });
 }
 
 absl::StatusOr<KernelPtr> MakeMeanSquaredError(const NodeSpec&) {

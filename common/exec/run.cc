@@ -115,7 +115,7 @@ absl::Status Run::RunNodes(int begin, int end) {
     Prepared& prepared = prepared_[i];
     KernelContext context(prepared.inputs,
                           absl::MakeSpan(&values_[node.first_output], node.places.size()),
-                          absl::MakeSpan(prepared.places), &prepared.scratch);
+                          absl::MakeSpan(prepared.places), &prepared.scratch, step_);
     absl::Status status = node.kernel->Run(context);
     if (status.ok()) status = CheckOutputs(node);
     if (!status.ok()) return NodeError(plan_.function, node.node, status);
@@ -127,6 +127,7 @@ absl::Status Run::Begin(const StepInputs& inputs) {
   MU_RETURN_IF_ERROR(BindColumns(inputs.batch));
   MU_RETURN_IF_ERROR(BindArgs(inputs.args));
   worker_index_ = inputs.worker_index;
+  step_ = inputs.step;
   for (const int value : plan_.worker_indices) values_[value].data = &worker_index_;
   return RunNodes(0, plan_.id_nodes);
 }

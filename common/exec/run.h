@@ -53,6 +53,7 @@ class Run {
   std::vector<Tensor> constants_;         // keeps them alive
   std::vector<size_t> column_positions_;  // where in the batch each planned column was last found
   int64_t worker_index_ = 0;
+  uint64_t step_ = 0;
 };
 
 }  // namespace mu

@@ -3,6 +3,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -84,42 +85,36 @@ class IdentityKernel : public Kernel {
 
 template <typename Op>
 absl::StatusOr<KernelPtr> MakeFloat(const NodeSpec& spec) {
-  if (spec.inputs[0].dtype != kFloat32) return NoKernel(spec);
-  return KernelPtr(new UnaryKernel<Op, float, float>());
+  return DispatchType(FloatTypes(), spec.inputs[0].dtype, spec,
+                      [](float) { return KernelPtr(new UnaryKernel<Op, float, float>()); });
 }
 
-absl::StatusOr<KernelPtr> MakeNegate(const NodeSpec& spec) {
-  switch (spec.inputs[0].dtype) {
-    case kFloat32:
-      return KernelPtr(new UnaryKernel<Negate, float, float>());
-    case kInt32:
-      return KernelPtr(new UnaryKernel<Negate, int32_t, int32_t>());
-    case kInt64:
-      return KernelPtr(new UnaryKernel<Negate, int64_t, int64_t>());
-    default:
-      return NoKernel(spec);
-  }
+template <typename Op>
+absl::StatusOr<KernelPtr> MakeNumeric(const NodeSpec& spec) {
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [](auto zero) {
+    using T = decltype(zero);
+    return KernelPtr(new UnaryKernel<Op, T, T>());
+  });
 }
 
 absl::StatusOr<KernelPtr> MakeCast(const NodeSpec& spec) {
   const DType to = spec.outputs[0].dtype;
   if (to == spec.inputs[0].dtype) return KernelPtr(new IdentityKernel());
-  KernelPtr kernel;
-  const bool known = WithType(spec.inputs[0].dtype, [&](auto from_zero) {
-    WithType(to, [&](auto to_zero) {
-      using From = decltype(from_zero);
+  return DispatchType(AllTypes(), spec.inputs[0].dtype, spec, [to](auto from_zero) {
+    using From = decltype(from_zero);
+    KernelPtr kernel;
+    WithType(to, [&kernel](auto to_zero) {
       using To = decltype(to_zero);
       kernel.reset(new UnaryKernel<Cast<To>, From, To>());
     });
+    return kernel;
   });
-  if (!known || kernel == nullptr) return NoKernel(spec);
-  return kernel;
 }
 
 }  // namespace
 
 void RegisterUnaryKernels(KernelTable& table) {
-  table.Add("negate", MakeNegate);
+  table.Add("negate", MakeNumeric<Negate>);
   table.Add("relu", MakeFloat<Relu>);
   table.Add("square", MakeFloat<Square>);
   table.Add("sqrt", MakeFloat<Sqrt>);

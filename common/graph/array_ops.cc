@@ -137,15 +137,29 @@ SpecsOr InferFill(Inputs in, const AttrReader&) {
 }  // namespace
 
 void RegisterArrayOps(OpTable& table) {
-  table.Add(
-      MakeOp("concat", 1, OpDef::kAnyNumber, InferConcat, {Required("axis", AttrKind::kInt)}));
+  table.BeginSection("Moving data", "");
+  table.Add(MakeOp("concat", 1, OpDef::kAnyNumber, InferConcat, {Required("axis", AttrKind::kInt)}),
+            "(x0, x1, ...: any, one type; equal sizes but along axis) -> their type",
+            "One after the other along axis.");
   table.Add(MakeOp("slice", 1, 1, InferSlice,
-                   {Required("begin", AttrKind::kInts), Required("size", AttrKind::kInts)}));
-  table.Add(MakeOp("reshape", 1, 1, InferReshape, {Required("shape", AttrKind::kShape)}));
-  table.Add(MakeOp("transpose", 1, 1, InferTranspose, {Required("perm", AttrKind::kInts)}));
-  table.Add(MakeOp("gather", 2, 2, InferGather, {OptionalInt("axis", 0)}));
-  table.Add(MakeOp("zeros_like", 1, 1, InferFill, {}));
-  table.Add(MakeOp("ones_like", 1, 1, InferFill, {}));
+                   {Required("begin", AttrKind::kInts), Required("size", AttrKind::kInts)}),
+            "(x: any) -> x's type",
+            "The box of x that starts at begin; begin and size have an entry for each axis, and a "
+            "size of -1 reaches to the end.");
+  table.Add(MakeOp("reshape", 1, 1, InferReshape, {Required("shape", AttrKind::kShape)}),
+            "(x: any) -> x's type, shape",
+            "x's elements in another shape, which has at most one -1, found from the rest.");
+  table.Add(MakeOp("transpose", 1, 1, InferTranspose, {Required("perm", AttrKind::kInts)}),
+            "(x: any) -> x's type", "Axis i of the result is axis perm[i] of x.");
+  table.Add(MakeOp("gather", 2, 2, InferGather, {OptionalInt("axis", 0)}),
+            "(params: any, indices: int32 or int64, any rank) -> params' type; params' sizes with "
+            "those of indices in place of axis",
+            "The entries of params along axis that indices name. OUT_OF_RANGE for an index outside "
+            "of [0, size).");
+  table.Add(MakeOp("zeros_like", 1, 1, InferFill, {}), "(x: numeric) -> x's type and shape",
+            "Zeros.");
+  table.Add(MakeOp("ones_like", 1, 1, InferFill, {}), "(x: numeric) -> x's type and shape",
+            "Ones.");
 }
 
 }  // namespace mu

@@ -57,18 +57,40 @@ SpecsOr InferSigmoidCrossEntropy(Inputs in, const AttrReader&) {
 }  // namespace
 
 void RegisterElementwiseOps(OpTable& table) {
-  for (const char* name : {"add", "subtract", "multiply", "maximum", "minimum"}) {
-    table.Add(MakeOp(name, 2, 2, InferArithmetic));
-  }
-  table.Add(MakeOp("divide", 2, 2, InferDivide));
-  table.Add(MakeOp("greater", 2, 2, InferGreater));
-  table.Add(MakeOp("equal", 2, 2, InferEqual));
-  table.Add(MakeOp("negate", 1, 1, InferNegate));
-  for (const char* name : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square"}) {
-    table.Add(MakeOp(name, 1, 1, InferFloatUnary));
-  }
-  table.Add(MakeOp("cast", 1, 1, InferCast, {Required("dtype", AttrKind::kDType)}));
-  table.Add(MakeOp("sigmoid_cross_entropy", 2, 2, InferSigmoidCrossEntropy));
+  table.BeginSection("Elementwise",
+                     "Two inputs have one type and are broadcast as numpy does: aligned at the "
+                     "last axis, sizes of "
+                     "1 are repeated. Arithmetic of integers wraps around.");
+  const auto binary = [&table](const char* name, const char* doc) {
+    table.Add(MakeOp(name, 2, 2, InferArithmetic), "(a, b: numeric) -> their type, broadcast", doc);
+  };
+  binary("add", "a + b.");
+  binary("subtract", "a - b.");
+  binary("multiply", "a * b.");
+  binary("maximum", "The larger of both; NaN if one is NaN.");
+  binary("minimum", "The smaller of both; NaN if one is NaN.");
+  table.Add(MakeOp("divide", 2, 2, InferDivide), "(a, b: float32) -> float32, broadcast", "a / b.");
+  table.Add(MakeOp("greater", 2, 2, InferGreater), "(a, b: numeric) -> bool, broadcast", "a > b.");
+  table.Add(MakeOp("equal", 2, 2, InferEqual), "(a, b: any) -> bool, broadcast", "a == b.");
+  table.Add(MakeOp("negate", 1, 1, InferNegate), "(x: numeric) -> x's type and shape", "-x.");
+  const auto unary = [&table](const char* name, const char* doc) {
+    table.Add(MakeOp(name, 1, 1, InferFloatUnary), "(x: float32) -> x's shape", doc);
+  };
+  unary("relu", "max(x, 0); NaN stays NaN.");
+  unary("sigmoid", "1 / (1 + exp(-x)).");
+  unary("tanh", "The hyperbolic tangent.");
+  unary("log", "The natural logarithm.");
+  unary("exp", "The exponential function.");
+  unary("sqrt", "The square root.");
+  unary("square", "x * x.");
+  table.Add(MakeOp("cast", 1, 1, InferCast, {Required("dtype", AttrKind::kDType)}),
+            "(x: any) -> dtype, x's shape",
+            "x as another type. Float to integer: towards zero, saturating, NaN is 0. Integer to "
+            "integer: wraps. To bool: x != 0.");
+  table.Add(MakeOp("sigmoid_cross_entropy", 2, 2, InferSigmoidCrossEntropy),
+            "(logits, labels: float32, one shape) -> their shape",
+            "max(x, 0) - x * z + log1p(exp(-|x|)) for logits x and labels z; stable in both tails. "
+            "Nothing is broadcast.");
 }
 
 }  // namespace mu

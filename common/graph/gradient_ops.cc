@@ -142,14 +142,31 @@ SpecsOr InferGatherGrad(Inputs in, const AttrReader& attrs) {
 }  // namespace
 
 void RegisterGradientOps(OpTable& table) {
-  table.Add(MakeOp("relu_grad", 2, 2, InferReluGrad));
-  table.Add(MakeOp("broadcast_like", 2, 2, InferBroadcastLike, {OptionalInts("axes")}));
-  table.Add(MakeOp("reduce_to_like", 2, 2, InferReduceToLike));
-  table.Add(MakeOp("reshape_like", 2, 2, InferReshapeLike));
-  table.Add(MakeOp("slice_grad", 2, 2, InferSliceGrad, {Required("begin", AttrKind::kInts)}));
+  table.BeginSection("What gradients are made of",
+                     "An input called `like` gives only its shape; its elements are not read.");
+  table.Add(MakeOp("relu_grad", 2, 2, InferReluGrad), "(dy, y: float32, one shape) -> their shape",
+            "dy where y > 0, else 0; y is relu's result.");
+  table.Add(MakeOp("broadcast_like", 2, 2, InferBroadcastLike, {OptionalInts("axes")}),
+            "(x, like: any) -> x's type, like's shape",
+            "x gets an axis of size 1 at each of axes (positions in like; here an empty list means "
+            "none), then is broadcast as numpy does.");
+  table.Add(MakeOp("reduce_to_like", 2, 2, InferReduceToLike),
+            "(x: numeric, like: any) -> x's type, like's shape",
+            "Sums over the axes that broadcasting like to x's shape would repeat or add, in "
+            "row-major order of x. Equal shapes: x itself.");
+  table.Add(MakeOp("reshape_like", 2, 2, InferReshapeLike),
+            "(x, like: any) -> x's type, like's shape", "x's elements in like's shape.");
+  table.Add(MakeOp("slice_grad", 2, 2, InferSliceGrad, {Required("begin", AttrKind::kInts)}),
+            "(dy: float32, like: any) -> float32, like's shape", "dy at begin, zero elsewhere.");
   table.Add(MakeOp("concat_piece", 2, OpDef::kAnyNumber, InferConcatPiece,
-                   {Required("axis", AttrKind::kInt), Required("index", AttrKind::kInt)}));
-  table.Add(MakeOp("gather_grad", 3, 3, InferGatherGrad, {OptionalInt("axis", 0)}));
+                   {Required("axis", AttrKind::kInt), Required("index", AttrKind::kInt)}),
+            "(dy, x0, x1, ...: any) -> dy's type, the shape of x`index`",
+            "The part of dy along axis that x`index` would be in concat(x0, x1, ...); only the "
+            "shapes of x0, x1, ... are read.");
+  table.Add(MakeOp("gather_grad", 3, 3, InferGatherGrad, {OptionalInt("axis", 0)}),
+            "(dy: float32, indices: int32 or int64, like: any) -> float32, like's shape",
+            "Zeros, plus each slice of dy added at its index along axis, in the order of the "
+            "indices. OUT_OF_RANGE as gather.");
 }
 
 }  // namespace mu

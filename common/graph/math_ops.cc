@@ -89,12 +89,24 @@ void RegisterMathOps(OpTable& table) {
   const std::vector<AttrDef> transposes = {OptionalBool("transpose_a", false),
                                            OptionalBool("transpose_b", false)};
   const std::vector<AttrDef> reduction = {OptionalInts("axes"), OptionalBool("keep_dims", false)};
-  table.Add(MakeOp("matmul", 2, 2, InferMatmul, transposes));
-  table.Add(MakeOp("batch_matmul", 2, 2, InferBatchMatmul, transposes));
-  table.Add(MakeOp("reduce_sum", 1, 1, InferReduceSum, reduction));
-  table.Add(MakeOp("reduce_mean", 1, 1, InferReduceMean, reduction));
-  table.Add(MakeOp("mean_squared_error", 2, 2, InferMeanSquaredError, {}));
-  table.Add(MakeOp("count", 1, 1, InferCount, {OptionalInts("axes")}));
+  table.BeginSection("Products and sums",
+                     "Axes are >= 0 and distinct; an empty list means all of them.");
+  table.Add(MakeOp("matmul", 2, 2, InferMatmul, transposes),
+            "(a: float32[m, k], b: float32[k, n]) -> float32[m, n]",
+            "The matrix product; a or b is transposed first where its attribute says so.");
+  table.Add(MakeOp("batch_matmul", 2, 2, InferBatchMatmul, transposes),
+            "(a: float32[b, m, k], b: float32[b, k, n]) -> float32[b, m, n]",
+            "A matrix product for each of the b matrices, as matmul.");
+  const char* const reduced = "(x: numeric) -> x's type, without axes";
+  table.Add(MakeOp("reduce_sum", 1, 1, InferReduceSum, reduction), reduced,
+            "The sum along axes; keep_dims keeps them with size 1.");
+  table.Add(MakeOp("reduce_mean", 1, 1, InferReduceMean, reduction),
+            "(x: float32) -> float32, without axes", "The mean along axes; of no elements: 0.");
+  table.Add(MakeOp("mean_squared_error", 2, 2, InferMeanSquaredError, {}),
+            "(predictions, targets: float32, one shape) -> float32[]",
+            "The mean of the squared differences; of no elements: 0.");
+  table.Add(MakeOp("count", 1, 1, InferCount, {OptionalInts("axes")}), "(x: any) -> float32[]",
+            "The product of x's sizes along axes, at least 1.");
 }
 
 }  // namespace mu

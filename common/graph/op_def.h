@@ -1,4 +1,5 @@
-// What the table of ops says about one op: name, arity, attributes, types and shapes.
+// What the table of ops says about one op: name, arity, attributes, types and shapes, what it is to
+// a step, and what it computes.
 #pragma once
 
 #include <functional>
@@ -74,6 +75,26 @@ using SpecsOr = absl::StatusOr<std::vector<TensorSpec>>;
 using InferFunction =
     std::function<SpecsOr(absl::Span<const TensorSpec> inputs, const AttrReader& attrs)>;
 
+// Where the value of an op comes from, if it is not computed from the op's inputs.
+enum class OpSource {
+  kNone,
+  kConstant,
+  kArgument,     // of the call
+  kWorkerIndex,  // of the worker that runs the step
+  kColumn,       // of the step's batch
+  kParameter,    // pulled from the servers: a variable or rows of a table
+};
+
+// What an op does, at the end of the step, to the parameter that it names.
+enum class OpEffect {
+  kNone,
+  kGradient,  // the parameter's optimizer applies it
+  kAdd,
+};
+
+// What an op's attribute "id" names.
+enum class OpParameter { kNone, kVariable, kTable };
+
 struct OpDef {
   static constexpr int kAnyNumber = std::numeric_limits<int>::max();
 
@@ -82,10 +103,15 @@ struct OpDef {
   int max_inputs = 0;  // kAnyNumber: no bound
   int outputs = 1;     // -1: depends on the inputs (unique)
   std::vector<AttrDef> attrs;
-  bool is_source = false;    // no inputs: its value comes from outside the graph
-  bool has_effect = false;   // changes parameters; has no outputs
+  OpSource source = OpSource::kNone;
+  OpEffect effect = OpEffect::kNone;  // an op with an effect has no outputs
+  OpParameter parameter = OpParameter::kNone;
   bool internal = false;     // made by coordinator/passes only; never traced
   bool traced_only = false;  // replaced by coordinator/passes; has no kernel
+  bool random = false;       // depends on the step too: a kernel that reads KernelContext::step()
+  std::string section;       // of the reference
+  std::string signature;     // inputs and result: "(a, b: float32) -> float32, broadcast"
+  std::string doc;           // what it computes: sentences
   InferFunction infer;       // called after arity and attributes were checked
 
   // Checks number of inputs and attributes, then infers. INVALID_ARGUMENT with a sentence that does
@@ -94,6 +120,11 @@ struct OpDef {
   // Only the attributes: unknown, missing, of another kind.
   absl::Status CheckAttrs(const AttrMap& attributes) const;
   AttrReader Read(const AttrMap& attributes) const { return AttrReader(attrs, attributes); }
+
+  bool has_effect() const { return effect != OpEffect::kNone; }
+  bool reads_parameter() const { return source == OpSource::kParameter; }
+  // Whether a kernel computes it; otherwise the executor does itself what the op says.
+  bool has_kernel() const { return !traced_only && source == OpSource::kNone && !has_effect(); }
 };
 
 }  // namespace mu

@@ -7,14 +7,23 @@
 
 namespace mu {
 
-void OpTable::Add(OpDef def) {
+void OpTable::BeginSection(std::string title, std::string intro) {
+  sections_.push_back({std::move(title), std::move(intro), {}});
+}
+
+void OpTable::Add(OpDef def, std::string signature, std::string doc) {
+  MU_CHECK(!sections_.empty() && "an op belongs to no section of the reference");
   std::string name = def.name;
+  sections_.back().ops.push_back(name);
+  def.section = sections_.back().title;
+  def.signature = std::move(signature);
+  def.doc = std::move(doc);
   const bool added = ops_.emplace(std::move(name), std::move(def)).second;
   MU_CHECK(added && "an op is in the table twice");
 }
 
 const OpDef* OpTable::Find(absl::string_view name) const {
-  const auto found = ops_.find(std::string(name));
+  const auto found = ops_.find(std::string_view(name.data(), name.size()));
   return found == ops_.end() ? nullptr : &found->second;
 }
 
@@ -32,6 +41,12 @@ std::vector<const OpDef*> OpTable::All() const {
   return all;
 }
 
+const OpDef& DefOf(const muster::NodeProto& node) {
+  const OpDef* const def = AllOps().Find(node.op());
+  MU_CHECK(def != nullptr && "a node of a verified graph has an op that is not in the table");
+  return *def;
+}
+
 const OpTable& AllOps() {
   static const OpTable* const table = [] {
     auto* made = new OpTable;
@@ -39,6 +54,7 @@ const OpTable& AllOps() {
     RegisterElementwiseOps(*made);
     RegisterMathOps(*made);
     RegisterArrayOps(*made);
+    RegisterRandomOps(*made);
     RegisterGradientOps(*made);
     RegisterParameterOps(*made);
     return made;

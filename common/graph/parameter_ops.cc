@@ -159,9 +159,19 @@ SpecsOr InferSegmentCombineGrad(Inputs in, const AttrReader& attrs) {
   return std::vector<TensorSpec>{in[3]};
 }
 
-OpDef Effect(OpDef def) {
-  def.has_effect = true;
+OpDef Of(OpParameter parameter, OpDef def) {
+  def.parameter = parameter;
+  return def;
+}
+
+OpDef Effect(OpEffect effect, OpDef def) {
+  def.effect = effect;
   def.outputs = 0;
+  return def;
+}
+
+OpDef Pulls(OpDef def) {
+  def.source = OpSource::kParameter;
   return def;
 }
 
@@ -175,31 +185,80 @@ OpDef Internal(OpDef def) {
   return def;
 }
 
-}  // namespace
+std::vector<AttrDef> RowAttrs() {
+  return {Required("table", AttrKind::kString), Required("id", AttrKind::kInt),
+          Required("rows", AttrKind::kInt), Required("dim", AttrKind::kInt)};
+}
 
-void RegisterParameterOps(OpTable& table) {
+void RegisterTracedOps(OpTable& table) {
   const std::vector<AttrDef> variable = {
       Required("variable", AttrKind::kString), Required("id", AttrKind::kInt),
       Required("dtype", AttrKind::kDType), Required("shape", AttrKind::kShape)};
-  const std::vector<AttrDef> rows = {
-      Required("table", AttrKind::kString), Required("id", AttrKind::kInt),
-      Required("rows", AttrKind::kInt), Required("dim", AttrKind::kInt)};
-  std::vector<AttrDef> lookup = rows;
+  std::vector<AttrDef> lookup = RowAttrs();
   lookup.push_back(OptionalString("combiner", "none"));
+  table.BeginSection(
+      "Parameters",
+      "A step reads parameters as they were at its beginning and changes them at its "
+      "end. Updates have no result.");
+  table.Add(Of(OpParameter::kVariable,
+               Effect(OpEffect::kAdd, MakeOp("assign_add", 1, 1, InferAssignAdd, variable))),
+            "(delta: dtype[shape])", "Adds delta to the variable.");
+  table.Add(
+      Of(OpParameter::kVariable,
+         Effect(OpEffect::kGradient, MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable))),
+      "(grad: float32[shape])", "The variable's optimizer applies the gradient.");
+  table.Add(
+      Of(OpParameter::kTable,
+         TracedOnly(Pulls(MakeOp("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)))),
+      "(ids: int32 or int64 [...]) -> float32[..., dim], or (values: int32 or int64 [n], splits: "
+      "int32[batch + 1], optional weights: float32[n]) -> float32[batch, dim]",
+      "combiner none: a row for each id. sum, mean: bag b is values[splits[b] : splits[b + 1]]; "
+      "splits start at 0, never fall and end at n. mean is the (weighted) sum divided by the bag's "
+      "size (sum of weights). An empty bag, or one whose weights add up to 0, gives zeros. Passes "
+      "replace it.");
+  table.Add(Of(OpParameter::kTable,
+               TracedOnly(Effect(OpEffect::kGradient, MakeOp("embedding_gradient", 2, 4,
+                                                             InferEmbeddingGradient, lookup)))),
+            "(the lookup's inputs, grad: float32, the lookup's shape)",
+            "The table's optimizer applies the gradients of the rows. Passes replace it.");
+}
+
+}  // namespace
+
+void RegisterParameterOps(OpTable& table) {
+  RegisterTracedOps(table);
+  const std::vector<AttrDef> rows = RowAttrs();
   const std::vector<AttrDef> combiner = {Required("combiner", AttrKind::kString)};
-
-  table.Add(Effect(MakeOp("assign_add", 1, 1, InferAssignAdd, variable)));
-  table.Add(Effect(MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable)));
-  table.Add(TracedOnly(MakeOp("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)));
-  table.Add(TracedOnly(Effect(MakeOp("embedding_gradient", 2, 4, InferEmbeddingGradient, lookup))));
-
+  table.BeginSection(
+      "Parameters, as passes leave them",
+      "Only coordinator/passes make these. A function has at most one pull_rows and one push_rows "
+      "per table, on the result of one unique. Gradients of rows that gather (axis 0) took from "
+      "pull_rows are gather_grad with pull_rows' result as `like`; those of several lookups are "
+      "added up with add, in the order of the lookups.");
   OpDef unique = MakeOp("unique", 1, OpDef::kAnyNumber, InferUnique, {});
   unique.outputs = -1;
-  table.Add(Internal(std::move(unique)));
-  table.Add(Internal(MakeOp("pull_rows", 1, 1, InferPullRows, rows)));
-  table.Add(Internal(Effect(MakeOp("push_rows", 2, 2, InferPushRows, rows))));
-  table.Add(Internal(MakeOp("segment_combine", 3, 4, InferSegmentCombine, combiner)));
-  table.Add(Internal(MakeOp("segment_combine_grad", 4, 5, InferSegmentCombineGrad, combiner)));
+  table.Add(Internal(std::move(unique)),
+            "(ids0, ids1, ...: int32 or int64 [...]) -> int64[U], and for each input int32 of its "
+            "shape",
+            "The distinct ids in order of first appearance (ids0 in row-major order, then ids1, "
+            "...); then for each input where its ids are among them.");
+  table.Add(
+      Of(OpParameter::kTable, Internal(Pulls(MakeOp("pull_rows", 1, 1, InferPullRows, rows)))),
+      "(ids: int64[U]) -> float32[U, dim]", "Those rows of the table.");
+  table.Add(Internal(MakeOp("segment_combine", 3, 4, InferSegmentCombine, combiner)),
+            "(rows: float32[U, dim], positions: int32[n], splits: int32[batch + 1], optional "
+            "weights: float32[n]) -> float32[batch, dim]",
+            "Bags of rows[positions], as in embedding_lookup.");
+  table.Add(Internal(MakeOp("segment_combine_grad", 4, 5, InferSegmentCombineGrad, combiner)),
+            "(dy: float32[batch, dim], positions, splits, like: float32[U, dim], optional weights) "
+            "-> float32[U, dim]",
+            "Zeros, plus for each value, in order, its share of its bag's dy at its position. sum: "
+            "dy[b] * w; mean: dy[b] * w / (sum of the bag's w); w = 1 without weights.");
+  table.Add(
+      Of(OpParameter::kTable,
+         Internal(Effect(OpEffect::kGradient, MakeOp("push_rows", 2, 2, InferPushRows, rows)))),
+      "(ids: int64[U], grad: float32[U, dim])",
+      "The table's optimizer applies the gradients of those rows.");
 }
 
 }  // namespace mu

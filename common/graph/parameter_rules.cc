@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
-#include "common/graph/op_def.h"
+#include "common/graph/op_table.h"
 
 namespace mu {
 namespace {
@@ -30,46 +30,44 @@ absl::Status ParameterRules::Agree(const std::string& key, const std::string& sa
                                                  ", an earlier node that it is ", known->second));
 }
 
-absl::Status ParameterRules::CheckLowered(const pb::FunctionProto& function,
+absl::Status ParameterRules::CheckLowered(const pb::FunctionProto& function, const OpDef& def,
                                           const pb::NodeProto& node) {
-  const std::string& op = node.op();
-  if (op == "pull_rows" || op == "push_rows") {
+  const bool rows = def.parameter == OpParameter::kTable;
+  if (rows) {
     const pb::NodeInput& ids = node.inputs(0);
     if (function.nodes(ids.node()).op() != "unique" || ids.output() != 0) {
       return absl::InvalidArgumentError(
           "needs the distinct ids that \"unique\" makes, its output 0");
     }
   }
-  if (op == "pull_rows" || op == "push_rows" || op == "apply_gradient" || op == "assign_add") {
-    if (!updates_.insert(absl::StrCat(op, " ", node.attrs().at("id").i())).second) {
-      return absl::InvalidArgumentError(
-          "is there twice for one parameter; a step pulls and pushes each of them once");
-    }
+  // Reads of a variable may be as many as one likes: they are of one pull.
+  if ((rows || def.has_effect()) &&
+      !once_.insert(absl::StrCat(def.name, " ", node.attrs().at("id").i())).second) {
+    return absl::InvalidArgumentError(
+        "is there twice for one parameter; a step pulls and pushes each of them once");
   }
   return absl::OkStatus();
 }
 
 absl::Status ParameterRules::Check(const pb::FunctionProto& function, const pb::NodeProto& node) {
-  const std::string& op = node.op();
+  const OpDef& def = DefOf(node);
   const auto& attrs = node.attrs();
-  if (op == "batch_column") {
+  if (def.source == OpSource::kColumn) {
     MU_RETURN_IF_ERROR(
         Agree(absl::StrCat("column \"", attrs.at("column").s(), "\""), TypeAndShape(node)));
   }
-  if (op == "variable_read" || op == "apply_gradient" || op == "assign_add") {
-    MU_RETURN_IF_ERROR(CheckId(node));
+  if (def.parameter != OpParameter::kNone) MU_RETURN_IF_ERROR(CheckId(node));
+  if (def.parameter == OpParameter::kVariable) {
     MU_RETURN_IF_ERROR(
         Agree(absl::StrCat("variable ", attrs.at("id").i()),
               absl::StrCat("\"", attrs.at("variable").s(), "\", ", TypeAndShape(node))));
   }
-  if (op == "embedding_lookup" || op == "embedding_gradient" || op == "pull_rows" ||
-      op == "push_rows") {
-    MU_RETURN_IF_ERROR(CheckId(node));
+  if (def.parameter == OpParameter::kTable) {
     MU_RETURN_IF_ERROR(Agree(absl::StrCat("table ", attrs.at("id").i()),
                              absl::StrCat("\"", attrs.at("table").s(), "\", ", attrs.at("rows").i(),
                                           " rows of ", attrs.at("dim").i())));
   }
-  return stage_ == GraphStage::kLowered ? CheckLowered(function, node) : absl::OkStatus();
+  return stage_ == GraphStage::kLowered ? CheckLowered(function, def, node) : absl::OkStatus();
 }
 
 }  // namespace mu

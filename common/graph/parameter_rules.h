@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "common/graph/op_def.h"
 #include "common/graph/verifier.h"
 #include "proto/graph.pb.h"
 
@@ -23,11 +24,12 @@ class ParameterRules {
  private:
   // What was said of `key` before, if anything, must be what is said now.
   absl::Status Agree(const std::string& key, const std::string& said);
-  absl::Status CheckLowered(const muster::FunctionProto& function, const muster::NodeProto& node);
+  absl::Status CheckLowered(const muster::FunctionProto& function, const OpDef& def,
+                            const muster::NodeProto& node);
 
   const GraphStage stage_;
   std::map<std::string, std::string> said_;
-  std::set<std::string> updates_;  // "op id" of those that may be there once
+  std::set<std::string> once_;  // "op id" of those that may be there once
 };
 
 }  // namespace mu

@@ -46,8 +46,10 @@ std::string TensorToText(const pb::TensorProto& proto) {
 
 std::string InputToText(const pb::FunctionProto& function, const pb::NodeInput& input) {
   const std::string name = absl::StrCat("%", input.node());
-  const bool many = input.node() >= 0 && input.node() < function.nodes_size() &&
-                    function.nodes(input.node()).op() == "unique";
+  const OpDef* const def = input.node() >= 0 && input.node() < function.nodes_size()
+                               ? AllOps().Find(function.nodes(input.node()).op())
+                               : nullptr;
+  const bool many = def != nullptr && def->outputs < 0;
   return many || input.output() != 0 ? absl::StrCat(name, ":", input.output()) : name;
 }
 
@@ -67,9 +69,9 @@ std::string AttrsToText(const pb::NodeProto& node) {
 const char* ColourOf(const std::string& op) {
   const OpDef* def = AllOps().Find(op);
   if (def == nullptr) return "red";
-  if (def->has_effect) return "salmon";
-  if (op == "variable_read" || op == "pull_rows" || op == "embedding_lookup") return "lightblue";
-  if (def->is_source) return "palegreen";
+  if (def->has_effect()) return "salmon";
+  if (def->reads_parameter()) return "lightblue";
+  if (def->source != OpSource::kNone) return "palegreen";
   return "white";
 }
 

@@ -25,6 +25,7 @@ void RegisterSourceOps(OpTable& table);       // source_ops.cc
 void RegisterElementwiseOps(OpTable& table);  // elementwise_ops.cc
 void RegisterMathOps(OpTable& table);         // math_ops.cc: products and sums
 void RegisterArrayOps(OpTable& table);        // array_ops.cc: moving data
+void RegisterRandomOps(OpTable& table);       // random_ops.cc
 void RegisterGradientOps(OpTable& table);     // gradient_ops.cc: what gradients are made of
 void RegisterParameterOps(OpTable& table);    // parameter_ops.cc
 

@@ -16,6 +16,12 @@ AttrDef OptionalInt(std::string name, int64_t value) {
   return def;
 }
 
+AttrDef OptionalFloat(std::string name, float value) {
+  AttrDef def{std::move(name), AttrKind::kFloat, false, {}};
+  def.default_value.set_f(value);
+  return def;
+}
+
 AttrDef OptionalBool(std::string name, bool value) {
   AttrDef def{std::move(name), AttrKind::kBool, false, {}};
   def.default_value.set_b(value);

@@ -15,6 +15,7 @@ inline constexpr int64_t kLargestBegin = int64_t{1} << 40;
 // Attribute definitions.
 AttrDef Required(std::string name, AttrKind kind);
 AttrDef OptionalInt(std::string name, int64_t value);
+AttrDef OptionalFloat(std::string name, float value);
 AttrDef OptionalBool(std::string name, bool value);
 AttrDef OptionalInts(std::string name);  // default: an empty list
 AttrDef OptionalString(std::string name, std::string value);

@@ -43,32 +43,41 @@ SpecsOr InferVariableRead(Inputs, const AttrReader& attrs) {
   return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
 }
 
-OpDef Source(std::string name, std::vector<AttrDef> attrs, InferFunction infer) {
-  OpDef def;
-  def.name = std::move(name);
-  def.attrs = std::move(attrs);
-  def.is_source = true;
-  def.infer = std::move(infer);
+OpDef Source(std::string name, OpSource source, std::vector<AttrDef> attrs, InferFunction infer) {
+  OpDef def = MakeOp(std::move(name), 0, 0, std::move(infer), std::move(attrs));
+  def.source = source;
   return def;
 }
 
 }  // namespace
 
 void RegisterSourceOps(OpTable& table) {
-  table.Add(Source("constant", {Required("value", AttrKind::kTensor)}, InferConstant));
-  table.Add(Source("arg", {Required("index", AttrKind::kInt), Required("dtype", AttrKind::kDType)},
-                   InferArg));
-  table.Add(Source("worker_index", {}, [](Inputs, const AttrReader&) -> SpecsOr {
-    return std::vector<TensorSpec>{{kInt64, Shape()}};
-  }));
-  table.Add(Source("batch_column",
+  table.BeginSection("Sources",
+                     "They have no inputs: their values come from outside of the graph.");
+  table.Add(Source("constant", OpSource::kConstant, {Required("value", AttrKind::kTensor)},
+                   InferConstant),
+            "() -> value's type and shape", "The value.");
+  table.Add(
+      Source("arg", OpSource::kArgument,
+             {Required("index", AttrKind::kInt), Required("dtype", AttrKind::kDType)}, InferArg),
+      "() -> dtype[]", "The argument of that number (`FunctionProto.args`) of the call.");
+  table.Add(Source("worker_index", OpSource::kWorkerIndex, {},
+                   [](Inputs, const AttrReader&) -> SpecsOr {
+                     return std::vector<TensorSpec>{{kInt64, Shape()}};
+                   }),
+            "() -> int64[]", "The index of the worker that runs the step.");
+  table.Add(Source("batch_column", OpSource::kColumn,
                    {Required("column", AttrKind::kString), Required("dtype", AttrKind::kDType),
                     Required("shape", AttrKind::kShape)},
-                   InferBatchColumn));
-  table.Add(Source("variable_read",
-                   {Required("variable", AttrKind::kString), Required("id", AttrKind::kInt),
-                    Required("dtype", AttrKind::kDType), Required("shape", AttrKind::kShape)},
-                   InferVariableRead));
+                   InferBatchColumn),
+            "() -> dtype[shape]", "A column of the step's batch; its first size is not known.");
+  OpDef read = Source("variable_read", OpSource::kParameter,
+                      {Required("variable", AttrKind::kString), Required("id", AttrKind::kInt),
+                       Required("dtype", AttrKind::kDType), Required("shape", AttrKind::kShape)},
+                      InferVariableRead);
+  read.parameter = OpParameter::kVariable;
+  table.Add(std::move(read), "() -> dtype[shape]",
+            "The variable as it was at the beginning of the step.");
 }
 
 }  // namespace mu

@@ -138,9 +138,10 @@ absl::Status VerifyFunction(const pb::FunctionProto& function, GraphStage stage)
   ParameterRules rules(stage);
   for (int i = 0; i < function.nodes_size(); ++i) {
     const pb::NodeProto& node = function.nodes(i);
-    absl::Status valid = CheckStage(*AllOps().Find(node.op()), stage);
-    if (valid.ok() && node.op() == "arg") valid = CheckArg(function, node);
-    if (valid.ok() && node.op() == "batch_column" && function.dataset() == 0) {
+    const OpDef& def = DefOf(node);
+    absl::Status valid = CheckStage(def, stage);
+    if (valid.ok() && def.source == OpSource::kArgument) valid = CheckArg(function, node);
+    if (valid.ok() && def.source == OpSource::kColumn && function.dataset() == 0) {
       valid = absl::InvalidArgumentError("reads a column, but the function names no dataset");
     }
     if (valid.ok()) valid = rules.Check(function, node);

@@ -36,18 +36,17 @@ const std::string& GradientTable::WhyNone(const std::string& op) const {
 }
 
 void RegisterNoGradients(GradientTable& table) {
-  for (const char* op : {"greater", "equal", "zeros_like", "ones_like", "count"}) table.AddZero(op);
-  for (const char* op :
-       {"constant", "arg", "worker_index", "batch_column", "variable_read", "embedding_lookup",
-        "assign_add", "apply_gradient", "embedding_gradient"}) {
-    table.AddEnd(op);
-  }
+  for (const char* op : {"greater", "equal", "zeros_like", "ones_like", "count", "random_uniform"})
+    table.AddZero(op);
   for (const char* op : {"slice_grad", "concat_piece"}) {
     table.AddNone(op, "it is itself a gradient, and second derivatives of it are not there");
   }
-  for (const char* op :
-       {"unique", "pull_rows", "push_rows", "segment_combine", "segment_combine_grad"}) {
-    table.AddNone(op, "it is made after gradients are");
+  for (const OpDef* def : AllOps().All()) {
+    if (def->internal) {
+      table.AddNone(def->name, "it is made after gradients are");
+    } else if (def->source != OpSource::kNone || def->has_effect()) {
+      table.AddEnd(def->name);
+    }
   }
 }
 

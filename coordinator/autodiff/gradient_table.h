@@ -38,7 +38,8 @@ class GradientTable {
   // A loss that reaches a parameter through it is refused. `why` ends the sentence "... has no
   // gradient: ".
   void AddNone(const std::string& op, std::string why);
-  // Sources and effects, which end a path: parameters' reads are gradients.cc's business.
+  // Sources and effects, which end a path (RegisterNoGradients adds them all): parameters' reads
+  // are gradients.cc's business.
   void AddEnd(const std::string& op);
 
   enum class Kind { kRule, kZero, kNone, kEnd, kUnknown };

@@ -65,18 +65,16 @@ class Backward {
   }
 
   bool IsTrainable(const pb::NodeProto& node) {
-    if (node.op() == "variable_read") {
-      const pb::VariableProto& variable =
-          graph_.variables().at(static_cast<uint32_t>(node.attrs().at("id").i())).proto();
+    const OpDef& def = DefOf(node);
+    if (!def.reads_parameter()) return false;
+    const uint32_t id = static_cast<uint32_t>(node.attrs().at("id").i());
+    if (def.parameter == OpParameter::kVariable) {
+      const pb::VariableProto& variable = graph_.variables().at(id).proto();
       return variable.trainable() && variable.has_optimizer() && variable.dtype() == kFloat32 &&
              IsSelected(variable.name());
     }
-    if (node.op() == "embedding_lookup") {
-      const pb::TableProto& table =
-          graph_.tables().at(static_cast<uint32_t>(node.attrs().at("id").i())).proto();
-      return table.has_optimizer() && IsSelected(table.name());
-    }
-    return false;
+    const pb::TableProto& table = graph_.tables().at(id).proto();
+    return table.has_optimizer() && IsSelected(table.name());
   }
 
   // Which nodes' values lead from something trainable to a float: those before the loss whose
@@ -112,7 +110,7 @@ class Backward {
       wanted.push_back(needed_[input.node()]);
       any = any || wanted.back();
     }
-    if (node.op() == "embedding_lookup") {
+    if (DefOf(node).reads_parameter()) {
       return any ? Refuse(node.op(), node.location(),
                           "weights depend on something trainable, but weights of a bag get no "
                           "gradient")
@@ -132,11 +130,8 @@ class Backward {
     if (table.KindOf(node.op()) != GradientTable::Kind::kRule) {
       return Refuse(node.op(), node.location(), "has no gradient");
     }
-    ForwardOp op{AllOps().Find(node.op())->Read(node.attrs()),
-                 {},
-                 graph_.OutputOf(index, 0),
-                 dy,
-                 std::move(wanted)};
+    ForwardOp op{
+        DefOf(node).Read(node.attrs()), {}, graph_.OutputOf(index, 0), dy, std::move(wanted)};
     for (const pb::NodeInput& input : node.inputs()) {
       op.inputs.push_back(graph_.OutputOf(input.node(), input.output()));
     }
@@ -156,7 +151,7 @@ class Backward {
       if (!IsTrainable(node) || contributions_[i].empty()) continue;
       TraceGraph::LocationScope location(&graph_, node.location());
       const Sym& gradient = contributions_[i][0];
-      if (node.op() == "variable_read") {
+      if (DefOf(node).parameter == OpParameter::kVariable) {
         MU_RETURN_IF_ERROR(graph_.AddEffect("apply_gradient", {gradient}, node.attrs(), {}));
       } else {
         std::vector<Sym> inputs;

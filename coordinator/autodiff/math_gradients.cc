@@ -121,6 +121,11 @@ Syms MeanSquaredErrorRule(const ForwardOp& op) {
   return {op.Wants(0) ? gradient : Sym(), op.Wants(1) ? Negate(gradient) : Sym()};
 }
 
+// What was dropped gets no gradient, what was kept one scaled alike.
+Syms DropoutRule(const ForwardOp& op) {
+  return {DropoutAgain(op.dy, op.attrs.Float("rate"), op.attrs.Int("seed"), op.attrs.Int("index"))};
+}
+
 Syms ReluGradRule(const ForwardOp& op) {
   return {op.Wants(0) ? ReluGrad(op.dy, op.inputs[1]) : Sym(), Sym()};
 }
@@ -150,6 +155,7 @@ void RegisterMathGradients(GradientTable& table) {
   table.AddRule("sigmoid_cross_entropy", SigmoidCrossEntropyRule);
   table.AddRule("mean_squared_error", MeanSquaredErrorRule);
   table.AddRule("relu_grad", ReluGradRule);
+  table.AddRule("dropout", DropoutRule);
 }
 
 }  // namespace mu

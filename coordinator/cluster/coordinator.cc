@@ -33,7 +33,7 @@ bool HasUpdates(const pb::FunctionProto& function) {
   return std::any_of(function.nodes().begin(), function.nodes().end(),
                      [](const pb::NodeProto& node) {
                        const OpDef* const op = AllOps().Find(node.op());
-                       return op != nullptr && op->has_effect;
+                       return op != nullptr && op->has_effect();
                      });
 }
 
@@ -195,7 +195,7 @@ absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const Embedding
 absl::StatusOr<Function> Coordinator::DefineFunction(
     const std::string& name, const std::function<void(FunctionBuilder&)>& build) {
   MU_RETURN_IF_ERROR(NotWhileTracing("a function is defined"));
-  MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build));
+  MU_ASSIGN_OR_RETURN(pb::FunctionProto proto, Trace(name, build, impl_->options.seed));
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   Function function;
   function.fingerprint_ = FingerprintOf(proto);

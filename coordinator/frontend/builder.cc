@@ -79,6 +79,8 @@ Sym FunctionBuilder::WorkerIndex(const char* file, int line) {
   return graph_->Add("worker_index", {}, {}, {file, line});
 }
 
+void FunctionBuilder::Train(const char* file, int line) { graph_->SetTraining(true, {file, line}); }
+
 void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& options) {
   const Sym bound = loss.Bind();
   if (!bound.status().ok()) return;
@@ -90,6 +92,7 @@ void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& optio
         absl::InvalidArgumentError(absl::StrCat("the loss must be a float32 scalar, got ",
                                                 bound.spec().ToString(), "; take its mean or sum"));
   }
+  if (valid.ok()) valid = graph_->CheckMayMinimize();
   if (!valid.ok()) {
     graph_->Fail("minimize", valid, loss.place());
     return;

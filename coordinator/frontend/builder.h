@@ -65,6 +65,9 @@ class FunctionBuilder {
           int line = __builtin_LINE());
   // Which worker runs the step: int64 scalar.
   Sym WorkerIndex(const char* file = __builtin_FILE(), int line = __builtin_LINE());
+  // Says that the function trains: Dropout drops, and layers that learn from their batch do so.
+  // Without it they do what they do in evaluation. Call it before them.
+  void Train(const char* file = __builtin_FILE(), int line = __builtin_LINE());
   // Adds gradients of the loss, a float32 scalar, to every trainable variable and table it depends
   // on; their optimizers apply them. Two calls: the gradients add up.
   void Minimize(const Operand& loss, const MinimizeOptions& options = {});

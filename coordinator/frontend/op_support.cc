@@ -9,6 +9,11 @@ TraceGraph* GraphOf(absl::Span<const Sym> inputs) {
   return TraceGraph::Current();
 }
 
+bool IsTraining(absl::Span<const Sym> inputs, SourcePlace place) {
+  TraceGraph* graph = GraphOf(inputs);
+  return graph != nullptr && graph->AskTraining(place);
+}
+
 Sym AddOp(const std::string& op, const std::vector<Sym>& inputs, AttrMap attrs, SourcePlace place) {
   for (const Sym& input : inputs) {
     if (!input.status().ok()) return input;

@@ -11,6 +11,10 @@ namespace mu {
 // The graph an op belongs to: its first input's, else the thread's; null if there is none.
 TraceGraph* GraphOf(absl::Span<const Sym> inputs);
 
+// Whether the function that is being traced trains (FunctionBuilder::Train). What depends on it
+// says where in the program it is.
+bool IsTraining(absl::Span<const Sym> inputs, SourcePlace place);
+
 // Adds the node at `place`.
 Sym AddOp(const std::string& op, const std::vector<Sym>& inputs, AttrMap attrs, SourcePlace place);
 

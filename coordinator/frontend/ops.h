@@ -1,4 +1,4 @@
-// The ops of users' programs; common/graph/op_table.h says precisely what each computes.
+// The ops of users' programs; docs/reference/ops.md says precisely what each computes.
 //
 // Axes may be negative (from the end). A Sym's error sticks to what is made of it; see sym.h. Where
 // no Operand carries the caller's line, the last two parameters do: leave them alone.
@@ -71,6 +71,13 @@ Sym OnesLike(const Operand& x);
 Sym ConstantTensor(const Tensor& value, const char* file = __builtin_FILE(),
                    int line = __builtin_LINE());
 
+// Random numbers: the same whenever and wherever a step is run.
+// In a function that trains (FunctionBuilder::Train) 0 with probability rate, else x / (1 - rate);
+// in others x.
+Sym Dropout(const Operand& x, float rate);
+// float32 in [low, high), in like's shape; in every function.
+Sym RandomUniform(const Operand& like, float low = 0, float high = 1);
+
 // What gradients are made of.
 Sym ReluGrad(const Operand& dy, const Operand& y);
 Sym BroadcastLike(const Operand& x, const Operand& like, const std::vector<int64_t>& axes = {});
@@ -79,6 +86,7 @@ Sym ReshapeLike(const Operand& x, const Operand& like);
 Sym SliceGrad(const Operand& dy, const Operand& like, const std::vector<int64_t>& begin);
 Sym ConcatPiece(const Operand& dy, const std::vector<Sym>& parts, int64_t axis, int64_t index);
 Sym GatherGrad(const Operand& dy, const Operand& indices, const Operand& like, int64_t axis);
+Sym DropoutAgain(const Operand& dy, float rate, int64_t seed, int64_t index);
 
 // Parameters.
 Sym Read(const Variable& variable, const char* file = __builtin_FILE(),

@@ -134,12 +134,42 @@ Sym TraceGraph::ReadColumn(const pb::ColumnSchema& column, SourcePlace place) {
   return read;
 }
 
+bool TraceGraph::AskTraining(SourcePlace place) {
+  if (!asked_training_.has_value()) asked_training_ = Locate(place);
+  return training_;
+}
+
+void TraceGraph::SetTraining(bool training, SourcePlace place) {
+  if (asked_training_.has_value() && training != training_) {
+    Fail("train",
+         absl::InvalidArgumentError(absl::StrCat(
+             "what depends on whether the function trains was built before, at ",
+             asked_training_->file(), ":", asked_training_->line(), "; call Train() first")),
+         place);
+    return;
+  }
+  training_ = training;
+}
+
+absl::Status TraceGraph::CheckMayMinimize() const {
+  if (training_ || !asked_training_.has_value()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the function has something that behaves differently in training, at ",
+      asked_training_->file(), ":", asked_training_->line(),
+      ", and it was built as for evaluation; call the FunctionBuilder's Train() first"));
+}
+
 void TraceGraph::NoteTable(const EmbeddingTable& table) {
   tables_.emplace(table.proto().id(), table);
 }
 
 Attrs& Attrs::Int(const std::string& name, int64_t value) {
   map_[name].set_i(value);
+  return *this;
+}
+
+Attrs& Attrs::Float(const std::string& name, float value) {
+  map_[name].set_f(value);
   return *this;
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -91,6 +92,19 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   Sym ReadColumn(const pb::ColumnSchema& column, SourcePlace place);
   void NoteTable(const EmbeddingTable& table);
 
+  // Whether the function trains. Who asks builds something else then (dropout, batch norm), so the
+  // answer may not change afterwards.
+  bool AskTraining(SourcePlace place);
+  // Sets the answer, which is false at first. An error if somebody asked before and got the other.
+  void SetTraining(bool training, SourcePlace place);
+  // INVALID_ARGUMENT if the function is minimised although something was built as for evaluation.
+  absl::Status CheckMayMinimize() const;
+
+  // Random numbers of this graph's ops: functions of this seed, the op's number and the step.
+  void set_seed(uint64_t seed) { seed_ = seed; }
+  uint64_t seed() const { return seed_; }
+  int64_t NextRandomOp() { return random_ops_++; }
+
   pb::FunctionProto& proto() { return proto_; }
   const FunctionSpecs& specs() const { return specs_; }
   // What the graph uses, by id.
@@ -114,6 +128,10 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   std::map<uint32_t, int> variable_nodes_;
   std::map<std::string, int> column_nodes_;
   std::vector<MinimizeRequest> minimize_requests_;
+  bool training_ = false;
+  std::optional<pb::SourceLocation> asked_training_;  // where first
+  uint64_t seed_ = 1;
+  int64_t random_ops_ = 0;
   const pb::SourceLocation* location_ = nullptr;
   absl::Status first_error_;
 };
@@ -122,6 +140,7 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
 class Attrs {
  public:
   Attrs& Int(const std::string& name, int64_t value);
+  Attrs& Float(const std::string& name, float value);
   Attrs& Bool(const std::string& name, bool value);
   Attrs& String(const std::string& name, std::string value);
   Attrs& Ints(const std::string& name, absl::Span<const int64_t> values);

@@ -10,7 +10,7 @@
 namespace mu {
 namespace {
 
-bool HasEffect(const pb::NodeProto& node) { return AllOps().Find(node.op())->has_effect; }
+bool HasEffect(const pb::NodeProto& node) { return DefOf(node).has_effect(); }
 
 // Equal for nodes that compute the same from the same inputs of the new graph.
 std::string KeyOf(const pb::NodeProto& node, const Rewriter& rewriter) {
@@ -69,7 +69,7 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   std::vector<std::vector<int>> updates;  // nodes of one update, in order
   for (int i = 0; i < function.nodes_size(); ++i) {
     const pb::NodeProto& node = function.nodes(i);
-    if (node.op() != "apply_gradient" && node.op() != "assign_add") {
+    if (!HasEffect(node) || DefOf(node).parameter != OpParameter::kVariable) {
       rewriter.Copy(i);
       continue;
     }

@@ -1,5 +1,6 @@
 #include <map>
 
+#include "common/graph/op_table.h"
 #include "common/graph/verifier.h"
 #include "coordinator/frontend/trace_graph.h"
 #include "coordinator/passes/passes.h"
@@ -12,8 +13,18 @@ using Reference = std::pair<int, int>;  // node and output, of the old graph
 
 Reference Of(const pb::NodeInput& input) { return {input.node(), input.output()}; }
 
-bool IsLookup(const pb::NodeProto& node) { return node.op() == "embedding_lookup"; }
-bool IsGradient(const pb::NodeProto& node) { return node.op() == "embedding_gradient"; }
+// Of a table and to be replaced; pull_rows and push_rows, which are there already if a graph is
+// lowered again, are not.
+bool UsesTable(const pb::NodeProto& node) {
+  const OpDef& def = DefOf(node);
+  return def.parameter == OpParameter::kTable && def.traced_only;
+}
+bool IsLookup(const pb::NodeProto& node) {
+  return UsesTable(node) && DefOf(node).reads_parameter();
+}
+bool IsGradient(const pb::NodeProto& node) {
+  return UsesTable(node) && DefOf(node).effect == OpEffect::kGradient;
+}
 
 // What the function does with one table.
 struct TableUse {
@@ -64,7 +75,7 @@ class Lowering {
 
   void CollectUses() {
     for (const pb::NodeProto& node : old_.nodes()) {
-      if (!IsLookup(node) && !IsGradient(node)) continue;
+      if (!UsesTable(node)) continue;
       const auto [place, added] = uses_.try_emplace(TableOf(node));
       TableUse& use = place->second;
       if (added) {
@@ -83,10 +94,10 @@ class Lowering {
     std::vector<bool> pulled(old_.nodes_size(), false);
     for (int i = 0; i < old_.nodes_size(); ++i) {
       const pb::NodeProto& node = old_.nodes(i);
-      pulled[i] = IsLookup(node) || node.op() == "variable_read";
+      pulled[i] = DefOf(node).reads_parameter();
       for (const pb::NodeInput& input : node.inputs())
         pulled[i] = pulled[i] || pulled[input.node()];
-      if ((IsLookup(node) || IsGradient(node)) && pulled[node.inputs(0).node()]) {
+      if (UsesTable(node) && pulled[node.inputs(0).node()]) {
         return NodeError(
             old_, i,
             absl::InvalidArgumentError(

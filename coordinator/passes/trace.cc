@@ -1,5 +1,6 @@
 #include "coordinator/passes/trace.h"
 
+#include "common/base/hash.h"
 #include "common/graph/verifier.h"
 #include "coordinator/autodiff/gradients.h"
 #include "coordinator/passes/passes.h"
@@ -7,8 +8,10 @@
 namespace mu {
 
 absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
-                                        const std::function<void(FunctionBuilder&)>& build) {
+                                        const std::function<void(FunctionBuilder&)>& build,
+                                        uint64_t seed) {
   const auto graph = std::make_shared<TraceGraph>(name);
+  graph->set_seed(HashCombine(seed, HashString(name)));
   {
     TraceGraph::Scope scope(graph.get());
     FunctionBuilder builder(graph);

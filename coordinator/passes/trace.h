@@ -12,8 +12,10 @@ namespace mu {
 
 // Runs `build` once, adds the gradients of its Minimize calls, lowers parameters' ops, and
 // verifies. The first error of tracing comes out with the op's file:line, kind ERROR_USER:
-// INVALID_ARGUMENT. Any thread; traces may be nested.
+// INVALID_ARGUMENT. Any thread; traces may be nested. `seed` is the job's: the random numbers of a
+// step are a function of it, the function's name, the op's number and the step's.
 absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
-                                        const std::function<void(FunctionBuilder&)>& build);
+                                        const std::function<void(FunctionBuilder&)>& build,
+                                        uint64_t seed = 1);
 
 }  // namespace mu

@@ -101,6 +101,7 @@ absl::Status JobSession::Train(RunReport* report) {
   }
   MU_ASSIGN_OR_RETURN(const Function step,
                       coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
+                        f.Train();
                         const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
                         f.Minimize(output.loss, {.warmup_steps = warmup_steps});
                         f.Return("loss", output.loss);

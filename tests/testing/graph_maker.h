@@ -16,6 +16,11 @@ inline muster::AttrValue IntAttr(int64_t value) {
   attr.set_i(value);
   return attr;
 }
+inline muster::AttrValue FloatAttr(float value) {
+  muster::AttrValue attr;
+  attr.set_f(value);
+  return attr;
+}
 inline muster::AttrValue BoolAttr(bool value) {
   muster::AttrValue attr;
   attr.set_b(value);

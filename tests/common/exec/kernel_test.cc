@@ -26,18 +26,10 @@ using ::mu::testing::TypeAttr;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Ops that the executor itself carries out; executor_test.cc runs each of them.
-const std::set<std::string>& OpsOfTheExecutor() {
-  static const auto* const ops = new std::set<std::string>{
-      "constant",  "arg",       "worker_index",   "batch_column", "variable_read",
-      "pull_rows", "push_rows", "apply_gradient", "assign_add",
-  };
-  return *ops;
-}
-
+// The executor itself carries out the others; executor_test.cc runs each of them.
 TEST(KernelTableTest, EveryOpThatCanBeRunHasAKernelAPlainLoopAndCases) {
   for (const OpDef* def : AllOps().All()) {
-    const bool runs = !def->traced_only && OpsOfTheExecutor().count(def->name) == 0;
+    const bool runs = def->has_kernel();
     EXPECT_EQ(AllKernels().Find(def->name) != nullptr, runs) << "kernel of " << def->name;
     EXPECT_EQ(References().count(def->name) > 0, runs) << "plain loop of " << def->name;
     EXPECT_EQ(CaseMakers().count(def->name) > 0, runs) << "cases of " << def->name;

@@ -316,6 +316,23 @@ inline OpCase SegmentCombineGrad(SplitMix& random) {
   return c;
 }
 
+inline OpCase Random(SplitMix& random, std::vector<Dense> inputs, GraphMaker::Attrs attrs) {
+  attrs.push_back({"seed", IntAttr(static_cast<int64_t>(random.Next()))});
+  attrs.push_back({"index", IntAttr(static_cast<int64_t>(random.Below(5)))});
+  return {std::move(inputs), std::move(attrs)};
+}
+inline OpCase Dropout(SplitMix& random) {
+  constexpr float kRates[] = {0, 0.25f, 0.5f, 0.9f};
+  return Random(random, {RandomDense(random, kFloat32, RandomShape(random, 0, 3))},
+                {{"rate", FloatAttr(kRates[random.Below(4)])}});
+}
+inline OpCase RandomUniform(SplitMix& random) {
+  const float low = static_cast<float>(4 * random.Unit() - 2);
+  return Random(random, {RandomDense(random, Any(random), RandomShape(random, 0, 3))},
+                {{"low", FloatAttr(low)},
+                 {"high", FloatAttr(low + static_cast<float>(random.Unit()) + 0.1f)}});
+}
+
 }  // namespace cases
 
 inline const std::map<std::string, CaseMaker>& CaseMakers() {
@@ -358,6 +375,8 @@ inline const std::map<std::string, CaseMaker>& CaseMakers() {
       {"slice_grad", cases::SliceGrad},
       {"concat_piece", cases::ConcatPiece},
       {"gather_grad", cases::GatherGrad},
+      {"dropout", cases::Dropout},
+      {"random_uniform", cases::RandomUniform},
       {"unique", cases::Unique},
       {"segment_combine", cases::SegmentCombine},
       {"segment_combine_grad", cases::SegmentCombineGrad},

@@ -1,4 +1,4 @@
-// Every op as a plain loop, straight from the words of common/graph/op_table.h.
+// Every op as a plain loop, straight from the words of the op table (docs/reference/ops.md).
 #pragma once
 
 #include <algorithm>
@@ -297,6 +297,33 @@ inline std::vector<Dense> Cast(const DenseInputs& in, const AttrReader& attrs) {
   return {out};
 }
 
+// The draw of element `i` in step 0.
+inline uint32_t DrawOf(const AttrReader& attrs, size_t i) {
+  const uint64_t stream = HashCombine(static_cast<uint64_t>(attrs.Int("seed")),
+                                      static_cast<uint64_t>(attrs.Int("index")));
+  const uint64_t pair = Mix64(HashCombine(stream, 0) + (i / 2 + 1) * kGolden);
+  return static_cast<uint32_t>(i % 2 == 0 ? pair : pair >> 32);
+}
+
+inline std::vector<Dense> Dropout(const DenseInputs& in, const AttrReader& attrs) {
+  const double rate = attrs.Float("rate");
+  Dense out = in[0];
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    const bool dropped = DrawOf(attrs, i) / 4294967296.0 < rate;
+    out.values[i] = dropped ? 0 : out.values[i] / (1 - rate);
+  }
+  return {out};
+}
+
+inline std::vector<Dense> RandomUniform(const DenseInputs& in, const AttrReader& attrs) {
+  const double low = attrs.Float("low"), high = attrs.Float("high");
+  Dense out = Dense::Zeros(kFloat32, in[0].shape);
+  for (size_t i = 0; i < out.values.size(); ++i) {
+    out.values[i] = low + (DrawOf(attrs, i) >> 8) / 16777216.0 * (high - low);
+  }
+  return {out};
+}
+
 inline std::vector<Dense> Count(const DenseInputs& in, const AttrReader& attrs) {
   Dense out = Dense::Zeros(kFloat32, {});
   out.values[0] = 1;
@@ -373,6 +400,8 @@ inline const std::map<std::string, Reference>& References() {
       {"slice_grad", reference::SliceGrad},
       {"concat_piece", reference::ConcatPiece},
       {"gather_grad", reference::GatherGrad},
+      {"dropout", reference::Dropout},
+      {"random_uniform", reference::RandomUniform},
       {"unique", reference::Unique},
       {"segment_combine", reference::SegmentCombine},
       {"segment_combine_grad", reference::SegmentCombineGrad},

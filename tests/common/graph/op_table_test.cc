@@ -17,6 +17,7 @@ const OpCases& Cases() {
     AddElementwiseCases(*made);
     AddMathCases(*made);
     AddArrayCases(*made);
+    AddRandomCases(*made);
     AddGradientCases(*made);
     AddParameterCases(*made);
     return made;
@@ -68,9 +69,13 @@ TEST(OpTable, InfersAndRefuses) {
 TEST(OpTable, FlagsAgreeWithEachOther) {
   for (const OpDef* def : AllOps().All()) {
     SCOPED_TRACE(def->name);
-    EXPECT_EQ(def->has_effect, def->outputs == 0);
-    if (def->is_source) {
+    EXPECT_EQ(def->has_effect(), def->outputs == 0);
+    if (def->source != OpSource::kNone && !def->reads_parameter()) {
       EXPECT_EQ(def->max_inputs, 0);
+    }
+    EXPECT_FALSE(def->has_effect() && def->source != OpSource::kNone);
+    if (def->has_effect() || def->reads_parameter()) {
+      EXPECT_NE(def->parameter, OpParameter::kNone);
     }
     EXPECT_FALSE(def->internal && def->traced_only);
     EXPECT_LE(def->min_inputs, def->max_inputs);
@@ -80,6 +85,25 @@ TEST(OpTable, FlagsAgreeWithEachOther) {
       if (!attr.required) {
         EXPECT_EQ(kind, attr.kind);
       }
+    }
+  }
+}
+
+TEST(OpTable, EveryOpSaysWhatItTakesAndComputes) {
+  size_t ops = 0;
+  for (const OpTable::Section& section : AllOps().sections()) {
+    EXPECT_FALSE(section.title.empty());
+    ops += section.ops.size();
+  }
+  EXPECT_EQ(ops, AllOps().All().size());
+  for (const OpDef* def : AllOps().All()) {
+    SCOPED_TRACE(def->name);
+    EXPECT_THAT(def->signature, ::testing::StartsWith("("));
+    EXPECT_EQ(def->signature.find("->") != std::string::npos, def->outputs != 0);
+    EXPECT_THAT(def->doc, ::testing::EndsWith("."));
+    if (def->random) {
+      EXPECT_THAT(def->attrs, ::testing::Contains(::testing::Field(&AttrDef::name, "seed")));
+      EXPECT_THAT(def->attrs, ::testing::Contains(::testing::Field(&AttrDef::name, "index")));
     }
   }
 }

@@ -24,6 +24,11 @@ inline NamedAttr Int(const std::string& name, int64_t value) {
   attr.second.set_i(value);
   return attr;
 }
+inline NamedAttr Real(const std::string& name, float value) {
+  NamedAttr attr{name, {}};
+  attr.second.set_f(value);
+  return attr;
+}
 inline NamedAttr Flag(const std::string& name, bool value) {
   NamedAttr attr{name, {}};
   attr.second.set_b(value);

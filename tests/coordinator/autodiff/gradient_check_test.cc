@@ -68,6 +68,7 @@ TEST_P(GradientCheck, AgreesWithFiniteDifferences) {
   const Batch batch = CriteoBatch(3);
   MU_ASSERT_OK_AND_ASSIGN(
       const pb::FunctionProto function, Trace("check", [&](FunctionBuilder& f) {
+        f.Train();
         const Sym loss = LossOf(one.build(variables, f.NextBatch(CriteoDataset())));
         EXPECT_TRUE(Contains(f.graph().proto(), one.op)) << "the case is of another op";
         f.Minimize(loss);

@@ -92,6 +92,15 @@ void AddReductions(std::vector<CheckCase>& cases) {
   }
 }
 
+void AddRandom(std::vector<CheckCase>& cases) {
+  cases.push_back({"dropout", "plain", {{{4, 5}}}, [](const Vars& v, const BatchRef&) {
+                     return Dropout(v[0], 0.4f);
+                   }});
+  cases.push_back({"dropout", "twice", {{{13}}}, [](const Vars& v, const BatchRef& batch) {
+                     return Dropout(Dropout(Multiply(batch["dense"], v[0]), 0.2f), 0.2f);
+                   }});
+}
+
 }  // namespace
 
 std::vector<CheckCase> MathCheckCases() {
@@ -149,6 +158,7 @@ std::vector<CheckCase> MathCheckCases() {
       {"relu_grad", "first", {{{4}}, {{4}, 0, 0, a}}, [](const Vars& v, const BatchRef&) {
          return ReluGrad(v[0], v[1]);
        }});
+  AddRandom(cases);
   return cases;
 }
 

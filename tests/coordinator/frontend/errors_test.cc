@@ -159,5 +159,25 @@ TEST(TraceErrors, IdsMayNotDependOnWhatIsPulled) {
 
 // clang-format on
 
+// clang-format off: the lines that the errors must name are counted here.
+TEST(TraceErrors, TrainingIsSaidAfterDropout) {
+  const auto build = [](FunctionBuilder& f) {
+    const Sym y = Dropout(f.NextBatch(Criteo())["dense"], 0.5f);
+    f.Train();
+    f.Return("y", y);
+  };
+  ExpectError(__LINE__ - 3, build, "call Train() first");
+}
+
+TEST(TraceErrors, DropoutInAFunctionThatIsMinimisedWithoutTrain) {
+  const Variable w = MakeVariable("w", {13});
+  const auto build = [&](FunctionBuilder& f) {
+    const Sym y = Dropout(f.NextBatch(Criteo())["dense"] * w, 0.5f);
+    f.Minimize(ReduceMean(y));
+  };
+  ExpectError(__LINE__ - 2, build, "built as for evaluation");
+}
+// clang-format on
+
 }  // namespace
 }  // namespace mu

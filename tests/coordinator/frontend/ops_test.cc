@@ -103,6 +103,34 @@ TEST(Ops, TracesNest) {
   EXPECT_THAT(text, HasSubstr("add(%0, %1)"));
 }
 
+TEST(Ops, DropoutIsTheIdentityUnlessTheFunctionTrains) {
+  const auto build = [](bool trains) {
+    return Text([trains](FunctionBuilder& f) {
+      if (trains) f.Train();
+      const Sym dense = f.NextBatch(Criteo())["dense"];
+      f.Return("y", Dropout(Dropout(dense, 0.5f), 0.25f));
+    });
+  };
+  EXPECT_THAT(build(false), HasSubstr("return y = %0"));
+  const std::string text = build(true);
+  EXPECT_THAT(text, HasSubstr("%1 = dropout(%0) {index=0, rate=0.5, seed="));
+  EXPECT_THAT(text, HasSubstr("%2 = dropout(%1) {index=1, rate=0.25, seed="));
+}
+
+// The seed is of the job and of the function.
+TEST(Ops, RandomOpsHaveTheirFunctionsSeed) {
+  const auto seed_of = [](const std::string& name, uint64_t seed) {
+    const auto traced = Trace(
+        name,
+        [](FunctionBuilder& f) { f.Return("y", RandomUniform(f.NextBatch(Criteo())["dense"])); },
+        seed);
+    return traced->nodes(1).attrs().at("seed").i();
+  };
+  EXPECT_EQ(seed_of("f", 1), seed_of("f", 1));
+  EXPECT_NE(seed_of("f", 1), seed_of("f", 2));
+  EXPECT_NE(seed_of("f", 1), seed_of("g", 1));
+}
+
 // Each op of the table that users are meant to call can be called, and makes that op.
 TEST(Ops, EveryUserOpHasItsCall) {
   const Variable w = MakeVariable("w", {13});
@@ -110,6 +138,7 @@ TEST(Ops, EveryUserOpHasItsCall) {
       EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
   std::set<std::string> made;
   MU_ASSERT_OK(Trace("f", [&](FunctionBuilder& f) {
+    f.Train();
     const BatchRef batch = f.NextBatch(Criteo());
     const Sym x = batch["dense"];
     const Sym ids = batch["ids"];
@@ -153,6 +182,9 @@ TEST(Ops, EveryUserOpHasItsCall) {
                          SliceGrad(Slice(x, {0, 0}, {-1, 1}), x, {0, 0}),
                          ConcatPiece(Concat({x, x}, 0), {x, x}, 0, 1),
                          GatherGrad(Gather(x, ids), ids, x, 0),
+                         Dropout(x, 0.5f),
+                         DropoutAgain(x, 0.5f, 1, 0),
+                         RandomUniform(x, -1, 1),
                          EmbeddingLookup(table, ids),
                          f.Arg("a"),
                          f.WorkerIndex()}) {
