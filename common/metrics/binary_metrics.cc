@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 
 namespace mu {
 namespace {
@@ -13,6 +14,7 @@ constexpr size_t kBuckets = size_t{1} << 17;
 constexpr double kMaxLogOdds = 20.0;  // a float32 probability has no finer steps beyond
 // As scikit-learn clips: a certain and wrong prediction costs much, not infinitely much.
 constexpr double kLogLossEpsilon = 1e-7;
+constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 size_t BucketOf(double probability) {
   if (probability <= 0) return 0;
@@ -25,34 +27,45 @@ size_t BucketOf(double probability) {
 
 }  // namespace
 
+absl::Status CheckProbabilities(absl::Span<const float> predictions) {
+  for (const float prediction : predictions) {
+    if (prediction >= 0 && prediction <= 1) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a prediction is ", prediction, ", which is no probability; look at the model's output"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckBinaryLabels(absl::Span<const float> labels) {
+  for (const float label : labels) {
+    if (label == 0 || label == 1) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("a label is ", label, "; a classifier's labels are 0 and 1"));
+  }
+  return absl::OkStatus();
+}
+
 BinaryMetrics::BinaryMetrics() : positive_histogram_(kBuckets), negative_histogram_(kBuckets) {}
 
-absl::Status BinaryMetrics::Add(absl::Span<const float> predictions,
-                                absl::Span<const float> labels) {
-  if (predictions.size() != labels.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(predictions.size(), " predictions do not go with ", labels.size(), " labels"));
-  }
-  for (size_t i = 0; i < predictions.size(); ++i) {
-    if (!(predictions[i] >= 0 && predictions[i] <= 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a prediction is ", predictions[i],
-                       ", which is no probability; look at the model's output"));
-    }
-    if (labels[i] != 0 && labels[i] != 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("a label is ", labels[i], "; a classifier's labels are 0 and 1"));
-    }
-  }
+absl::Status BinaryMetrics::Add(absl::Span<const float> predictions, absl::Span<const float> labels,
+                                absl::Span<const float> weights) {
+  const EvalRecords records{.predictions = predictions, .labels = labels, .weights = weights};
+  MU_RETURN_IF_ERROR(CheckSizes(records));
+  MU_RETURN_IF_ERROR(CheckProbabilities(predictions));
+  MU_RETURN_IF_ERROR(CheckBinaryLabels(labels));
+  MU_RETURN_IF_ERROR(CheckWeights(records));
   for (size_t i = 0; i < predictions.size(); ++i) {
     const double p = predictions[i];
+    const double weight = records.weight(i);
     const bool positive = labels[i] == 1;
-    ++(positive ? positive_histogram_ : negative_histogram_)[BucketOf(p)];
-    ++(positive ? positives_ : negatives_);
-    correct_ += (p >= 0.5) == positive ? 1 : 0;
+    (positive ? positive_histogram_ : negative_histogram_)[BucketOf(p)] += weight;
+    (positive ? positives_ : negatives_) += weight;
+    if ((p >= 0.5) == positive) correct_ += weight;
     const double clipped = std::clamp(p, kLogLossEpsilon, 1 - kLogLossEpsilon);
-    log_loss_sum_ -= std::log(positive ? clipped : 1 - clipped);
+    log_loss_.Add(-weight * std::log(positive ? clipped : 1 - clipped));
+    predictions_.Add(weight * p);
   }
+  count_ += predictions.size();
   return absl::OkStatus();
 }
 
@@ -61,29 +74,50 @@ void BinaryMetrics::Merge(const BinaryMetrics& other) {
     positive_histogram_[i] += other.positive_histogram_[i];
     negative_histogram_[i] += other.negative_histogram_[i];
   }
+  count_ += other.count_;
   positives_ += other.positives_;
   negatives_ += other.negatives_;
   correct_ += other.correct_;
-  log_loss_sum_ += other.log_loss_sum_;
+  log_loss_.Merge(other.log_loss_);
+  predictions_.Merge(other.predictions_);
 }
 
 double BinaryMetrics::auc() const {
-  if (positives_ == 0 || negatives_ == 0) return std::numeric_limits<double>::quiet_NaN();
+  if (positives_ == 0 || negatives_ == 0) return kNan;
   // Pairs of a positive above a negative, and half of those in the same bucket.
   double pairs = 0, negatives_below = 0;
   for (size_t i = 0; i < kBuckets; ++i) {
-    const double negatives = static_cast<double>(negative_histogram_[i]);
-    pairs += static_cast<double>(positive_histogram_[i]) * (negatives_below + 0.5 * negatives);
-    negatives_below += negatives;
+    pairs += positive_histogram_[i] * (negatives_below + 0.5 * negative_histogram_[i]);
+    negatives_below += negative_histogram_[i];
   }
-  return pairs / static_cast<double>(positives_) / static_cast<double>(negatives_);
+  return pairs / positives_ / negatives_;
 }
 
-double BinaryMetrics::logloss() const { return log_loss_sum_ / static_cast<double>(count()); }
-
-double BinaryMetrics::accuracy() const {
-  return static_cast<double>(correct_) / static_cast<double>(count());
+double BinaryMetrics::pr_auc() const {
+  if (positives_ == 0) return kNan;
+  double area = 0, positives_above = 0, negatives_above = 0;
+  for (size_t i = kBuckets; i-- > 0;) {
+    positives_above += positive_histogram_[i];
+    negatives_above += negative_histogram_[i];
+    if (positive_histogram_[i] == 0) continue;
+    area += positive_histogram_[i] * positives_above / (positives_above + negatives_above);
+  }
+  return area / positives_;
 }
+
+double BinaryMetrics::logloss() const { return log_loss_.Value() / weight(); }
+
+double BinaryMetrics::normalized_entropy() const {
+  if (positives_ == 0 || negatives_ == 0) return kNan;
+  const double p = positives_ / weight();
+  return logloss() / -(p * std::log(p) + (1 - p) * std::log(1 - p));
+}
+
+double BinaryMetrics::calibration() const {
+  return positives_ == 0 ? kNan : predictions_.Value() / positives_;
+}
+
+double BinaryMetrics::accuracy() const { return correct_ / weight(); }
 
 std::map<std::string, double> BinaryMetrics::Values() const {
   return {{"auc", auc()}, {"logloss", logloss()}, {"accuracy", accuracy()}};

@@ -1,17 +1,20 @@
 #include "common/metrics/regression_metrics.h"
 
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/metrics/eval_records.h"
 
 namespace mu {
 
 absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
-                                    absl::Span<const float> labels) {
-  if (predictions.size() != labels.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(predictions.size(), " predictions do not go with ", labels.size(), " labels"));
-  }
+                                    absl::Span<const float> labels,
+                                    absl::Span<const float> weights) {
+  const EvalRecords records{.predictions = predictions, .labels = labels, .weights = weights};
+  MU_RETURN_IF_ERROR(CheckSizes(records));
+  MU_RETURN_IF_ERROR(CheckWeights(records));
   for (size_t i = 0; i < predictions.size(); ++i) {
     if (!std::isfinite(predictions[i]) || !std::isfinite(labels[i])) {
       return absl::InvalidArgumentError(absl::StrCat("a prediction of ", predictions[i],
@@ -20,9 +23,13 @@ absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
     }
   }
   for (size_t i = 0; i < predictions.size(); ++i) {
-    const double error = static_cast<double>(predictions[i]) - labels[i];
-    squares_ += error * error;
-    absolutes_ += std::fabs(error);
+    const double prediction = predictions[i], label = labels[i], weight = records.weight(i);
+    const double error = prediction - label;
+    weight_.Add(weight);
+    squares_.Add(weight * error * error);
+    absolutes_.Add(weight * std::fabs(error));
+    predictions_.Add(weight * prediction);
+    labels_.Add(weight * label);
   }
   count_ += predictions.size();
   return absl::OkStatus();
@@ -30,13 +37,21 @@ absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
 
 void RegressionMetrics::Merge(const RegressionMetrics& other) {
   count_ += other.count_;
-  squares_ += other.squares_;
-  absolutes_ += other.absolutes_;
+  weight_.Merge(other.weight_);
+  squares_.Merge(other.squares_);
+  absolutes_.Merge(other.absolutes_);
+  predictions_.Merge(other.predictions_);
+  labels_.Merge(other.labels_);
 }
 
-double RegressionMetrics::rmse() const { return std::sqrt(squares_ / static_cast<double>(count_)); }
+double RegressionMetrics::rmse() const { return std::sqrt(squares_.Value() / weight()); }
 
-double RegressionMetrics::mae() const { return absolutes_ / static_cast<double>(count_); }
+double RegressionMetrics::mae() const { return absolutes_.Value() / weight(); }
+
+double RegressionMetrics::calibration() const {
+  const double labels = label_sum();
+  return labels == 0 ? std::numeric_limits<double>::quiet_NaN() : predictions_.Value() / labels;
+}
 
 std::map<std::string, double> RegressionMetrics::Values() const {
   return {{"rmse", rmse()}, {"mae", mae()}};

@@ -1,4 +1,5 @@
-// Metrics of a regression. Mergeable; pure; not synchronised.
+// Metrics of a regression. Mergeable, in any order and any cut with the same numbers to the last
+// bit; pure; not synchronised.
 #pragma once
 
 #include <cstdint>
@@ -7,27 +8,35 @@
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
+#include "common/metrics/exact_sum.h"
 
 namespace mu {
 
 class RegressionMetrics {
  public:
-  // Both of the same length. INVALID_ARGUMENT for a prediction or label that is not finite; nothing
-  // is added then.
-  absl::Status Add(absl::Span<const float> predictions, absl::Span<const float> labels);
+  // All of the same length. INVALID_ARGUMENT for a prediction or label that is not finite, or a
+  // negative weight; nothing is added then.
+  absl::Status Add(absl::Span<const float> predictions, absl::Span<const float> labels,
+                   absl::Span<const float> weights = {});
   void Merge(const RegressionMetrics& other);
 
-  uint64_t count() const { return count_; }
-  // NaN without records.
+  uint64_t count() const { return count_; }  // records
+  double weight() const { return weight_.Value(); }
+  double label_sum() const { return labels_.Value(); }
+  // NaN without records, or where every weight is 0.
   double rmse() const;
   double mae() const;
+  double calibration() const;  // mean prediction / mean label; NaN if that is 0
   // {"rmse", "mae"}
   std::map<std::string, double> Values() const;
 
  private:
   uint64_t count_ = 0;
-  double squares_ = 0;
-  double absolutes_ = 0;
+  ExactSum weight_;
+  ExactSum squares_;
+  ExactSum absolutes_;
+  ExactSum predictions_;
+  ExactSum labels_;
 };
 
 }  // namespace mu

@@ -1,56 +1,95 @@
+// Binary and regression metrics against their definitions, by loops.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <map>
 
-#include "common/base/hash.h"
 #include "common/metrics/binary_metrics.h"
 #include "common/metrics/regression_metrics.h"
+#include "common/metrics/threshold_metrics.h"
+#include "tests/common/metrics/records.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
 
+using testing::BinaryRecords;
 using testing::HasCode;
 using ::testing::HasSubstr;
+using testing::Records;
+using testing::RegressionRecords;
 using testing::StatusIs;
 
-// By definition: the share of (positive, negative) pairs in the right order, ties half.
-double PairwiseAuc(const std::vector<float>& p, const std::vector<float>& y) {
+// The weighted share of (positive, negative) pairs in the right order, ties half.
+double PairwiseAuc(const Records& r) {
   double good = 0, pairs = 0;
-  for (size_t i = 0; i < p.size(); ++i) {
-    for (size_t j = 0; j < p.size(); ++j) {
-      if (y[i] != 1 || y[j] != 0) continue;
-      pairs += 1;
-      good += p[i] > p[j] ? 1 : p[i] == p[j] ? 0.5 : 0;
+  for (size_t i = 0; i < r.size(); ++i) {
+    for (size_t j = 0; j < r.size(); ++j) {
+      if (r.labels[i] != 1 || r.labels[j] != 0) continue;
+      const double weight = r.All().weight(i) * r.All().weight(j);
+      const float a = r.predictions[i], b = r.predictions[j];
+      pairs += weight;
+      good += weight * (a > b ? 1 : a == b ? 0.5 : 0);
     }
   }
   return good / pairs;
 }
 
+// Of those predicted as 1 from a threshold on.
+struct Counted {
+  double true_positive = 0, predicted = 0, positive = 0, right = 0, all = 0;
+};
+Counted Count(const Records& r, double threshold) {
+  Counted counted;
+  for (size_t i = 0; i < r.size(); ++i) {
+    const double weight = r.All().weight(i);
+    const bool one = r.predictions[i] >= threshold, is_one = r.labels[i] == 1;
+    counted.true_positive += one && is_one ? weight : 0;
+    counted.predicted += one ? weight : 0;
+    counted.positive += is_one ? weight : 0;
+    counted.right += one == is_one ? weight : 0;
+    counted.all += weight;
+  }
+  return counted;
+}
+
+// Sum over the thresholds of precision times gain of recall.
+double AveragePrecision(const Records& r) {
+  std::map<float, int, std::greater<>> thresholds;
+  for (const float p : r.predictions) thresholds[p] = 1;
+  double area = 0, recall = 0;
+  for (const auto& [threshold, unused] : thresholds) {
+    const Counted counted = Count(r, threshold);
+    if (counted.predicted == 0) continue;
+    area += (counted.true_positive / counted.positive - recall) * counted.true_positive /
+            counted.predicted;
+    recall = counted.true_positive / counted.positive;
+  }
+  return area;
+}
+
 TEST(BinaryMetrics, AgreesWithTheDefinitions) {
   for (uint64_t seed = 0; seed < 10; ++seed) {
-    SplitMix random(seed);
-    std::vector<float> p, y;
-    double loss = 0, right = 0;
-    for (int i = 0; i < 700; ++i) {
-      const double logit = 6 * random.Unit() - 4;
-      p.push_back(static_cast<float>(1 / (1 + std::exp(-logit))));
-      if (seed % 2 == 1) p.back() = std::round(p.back() * 20) / 20;  // many ties
-      y.push_back(random.Unit() < 1 / (1 + std::exp(-logit)) ? 1.0f : 0.0f);
-      const double clipped = std::clamp<double>(p.back(), 1e-7, 1 - 1e-7);
-      loss -= y.back() == 1 ? std::log(clipped) : std::log(1 - clipped);
-      right += (p.back() >= 0.5f) == (y.back() == 1);
+    SCOPED_TRACE(seed);
+    Records r = BinaryRecords(seed, 400, /*ties=*/seed % 2 == 1);
+    if (seed < 5) r.weights.clear();
+    BinaryMetrics metrics;
+    MU_ASSERT_OK(metrics.Add(r.predictions, r.labels, r.weights));
+    double loss = 0, predicted = 0;
+    for (size_t i = 0; i < r.size(); ++i) {
+      const double p = std::clamp<double>(r.predictions[i], 1e-7, 1 - 1e-7);
+      loss -= r.All().weight(i) * std::log(r.labels[i] == 1 ? p : 1 - p);
+      predicted += r.All().weight(i) * r.predictions[i];
     }
-    BinaryMetrics whole, left, rest;
-    MU_ASSERT_OK(whole.Add(p, y));
-    MU_ASSERT_OK(left.Add(absl::MakeSpan(p).first(300), absl::MakeSpan(y).first(300)));
-    MU_ASSERT_OK(rest.Add(absl::MakeSpan(p).subspan(300), absl::MakeSpan(y).subspan(300)));
-    left.Merge(rest);
-    EXPECT_NEAR(whole.auc(), PairwiseAuc(p, y), 1e-4) << "seed " << seed;
-    EXPECT_NEAR(whole.logloss(), loss / 700, 1e-9);
-    EXPECT_EQ(whole.accuracy(), right / 700);
-    EXPECT_EQ(left.auc(), whole.auc());
-    EXPECT_EQ(left.count(), 700u);
+    const Counted at_half = Count(r, 0.5);
+    const double mean = at_half.positive / at_half.all;
+    const double entropy = -(mean * std::log(mean) + (1 - mean) * std::log(1 - mean));
+    EXPECT_NEAR(metrics.auc(), PairwiseAuc(r), 1e-4);
+    EXPECT_NEAR(metrics.pr_auc(), AveragePrecision(r), 1e-4);
+    EXPECT_NEAR(metrics.logloss(), loss / at_half.all, 1e-9);
+    EXPECT_NEAR(metrics.normalized_entropy(), loss / at_half.all / entropy, 1e-9);
+    EXPECT_NEAR(metrics.calibration(), predicted / at_half.positive, 1e-9);
+    EXPECT_EQ(metrics.accuracy(), at_half.right / at_half.all);
+    EXPECT_EQ(metrics.count(), 400u);
   }
 }
 
@@ -61,23 +100,56 @@ TEST(BinaryMetrics, RefusesWhatIsNoProbabilityAndAddsNothing) {
   EXPECT_THAT(metrics.Add({1.5f}, {1}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(metrics.Add({0.5f}, {3}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_THAT(metrics.Add({0.5f}, {1, 0}), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(metrics.Add({0.5f}, {1}, {-1}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("weight is -1")));
+  EXPECT_THAT(metrics.Add({0.5f}, {1}, {1, 1}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(metrics.count(), 0u);
   MU_ASSERT_OK(metrics.Add({0, 1, 1}, {0, 1, 1}));
   EXPECT_EQ(metrics.auc(), 1.0);
+  EXPECT_EQ(metrics.pr_auc(), 1.0);
+}
+
+TEST(BinaryMetrics, IsNanWhereItIsNotDefined) {
   BinaryMetrics one_class;
-  MU_ASSERT_OK(one_class.Add({0.5f}, {1}));
+  EXPECT_TRUE(std::isnan(one_class.logloss()));
+  MU_ASSERT_OK(one_class.Add({0.5f}, {0}));
   EXPECT_TRUE(std::isnan(one_class.auc()));
+  EXPECT_TRUE(std::isnan(one_class.pr_auc()));
+  EXPECT_TRUE(std::isnan(one_class.normalized_entropy()));
+  EXPECT_TRUE(std::isnan(one_class.calibration()));
+  EXPECT_EQ(one_class.accuracy(), 0);
+}
+
+TEST(ThresholdMetrics, AgreesWithTheDefinitions) {
+  for (const double threshold : {0.1, 0.5, 0.85}) {
+    const Records r = BinaryRecords(3, 500, /*ties=*/true);
+    ThresholdMetrics metrics(threshold);
+    MU_ASSERT_OK(metrics.Add(r.All()));
+    const Counted counted = Count(r, threshold);
+    EXPECT_EQ(metrics.accuracy(), counted.right / counted.all);
+    EXPECT_EQ(metrics.precision(), counted.true_positive / counted.predicted);
+    EXPECT_EQ(metrics.recall(), counted.true_positive / counted.positive);
+  }
 }
 
 TEST(RegressionMetrics, AgreesWithTheDefinitions) {
-  RegressionMetrics a, b;
-  MU_ASSERT_OK(a.Add({1, 2}, {1, 4}));
-  MU_ASSERT_OK(b.Add({5}, {1}));
-  a.Merge(b);
-  EXPECT_DOUBLE_EQ(a.rmse(), std::sqrt((0 + 4 + 16) / 3.0));
-  EXPECT_DOUBLE_EQ(a.mae(), 2.0);
-  EXPECT_THAT(a.Add({INFINITY}, {1}), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(a.count(), 3u);
+  const Records r = RegressionRecords(5, 300);
+  RegressionMetrics metrics;
+  MU_ASSERT_OK(metrics.Add(r.predictions, r.labels, r.weights));
+  double squares = 0, absolutes = 0, predicted = 0, labels = 0, weights = 0;
+  for (size_t i = 0; i < r.size(); ++i) {
+    const double weight = r.weights[i], prediction = r.predictions[i], label = r.labels[i];
+    squares += weight * (prediction - label) * (prediction - label);
+    absolutes += weight * std::fabs(prediction - label);
+    predicted += weight * prediction;
+    labels += weight * label;
+    weights += weight;
+  }
+  EXPECT_NEAR(metrics.rmse(), std::sqrt(squares / weights), 1e-12);
+  EXPECT_NEAR(metrics.mae(), absolutes / weights, 1e-12);
+  EXPECT_NEAR(metrics.calibration(), predicted / labels, 1e-12);
+  EXPECT_THAT(metrics.Add({INFINITY}, {1}), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(metrics.count(), 300u);
 }
 
 }  // namespace
