@@ -3,6 +3,7 @@
 
 #include "common/base/status.h"
 #include "common/metrics/binary_metrics.h"
+#include "common/metrics/metric_set.h"
 #include "common/metrics/regression_metrics.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/coordinator.h"

@@ -129,6 +129,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   ValidateOptimizer(job.optimizer(), &problems);
   ValidateTraining(job.training(), &problems);
   ValidateRecovery(job, &problems);
+  ValidateEvaluation(job.evaluation(), &problems);
   return problems;
 }
 

@@ -35,5 +35,7 @@ void ValidateSource(const muster::SourceProto& source, const std::string& key,
                     std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
+void ValidateEvaluation(const muster::EvaluationProto& evaluation,
+                        std::vector<JobProblem>* problems);
 
 }  // namespace mu

@@ -41,6 +41,7 @@ std::string ReportToJson(const RunReport& report) {
   json["train_loss"] = Number(report.train_loss);
   json["parameters"] = report.parameters;
   json["eval"] = EvalOf(report);
+  json["warnings"] = report.warnings;
   json["failures"] = Json::array();
   const UnlistedFailureTotals& unlisted = report.unlisted_failures;
   uint64_t counted = unlisted.failures, left = unlisted.left, steps = unlisted.steps_repeated,
@@ -107,8 +108,13 @@ std::string SummaryOf(const RunReport& report) {
   if (report.eval_examples > 0) {
     absl::StrAppend(&text, "evaluated: ", WithCommas(static_cast<double>(report.eval_examples)),
                     " examples");
-    for (const auto& [name, value] : report.eval_metrics)
-      absl::StrAppendFormat(&text, ", %s %.4f", name, value);
+    for (const auto& [name, value] : report.eval_metrics) {
+      if (std::isfinite(value)) {
+        absl::StrAppendFormat(&text, ", %s %.4f", name, value);
+      } else {
+        absl::StrAppend(&text, ", ", name, " not defined");
+      }
+    }
     absl::StrAppend(&text, "\n");
   }
   if (report.bad_records > 0) {

@@ -98,6 +98,7 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        ProblemList* problems) {
   muster::JobProto sound = file.job;
   if (file.places.IsBad("model")) sound.clear_model();
+  if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   std::set<std::string> used;
   for (const auto& [key, source] : SourcesFor(use, file.job.data())) {
     if (!file.places.IsBad(key)) used.insert(key);

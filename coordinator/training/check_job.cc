@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
 #include "common/process/tls_flags.h"
@@ -12,6 +13,7 @@
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/passes/trace.h"
 #include "coordinator/training/check_files.h"
+#include "coordinator/training/forward.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/train_job.h"
 
@@ -70,16 +72,31 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     return;
   }
   dataset.set_id(1);
+  absl::StatusOr<Forward> forward = Forward();
   const auto function = Trace("step", [&](FunctionBuilder& f) {
-    const ModelOutput output = model->Build(f, f.NextBatch(Dataset(dataset)));
+    const BatchRef batch = f.NextBatch(Dataset(dataset));
+    const ModelOutput output = model->Build(f, batch);
     if (purpose == DataPurpose::kTrain) f.Minimize(output.loss);
-    if (purpose == DataPurpose::kPredict) return f.Return("prediction", output.prediction);
+    if (purpose == DataPurpose::kPredict) {
+      forward = ReturnPredictions(f, output);
+      return;
+    }
+    if (purpose == DataPurpose::kEval)
+      forward = ReturnForEvaluation(f, batch, output, job.evaluation());
     f.Return("loss", output.loss);
   });
   if (!function.ok()) {
     problems->push_back(
         absl::StrCat("model on ", dataset.name(), ": ", std::string(function.status().message())));
+    return;
   }
+  absl::Status outputs = forward.status();
+  if (outputs.ok() && purpose == DataPurpose::kEval)
+    outputs = Measurement::Create(*forward, job.evaluation()).status();
+  if (outputs.ok()) return;
+  const bool of_key = absl::StartsWith(outputs.message(), "evaluation.");
+  problems->push_back(absl::StrCat(of_key ? "" : absl::StrCat("model on ", dataset.name(), ": "),
+                                   std::string(outputs.message())));
 }
 
 // Of two sources of a job, a problem for each column of the model whose ids would mean something

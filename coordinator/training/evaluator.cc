@@ -17,10 +17,132 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 // before nothing more is scheduled.
 constexpr uint64_t kMostWaitingRecords = uint64_t{1} << 24;
 
-struct BatchValues {
-  Tensor predictions;
-  Tensor labels;
+// One pass over a dataset.
+class Pass {
+ public:
+  Pass(Coordinator& coordinator, const ForEachBatchOptions& options, const OnBatchValues& on_batch,
+       const OnEvalProgress& progress, uint64_t total,
+       std::map<uint64_t, uint32_t> batches_by_lease)
+      : coordinator_(coordinator),
+        options_(options),
+        on_batch_(on_batch),
+        progress_(progress),
+        total_(total),
+        order_(std::move(batches_by_lease)) {}
+
+  absl::StatusOr<uint64_t> Run(const Function& function);
+
+ private:
+  struct BatchValues {
+    uint32_t records = 0;
+    std::vector<Tensor> values;  // parallel to options_.returns; empty without records
+  };
+
+  absl::Status CheckStop();
+  absl::Status Emit(const BatchValues& batch);
+  absl::StatusOr<BatchValues> ValuesOf(const FunctionResult& result, size_t step) const;
+  absl::Status Take(const RemoteValue& done);
+  // Takes results as they come, until fewer than `most_pending` functions are unfinished.
+  absl::Status TakeResults(size_t most_pending);
+
+  Coordinator& coordinator_;
+  const ForEachBatchOptions& options_;
+  const OnBatchValues& on_batch_;
+  const OnEvalProgress& progress_;
+  const uint64_t total_;
+  BatchOrder<BatchValues> order_;
+  CompletionQueue pending_;
+  uint64_t records_ = 0;
+  uint64_t steps_done_ = 0;
+  uint64_t records_emitted_ = 0;
+  uint64_t batches_emitted_ = 0;
 };
+
+absl::Status Pass::CheckStop() {
+  if (options_.stop == nullptr || options_.stop->load() == 0) return absl::OkStatus();
+  coordinator_.Cancel();
+  return absl::CancelledError("stopped");
+}
+
+absl::Status Pass::Emit(const BatchValues& batch) {
+  ++batches_emitted_;
+  records_emitted_ += batch.records;
+  return on_batch_(batch.records, batch.values);
+}
+
+absl::StatusOr<Pass::BatchValues> Pass::ValuesOf(const FunctionResult& result, size_t step) const {
+  BatchValues batch{.records = result.samples(step)};
+  if (batch.records == 0) return batch;
+  for (const std::string& name : options_.returns) {
+    MU_ASSIGN_OR_RETURN(Tensor value, result.Get(step, name));
+    const Shape& shape = value.shape();
+    if (shape.rank() == 0 || shape[0] != static_cast<int64_t>(batch.records)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", name, "' has shape ", shape.ToString(), " for a batch of ",
+                       batch.records, " records; the model must give one value for each"));
+    }
+    batch.values.push_back(std::move(value));
+  }
+  return batch;
+}
+
+absl::Status Pass::Take(const RemoteValue& done) {
+  const auto result = done.Fetch();
+  if (!result.ok()) {
+    const absl::Status first = coordinator_.Join();
+    return first.ok() ? result.status() : first;
+  }
+  size_t step = 0;
+  for (const auto& range : result->batches()) {
+    for (uint32_t b = 0; b < range.batches && step < result->steps(); ++b, ++step) {
+      MU_ASSIGN_OR_RETURN(BatchValues batch, ValuesOf(*result, step));
+      records_ += batch.records;
+      if (options_.in_order) {
+        order_.Add(range.lease->index(), range.first_batch + b, std::move(batch));
+      } else {
+        MU_RETURN_IF_ERROR(Emit(batch));
+      }
+    }
+  }
+  while (const auto batch = order_.Next()) MU_RETURN_IF_ERROR(Emit(*batch));
+  steps_done_ += result->steps();
+  if (progress_) progress_(steps_done_, total_);
+  return absl::OkStatus();
+}
+
+absl::Status Pass::TakeResults(size_t most_pending) {
+  while (pending_.size() >= most_pending ||
+         (!pending_.empty() && records_ - records_emitted_ >= kMostWaitingRecords)) {
+    MU_RETURN_IF_ERROR(CheckStop());
+    if (const auto done = pending_.Next(kLook)) MU_RETURN_IF_ERROR(Take(done->value));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
+  uint64_t scheduled = 0;
+  while (scheduled < total_) {
+    MU_RETURN_IF_ERROR(CheckStop());
+    const int workers = std::max<int>(1, static_cast<int>(coordinator_.Stats().workers_ready));
+    const uint64_t share =
+        std::max<uint64_t>(1, (total_ - scheduled) / (4 * static_cast<uint64_t>(workers)));
+    const uint32_t steps = static_cast<uint32_t>(
+        std::min<uint64_t>({options_.steps_per_function, share, total_ - scheduled}));
+    pending_.Add(coordinator_.Schedule(function, {.steps = steps}));
+    scheduled += steps;
+    const size_t in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
+    MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(workers)));
+  }
+  MU_RETURN_IF_ERROR(TakeResults(1));
+  MU_RETURN_IF_ERROR(coordinator_.Join());
+  if (batches_emitted_ != total_ || records_emitted_ != records_) {
+    return absl::InternalError(absl::StrCat(
+        "results are missing at the end of an evaluation: values of ", batches_emitted_, " of ",
+        total_, " batches and ", records_emitted_, " of ", records_,
+        " records were given out; this is a fault of this program, please report it"));
+  }
+  return records_;
+}
 
 absl::Status CheckValues(const std::string& name, const Tensor& values, uint32_t records) {
   if (values.dtype() == kFloat32 && values.elements() == records) return absl::OkStatus();
@@ -32,10 +154,10 @@ absl::Status CheckValues(const std::string& name, const Tensor& values, uint32_t
 
 }  // namespace
 
-absl::StatusOr<uint64_t> ForEachPrediction(
-    Coordinator& coordinator, const Function& function, const Dataset& dataset,
-    const EvalOptions& options, const OnBatch& on_batch,
-    const std::function<void(uint64_t, uint64_t)>& progress) {
+absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
+                                      const Dataset& dataset, const ForEachBatchOptions& options,
+                                      const OnBatchValues& on_batch,
+                                      const OnEvalProgress& progress) {
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
         "an evaluation uses each record once; visitation: none is for training");
@@ -43,87 +165,29 @@ absl::StatusOr<uint64_t> ForEachPrediction(
   MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(const uint64_t total, coordinator.BatchesInEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(auto batches_by_lease, coordinator.BatchesByLease(dataset));
-  BatchOrder<BatchValues> order(std::move(batches_by_lease));
-  uint64_t records = 0, steps_done = 0, scheduled = 0;
-  uint64_t records_emitted = 0, batches_emitted = 0;
-  CompletionQueue pending;
+  Pass pass(coordinator, options, on_batch, progress, total, std::move(batches_by_lease));
+  return pass.Run(function);
+}
 
-  const auto emit = [&](const BatchValues& batch) -> absl::Status {
-    ++batches_emitted;
-    records_emitted += static_cast<uint64_t>(batch.predictions.elements());
-    const absl::Span<const float> labels =
-        options.label.empty() ? absl::Span<const float>() : batch.labels.flat<float>();
-    return on_batch(batch.predictions.flat<float>(), labels);
-  };
-  const auto stopped = [&]() -> absl::Status {
-    if (options.stop == nullptr || options.stop->load() == 0) return absl::OkStatus();
-    coordinator.Cancel();
-    return absl::CancelledError("stopped");
-  };
-  const auto take = [&](const RemoteValue& done) -> absl::Status {
-    const auto values = done.Fetch();
-    if (!values.ok()) {
-      const absl::Status first = coordinator.Join();
-      return first.ok() ? values.status() : first;
-    }
-    size_t step = 0;
-    for (const auto& range : values->batches()) {
-      for (uint32_t b = 0; b < range.batches && step < values->steps(); ++b, ++step) {
-        BatchValues batch{Tensor(kFloat32, Shape{0}), Tensor(kFloat32, Shape{0})};
-        if (values->samples(step) > 0) {
-          MU_ASSIGN_OR_RETURN(batch.predictions, values->Get(step, options.prediction));
-          MU_RETURN_IF_ERROR(
-              CheckValues(options.prediction, batch.predictions, values->samples(step)));
-          if (!options.label.empty()) {
-            MU_ASSIGN_OR_RETURN(batch.labels, values->Get(step, options.label));
-            MU_RETURN_IF_ERROR(CheckValues(options.label, batch.labels, values->samples(step)));
-          }
-        }
-        records += values->samples(step);
-        if (options.in_order) {
-          order.Add(range.lease->index(), range.first_batch + b, std::move(batch));
-        } else {
-          MU_RETURN_IF_ERROR(emit(batch));
-        }
-      }
-    }
-    while (const auto batch = order.Next()) MU_RETURN_IF_ERROR(emit(*batch));
-    steps_done += values->steps();
-    if (progress) progress(steps_done, total);
-    return absl::OkStatus();
-  };
-
-  // Takes results as they come, until fewer than `most_pending` functions are unfinished.
-  const auto take_results = [&](size_t most_pending) -> absl::Status {
-    while (pending.size() >= most_pending ||
-           (!pending.empty() && records - records_emitted >= kMostWaitingRecords)) {
-      MU_RETURN_IF_ERROR(stopped());
-      if (const auto done = pending.Next(kLook)) MU_RETURN_IF_ERROR(take(done->value));
-    }
-    return absl::OkStatus();
-  };
-
-  while (scheduled < total) {
-    MU_RETURN_IF_ERROR(stopped());
-    const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
-    const uint64_t share =
-        std::max<uint64_t>(1, (total - scheduled) / (4 * static_cast<uint64_t>(workers)));
-    const uint32_t steps = static_cast<uint32_t>(
-        std::min<uint64_t>({options.steps_per_function, share, total - scheduled}));
-    pending.Add(coordinator.Schedule(function, {.steps = steps}));
-    scheduled += steps;
-    const size_t in_flight = static_cast<size_t>(coordinator.runtime().options().in_flight);
-    MU_RETURN_IF_ERROR(take_results(2 * in_flight * static_cast<size_t>(workers)));
-  }
-  MU_RETURN_IF_ERROR(take_results(1));
-  MU_RETURN_IF_ERROR(coordinator.Join());
-  if (batches_emitted != total || records_emitted != records) {
-    return absl::InternalError(
-        absl::StrCat("results are missing at the end of an evaluation: values of ", batches_emitted,
-                     " of ", total, " batches and ", records_emitted, " of ", records,
-                     " records were given out; this is a fault of this program, please report it"));
-  }
-  return records;
+absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Function& function,
+                                           const Dataset& dataset, const EvalOptions& options,
+                                           const OnBatch& on_batch,
+                                           const OnEvalProgress& progress) {
+  ForEachBatchOptions batches{.returns = {options.prediction},
+                              .steps_per_function = options.steps_per_function,
+                              .stop = options.stop,
+                              .in_order = options.in_order};
+  if (!options.label.empty()) batches.returns.push_back(options.label);
+  return ForEachBatch(
+      coordinator, function, dataset, batches,
+      [&](uint32_t records, absl::Span<const Tensor> values) -> absl::Status {
+        if (values.empty()) return on_batch({}, {});
+        for (size_t i = 0; i < values.size(); ++i)
+          MU_RETURN_IF_ERROR(CheckValues(batches.returns[i], values[i], records));
+        return on_batch(values[0].flat<float>(),
+                        values.size() > 1 ? values[1].flat<float>() : absl::Span<const float>());
+      },
+      progress);
 }
 
 }  // namespace mu

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -12,24 +13,44 @@
 
 namespace mu {
 
-struct EvalOptions {
-  std::string prediction = "prediction";  // returned by the function, float32 [batch]
-  std::string label = "label";            // the same; empty: there is none
+struct ForEachBatchOptions {
+  // What the function returns that is wanted. Each has the batch's records as its first size.
+  std::vector<std::string> returns;
   uint32_t steps_per_function = 8;
   const std::atomic<int>* stop = nullptr;
   // Batches in the order of the dataset, whatever worker computed them.
   bool in_order = false;
 };
 
+// `values` are parallel to ForEachBatchOptions::returns; empty for a batch without records.
+using OnBatchValues =
+    std::function<absl::Status(uint32_t records, absl::Span<const Tensor> values)>;
+using OnEvalProgress = std::function<void(uint64_t steps, uint64_t total)>;
+
+// Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
+// stopped; INVALID_ARGUMENT for a returned value that is not one for each record; INTERNAL with the
+// numbers if results are missing.
+absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
+                                      const Dataset& dataset, const ForEachBatchOptions& options,
+                                      const OnBatchValues& on_batch,
+                                      const OnEvalProgress& progress = nullptr);
+
+struct EvalOptions {
+  std::string prediction = "prediction";  // returned by the function, float32 [batch]
+  std::string label = "label";            // the same; empty: there is none
+  uint32_t steps_per_function = 8;
+  const std::atomic<int>* stop = nullptr;
+  bool in_order = false;  // as ForEachBatchOptions has it
+};
+
 // One batch's values; `labels` is empty if the function returns none.
 using OnBatch = std::function<absl::Status(absl::Span<const float> predictions,
                                            absl::Span<const float> labels)>;
 
-// Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
-// stopped; INTERNAL with the numbers if results are missing.
-absl::StatusOr<uint64_t> ForEachPrediction(
-    Coordinator& coordinator, const Function& function, const Dataset& dataset,
-    const EvalOptions& options, const OnBatch& on_batch,
-    const std::function<void(uint64_t steps, uint64_t total)>& progress = nullptr);
+// ForEachBatch for predictions that are one float32 for each record.
+absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Function& function,
+                                           const Dataset& dataset, const EvalOptions& options,
+                                           const OnBatch& on_batch,
+                                           const OnEvalProgress& progress = nullptr);
 
 }  // namespace mu

@@ -25,6 +25,7 @@ pb::JobProto Essence(pb::JobProto job) {
   job.clear_job_dir();
   job.clear_checkpoint();
   job.clear_recovery();
+  job.clear_evaluation();
   job.mutable_data()->clear_eval();
   job.mutable_data()->clear_predict();
   job.mutable_training()->clear_eval_batch_size();

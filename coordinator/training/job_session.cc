@@ -60,6 +60,11 @@ void JobSession::Announce(const std::string& text) {
   if (options_.announce) options_.announce(text);
 }
 
+void JobSession::Warn(RunReport* report, const std::string& text) {
+  report->warnings.push_back(text);
+  Announce(text);
+}
+
 absl::Status JobSession::Start() {
   MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
   starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);

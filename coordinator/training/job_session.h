@@ -20,6 +20,8 @@
 
 namespace mu {
 
+struct Forward;
+
 class JobSession {
  public:
   JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
@@ -60,13 +62,15 @@ class JobSession {
     return job_.recovery() == "shard" ? RecoveryMode::kShard : RecoveryMode::kAll;
   }
   void Announce(const std::string& text);
+  // Announces what the report says too.
+  void Warn(RunReport* report, const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::Status TakeLock();
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();
   absl::Status PrepareToRead(const Dataset& dataset);
   absl::StatusOr<std::string> TakeUnfinished();
-  absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Task* task);
+  absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Forward* forward);
 
   const muster::JobProto& job_;
   const ModelRegistry& models_;

@@ -1,16 +1,14 @@
 // Evaluation and prediction of a job's session.
-#include <cmath>
-#include <cstdio>
-#include <fstream>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/env/file.h"
-#include "common/metrics/binary_metrics.h"
-#include "common/metrics/regression_metrics.h"
+#include "absl/strings/str_join.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/training/evaluator.h"
+#include "coordinator/training/forward.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/prediction_file.h"
 
 namespace mu {
 
@@ -26,42 +24,49 @@ absl::Status JobSession::PrepareToRead(const Dataset& dataset) {
 }
 
 absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label,
-                                                   Task* task) {
-  return coordinator_->DefineFunction(
-      with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
-        const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
-        *task = output.task;
-        f.Return("prediction", output.prediction);
-        if (with_label) f.Return("label", output.label);
-      });
+                                                   Forward* forward) {
+  absl::StatusOr<Forward> returned = Forward();
+  MU_ASSIGN_OR_RETURN(Function function,
+                      coordinator_->DefineFunction(
+                          with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
+                            const BatchRef batch = f.NextBatch(dataset);
+                            const ModelOutput output = model_->Build(f, batch);
+                            returned = with_label ? ReturnForEvaluation(f, batch, output,
+                                                                        job_.evaluation())
+                                                  : ReturnPredictions(f, output);
+                          }));
+  MU_ASSIGN_OR_RETURN(*forward, std::move(returned));
+  return function;
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "evaluate");
   WatchStart();
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
-  Task task = Task::kRegression;
-  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &task));
+  Forward outputs;
+  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &outputs));
+  MU_ASSIGN_OR_RETURN(Measurement measurement, Measurement::Create(outputs, job_.evaluation()));
   progress_->Begin("evaluating", 0);
   MU_RETURN_IF_ERROR(PrepareToRead(dataset));
-  BinaryMetrics binary;
-  RegressionMetrics regression;
-  EvalOptions options;
-  options.stop = options_.stop;
   uint64_t seen = 0;
   MU_ASSIGN_OR_RETURN(
-      const uint64_t examples,
-      ForEachPrediction(
-          *coordinator_, forward, dataset, options,
-          [&](absl::Span<const float> predictions, absl::Span<const float> labels) {
-            seen += predictions.size();
-            return task == Task::kBinaryClassification ? binary.Add(predictions, labels)
-                                                       : regression.Add(predictions, labels);
+      report->eval_examples,
+      ForEachBatch(
+          *coordinator_, forward, dataset,
+          {.returns = measurement.returns(), .stop = options_.stop},
+          [&](uint32_t records, absl::Span<const Tensor> values) {
+            seen += records;
+            return measurement.Add(records, values);
           },
           [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, seen, 0); }));
-  report->eval_examples = examples;
-  report->eval_metrics =
-      task == Task::kBinaryClassification ? binary.Values() : regression.Values();
+  for (const MetricValue& metric : measurement.Values()) {
+    report->eval_metrics[metric.name] = metric.value;
+    if (!metric.undefined.empty())
+      Warn(report, absl::StrCat(metric.name, " is not defined: ", metric.undefined));
+    if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
+  }
+  if (const auto names = measurement.WithoutWeights(); !names.empty())
+    Warn(report, absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
   return absl::OkStatus();
 }
 
@@ -69,52 +74,36 @@ absl::Status JobSession::Predict(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "predict");
   WatchStart();
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
-  Task task = Task::kRegression;
-  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &task));
+  Forward outputs;
+  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &outputs));
   progress_->Begin("predicting", 0);
   MU_RETURN_IF_ERROR(PrepareToRead(dataset));
   const std::string path =
       options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
-  const std::string temporary = path + ".part";
-  std::ofstream out(temporary, std::ios::trunc);
-  out << "prediction\n";
-  EvalOptions options;
-  options.stop = options_.stop;
-  options.label = "";
-  options.in_order = true;
-  uint64_t written = 0, not_finite = 0, first_not_finite = 0;
-  const auto examples = ForEachPrediction(
-      *coordinator_, forward, dataset, options,
-      [&](absl::Span<const float> predictions, absl::Span<const float>) {
-        char line[32];
-        for (size_t i = 0; i < predictions.size(); ++i) {
-          const float value = predictions[i];
-          if (!std::isfinite(value) && not_finite++ == 0) first_not_finite = written + i + 1;
-          out.write(line, std::snprintf(line, sizeof(line), "%.9g\n", value));
-        }
-        written += predictions.size();
-        return out.good() ? absl::OkStatus()
-                          : absl::ResourceExhaustedError("cannot write " + temporary);
-      },
-      [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, written, 0); });
-  out.close();
-  if (!examples.ok()) {
-    RemoveFile(temporary).IgnoreError();
-    return examples.status();
-  }
-  if (!out.good()) return absl::ResourceExhaustedError("cannot write " + temporary);
-  MU_RETURN_IF_ERROR(RenameFile(temporary, path));
-  MU_LOG(INFO, "{} predictions are in {}", written, path);
-  if (not_finite > 0) {
-    Announce(absl::StrCat(not_finite, " of ", written, " predictions are not finite, the first is ",
-                          "prediction ", first_not_finite, ": has the training diverged?"));
+  PredictionFile file(path, outputs.tasks);
+  MU_RETURN_IF_ERROR(file.Open());
+  ForEachBatchOptions options{.stop = options_.stop, .in_order = true};
+  for (const ForwardTask& task : outputs.tasks) options.returns.push_back(task.prediction);
+  MU_ASSIGN_OR_RETURN(report->samples, ForEachBatch(
+                                           *coordinator_, forward, dataset, options,
+                                           [&](uint32_t records, absl::Span<const Tensor> values) {
+                                             return file.Add(records, values);
+                                           },
+                                           [&](uint64_t steps, uint64_t total) {
+                                             progress_->Update(1, steps, total, file.written(), 0);
+                                           }));
+  MU_RETURN_IF_ERROR(file.Close());
+  MU_LOG(INFO, "{} predictions are in {}", file.written(), path);
+  if (file.not_finite() > 0) {
+    Warn(report, absl::StrCat(file.not_finite(), " of ", file.written(),
+                              " predictions are not finite, the first is prediction ",
+                              file.first_not_finite(), ": has the training diverged?"));
   }
   if (const RuntimeStats stats = coordinator_->Stats(); stats.bad_records > 0) {
     Announce(absl::StrCat(stats.bad_records, " records were left out (on_bad_record: skip), the ",
                           "first is ", stats.first_bad_record, "; ", path,
                           " has no lines for them, so its lines are not those of the files"));
   }
-  report->samples = *examples;
   return absl::OkStatus();
 }
 

@@ -106,7 +106,8 @@ struct RunReport {
   double train_loss = 0;  // mean of the last epoch, weighted by samples
   uint64_t parameters = 0;
   uint64_t eval_examples = 0;
-  std::map<std::string, double> eval_metrics;  // auc, logloss, accuracy or rmse
+  std::map<std::string, double> eval_metrics;  // by name; NaN: not defined
+  std::vector<std::string> warnings;           // what went on, but deserves a look
   std::vector<Failure> failures;
   UnlistedFailureTotals unlisted_failures;
   // Functions that a second worker ran because the first one hung without being lost, and the steps

@@ -45,7 +45,18 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"far_key", "seed: 1", "zzzzzzzzz: 1",
                 "job.yaml:2:1: there is no key `zzzzzzzzz` in a job; it may be one of: name, seed, "
                 "data, model, "
-                "optimizer, training, job_dir, checkpoint, recovery\n"},
+                "optimizer, training, job_dir, checkpoint, recovery, evaluation\n"},
+        Mistake{"unknown_metric", "seed: 1", "evaluation: {metrics: [auc, acuracy]}",
+                "job.yaml:2:29: `evaluation.metrics[1]` is wrong: there is no metric `acuracy`; "
+                "did you mean `accuracy`?\n"},
+        Mistake{"metric_without_its_number", "seed: 1", "evaluation: {metrics: [ndcg]}",
+                "job.yaml:2:24: `evaluation.metrics[0]` is wrong: `ndcg` is not how this metric is "
+                "written; write ndcg@10\n"},
+        Mistake{"metric_twice", "seed: 1", "evaluation: {metrics: [auc, auc]}",
+                "job.yaml:2:29: `evaluation.metrics[1]` is `auc` once more; remove it\n"},
+        Mistake{"empty_group", "seed: 1", "evaluation: {group: \"\"}",
+                "job.yaml:2:21: `evaluation.group` must name a column of the data; or remove "
+                "it\n"},
         Mistake{"unknown_recovery", "seed: 1", "recovery: some",
                 "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every "
                 "server back to the last "
@@ -323,7 +334,7 @@ TEST(JobProblemsTest, WhatIsNotYaml) {
   EXPECT_EQ(ProblemsOf("- a\n"),
             "job.yaml:1:1: a job must be a map of keys, not a list; its keys are: name, seed, "
             "data, model, optimizer, "
-            "training, job_dir, checkpoint, recovery\n");
+            "training, job_dir, checkpoint, recovery, evaluation\n");
   EXPECT_EQ(ProblemsOf("").substr(0, 57),
             "job.yaml:1:1: a job must be a map of keys, not nothing; i");
 }
