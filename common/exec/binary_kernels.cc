@@ -1,10 +1,10 @@
-// Elementwise kernels of two inputs, with broadcasting.
+// Arithmetic of two inputs, with broadcasting.
+#include <cmath>
 #include <type_traits>
 
-#include "common/exec/broadcast.h"
+#include "common/exec/binary_kernel.h"
 #include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
-#include "common/exec/simd.h"
 
 namespace mu {
 namespace {
@@ -54,66 +54,11 @@ struct Minimum {
     return a < b || a != a ? a : b;
   }
 };
-struct Greater {
-  template <typename T>
-  static bool Apply(T a, T b) {
-    return a > b;
-  }
-};
-struct Equal {
-  template <typename T>
-  static bool Apply(T a, T b) {
-    return a == b;
-  }
+struct Pow {
+  static float Apply(float a, float b) { return std::pow(a, b); }
 };
 struct ReluGrad {
   static float Apply(float dy, float y) { return y > 0 ? dy : 0.0f; }
-};
-
-// The four ways an inner row is read; strides other than 0 and 1 do not occur in the innermost
-// axis.
-template <typename Op, typename T, typename R>
-void ApplyRow(const T* a, int64_t stride_a, const T* b, int64_t stride_b, R* out, int64_t n) {
-  if (stride_a != 0 && stride_b != 0) {
-    MU_INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(a[i], b[i]);
-  } else if (stride_a != 0) {
-    const T y = *b;
-    MU_INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(a[i], y);
-  } else if (stride_b != 0) {
-    const T x = *a;
-    MU_INDEPENDENT
-    for (int64_t i = 0; i < n; ++i) out[i] = Op::Apply(x, b[i]);
-  } else {
-    const R value = Op::Apply(*a, *b);
-    for (int64_t i = 0; i < n; ++i) out[i] = value;
-  }
-}
-
-template <typename Op, typename T, typename R>
-class BinaryKernel : public Kernel {
- public:
-  absl::Status Run(KernelContext& context) const override {
-    const View& a = context.input(0);
-    const View& b = context.input(1);
-    if (a.shape == b.shape) {
-      // Read before Output: the views stay as they are, but their memory may become the output.
-      const int64_t n = a.elements();
-      MU_ASSIGN_OR_RETURN(R* const out, context.Output<R>(0, a.shape));
-      ApplyRow<Op>(a.as<T>(), 1, b.as<T>(), 1, out, n);
-      return absl::OkStatus();
-    }
-    MU_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanBroadcast(a.shape, b.shape));
-    MU_ASSIGN_OR_RETURN(R* const out, context.Output<R>(0, plan.out));
-    const int inner = plan.rank - 1;
-    ForEachInnerRow(plan, [&](int64_t to, int64_t from_a, int64_t from_b) {
-      ApplyRow<Op>(a.as<T>() + from_a, plan.stride_a[inner], b.as<T>() + from_b,
-                   plan.stride_b[inner], out + to, plan.size[inner]);
-    });
-    return absl::OkStatus();
-  }
-  bool MayOverwrite(int) const override { return sizeof(T) == sizeof(R); }
 };
 
 // Its inputs have one shape: a gradient is never broadcast.
@@ -146,13 +91,6 @@ absl::StatusOr<KernelPtr> MakeFloat(const NodeSpec& spec) {
 
 absl::StatusOr<KernelPtr> MakeReluGrad(const NodeSpec&) { return KernelPtr(new ReluGradKernel()); }
 
-template <typename Op>
-absl::StatusOr<KernelPtr> MakeComparison(const NodeSpec& spec) {
-  return DispatchType(AllTypes(), spec.inputs[0].dtype, spec, [](auto zero) {
-    return KernelPtr(new BinaryKernel<Op, decltype(zero), bool>());
-  });
-}
-
 }  // namespace
 
 void RegisterBinaryKernels(KernelTable& table) {
@@ -162,8 +100,7 @@ void RegisterBinaryKernels(KernelTable& table) {
   table.Add("divide", MakeFloat<Divide>);
   table.Add("maximum", MakeArithmetic<Maximum>);
   table.Add("minimum", MakeArithmetic<Minimum>);
-  table.Add("greater", MakeComparison<Greater>);
-  table.Add("equal", MakeComparison<Equal>);
+  table.Add("pow", MakeFloat<Pow>);
   table.Add("relu_grad", MakeReluGrad);
 }
 

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/exec/broadcast.h"
+#include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
 
@@ -190,6 +191,60 @@ class SliceGradKernel : public Kernel {
   const std::vector<int64_t> begin_;
 };
 
+template <typename T>
+class PadKernel : public Kernel {
+ public:
+  PadKernel(absl::Span<const int64_t> before, absl::Span<const int64_t> after, float value)
+      : before_(before.begin(), before.end()),
+        after_(after.begin(), after.end()),
+        value_(static_cast<T>(value)) {}
+  absl::Status Run(KernelContext& context) const override {
+    const View& x = context.input(0);
+    Shape whole = x.shape;
+    for (int i = 0; i < whole.rank(); ++i) whole[i] += before_[i] + after_[i];
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, whole));
+    std::fill(out, out + whole.elements(), value_);
+    CopyBox(whole, before_, x.shape, sizeof(T), reinterpret_cast<char*>(out), x.as<char>(),
+            /*into_whole=*/true);
+    return absl::OkStatus();
+  }
+
+ private:
+  const std::vector<int64_t> before_;
+  const std::vector<int64_t> after_;
+  const T value_;
+};
+
+class UnpadKernel : public Kernel {
+ public:
+  UnpadKernel(absl::Span<const int64_t> before, DType dtype)
+      : before_(before.begin(), before.end()), element_(ElementSize(dtype)) {}
+  absl::Status Run(KernelContext& context) const override {
+    const View& dy = context.input(0);
+    const Shape& like = context.input(1).shape;
+    MU_RETURN_IF_ERROR(CheckBox(dy.shape, before_, like));
+    MU_ASSIGN_OR_RETURN(char* const out, context.Output<char>(0, like));
+    CopyBox(dy.shape, before_, like, element_, dy.as<char>(), out, /*into_whole=*/false);
+    return absl::OkStatus();
+  }
+  bool ReadsElements(int input) const override { return input == 0; }
+
+ private:
+  const std::vector<int64_t> before_;
+  const int64_t element_;
+};
+
+absl::StatusOr<KernelPtr> MakePad(const NodeSpec& spec) {
+  const float value = spec.attrs.Float("value");
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [&spec, value](auto zero) {
+    return KernelPtr(
+        new PadKernel<decltype(zero)>(spec.attrs.Ints("before"), spec.attrs.Ints("after"), value));
+  });
+}
+absl::StatusOr<KernelPtr> MakeUnpad(const NodeSpec& spec) {
+  return KernelPtr(new UnpadKernel(spec.attrs.Ints("before"), spec.inputs[0].dtype));
+}
+
 absl::StatusOr<KernelPtr> MakeConcat(const NodeSpec& spec) {
   return KernelPtr(new ConcatKernel(spec.attrs.Int("axis"), spec.inputs[0].dtype));
 }
@@ -212,6 +267,8 @@ void RegisterCopyKernels(KernelTable& table) {
   table.Add("concat_piece", MakeConcatPiece);
   table.Add("slice", MakeSlice);
   table.Add("slice_grad", MakeSliceGrad);
+  table.Add("pad", MakePad);
+  table.Add("unpad", MakeUnpad);
 }
 
 }  // namespace mu

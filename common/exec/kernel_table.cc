@@ -16,14 +16,20 @@ const KernelTable& AllKernels() {
   static const KernelTable* const table = [] {
     auto* made = new KernelTable;
     RegisterBinaryKernels(*made);
+    RegisterComparisonKernels(*made);
+    RegisterIntegerKernels(*made);
     RegisterUnaryKernels(*made);
     RegisterMathKernels(*made);
     RegisterMatmulKernels(*made);
     RegisterBatchMatmulKernels(*made);
     RegisterReduceKernels(*made);
+    RegisterFoldKernels(*made);
+    RegisterScanKernels(*made);
     RegisterLayoutKernels(*made);
     RegisterCopyKernels(*made);
     RegisterGatherKernels(*made);
+    RegisterTileKernels(*made);
+    RegisterSequenceKernels(*made);
     RegisterRandomKernels(*made);
     RegisterUniqueKernel(*made);
     RegisterSegmentKernels(*made);

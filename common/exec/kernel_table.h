@@ -22,14 +22,20 @@ class KernelTable {
 
 // One per file of kernels.
 void RegisterBinaryKernels(KernelTable& table);
+void RegisterComparisonKernels(KernelTable& table);
+void RegisterIntegerKernels(KernelTable& table);
 void RegisterUnaryKernels(KernelTable& table);
 void RegisterMathKernels(KernelTable& table);
 void RegisterMatmulKernels(KernelTable& table);
 void RegisterBatchMatmulKernels(KernelTable& table);
 void RegisterReduceKernels(KernelTable& table);
+void RegisterFoldKernels(KernelTable& table);
+void RegisterScanKernels(KernelTable& table);
 void RegisterLayoutKernels(KernelTable& table);
 void RegisterCopyKernels(KernelTable& table);
 void RegisterGatherKernels(KernelTable& table);
+void RegisterTileKernels(KernelTable& table);
+void RegisterSequenceKernels(KernelTable& table);
 void RegisterRandomKernels(KernelTable& table);
 void RegisterUniqueKernel(KernelTable& table);
 void RegisterSegmentKernels(KernelTable& table);

@@ -40,6 +40,36 @@ class ReshapeKernel : public Kernel {
   const Shape shape_;
 };
 
+// expand_dims: an axis of size 1 at each of `axes` of the result; squeeze takes those away.
+class AxesKernel : public Kernel {
+ public:
+  AxesKernel(absl::Span<const int64_t> axes, bool adds)
+      : axes_(axes.begin(), axes.end()), adds_(adds) {}
+  absl::Status Run(KernelContext& context) const override {
+    const Shape& x = context.input(0).shape;
+    const int longer = x.rank() + (adds_ ? static_cast<int>(axes_.size()) : 0);
+    Shape shape;
+    for (int i = 0, next = 0; i < longer; ++i) {
+      const bool listed = std::find(axes_.begin(), axes_.end(), i) != axes_.end();
+      if (adds_) {
+        shape.Append(listed ? 1 : x[next++]);
+      } else if (!listed) {
+        shape.Append(x[i]);
+      } else if (x[i] != 1) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("axis ", i, " of a tensor of shape ", x.ToString(), " has not size 1"));
+      }
+    }
+    context.Alias(0, 0, shape);
+    return absl::OkStatus();
+  }
+  bool MayAlias() const override { return true; }
+
+ private:
+  const std::vector<int64_t> axes_;
+  const bool adds_;
+};
+
 class ReshapeLikeKernel : public Kernel {
  public:
   absl::Status Run(KernelContext& context) const override {
@@ -198,6 +228,11 @@ absl::StatusOr<KernelPtr> MakeReshapeLike(const NodeSpec&) {
   return KernelPtr(new ReshapeLikeKernel());
 }
 
+template <bool adds>
+absl::StatusOr<KernelPtr> MakeAxes(const NodeSpec& spec) {
+  return KernelPtr(new AxesKernel(spec.attrs.Ints("axes"), adds));
+}
+
 absl::StatusOr<KernelPtr> MakeTranspose(const NodeSpec& spec) {
   const auto perm = spec.attrs.Ints("perm");
   return DispatchSize(spec.inputs[0].dtype, spec, [perm](auto zero) {
@@ -226,6 +261,8 @@ absl::StatusOr<KernelPtr> MakeFill(const NodeSpec& spec) {
 void RegisterLayoutKernels(KernelTable& table) {
   table.Add("reshape", MakeReshape);
   table.Add("reshape_like", MakeReshapeLike);
+  table.Add("expand_dims", MakeAxes<true>);
+  table.Add("squeeze", MakeAxes<false>);
   table.Add("transpose", MakeTranspose);
   table.Add("broadcast_like", MakeBroadcastLike);
   table.Add("zeros_like", MakeFill<0>);

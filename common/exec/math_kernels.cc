@@ -34,6 +34,12 @@ struct Exp {
 struct Log {
   static Packet Apply(Packet x) { return Eigen::internal::plog(x); }
 };
+struct Sin {
+  static Packet Apply(Packet x) { return Eigen::internal::psin(x); }
+};
+struct Cos {
+  static Packet Apply(Packet x) { return Eigen::internal::pcos(x); }
+};
 struct Tanh {
   static Packet Apply(Packet x) {
     return Select(_mm256_cmp_ps(x, x, _CMP_UNORD_Q), x, Eigen::internal::ptanh(x));
@@ -120,6 +126,8 @@ void RegisterMathKernels(KernelTable& table) {
   table.Add("log", Make<Log>);
   table.Add("tanh", Make<Tanh>);
   table.Add("sigmoid", Make<Sigmoid>);
+  table.Add("sin", Make<Sin>);
+  table.Add("cos", Make<Cos>);
   table.Add("sigmoid_cross_entropy", MakeCrossEntropy);
 }
 

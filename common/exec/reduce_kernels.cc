@@ -6,6 +6,7 @@
 #include "common/exec/broadcast.h"
 #include "common/exec/dispatch.h"
 #include "common/exec/kernel_table.h"
+#include "common/exec/reduced_axes.h"
 #include "common/exec/simd.h"
 
 namespace mu {
@@ -79,31 +80,21 @@ absl::Status SumTo(const T* x, const Shape& from, const Shape& to, T* out) {
 template <typename T>
 class ReduceKernel : public Kernel {
  public:
-  ReduceKernel(absl::Span<const int64_t> axes, int rank, bool keep_dims, bool mean)
-      : reduced_(rank, axes.empty()), keep_dims_(keep_dims), mean_(mean) {
-    for (const int64_t axis : axes) reduced_[axis] = true;
-  }
+  ReduceKernel(ReducedAxes axes, bool mean) : axes_(std::move(axes)), mean_(mean) {}
 
   absl::Status Run(KernelContext& context) const override {
     const View& x = context.input(0);
-    Shape kept;   // with axes of size 1, to broadcast
-    Shape shape;  // as the output has it
-    int64_t count = 1;
-    for (int i = 0; i < x.shape.rank(); ++i) {
-      kept.Append(reduced_[i] ? 1 : x.shape[i]);
-      if (reduced_[i]) count *= x.shape[i];
-      if (!reduced_[i] || keep_dims_) shape.Append(reduced_[i] ? 1 : x.shape[i]);
-    }
-    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, shape));
-    const int64_t n = shape.elements();
+    const ReducedAxes::Shapes shapes = axes_.Of(x.shape);
+    MU_ASSIGN_OR_RETURN(T* const out, context.Output<T>(0, shapes.out));
+    const int64_t n = shapes.out.elements();
     if (x.elements() == 0) {  // broadcasting a size of 1 to 0 reads nothing; sums of nothing are 0
       std::fill(out, out + n, T(0));
       return absl::OkStatus();
     }
-    MU_RETURN_IF_ERROR(SumTo(x.as<T>(), x.shape, kept, out));
+    MU_RETURN_IF_ERROR(SumTo(x.as<T>(), x.shape, shapes.kept, out));
     if constexpr (std::is_same_v<T, float>) {
       if (mean_) {
-        const float divisor = static_cast<float>(count);
+        const float divisor = static_cast<float>(shapes.count);
         for (int64_t i = 0; i < n; ++i) out[i] /= divisor;
       }
     }
@@ -111,8 +102,7 @@ class ReduceKernel : public Kernel {
   }
 
  private:
-  std::vector<bool> reduced_;
-  const bool keep_dims_;
+  const ReducedAxes axes_;
   const bool mean_;
 };
 
@@ -165,6 +155,20 @@ class MeanSquaredErrorKernel : public Kernel {
   }
 };
 
+class SumOfSquaresKernel : public Kernel {
+ public:
+  absl::Status Run(KernelContext& context) const override {
+    float sum = 0;
+    for (int i = 0; i < context.num_inputs(); ++i) {
+      const float* const x = context.in<float>(i);
+      sum += Dot(x, x, context.input(i).elements());
+    }
+    MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, Shape()));
+    *out = sum;
+    return absl::OkStatus();
+  }
+};
+
 class CountKernel : public Kernel {
  public:
   explicit CountKernel(absl::Span<const int64_t> axes) : axes_(axes.begin(), axes.end()) {}
@@ -185,11 +189,10 @@ class CountKernel : public Kernel {
 
 template <bool mean>
 absl::StatusOr<KernelPtr> MakeReduce(const NodeSpec& spec) {
-  const auto axes = spec.attrs.Ints("axes");
-  const int rank = spec.inputs[0].shape.rank();
-  const bool keep_dims = spec.attrs.Bool("keep_dims");
-  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [&](auto zero) {
-    return KernelPtr(new ReduceKernel<decltype(zero)>(axes, rank, keep_dims, mean));
+  const ReducedAxes axes(spec.attrs.Ints("axes"), spec.inputs[0].shape.rank(),
+                         spec.attrs.Bool("keep_dims"));
+  return DispatchType(NumericTypes(), spec.inputs[0].dtype, spec, [&axes](auto zero) {
+    return KernelPtr(new ReduceKernel<decltype(zero)>(axes, mean));
   });
 }
 
@@ -204,6 +207,10 @@ absl::StatusOr<KernelPtr> MakeMeanSquaredError(const NodeSpec&) {
   return KernelPtr(new MeanSquaredErrorKernel());
 }
 
+absl::StatusOr<KernelPtr> MakeSumOfSquares(const NodeSpec&) {
+  return KernelPtr(new SumOfSquaresKernel());
+}
+
 absl::StatusOr<KernelPtr> MakeCount(const NodeSpec& spec) {
   return KernelPtr(new CountKernel(spec.attrs.Ints("axes")));
 }
@@ -215,6 +222,7 @@ void RegisterReduceKernels(KernelTable& table) {
   table.Add("reduce_mean", MakeReduce<true>);
   table.Add("reduce_to_like", MakeReduceToLike);
   table.Add("mean_squared_error", MakeMeanSquaredError);
+  table.Add("sum_of_squares", MakeSumOfSquares);
   table.Add("count", MakeCount);
 }
 

@@ -4,6 +4,7 @@
 
 #include "common/exec/kernel_table.h"
 #include "common/exec/simd.h"
+#include "common/exec/splits.h"
 
 namespace mu {
 namespace {
@@ -25,12 +26,7 @@ absl::Status CheckBags(const View& positions, const View& splits, const View* we
     return absl::InvalidArgumentError(
         absl::StrCat(weights->elements(), " weights for ", bags->values, " values"));
   }
-  bool valid = bags->bags >= 0 && bags->splits[0] == 0 && bags->splits[bags->bags] == bags->values;
-  for (int64_t b = 0; valid && b < bags->bags; ++b) valid = bags->splits[b] <= bags->splits[b + 1];
-  if (!valid) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "splits must start at 0, never fall and end at the number of values, ", bags->values));
-  }
+  MU_RETURN_IF_ERROR(CheckSplits(bags->splits, bags->bags, bags->values));
   bool inside = true;
   for (int64_t i = 0; i < bags->values; ++i) {
     inside &= static_cast<uint32_t>(bags->positions[i]) < static_cast<uint64_t>(rows);

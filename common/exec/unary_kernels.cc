@@ -15,6 +15,26 @@ struct Negate {
   static int32_t Apply(int32_t x) { return static_cast<int32_t>(-static_cast<uint32_t>(x)); }
   static int64_t Apply(int64_t x) { return static_cast<int64_t>(-static_cast<uint64_t>(x)); }
 };
+struct Abs {
+  static float Apply(float x) { return std::fabs(x); }
+  static int32_t Apply(int32_t x) { return x < 0 ? Negate::Apply(x) : x; }
+  static int64_t Apply(int64_t x) { return x < 0 ? Negate::Apply(x) : x; }
+};
+struct Sign {
+  template <typename T>
+  static T Apply(T x) {
+    return x > 0 ? T(1) : x < 0 ? T(-1) : x;
+  }
+};
+struct Floor {
+  static float Apply(float x) { return std::floor(x); }
+};
+struct Ceil {
+  static float Apply(float x) { return std::ceil(x); }
+};
+struct Round {
+  static float Apply(float x) { return std::nearbyint(x); }  // the mode is to nearest, ties to even
+};
 struct Relu {
   static float Apply(float x) { return x < 0 ? 0.0f : x; }  // NaN stays NaN
 };
@@ -73,7 +93,7 @@ class UnaryKernel : public Kernel {
   bool MayOverwrite(int) const override { return std::is_same_v<T, R>; }
 };
 
-// A cast to the type that the input has.
+// stop_gradient, and a cast to the type that the input has.
 class IdentityKernel : public Kernel {
  public:
   absl::Status Run(KernelContext& context) const override {
@@ -111,6 +131,8 @@ absl::StatusOr<KernelPtr> MakeCast(const NodeSpec& spec) {
   });
 }
 
+absl::StatusOr<KernelPtr> MakeIdentity(const NodeSpec&) { return KernelPtr(new IdentityKernel()); }
+
 }  // namespace
 
 void RegisterUnaryKernels(KernelTable& table) {
@@ -119,6 +141,12 @@ void RegisterUnaryKernels(KernelTable& table) {
   table.Add("square", MakeFloat<Square>);
   table.Add("sqrt", MakeFloat<Sqrt>);
   table.Add("cast", MakeCast);
+  table.Add("abs", MakeNumeric<Abs>);
+  table.Add("sign", MakeNumeric<Sign>);
+  table.Add("floor", MakeFloat<Floor>);
+  table.Add("ceil", MakeFloat<Ceil>);
+  table.Add("round", MakeFloat<Round>);
+  table.Add("stop_gradient", MakeIdentity);
 }
 
 }  // namespace mu

@@ -19,21 +19,13 @@ SpecsOr InferArithmetic(Inputs in, const AttrReader&) {
   return Broadcast(in, in[0].dtype);
 }
 
-SpecsOr InferDivide(Inputs in, const AttrReader&) {
+SpecsOr InferFloatBinary(Inputs in, const AttrReader&) {
   MU_RETURN_IF_ERROR(CheckFloat(in[0], "input 0"));
   MU_RETURN_IF_ERROR(CheckFloat(in[1], "input 1"));
   return Broadcast(in, kFloat32);
 }
 
-SpecsOr InferGreater(Inputs in, const AttrReader&) {
-  MU_RETURN_IF_ERROR(CheckNumeric(in[0], "input 0"));
-  MU_RETURN_IF_ERROR(CheckNumeric(in[1], "input 1"));
-  return Broadcast(in, kBool);
-}
-
-SpecsOr InferEqual(Inputs in, const AttrReader&) { return Broadcast(in, kBool); }
-
-SpecsOr InferNegate(Inputs in, const AttrReader&) {
+SpecsOr InferNumericUnary(Inputs in, const AttrReader&) {
   MU_RETURN_IF_ERROR(CheckNumeric(in[0], "input 0"));
   return std::vector<TensorSpec>{in[0]};
 }
@@ -69,10 +61,16 @@ void RegisterElementwiseOps(OpTable& table) {
   binary("multiply", "a * b.");
   binary("maximum", "The larger of both; NaN if one is NaN.");
   binary("minimum", "The smaller of both; NaN if one is NaN.");
-  table.Add(MakeOp("divide", 2, 2, InferDivide), "(a, b: float32) -> float32, broadcast", "a / b.");
-  table.Add(MakeOp("greater", 2, 2, InferGreater), "(a, b: numeric) -> bool, broadcast", "a > b.");
-  table.Add(MakeOp("equal", 2, 2, InferEqual), "(a, b: any) -> bool, broadcast", "a == b.");
-  table.Add(MakeOp("negate", 1, 1, InferNegate), "(x: numeric) -> x's type and shape", "-x.");
+  table.Add(MakeOp("divide", 2, 2, InferFloatBinary), "(a, b: float32) -> float32, broadcast",
+            "a / b.");
+  table.Add(MakeOp("pow", 2, 2, InferFloatBinary), "(a, b: float32) -> float32, broadcast",
+            "a to the power of b. b gets no gradient where a <= 0.");
+  const auto numeric = [&table](const char* name, const char* doc) {
+    table.Add(MakeOp(name, 1, 1, InferNumericUnary), "(x: numeric) -> x's type and shape", doc);
+  };
+  numeric("negate", "-x.");
+  numeric("abs", "The absolute value.");
+  numeric("sign", "1, 0 or -1; NaN stays NaN.");
   const auto unary = [&table](const char* name, const char* doc) {
     table.Add(MakeOp(name, 1, 1, InferFloatUnary), "(x: float32) -> x's shape", doc);
   };
@@ -83,6 +81,11 @@ void RegisterElementwiseOps(OpTable& table) {
   unary("exp", "The exponential function.");
   unary("sqrt", "The square root.");
   unary("square", "x * x.");
+  unary("sin", "The sine.");
+  unary("cos", "The cosine.");
+  unary("floor", "The largest integer that is not above x.");
+  unary("ceil", "The smallest integer that is not below x.");
+  unary("round", "The nearest integer; of two, the even one.");
   table.Add(MakeOp("cast", 1, 1, InferCast, {Required("dtype", AttrKind::kDType)}),
             "(x: any) -> dtype, x's shape",
             "x as another type. Float to integer: towards zero, saturating, NaN is 0. Integer to "

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/graph/register_ops.h"
@@ -49,15 +47,7 @@ SpecsOr InferBatchMatmul(Inputs in, const AttrReader& attrs) {
 }
 
 SpecsOr Reduce(const TensorSpec& in, const AttrReader& attrs) {
-  MU_ASSIGN_OR_RETURN(std::vector<int> axes, ResolveAxes(attrs.Ints("axes"), in.shape.rank()));
-  Shape shape;
-  for (int i = 0; i < in.shape.rank(); ++i) {
-    if (!std::binary_search(axes.begin(), axes.end(), i)) {
-      shape.Append(in.shape[i]);
-    } else if (attrs.Bool("keep_dims")) {
-      shape.Append(1);
-    }
-  }
+  MU_ASSIGN_OR_RETURN(const Shape shape, ReducedShape(in.shape, attrs));
   return std::vector<TensorSpec>{{in.dtype, shape}};
 }
 

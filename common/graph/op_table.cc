@@ -52,8 +52,13 @@ const OpTable& AllOps() {
     auto* made = new OpTable;
     RegisterSourceOps(*made);
     RegisterElementwiseOps(*made);
+    RegisterComparisonOps(*made);
+    RegisterIntegerOps(*made);
     RegisterMathOps(*made);
+    RegisterReductionOps(*made);
     RegisterArrayOps(*made);
+    RegisterLayoutOps(*made);
+    RegisterSequenceOps(*made);
     RegisterRandomOps(*made);
     RegisterGradientOps(*made);
     RegisterParameterOps(*made);

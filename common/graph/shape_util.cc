@@ -145,4 +145,17 @@ absl::StatusOr<std::vector<int>> ResolveAxes(absl::Span<const int64_t> axes, int
   return resolved;
 }
 
+absl::StatusOr<Shape> ReducedShape(const Shape& x, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(const std::vector<int> axes, ResolveAxes(attrs.Ints("axes"), x.rank()));
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i) {
+    if (!std::binary_search(axes.begin(), axes.end(), i)) {
+      shape.Append(x[i]);
+    } else if (attrs.Bool("keep_dims")) {
+      shape.Append(1);
+    }
+  }
+  return shape;
+}
+
 }  // namespace mu

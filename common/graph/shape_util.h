@@ -45,4 +45,8 @@ absl::Status CheckAxis(int64_t axis, int rank);
 // The axes an attribute lists (distinct, in range), sorted; all of them for an empty list.
 absl::StatusOr<std::vector<int>> ResolveAxes(absl::Span<const int64_t> axes, int rank);
 
+// x without the axes that a reduction's attributes "axes" and "keep_dims" name, or with size 1
+// there.
+absl::StatusOr<Shape> ReducedShape(const Shape& x, const AttrReader& attrs);
+
 }  // namespace mu

@@ -1,16 +1,8 @@
 // Rules of ops that move data.
-#include "coordinator/autodiff/gradient_table.h"
-#include "coordinator/frontend/ops.h"
+#include "coordinator/autodiff/gradient_support.h"
 
 namespace mu {
 namespace {
-
-using Syms = std::vector<Sym>;
-
-std::vector<int64_t> IntsOf(const ForwardOp& op, absl::string_view attr) {
-  const auto values = op.attrs.Ints(attr);
-  return {values.begin(), values.end()};
-}
 
 // Each part's piece of dy. Slices where the sizes are known, so that the parts need not be kept for
 // their shapes.
@@ -66,6 +58,32 @@ Syms GatherGradRule(const ForwardOp& op) {
   return {op.Wants(0) ? Gather(op.dy, op.inputs[1], op.attrs.Int("axis")) : Sym(), Sym(), Sym()};
 }
 
+// Axes of size 1 come or go; the elements stay.
+Syms SameElementsRule(const ForwardOp& op) { return {ReshapeLike(op.dy, op.inputs[0])}; }
+
+Syms TileRule(const ForwardOp& op) {
+  return {TileGrad(op.dy, op.inputs[0], IntsOf(op, "multiples"))};
+}
+Syms TileGradRule(const ForwardOp& op) {
+  return {op.Wants(0) ? Tile(op.dy, IntsOf(op, "multiples")) : Sym(), Sym()};
+}
+Syms PadRule(const ForwardOp& op) { return {Unpad(op.dy, op.inputs[0], IntsOf(op, "before"))}; }
+Syms UnpadRule(const ForwardOp& op) {
+  return {op.Wants(0) ? SliceGrad(op.dy, op.inputs[0], IntsOf(op, "before")) : Sym(), Sym()};
+}
+
+Syms PadSequencesRule(const ForwardOp& op) {
+  return {PadSequencesGrad(op.dy, op.inputs[1], op.inputs[0], op.attrs.Int("length"),
+                           op.attrs.Bool("keep_last")),
+          Sym()};
+}
+Syms PadSequencesGradRule(const ForwardOp& op) {
+  return {op.Wants(0) ? PadSequences(op.dy, op.inputs[1], op.attrs.Int("length"),
+                                     op.attrs.Bool("keep_last"))
+                      : Sym(),
+          Sym(), Sym()};
+}
+
 }  // namespace
 
 void RegisterArrayGradients(GradientTable& table) {
@@ -78,6 +96,14 @@ void RegisterArrayGradients(GradientTable& table) {
   table.AddRule("reduce_to_like", ReduceToLikeRule);
   table.AddRule("reshape_like", ReshapeLikeRule);
   table.AddRule("gather_grad", GatherGradRule);
+  table.AddRule("expand_dims", SameElementsRule);
+  table.AddRule("squeeze", SameElementsRule);
+  table.AddRule("tile", TileRule);
+  table.AddRule("tile_grad", TileGradRule);
+  table.AddRule("pad", PadRule);
+  table.AddRule("unpad", UnpadRule);
+  table.AddRule("pad_sequences", PadSequencesRule);
+  table.AddRule("pad_sequences_grad", PadSequencesGradRule);
 }
 
 }  // namespace mu

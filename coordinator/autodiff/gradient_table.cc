@@ -36,8 +36,14 @@ const std::string& GradientTable::WhyNone(const std::string& op) const {
 }
 
 void RegisterNoGradients(GradientTable& table) {
-  for (const char* op : {"greater", "equal", "zeros_like", "ones_like", "count", "random_uniform"})
+  for (const char* op :
+       {"greater",    "greater_equal", "less",         "less_equal",    "equal",
+        "not_equal",  "logical_and",   "logical_or",   "logical_not",   "reduce_any",
+        "reduce_all", "argmax",        "floor_divide", "modulo",        "hash_bucket",
+        "sign",       "floor",         "ceil",         "round",         "stop_gradient",
+        "zeros_like", "ones_like",     "count",        "random_uniform"}) {
     table.AddZero(op);
+  }
   for (const char* op : {"slice_grad", "concat_piece"}) {
     table.AddNone(op, "it is itself a gradient, and second derivatives of it are not there");
   }
@@ -54,6 +60,7 @@ const GradientTable& AllGradients() {
   static const GradientTable* const table = [] {
     auto* made = new GradientTable;
     RegisterMathGradients(*made);
+    RegisterReductionGradients(*made);
     RegisterArrayGradients(*made);
     RegisterNoGradients(*made);
     return made;

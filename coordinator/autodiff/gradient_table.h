@@ -60,8 +60,9 @@ class GradientTable {
 
 const GradientTable& AllGradients();
 
-void RegisterMathGradients(GradientTable& table);   // math_gradients.cc
-void RegisterArrayGradients(GradientTable& table);  // array_gradients.cc
-void RegisterNoGradients(GradientTable& table);     // gradient_table.cc
+void RegisterMathGradients(GradientTable& table);       // math_gradients.cc
+void RegisterReductionGradients(GradientTable& table);  // reduction_gradients.cc
+void RegisterArrayGradients(GradientTable& table);      // array_gradients.cc
+void RegisterNoGradients(GradientTable& table);         // gradient_table.cc
 
 }  // namespace mu

@@ -1,19 +1,8 @@
-// Rules of elementwise ops, products, sums and losses.
-#include <algorithm>
-
-#include "coordinator/autodiff/gradient_table.h"
-#include "coordinator/frontend/ops.h"
+// Rules of elementwise ops, products and losses.
+#include "coordinator/autodiff/gradient_support.h"
 
 namespace mu {
 namespace {
-
-using Syms = std::vector<Sym>;
-
-// `gradient`, which has the shape that `like` was broadcast to, summed to like's own.
-Sym Unbroadcast(const Sym& gradient, const Sym& like) {
-  const bool same = like.shape().IsFullyKnown() && gradient.shape() == like.shape();
-  return same ? gradient : ReduceToLike(gradient, like);
-}
 
 Syms AddRule(const ForwardOp& op) {
   return {op.Wants(0) ? Unbroadcast(op.dy, op.inputs[0]) : Sym(),
@@ -65,6 +54,32 @@ Syms ExpRule(const ForwardOp& op) { return {Multiply(op.dy, op.output)}; }
 Syms SqrtRule(const ForwardOp& op) { return {Divide(Multiply(op.dy, 0.5f), op.output)}; }
 Syms SquareRule(const ForwardOp& op) { return {Multiply(op.dy, Multiply(op.inputs[0], 2.0f))}; }
 
+Syms AbsRule(const ForwardOp& op) { return {Multiply(op.dy, Sign(op.inputs[0]))}; }
+Syms SinRule(const ForwardOp& op) { return {Multiply(op.dy, Cos(op.inputs[0]))}; }
+Syms CosRule(const ForwardOp& op) { return {Negate(Multiply(op.dy, Sin(op.inputs[0])))}; }
+
+// d(a^b) = b a^(b - 1) da + a^b log(a) db. a^0 is 1 for every a, also where a^(b - 1) is infinite.
+Syms PowRule(const ForwardOp& op) {
+  const Sym& a = op.inputs[0];
+  const Sym& b = op.inputs[1];
+  Syms gradients(2);
+  if (op.Wants(0)) {
+    const Sym slope = Where(Equal(b, 0.0f), 0.0f, Multiply(b, Pow(a, Subtract(b, 1.0f))));
+    gradients[0] = Unbroadcast(Multiply(op.dy, slope), a);
+  }
+  if (op.Wants(1)) {
+    const Sym log = Log(Where(Greater(a, 0.0f), a, 1.0f));  // 0 where the logarithm does not exist
+    gradients[1] = Unbroadcast(Multiply(op.dy, Multiply(op.output, log)), b);
+  }
+  return gradients;
+}
+
+Syms WhereRule(const ForwardOp& op) {
+  const Sym& condition = op.inputs[0];
+  return {Sym(), op.Wants(1) ? Unbroadcast(Where(condition, op.dy, 0.0f), op.inputs[1]) : Sym(),
+          op.Wants(2) ? Unbroadcast(Where(condition, 0.0f, op.dy), op.inputs[2]) : Sym()};
+}
+
 // Wanted of floats only, so this is from float32 to float32.
 Syms CastRule(const ForwardOp& op) { return {op.dy}; }
 
@@ -88,23 +103,6 @@ Syms ProductRule(const ForwardOp& op,
 
 Syms MatMulRule(const ForwardOp& op) { return ProductRule(op, MatMul); }
 Syms BatchMatMulRule(const ForwardOp& op) { return ProductRule(op, BatchMatMul); }
-
-std::vector<int64_t> AxesOf(const ForwardOp& op) {
-  const auto axes = op.attrs.Ints("axes");
-  return {axes.begin(), axes.end()};
-}
-
-// The gradient of a reduction stretched over what was reduced.
-Sym Spread(const ForwardOp& op, const Sym& gradient) {
-  // Kept axes have size 1 and a reduction over everything is a scalar: both broadcast as they are.
-  const bool broadcasts = op.attrs.Bool("keep_dims") || op.attrs.Ints("axes").empty();
-  return BroadcastLike(gradient, op.inputs[0], broadcasts ? std::vector<int64_t>() : AxesOf(op));
-}
-
-Syms ReduceSumRule(const ForwardOp& op) { return {Spread(op, op.dy)}; }
-Syms ReduceMeanRule(const ForwardOp& op) {
-  return {Spread(op, Divide(op.dy, Count(op.inputs[0], AxesOf(op))))};
-}
 
 // d/dx = sigmoid(x) - z, d/dz = -x
 Syms SigmoidCrossEntropyRule(const ForwardOp& op) {
@@ -147,11 +145,14 @@ void RegisterMathGradients(GradientTable& table) {
   table.AddRule("exp", ExpRule);
   table.AddRule("sqrt", SqrtRule);
   table.AddRule("square", SquareRule);
+  table.AddRule("abs", AbsRule);
+  table.AddRule("sin", SinRule);
+  table.AddRule("cos", CosRule);
+  table.AddRule("pow", PowRule);
+  table.AddRule("where", WhereRule);
   table.AddRule("cast", CastRule);
   table.AddRule("matmul", MatMulRule);
   table.AddRule("batch_matmul", BatchMatMulRule);
-  table.AddRule("reduce_sum", ReduceSumRule);
-  table.AddRule("reduce_mean", ReduceMeanRule);
   table.AddRule("sigmoid_cross_entropy", SigmoidCrossEntropyRule);
   table.AddRule("mean_squared_error", MeanSquaredErrorRule);
   table.AddRule("relu_grad", ReluGradRule);

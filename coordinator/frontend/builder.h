@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "coordinator/frontend/composed_ops.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/frontend/sym.h"

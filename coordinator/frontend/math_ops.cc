@@ -4,31 +4,11 @@
 namespace mu {
 namespace {
 
-// A number takes the type of the other side.
-Sym Binary(const char* op, const Operand& a, const Operand& b) {
-  if (a.is_number() && !b.is_number()) {
-    const Sym right = b.Bind();
-    return AddOp(op, {a.Bind(right.dtype()), right}, {}, a.place());
-  }
-  const Sym left = a.Bind();
-  return AddOp(op, {left, b.Bind(left.dtype())}, {}, a.place());
-}
-
-Sym Unary(const char* op, const Operand& x) { return AddOp(op, {x.Bind()}, {}, x.place()); }
-
 Sym Product(const char* op, const Operand& a, const Operand& b, MatMulOptions options) {
   return AddOp(
       op, {a.Bind(), b.Bind()},
       Attrs().Bool("transpose_a", options.transpose_a).Bool("transpose_b", options.transpose_b),
       a.place());
-}
-
-Sym Reduce(const char* op, const Operand& x, const std::vector<int64_t>& axes, bool keep_dims) {
-  const Sym bound = x.Bind();
-  return AddOp(
-      op, {bound},
-      Attrs().Ints("axes", PositiveAxes(axes, bound.shape().rank())).Bool("keep_dims", keep_dims),
-      x.place());
 }
 
 }  // namespace
@@ -39,8 +19,7 @@ Sym Multiply(const Operand& a, const Operand& b) { return Binary("multiply", a, 
 Sym Divide(const Operand& a, const Operand& b) { return Binary("divide", a, b); }
 Sym Maximum(const Operand& a, const Operand& b) { return Binary("maximum", a, b); }
 Sym Minimum(const Operand& a, const Operand& b) { return Binary("minimum", a, b); }
-Sym Greater(const Operand& a, const Operand& b) { return Binary("greater", a, b); }
-Sym Equal(const Operand& a, const Operand& b) { return Binary("equal", a, b); }
+Sym Pow(const Operand& a, const Operand& b) { return Binary("pow", a, b); }
 Sym Negate(const Operand& x) { return Unary("negate", x); }
 Sym Relu(const Operand& x) { return Unary("relu", x); }
 Sym Sigmoid(const Operand& x) { return Unary("sigmoid", x); }
@@ -49,6 +28,13 @@ Sym Log(const Operand& x) { return Unary("log", x); }
 Sym Exp(const Operand& x) { return Unary("exp", x); }
 Sym Sqrt(const Operand& x) { return Unary("sqrt", x); }
 Sym Square(const Operand& x) { return Unary("square", x); }
+Sym Abs(const Operand& x) { return Unary("abs", x); }
+Sym Sign(const Operand& x) { return Unary("sign", x); }
+Sym Sin(const Operand& x) { return Unary("sin", x); }
+Sym Cos(const Operand& x) { return Unary("cos", x); }
+Sym Floor(const Operand& x) { return Unary("floor", x); }
+Sym Ceil(const Operand& x) { return Unary("ceil", x); }
+Sym Round(const Operand& x) { return Unary("round", x); }
 
 Sym Cast(const Operand& x, DType dtype) {
   return AddOp("cast", {x.Bind()}, Attrs().Type("dtype", dtype), x.place());
@@ -60,20 +46,6 @@ Sym MatMul(const Operand& a, const Operand& b, MatMulOptions options) {
 
 Sym BatchMatMul(const Operand& a, const Operand& b, MatMulOptions options) {
   return Product("batch_matmul", a, b, options);
-}
-
-Sym ReduceSum(const Operand& x, const std::vector<int64_t>& axes, bool keep_dims) {
-  return Reduce("reduce_sum", x, axes, keep_dims);
-}
-
-Sym ReduceMean(const Operand& x, const std::vector<int64_t>& axes, bool keep_dims) {
-  return Reduce("reduce_mean", x, axes, keep_dims);
-}
-
-Sym Count(const Operand& x, const std::vector<int64_t>& axes) {
-  const Sym bound = x.Bind();
-  return AddOp("count", {bound}, Attrs().Ints("axes", PositiveAxes(axes, bound.shape().rank())),
-               x.place());
 }
 
 Sym SigmoidCrossEntropy(const Operand& logits, const Operand& labels) {

@@ -23,6 +23,17 @@ Sym AddOp(const std::string& op, const std::vector<Sym>& inputs, AttrMap attrs, 
   return graph->Add(op, inputs, std::move(attrs), place);
 }
 
+Sym Unary(const char* op, const Operand& x) { return AddOp(op, {x.Bind()}, {}, x.place()); }
+
+Sym Binary(const char* op, const Operand& a, const Operand& b) {
+  if (a.is_number() && !b.is_number()) {
+    const Sym right = b.Bind();
+    return AddOp(op, {a.Bind(right.dtype()), right}, {}, a.place());
+  }
+  const Sym left = a.Bind();
+  return AddOp(op, {left, b.Bind(left.dtype())}, {}, a.place());
+}
+
 int64_t PositiveAxis(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
 std::vector<int64_t> PositiveAxes(std::vector<int64_t> axes, int rank) {

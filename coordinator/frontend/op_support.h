@@ -18,6 +18,16 @@ bool IsTraining(absl::Span<const Sym> inputs, SourcePlace place);
 // Adds the node at `place`.
 Sym AddOp(const std::string& op, const std::vector<Sym>& inputs, AttrMap attrs, SourcePlace place);
 
+// A node of one input, or of two of one type: a number takes the type of the other side.
+Sym Unary(const char* op, const Operand& x);
+Sym Binary(const char* op, const Operand& a, const Operand& b);
+
+// A value or number as an operand that stands at `place`.
+template <typename T>
+Operand At(const T& value, SourcePlace place) {
+  return Operand(value, place.file, place.line);
+}
+
 // Negative axes made positive; those out of range stay, for the shape function to refuse.
 int64_t PositiveAxis(int64_t axis, int rank);
 std::vector<int64_t> PositiveAxes(std::vector<int64_t> axes, int rank);

@@ -19,8 +19,7 @@ Sym Multiply(const Operand& a, const Operand& b);
 Sym Divide(const Operand& a, const Operand& b);  // float32
 Sym Maximum(const Operand& a, const Operand& b);
 Sym Minimum(const Operand& a, const Operand& b);
-Sym Greater(const Operand& a, const Operand& b);  // bool
-Sym Equal(const Operand& a, const Operand& b);    // bool
+Sym Pow(const Operand& a, const Operand& b);  // float32
 Sym Negate(const Operand& x);
 Sym Relu(const Operand& x);
 Sym Sigmoid(const Operand& x);
@@ -29,7 +28,33 @@ Sym Log(const Operand& x);
 Sym Exp(const Operand& x);
 Sym Sqrt(const Operand& x);
 Sym Square(const Operand& x);
+Sym Abs(const Operand& x);
+Sym Sign(const Operand& x);
+Sym Sin(const Operand& x);
+Sym Cos(const Operand& x);
+Sym Floor(const Operand& x);
+Sym Ceil(const Operand& x);
+Sym Round(const Operand& x);  // to the even one of two
 Sym Cast(const Operand& x, DType dtype);
+
+// Comparisons: bool, broadcasting as numpy.
+Sym Greater(const Operand& a, const Operand& b);
+Sym GreaterEqual(const Operand& a, const Operand& b);
+Sym Less(const Operand& a, const Operand& b);
+Sym LessEqual(const Operand& a, const Operand& b);
+Sym Equal(const Operand& a, const Operand& b);
+Sym NotEqual(const Operand& a, const Operand& b);
+Sym LogicalAnd(const Operand& a, const Operand& b);
+Sym LogicalOr(const Operand& a, const Operand& b);
+Sym LogicalNot(const Operand& x);
+// a where the condition is true, else b; all three are broadcast.
+Sym Where(const Operand& condition, const Operand& a, const Operand& b);
+
+// Arithmetic of ids, for crosses and buckets: int32, int64.
+Sym FloorDivide(const Operand& a, const Operand& b);
+Sym Modulo(const Operand& a, const Operand& b);  // has the sign of b
+// int64 in [0, buckets); the same on every machine.
+Sym HashBucket(const Operand& ids, int64_t buckets, int64_t seed = 0);
 
 inline Sym operator+(const Operand& a, const Operand& b) { return Add(a, b); }
 inline Sym operator-(const Operand& a, const Operand& b) { return Subtract(a, b); }
@@ -37,6 +62,8 @@ inline Sym operator*(const Operand& a, const Operand& b) { return Multiply(a, b)
 inline Sym operator/(const Operand& a, const Operand& b) { return Divide(a, b); }
 inline Sym operator>(const Operand& a, const Operand& b) { return Greater(a, b); }
 inline Sym operator<(const Operand& a, const Operand& b) { return Greater(b, a); }
+inline Sym operator>=(const Operand& a, const Operand& b) { return GreaterEqual(a, b); }
+inline Sym operator<=(const Operand& a, const Operand& b) { return GreaterEqual(b, a); }
 inline Sym operator-(const Operand& x) { return Negate(x); }
 
 // Products.
@@ -51,6 +78,21 @@ Sym BatchMatMul(const Operand& a, const Operand& b,
 // Sums. No axes: all of them.
 Sym ReduceSum(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
 Sym ReduceMean(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+// Several that are the largest (smallest) share the gradient.
+Sym ReduceMax(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+Sym ReduceMin(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+Sym ReduceProd(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+Sym ReduceAny(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+Sym ReduceAll(const Operand& x, const std::vector<int64_t>& axes = {}, bool keep_dims = false);
+Sym Argmax(const Operand& x, int64_t axis);  // int64, without the axis
+struct CumsumOptions {
+  bool exclusive = false;  // without the element itself
+  bool reverse = false;    // from the end
+};
+Sym Cumsum(const Operand& x, int64_t axis, CumsumOptions options = {});
+// Of all elements of all of them, as a scalar.
+Sym SumOfSquares(const std::vector<Sym>& values, const char* file = __builtin_FILE(),
+                 int line = __builtin_LINE());
 // The number of elements (along axes), as a float32 scalar.
 Sym Count(const Operand& x, const std::vector<int64_t>& axes = {});
 
@@ -66,6 +108,18 @@ Sym Slice(const Operand& x, const std::vector<int64_t>& begin, const std::vector
 Sym Reshape(const Operand& x, const Shape& shape);  // one size may be -1
 Sym Transpose(const Operand& x, const std::vector<int64_t>& perm);
 Sym Gather(const Operand& params, const Operand& indices, int64_t axis = 0);
+// An axis of size 1 at each of axes, which are positions in the result.
+Sym ExpandDims(const Operand& x, const std::vector<int64_t>& axes);
+Sym Squeeze(const Operand& x, const std::vector<int64_t>& axes);  // axes of size 1
+Sym Tile(const Operand& x, const std::vector<int64_t>& multiples);
+// before[i] and after[i] entries of value around axis i.
+Sym Pad(const Operand& x, const std::vector<int64_t>& before, const std::vector<int64_t>& after,
+        float value = 0);
+Sym StopGradient(const Operand& x);
+// Sequence b, values[splits[b] : splits[b + 1]], as row b of [batch, length, ...], zeros behind it.
+// Of a longer one the first (keep_last: the last) values are kept.
+Sym PadSequences(const Operand& values, const Operand& splits, int64_t length,
+                 bool keep_last = false);
 Sym ZerosLike(const Operand& x);
 Sym OnesLike(const Operand& x);
 Sym ConstantTensor(const Tensor& value, const char* file = __builtin_FILE(),
@@ -86,6 +140,11 @@ Sym ReshapeLike(const Operand& x, const Operand& like);
 Sym SliceGrad(const Operand& dy, const Operand& like, const std::vector<int64_t>& begin);
 Sym ConcatPiece(const Operand& dy, const std::vector<Sym>& parts, int64_t axis, int64_t index);
 Sym GatherGrad(const Operand& dy, const Operand& indices, const Operand& like, int64_t axis);
+Sym ProductsOfOthers(const Operand& x, const std::vector<int64_t>& axes);
+Sym TileGrad(const Operand& dy, const Operand& like, const std::vector<int64_t>& multiples);
+Sym Unpad(const Operand& dy, const Operand& like, const std::vector<int64_t>& before);
+Sym PadSequencesGrad(const Operand& dy, const Operand& splits, const Operand& like, int64_t length,
+                     bool keep_last);
 Sym DropoutAgain(const Operand& dy, float rate, int64_t seed, int64_t index);
 
 // Parameters.

@@ -74,6 +74,7 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   dataset.set_id(1);
   absl::StatusOr<Forward> forward = Forward();
   const auto function = Trace("step", [&](FunctionBuilder& f) {
+    if (purpose == DataPurpose::kTrain) f.Train();
     const BatchRef batch = f.NextBatch(Dataset(dataset));
     const ModelOutput output = model->Build(f, batch);
     if (purpose == DataPurpose::kTrain) f.Minimize(output.loss);

@@ -10,7 +10,7 @@
 #include "common/rpc/frame.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/passes/trace.h"
-#include "tests/common/exec/op_cases.h"
+#include "tests/common/exec/all_ops.h"
 #include "tests/fuzz/seeds.h"
 #include "tests/testing/fake_factory.h"
 
@@ -65,7 +65,7 @@ Dataset DatasetOf(const DatasetSpec& spec) {
 
 void WriteGraphs() {
   SplitMix random(7);
-  for (const auto& [op, maker] : testing::CaseMakers()) {
+  for (const auto& [op, maker] : testing::AllCaseMakers()) {
     for (int i = 0; i < 2; ++i) {
       fuzz::GraphInput input;
       *input.mutable_function() = FunctionOf(op, maker(random));

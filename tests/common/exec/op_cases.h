@@ -343,8 +343,6 @@ inline const std::map<std::string, CaseMaker>& CaseMakers() {
       {"divide", cases::Divide},
       {"maximum", cases::BinaryNumeric},
       {"minimum", cases::BinaryNumeric},
-      {"greater", cases::BinaryNumeric},
-      {"equal", cases::BinaryAny},
       {"relu_grad", cases::SameShapes},
       {"sigmoid_cross_entropy", cases::SameShapes},
       {"negate", cases::UnaryNumeric},

@@ -362,8 +362,6 @@ inline const std::map<std::string, Reference>& References() {
       {"divide", MU_BINARY(a / b, kFloat32)},
       {"maximum", MU_BINARY(std::max(a, b), in[0].dtype)},
       {"minimum", MU_BINARY(std::min(a, b), in[0].dtype)},
-      {"greater", MU_BINARY(a > b, kBool)},
-      {"equal", MU_BINARY(a == b, kBool)},
       {"relu_grad", MU_BINARY(b > 0 ? a : 0, kFloat32)},
       {"sigmoid_cross_entropy",
        MU_BINARY(std::max(a, 0.0) - a * b + std::log1p(std::exp(-std::abs(a))), kFloat32)},

@@ -31,8 +31,13 @@ inline InferCase Refuses(std::vector<TensorSpec> inputs, std::initializer_list<N
 void AddElementwiseCases(OpCases& cases);  // op_cases_math_test.cc
 void AddMathCases(OpCases& cases);         // op_cases_math_test.cc
 void AddArrayCases(OpCases& cases);        // op_cases_array_test.cc
-void AddRandomCases(OpCases& cases);       // op_cases_random_test.cc
-void AddGradientCases(OpCases& cases);     // op_cases_array_test.cc
-void AddParameterCases(OpCases& cases);    // op_cases_parameter_test.cc, with sources
+void AddComparisonCases(OpCases& cases);   // op_cases_choice_test.cc, with the next four
+void AddIntegerCases(OpCases& cases);
+void AddReductionCases(OpCases& cases);
+void AddLayoutCases(OpCases& cases);
+void AddSequenceCases(OpCases& cases);
+void AddRandomCases(OpCases& cases);     // op_cases_random_test.cc
+void AddGradientCases(OpCases& cases);   // op_cases_array_test.cc
+void AddParameterCases(OpCases& cases);  // op_cases_parameter_test.cc, with sources
 
 }  // namespace mu

@@ -23,16 +23,16 @@ void AddElementwiseCases(OpCases& cases) {
   cases["divide"] = {Accepts({F32({-1, 3}), F32({})}, {}, {F32({-1, 3})}),
                      Refuses({I64({2}), I64({2})}, {}, "must be float32"),
                      Refuses({F32({2}), F32({3})}, {}, "cannot be broadcast")};
-  cases["greater"] = {Accepts({I64({-1, 3}), I64({3})}, {}, {Bool({-1, 3})}),
-                      Refuses({F32({2}), I32({2})}, {}, "one type"),
-                      Refuses({U8({2}), U8({2})}, {}, "must be float32 or int32 or int64")};
-  cases["equal"] = {Accepts({U8({2}), U8({})}, {}, {Bool({2})}),
-                    Accepts({Bool({2}), Bool({2})}, {}, {Bool({2})}),
-                    Refuses({F32({2}), F32({4})}, {}, "cannot be broadcast")};
-  cases["negate"] = {Accepts({I64({-1})}, {}, {I64({-1})}),
-                     Refuses({Bool({1})}, {}, "must be float32"),
-                     Refuses({}, {}, "takes 1 inputs, got 0")};
-  for (const char* op : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square"}) {
+  cases["pow"] = {Accepts({F32({-1, 3}), F32({})}, {}, {F32({-1, 3})}),
+                  Refuses({I64({2}), I64({2})}, {}, "must be float32"),
+                  Refuses({F32({2}), F32({3})}, {}, "cannot be broadcast")};
+  for (const char* op : {"negate", "abs", "sign"}) {
+    cases[op] = {Accepts({I64({-1})}, {}, {I64({-1})}), Accepts({F32({2})}, {}, {F32({2})}),
+                 Refuses({Bool({1})}, {}, "must be float32"),
+                 Refuses({}, {}, "takes 1 inputs, got 0")};
+  }
+  for (const char* op : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square", "sin", "cos",
+                         "floor", "ceil", "round"}) {
     cases[op] = {Accepts({F32({-1, 3})}, {}, {F32({-1, 3})}), Accepts({F32({})}, {}, {F32({})}),
                  Refuses({I64({3})}, {}, "must be float32"),
                  Refuses({F32({3}), F32({3})}, {}, "takes 1 inputs, got 2")};

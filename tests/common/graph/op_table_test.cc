@@ -17,6 +17,11 @@ const OpCases& Cases() {
     AddElementwiseCases(*made);
     AddMathCases(*made);
     AddArrayCases(*made);
+    AddComparisonCases(*made);
+    AddIntegerCases(*made);
+    AddReductionCases(*made);
+    AddLayoutCases(*made);
+    AddSequenceCases(*made);
     AddRandomCases(*made);
     AddGradientCases(*made);
     AddParameterCases(*made);

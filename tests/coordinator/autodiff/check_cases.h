@@ -24,7 +24,8 @@ struct CheckCase {
   std::function<Sym(const std::vector<Variable>& v, const BatchRef& batch)> build;
 };
 
-std::vector<CheckCase> MathCheckCases();   // math_cases_test.cc
-std::vector<CheckCase> ArrayCheckCases();  // array_cases_test.cc
+std::vector<CheckCase> MathCheckCases();     // math_cases_test.cc
+std::vector<CheckCase> ArrayCheckCases();    // array_cases_test.cc
+std::vector<CheckCase> GeneralCheckCases();  // general_cases_test.cc
 
 }  // namespace mu

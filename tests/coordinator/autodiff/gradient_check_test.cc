@@ -15,6 +15,7 @@ const std::vector<CheckCase>& AllCases() {
   static const auto* const cases = [] {
     auto* made = new std::vector<CheckCase>(MathCheckCases());
     for (CheckCase& one : ArrayCheckCases()) made->push_back(std::move(one));
+    for (CheckCase& one : GeneralCheckCases()) made->push_back(std::move(one));
     return made;
   }();
   return *cases;
@@ -138,6 +139,12 @@ TEST_F(EmbeddingGradientCheck, WeightedSumOfBags) {
 TEST_F(EmbeddingGradientCheck, WeightedMeanOfBags) {
   Check([&](const BatchRef&) {
     return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kMean);
+  });
+}
+
+TEST_F(EmbeddingGradientCheck, PaddedSequences) {
+  Check([&](const BatchRef&) {
+    return EmbeddingSequence(table_, Values(), Splits(), 2, /*keep_last=*/true).rows;
   });
 }
 
