@@ -1,6 +1,7 @@
 // What the kernel says of a process's times, for the benchmarks of restarts.
 #pragma once
 
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,14 @@ inline double SecondsSinceStart(int64_t pid) {
   clock_gettime(CLOCK_BOOTTIME, &now);
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9 -
          StatSeconds(pid, 22);
+}
+
+// Of all threads of this process, in the program and in the kernel.
+inline double OwnCpuSeconds() {
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+         static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 }  // namespace mu

@@ -32,7 +32,11 @@ void StepRunner::Loop() {
 }
 
 void StepRunner::Execute(FunctionRun& run, uint32_t first_step) {
-  if (last_end_ns_ != 0) idle_timer_->Record(last_end_ns_, NowNs());
+  if (last_end_ns_ != 0) {
+    const uint64_t now_ns = NowNs();
+    idle_timer_->Record(last_end_ns_, now_ns);
+    if (on_idle_) on_idle_(last_end_ns_, now_ns);
+  }
   Reading reading{StepPlan(run.request.batches())};
   std::optional<uint32_t> step = first_step;
   while (step.has_value()) {
@@ -115,6 +119,7 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
     const double took_ns = std::min(kMostNs, static_cast<double>(NowNs() - start_ns));
     hurry_.WaitFor(absl::Nanoseconds(took_ns * (slow_down_ - 1)));
   }
+  if (step_wait_ > absl::ZeroDuration()) hurry_.WaitFor(step_wait_);
   step_timer_->Record(start_ns, NowNs(), inputs.function->graph.name());
   return absl::OkStatus();
 }

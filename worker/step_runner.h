@@ -5,11 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "common/obs/telemetry.h"
 #include "proto/worker.pb.h"
 #include "worker/core_shell.h"
@@ -28,6 +31,12 @@ class StepRunner {
 
   // For tests: every step takes `factor` times as long. Before the first run.
   void SlowDown(double factor) { slow_down_ = factor; }
+  // For benchmarks: every step waits so long; `on_idle` is told of each time without a run. Before
+  // the first run.
+  void WaitInSteps(absl::Duration wait) { step_wait_ = wait; }
+  void OnIdle(std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle) {
+    on_idle_ = std::move(on_idle);
+  }
   // No step is slowed down any more: one that waited for servers would wait for a multiple of that.
   void Hurry() { hurry_.Notify(); }
 
@@ -62,6 +71,8 @@ class StepRunner {
   StepAccess access_;
   std::atomic<uint32_t> index_{0};
   double slow_down_ = 1;
+  absl::Duration step_wait_;
+  std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle_;
   Notification hurry_;
   uint64_t last_end_ns_ = 0;  // of the run before; 0: none
 

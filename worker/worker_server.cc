@@ -34,6 +34,8 @@ WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
       runner_(shell_.get(), &datasets_.leases(), options.telemetry) {
   runner_.SetIndex(options.index);
   runner_.SlowDown(options.slow_down);
+  runner_.WaitInSteps(options.step_wait);
+  runner_.OnIdle(options.on_idle);
   thread_ = std::thread([this] { runner_.Loop(); });
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -34,7 +35,11 @@ struct WorkerOptions {
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   int threads = 1;                            // that read ahead
   double slow_down = 1;                       // for tests: every step takes this many times as long
-  RetryPolicy servers = {};                   // of calls to the parameter servers
+  absl::Duration step_wait;                   // for benchmarks: every step waits so long
+  // For benchmarks: called after each time without a run, from the thread that executes runs. May
+  // be null.
+  std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle;
+  RetryPolicy servers = {};  // of calls to the parameter servers
   Telemetry* telemetry = &Telemetry::Process();
 };
 

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/sharding/placement.h"
+#include "proto/worker.pb.h"
 
 namespace mu {
 namespace {
@@ -23,6 +24,10 @@ absl::Status CheckNameIsFree(const pb::RoutingProto& routing, const std::string&
     }
   }
   return absl::OkStatus();
+}
+
+std::shared_ptr<const std::string> Bytes(const google::protobuf::Message& request) {
+  return std::make_shared<const std::string>(request.SerializeAsString());
 }
 
 }  // namespace
@@ -66,22 +71,31 @@ absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Catalog::Route(
 
 void Catalog::UseRouting() {
   routing_ = *routed_;
-  routing_version_ = ++version_;
+  pb::ConfigureWorkerRequest request;
+  *request.mutable_routing() = routing_;
+  installed_routing_ = {++version_, {"/muster.Worker/Configure", Bytes(request), {}}};
 }
 
 pb::DatasetProto Catalog::AddDataset(pb::DatasetProto dataset) {
-  dataset.set_id(datasets_.size() + 1);
-  datasets_[dataset.id()] = {dataset, UINT64_MAX};  // installed once its files are known
-  return dataset;
+  dataset.set_id(++last_dataset_);
+  return dataset;  // installed once its files are known
 }
 
 void Catalog::UpdateDataset(const pb::DatasetProto& dataset) {
-  datasets_[dataset.id()] = {dataset, ++version_};
+  pb::InstallDatasetRequest request;
+  *request.mutable_dataset() = dataset;
+  datasets_[dataset.id()] = {++version_, {"/muster.Worker/InstallDataset", Bytes(request), {}}};
 }
 
 const InstalledFunction& Catalog::AddFunction(Fingerprint fingerprint, pb::FunctionProto function) {
-  auto [it, added] = functions_.try_emplace(fingerprint);
-  if (added) it->second = {fingerprint, std::move(function), ++version_};
+  const auto [it, added] = functions_.try_emplace(fingerprint);
+  if (!added) return it->second;
+  pb::InstallFunctionRequest request;
+  *request.mutable_function() = function;
+  request.set_fingerprint(fingerprint.value());
+  installed_functions_[fingerprint] = {
+      ++version_, {"/muster.Worker/InstallFunction", Bytes(request), fingerprint}};
+  it->second = {fingerprint, std::move(function)};
   return it->second;
 }
 
@@ -93,22 +107,12 @@ const InstalledFunction* Catalog::FindFunction(Fingerprint fingerprint) const {
 Catalog::Delta Catalog::Since(uint64_t version) const {
   Delta delta;
   delta.version = version_;
-  if (routing_version_ > version) {
-    delta.has_routing = true;
-    delta.routing = routing_;
-    // What was created since then has no place yet: it comes with the next routing.
-    auto& variables = *delta.routing.mutable_variables();
-    while (!variables.empty() && variables.rbegin()->placement().empty()) variables.RemoveLast();
-    auto& tables = *delta.routing.mutable_tables();
-    while (!tables.empty() && tables.rbegin()->placement().empty()) tables.RemoveLast();
-  }
-  for (const auto& [id, dataset] : datasets_) {
-    if (dataset.version > version && dataset.version <= version_)
-      delta.datasets.push_back(dataset.proto);
-  }
-  for (const auto& [fingerprint, function] : functions_) {
-    if (function.version > version) delta.functions.push_back(function);
-  }
+  const auto add = [&](const Versioned& item) {
+    if (item.version > version) delta.parts.push_back(item.part);
+  };
+  add(installed_routing_);
+  for (const auto& [id, dataset] : datasets_) add(dataset);
+  for (const auto& [fingerprint, function] : installed_functions_) add(function);
   return delta;
 }
 

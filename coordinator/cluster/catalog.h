@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,15 +21,13 @@ namespace mu {
 struct InstalledFunction {
   Fingerprint fingerprint;
   pb::FunctionProto proto;
-  uint64_t version = 0;  // of the catalog when it was added
 };
 
 class Catalog {
  public:
   uint64_t version() const { return version_; }
-  uint64_t routing_version() const {
-    return routing_version_;
-  }  // of the catalog at the last UseRouting
+  // Of the catalog at the last UseRouting.
+  uint64_t routing_version() const { return installed_routing_.version; }
   const pb::RoutingProto& routing() const { return routing_; }  // that workers use
   // All variables and tables, without their places.
   const pb::RoutingProto& created() const { return created_; }
@@ -55,27 +54,33 @@ class Catalog {
   size_t functions() const { return functions_.size(); }
   const InstalledFunction* FindFunction(Fingerprint fingerprint) const;
 
-  // What was added or changed after `version`.
+  // A request to a worker as bytes, without its context (a field that may come before or after).
+  // Made once, however many workers are sent it.
+  struct Part {
+    const char* method = nullptr;
+    std::shared_ptr<const std::string> request;
+    std::optional<Fingerprint> function;  // if it is one
+  };
+  // What was added or changed after `version`. What comes later may refer to what came before.
   struct Delta {
     uint64_t version = 0;  // up to which this brings a worker
-    bool has_routing = false;
-    pb::RoutingProto routing;
-    std::vector<pb::DatasetProto> datasets;
-    std::vector<InstalledFunction> functions;
+    std::vector<Part> parts;
   };
   Delta Since(uint64_t version) const;
 
  private:
-  struct VersionedDataset {
-    pb::DatasetProto proto;
-    uint64_t version;
+  struct Versioned {
+    uint64_t version = 0;  // when it was added, or changed last
+    Part part;
   };
   uint64_t version_ = 0;
-  uint64_t routing_version_ = 0;  // the catalog's version of the last UseRouting
   pb::RoutingProto routing_, created_;
   std::shared_ptr<const pb::RoutingProto> routed_;
-  std::map<uint64_t, VersionedDataset> datasets_;
+  Versioned installed_routing_;  // at the last UseRouting
+  uint64_t last_dataset_ = 0;
+  std::map<uint64_t, Versioned> datasets_;  // whose files are known
   std::map<Fingerprint, InstalledFunction> functions_;
+  std::map<Fingerprint, Versioned> installed_functions_;
 };
 
 }  // namespace mu

@@ -149,6 +149,7 @@ std::string Coordinator::http() const {
   return impl_->monitor == nullptr ? "" : impl_->monitor->url();
 }
 uint64_t Coordinator::seed() const { return impl_->options.seed; }
+RuntimeCounts Coordinator::Counts() const { return impl_->runtime->Counts(); }
 RuntimeStats Coordinator::Stats() const { return impl_->runtime->Stats(); }
 Runtime& Coordinator::runtime() { return *impl_->runtime; }
 void Coordinator::OwnEnvironment(std::shared_ptr<void> environment) {

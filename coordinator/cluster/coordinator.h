@@ -202,6 +202,9 @@ class Coordinator : public VariableFactory {
   std::string http() const;  // URL of metrics and health; empty: none
   uint64_t seed() const;
   uint64_t parameters();  // values of trainable variables and tables
+  // For looks at any rate: waits for nobody, and may be a moment behind what else this thread has
+  // heard.
+  RuntimeCounts Counts() const;
   RuntimeStats Stats() const;
   Runtime& runtime();
   // Kept until after the last call is made, then released (local daemons, say).

@@ -67,12 +67,26 @@ bool Loop::Await(std::function<bool()> attempt, absl::Time until) {
   auto waiter = std::make_shared<Waiter>();
   waiter->attempt = std::move(attempt);
   waiter->until = until;
+  return Wait(waiter, std::nullopt);
+}
+
+bool Loop::AwaitTurn(Turn turn, std::function<bool()> attempt) {
+  auto waiter = std::make_shared<Waiter>();
+  waiter->attempt = std::move(attempt);
+  waiter->until = absl::InfiniteFuture();
+  return Wait(waiter, turn);
+}
+
+bool Loop::Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn) {
   const bool on_loop = RunAndWait([&] {
-    waiter->succeeded = waiter->attempt();
-    if (waiter->succeeded || SteadyNow() >= until) {
+    const bool is_loop = std::this_thread::get_id() == loop_id_;
+    Waiters& waiters = turn.has_value() && is_loop ? turns_[*turn] : waiters_;
+    const bool its_turn = !turn.has_value() || !is_loop || waiters.empty();
+    waiter->succeeded = its_turn && waiter->attempt();
+    if (waiter->succeeded || SteadyNow() >= waiter->until) {
       waiter->done.Notify();
-    } else if (std::this_thread::get_id() == loop_id_) {
-      waiters_.push_back(waiter);
+    } else if (is_loop) {
+      waiters.push_back(waiter);
     }
   });
   if (on_loop) waiter->done.Wait();
@@ -91,28 +105,34 @@ void Loop::RunOne(const Job& job) {
   MakeAttempts();
 }
 
+bool Loop::Succeeds(Waiter& waiter) {
+  if (!waiter.attempt()) return false;
+  waiter.succeeded = true;
+  waiter.done.Notify();
+  return true;
+}
+
 void Loop::MakeAttempts() {
   while (std::exchange(look_again_, false)) {
     // An attempt may change what others wait for; none adds or removes a waiter.
-    for (size_t i = 0; i < waiters_.size();) {
-      Waiter& waiter = *waiters_[i];
-      if (!waiter.attempt()) {
-        ++i;
-        continue;
-      }
-      waiter.succeeded = true;
-      waiter.done.Notify();
-      waiters_.erase(waiters_.begin() + static_cast<std::ptrdiff_t>(i));
+    waiters_.remove_if([](const auto& waiter) { return Succeeds(*waiter); });
+    for (auto& [turn, waiters] : turns_) {
+      while (!waiters.empty() && Succeeds(*waiters.front())) waiters.pop_front();
     }
   }
 }
 
 void Loop::EndWaitersUntil(absl::Time now) {
-  std::erase_if(waiters_, [now](const std::shared_ptr<Waiter>& waiter) {
-    if (waiter->until > now) return false;
-    waiter->done.Notify();
-    return true;
-  });
+  const auto end = [now](Waiters& waiters) {
+    waiters.remove_if([now](const std::shared_ptr<Waiter>& waiter) {
+      if (waiter->until > now) return false;
+      waiter->done.Notify();
+      return true;
+    });
+  };
+  end(waiters_);
+  if (now < absl::InfiniteFuture()) return;  // who waits for a turn waits for ever
+  for (auto& [turn, waiters] : turns_) end(waiters);
 }
 
 void Loop::Run() {

@@ -7,7 +7,10 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
 #include <functional>
+#include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -47,6 +50,16 @@ class ABSL_LOCKABLE Loop {
   // Runs `attempt` on the loop, again after each LookAgain, until it returns true; false if it has
   // not by `until`. After Stop: one attempt.
   bool Await(std::function<bool()> attempt, absl::Time until = absl::InfiniteFuture());
+  // The same for many who wait for the same: they succeed in the order in which they came, and an
+  // attempt is made only if nobody waits before it. So one who succeeds costs no attempts of the
+  // others. `turn`: which queue. False after Stop, if the attempt fails then.
+  using Turn = int;
+  bool AwaitTurn(Turn turn, std::function<bool()> attempt);
+  // How many wait for this turn.
+  size_t waiting(Turn turn) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) {
+    const auto it = turns_.find(turn);
+    return it == turns_.end() ? 0 : it->second.size();
+  }
   // What attempts wait for may have changed; they are made again after the current job. An attempt
   // that fails must not say so.
   void LookAgain() ABSL_EXCLUSIVE_LOCKS_REQUIRED(this) { look_again_ = true; }
@@ -64,6 +77,10 @@ class ABSL_LOCKABLE Loop {
 
   void Run();
   void RunOne(const Job& job);
+  using Waiters = std::list<std::shared_ptr<Waiter>>;
+  bool Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn);
+  // Made again: whether it has succeeded, and its thread been woken.
+  static bool Succeeds(Waiter& waiter);
   // False: the loop had ended, so it ran on this thread.
   bool RunAndWait(const Job& job);
   // On this thread, since the loop has ended.
@@ -86,7 +103,8 @@ class ABSL_LOCKABLE Loop {
   std::thread::id loop_id_;  // of thread_
   // The loop's own.
   bool look_again_ = false;
-  std::vector<std::shared_ptr<Waiter>> waiters_;
+  Waiters waiters_;                // each for itself
+  std::map<Turn, Waiters> turns_;  // in the order in which they came
 };
 
 }  // namespace mu

@@ -73,6 +73,7 @@ void Runtime::Step(Event event) {
     more |= Execute(actions) || !events_.empty();
   }
   stepping_ = false;
+  published_.Publish(CountsNow());
   if (more) loop_.LookAgain();
 }
 

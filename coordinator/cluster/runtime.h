@@ -24,7 +24,9 @@
 #include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/job_thread.h"
 #include "coordinator/cluster/loop.h"
+#include "coordinator/cluster/published_counts.h"
 #include "coordinator/cluster/remote_value.h"
+#include "coordinator/cluster/run_requests.h"
 #include "coordinator/cluster/runtime_counters.h"
 #include "coordinator/cluster/runtime_types.h"
 #include "coordinator/cluster/server_api.h"
@@ -128,6 +130,8 @@ class Runtime {
   // The process of a daemon is known to be dead; `message` (its last lines) goes into the errors.
   void DaemonDied(int64_t pid, const std::string& message);
 
+  // Waits for nobody, and may be a moment behind what else this thread has heard.
+  RuntimeCounts Counts() const { return published_.Read(); }
   RuntimeStats Stats() const;
   pb::GetStatusReply Status() const;
   void SetPhase(std::string phase);
@@ -249,15 +253,10 @@ class Runtime {
 
   // What a worker is being sent.
   struct Installation {
-    struct Part {
-      const char* method;
-      std::shared_ptr<const google::protobuf::Message> request;
-      std::optional<Fingerprint> function;  // if it is one
-    };
     std::shared_ptr<WorkerLink> link;
-    uint64_t version = 0;  // of the catalog
-    std::vector<Part> parts;
-    size_t sent = 0;
+    Catalog::Delta delta;
+    std::string context;  // with which each request begins
+    size_t sent = 0;      // parts
     uint64_t began_ns = 0;
   };
   void InstallNext(const std::shared_ptr<Installation>& installation)
@@ -290,6 +289,8 @@ class Runtime {
   void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::RequestContext ContextNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // An error is being dealt with: what callers are told about comes at its end.
+  // Those who wait for the same wait in turns.
+  enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled };
   bool Cancelling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
     return core_.cancelling() && !core_.closed();
   }
@@ -301,6 +302,9 @@ class Runtime {
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  RuntimeCounts CountsNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // How often daemons are to send heartbeats.
+  absl::Duration HeartbeatNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   double SecondsUp() const;
 
   const Options options_;
@@ -342,7 +346,9 @@ class Runtime {
   absl::Time next_beat_ ABSL_GUARDED_BY(loop_);
 
   std::string phase_ ABSL_GUARDED_BY(loop_) = "starting";
-  RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures
+  RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures; see CountsNow
+  PublishedCounts published_;
+  RunRequests run_requests_ ABSL_GUARDED_BY(loop_);
   FunctionSpans spans_ ABSL_GUARDED_BY(loop_);
   uint64_t saving_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when the checkpoint under way began
   // Of `stats_`, what other coordinators of the job have done. Unsigned: what is taken from it is

@@ -28,7 +28,7 @@ void Runtime::AddDataset(DataLayout data, DataLeases::Plan first) {
 
 absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan) {
   absl::Status result;
-  loop_.Await([&] {
+  loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
     if (!NothingRuns(&result)) return false;
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});

@@ -1,7 +1,6 @@
 // Installation on workers of what the catalog holds: part after part, without a thread.
 #include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
-#include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
@@ -26,59 +25,42 @@ void Runtime::StepCatalogChanged() {
 }
 
 void Runtime::Do(action::Install& a) {
-  const Catalog::Delta delta = catalog_.Since(a.since);
   auto installation = std::make_shared<Installation>();
   installation->link = links_.at(a.worker);
-  installation->version = delta.version;
+  installation->delta = catalog_.Since(a.since);
   installation->began_ns = NowNs();
-  const auto add = [&, context = ContextNow()](const char* method, auto request,
-                                               std::optional<Fingerprint> function = {}) {
-    *request->mutable_context() = context;
-    installation->parts.push_back({method, std::move(request), function});
-  };
-  // What comes later may refer to what came before.
-  if (delta.has_routing) {
-    auto request = std::make_shared<pb::ConfigureWorkerRequest>();
-    *request->mutable_routing() = delta.routing;
-    add("/muster.Worker/Configure", std::move(request));
-  }
-  for (const pb::DatasetProto& dataset : delta.datasets) {
-    auto request = std::make_shared<pb::InstallDatasetRequest>();
-    *request->mutable_dataset() = dataset;
-    add("/muster.Worker/InstallDataset", std::move(request));
-  }
-  for (const InstalledFunction& function : delta.functions) {
-    auto request = std::make_shared<pb::InstallFunctionRequest>();
-    *request->mutable_function() = function.proto;
-    request->set_fingerprint(function.fingerprint.value());
-    add("/muster.Worker/InstallFunction", std::move(request), function.fingerprint);
-  }
+  // The context has the same place in all these requests.
+  pb::InstallFunctionRequest context;
+  *context.mutable_context() = ContextNow();
+  installation->context = context.SerializeAsString();
   InstallNext(installation);
 }
 
 void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
   WorkerLink& link = *installation->link;
-  if (installation->sent < installation->parts.size()) {
-    const auto& part = installation->parts[installation->sent++];
+  const std::vector<Catalog::Part>& parts = installation->delta.parts;
+  if (installation->sent < parts.size()) {
+    const Catalog::Part& part = parts[installation->sent++];
     ++callbacks_;
-    // The replies of all these methods are empty.
-    link.install_call = CallAsync<pb::InstallFunctionReply>(
-        *link.channel, part.method, *part.request, {.timeout = kInstallTimeout},
-        [this, installation](const absl::StatusOr<pb::InstallFunctionReply>& reply) {
-          loop_.Post([this, installation, status = reply.status()] {
-            loop_.AssertHeld();
-            OnInstalled(installation, status);
-          });
-        });
+    link.install_call =
+        link.channel->Unary(part.method, Buffer(absl::StrCat(installation->context, *part.request)),
+                            {.timeout = kInstallTimeout},
+                            // The replies of all these methods are empty.
+                            [this, installation](const absl::Status& status, const Buffer&) {
+                              loop_.Post([this, installation, status] {
+                                loop_.AssertHeld();
+                                OnInstalled(installation, status);
+                              });
+                            });
     return;
   }
   if (options_.telemetry->tracing()) {
     options_.telemetry->AddAsyncSpan(
         "install", installation->began_ns, NowNs(),
-        absl::StrCat("worker ", link.id.value(), ", version ", installation->version, ": ",
+        absl::StrCat("worker ", link.id.value(), ", version ", installation->delta.version, ": ",
                      installation->sent, " parts"));
   }
-  Step(event::Installed{link.id, link.member.incarnation, installation->version});
+  Step(event::Installed{link.id, link.member.incarnation, installation->delta.version});
 }
 
 void Runtime::OnInstalled(const std::shared_ptr<Installation>& installation,
@@ -88,12 +70,13 @@ void Runtime::OnInstalled(const std::shared_ptr<Installation>& installation,
   WorkerLink& link = *installation->link;
   link.install_call = nullptr;
   if (link.gone || core_.closed()) return;
-  const std::optional<Fingerprint> function = installation->parts[installation->sent - 1].function;
+  const std::optional<Fingerprint> function =
+      installation->delta.parts[installation->sent - 1].function;
   if (!status.ok() && KindOf(status) == pb::ERROR_USER && function.has_value()) {
     // The worker is as good as before for all other functions.
     Step(event::FunctionRefused{link.id, *function, status});
   } else if (!status.ok()) {
-    return Step(event::InstallFailed{link.id, link.member.incarnation, installation->version,
+    return Step(event::InstallFailed{link.id, link.member.incarnation, installation->delta.version,
                                      CallError::Of(status)});
   }
   InstallNext(installation);

@@ -30,7 +30,6 @@ void Runtime::Do(action::Start& a) {
   request.set_run(start.run.value());
   request.set_after(start.after.value());
   request.set_step_offset(function.work.step_offset);
-  for (const auto& range : function.batches) *request.add_batches() = ToProto(range);
   // A repeat of a finished function has nobody who waits for it.
   if (const auto state = states_.find(start.function); state != states_.end()) {
     state->second->SetBatches(function.batches);
@@ -38,13 +37,13 @@ void Runtime::Do(action::Start& a) {
   if (function.work.args != nullptr) {
     for (const auto& arg : *function.work.args) *request.add_args() = arg;
   }
-  for (const auto& lease : core_.UpcomingLeases(function.work.dataset, start.worker))
-    *request.add_upcoming() = lease;
   ++stats_.runs;
   ++callbacks_;
   spans_.Started(start, function.work.name);
   link.runs[start.run] = link.channel->ServerStream(
-      "/muster.Worker/Run", Buffer(request.SerializeAsString()),
+      "/muster.Worker/Run",
+      Buffer(run_requests_.Serialize(request, function.batches,
+                                     core_.UpcomingLease(function.work.dataset, start.worker))),
       {.timeout = absl::InfiniteDuration()},
       [this, start](Buffer message) { OnRunReply(start, message); },
       [this, start](absl::Status status) { OnRunEnded(start, status); });

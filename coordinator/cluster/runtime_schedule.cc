@@ -12,7 +12,7 @@ std::shared_ptr<PendingError> Runtime::UnseenError() const {
 RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
                               std::optional<std::string> user_state) {
   RemoteValue value;
-  loop_.Await([&] {
+  loop_.AwaitTurn(kSchedule, [&] {
     loop_.AssertHeld();
     if (Cancelling() || core_.loading()) return false;
     auto error = UnseenError();
@@ -58,7 +58,7 @@ bool Runtime::TryJoin(absl::Status* result) {
 
 absl::Status Runtime::Join() {
   absl::Status result;
-  loop_.Await([&] {
+  loop_.AwaitTurn(kJoin, [&] {
     loop_.AssertHeld();
     return TryJoin(&result);
   });
@@ -77,7 +77,7 @@ absl::StatusOr<bool> Runtime::Done() {
 
 RemoteValue Runtime::Refuse(absl::Status error) {
   RemoteValue value;
-  loop_.Await([&] {
+  loop_.AwaitTurn(kCancelled, [&] {
     loop_.AssertHeld();
     if (Cancelling()) return false;
     auto unseen = UnseenError();
@@ -93,7 +93,7 @@ void Runtime::CancelEverything() {
     loop_.AssertHeld();
     Step(event::CancelEverything{});
   });
-  loop_.Await([this] {
+  loop_.AwaitTurn(kCancelled, [this] {
     loop_.AssertHeld();
     return !Cancelling();
   });

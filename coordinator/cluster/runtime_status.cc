@@ -36,17 +36,23 @@ std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers(bool aside) const {
   });
 }
 
+RuntimeCounts Runtime::CountsNow() const {
+  RuntimeCounts counts = stats_;
+  counts.updates_paused = core_.updates_paused();
+  counts.workers_ready = links_.size();
+  counts.servers = core_.membership().Count(pb::ROLE_PSSERVER);
+  counts.unfinished = core_.queue().unfinished();
+  return counts;
+}
+
 RuntimeStats Runtime::Stats() const {
   return loop_.Ask([this] {
     loop_.AssertHeld();
     RuntimeStats stats = stats_;
+    static_cast<RuntimeCounts&>(stats) = CountsNow();
     stats.failures = core_.failures().failures();
     stats.unlisted_failures = core_.failures().unlisted();
     stats.backup_runs = core_.failures().backup_runs();
-    stats.updates_paused = core_.updates_paused();
-    stats.workers_ready = links_.size();
-    stats.servers = core_.membership().Count(pb::ROLE_PSSERVER);
-    stats.unfinished = core_.queue().unfinished();
     return stats;
   });
 }

@@ -65,7 +65,7 @@ bool Runtime::NothingRuns(absl::Status* result) const {
 
 absl::Status Runtime::WaitForRepeats() {
   absl::Status result;
-  loop_.Await([&] {
+  loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
     return NothingRuns(&result);
   });

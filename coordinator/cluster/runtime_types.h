@@ -35,17 +35,21 @@ struct TaskState {
   absl::Status status;
 };
 
-struct RuntimeStats {
+// What a job has done and who is there, in numbers that cost nothing to look at.
+struct RuntimeCounts {
   uint64_t functions = 0;  // finished
   uint64_t runs = 0;       // of functions, sent to workers
   uint64_t steps = 0;
   uint64_t samples = 0;
   uint64_t bad_records = 0;
-  std::string first_bad_record;
   size_t workers_ready = 0;
   size_t servers = 0;
   size_t unfinished = 0;
   bool updates_paused = false;  // see update_pause.h
+};
+
+struct RuntimeStats : RuntimeCounts {
+  std::string first_bad_record;
   std::vector<MemberFailure> failures;
   UnlistedFailures unlisted_failures;
   BackupRuns backup_runs;

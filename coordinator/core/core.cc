@@ -6,9 +6,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/hash.h"
 #include "coordinator/core/protections.h"
 
 namespace mu {
+namespace {
+
+// Between two rounds of restores; at least half of it.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(200), kLongestPause = absl::Seconds(5);
+
+}  // namespace
 
 Core::Core(Options options)
     : options_(options),
@@ -20,6 +27,8 @@ Core::Core(Options options)
             return TakeBatches(dataset, worker, steps);
           },
           options.backup),
+      between_rounds_(kFirstPause, kLongestPause,
+                      HashCombine(options.job.value(), options.epoch.value())),
       reset_servers_(options.epoch > CoordinatorEpoch(1)) {}
 
 void Core::Step(absl::Time now, Event event, Actions* actions) {
@@ -47,8 +56,8 @@ void Core::On(event::Tick&) {
                            absl::FormatDuration(kMostSilences * options_.timeout))),
           "hangs");
   }
-  for (auto it = workers_.begin(); it != workers_.end();) {
-    const WorkerId id = (it++)->first;  // it may go
+  for (auto it = workers_leaving_.begin(); it != workers_leaving_.end();) {
+    const WorkerId id = *it++;  // it may go
     LeaveIfIdle(id);
   }
   if (now_ >= retry_at_) {
@@ -68,7 +77,7 @@ absl::Time Core::alarm() const {
   for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
-  for (const auto& [id, worker] : workers_) alarm = std::min(alarm, worker.leaves_by);
+  for (const WorkerId id : workers_leaving_) alarm = std::min(alarm, workers_.at(id).leaves_by);
   return alarm;
 }
 
@@ -84,6 +93,7 @@ void Core::On(event::Close& e) {
     for (const CallId call : worker.leaving) Do(action::AnswerLeave{call});
     worker.leaving.clear();
   }
+  workers_leaving_.clear();
   Do(action::InterruptServers{});
   while (!leaving_.empty()) AnswerLeaving(leaving_.begin()->first);
 }
@@ -138,9 +148,9 @@ std::optional<std::vector<BatchRange>> Core::TakeBatches(uint64_t dataset, Worke
   return batches;
 }
 
-std::vector<pb::LeaseProto> Core::UpcomingLeases(uint64_t dataset, WorkerId worker) {
+std::shared_ptr<const pb::LeaseProto> Core::UpcomingLease(uint64_t dataset, WorkerId worker) {
   const auto it = leases_.find(dataset);
-  if (it == leases_.end()) return {};
+  if (it == leases_.end()) return nullptr;
   return it->second.Of(worker).Upcoming(worker);
 }
 

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "common/base/backoff.h"
 #include "common/base/ids.h"
 #include "coordinator/core/action.h"
 #include "coordinator/core/cancellation.h"
@@ -78,8 +79,8 @@ class Core {
   // Data.
   const DatasetLeases* leases(uint64_t dataset) const;  // null: there is none
   const std::map<uint64_t, DatasetLeases>& datasets() const { return leases_; }
-  // Leases that a worker will probably read after those it has.
-  std::vector<pb::LeaseProto> UpcomingLeases(uint64_t dataset, WorkerId worker);
+  // The lease that a worker will probably read after those it has; null: none, or not yet.
+  std::shared_ptr<const pb::LeaseProto> UpcomingLease(uint64_t dataset, WorkerId worker);
   std::vector<pb::DatasetPositionProto> DataPositions() const;  // that checkpoints hold
 
   // At the end of a checkpoint's saves.
@@ -285,6 +286,7 @@ class Core {
 
   Membership membership_;
   std::map<WorkerId, Worker> workers_;
+  std::set<WorkerId> workers_leaving_;               // those with `leaving`
   std::map<uint32_t, std::vector<CallId>> leaving_;  // servers
   CoordinatorEpoch newest_epoch_;
   uint64_t catalog_version_ = 0;  // of what workers ought to have; 0: nothing yet
@@ -312,6 +314,7 @@ class Core {
   bool leave_opened_ = false;             // dispatch is paused for a leave; nothing was lost since
   absl::Status round_error_;              // of the last round that failed
   absl::Time retry_at_ = absl::InfiniteFuture();
+  Backoff between_rounds_;  // since the servers last served
   OldLeases old_leases_;
   std::optional<event::Restored> restored_;  // held back until they have ended
 

@@ -105,6 +105,7 @@ void Core::On(event::Leave& e) {
   // steps would run again.
   queue_.WorkerDrains(id);
   worker->leaving.push_back(e.call);
+  workers_leaving_.insert(id);
   worker->why_it_leaves = e.request.reason();
   if (worker->leaves_by == absl::InfiniteFuture()) worker->leaves_by = now_ + options_.timeout;
   LeaveIfIdle(id);
@@ -185,6 +186,7 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   if (Find(id, member.incarnation) == nullptr) return;
   for (const CallId call : workers_.at(id).leaving) Do(action::AnswerLeave{call});
   workers_.erase(id);
+  workers_leaving_.erase(id);
   if (kind != "left") FailIfDeadly(member, message);
   if (!MU_BROKEN(requeueing)) queue_.WorkerLost(id);
   inputs_.WorkerLost(id);

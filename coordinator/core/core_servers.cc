@@ -9,11 +9,6 @@
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {
-namespace {
-
-constexpr absl::Duration kRetry = absl::Milliseconds(100);
-
-}  // namespace
 
 void Core::On(event::EnableRecovery& e) {
   if (recovery_enabled_) {
@@ -89,6 +84,7 @@ void Core::Act(const Recovery::Actions& actions) {
         break;
       case Kind::kResume:
         leave_opened_ = false;
+        between_rounds_.Reset();
         parameters_configured_ = round_parameters_;
         Do(action::UseRouting{});
         Do(action::Serving{recovery.generation, failures_.ServersBack(Seconds())});
@@ -169,7 +165,7 @@ void Core::On(event::Restored& e) {
   } else if (fault == RestoreFault::kTryAgain) {
     Note(Level::kWarning,
          "recovery of the servers did not succeed and is tried again: ", e.error.status.ToString());
-    retry_at_ = now_ + kRetry;
+    retry_at_ = now_ + between_rounds_.Next();
   }
   Act(recovery_.RestoreFailed(e.generation, fault, e.error.index));
 }

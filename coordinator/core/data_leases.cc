@@ -16,6 +16,7 @@ void DataLeases::BeginEpoch() {
   next_lease_ = 0;
   orphans_.clear();
   held_.clear();
+  left_of_held_.clear();
   left_ = plan()->batches();
 }
 
@@ -75,47 +76,57 @@ std::optional<std::vector<BatchRange>> DataLeases::Take(WorkerId worker, uint32_
       BeginEpoch();
     }
     if (const auto held = held_.find(worker); held != held_.end()) {
-      if (TakeFrom(held->second, &steps, &out)) continue;
-      held_.erase(held);
+      if (TakeFromHeld(held, &steps, &out)) continue;
+      LetGo(held);
     }
     if (!orphans_.empty()) {
-      held_[worker] = orphans_.back();
+      Hold(worker, orphans_.back());
       orphans_.pop_back();
       continue;
     }
     if (next_lease_ < next_batch_.size()) {
-      held_[worker] = next_lease_++;
+      Hold(worker, next_lease_++);
       continue;
     }
     // Nothing is left to begin: help where most is left, without making it one's own.
-    size_t most = 0;
-    uint32_t most_left = 0;
-    for (const auto& [other, lease] : held_) {
-      if (Left(lease) > most_left) {
-        most = lease;
-        most_left = Left(lease);
-      }
-    }
-    if (most_left == 0) break;  // unreachable while left_ > 0
-    TakeFrom(most, &steps, &out);
+    if (left_of_held_.empty() || left_of_held_.begin()->first == 0)
+      break;  // unreachable while left_ > 0
+    TakeFromHeld(held_.find(left_of_held_.begin()->second), &steps, &out);
   }
   return out;
 }
 
-std::vector<pb::LeaseProto> DataLeases::Upcoming(WorkerId worker) const {
-  if (next_lease_ >= next_batch_.size()) return {};
+bool DataLeases::TakeFromHeld(Held::iterator held, uint32_t* steps, std::vector<BatchRange>* out) {
+  left_of_held_.erase({Left(held->second), held->first});
+  const bool taken = TakeFrom(held->second, steps, out);
+  left_of_held_.insert({Left(held->second), held->first});
+  return taken;
+}
+
+void DataLeases::Hold(WorkerId worker, size_t lease) {
+  held_[worker] = lease;
+  left_of_held_.insert({Left(lease), worker});
+}
+
+void DataLeases::LetGo(Held::iterator held) {
+  left_of_held_.erase({Left(held->second), held->first});
+  held_.erase(held);
+}
+
+std::shared_ptr<const pb::LeaseProto> DataLeases::Upcoming(WorkerId worker) const {
+  if (next_lease_ >= next_batch_.size()) return nullptr;
   // Worth reading ahead only when the worker is well into the lease that it has.
   const auto held = held_.find(worker);
   const auto& leases = plan()->leases();
-  if (held != held_.end() && Left(held->second) * 2 > leases[held->second].batches) return {};
-  return {*leases[next_lease_].lease};
+  if (held != held_.end() && Left(held->second) * 2 > leases[held->second].batches) return nullptr;
+  return leases[next_lease_].lease;
 }
 
 void DataLeases::Forget(WorkerId worker) {
   const auto held = held_.find(worker);
   if (held == held_.end()) return;
   if (Left(held->second) > 0) orphans_.push_back(held->second);
-  held_.erase(held);
+  LetGo(held);
 }
 
 pb::DatasetPositionProto DataLeases::Position() const {

@@ -14,6 +14,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -42,8 +44,8 @@ class DataLeases {
   // Of an epoch that was asked for; others are ignored.
   void Bring(Plan plan);
 
-  // Leases that `worker` will probably read after those it has.
-  std::vector<pb::LeaseProto> Upcoming(WorkerId worker) const;
+  // The lease that `worker` will probably read after those it has; null: none, or not yet.
+  std::shared_ptr<const pb::LeaseProto> Upcoming(WorkerId worker) const;
 
   // The worker is gone: what is left of its lease goes to whoever asks next.
   void Forget(WorkerId worker);
@@ -66,6 +68,10 @@ class DataLeases {
   bool Plans(uint64_t epoch) const;  // it is one that will be read
   uint64_t Known() const;            // batches that are left of all plans
   bool TakeFrom(size_t lease, uint32_t* steps, std::vector<BatchRange>* out);
+  using Held = std::map<WorkerId, size_t>;
+  bool TakeFromHeld(Held::iterator held, uint32_t* steps, std::vector<BatchRange>* out);
+  void Hold(WorkerId worker, size_t lease);
+  void LetGo(Held::iterator held);
   uint32_t Left(size_t lease) const;
 
   const DataLayout data_;
@@ -76,7 +82,14 @@ class DataLeases {
   std::vector<uint32_t> next_batch_;  // parallel to plan()->leases()
   size_t next_lease_ = 0;             // the first that nobody has begun
   std::vector<size_t> orphans_;       // begun, and their workers are gone
-  std::map<WorkerId, size_t> held_;
+  Held held_;
+  struct MostFirst {
+    bool operator()(const std::pair<uint32_t, WorkerId>& a,
+                    const std::pair<uint32_t, WorkerId>& b) const {
+      return a.first != b.first ? a.first > b.first : a.second < b.second;
+    }
+  };
+  std::set<std::pair<uint32_t, WorkerId>, MostFirst> left_of_held_;  // batches, most first
   uint64_t left_ = 0;
 };
 

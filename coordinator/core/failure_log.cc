@@ -15,6 +15,7 @@ size_t FailureLog::Add(MemberFailure failure) {
 void FailureLog::WorkerLost(MemberFailure failure, const std::vector<FunctionId>& running) {
   const size_t number = Add(std::move(failure));
   for (const FunctionId function : running) lost_runs_[function].push_back(number);
+  if (!running.empty()) waits_[number] = running.size();
   if (running.empty()) idle_.insert(number);
 }
 
@@ -63,7 +64,16 @@ void FailureLog::StepDone(FunctionId function, const StepOutcome& step, const Re
     ++latest.steps_repeated;
     latest.samples_repeated += step.samples;
   }
-  if (result.last) lost_runs_.erase(lost);
+  if (!result.last) return;
+  WaitsNoMore(lost->second);
+  lost_runs_.erase(lost);
+}
+
+void FailureLog::WaitsNoMore(const std::vector<size_t>& failures) {
+  for (const size_t failure : failures) {
+    const auto it = waits_.find(failure);
+    if (it != waits_.end() && --it->second == 0) waits_.erase(it);
+  }
 }
 
 void FailureLog::BackupRun(FunctionId function) {
@@ -89,13 +99,12 @@ void FailureLog::FunctionOver(FunctionId function, bool finished, double now) {
   if (lost == lost_runs_.end()) return;
   const std::vector<size_t> failures = std::move(lost->second);
   lost_runs_.erase(lost);
+  WaitsNoMore(failures);
   for (const size_t failure : failures) {
     if (finished) failures_.Recovered(failure, now);
-    const bool waits = std::any_of(lost_runs_.begin(), lost_runs_.end(), [&](const auto& run) {
-      return std::find(run.second.begin(), run.second.end(), failure) != run.second.end();
-    });
     const MemberFailure* const listed = failures_.Find(failure);
-    if (listed != nullptr && listed->recovered_seconds < 0 && !waits) idle_.insert(failure);
+    if (listed != nullptr && listed->recovered_seconds < 0 && !waits_.contains(failure))
+      idle_.insert(failure);
   }
 }
 

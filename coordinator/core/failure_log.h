@@ -76,6 +76,8 @@ class FailureLog {
  private:
   size_t Add(MemberFailure failure);
   void WorkGoesOn(double now);
+  // Nobody waits for the function's results because of these failures any more.
+  void WaitsNoMore(const std::vector<size_t>& failures);
   void CountBackupStep(const StepOutcome& step);
   void NoteRolledBack(int64_t before);
   int64_t TakeDebt();
@@ -87,6 +89,7 @@ class FailureLog {
   int64_t debt_ = 0;  // of before the first recovery: updates that results will add
   // Functions that lost workers ran, and the failures: the last one's worker ran it last.
   std::map<FunctionId, std::vector<size_t>> lost_runs_;
+  std::map<size_t, size_t> waits_;  // in how many of these a failure is
   BackupRuns backup_runs_;
   std::set<FunctionId> backed_up_;  // unfinished functions with backup runs
   std::set<size_t>

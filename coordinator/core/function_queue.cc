@@ -18,9 +18,10 @@ FunctionId FunctionQueue::Schedule(FunctionWork work) {
   next_id_ = next_id_.Next();
   scheduled_ = true;
   Function& function = functions_[id];
-  function.work = work;
   function.steps = work.steps;
-  ++queued_;
+  function.work = std::move(work);
+  CountUnbound(function.work, true);
+  queued_.insert(id);
   return id;
 }
 
@@ -31,31 +32,56 @@ std::map<FunctionId, FunctionQueue::Function>::iterator FunctionQueue::Current(F
                                                                               : functions_.end();
 }
 
-void FunctionQueue::Requeue(Function& function) {
-  Worker& worker = workers_.at(*function.worker);
-  --worker.in_flight;
-  worker.last_run = RunId();  // it may have been cancelled on its way: nothing must wait for it
-  function.worker.reset();
-  function.run = RunId();
-  ++queued_;
+void FunctionQueue::CountUnbound(const FunctionWork& work, bool added) {
+  if (work.dataset == 0) return;
+  uint64_t& steps = unbound_[work.dataset];
+  steps = added ? steps + work.steps : steps - work.steps;
 }
 
-void FunctionQueue::WorkerLost(WorkerId worker) {
-  for (auto& [id, function] : functions_) {
-    if (function.worker == worker) Requeue(function);
-  }
-  std::erase_if(superseded_, [&](const auto& run) { return run.second.worker == worker; });
-  workers_.erase(worker);
+uint64_t FunctionQueue::UnboundSteps(uint64_t dataset) const {
+  const auto it = unbound_.find(dataset);
+  return it == unbound_.end() ? 0 : it->second;
+}
+
+void FunctionQueue::TakeFromWorker(Function& function) {
+  Worker& worker = workers_.at(*function.worker);
+  worker.runs.erase(function.run);
+  Changed(*function.worker, worker);
+  function.worker.reset();
+  function.run = RunId();
+}
+
+void FunctionQueue::Requeue(FunctionId id, Function& function) {
+  // It may have been cancelled on its way: nothing must wait for it.
+  workers_.at(*function.worker).last_run = RunId();
+  TakeFromWorker(function);
+  queued_.insert(id);
+}
+
+void FunctionQueue::WorkerLost(WorkerId id) {
+  const auto it = workers_.find(id);
+  if (it == workers_.end()) return;
+  for (const auto& [run, function] : std::map(it->second.runs))
+    Requeue(function, functions_.at(function));
+  std::erase_if(superseded_, [&](const auto& run) { return run.second.worker == id; });
+  workers_.erase(it);
+  for (Pool& pool : pools_) pool.workers.Remove(id);
+}
+
+std::vector<FunctionId> FunctionQueue::RunningOn(WorkerId worker) const {
+  std::vector<FunctionId> running;
+  const auto it = workers_.find(worker);
+  if (it == workers_.end()) return running;
+  for (const auto& [run, function] : it->second.runs) running.push_back(function);
+  std::sort(running.begin(), running.end());
+  return running;
 }
 
 std::map<FunctionId, FunctionQueue::Function>::iterator FunctionQueue::FirstOn(WorkerId worker) {
+  const auto it = workers_.find(worker);
+  if (it == workers_.end() || it->second.runs.empty()) return functions_.end();
   // A worker runs its functions in the order in which they were started there.
-  auto first = functions_.end();
-  for (auto it = functions_.begin(); it != functions_.end(); ++it) {
-    if (it->second.worker != worker) continue;
-    if (first == functions_.end() || it->second.run < first->second.run) first = it;
-  }
-  return first;
+  return functions_.find(it->second.runs.begin()->second);
 }
 
 std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most) {
@@ -70,7 +96,7 @@ std::optional<FunctionId> FunctionQueue::DeadlyOn(WorkerId worker, uint32_t most
 
 void FunctionQueue::StopRuns() {
   for (auto& [id, function] : functions_) {
-    if (function.worker.has_value()) Requeue(function);
+    if (function.worker.has_value()) Requeue(id, function);
     function.lost = function.backups = 0;  // what it waited for may have been a server
   }
   ForgetSuperseded();
@@ -79,15 +105,13 @@ void FunctionQueue::StopRuns() {
 std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, const Held& held,
                                               std::map<FunctionId, uint64_t>* without_data) {
   std::vector<StartRun> starts;
-  for (auto it = functions_.begin(); it != functions_.end() && queued_ > 0;) {
+  for (auto queued = queued_.begin(); queued != queued_.end();) {
+    const auto it = functions_.find(*queued);
     Function& function = it->second;
     if (function.work.assignment != nullptr) break;  // nothing overtakes it
-    if (function.worker.has_value()) {
-      ++it;
-      continue;
-    }
     if (held != nullptr && function.work.updates && held(it->first, function.bound)) break;
-    const std::optional<WorkerId> worker = PickWorker(function);
+    const std::optional<WorkerId> worker =
+        PoolFor(function.work).Pick(queued_.size(), function.avoid);
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;
     if (!function.bound) {
@@ -99,6 +123,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
         for (const auto& range : function.batches) function.steps += range.batches;
       }
       function.bound = true;
+      CountUnbound(function.work, false);
       function.work.step_offset = taken_steps_;
       if (function.work.trains) taken_steps_ += function.steps;
     }
@@ -106,22 +131,21 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       completed->push_back(it->first);
       if (without_data != nullptr && function.steps == 0)
         (*without_data)[it->first] = function.work.dataset;
-      --queued_;
-      Complete(it++);
+      queued = queued_.erase(queued);
+      Complete(it);
       continue;
     }
     function.worker = *worker;
     function.run = next_run_;
     next_run_ = next_run_.Next();
-    Worker& starts_on = workers_[*worker];
-    if (starts_on.in_flight++ == 0) starts_on.news = true;
-    --queued_;
-    RunId& last_run = starts_on.last_run;
-    starts.push_back(
-        {it->first, function.run, *worker, function.next_step, function.steps, last_run});
-    last_run = function.run;
-    NotePassedOver();
-    ++it;
+    Worker& starts_on = workers_.at(*worker);
+    if (starts_on.runs.empty()) starts_on.news = true;
+    starts_on.runs.emplace(function.run, it->first);
+    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps,
+                      std::exchange(starts_on.last_run, function.run)});
+    Changed(*worker, starts_on);
+    queued = queued_.erase(queued);
+    dispatched_ = true;
   }
   return starts;
 }
@@ -136,7 +160,8 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   Function& function = it->second;
   ++function.next_step;
   function.lost = function.backups = 0;
-  workers_.at(*function.worker).news = true;
+  Worker& worker = workers_.at(*function.worker);
+  if (!std::exchange(worker.news, true)) Changed(*function.worker, worker);
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
@@ -167,12 +192,11 @@ FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
     return Ended::kIgnored;
   }
   if (it->second.next_step < it->second.steps) {
-    Requeue(it->second);
+    Requeue(id, it->second);
     return Ended::kRequeued;
   }
-  Worker& worker = workers_.at(*it->second.worker);
-  --worker.in_flight;
-  worker.news = true;
+  workers_.at(*it->second.worker).news = true;
+  TakeFromWorker(it->second);
   Complete(it);
   return Ended::kCompleted;
 }
@@ -193,7 +217,7 @@ FunctionQueue::Unreadable FunctionQueue::AnswerUnreadable(FunctionId id, RunId r
 bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) return false;
-  --workers_.at(*it->second.worker).in_flight;
+  TakeFromWorker(it->second);
   functions_.erase(it);
   return true;
 }
@@ -213,10 +237,13 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
   }
   functions_.clear();
   assigning_.clear();  // the fence that follows refuses them: they are made again under other ids
-  queued_ = 0;
+  queued_.clear();
+  unbound_.clear();
+  assignments_ = 0;
   for (auto& [id, worker] : workers_) {
-    worker.in_flight = 0;
+    worker.runs.clear();
     worker.last_run = RunId();
+    Changed(id, worker);
   }
   ForgetSuperseded();
   return removed;

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -30,6 +31,7 @@
 #include "coordinator/core/kept_bytes.h"
 #include "coordinator/core/step_times.h"
 #include "coordinator/core/worker_pace.h"
+#include "coordinator/core/worker_pool.h"
 #include "proto/dataset.pb.h"
 #include "proto/tensor.pb.h"
 
@@ -119,7 +121,7 @@ class FunctionQueue {
   void WorkerReady(WorkerId worker, uint64_t version);
   // From now on functions run only on workers that have installed this version or a later one: the
   // servers have moved.
-  void RequireVersion(uint64_t version) { least_version_ = version; }
+  void RequireVersion(uint64_t version);
   // It is leaving: what it runs may end there, nothing else is started on it.
   void WorkerDrains(WorkerId worker);
   // Nothing is started on it while it is set aside.
@@ -199,7 +201,7 @@ class FunctionQueue {
   // has begun.
   std::optional<FunctionId> NextAssignment() const;
   void AssignmentDone(FunctionId id);
-  bool HasAssignments() const;  // that have to be repeated, now or later
+  bool HasAssignments() const { return assignments_ > 0; }  // to be repeated, now or later
 
   // What the cuts of a checkpoint may contain in part or not at all; what had finished before is
   // whole in every cut.
@@ -224,7 +226,7 @@ class FunctionQueue {
   void ForgetKept();
   // What changed state so far was not kept: there is nothing to go back to until a checkpoint is
   // committed.
-  void ForgetPoints() { points_.clear(); }
+  void ForgetPoints();
   struct RolledBack {
     uint64_t functions = 0;
     uint64_t steps = 0;    // whose results had arrived and that run again
@@ -246,8 +248,8 @@ class FunctionQueue {
   void SetTakenSteps(uint64_t steps) { taken_steps_ = steps; }
   bool scheduled() const { return scheduled_; }  // a function, ever
   const Function* Find(FunctionId id) const;
-  size_t queued() const { return queued_; }
-  size_t running() const { return functions_.size() - queued_; }
+  size_t queued() const { return queued_.size(); }
+  size_t running() const { return functions_.size() - queued_.size(); }
   size_t unfinished() const { return functions_.size(); }
   size_t kept() const { return kept_.size(); }
   // The memory that these take, with their batches, arguments and assignments' values.
@@ -256,9 +258,9 @@ class FunctionQueue {
   uint64_t uncovered_bytes() const { return kept_bytes_.bytes() - covered_bytes_; }
   // Steps of functions of this dataset that have not been bound to batches.
   uint64_t UnboundSteps(uint64_t dataset) const;
-  std::vector<FunctionId> RunningOn(WorkerId worker) const;
+  std::vector<FunctionId> RunningOn(WorkerId worker) const;  // oldest first
   // Functions that have finished since the newest point.
-  size_t uncovered() const;
+  size_t uncovered() const { return uncovered_; }
   // Steps (with records, if they read any) and samples that were delivered but that run again: the
   // totals say more than the servers' state holds.
   RolledBack Repeating() const;
@@ -267,14 +269,20 @@ class FunctionQueue {
  private:
   struct Worker {
     uint64_t version = 0;
-    size_t in_flight = 0;
-    RunId last_run;  // 0: no order to be kept
+    std::map<RunId, FunctionId> runs;  // current ones, in the order in which they were started
+    RunId last_run;                    // 0: no order to be kept
     bool draining = false;
     size_t superseded = 0;  // runs that it still has, although backup runs have taken their places
     bool news = false;      // since the last Tick: a result, or its first function
     double silent = 0;      // seconds without news at the last Tick
     bool aside = false;
     WorkerPace pace;
+  };
+  // Those that may run a function, with what they need to have installed.
+  struct Pool {
+    Fingerprint fingerprint;
+    uint64_t version = 0;
+    WorkerPool workers;
   };
   struct Superseded {
     FunctionId function;
@@ -294,16 +302,25 @@ class FunctionQueue {
   Function TakeKept(std::map<FunctionId, Function>::iterator it);
   // The function, if this run is its current one; else the end of functions_.
   std::map<FunctionId, Function>::iterator Current(FunctionId id, RunId run);
-  void Requeue(Function& function);
+  void Requeue(FunctionId id, Function& function);
+  // The run is no longer its function's current one.
+  void TakeFromWorker(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
-  bool MayRun(const Worker& worker, const FunctionWork& work) const;
-  bool IsLate(const Worker& worker, const FunctionWork& work) const;
-  double FastestStep(const Function& function, bool avoids) const;
-  double Slowness(const Worker& worker, const FunctionWork& work, double fastest) const;
-  std::optional<WorkerId> PickWorker(const Function& function) const;
-  void NotePassedOver();
+  uint64_t VersionFor(const FunctionWork& work) const {
+    return std::max(work.needs_version, least_version_);
+  }
+  static bool MayRun(const Worker& worker, uint64_t version);
+  static bool IsLate(const Worker& worker, std::optional<double> step_seconds);
+  WorkerPool& PoolFor(const FunctionWork& work);
+  // To be called after every change of the worker.
+  void Changed(WorkerId id, const Worker& worker);
+  static void Enter(WorkerId id, const Worker& worker, Pool* pool);
   std::map<FunctionId, Function>::iterator FirstOn(WorkerId worker);
-  bool OthersGoOn(const Worker& silent, const FunctionWork& work) const;
+  // By their silence, the least silent first.
+  using BySilence = std::vector<std::pair<double, WorkerId>>;
+  bool OthersGoOn(WorkerId silent, const FunctionWork& work, const BySilence& workers) const;
+  void CountUnbound(const FunctionWork& work, bool added);
+  void CountUncovered();
   void Supersede(FunctionId id, Function& function);
   // The superseded run is the current one again; false if it is none of this function.
   bool TakeBack(FunctionId id, Function& function, RunId run);
@@ -317,7 +334,11 @@ class FunctionQueue {
   FunctionId next_id_{1};
   RunId next_run_{1};
   uint64_t taken_steps_ = 0;
+  // Of all functions, of which thousands may run, only those that wait are looked at to dispatch.
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
+  std::set<FunctionId> queued_;               // of them, those that do not run
+  size_t assignments_ = 0;                    // of them
+  std::map<uint64_t, uint64_t> unbound_;      // steps of theirs that take batches, by dataset
   // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
   std::map<FunctionId, Function> kept_;
   KeptBytes kept_bytes_;            // of kept_
@@ -325,12 +346,14 @@ class FunctionQueue {
   std::set<FunctionId> assigning_;  // assignments that are being made for the first time
   bool scheduled_ = false;          // a function, ever
   std::map<CheckpointNumber, Point> points_{{kInitialValues, Point()}};
+  size_t uncovered_ = 0;  // of kept_: what the newest point lacks
   bool repeats_cancelled_ = false;
-  size_t queued_ = 0;
-  std::map<WorkerId, Worker> workers_;
+  std::map<WorkerId, Worker> workers_;  // see Changed
+  std::list<Pool> pools_;               // of what was dispatched lately, the latest first
   std::map<RunId, Superseded> superseded_;
   StepTimes times_;
   std::optional<double> now_;  // of the last Tick
+  bool dispatched_ = false;    // something, since then
   uint64_t least_version_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // The queue's backup runs: what hangs on a worker runs elsewhere too, while the worker is not lost.
 // (Backup tasks of MapReduce, Dean and Ghemawat 2004, section 3.6.)
 #include <algorithm>
-#include <iterator>
+#include <utility>
 
 #include "coordinator/core/function_queue.h"
 
@@ -18,47 +18,58 @@ std::vector<FunctionQueue::BackupRun> FunctionQueue::Tick(double now) {
   const double passed =
       now_.has_value() ? std::clamp(now - *now_, 0.0, backup_.least_seconds / 2) : 0;
   now_ = now;
+  const bool others_had_work = std::exchange(dispatched_, false);
+  BySilence by_silence;
+  bool hangs = false;
   for (auto& [id, worker] : workers_) {
-    worker.silent = worker.news || worker.in_flight == 0 ? 0 : worker.silent + passed;
+    worker.silent = worker.news || worker.runs.empty() ? 0 : worker.silent + passed;
     worker.news = false;
+    if (worker.runs.empty() && others_had_work) worker.pace.Idle(passed);
+    Changed(id, worker);
+    hangs |= worker.silent >= backup_.least_seconds;
   }
+  if (!hangs) return {};
+  for (const auto& [id, worker] : workers_) by_silence.push_back({worker.silent, id});
+  std::sort(by_silence.begin(), by_silence.end());
   std::vector<BackupRun> backups;
-  for (auto& [id, worker] : workers_) {
+  for (const auto& [id, worker] : workers_) {
     if (worker.silent < backup_.least_seconds) continue;
     const auto first = FirstOn(id);
     if (first == functions_.end()) continue;
     const FunctionWork& work = first->second.work;
     const double median = times_.Median(work.fingerprint).value_or(0);
-    if (worker.silent < backup_.times_median * median || !OthersGoOn(worker, work)) continue;
+    if (worker.silent < backup_.times_median * median || !OthersGoOn(id, work, by_silence))
+      continue;
     const bool stays = first->second.backups >= kMostBackups;
     first->second.backups += stays ? 0 : 1;
     // What waits behind it on this worker, too.
-    for (auto& [function_id, function] : functions_) {
-      if (function.worker != id || (stays && function_id == first->first)) continue;
-      backups.push_back({function_id, id, worker.silent});
-      Supersede(function_id, function);
-      ++queued_;
+    for (const FunctionId function : RunningOn(id)) {
+      if (stays && function == first->first) continue;
+      backups.push_back({function, id, worker.silent});
+      Supersede(function, functions_.at(function));
+      queued_.insert(function);
     }
   }
   return backups;
 }
 
-bool FunctionQueue::OthersGoOn(const Worker& silent, const FunctionWork& work) const {
+bool FunctionQueue::OthersGoOn(WorkerId silent, const FunctionWork& work,
+                               const BySilence& workers) const {
   // Where all are silent alike they wait for something else, a server perhaps.
-  return std::any_of(workers_.begin(), workers_.end(), [&](const auto& other) {
-    return &other.second != &silent && MayRun(other.second, work) &&
-           2 * other.second.silent <= silent.silent;
-  });
+  const double most = workers_.at(silent).silent / 2;
+  for (const auto& [silence, id] : workers) {
+    if (silence > most) return false;
+    if (id != silent && MayRun(workers_.at(id), VersionFor(work))) return true;
+  }
+  return false;
 }
 
 void FunctionQueue::Supersede(FunctionId id, Function& function) {
   Worker& worker = workers_.at(*function.worker);
-  --worker.in_flight;
   ++worker.superseded;
   worker.last_run = RunId();
   superseded_[function.run] = {id, *function.worker};
-  function.worker.reset();
-  function.run = RunId();
+  TakeFromWorker(function);
 }
 
 bool FunctionQueue::TakeBack(FunctionId id, Function& function, RunId run) {
@@ -68,23 +79,30 @@ bool FunctionQueue::TakeBack(FunctionId id, Function& function, RunId run) {
   if (function.worker.has_value()) {
     Supersede(id, function);
   } else {
-    --queued_;
+    queued_.erase(id);
   }
   EndSuperseded(it);
-  ++workers_.at(worker).in_flight;
   function.worker = worker;
   function.run = run;
+  Worker& taken_back = workers_.at(worker);
+  taken_back.runs.emplace(run, id);
+  Changed(worker, taken_back);
   return true;
 }
 
 void FunctionQueue::EndSuperseded(std::map<RunId, Superseded>::iterator run) {
-  --workers_.at(run->second.worker).superseded;
+  Worker& worker = workers_.at(run->second.worker);
+  --worker.superseded;
+  Changed(run->second.worker, worker);
   superseded_.erase(run);
 }
 
 void FunctionQueue::ForgetSuperseded() {
   superseded_.clear();
-  for (auto& [id, worker] : workers_) worker.superseded = 0;
+  for (auto& [id, worker] : workers_) {
+    worker.superseded = 0;
+    Changed(id, worker);
+  }
 }
 
 }  // namespace mu

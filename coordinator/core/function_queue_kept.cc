@@ -32,6 +32,7 @@ void FunctionQueue::Keep(FunctionId id, Function function) {
     return work.assignment->variable.capacity() + work.assignment->value.SpaceUsedLong();
   });
   kept_.emplace(id, std::move(function));
+  ++uncovered_;  // it had not finished when the newest point was begun
 }
 
 FunctionQueue::Function FunctionQueue::TakeKept(std::map<FunctionId, Function>::iterator it) {
@@ -49,6 +50,7 @@ void FunctionQueue::ForgetKept() {
   kept_.clear();
   kept_bytes_ = KeptBytes();
   covered_bytes_ = 0;
+  uncovered_ = 0;
 }
 
 }  // namespace mu

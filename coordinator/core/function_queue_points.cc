@@ -74,6 +74,7 @@ void FunctionQueue::ForgetCovered() {
     it = next;
   }
   covered_bytes_ = kept_bytes();
+  CountUncovered();
 }
 
 void FunctionQueue::Rewind(Function& function, uint32_t to, RolledBack* result) {
@@ -109,12 +110,14 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
       continue;
     }
     Rewind(it->second, *first, &result);
-    ++queued_;
     const FunctionId id = it->first;
+    queued_.insert(id);
+    assignments_ += it->second.work.assignment != nullptr ? 1 : 0;
     const auto next = std::next(it);
     functions_.emplace(id, TakeKept(it));
     it = next;
   }
+  CountUncovered();
   return result;
 }
 
@@ -128,8 +131,11 @@ void FunctionQueue::Resume(CheckpointNumber checkpoint, const Position& position
     copy.run = RunId();
     copy.finished = false;
     copy.delivered = copy.next_step;
-    ++queued_;
+    queued_.insert(id);
+    assignments_ += copy.work.assignment != nullptr ? 1 : 0;
+    if (!copy.bound) CountUnbound(copy.work, true);
   }
+  CountUncovered();
 }
 
 std::vector<CheckpointNumber> FunctionQueue::points() const {
@@ -138,10 +144,18 @@ std::vector<CheckpointNumber> FunctionQueue::points() const {
   return points;
 }
 
-size_t FunctionQueue::uncovered() const {
-  if (points_.empty()) return kept_.size();
+void FunctionQueue::ForgetPoints() {
+  points_.clear();
+  CountUncovered();
+}
+
+void FunctionQueue::CountUncovered() {
+  if (points_.empty()) {
+    uncovered_ = kept_.size();
+    return;
+  }
   const Point& newest = points_.rbegin()->second;
-  return static_cast<size_t>(std::count_if(kept_.begin(), kept_.end(), [&](const auto& f) {
+  uncovered_ = static_cast<size_t>(std::count_if(kept_.begin(), kept_.end(), [&](const auto& f) {
     return newest.FirstStep(f.first).has_value();
   }));
 }
@@ -157,22 +171,6 @@ FunctionQueue::RolledBack FunctionQueue::Repeating() const {
     }
   }
   return result;
-}
-
-uint64_t FunctionQueue::UnboundSteps(uint64_t dataset) const {
-  uint64_t steps = 0;
-  for (const auto& [id, function] : functions_) {
-    if (!function.bound && function.work.dataset == dataset) steps += function.work.steps;
-  }
-  return steps;
-}
-
-std::vector<FunctionId> FunctionQueue::RunningOn(WorkerId worker) const {
-  std::vector<FunctionId> running;
-  for (const auto& [id, function] : functions_) {
-    if (function.worker == worker) running.push_back(id);
-  }
-  return running;
 }
 
 FunctionId FunctionQueue::BeginAssignment() {
@@ -202,14 +200,10 @@ void FunctionQueue::AssignmentDone(FunctionId id) {
   const auto it = functions_.find(id);
   if (it == functions_.end() || it->second.work.assignment == nullptr) return;
   it->second.next_step = 1;
-  --queued_;
+  queued_.erase(id);
+  --assignments_;
   Keep(id, std::move(it->second));
   functions_.erase(it);
-}
-
-bool FunctionQueue::HasAssignments() const {
-  return std::any_of(functions_.begin(), functions_.end(),
-                     [](const auto& f) { return f.second.work.assignment != nullptr; });
 }
 
 }  // namespace mu

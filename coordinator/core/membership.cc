@@ -80,6 +80,7 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
     result.replaced = taken->second;
     Forget(taken->second);
   }
+  if (taken == members_.end()) ++CountOf(role);
   members_[{role, index}] = member;
   result.member = member;
   return result;
@@ -107,6 +108,7 @@ std::optional<Member> Membership::Remove(const Member& member) {
   if (it == members_.end() || it->second.incarnation != member.incarnation) return std::nullopt;
   Member removed = it->second;
   members_.erase(it);
+  --CountOf(removed.role);
   Forget(removed);
   return removed;
 }
@@ -136,6 +138,7 @@ std::vector<Member> Membership::Expire(absl::Time now) {
     if (it->second.silent > options_.timeout) {
       lost.push_back(it->second);
       Forget(it->second);
+      --CountOf(it->second.role);
       it = members_.erase(it);
     } else {
       ++it;
@@ -170,12 +173,6 @@ std::optional<Member> Membership::Find(pb::Role role, uint32_t index) const {
   const auto it = members_.find({role, index});
   if (it == members_.end()) return std::nullopt;
   return it->second;
-}
-
-size_t Membership::Count(pb::Role role) const {
-  size_t count = 0;
-  for (const auto& [key, member] : members_) count += member.role == role ? 1 : 0;
-  return count;
 }
 
 }  // namespace mu

@@ -81,14 +81,16 @@ class Membership {
   std::vector<Member> All() const;
   std::vector<Member> Servers() const;
   std::optional<Member> Find(pb::Role role, uint32_t index) const;
-  size_t Count(pb::Role role) const;
+  size_t Count(pb::Role role) const { return role == pb::ROLE_WORKER ? workers_ : servers_; }
   const Options& options() const { return options_; }
 
  private:
   using Key = std::pair<pb::Role, uint32_t>;
   const Options options_;
   void Forget(const Member& member);
+  size_t& CountOf(pb::Role role) { return role == pb::ROLE_WORKER ? workers_ : servers_; }
   std::map<Key, Member> members_;
+  size_t workers_ = 0, servers_ = 0;      // of them
   std::optional<absl::Time> expired_at_;  // the last call of Expire
   std::deque<Incarnation> former_;        // the latest of those that were members
   std::deque<std::pair<Incarnation, absl::Status>> expelled_;  // the latest, and their refusals

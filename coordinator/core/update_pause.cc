@@ -1,6 +1,7 @@
 #include "coordinator/core/update_pause.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -25,7 +26,9 @@ std::string Amount(const UpdatePause::Memory& memory) {
 }  // namespace
 
 UpdatePause::Change UpdatePause::ServerReports(uint32_t server, const Memory& memory) {
-  servers_[server] = memory;
+  const auto [it, added] = servers_.try_emplace(server, memory);
+  if (!added) Count(std::exchange(it->second, memory), false);
+  Count(memory, true);
   if (Below(memory, 100))
     std::erase_if(refused_, [&](const auto& r) { return r.second == server; });
   return Update();
@@ -37,7 +40,7 @@ UpdatePause::Change UpdatePause::ServerRefused(uint32_t server, FunctionId funct
 }
 
 UpdatePause::Change UpdatePause::ServerGone(uint32_t server) {
-  servers_.erase(server);
+  if (const auto gone = servers_.extract(server)) Count(gone.mapped(), false);
   std::erase_if(refused_, [&](const auto& r) { return r.second == server; });
   return Update();
 }
@@ -47,15 +50,19 @@ UpdatePause::Change UpdatePause::CoordinatorKeeps(const Memory& memory) {
   return Update();
 }
 
-bool UpdatePause::AllBelow(uint64_t percent) const {
-  return Below(own_, percent) && std::all_of(servers_.begin(), servers_.end(), [&](const auto& s) {
-           return Below(s.second, percent);
-         });
+void UpdatePause::Count(const Memory& memory, bool added) {
+  const auto count = [&](uint64_t percent, size_t* servers) {
+    if (Below(memory, percent)) return;
+    *servers += added ? 1 : size_t(-1);
+  };
+  count(kResumePercent, &not_below_resume_);
+  count(kPausePercent, &not_below_pause_);
 }
 
 UpdatePause::Change UpdatePause::Update() {
   const bool before = paused_;
-  paused_ = !refused_.empty() || !AllBelow(before ? kResumePercent : kPausePercent);
+  const size_t full = before ? not_below_resume_ : not_below_pause_;
+  paused_ = !refused_.empty() || full > 0 || !Below(own_, before ? kResumePercent : kPausePercent);
   if (paused_ == before) return Change::kNone;
   return paused_ ? Change::kPaused : Change::kResumed;
 }

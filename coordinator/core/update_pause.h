@@ -10,6 +10,7 @@
 // that server has reported room, so nothing spins.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -46,10 +47,12 @@ class UpdatePause {
   static bool Below(const Memory& memory, uint64_t percent) {
     return memory.most_bytes == 0 || memory.bytes * 100 < memory.most_bytes * percent;
   }
-  bool AllBelow(uint64_t percent) const;
+  // Counts a server's memory among those that are too full, or no longer.
+  void Count(const Memory& memory, bool added);
   Change Update();
 
   std::map<uint32_t, Memory> servers_;
+  size_t not_below_resume_ = 0, not_below_pause_ = 0;  // of them
   Memory own_;
   std::map<FunctionId, uint32_t> refused_;  // by which server
   bool paused_ = false;

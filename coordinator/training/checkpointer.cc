@@ -23,7 +23,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
   {
     MutexLock lock(&mutex_);
     last_time_ = SteadyNow();
-    last_steps_ = coordinator_->Stats().steps;
+    last_steps_ = coordinator_->Counts().steps;
     answered_ = Requests();
   }
   coordinator_->EnableRecovery(options_.directory, options_.recovery);
@@ -48,7 +48,8 @@ bool Checkpointer::Due() {
   if (!coordinator_->begun()) return false;  // there is nothing but initial values
   if (Requests() != answered_) return true;
   if (SteadyNow() - last_time_ >= options_.every) return true;
-  if (options_.every_steps > 0 && coordinator_->Stats().steps >= last_steps_ + options_.every_steps)
+  if (options_.every_steps > 0 &&
+      coordinator_->Counts().steps >= last_steps_ + options_.every_steps)
     return true;
   if (retry_.Due(SteadyNow(), coordinator_->runtime().updates_paused())) return true;
   const Runtime& runtime = coordinator_->runtime();
@@ -109,7 +110,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   pb::CheckpointProto manifest;
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = SteadyNow();
-  const uint64_t steps = coordinator_->Stats().steps;
+  const uint64_t steps = coordinator_->Counts().steps;
   const uint64_t requests = Requests();
   std::string directory;
   const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();

@@ -123,7 +123,7 @@ absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
   uint64_t scheduled = 0;
   while (scheduled < total_) {
     MU_RETURN_IF_ERROR(CheckStop());
-    const int workers = std::max<int>(1, static_cast<int>(coordinator_.Stats().workers_ready));
+    const int workers = std::max<int>(1, static_cast<int>(coordinator_.Counts().workers_ready));
     const uint64_t share =
         std::max<uint64_t>(1, (total_ - scheduled) / (4 * static_cast<uint64_t>(workers)));
     const uint32_t steps = static_cast<uint32_t>(

@@ -79,8 +79,8 @@ Progress ProgressReporter::Now() {
 
 void ProgressReporter::Run() {
   while (true) {
-    RuntimeStats stats;
-    if (coordinator_ != nullptr) stats = coordinator_->Stats();
+    RuntimeCounts stats;
+    if (coordinator_ != nullptr) stats = coordinator_->Counts();
     Progress progress;
     {
       MutexLock lock(&mutex_);

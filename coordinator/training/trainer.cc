@@ -132,7 +132,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
   absl::Time alone_since = absl::InfiniteFuture();
   const auto alone = [&] {
     if (!stopping()) return false;
-    const RuntimeStats stats = coordinator.Stats();
+    const RuntimeCounts stats = coordinator.Counts();
     if (stats.workers_ready > 0 && stats.servers >= coordinator.runtime().options().servers) {
       alone_since = absl::InfiniteFuture();
       return false;
@@ -189,7 +189,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     }
     keep_loss();
     pacer.Observe(absl::ToDoubleSeconds(SteadyNow() - begin), result.steps - restored_steps,
-                  std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready)));
+                  std::max<int>(1, static_cast<int>(coordinator.Counts().workers_ready)));
     if (on_event) on_event({result.epochs_begun, result.steps, total, result.samples, loss});
     return absl::OkStatus();
   };
@@ -217,7 +217,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     left = std::min(left, most - scheduled);
     total = total_steps(epoch, left);
     while (left > 0 && !stopping()) {
-      const int workers = std::max<int>(1, static_cast<int>(coordinator.Stats().workers_ready));
+      const int workers = std::max<int>(1, static_cast<int>(coordinator.Counts().workers_ready));
       const uint32_t steps =
           static_cast<uint32_t>(std::min<uint64_t>(pacer.Next(total - scheduled, workers), left));
       pending.Add(coordinator.Schedule(function, {.steps = steps}), epoch);

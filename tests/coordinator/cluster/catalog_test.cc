@@ -1,9 +1,12 @@
 #include "coordinator/cluster/catalog.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_epoch.h"
+#include "proto/worker.pb.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -30,6 +33,14 @@ std::vector<Member> Servers(uint32_t count) {
   return members;
 }
 
+// Of what a worker is sent, in this order.
+std::string MethodsOf(const Catalog::Delta& delta) {
+  std::vector<std::string> methods;
+  for (const Catalog::Part& part : delta.parts)
+    methods.emplace_back(absl::StripPrefix(part.method, "/muster.Worker/"));
+  return absl::StrJoin(methods, " ");
+}
+
 TEST(Catalog, NamesAreUniqueAcrossVariablesAndTables) {
   Catalog catalog;
   MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
@@ -50,18 +61,48 @@ TEST(Catalog, ADeltaIsWhatAWorkerLacks) {
   catalog.UseRouting();
   const uint64_t routed = catalog.version();
   const pb::DatasetProto dataset = catalog.AddDataset({});
-  EXPECT_TRUE(catalog.Since(0).datasets.empty()) << "its files are not known yet";
+  EXPECT_EQ(catalog.Since(0).parts.size(), 1u) << "its files are not known yet";
   catalog.UpdateDataset(dataset);
   catalog.AddFunction(Fingerprint(5), {});
   catalog.AddFunction(Fingerprint(5), {});
   const auto all = catalog.Since(0);
-  EXPECT_TRUE(all.has_routing);
-  EXPECT_EQ(all.datasets.size(), 1u);
-  EXPECT_EQ(all.functions.size(), 1u);
+  EXPECT_EQ(MethodsOf(all), "Configure InstallDataset InstallFunction");
   EXPECT_EQ(all.version, catalog.version());
-  EXPECT_FALSE(catalog.Since(routed).has_routing);
-  const auto none = catalog.Since(all.version);
-  EXPECT_TRUE(!none.has_routing && none.datasets.empty() && none.functions.empty());
+  EXPECT_EQ(MethodsOf(catalog.Since(routed)), "InstallDataset InstallFunction");
+  EXPECT_EQ(MethodsOf(catalog.Since(all.version)), "");
+}
+
+TEST(Catalog, ARequestIsMadeOnceForAllWorkersAndTakesAContext) {
+  Catalog catalog;
+  MU_ASSERT_OK(catalog.AddVariable(Variable("a")));
+  MU_ASSERT_OK(catalog.Route(CoordinatorEpoch(1), Generation(4), Servers(2)));
+  catalog.UseRouting();
+  pb::DatasetProto dataset = catalog.AddDataset({});
+  dataset.add_files("one.csv");
+  catalog.UpdateDataset(dataset);
+  pb::FunctionProto function;
+  function.set_name("step");
+  catalog.AddFunction(Fingerprint(5), function);
+  const auto parts = catalog.Since(0).parts, again = catalog.Since(0).parts;
+  ASSERT_EQ(parts.size(), 3u);
+  for (size_t i = 0; i < parts.size(); ++i) EXPECT_EQ(parts[i].request, again[i].request);
+
+  pb::InstallFunctionRequest with_context;
+  with_context.mutable_context()->set_job(7);
+  const std::string context = with_context.SerializeAsString();
+  pb::ConfigureWorkerRequest configure;
+  ASSERT_TRUE(configure.ParseFromString(context + *parts[0].request));
+  EXPECT_EQ(configure.context().job(), 7u);
+  EXPECT_EQ(configure.routing().SerializeAsString(), catalog.routing().SerializeAsString());
+  pb::InstallDatasetRequest install;
+  ASSERT_TRUE(install.ParseFromString(context + *parts[1].request));
+  EXPECT_EQ(install.context().job(), 7u);
+  EXPECT_EQ(install.dataset().files(0), "one.csv");
+  ASSERT_TRUE(with_context.ParseFromString(context + *parts[2].request));
+  EXPECT_EQ(with_context.context().job(), 7u);
+  EXPECT_EQ(with_context.function().name(), "step");
+  EXPECT_EQ(with_context.fingerprint(), 5u);
+  EXPECT_EQ(parts[2].function, Fingerprint(5));
 }
 
 TEST(Catalog, WhatHasItsPlacesKeepsThem) {

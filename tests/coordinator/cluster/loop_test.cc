@@ -127,6 +127,67 @@ TEST_F(LoopTest, OneThatSucceedsMayLetAnotherSucceed) {
   EXPECT_TRUE(second);
 }
 
+TEST_F(LoopTest, WhoWaitsForTheSameSucceedsInTurnAndCostsTheOthersNoAttempts) {
+  constexpr int kWaiters = 20;
+  Start();
+  int room = 0, attempts = 0;
+  std::vector<int> served;
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < kWaiters; ++i) {
+    waiters.emplace_back([&, i] {
+      EXPECT_TRUE(loop_.AwaitTurn(1, [&, i] {
+        loop_.AssertHeld();
+        ++attempts;
+        if (room == 0) return false;
+        --room;
+        served.push_back(i);
+        return true;
+      }));
+    });
+    // The first one makes an attempt, all others only wait behind it: so they have come.
+    const int come = i + 1;
+    WaitWhile([&] {
+      return loop_.Ask([&] {
+        loop_.AssertHeld();
+        return static_cast<int>(loop_.waiting(1));
+      }) < come;
+    });
+  }
+  EXPECT_EQ(loop_.Ask([&] { return attempts; }), 1);
+  for (int i = 0; i < kWaiters; ++i) {
+    loop_.Ask([&] {
+      loop_.AssertHeld();
+      attempts = 0;
+      room = 1;
+      loop_.LookAgain();
+    });
+    loop_.Ask([&] {
+      EXPECT_EQ(attempts, i + 1 < kWaiters ? 2 : 1) << "of who is served, and of the next";
+      EXPECT_EQ(served.size(), static_cast<size_t>(i + 1));
+    });
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+  for (int i = 0; i < kWaiters; ++i) EXPECT_EQ(served[static_cast<size_t>(i)], i);
+}
+
+TEST_F(LoopTest, WhoWaitsForItsTurnIsToldOfTheEnd) {
+  Start();
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 3; ++i) {
+    waiters.emplace_back([&] { EXPECT_FALSE(loop_.AwaitTurn(1, [] { return false; })); });
+  }
+  WaitWhile([&] {
+    return loop_.Ask([&] {
+      loop_.AssertHeld();
+      return loop_.waiting(1);
+    }) < 3;
+  });
+  loop_.Stop();
+  for (std::thread& waiter : waiters) waiter.join();
+  EXPECT_FALSE(loop_.AwaitTurn(1, [] { return false; }));
+  EXPECT_TRUE(loop_.AwaitTurn(1, [] { return true; }));
+}
+
 TEST_F(LoopTest, AnAttemptEndsAtItsTime) {
   Start();
   EXPECT_FALSE(loop_.Await([] { return false; }, SteadyNow() + absl::Milliseconds(5)));

@@ -145,7 +145,7 @@ TEST(DataLeases, ALatePlanIsIgnored) {
   DataLeases leases(data, 3, nullptr);
   EXPECT_EQ(leases.plan(), nullptr);
   EXPECT_EQ(leases.Take(WorkerId(0), 1), std::nullopt);
-  EXPECT_TRUE(leases.Upcoming(WorkerId(0)).empty());
+  EXPECT_EQ(leases.Upcoming(WorkerId(0)), nullptr);
   ASSERT_EQ(leases.AskForPlan(1), 3u);
   leases.Bring(PlanOf(data, 1));
   EXPECT_EQ(leases.AskForPlan(1), std::nullopt) << "what was asked for is still to come";

@@ -258,6 +258,45 @@ TEST(FunctionQueue, WhatIsBoundWhileServersTakeTheirCutsRunsAgain) {
   EXPECT_EQ(Dispatch(next)[0].function, waits);
 }
 
+TEST(FunctionQueue, CountsWhatTheNewestCheckpointLacks) {
+  FunctionQueue queue(4, NoData);
+  queue.WorkerReady(WorkerId(0), 1);
+  const FunctionWork work{.steps = 1, .updates = true};
+  const auto begin = [&] {
+    queue.Schedule(work);
+    return Dispatch(queue)[0];
+  };
+  const auto finish = [&](const StartRun& start) {
+    queue.StepDone(start.function, start.run, 0);
+    ASSERT_EQ(queue.RunEnded(start.function, start.run), FunctionQueue::Ended::kCompleted);
+  };
+  finish(begin());
+  finish(begin());
+  EXPECT_EQ(queue.uncovered(), 2u);
+  const StartRun open = begin();
+  const auto begun = queue.CheckpointPosition();
+  finish(open);
+  finish(begin());
+  EXPECT_EQ(queue.uncovered(), 4u) << "not before it is complete";
+  queue.CheckpointCommitted(kOne, begun);
+  EXPECT_EQ(queue.uncovered(), 2u) << "what ran while it was taken";
+  EXPECT_EQ(queue.kept(), 4u) << "an older point lacks them";
+  finish(begin());
+  EXPECT_EQ(queue.uncovered(), 3u);
+  EXPECT_EQ(queue.RollBack(kOne).functions, 3u);
+  EXPECT_EQ(queue.uncovered(), 0u);
+  std::vector<StartRun> repeats = Dispatch(queue);
+  ASSERT_EQ(repeats.size(), 3u);
+  finish(repeats[0]);
+  EXPECT_EQ(queue.uncovered(), 1u);
+  queue.CancelAll();
+  EXPECT_EQ(queue.uncovered(), 3u) << "repeats that were cancelled are kept again";
+  queue.ForgetPoints();
+  EXPECT_EQ(queue.uncovered(), queue.kept());
+  queue.ForgetKept();
+  EXPECT_EQ(queue.uncovered(), 0u);
+}
+
 // Workers come and go, results are lost with them: every step's result is taken exactly once and
 // everything finishes.
 TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
@@ -275,10 +314,16 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
       uint32_t next;
     };
     std::vector<Run> runs;
-    std::map<FunctionId, uint32_t> taken, wanted;
+    std::map<FunctionId, uint32_t> taken, wanted, unbound;
     for (int i = 0; i < 30; ++i) {
       const uint32_t steps = static_cast<uint32_t>(1 + random.Below(5));
-      wanted[queue.Schedule({.steps = steps, .dataset = random.Below(2)})] = steps;
+      const uint64_t dataset = random.Below(2);
+      const FunctionId id =
+          queue.Schedule({.fingerprint = Fingerprint(random.Below(12)),  // more than have a pool
+                          .steps = steps,
+                          .dataset = dataset});
+      wanted[id] = steps;
+      if (dataset > 0) unbound[id] = steps;
     }
     for (int event = 0; event < 100000 && queue.unfinished() > 0; ++event) {
       const WorkerId worker(static_cast<uint32_t>(random.Below(3)));
@@ -301,8 +346,23 @@ TEST(FunctionQueue, RandomHistoriesTakeEveryStepOnce) {
       }
       std::vector<FunctionId>
           completed;  // those whose last result came before their worker was lost
-      for (const StartRun& start : queue.Dispatch(&completed))
+      for (const StartRun& start : queue.Dispatch(&completed)) {
         runs.push_back({start, start.first_step});
+        unbound.erase(start.function);
+      }
+      // What the queue counts, it counts as it goes.
+      uint64_t unbound_steps = 0;
+      for (const auto& [id, steps] : unbound) unbound_steps += steps;
+      ASSERT_EQ(queue.UnboundSteps(1), unbound_steps);
+      size_t running = 0;
+      for (uint32_t w = 0; w < 3; ++w) {
+        for (const FunctionId id : queue.RunningOn(WorkerId(w))) {
+          ++running;
+          ASSERT_EQ(queue.Find(id)->worker, WorkerId(w));
+        }
+        ASSERT_EQ(queue.RunningOn(WorkerId(w)).size(), queue.InFlight(WorkerId(w)));
+      }
+      ASSERT_EQ(queue.running(), running);
     }
     ASSERT_EQ(queue.unfinished(), 0u) << "seed " << seed;
     ASSERT_EQ(taken, wanted) << "seed " << seed;

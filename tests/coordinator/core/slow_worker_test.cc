@@ -101,17 +101,36 @@ TEST_F(SlowWorkerTest, TheyRunWhatTheFastOneCannot) {
   EXPECT_NE(again[0].worker, kFast);
 }
 
-TEST_F(SlowWorkerTest, IsTriedAgainAfterLongIdleness) {
+// The slow worker has nothing to do while the other one does so many functions in this time.
+TEST_F(SlowWorkerTest, IsTriedAgainAfterLongIdlenessHoweverManyFunctionsOthersGet) {
   LearnPaces();
-  for (int i = 0; i < 1000 && given_[kSlow] == 0; ++i) {
-    Schedule(3);
-    auto starts = Dispatch();
-    for (size_t k = 0; k < starts.size(); ++k) {
-      Finish(starts[k], 1);
-      for (const StartRun& start : Dispatch()) starts.push_back(start);
+  double now = 0;
+  queue_.Tick(now);
+  const auto fast_works = [&](double seconds, int functions) {
+    for (const double until = now + seconds; now < until && given_[kSlow] == 0;) {
+      for (int i = 0; i < functions && given_[kSlow] == 0; ++i) {
+        Schedule(3);
+        auto starts = Dispatch();
+        for (size_t k = 0; k < starts.size(); ++k) {
+          Finish(starts[k], 1);
+          for (const StartRun& start : Dispatch()) starts.push_back(start);
+        }
+      }
+      queue_.Tick(now += 0.25);
     }
-  }
-  EXPECT_GT(given_[kSlow], 0);
+  };
+  fast_works(20, 200);
+  EXPECT_EQ(given_[kSlow], 0) << "its own steps take 10 seconds";
+  fast_works(90, 1);
+  EXPECT_EQ(given_[kSlow], 1);
+  EXPECT_GT(now, 99);
+}
+
+TEST_F(SlowWorkerTest, IsNotForgivenWhileNobodyHasWork) {
+  LearnPaces();
+  for (double now = 0; now < 1000; now += 10) queue_.Tick(now);
+  Schedule(2);
+  for (const StartRun& start : Dispatch()) EXPECT_EQ(start.worker, kFast);
 }
 
 TEST_F(SlowWorkerTest, OneThatDrainsGetsNothing) {

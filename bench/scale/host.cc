@@ -1,0 +1,229 @@
+#include "bench/scale/host.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <fstream>
+#include <limits>
+#include <memory>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+#include "common/base/mutex.h"
+#include "common/env/file.h"
+#include "common/env/subprocess.h"
+#include "common/obs/log.h"
+#include "common/obs/telemetry.h"
+#include "proto/worker.pb.h"
+#include "psserver/node.h"
+#include "worker/node.h"
+
+namespace mu::scale {
+namespace {
+
+constexpr int kThreads = 32;  // that register workers at the same time
+
+// What one worker saw. It outlives the worker.
+struct Seen {
+  Mutex mutex;
+  std::vector<HostLog::Interval> gaps ABSL_GUARDED_BY(mutex);
+  HostLog::Interval up ABSL_GUARDED_BY(mutex) = {0, std::numeric_limits<uint64_t>::max()};
+};
+
+struct Host {
+  explicit Host(const HostOptions& o) : options(o) {}
+
+  WorkerOptions OptionsOf(const std::shared_ptr<Seen>& seen) {
+    WorkerOptions worker;
+    worker.cache_dir = options.log + ".cache";
+    worker.telemetry = &telemetry;
+    worker.step_wait = absl::Microseconds(1000 * options.step_ms);
+    worker.on_idle = [seen](uint64_t from_ns, uint64_t until_ns) {
+      MutexLock lock(&seen->mutex);
+      seen->gaps.push_back({from_ns, until_ns});
+    };
+    return worker;
+  }
+  std::shared_ptr<Seen> NewSeen() {
+    MutexLock lock(&mutex);
+    seen.push_back(std::make_shared<Seen>());
+    return seen.back();
+  }
+
+  const HostOptions options;
+  Telemetry telemetry;
+  const std::unique_ptr<Transport> transport = NewGrpcTransport();
+  Mutex mutex;
+  std::vector<std::shared_ptr<Seen>> seen ABSL_GUARDED_BY(mutex);
+};
+
+struct Joined {
+  std::shared_ptr<Seen> seen;
+  std::unique_ptr<WorkerNode> node;
+};
+
+absl::StatusOr<Joined> NewWorker(Host& host) {
+  Joined joined{host.NewSeen(), nullptr};
+  WorkerNodeOptions options;
+  options.coordinator = host.options.coordinator;
+  options.worker = host.OptionsOf(joined.seen);
+  MU_ASSIGN_OR_RETURN(joined.node, WorkerNode::Listen(host.transport.get(), std::move(options)));
+  return joined;
+}
+
+absl::Status Register(Joined& joined) {
+  MU_RETURN_IF_ERROR(joined.node->Register());
+  MutexLock lock(&joined.seen->mutex);
+  joined.seen->up.from_ns = NowNs();
+  return absl::OkStatus();
+}
+
+// A worker ends as if its process had died, and another one comes.
+absl::Status Replace(Host& host, Joined& joined) {
+  {
+    MutexLock lock(&joined.seen->mutex);
+    joined.seen->up.until_ns = NowNs();
+  }
+  joined.node = nullptr;
+  MU_ASSIGN_OR_RETURN(joined, NewWorker(host));
+  return Register(joined);
+}
+
+void Complain(const absl::Status& status) {
+  if (!status.ok()) std::fprintf(stderr, "scale: %s\n", std::string(status.message()).c_str());
+}
+
+// Registers all, then replaces one after the other, `churn` of them a second. For ever.
+void Churn(Host& host, std::vector<Joined>& workers) {
+  const int replacers =
+      static_cast<int>(std::min(static_cast<double>(workers.size()), 2 * host.options.churn + 1));
+  const absl::Duration every = absl::Seconds(replacers / host.options.churn);
+  for (int t = 0; t < replacers; ++t) {
+    std::thread([&host, &workers, every, t, replacers] {
+      absl::Time next = absl::Now() + every * t / replacers;
+      for (size_t i = static_cast<size_t>(t);; i += static_cast<size_t>(replacers)) {
+        if (i >= workers.size()) i = static_cast<size_t>(t);
+        absl::SleepFor(next - absl::Now());
+        next += every;
+        Complain(Replace(host, workers[i]));
+      }
+    }).detach();
+  }
+}
+
+void Write(Host& host) {
+  std::ofstream out(host.options.log + ".part");
+  MutexLock lock(&host.mutex);
+  for (const auto& seen : host.seen) {
+    MutexLock of_one(&seen->mutex);
+    for (const auto& gap : seen->gaps) out << "gap " << gap.from_ns << " " << gap.until_ns << "\n";
+    if (seen->up.from_ns > 0) out << "up " << seen->up.from_ns << " " << seen->up.until_ns << "\n";
+  }
+  out.close();
+  (void)std::rename((host.options.log + ".part").c_str(), host.options.log.c_str());
+}
+
+absl::Status Announce(const HostOptions& options, const std::vector<std::string>& addresses) {
+  return AnnounceReady(options.ready_fd, absl::StrJoin(addresses, " "));
+}
+
+void WaitForSignal(int signal) {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, signal);
+  int caught = 0;
+  sigwait(&wanted, &caught);
+}
+
+absl::Status Join(Host& host) {
+  static std::vector<Joined> workers;  // threads use them until the process ends
+  std::vector<std::string> addresses;
+  for (int i = 0; i < host.options.workers; ++i) {
+    MU_ASSIGN_OR_RETURN(Joined joined, NewWorker(host));
+    addresses.push_back(joined.node->address());
+    workers.push_back(std::move(joined));
+  }
+  MU_RETURN_IF_ERROR(Announce(host.options, addresses));
+  WaitForSignal(SIGUSR1);
+  std::vector<std::thread> threads;
+  for (size_t t = 0; t < kThreads; ++t) {
+    threads.emplace_back([t] {
+      for (size_t i = t; i < workers.size(); i += kThreads) Complain(Register(workers[i]));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  if (host.options.churn > 0) Churn(host, workers);
+  WaitForSignal(SIGTERM);
+  return absl::OkStatus();
+}
+
+absl::Status Serve(Host& host) {
+  static std::vector<std::unique_ptr<WorkerServer>> workers;
+  static std::vector<std::unique_ptr<RpcServer>> servers;
+  std::vector<std::string> addresses;
+  for (int i = 0; i < host.options.workers; ++i) {
+    MethodTable methods;
+    if (host.options.kind == "serve") {
+      workers.push_back(
+          std::make_unique<WorkerServer>(host.OptionsOf(host.NewSeen()), host.transport.get()));
+      workers.back()->AddMethods(&methods);
+    } else {
+      methods.AddServerStream("/bench/Echo", RunOn::kTransportThread,
+                              [](std::shared_ptr<ServerCall> call, Buffer request) {
+                                call->Send(std::move(request));
+                                call->Finish(absl::OkStatus());
+                              });
+    }
+    MU_ASSIGN_OR_RETURN(auto server, host.transport->Listen("127.0.0.1:0", std::move(methods)));
+    addresses.push_back(server->address());
+    servers.push_back(std::move(server));
+  }
+  MU_RETURN_IF_ERROR(Announce(host.options, addresses));
+  WaitForSignal(SIGTERM);
+  return absl::OkStatus();
+}
+
+absl::Status ServeParameters(Host& host) {
+  static std::unique_ptr<PsNode> server;
+  PsNodeOptions options;
+  options.coordinator = host.options.coordinator;
+  options.telemetry = &host.telemetry;
+  MU_ASSIGN_OR_RETURN(server, PsNode::Listen(host.transport.get(), std::move(options)));
+  MU_RETURN_IF_ERROR(server->Register());
+  MU_RETURN_IF_ERROR(Announce(host.options, {server->address()}));
+  WaitForSignal(SIGTERM);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int RunHost(const HostOptions& options) {
+  WatchParent(options.parent_fd, [] { _exit(1); });
+  SetLogSeverity(LogSeverity::ERROR);
+  static Host host(options);
+  const absl::Status status = options.kind == "join"     ? Join(host)
+                              : options.kind == "server" ? ServeParameters(host)
+                                                         : Serve(host);
+  Complain(status);
+  if (status.ok() && !options.log.empty()) Write(host);
+  // Hundreds of services end with their process.
+  std::fflush(nullptr);
+  _exit(status.ok() ? 0 : 1);
+}
+
+absl::Status ReadHostLog(const std::string& file, HostLog* log) {
+  std::ifstream in(file);
+  if (!in) return absl::NotFoundError(file + " was not written");
+  std::string kind;
+  HostLog::Interval interval;
+  while (in >> kind >> interval.from_ns >> interval.until_ns)
+    (kind == "gap" ? log->gaps : log->up).push_back(interval);
+  return absl::OkStatus();
+}
+
+}  // namespace mu::scale
