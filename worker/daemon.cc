@@ -14,6 +14,7 @@
 #include "common/base/mutex.h"
 #include "common/client/health_command.h"
 #include "common/client/node_monitor.h"
+#include "common/exec/memory_budget.h"
 #include "common/obs/log.h"
 #include "common/process/daemon.h"
 #include "common/process/flags.h"
@@ -130,6 +131,12 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
                  "process ends with exit code 4, and its functions go to others. 0: for ever")
       ->capture_default_str()
       ->check(CLI::NonNegativeNumber);
+  double memory_limit_mb = 0;
+  app.add_option("--memory_limit", memory_limit_mb,
+                 "MB that the tensors of a job's functions may take on this worker, all together, "
+                 "and the records of one lease; beyond it training fails with an error, instead of "
+                 "the kernel ending the worker (default: no limit)")
+      ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "worker");
   try {
     app.parse(argc, argv);
@@ -141,6 +148,8 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
     return kExitBadInput;
   }
   node_options.stuck_timeout = absl::Seconds(stuck_timeout_seconds);
+  options.most_lease_bytes = static_cast<size_t>(memory_limit_mb * (1 << 20));
+  MemoryBudget::Process().SetLimit(options.most_lease_bytes);
   LogOptions log;
   log.format = ParseLogFormat(flags.log_format).value_or(LogFormat::kText);
   log.role = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";

@@ -13,7 +13,7 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetStore::Prepare(
       google::protobuf::util::MessageDifferencer::Equals(present->dataset(), dataset)) {
     return present;
   }
-  return DatasetReader::Create(dataset, files_);
+  return DatasetReader::Create(dataset, files_, most_lease_bytes_);
 }
 
 void DatasetStore::Put(std::shared_ptr<DatasetReader> reader) {

@@ -20,13 +20,15 @@ namespace mu {
 class DatasetStore {
  public:
   struct Options {
-    std::string cache_dir;     // unpacked copies of compressed files
-    uint64_t cache_bytes = 0;  // of them
-    size_t lease_bytes = 0;    // parsed leases held in memory
-    int threads = 1;           // that read ahead
+    std::string cache_dir;        // unpacked copies of compressed files
+    uint64_t cache_bytes = 0;     // of them
+    size_t lease_bytes = 0;       // parsed leases held in memory
+    size_t most_lease_bytes = 0;  // of one of them; 0: any
+    int threads = 1;              // that read ahead
   };
   explicit DatasetStore(const Options& options)
       : files_(std::make_shared<FileCache>(options.cache_dir, options.cache_bytes)),
+        most_lease_bytes_(options.most_lease_bytes),
         leases_(options.threads, options.lease_bytes) {}
 
   // A reader of this dataset, for Put; the one that is there if it is the same. INVALID_ARGUMENT
@@ -47,6 +49,7 @@ class DatasetStore {
 
  private:
   const std::shared_ptr<FileCache> files_;
+  const size_t most_lease_bytes_;
   LeaseCache leases_;
   mutable Mutex mutex_;
   std::map<uint64_t, std::shared_ptr<DatasetReader>> readers_ ABSL_GUARDED_BY(mutex_);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/exec/memory_budget.h"
 #include "common/rpc/typed.h"
 #include "worker/step_plan.h"
 
@@ -28,7 +29,8 @@ Handler AfterRegistration(CoreShell* shell, Function f) {
 
 WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
     : telemetry_(options.telemetry),
-      datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes, options.threads}),
+      datasets_({options.cache_dir, options.cache_bytes, options.lease_bytes,
+                 options.most_lease_bytes, options.threads}),
       shell_(std::make_shared<CoreShell>(WorkerCore::Options{.registers = options.registers},
                                          transport, options.servers, &datasets_)),
       runner_(shell_.get(), &datasets_.leases(), options.telemetry) {
@@ -89,6 +91,13 @@ void WorkerServer::AddMetrics(MetricList* list) const {
               static_cast<double>(shell_->functions()));
   list->Gauge("muster_worker_lease_bytes", "Records of leases in memory, in bytes",
               static_cast<double>(datasets_.lease_bytes()));
+  const MemoryBudget& budget = MemoryBudget::Process();
+  list->Gauge("muster_worker_tensor_bytes", "Tensors of the functions installed, in bytes",
+              static_cast<double>(budget.used()));
+  if (budget.limit() > 0) {
+    list->Gauge("muster_worker_tensor_limit_bytes", "Most that these may take, in bytes",
+                static_cast<double>(budget.limit()));
+  }
   const StepWatch::Place place = runner_.watch().place();
   const uint64_t now = NowNs();
   const bool busy = !place.doing.empty() && now > place.since_ns;

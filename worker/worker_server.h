@@ -33,6 +33,7 @@ struct WorkerOptions {
   std::string cache_dir;   // for unpacked copies of compressed files
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
+  size_t most_lease_bytes = 0;                // of one of them; 0: any
   int threads = 1;                            // that read ahead
   double slow_down = 1;                       // for tests: every step takes this many times as long
   absl::Duration step_wait;                   // for benchmarks: every step waits so long

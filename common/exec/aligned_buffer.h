@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/exec/memory_budget.h"
 
 namespace mu {
 
@@ -16,7 +17,7 @@ class AlignedBuffer {
   static constexpr size_t kAlignment = 64;
 
   AlignedBuffer() = default;
-  ~AlignedBuffer() { std::free(data_); }
+  ~AlignedBuffer() { Free(); }
   AlignedBuffer(AlignedBuffer&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)) {}
   AlignedBuffer& operator=(AlignedBuffer&& other) noexcept {
@@ -26,30 +27,40 @@ class AlignedBuffer {
   }
 
   // At least `bytes` bytes, aligned to 64, and 64 more that may be read but mean nothing. Contents
-  // are lost when it grows; new memory is zero.
+  // are lost when it grows; new memory is zero. For what is small: it may go beyond the budget.
   void* Reserve(size_t bytes) {
-    void* const memory = TryReserve(bytes);
-    MU_CHECK(memory != nullptr);
-    return memory;
+    if (data_ == nullptr || bytes > size_) Grow(bytes, /*beyond_budget=*/true);
+    MU_CHECK(data_ != nullptr);
+    return data_;
   }
-  // Null if there is not that much memory; the buffer is empty then.
+  // Null if there is not that much memory, or the process's budget has no more (memory_budget.h);
+  // the buffer is empty then.
   void* TryReserve(size_t bytes) {
-    if (data_ == nullptr || bytes > size_) Grow(bytes);
+    if (data_ == nullptr || bytes > size_) Grow(bytes, /*beyond_budget=*/false);
     return data_;
   }
   size_t size() const { return size_; }
 
  private:
-  void Grow(size_t bytes) {
-    std::free(data_);
+  void Grow(size_t bytes, bool beyond_budget) {
+    Free();
     // Room for a little more, since the count of unique ids differs from step to step.
-    size_ = (bytes + bytes / 8 + kAlignment - 1) / kAlignment * kAlignment;
-    data_ = std::aligned_alloc(kAlignment, size_ + kAlignment);
-    if (data_ == nullptr) {
-      size_ = 0;
-    } else {
-      std::memset(data_, 0, size_ + kAlignment);
+    const size_t size = (bytes + bytes / 8 + kAlignment - 1) / kAlignment * kAlignment;
+    MemoryBudget& budget = MemoryBudget::Process();
+    if (beyond_budget) {
+      budget.TakeBeyond(size);
+    } else if (!budget.Take(size)) {
+      return;
     }
+    data_ = std::aligned_alloc(kAlignment, size + kAlignment);
+    if (data_ == nullptr) return budget.Give(size);
+    std::memset(data_, 0, size + kAlignment);
+    size_ = size;
+  }
+  void Free() {
+    std::free(data_);
+    data_ = nullptr;
+    if (size_ > 0) MemoryBudget::Process().Give(std::exchange(size_, 0));
   }
 
   void* data_ = nullptr;

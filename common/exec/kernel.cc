@@ -1,13 +1,22 @@
 #include "common/exec/kernel.h"
 
+#include <string>
+
 #include "absl/strings/str_cat.h"
+#include "common/exec/memory_budget.h"
 
 namespace mu {
 
 absl::Status NoMemory(const Shape& shape) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("a tensor of shape ", shape.ToString(),
-                   " does not fit into memory; a smaller batch may help"));
+  const MemoryBudget& budget = MemoryBudget::Process();
+  const std::string limit =
+      budget.limit() == 0
+          ? ""
+          : absl::StrCat(": the functions of this process have ", budget.used() >> 20, " MB of ",
+                         budget.limit() >> 20, " MB that they may have together (--memory_limit)");
+  return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", shape.ToString(),
+                                                   " does not fit into memory", limit,
+                                                   "; a smaller batch may help"));
 }
 
 void* ReserveFor(const Shape& shape, DType dtype, AlignedBuffer& buffer) {

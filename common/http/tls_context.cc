@@ -12,6 +12,7 @@
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "common/obs/tls_refusals.h"
 
 namespace mu {
 namespace {
@@ -39,6 +40,21 @@ std::vector<X509Ptr> Certificates(const std::string& pem) {
 
 // A passphrase is asked of nobody.
 int NoPassphrase(char*, int, int, void*) { return 0; }
+
+// What a fatal alert of the handshake says, whichever end has found the other one at fault.
+std::string WhyRefused(const SSL* connection, bool ours, int alert) {
+  if (!ours) return absl::StrCat("The caller refused ours: ", SSL_alert_desc_string_long(alert));
+  const char* const reason = ERR_reason_error_string(ERR_peek_last_error());
+  const auto verified = SSL_get_verify_result(connection);
+  return absl::StrCat(
+      "HTTPS: ", reason != nullptr ? reason : SSL_alert_desc_string_long(alert),
+      verified == X509_V_OK ? "" : absl::StrCat(": ", X509_verify_cert_error_string(verified)));
+}
+
+void OnInfo(const SSL* connection, int what, int alert) {
+  if ((what & SSL_CB_ALERT) == 0 || alert >> 8 != SSL3_AL_FATAL || !SSL_in_init(connection)) return;
+  ReportRefusedByTls("http", WhyRefused(connection, (what & SSL_CB_WRITE) != 0, alert));
+}
 
 absl::Status Unusable(const std::string& file, const char* what) {
   return absl::FailedPreconditionError(absl::StrCat(file, " holds no ", what, " (PEM)"));
@@ -75,11 +91,13 @@ absl::Status TlsContext::Load() {
 }
 
 bool TlsContext::SetUp(SSL_CTX* context) {
+  RefusedByTls("http");
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
   // A session that goes on would keep a certificate that is not good any more.
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
   SSL_CTX_set_options(context, SSL_OP_NO_TICKET);
+  SSL_CTX_set_info_callback(context, &OnInfo);
   SSL_CTX_set_cert_cb(context, &TlsContext::OnConnection, this);
   return true;
 }

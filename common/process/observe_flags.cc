@@ -23,6 +23,10 @@ void AddHttpFlag(CLI::App* app, std::string* http) {
       ->type_name("[HOST:]PORT");
 }
 
+bool IsOffLoopback(const std::string& http) {
+  return http.find(':') != std::string::npos && !IsLoopback(http);
+}
+
 absl::StatusOr<std::string> HttpAddress(const std::string& http, const TlsFiles& tls,
                                         bool insecure) {
   const std::string address =

@@ -18,6 +18,9 @@ void AddLogFormatFlag(CLI::App* app, std::string* format);
 
 void AddHttpFlag(CLI::App* app, std::string* http);
 
+// Whether --http is given, and other machines reach it.
+bool IsOffLoopback(const std::string& http);
+
 // "127.0.0.1:9090" of "9090"; "HOST:PORT" as it is. INVALID_ARGUMENT, beginning with the flag: it
 // is neither, or off loopback with neither TLS nor --insecure.
 absl::StatusOr<std::string> HttpAddress(const std::string& http, const TlsFiles& tls,

@@ -10,6 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/env/host_port.h"
 #include "common/env/unique_fd.h"
+#include "common/obs/telemetry.h"
+#include "common/obs/tls_refusals.h"
 #include "common/rpc/access.h"
 #include "common/rpc/grpc_options.h"
 #include "common/rpc/grpc_server_call.h"
@@ -47,6 +49,19 @@ std::string WhyNotBound(const std::string& host, int port) {
   return why;
 }
 
+// Of "ipv4:10.0.0.7:41234" or "ipv6:[::1]:41234" without the port, which every connection has anew.
+std::string HostOfPeer(const std::string& peer) { return peer.substr(0, peer.rfind(':')); }
+
+// Counts calls that no method sees, by the reason.
+Counter* Refused(const char* reason) {
+  return Telemetry::Process().counter(
+      "rpc.server.refused", "Calls refused before their method saw them", {{"reason", reason}});
+}
+constexpr char kRole[] = "role";
+constexpr char kOpenCalls[] = "open_calls";
+constexpr char kOpenCallsOfHost[] = "open_calls_of_host";
+constexpr char kMethod[] = "method";
+
 // The DNS names of its certificate.
 std::vector<std::string> NamesOfCaller(const grpc::GenericCallbackServerContext& context) {
   std::vector<std::string> names;
@@ -76,6 +91,9 @@ absl::StatusOr<std::unique_ptr<RpcServer>> GrpcServer::Listen(const std::string&
         absl::StrCat("cannot listen on ", address, ": ", WhyNotBound(split->host, split->port)));
   }
   server->address_ = absl::StrCat(address.substr(0, address.rfind(':')), ":", port);
+  // Known from the start, so that a rate sees the first one.
+  for (const char* reason : {kRole, kOpenCalls, kOpenCallsOfHost, kMethod}) Refused(reason);
+  if (credentials.secure()) RefusedByTls("rpc");
   return std::unique_ptr<RpcServer>(std::move(server));
 }
 
@@ -88,27 +106,47 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
       names.has_value() ? CheckAccess(context->method(), *names) : absl::OkStatus();
   auto call =
       std::make_shared<GrpcServerCall>(server_, method, context->method(), std::move(names));
-  bool stopping, full;
-  {
-    MutexLock lock(&server_->mutex_);
-    full = server_->calls_.size() >= kMostOpenCalls;
-    server_->calls_.emplace(call.get(), call);
-    stopping = server_->stopping_;
-  }
-  if (stopping) {
-    call->Answer(absl::UnavailableError("the server is shutting down"));
-  } else if (full && context->method() != kHealthMethod) {
-    call->Answer(absl::UnavailableError(
-        absl::StrCat("this process has ", kMostOpenCalls, " calls open and takes no more")));
+  const absl::Status admitted =
+      server_->Admit(call, context->method(), HostOfPeer(context->peer()));
+  if (!admitted.ok()) {
+    call->Answer(admitted);
   } else if (!access.ok()) {
+    Refused(kRole)->Add();
     call->Answer(access);
   } else if (method == nullptr) {
+    Refused(kMethod)->Add();
     call->Answer(
         absl::UnimplementedError("there is no method " + context->method() + " at this address"));
   } else {
     call->Start();
   }
   return call.get();
+}
+
+absl::Status GrpcServer::Admit(const std::shared_ptr<GrpcServerCall>& call,
+                               const std::string& method, std::string host) {
+  const char* reason = nullptr;
+  std::string why;
+  {
+    MutexLock lock(&mutex_);
+    size_t& of_host = calls_of_host_[host];
+    if (stopping_) {
+      why = "the server is shutting down";
+    } else if (method == kHealthMethod) {
+      // Told in any case.
+    } else if (calls_.size() >= kMostOpenCalls) {
+      reason = kOpenCalls;
+      why = absl::StrCat("this process has ", kMostOpenCalls, " calls open and takes no more");
+    } else if (of_host >= kMostOpenCallsOfHost) {
+      reason = kOpenCallsOfHost;
+      why = absl::StrCat("this process has ", kMostOpenCallsOfHost, " calls open of callers at ",
+                         host, " and takes no more of them");
+    }
+    ++of_host;
+    calls_.try_emplace(call.get(), OpenCall{call, std::move(host)});
+  }
+  if (reason != nullptr) Refused(reason)->Add();
+  return why.empty() ? absl::OkStatus() : absl::UnavailableError(why);
 }
 
 void GrpcServer::Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request) {
@@ -139,7 +177,9 @@ void GrpcServer::Remove(GrpcServerCall* call) {
   std::shared_ptr<GrpcServerCall> last;  // destroyed without the lock
   MutexLock lock(&mutex_);
   const auto it = calls_.find(call);
-  last = std::move(it->second);
+  last = std::move(it->second.call);
+  const auto of_host = calls_of_host_.find(it->second.host);
+  if (--of_host->second == 0) calls_of_host_.erase(of_host);
   calls_.erase(it);
   changed_.SignalAll();
 }
@@ -153,7 +193,7 @@ void GrpcServer::Shutdown() {
       return;
     }
     stopping_ = true;
-    for (const auto& [key, call] : calls_) calls.push_back(call);
+    for (const auto& [key, open] : calls_) calls.push_back(open.call);
   }
   for (const auto& call : calls) call->Abort();
   calls.clear();

@@ -23,6 +23,8 @@ class GrpcServer final : public RpcServer {
   // Calls that may be open at a time; more are refused with UNAVAILABLE, so that callers try again.
   // A thousand workers have a few each. Health goes on being told.
   static constexpr size_t kMostOpenCalls = 10'000;
+  // Of them, those of callers at one address, which so leave room for the others.
+  static constexpr size_t kMostOpenCallsOfHost = kMostOpenCalls / 2;
 
   static absl::StatusOr<std::unique_ptr<RpcServer>> Listen(const std::string& address,
                                                            MethodTable methods,
@@ -51,6 +53,10 @@ class GrpcServer final : public RpcServer {
   // Runs the handler, here or on the pool. Refuses if the server is shutting down.
   void Dispatch(std::shared_ptr<GrpcServerCall> call, Buffer request);
   void Run(std::shared_ptr<GrpcServerCall> call, Buffer request);
+  // From then on the call counts as open. What refuses it, OK if nothing does; `host` is the
+  // caller's.
+  absl::Status Admit(const std::shared_ptr<GrpcServerCall>& call, const std::string& method,
+                     std::string host);
   void Remove(GrpcServerCall* call);
 
   // Constant after Listen.
@@ -65,9 +71,13 @@ class GrpcServer final : public RpcServer {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   int running_ ABSL_GUARDED_BY(mutex_) = 0;  // handlers
-  // Calls that gRPC has not finished with.
-  absl::flat_hash_map<GrpcServerCall*, std::shared_ptr<GrpcServerCall>> calls_
-      ABSL_GUARDED_BY(mutex_);
+  struct OpenCall {
+    std::shared_ptr<GrpcServerCall> call;
+    std::string host;  // the caller's
+  };
+  // Calls that gRPC has not finished with, and how many of them each host has.
+  absl::flat_hash_map<GrpcServerCall*, OpenCall> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_map<std::string, size_t> calls_of_host_ ABSL_GUARDED_BY(mutex_);
 
   ThreadPool pool_{4096};  // last: its threads use the above
 };

@@ -5,14 +5,13 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
 
-#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <string>
 
 #include "common/base/mutex.h"
-#include "common/base/steady_now.h"
 #include "common/obs/log.h"
+#include "common/obs/tls_refusals.h"
 #include "common/rpc/grpc_bytes.h"
 #include "common/rpc/grpc_client.h"
 #include "common/rpc/grpc_credentials.h"
@@ -26,16 +25,8 @@ namespace {
 // at DEBUG, and its last words always: an assertion says what failed and aborts. Of a handshake
 // that fails the end that accepts connections hears nowhere else.
 void LogOfGrpc(gpr_log_func_args* args) {
-  if (std::strncmp(args->message, "Handshake failed", 16) == 0) {
-    // Once a second: whoever knocks all the time must not fill the disk.
-    static std::atomic<int64_t> next_s = 0;
-    const int64_t now_s = absl::ToUnixSeconds(SteadyNow());
-    if (now_s >= next_s.load()) {
-      next_s = now_s + 1;
-      MU_LOG(WARN, "TLS: a connection was refused. {}", args->message);
-    }
-    return;
-  }
+  if (std::strncmp(args->message, "Handshake failed", 16) == 0)
+    return ReportRefusedByTls("rpc", args->message);
   if (args->severity != GPR_LOG_SEVERITY_ERROR) return;
   const bool fatal = std::strncmp(args->message, "assertion failed", 16) == 0;
   const LogSeverity severity = fatal ? LogSeverity::ERROR : LogSeverity::DEBUG;

@@ -115,7 +115,7 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   app.require_subcommand(1);
   app.footer(
       "Exit codes: 0 done, 2 the job or its input is wrong, 3 the user's function failed, 4 "
-      "machines failed.");
+      "machines failed, 5 another coordinator has taken the job over.");
 
   CLI::App* train = app.add_subcommand("train", "trains a job, evaluates and saves the model");
   CLI::App* eval =
@@ -139,6 +139,9 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   train->add_flag("--take_over,--take-over", options.take_over,
                   "replaces a coordinator that is training this job in the same job_dir (for a "
                   "cluster manager whose coordinator hangs or is out of reach)");
+  train->add_flag("--train_again,--train-again", options.train_again,
+                  "trains from the start in a job_dir whose job is done; without it nothing is "
+                  "trained there");
 
   CLI::App* make_data = app.add_subcommand("make-data", "makes synthetic data");
   make_data->add_option("kind", options.data_kind, "what to make")

@@ -33,9 +33,10 @@ struct CliOptions {
   double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;         // predict: the CSV; make-data: the folder
-  std::string chaos;       // train: faults on demand
-  bool take_over = false;  // train
+  std::string out;           // predict: the CSV; make-data: the folder
+  std::string chaos;         // train: faults on demand
+  bool take_over = false;    // train
+  bool train_again = false;  // train
   bool verbose = false;
 
   // make-data

@@ -171,6 +171,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
   options.take_over = cli.take_over;
+  options.train_again = cli.train_again;
   options.trace_file = cli.trace;
   const Place job_dir_place = PlaceOfJobDir(cli, file);
   for (const auto& [place, path] :

@@ -88,11 +88,14 @@ void Core::NoteEpoch(CoordinatorEpoch epoch) {
   newest_epoch_ = std::max(newest_epoch_, epoch);
   if (newest_epoch_ <= options_.epoch) return;
   Act(commit_.Superseded());
-  End(WithKind(
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_STALE);
+  detail.set_epoch(newest_epoch_.value());
+  End(WithDetail(
       absl::AbortedError(absl::StrCat("a newer coordinator (epoch ", newest_epoch_.value(),
                                       ") has taken over this job; this one, of epoch ",
                                       options_.epoch.value(), ", ends without saving anything")),
-      pb::ERROR_MACHINE));
+      detail));
 }
 
 void Core::On(event::Leave& e) {

@@ -7,10 +7,22 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/process/observe_flags.h"
+#include "common/process/tls_flags.h"
 #include "common/rpc/metered_transport.h"
 #include "coordinator/launch/launch.h"
 
 namespace mu {
+
+// Of `launcher` ("Local"), whose calls are in the clear. INVALID_ARGUMENT for a `listen` that
+// others reach, unless `insecure` says so, and for certificates that would protect nothing.
+inline absl::Status CheckCallsInTheClear(const ClusterOptions& options, const char* launcher) {
+  MU_RETURN_IF_ERROR(CheckListening(options.listen, {}, options.insecure, pb::ROLE_COORDINATOR));
+  if (!options.tls.any() || IsOffLoopback(options.http)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("ClusterOptions::tls would protect nothing: the calls of ", launcher,
+                   " are on loopback, in the clear; leave it out, give `http` an address off "
+                   "loopback, or use Connect"));
+}
 
 inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
     const ClusterOptions& options, std::unique_ptr<Transport> transport) {

@@ -55,6 +55,7 @@ absl::Status StartWorker(InProcessCluster& cluster, const std::string& coordinat
 
 absl::StatusOr<std::unique_ptr<Coordinator>> InProcess(ClusterOptions options) {
   if (options.listen.empty()) options.listen = "127.0.0.1:0";
+  MU_RETURN_IF_ERROR(CheckCallsInTheClear(options, "InProcess"));
   MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
                       CreateCoordinator(options, NewGrpcTransport()));
   auto cluster = std::make_shared<InProcessCluster>();

@@ -31,8 +31,8 @@ struct ClusterOptions {
   size_t queue_bound = 1000;                                  // functions that may wait
   // Connect: host:port at which daemons register; Local: default any port of loopback
   std::string listen = "";
-  TlsFiles tls = {};      // Connect: with which calls are encrypted and authenticated
-  bool insecure = false;  // Connect: listen off loopback without TLS
+  TlsFiles tls = {};      // Connect: of calls; all: of `http` off loopback, else refused
+  bool insecure = false;  // listen off loopback without TLS; Local and InProcess never have it
   // Where this process serves metrics and health: a port of loopback, or host:port; empty: nowhere.
   // Local: its daemons then do so, too, each at a free port of loopback.
   std::string http = "";

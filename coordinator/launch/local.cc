@@ -10,6 +10,7 @@
 #include "coordinator/launch/cluster_options.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/local_daemons.h"
+#include "coordinator/launch/send_home.h"
 #include "coordinator/launch/stop_watcher.h"
 
 namespace mu {
@@ -26,6 +27,17 @@ absl::Status WaitForCluster(Coordinator& coordinator, const ClusterOptions& opti
   return coordinator.WaitForCluster(options.workers);
 }
 
+// The coordinator of a cluster that others start, before anybody has registered.
+absl::StatusOr<std::unique_ptr<Coordinator>> Listen(const ClusterOptions& options) {
+  if (options.listen.empty()) {
+    return absl::InvalidArgumentError(
+        "a cluster's coordinator needs an address for its daemons to register at (listen)");
+  }
+  MU_RETURN_IF_ERROR(
+      CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR));
+  return CreateCoordinator(options, NewGrpcTransport({.tls = options.tls}));
+}
+
 std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons) {
   std::vector<Chaos::Target> targets;
   for (const auto& process : daemons.Processes()) {
@@ -37,6 +49,8 @@ std::vector<Chaos::Target> TargetsOf(const LocalDaemons& daemons) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
+  if (options.listen.empty()) options.listen = "127.0.0.1:0";
+  MU_RETURN_IF_ERROR(CheckCallsInTheClear(options, "Local"));
   std::optional<ChaosPlan> chaos;
   if (!options.chaos.empty()) {
     MU_ASSIGN_OR_RETURN(chaos, ChaosPlan::Parse(options.chaos));
@@ -49,7 +63,6 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
   MU_ASSIGN_OR_RETURN(options.job_dir, AbsolutePath(options.job_dir));
   MU_RETURN_IF_ERROR(MakeDirectories(options.job_dir + "/logs"));
   if (options.binary_dir.empty()) options.binary_dir = FolderOfThisProgram();
-  if (options.listen.empty()) options.listen = "127.0.0.1:0";
   MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
                       CreateCoordinator(options, NewGrpcTransport()));
   LocalDaemonsOptions daemons;
@@ -90,16 +103,18 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Local(ClusterOptions options) {
 }
 
 absl::StatusOr<std::unique_ptr<Coordinator>> Connect(ClusterOptions options) {
-  if (options.listen.empty()) {
-    return absl::InvalidArgumentError(
-        "a cluster's coordinator needs an address for its daemons to register at (listen)");
-  }
-  MU_RETURN_IF_ERROR(
-      CheckListening(options.listen, options.tls, options.insecure, pb::ROLE_COORDINATOR));
-  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator,
-                      CreateCoordinator(options, NewGrpcTransport({.tls = options.tls})));
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, Listen(options));
   MU_RETURN_IF_ERROR(WaitForCluster(*coordinator, options));
   return coordinator;
+}
+
+absl::Status SendHome(ClusterOptions options, absl::Duration patience) {
+  options.start_timeout = patience;
+  MU_ASSIGN_OR_RETURN(std::unique_ptr<Coordinator> coordinator, Listen(options));
+  const absl::Status all = WaitForCluster(*coordinator, options);
+  if (!all.ok() && !absl::IsDeadlineExceeded(all)) return all;
+  coordinator->Dismiss();
+  return absl::OkStatus();
 }
 
 }  // namespace mu

@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
 #include "coordinator/frontend/model.h"
@@ -162,10 +163,10 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
       }
     }
   }
-  if (options.local && options.tls.any()) {
+  if (options.local && options.tls.any() && !IsOffLoopback(options.http)) {
     problems.push_back(
-        "--tls_cert, --tls_key and --tls_ca are for --listen: the daemons of --local talk on "
-        "loopback");
+        "--tls_cert, --tls_key and --tls_ca are for --listen, or for --http off loopback: the "
+        "daemons of --local talk on loopback");
   }
   if (!options.listen.empty()) {
     if (const absl::Status listens =

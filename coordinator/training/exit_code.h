@@ -10,6 +10,8 @@ enum ExitCode {
   kExitBadJob = 2,          // the job or its input is wrong: no use in trying again
   kExitFunctionFailed = 3,  // the user's function failed while it ran
   kExitMachines = 4,        // processes, network, disks: try again
+  // A newer coordinator has taken the job over. Started again, this one would end that one.
+  kExitSuperseded = 5,
 };
 
 // By the error's kind and detail, never by its text.

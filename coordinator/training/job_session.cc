@@ -10,15 +10,16 @@
 #include "coordinator/training/trainer.h"
 
 namespace mu {
-
 namespace {
 
 // The warm-up that a job gets without asking: so many steps, but at most this part of all.
 constexpr uint64_t kWarmupSteps = 200;
 constexpr uint64_t kWarmupPart = 10;
 
-absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProto& job,
-                                                           const RunOptions& options, bool trains) {
+}  // namespace
+
+ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& options,
+                                bool trains) {
   ClusterOptions cluster;
   cluster.workers = options.workers;
   cluster.ps = options.ps;
@@ -50,10 +51,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> LaunchCluster(const muster::JobProt
   cluster.backup_after = options.backup_after;
   cluster.chaos = options.chaos;
   cluster.stop = options.stop;
-  return options.local ? Local(std::move(cluster)) : Connect(std::move(cluster));
+  return cluster;
 }
-
-}  // namespace
 
 void JobSession::Announce(const std::string& text) {
   MU_LOG(WARN, "{}", text);
@@ -66,7 +65,9 @@ void JobSession::Warn(RunReport* report, const std::string& text) {
 }
 
 absl::Status JobSession::Start() {
-  MU_ASSIGN_OR_RETURN(coordinator_, LaunchCluster(job_, options_, trains_));
+  ClusterOptions cluster = ClusterOptionsOf(job_, options_, trains_);
+  MU_ASSIGN_OR_RETURN(coordinator_,
+                      options_.local ? Local(std::move(cluster)) : Connect(std::move(cluster)));
   starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());

@@ -10,6 +10,7 @@
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/launch/launch.h"
 #include "coordinator/launch/stop_watcher.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
@@ -22,15 +23,24 @@ namespace mu {
 
 struct Forward;
 
+// The cluster that a job and the flags of its run ask for. `trains`: as the job's one coordinator,
+// which fences older ones.
+ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& options,
+                                bool trains);
+
 class JobSession {
  public:
   JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
       : job_(job), models_(models), options_(options) {}
 
-  // Before Start, for training: whether the job_dir holds an unfinished run of this job, which is
-  // then continued. INVALID_ARGUMENT naming what differs if it is of another job, and naming its
-  // process if a coordinator is at work there that this one does not take over from.
-  absl::Status LookForUnfinished();
+  // Before Start, for training: whether the job_dir holds a run of this job, which is then
+  // continued, or done(). INVALID_ARGUMENT naming what differs if it is of another job, and naming
+  // its process if a coordinator is at work there that this one does not take over from.
+  absl::Status LookForEarlierRun();
+  // The job_dir holds this job, trained to its end: there is nothing to do.
+  bool done() const { return done_; }
+  // Says so, and sends the daemons of a cluster home that may still wait for a coordinator.
+  void TellDone(RunReport* report);
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
   // What the job_dir says of the run from now on.
@@ -66,10 +76,18 @@ class JobSession {
   void Warn(RunReport* report, const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::Status TakeLock();
+  // Of a record that says "done".
+  absl::Status LookAtDone(const JobRecord& record);
+  // The command of before: no other checkpoint to begin with is named.
+  bool NamesNoOtherCheckpoint(const JobRecord& record) const {
+    return options_.checkpoint.empty() || options_.checkpoint == record.checkpoint;
+  }
   // From here on a stop ends whatever waits, until PrepareToRead has found and counted the data.
   void WatchStart();
   absl::Status PrepareToRead(const Dataset& dataset);
   absl::StatusOr<std::string> TakeUnfinished();
+  // The newest checkpoint, if servers are missing and no step was finished since; else empty.
+  std::string CheckpointOfAllSteps() const;
   absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Forward* forward);
 
   const muster::JobProto& job_;
@@ -85,6 +103,7 @@ class JobSession {
   FileLock lock_;  // of the job_dir, where it trains
   bool trains_ = false;
   bool continues_ = false;
+  bool done_ = false;
   bool unsaved_ = false;
   bool left_unfinished_ = false;  // stopped without a worker, or without a server
   std::atomic<uint64_t> steps_{0};

@@ -7,8 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/steady_now.h"
 #include "common/env/host_name.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/launch/send_home.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
 
@@ -18,10 +21,15 @@ namespace {
 // How long a job that was stopped waits for servers that are gone, to save, and how often it tries.
 constexpr absl::Duration kSavePatience = absl::Minutes(2);
 constexpr int kTries = 20;
+// How long it is waited for daemons of a job that is done: their names are looked up again, and
+// they try again every second.
+constexpr absl::Duration kHomePatience = absl::Seconds(30);
+// Between two looks at what nobody announces.
+constexpr absl::Duration kLook = absl::Seconds(1);
 
 }  // namespace
 
-absl::Status JobSession::LookForUnfinished() {
+absl::Status JobSession::LookForEarlierRun() {
   trains_ = true;
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
@@ -29,7 +37,7 @@ absl::Status JobSession::LookForUnfinished() {
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
   MU_RETURN_IF_ERROR(record.status());
-  if (record->status == "done") return absl::OkStatus();
+  if (record->status == "done") return LookAtDone(*record);
   std::vector<std::string> own;
   if (auto listed = ListCheckpoints(CheckpointFolder()); !absl::IsNotFound(listed.status())) {
     MU_ASSIGN_OR_RETURN(own, std::move(listed));
@@ -43,15 +51,38 @@ absl::Status JobSession::LookForUnfinished() {
   }
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
-  const std::string& named = options_.checkpoint;
   const bool same_run =
-      named.empty() || named == record->checkpoint || (!own.empty() && named == own.back());
+      NamesNoOtherCheckpoint(*record) || (!own.empty() && options_.checkpoint == own.back());
   if (!same_job || !same_run) return absl::OkStatus();
   record_.checkpoint = record->checkpoint;
   if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
   record_.first_epoch = record->first_epoch;
   continues_ = true;
   return absl::OkStatus();
+}
+
+absl::Status JobSession::LookAtDone(const JobRecord& record) {
+  // Whoever names another checkpoint begins a new run with its values.
+  if (options_.train_again || !NamesNoOtherCheckpoint(record)) return absl::OkStatus();
+  if (JobFingerprint(record.job) != JobFingerprint(job_)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.job_dir, " holds another job, which is done: ", JobDifferences(record.job, job_),
+        "; choose another job_dir, or begin anew in this one with --train_again"));
+  }
+  done_ = true;
+  return absl::OkStatus();
+}
+
+void JobSession::TellDone(RunReport* report) {
+  report->refused = true;
+  report->checkpoint = CheckpointToRestore("").value_or("");
+  Announce(absl::StrCat(options_.job_dir,
+                        " holds this job, and it is done: nothing is trained; give another "
+                        "job_dir, or --train_again to train it from the start"));
+  if (options_.local) return;
+  const absl::Status sent =
+      SendHome(ClusterOptionsOf(job_, options_, /*trains=*/true), kHomePatience);
+  if (!sent.ok()) Announce(absl::StrCat("daemons that wait were not told: ", sent.message()));
 }
 
 absl::Status JobSession::TakeLock() {
@@ -92,8 +123,13 @@ absl::Status JobSession::Save(RunReport* report) {
 absl::StatusOr<std::string> JobSession::TakeUnfinished() {
   // Servers that are gone may not come back either.
   Notification taken;
+  std::string whole;  // the thread's own until it has ended
   std::thread patience([&] {
-    if (taken.WaitFor(kSavePatience)) return;
+    const absl::Time end = SteadyNow() + kSavePatience;
+    do {
+      if (taken.WaitFor(kLook)) return;
+      whole = CheckpointOfAllSteps();
+    } while (whole.empty() && SteadyNow() < end);
     pb::ErrorDetail detail;
     detail.set_kind(pb::ERROR_MACHINE);
     coordinator_->runtime().Fail(WithDetail(
@@ -110,7 +146,20 @@ absl::StatusOr<std::string> JobSession::TakeUnfinished() {
   }
   taken.Notify();
   patience.join();
-  return directory;
+  if (directory.ok() || whole.empty()) return directory;
+  Announce(absl::StrCat("servers have left, and ", whole, " holds all steps that were done"));
+  return whole;
+}
+
+// Servers that were asked to leave have had one taken, and nothing has run since.
+std::string JobSession::CheckpointOfAllSteps() const {
+  const RuntimeStats stats = coordinator_->Stats();
+  if (stats.servers >= static_cast<size_t>(options_.ps)) return "";  // another one can be taken
+  const auto newest = FindCheckpoint(options_.job_dir);
+  if (!newest.ok()) return "";
+  const auto manifest = ReadManifest(*newest);
+  const bool own = manifest.ok() && manifest->epoch() >= record_.first_epoch;
+  return own && manifest->position().samples() == stats.samples ? *newest : "";
 }
 
 absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& checkpoint) const {

@@ -28,6 +28,10 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   JobSession session(job, models, options);
   if (before != nullptr) *error = before(session);
   report.refused = absl::IsInvalidArgument(*error);
+  if (session.done()) {
+    session.TellDone(&report);
+    return report;
+  }
   if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
   // While it trains and saves, a stop makes no error: what comes then is one of its own.
@@ -71,7 +75,7 @@ RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
         }
         return session.Record(report->status);
       },
-      [](JobSession& session) { return session.LookForUnfinished(); });
+      [](JobSession& session) { return session.LookForEarlierRun(); });
 }
 
 RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,

@@ -34,10 +34,11 @@ struct Progress {
 };
 
 struct RunOptions {
-  std::string job_dir;     // logs, checkpoints; made if absent
-  std::string binary_dir;  // where `worker` and `psserver` are
-  bool local = true;       // real processes on this machine; else daemons register at `listen`
-  bool take_over = false;  // training: replaces a coordinator that is at work in job_dir
+  std::string job_dir;       // logs, checkpoints; made if absent
+  std::string binary_dir;    // where `worker` and `psserver` are
+  bool local = true;         // real processes on this machine; else daemons register at `listen`
+  bool take_over = false;    // training: replaces a coordinator that is at work in job_dir
+  bool train_again = false;  // training: a job that is done in job_dir, from the start
   int workers = 2;
   int ps = 2;
   std::string listen;     // host:port; empty with local: any port of loopback
@@ -119,7 +120,8 @@ struct RunReport {
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;
-  bool refused = false;  // the job_dir is another run's: nothing is to be written there
+  // The job_dir is another run's, or what it holds is done: nothing is to be written there.
+  bool refused = false;
   std::string checkpoint;
   std::string
       continued_from;  // a checkpoint of the run that this one continued; empty: it began anew

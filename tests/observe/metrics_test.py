@@ -50,6 +50,7 @@ class MetricsTest(unittest.TestCase):
         for worker in workers:
             self.assertGreater(total(worker, "muster_worker_samples_total"), 64)
             self.assertGreater(total(worker, "muster_worker_step_seconds_count"), 1)
+            self.assertGreater(total(worker, "muster_worker_tensor_bytes"), 1000)
             pulls = total(worker, "muster_rpc_client_seconds_count", method="PsServer/Pull")
             self.assertGreater(pulls, 1)
             self.assertGreater(total(worker, "muster_rpc_client_received_bytes_total", method="PsServer/Pull"), pulls * 64)
@@ -98,7 +99,8 @@ class MetricsTest(unittest.TestCase):
                 "muster_coordinator_members_lost_total", "muster_coordinator_function_errors_total",
                 "muster_coordinator_checkpoint_failures_total", "muster_coordinator_recovery_seconds",
                 "muster_coordinator_checkpoint_seconds", "muster_coordinator_last_checkpoint_timestamp_seconds",
-                "muster_coordinator_last_checkpoint_bytes", "muster_ps_value_limit_bytes"}
+                "muster_coordinator_last_checkpoint_bytes", "muster_ps_value_limit_bytes",
+                "muster_tls_refused_total", "muster_worker_tensor_limit_bytes"}
         self.assertEqual(set(documented) - set(seen) - rare, set())
 
     def test_promtool_accepts_every_page(self):

@@ -56,8 +56,47 @@ def total(samples, name, **labels):
     return sum(value for own, value in samples.get(name, []) if labels.items() <= own.items())
 
 
+class ObservedProgram:
+    """A program that prints where its metrics are, and daemons that it has started."""
+
+    def __init__(self, program, binaries, *arguments):
+        self.directory = tempfile.TemporaryDirectory()
+        self.output = open(os.path.join(self.directory.name, "output"), "w")
+        self.process = subprocess.Popen([program, binaries, os.path.join(self.directory.name, "run"), *arguments],
+                                        stdout=self.output, stderr=subprocess.STDOUT)
+        try:
+            self.url = wait_for("the program's address for metrics", self.find_url)
+        except AssertionError:
+            self.end()
+            raise
+
+    def find_url(self):
+        if self.process.poll() is not None:
+            raise AssertionError(f"the program ended with {self.process.returncode}: {self.text()}")
+        found = re.search(r"metrics are at (\S+)/metrics\n", self.text())
+        return found and found[1]
+
+    def text(self):
+        with open(self.output.name) as file:
+            return file.read()
+
+    def metrics(self):
+        return parse(get(self.url + "/metrics")[1])[0]
+
+    def daemon(self, name):
+        """The process of a daemon that it started."""
+        children = subprocess.run(["pgrep", "-P", str(self.process.pid), "-x", name], capture_output=True, text=True)
+        return int(children.stdout.split()[0])
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        self.output.close()
+        self.directory.cleanup()
+
+
 class ObservedRun:
-    def __init__(self, binaries, workers=2, ps=2, settings=(), flags=(), spoil=False):
+    def __init__(self, binaries, workers=2, ps=2, settings=(), flags=(), spoil=False, local=True):
         self.directory = tempfile.TemporaryDirectory()
         self.job_dir = os.path.join(self.directory.name, "run")
         data = os.path.join(self.directory.name, "criteo-like")
@@ -71,8 +110,8 @@ class ObservedRun:
                     file.writelines(b"bad\n" if i % 10 == 0 else line for i, line in enumerate(lines))
         self.output = open(os.path.join(self.directory.name, "output"), "w")
         self.process = subprocess.Popen(
-            [f"{binaries}/coordinator", "train", "deploy/jobs/criteo_dlrm.yaml", "--local", f"--workers={workers}",
-             f"--ps={ps}", f"--job_dir={self.job_dir}", "--http=0", "--log_format=json",
+            [f"{binaries}/coordinator", "train", "deploy/jobs/criteo_dlrm.yaml", *(["--local"] if local else []),
+             f"--workers={workers}", f"--ps={ps}", f"--job_dir={self.job_dir}", "--http=0", "--log_format=json",
              "--set", "training.epochs=100000", "--set", "training.batch_size=64", "--set", "model.dlrm.bottom_mlp=[32, 16]",
              "--set", "model.dlrm.top_mlp=[32, 1]", *[part for one in settings for part in ("--set", one)], *flags],
             stdout=self.output, stderr=subprocess.STDOUT, env={**os.environ, "MUSTER_DATA": self.directory.name})
@@ -90,6 +129,11 @@ class ObservedRun:
             if found:
                 return found[1]
         return None
+
+    def listens_at(self):
+        """HOST:PORT for calls; None: not yet."""
+        found = [re.search(r" listens at (\S+)$", line["message"]) for line in self.log("coordinator.log")]
+        return next((one[1] for one in found if one), None)
 
     def text(self):
         with open(self.output.name) as file:

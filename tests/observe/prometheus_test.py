@@ -1,7 +1,7 @@
 """Debian's Prometheus watches real clusters, and each alert fires in the situation that it is for.
 
-Usage: prometheus_test.py FOLDER_OF_BINARIES. The rules are those of deploy/prometheus with their times and thresholds
-made smaller. Not here: MusterFunctionErrors, since `coordinator train` ends with the first such error.
+Usage: prometheus_test.py FOLDER_OF_BINARIES LOOPING_PROGRAM. The rules are those of deploy/prometheus with their times
+and thresholds made smaller.
 """
 import json
 import os
@@ -15,9 +15,10 @@ import tempfile
 import unittest
 import urllib.parse
 
-from observed_run import ObservedRun, get, total, wait_for
+from observed_run import ObservedProgram, ObservedRun, get, total, wait_for
 
 BINARIES = sys.argv.pop(1) if len(sys.argv) > 1 else "build/bin"
+LOOP = sys.argv.pop(1) if len(sys.argv) > 1 else "build/tests/observe/looping_program"
 RULES = "deploy/prometheus/muster.rules.yml"
 
 
@@ -75,6 +76,13 @@ scrape_configs:
 class PrometheusTest(unittest.TestCase):
     def watch(self, **options):
         run = ObservedRun(BINARIES, **options)
+        self.addCleanup(run.end)
+        prometheus = Prometheus(run.url)
+        self.addCleanup(prometheus.end)
+        return run, prometheus
+
+    def watch_program(self, *arguments):
+        run = ObservedProgram(LOOP, BINARIES, *arguments)
         self.addCleanup(run.end)
         prometheus = Prometheus(run.url)
         self.addCleanup(prometheus.end)
@@ -155,6 +163,41 @@ class PrometheusTest(unittest.TestCase):
         self.addCleanup(os.environ.pop, "MUSTER_WORKER_SLOW_DOWN")
         run, prometheus = self.watch(settings=["data.train.on_bad_record=skip"], spoil=True)
         self.expect(prometheus, "MusterWorkerStands", "MusterBadRecords")
+
+    def test_a_program_with_a_loop_of_its_own_whose_functions_fail(self):
+        run, prometheus = self.watch_program("errors")
+        self.expect(prometheus, "MusterFunctionErrors")
+        self.assertGreater(total(run.metrics(), "muster_coordinator_function_errors_total", kind="user"), 0)
+
+    def test_a_program_with_a_loop_of_its_own_that_stands_still(self):
+        run, prometheus = self.watch_program()
+        wait_for("steps", lambda: (prometheus.value("increase(muster_coordinator_steps_total[8s])") or 0) > 0)
+        self.assertEqual(prometheus.firing() - {"MusterNoProgress"}, set())
+        wait_for("progress to be seen", lambda: not prometheus.firing())
+        os.kill(run.daemon("worker"), signal.SIGSTOP)  # it counts as lost later than the alert fires
+        self.expect(prometheus, "MusterNoProgress")
+        run.process.kill()
+        self.expect(prometheus, "MusterCoordinatorUnreachable")
+
+    def test_callers_without_a_good_certificate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            certificates, others = os.path.join(folder, "ours"), os.path.join(folder, "others")
+            for name in (certificates, others):
+                subprocess.run(["deploy/make_certs.sh", name], check=True, stdout=subprocess.DEVNULL)
+            tls = lambda where, role: [f"--tls_cert={where}/{role}.crt", f"--tls_key={where}/{role}.key",
+                                       f"--tls_ca={where}/ca.crt"]
+            run = ObservedRun(BINARIES, local=False, flags=["--listen=127.0.0.1:0", *tls(certificates, "coordinator")])
+            self.addCleanup(run.end)
+            prometheus = Prometheus(run.url)
+            self.addCleanup(prometheus.end)
+            address = wait_for("its address for calls", lambda: run.listens_at())
+            ask = lambda where, role: subprocess.run([f"{BINARIES}/{role}", "health", address, "--service=live", *tls(where, role)],
+                                                     capture_output=True, text=True)
+            self.assertEqual(ask(certificates, "worker").returncode, 0)
+            wait_for("it to be watched", lambda: prometheus.value("muster_tls_refused_total") == 0)
+            self.assertNotIn("MusterCallersRefused", prometheus.firing())
+            self.assertNotEqual(ask(others, "worker").returncode, 0)
+            self.expect(prometheus, "MusterCallersRefused")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <deque>
 #include <list>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -95,6 +96,9 @@ class SlowProxy::Loop {
 
   absl::Status Start() {
     MU_ASSIGN_OR_RETURN(target_, ParseAddress(options_.target));
+    if (!options_.source.empty()) {
+      MU_ASSIGN_OR_RETURN(source_, ParseAddress(options_.source + ":0"));
+    }
     listener_.Reset(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     wake_.Reset(eventfd(0, EFD_CLOEXEC));
     sockaddr_in here = {};
@@ -169,8 +173,11 @@ class SlowProxy::Loop {
       if (!client.valid()) return;
       UniqueFd target(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
       // On this machine: it is there at once or not at all.
-      if (connect(target.get(), reinterpret_cast<const sockaddr*>(&target_), sizeof(target_)) !=
-          0) {
+      const bool bound =
+          !source_.has_value() ||
+          bind(target.get(), reinterpret_cast<const sockaddr*>(&*source_), sizeof(*source_)) == 0;
+      if (!bound || connect(target.get(), reinterpret_cast<const sockaddr*>(&target_),
+                            sizeof(target_)) != 0) {
         Reset(&client);
         continue;
       }
@@ -249,6 +256,7 @@ class SlowProxy::Loop {
 
   const SlowProxyOptions options_;
   sockaddr_in target_ = {};
+  std::optional<sockaddr_in> source_;
   std::string address_;
   UniqueFd listener_, wake_;
   SplitMix random_;

@@ -19,6 +19,7 @@ namespace mu::testing {
 
 struct SlowProxyOptions {
   std::string target;  // "127.0.0.1:7000", numbers only
+  std::string source;  // the host that it calls from, "127.0.0.2" say; empty: any
   absl::Duration delay = absl::Milliseconds(50);
   absl::Duration stall = absl::Milliseconds(200);
   double stall_probability = 0.01;  // of a chunk

@@ -65,6 +65,18 @@ absl::Status Scan(int fd, const std::string& path, FileIndexer* indexer, bool he
   return absl::OkStatus();
 }
 
+// What so many records take, with one value in each list; these grow when they are read.
+size_t BytesFor(const std::vector<pb::ColumnSchema>& schema, uint64_t records) {
+  size_t bytes = 0;
+  for (const pb::ColumnSchema& column : schema) {
+    const auto& dims = column.shape().dims();
+    size_t values = dims.empty() || dims[0] != -1 ? 0 : 1;
+    for (int axis = 1; axis < dims.size(); ++axis) values *= static_cast<size_t>(dims[axis]);
+    bytes += values * ElementSize(column.dtype());
+  }
+  return bytes * records;
+}
+
 absl::StatusOr<UniqueFd> OpenPlain(const std::string& path) {
   UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return ErrnoToStatus(errno, "open", path);
@@ -82,13 +94,17 @@ struct DatasetReader::Reading {
   std::string error;
 };
 
-DatasetReader::DatasetReader(const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache)
-    : dataset_(dataset), cache_(std::move(cache)), selection_(dataset.records()) {
+DatasetReader::DatasetReader(const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache,
+                             size_t most_lease_bytes)
+    : dataset_(dataset),
+      cache_(std::move(cache)),
+      selection_(dataset.records()),
+      most_lease_bytes_(most_lease_bytes) {
   for (int i = 0; i < dataset.files_size(); ++i) files_.push_back(std::make_unique<File>());
 }
 
 absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
-    const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache) {
+    const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache, size_t most_lease_bytes) {
   const auto check = [&]() -> absl::Status {
     if (dataset.batch_size() == 0)
       return absl::InvalidArgumentError("batch_size is 0, but must be above");
@@ -110,7 +126,8 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
     return WithKind(Annotate(status, absl::StrCat("dataset \"", dataset.name(), "\"")),
                     pb::ERROR_USER, pb::ROLE_WORKER);
   }
-  return std::shared_ptr<DatasetReader>(new DatasetReader(dataset, std::move(cache)));
+  return std::shared_ptr<DatasetReader>(
+      new DatasetReader(dataset, std::move(cache), most_lease_bytes));
 }
 
 absl::StatusOr<UniqueFd> DatasetReader::Open(const KnownFile& file, ChunkSink* sink,
@@ -247,14 +264,28 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::L
                         absl::StrCat("a lease of ", selected, " records; make blocks smaller")),
                     pb::ERROR_USER, pb::ROLE_WORKER);
   }
-  Reading reading{.columns = ColumnSet(SchemaOf(dataset_), static_cast<uint32_t>(selected)),
+  const auto schema = SchemaOf(dataset_);
+  MU_RETURN_IF_ERROR(CheckLeaseBytes(selected, BytesFor(schema, selected)));
+  Reading reading{.columns = ColumnSet(schema, static_cast<uint32_t>(selected)),
                   .files = std::move(files)};
   for (const pb::BlockProto& block : lease.blocks()) {
     if (block.count() > 0)
       MU_RETURN_IF_ERROR(ErrorOfInput(ReadBlock(block, &reading), block.file()));
+    MU_RETURN_IF_ERROR(CheckLeaseBytes(selected, reading.columns.bytes()));
   }
   return std::make_shared<const LeaseData>(std::move(reading.columns), std::move(reading.bad),
                                            lease.permutation(), dataset_.batch_size());
+}
+
+absl::Status DatasetReader::CheckLeaseBytes(uint64_t records, size_t bytes) const {
+  if (most_lease_bytes_ == 0 || bytes <= most_lease_bytes_) return absl::OkStatus();
+  return WithKind(
+      absl::ResourceExhaustedError(absl::StrCat(
+          "dataset \"", dataset_.name(), "\": a lease of ", records,
+          " records takes more than the ", most_lease_bytes_ >> 20,
+          " MB that one may take on this worker (--memory_limit); shuffle over fewer records "
+          "(shuffle.records), or allow more")),
+      pb::ERROR_USER, pb::ROLE_WORKER);
 }
 
 absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* reading) const {

@@ -30,12 +30,14 @@ namespace mu {
 // Codes: INVALID_ARGUMENT: a bad record ("file:line: column X: ...") or header; a lease that does
 // not fit the files. NOT_FOUND, PERMISSION_DENIED: a file. DATA_LOSS: a compressed file is
 // truncated or corrupt. FAILED_PRECONDITION: a file has changed since it was indexed.
-// RESOURCE_EXHAUSTED: the cache or the disk is too small.
+// RESOURCE_EXHAUSTED: the cache or the disk is too small; the job's, a lease is too large.
 class DatasetReader {
  public:
-  // INVALID_ARGUMENT if the proto does not make sense; opens no file yet.
+  // INVALID_ARGUMENT if the proto does not make sense; opens no file yet. `most_lease_bytes`: of
+  // the records of one lease; 0: any.
   static absl::StatusOr<std::shared_ptr<DatasetReader>> Create(const muster::DatasetProto& dataset,
-                                                               std::shared_ptr<FileCache> cache);
+                                                               std::shared_ptr<FileCache> cache,
+                                                               size_t most_lease_bytes = 0);
 
   // Looks through the file on first use.
   absl::StatusOr<muster::FileLayoutProto> Layout(uint32_t file);
@@ -64,7 +66,8 @@ class DatasetReader {
   };
   struct Reading;  // one lease
 
-  DatasetReader(const muster::DatasetProto& dataset, std::shared_ptr<FileCache> cache);
+  DatasetReader(const muster::DatasetProto& dataset, std::shared_ptr<FileCache> cache,
+                size_t most_lease_bytes);
   absl::StatusOr<KnownFile> Know(uint32_t file, bool with_index);
   absl::Status LookThrough(KnownFile* file) const;
   absl::Status ReadHeader(KnownFile* file) const;
@@ -76,11 +79,14 @@ class DatasetReader {
                                                  const OpenFile& file);
   absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr,
                                 bool* fed = nullptr) const;
+  // RESOURCE_EXHAUSTED, the job's, if a lease of so many records with so many bytes is too large.
+  absl::Status CheckLeaseBytes(uint64_t records, size_t bytes) const;
   absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;
 
   const muster::DatasetProto dataset_;
   const std::shared_ptr<FileCache> cache_;
   const RecordSelection selection_;
+  const size_t most_lease_bytes_;
   std::vector<std::unique_ptr<File>> files_;
 };
 

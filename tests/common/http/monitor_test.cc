@@ -6,9 +6,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/obs/tls_refusals.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/matchers.h"
 #include "tests/testing/stranger.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -138,8 +140,14 @@ TEST(Monitor, OffLoopbackItWantsACertificateOfTheSameAuthority) {
   EXPECT_TRUE(monitor->secure());
   EXPECT_THAT(monitor->url(), ::testing::StartsWith("https://"));
   EXPECT_TRUE(Reaches(*monitor, certificates.Of(pb::ROLE_COORDINATOR)));
+  const Counter& refused = *RefusedByTls("http");
+  const int64_t before = refused.value();
   EXPECT_FALSE(Reaches(*monitor, {}));
+  EXPECT_TRUE(testing::Eventually([&] { return refused.value() == before + 1; }));
   EXPECT_FALSE(Reaches(*monitor, Certificates().Of(pb::ROLE_COORDINATOR)));  // another authority
+  EXPECT_TRUE(testing::Eventually([&] { return refused.value() == before + 2; }));
+  EXPECT_TRUE(Reaches(*monitor, certificates.Of(pb::ROLE_COORDINATOR)));
+  EXPECT_EQ(refused.value(), before + 2);
   // Plain HTTP is not answered.
   EXPECT_FALSE(httplib::Client("127.0.0.1", PortOf(*monitor)).Get("/healthz"));
 }

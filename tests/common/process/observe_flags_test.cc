@@ -33,6 +33,13 @@ TEST(HttpAddress, OffLoopbackItNeedsTlsOrInsecure) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--tls_key")));
 }
 
+TEST(HttpAddress, IsOffLoopbackIfOthersReachIt) {
+  for (const char* const here : {"", "9090", "127.0.0.1:9090", "[::1]:9090"})
+    EXPECT_FALSE(IsOffLoopback(here)) << here;
+  for (const char* const there : {"0.0.0.0:9090", "[::]:9090", "node-1:9090"})
+    EXPECT_TRUE(IsOffLoopback(there)) << there;
+}
+
 TEST(HttpAddress, RefusesWhatIsNoAddress) {
   for (const char* const wrong : {"", "x", "65536", "-1", ":80", "host:", "host:x"}) {
     EXPECT_THAT(HttpAddress(wrong, {}, true),

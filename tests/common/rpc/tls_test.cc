@@ -7,8 +7,10 @@
 
 #include "absl/time/clock.h"
 #include "common/env/file.h"
+#include "common/obs/tls_refusals.h"
 #include "tests/common/rpc/transport_fixture.h"
 #include "tests/testing/certificates.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -65,8 +67,12 @@ TEST_F(TlsTest, RolesDoNotCallWhatIsOthers) {
   EXPECT_THAT(CallAs(certificates_.Of(pb::ROLE_WORKER), kSave),
               StatusIs(absl::StatusCode::kPermissionDenied,
                        AllOf(HasSubstr("worker.muster"), HasSubstr("coordinator.muster"))));
+  const Counter& refused =
+      *Telemetry::Process().counter("rpc.server.refused", "", {{"reason", "role"}});
+  const int64_t before = refused.value();
   EXPECT_THAT(CallAs(certificates_.Of(pb::ROLE_PSSERVER), kPull),
               HasCode(absl::StatusCode::kPermissionDenied));
+  EXPECT_EQ(refused.value(), before + 1);
 }
 
 TEST_F(TlsTest, AServerOfAnotherRoleIsNotBelieved) {
@@ -92,8 +98,12 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefusedAndTheCallerSaysWhy) {
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("has expired")));
 }
 
-TEST_F(TlsTest, WhoHasNoCertificateIsRefused) {
+TEST_F(TlsTest, WhoHasNoCertificateIsRefusedAndCounted) {
+  const Counter& refused = *RefusedByTls("rpc");
+  const int64_t before = refused.value();
   EXPECT_THAT(CallAs({}, kPull), HasCode(absl::StatusCode::kUnavailable));
+  // The server's end hears of it a little later, perhaps.
+  EXPECT_TRUE(testing::Eventually([&] { return refused.value() > before; }));
 }
 
 // A connection that is made later shows the newer certificate.

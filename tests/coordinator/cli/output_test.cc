@@ -280,13 +280,25 @@ TEST(ExitCodeTest, FollowsKindAndDetailNotText) {
       WithInputFault(absl::NotFoundError("x"), pb::InputFault::MISSING, /*file=*/0);
   EXPECT_EQ(ExitCodeOf(blind), 4) << "one worker's word";
   EXPECT_EQ(ExitCodeOf(WithDetail(blind, detail)), 2) << "all agree, also in a function";
-  EXPECT_EQ(
-      ExitCodeOf(WithDetail(absl::ResourceExhaustedError("no space left on a worker"), detail)), 4);
+  const absl::Status full =
+      WithInputFault(absl::ResourceExhaustedError("no space left on a worker"),
+                     pb::InputFault::DEVICE, /*file=*/0);
+  EXPECT_EQ(ExitCodeOf(WithDetail(full, detail)), 4);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::InternalError("x"), detail)), 4);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("--memory_limit"), detail)), 3);
+  muster::ErrorDetail job;
+  job.set_kind(muster::ERROR_USER);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("--memory_limit"), job)), 2);
   detail.set_op("broadcast_like");
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::ResourceExhaustedError("the tensor is too large"), detail)),
             3);
   detail.set_kind(muster::ERROR_MACHINE);
   EXPECT_EQ(ExitCodeOf(WithDetail(absl::InvalidArgumentError("x"), detail)), 4);
+  muster::ErrorDetail stale;
+  stale.set_kind(muster::ERROR_STALE);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::FailedPreconditionError("x"), stale)), 4);
+  stale.set_epoch(7);
+  EXPECT_EQ(ExitCodeOf(WithDetail(absl::AbortedError("taken over"), stale)), 5);
   EXPECT_EQ(ExitCodeOfSignal(2), 130);
 }
 

@@ -65,6 +65,32 @@ TEST(DaemonOptions, AWorkerKeepsNoMoreUnpackedBytesThanItIsTold) {
                                                          ::testing::HasSubstr("numbers.csv.gz")));
 }
 
+// A step that needs too much: the error names the op and the flag, the daemons live.
+TEST(DaemonOptions, AWorkersTensorsTakeNoMoreMemoryThanItIsTold) {
+  TestClusterOptions options{.workers = 1, .ps = 1};
+  options.adjust = [&](const std::string& role, int, SubprocessOptions* daemon) {
+    if (role == "worker") daemon->args.push_back("--memory_limit=1");
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const auto cluster, TestCluster::Start(options));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const Variable column,
+                          c.CreateVariable({.name = "column", .shape = Shape({1024, 1})}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function small, c.DefineFunction("small", [&](FunctionBuilder& f) {
+    f.Return("sum", ReduceSum(MatMul(column, column, {.transpose_a = true})));
+  }));
+  MU_ASSERT_OK_AND_ASSIGN(const Function large, c.DefineFunction("large", [&](FunctionBuilder& f) {
+    f.Return("sum", ReduceSum(MatMul(column, column, {.transpose_b = true})));  // 4 MB
+  }));
+  c.Schedule(large);
+  EXPECT_THAT(c.Join(), StatusIs(absl::StatusCode::kResourceExhausted,
+                                 ::testing::AllOf(::testing::HasSubstr("matmul"),
+                                                  ::testing::HasSubstr("[1024, 1024]"),
+                                                  ::testing::HasSubstr("--memory_limit"))));
+  c.Schedule(small);
+  MU_EXPECT_OK(c.Join());
+  EXPECT_EQ(c.Stats().failures.size(), 0u);
+}
+
 // A table that grows: the error names the server and what to do, the daemons live.
 TEST(DaemonOptions, AServerHoldsNoMoreRowsThanItIsTold) {
   TestClusterOptions options{.workers = 2, .ps = 2};

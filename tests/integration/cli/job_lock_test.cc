@@ -63,7 +63,7 @@ TEST_F(JobLockTest, ARunThatTakesOverEndsTheFirst) {
   auto second = StartTraining({"--workers=1", "--ps=1", "--take_over"});
   EXPECT_THAT(Output(),
               HasSubstr(absl::StrCat("replaces the coordinator (process ", first->pid(), " on ")));
-  EXPECT_EQ(ExitOf(first.get()), 4);
+  EXPECT_EQ(ExitOf(first.get()), 5);
   // From now on the directory is the second one's.
   EXPECT_EQ(Run(Train()), 2);
   EXPECT_THAT(Output(), HasSubstr(RefusalBy(*second)));
@@ -80,7 +80,7 @@ TEST_F(JobLockTest, AStoppedOneIsReplacedOnRequest) {
   auto second = StartTraining({"--workers=1", "--ps=1", "--take_over"});
   ExpectEndsUndisturbed(second.get());
   MU_ASSERT_OK(first->Kill(SIGCONT));
-  EXPECT_EQ(ExitOf(first.get()), 4);
+  EXPECT_EQ(ExitOf(first.get()), 5);
   EXPECT_EQ(Report(Path("run/report.json"))["status"], "stopped") << "it is the second one's";
 }
 

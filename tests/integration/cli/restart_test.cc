@@ -5,6 +5,7 @@
 #include <map>
 
 #include "absl/strings/match.h"
+#include "common/base/steady_now.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -50,6 +51,38 @@ class RestartTest : public testing::CliTest {
   void WaitForCheckpoints(const std::string& job_dir, size_t count) {
     EXPECT_TRUE(testing::Eventually([&] { return Checkpoints(job_dir).size() >= count; }))
         << Output();
+  }
+  // HOST:PORT that was free a moment ago.
+  std::string FreeAddress() {
+    auto probe = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});
+    std::string address = ListenAddress();
+    MU_EXPECT_OK(probe->Kill(SIGKILL));
+    ExitOf(probe.get());
+    return address;
+  }
+  // Servers 0 and 1, then workers 0 and 1.
+  std::vector<std::unique_ptr<Subprocess>> StartDaemons(const std::string& address) {
+    std::vector<std::unique_ptr<Subprocess>> daemons;
+    for (int i = 0; i < 4; ++i) {
+      SubprocessOptions options;
+      options.path = std::string(MUSTER_BINARY_DIR) + (i < 2 ? "/psserver" : "/worker");
+      options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2),
+                      "--drained_exit_code=143"};
+      if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
+      options.output_file = Path(absl::StrCat("daemon-", i));
+      auto daemon = Subprocess::Start(testing::EndsWithThisTest(std::move(options)));
+      MU_EXPECT_OK(daemon.status());
+      daemons.push_back(*std::move(daemon));
+    }
+    return daemons;
+  }
+  // As after the end of their job.
+  void ExpectSentHome(const std::vector<std::unique_ptr<Subprocess>>& daemons) {
+    for (const auto& daemon : daemons) {
+      const auto end = daemon->WaitFor(absl::Seconds(20));
+      ASSERT_TRUE(end.has_value());
+      EXPECT_EQ(end->code, 0) << end->ToString();
+    }
   }
   void ExpectWhole(const nlohmann::json& report) {
     EXPECT_EQ(report["status"], "done");
@@ -240,26 +273,11 @@ TEST_F(RestartTest, AnotherJobInTheSameDirectoryIsRefused) {
 }
 
 TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
-  // A port that was free a moment ago.
-  auto probe = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});
-  const std::string address = ListenAddress();
-  MU_ASSERT_OK(probe->Kill(SIGKILL));
-  ExitOf(probe.get());
+  const std::string address = FreeAddress();
   const std::vector<std::string> args = {"train",       LongJob(), "--listen=" + address,
                                          "--workers=2", "--ps=2",  "--job_dir=" + Path("cluster")};
   auto first = Start(args);
-  std::vector<std::unique_ptr<Subprocess>> daemons;
-  for (int i = 0; i < 4; ++i) {
-    SubprocessOptions options;
-    options.path = std::string(MUSTER_BINARY_DIR) + (i < 2 ? "/psserver" : "/worker");
-    options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2),
-                    "--drained_exit_code=143"};
-    if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
-    options.output_file = Path(absl::StrCat("daemon-", i));
-    MU_ASSERT_OK_AND_ASSIGN(auto daemon,
-                            Subprocess::Start(testing::EndsWithThisTest(std::move(options))));
-    daemons.push_back(std::move(daemon));
-  }
+  const auto daemons = StartDaemons(address);
   for (size_t life = 1; life <= 2; ++life) {
     WaitForCheckpoints(Path("cluster"), 2);
     MU_ASSERT_OK(first->Kill(SIGKILL));
@@ -276,11 +294,7 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   ExpectWhole(report);
   EXPECT_EQ(report["failures"].size(), 0u);
   // They have served all three coordinators; the job is over, and they end well.
-  for (auto& daemon : daemons) {
-    const auto end = daemon->WaitFor(absl::Seconds(20));
-    ASSERT_TRUE(end.has_value());
-    EXPECT_EQ(end->code, 0) << end->ToString();
-  }
+  ExpectSentHome(daemons);
   // Every step changed what it changes without a kill, once.
   ASSERT_EQ(Run({"train", LongJob(), "--local", "--workers=2", "--ps=2",
                  "--job_dir=" + Path("undisturbed")}),
@@ -294,6 +308,79 @@ TEST_F(RestartTest, CoordinatorKilledWithDaemonsUp) {
   for (const auto& [partition, updates] : expected) sum += updates;
   EXPECT_GE(sum, kEpochs * kRecords / 4) << "every step changes something";
   EXPECT_EQ(UpdatesOf(report["checkpoint"]), expected);
+}
+
+// As when a machine goes down, or a namespace is deleted: the servers leave, and nobody comes.
+TEST_F(RestartTest, StoppedTogetherWithItsServers) {
+  const std::string address = FreeAddress();
+  const std::vector<std::string> args = {"train",       LongJob(), "--listen=" + address,
+                                         "--workers=2", "--ps=2",  "--job_dir=" + Path("cluster")};
+  auto first = Start(args);
+  auto daemons = StartDaemons(address);
+  WaitForCheckpoints(Path("cluster"), 1);
+  const absl::Time asked = SteadyNow();
+  for (const auto& daemon : daemons) MU_ASSERT_OK(daemon->Kill(SIGTERM));
+  MU_ASSERT_OK(first->Kill(SIGTERM));
+  EXPECT_EQ(ExitOf(first.get()), 143) << Output();
+  EXPECT_LT(SteadyNow() - asked, absl::Minutes(1)) << "it waited for servers";
+  EXPECT_THAT(Output(), HasSubstr("holds all steps that were done"));
+  const auto stopped = Report(Path("cluster/report.json"));
+  EXPECT_EQ(stopped["status"], "stopped");
+  EXPECT_TRUE(FileExists(JoinPath(stopped["checkpoint"].get<std::string>(), "manifest.json")));
+  daemons = StartDaemons(address);
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES from " + stopped["checkpoint"].get<std::string>()));
+  ExpectWhole(Report(Path("cluster/report.json")));
+}
+
+TEST_F(RestartTest, AJobThatIsDoneIsNotTrainedAgain) {
+  const std::vector<std::string> args = {"train", Job(), "--job_dir=" + Path("run"), "--workers=1",
+                                         "--ps=1"};
+  ASSERT_EQ(Run(args), 0) << Output();
+  const std::string report = ReadFile(Path("run/report.json")).value_or("");
+  const std::vector<std::string> checkpoints = Checkpoints(Path("run"));
+  std::vector<std::string> again = args;
+  again.push_back("--report=" + Path("again.json"));
+  EXPECT_EQ(Run(again), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
+  EXPECT_THAT(Output(), HasSubstr("--train_again"));
+  EXPECT_EQ(ReadFile(Path("run/report.json")).value_or(""), report);
+  EXPECT_EQ(Checkpoints(Path("run")), checkpoints);
+  EXPECT_EQ(Report(Path("again.json"))["status"], "done");
+  EXPECT_EQ(Report(Path("again.json"))["steps"], 0);
+  EXPECT_EQ(Report(Path("again.json"))["checkpoint"], checkpoints.back());
+
+  // Another job: its folder is refused, with what differs.
+  EXPECT_EQ(Run({"train", Job({{"learning_rate: 0.1", "learning_rate: 0.2"}}),
+                 "--job_dir=" + Path("run")}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr("holds another job, which is done: "));
+  EXPECT_THAT(Output(), HasSubstr("learning_rate"));
+  EXPECT_EQ(ReadFile(Path("run/report.json")).value_or(""), report);
+
+  // On request, and from values that are named.
+  Job();
+  again = args;
+  again.push_back("--train_again");
+  EXPECT_EQ(Run(again), 0) << Output();
+  EXPECT_EQ(Report(Path("run/report.json"))["samples"], kRecords);
+  EXPECT_GT(Checkpoints(Path("run")).size(), checkpoints.size());
+  again.back() = "--checkpoint=" + checkpoints.back();
+  EXPECT_EQ(Run(again), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("begins with " + checkpoints.back()));
+}
+
+// Its coordinator died between its last word and theirs: they wait for another one.
+TEST_F(RestartTest, DaemonsOfAJobThatIsDoneAreSentHome) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("cluster")}), 0) << Output();
+  const std::string address = FreeAddress();
+  Job();  // FreeAddress wrote another one
+  auto again = Start({"train", Path("job.yaml"), "--listen=" + address, "--workers=2", "--ps=2",
+                      "--job_dir=" + Path("cluster")});
+  const auto daemons = StartDaemons(address);
+  EXPECT_EQ(ExitOf(again.get()), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
+  ExpectSentHome(daemons);
 }
 
 // The command that began with another run's values continues its own run when it is given again.

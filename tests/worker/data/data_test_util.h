@@ -41,8 +41,10 @@ class DataTest : public ::testing::Test {
     return path;
   }
 
-  std::shared_ptr<DatasetReader> Reader(const pb::DatasetProto& dataset) const {
-    absl::StatusOr<std::shared_ptr<DatasetReader>> reader = DatasetReader::Create(dataset, cache_);
+  std::shared_ptr<DatasetReader> Reader(const pb::DatasetProto& dataset,
+                                        size_t most_lease_bytes = 0) const {
+    absl::StatusOr<std::shared_ptr<DatasetReader>> reader =
+        DatasetReader::Create(dataset, cache_, most_lease_bytes);
     EXPECT_THAT(reader, testing::IsOk());
     return reader.ok() ? *reader : nullptr;
   }

@@ -235,6 +235,40 @@ TEST_F(DatasetReaderTest, RefusesLeasesThatDoNotFit) {
   }
 }
 
+// The job's own fault, with what to change; a smaller lease is read.
+TEST_F(DatasetReaderTest, RefusesLeasesThatTakeTooMuchMemory) {
+  const pb::DatasetProto dataset = Counting({200'000});
+  const auto reader = Reader(dataset, /*most_lease_bytes=*/size_t{1} << 20);
+  MU_ASSERT_OK(reader->Layout(0).status());
+  const absl::Status refused = reader->Read(LeaseOf({Block(0, 0, 200'000)})).status();
+  EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
+                                AllOf(HasSubstr("a lease of 200000 records"), HasSubstr("1 MB"),
+                                      HasSubstr("shuffle.records"))));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+  MU_EXPECT_OK(reader->Read(LeaseOf({Block(0, 0, 100'000)})).status());
+}
+
+// Lists take what is in them, which nobody knows before they are read.
+TEST_F(DatasetReaderTest, RefusesLeasesWhoseListsTakeTooMuchMemory) {
+  pb::DatasetProto dataset;
+  dataset.set_batch_size(10);
+  dataset.set_block_records(100);
+  AddColumn(&dataset, "words", pb::CsvColumnProto::HASH, 0)->set_separator("|");
+  std::string text;
+  for (int i = 0; i < 1000; ++i) {
+    for (int word = 0; word < 300; ++word) absl::StrAppend(&text, word, "|");
+    text += "end\n";
+  }
+  dataset.add_files(Write("lists.csv", text));
+  const auto reader = Reader(dataset, /*most_lease_bytes=*/size_t{1} << 20);
+  MU_ASSERT_OK(reader->Layout(0).status());
+  std::vector<pb::BlockProto> blocks;
+  for (uint64_t first = 0; first < 1000; first += 100) blocks.push_back(Block(0, first, 100));
+  EXPECT_THAT(reader->Read(LeaseOf(blocks)).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("a lease of 1000 records")));
+  MU_EXPECT_OK(reader->Read(LeaseOf({blocks[0]})).status());
+}
+
 TEST_F(DatasetReaderTest, NamesFilesThatAreMissingOrDamaged) {
   pb::DatasetProto dataset = Counting({5});
   dataset.set_files(0, Path("none.csv"));

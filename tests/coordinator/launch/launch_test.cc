@@ -1,0 +1,53 @@
+#include "coordinator/launch/launch.h"
+
+#include <gmock/gmock.h>
+
+#include "common/env/file.h"
+#include "tests/testing/certificates.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::StatusIs;
+using ::testing::HasSubstr;
+
+// Their calls are in the clear, so what would have others believe the contrary is refused.
+TEST(Launch, LocalAndInProcessRefuseCertificatesForTheirCalls) {
+  const testing::Certificates certificates;
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("launch_test"));
+  ClusterOptions options;
+  options.job_dir = JoinPath(directory.path(), "run");
+  options.tls = certificates.Of(pb::ROLE_COORDINATOR);
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("in the clear"));
+  EXPECT_THAT(InProcess(options).status(), refused);
+  EXPECT_THAT(Local(options).status(), refused);
+  EXPECT_FALSE(FileExists(options.job_dir));
+}
+
+TEST(Launch, LocalAndInProcessListenOffLoopbackOnlyIfToldTo) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("launch_test"));
+  ClusterOptions options;
+  options.job_dir = JoinPath(directory.path(), "run");
+  options.listen = "0.0.0.0:0";
+  const auto refused = StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("neither encrypted nor authenticated"));
+  EXPECT_THAT(InProcess(options).status(), refused);
+  EXPECT_THAT(Local(options).status(), refused);
+  EXPECT_FALSE(FileExists(options.job_dir));
+  options.insecure = true;
+  MU_EXPECT_OK(InProcess(options).status());
+}
+
+// The certificates are for this port, not for calls.
+TEST(Launch, CertificatesMayBeForMetricsOffLoopback) {
+  const testing::Certificates certificates;
+  ClusterOptions options;
+  options.tls = certificates.Of(pb::ROLE_COORDINATOR);
+  options.http = "0.0.0.0:0";
+  MU_ASSERT_OK_AND_ASSIGN(const auto coordinator, InProcess(options));
+  EXPECT_THAT(coordinator->http(), ::testing::StartsWith("https://"));
+}
+
+}  // namespace
+}  // namespace mu
