@@ -9,6 +9,7 @@
 #include "coordinator/cluster/coordinator.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/layers.h"
+#include "coordinator/frontend/memory_data.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/frontend/specs.h"
 #include "coordinator/launch/launch.h"

@@ -4,6 +4,7 @@
 
 #include "common/base/flush_denormals.h"
 #include "common/base/status.h"
+#include "common/exec/bad_id_report.h"
 #include "common/exec/compiled_function.h"
 #include "common/exec/nonfinite_report.h"
 #include "common/exec/run.h"
@@ -37,7 +38,7 @@ struct Executor::State {
     const ScopedTimer timing(pull_timer);
     MU_RETURN_IF_ERROR(run.PreparePull());
     if (run.variables.empty() && run.rows.empty()) return absl::OkStatus();
-    return access.Pull(run.variables, run.rows);
+    return WithPlaceOfBadId(function->plan(), run, access.Pull(run.variables, run.rows));
   }
 
   absl::Status Compute(const StepInputs& inputs) {

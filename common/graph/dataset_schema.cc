@@ -1,5 +1,7 @@
 #include "common/graph/dataset_schema.h"
 
+#include <algorithm>
+
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
@@ -15,14 +17,20 @@ pb::ColumnSchema Column(const std::string& name, DType dtype, const Shape& shape
   return column;
 }
 
-void AddCsvColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchema>* columns) {
-  const bool is_id =
-      proto.kind() == pb::CsvColumnProto::ID || proto.kind() == pb::CsvColumnProto::HASH;
-  if (is_id && !proto.separator().empty()) {
+void AddFieldColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchema>* columns) {
+  const DType dtype = IsIds(proto) ? kInt64 : kFloat32;
+  if (proto.length() > 0) {
+    columns->push_back(Column(proto.name(), dtype, {kUnknownDim, int64_t{proto.length()}}));
+    columns->push_back(Column(proto.name() + ".length", kInt64, {kUnknownDim}));
+  } else if (IsIds(proto) && HasSeveralValues(proto)) {
     columns->push_back(Column(proto.name() + ".values", kInt64, {kUnknownDim}));
     columns->push_back(Column(proto.name() + ".splits", kInt32, {kUnknownDim}));
+    if (IsWeighted(proto))
+      columns->push_back(Column(proto.name() + ".weights", kFloat32, {kUnknownDim}));
   } else {
-    columns->push_back(Column(proto.name(), is_id ? kInt64 : kFloat32, {kUnknownDim}));
+    Shape shape({kUnknownDim});
+    for (const int64_t size : proto.shape()) shape.Append(size);
+    columns->push_back(Column(proto.name(), dtype, shape));
   }
 }
 
@@ -39,10 +47,71 @@ std::vector<pb::ColumnSchema> SchemaOf(const pb::DatasetProto& dataset) {
     columns.push_back(Column("features.values", kInt64, {kUnknownDim}));
     columns.push_back(Column("features.splits", kInt32, {kUnknownDim}));
     columns.push_back(Column("features.weights", kFloat32, {kUnknownDim}));
-  } else if (dataset.has_csv()) {
-    for (const pb::CsvColumnProto& column : dataset.csv().columns()) AddCsvColumn(column, &columns);
+  } else if (dataset.has_arrays()) {
+    for (const pb::ArrayColumnProto& column : dataset.arrays().columns()) {
+      Shape shape({kUnknownDim});
+      for (const int64_t size : column.shape()) shape.Append(size);
+      columns.push_back(Column(column.name(), column.dtype(), shape));
+    }
+  } else {
+    for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset))
+      AddFieldColumn(column, &columns);
   }
   return columns;
+}
+
+const FieldColumnList& FieldColumnsOf(const pb::DatasetProto& dataset) {
+  if (dataset.has_jsonl()) return dataset.jsonl().columns();
+  if (dataset.has_tfrecord()) return dataset.tfrecord().columns();
+  return dataset.csv().columns();  // those of the default message are none
+}
+
+FieldColumnList* MutableFieldColumnsOf(pb::DatasetProto* dataset) {
+  if (dataset->has_csv()) return dataset->mutable_csv()->mutable_columns();
+  if (dataset->has_jsonl()) return dataset->mutable_jsonl()->mutable_columns();
+  if (dataset->has_tfrecord()) return dataset->mutable_tfrecord()->mutable_columns();
+  return nullptr;
+}
+
+bool IsIds(const pb::CsvColumnProto& column) {
+  return column.kind() != pb::CsvColumnProto::NUMBER && column.kind() != pb::CsvColumnProto::LABEL;
+}
+
+bool HasSeveralValues(const pb::CsvColumnProto& column) {
+  return (!column.separator().empty() || column.list()) &&
+         column.kind() != pb::CsvColumnProto::LABEL && column.kind() != pb::CsvColumnProto::CROSS;
+}
+
+bool IsWeighted(const pb::CsvColumnProto& column) {
+  return !column.weight_separator().empty() || !column.weight_field().empty();
+}
+
+int64_t IdBoundOf(const pb::CsvColumnProto& column) {
+  int64_t bound = 0;
+  switch (column.kind()) {
+    case pb::CsvColumnProto::ID:
+    case pb::CsvColumnProto::HASH:
+    case pb::CsvColumnProto::CROSS:
+      bound = column.buckets();
+      break;
+    case pb::CsvColumnProto::CLASS:
+      bound = column.classes_size();
+      break;
+    case pb::CsvColumnProto::VOCABULARY:
+      if (column.vocabulary().empty()) return 0;
+      bound = std::count(column.vocabulary().begin(), column.vocabulary().end(), '\n') +
+              int64_t{column.oov_buckets()};
+      break;
+    case pb::CsvColumnProto::BUCKET:  // the last is that of a missing value
+      bound = column.boundaries_size() + (column.has_missing_id() ? 1 : 2);
+      break;
+    default:
+      return 0;
+  }
+  if (bound == 0) return 0;
+  if (column.has_missing_id()) bound = std::max(bound, column.missing_id() + 1);
+  if (column.length() > 0) bound = std::max(bound, column.padding() + 1);
+  return bound;
 }
 
 }  // namespace mu

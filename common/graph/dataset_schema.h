@@ -9,9 +9,23 @@
 
 namespace mu {
 
-// In the order of proto/dataset.proto (criteo_tsv: label, dense, ids; csv: as its columns are
-// listed, a list column as NAME.values and NAME.splits). Empty if no format is set.
+// In the order of proto/dataset.proto (criteo_tsv: label, dense, ids; csv, jsonl, tfrecord, arrays:
+// as their columns are listed, each of the forms that CsvColumnProto describes). Empty if no format
+// is set.
 std::vector<muster::ColumnSchema> SchemaOf(const muster::DatasetProto& dataset);
+
+using FieldColumnList = google::protobuf::RepeatedPtrField<muster::CsvColumnProto>;
+
+// The columns of csv, jsonl and tfrecord; none of other formats.
+const FieldColumnList& FieldColumnsOf(const muster::DatasetProto& dataset);
+FieldColumnList* MutableFieldColumnsOf(muster::DatasetProto* dataset);  // null: none
+
+// The column's values are int64.
+bool IsIds(const muster::CsvColumnProto& column);
+bool HasSeveralValues(const muster::CsvColumnProto& column);  // a separator or `list`
+bool IsWeighted(const muster::CsvColumnProto& column);
+// All ids of the column are below it, those for missing values and padding too; 0: not known.
+int64_t IdBoundOf(const muster::CsvColumnProto& column);
 
 inline constexpr int kCriteoDense = 13;
 inline constexpr int kCriteoCategorical = 26;

@@ -62,6 +62,15 @@ void ColumnSet::DropRow() {
   }
 }
 
+void ColumnSet::Clear() {
+  rows_ = 0;
+  for (int list : lists_) {
+    columns_[list].ends.clear();
+    columns_[list].values.clear();
+    columns_[list].weights.clear();
+  }
+}
+
 template <typename T>
 Tensor ColumnSet::GatherRows(const Column& column, const T* data, absl::Span<const uint32_t> rows) {
   Shape shape({static_cast<int64_t>(rows.size())});

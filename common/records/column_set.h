@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "common/base/status.h"
+#include "common/records/field_observer.h"
 #include "common/tensor/tensor.h"
 #include "proto/dataset.pb.h"
 
@@ -40,8 +41,13 @@ class ColumnSet {
     columns_[column].weights.push_back(weight);
   }
 
+  // Who sees the fields' values; null, as at first: nobody.
+  void set_observer(FieldObserver* observer) { observer_ = observer; }
+  FieldObserver* observer() const { return observer_; }
+
   void CommitRow();
   void DropRow();
+  void Clear();  // forgets all rows
 
   // The named rows as tensors, in that order.
   Batch Gather(absl::Span<const uint32_t> rows) const;
@@ -64,6 +70,7 @@ class ColumnSet {
   static Tensor GatherRows(const Column& column, const T* data, absl::Span<const uint32_t> rows);
   static void GatherLists(const Column& column, absl::Span<const uint32_t> rows, Batch* batch);
 
+  FieldObserver* observer_ = nullptr;
   uint32_t capacity_;
   uint32_t rows_ = 0;
   std::vector<Column> columns_;

@@ -14,7 +14,6 @@ namespace {
 
 constexpr int kLabelColumn = 0, kDenseColumn = 1, kIdsColumn = 2;  // as SchemaOf lists them
 constexpr int kMaxDigits = 18;
-constexpr size_t kShownText = 40;  // of a bad field, in messages
 
 // log(1 + x), which most integers of click logs are small enough to look up.
 class LogTable {

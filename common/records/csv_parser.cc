@@ -1,10 +1,8 @@
 #include "common/records/csv_parser.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -15,19 +13,6 @@
 
 namespace mu {
 namespace {
-
-constexpr size_t kShownText = 40;  // of a bad field, in messages
-
-bool IsList(const pb::CsvColumnProto& column) {
-  return !column.separator().empty() &&
-         (column.kind() == pb::CsvColumnProto::ID || column.kind() == pb::CsvColumnProto::HASH);
-}
-
-bool Wrong(absl::string_view column, absl::string_view text, absl::string_view problem,
-           std::string* error) {
-  *error = absl::StrCat("column ", column, ": \"", text.substr(0, kShownText), "\" ", problem);
-  return false;
-}
 
 // The text of a field; `scratch` holds it where doubled quotes had to be undone.
 absl::string_view TextOf(const RecordSyntax& syntax, const FieldBounds& field,
@@ -92,41 +77,37 @@ RecordSyntax CsvSyntax(const pb::CsvProto& csv) {
                    : csv.quote().empty() ? '\0'
                                          : csv.quote()[0],
           .trim = csv.trim(),
-          .header = csv.header()};
+          .header = csv.header(),
+          .skip_lines = csv.skip_lines()};
 }
 
-CsvParser::CsvParser(const pb::CsvProto& csv)
-    : syntax_(CsvSyntax(csv)), missing_(csv.missing().begin(), csv.missing().end()) {
-  for (const pb::CsvColumnProto& proto : csv.columns()) {
-    Column& column = columns_.emplace_back();
-    column.proto = proto;
-    column.positive.insert(proto.positive().begin(), proto.positive().end());
-    if (proto.kind() == pb::CsvColumnProto::HASH) {
-      column.hash = std::make_unique<BucketHash>(HashString(proto.name()),
-                                                 static_cast<uint64_t>(proto.buckets()));
-    }
-  }
-}
+CsvParser::CsvParser(const pb::CsvProto& csv, std::shared_ptr<const FieldColumns> columns)
+    : syntax_(CsvSyntax(csv)),
+      columns_(std::move(columns)),
+      missing_(csv.missing().begin(), csv.missing().end()) {}
 
 std::vector<std::string> CsvHeaderProblems(const pb::CsvProto& csv, absl::string_view header) {
   std::vector<std::string> problems;
   const std::vector<std::string> names = HeaderNames(CsvSyntax(csv), header);
   for (const pb::CsvColumnProto& column : csv.columns()) {
+    if (column.kind() == pb::CsvColumnProto::CROSS) continue;
     const absl::Status status = FieldOf(column, csv.header(), names).status();
     if (!status.ok()) problems.emplace_back(status.message());
   }
   return problems;
 }
 
-absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvProto& csv,
-                                                                absl::string_view header) {
-  std::unique_ptr<CsvParser> parser(new CsvParser(csv));
+absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(
+    const pb::CsvProto& csv, std::shared_ptr<const FieldColumns> columns,
+    absl::string_view header) {
+  std::unique_ptr<CsvParser> parser(new CsvParser(csv, std::move(columns)));
   std::vector<std::string> names;
   if (csv.header()) {
     names = HeaderNames(parser->syntax_, header);
     parser->header_fields_ = names.size();
   }
   for (int i = 0; i < csv.columns_size(); ++i) {
+    if (parser->columns_->is_cross(i)) continue;
     MU_ASSIGN_OR_RETURN(const size_t field, FieldOf(csv.columns(i), csv.header(), names));
     if (field >= parser->by_field_.size()) parser->by_field_.resize(field + 1);
     parser->by_field_[field].push_back(i);
@@ -137,6 +118,7 @@ absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(const pb::CsvPro
 
 bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string* error) const {
   static thread_local std::string scratch;
+  FieldRow row(*columns_, columns, error);
   const char* p = record.data();
   size_t fields = 0;
   // Behind the last needed field only the number of fields matters, and only where a header gives
@@ -153,7 +135,7 @@ bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string*
     const absl::string_view text = TextOf(syntax_, field, &scratch);
     const bool missing = text.empty() || missing_.contains(text);
     for (int column : by_field_[index]) {
-      if (!Store(column, text, missing, columns, error)) return false;
+      if (!Store(column, text, missing, &row, error)) return false;
     }
   }
   if (header_fields_ > 0 && fields != header_fields_) {
@@ -164,82 +146,41 @@ bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string*
   if (fields < needed_fields_) {
     size_t field = fields;
     while (by_field_[field].empty()) ++field;
-    *error = absl::StrCat("column ", columns_[by_field_[field][0]].proto.name(),
+    *error = absl::StrCat("column ", columns_->column(by_field_[field][0]).name(),
                           ": is not there; the record has ", fields,
                           " fields, this would be number ", field + 1);
     return false;
   }
-  return true;
+  return row.Finish();
 }
 
-bool CsvParser::Store(int index, absl::string_view text, bool missing, ColumnSet* columns,
+bool CsvParser::Store(int column, absl::string_view text, bool missing, FieldRow* row,
                       std::string* error) const {
-  const pb::CsvColumnProto& proto = columns_[index].proto;
-  if (!missing) {
-    return IsList(proto) ? StoreList(index, text, columns, error)
-                         : StoreItem(index, text, columns, error);
-  }
-  if (proto.required()) return Wrong(proto.name(), text, "is missing, but required", error);
-  if (IsList(proto)) return true;
-  switch (proto.kind()) {
-    case pb::CsvColumnProto::NUMBER:
-      *columns->Floats(index) = proto.missing_value();
-      return true;
-    case pb::CsvColumnProto::LABEL:
-      *columns->Floats(index) = 0.0f;
-      return true;
-    case pb::CsvColumnProto::HASH:
-      *columns->Ints(index) = columns_[index].hash->OfMissing();
-      return true;
-    default:
-      return Wrong(proto.name(), text, "is missing, and nothing stands for a missing id", error);
-  }
+  if (missing) return row->Missing(column);
+  return columns_->has_several(column) ? StoreSeveral(column, text, row, error)
+                                       : row->Set(column, text);
 }
 
-bool CsvParser::StoreItem(int index, absl::string_view text, ColumnSet* columns,
-                          std::string* error) const {
-  const Column& column = columns_[index];
-  const pb::CsvColumnProto& proto = column.proto;
-  int64_t id = 0;
-  switch (proto.kind()) {
-    case pb::CsvColumnProto::NUMBER:
-      if (!ParseNumber(text, columns->Floats(index))) {
-        return Wrong(proto.name(), text, "is not a finite number", error);
-      }
-      return true;
-    case pb::CsvColumnProto::LABEL:
-      *columns->Floats(index) = column.positive.contains(text) ? 1.0f : 0.0f;
-      return true;
-    case pb::CsvColumnProto::HASH:
-      id = column.hash->OfText(text);
-      break;
-    default:
-      if (!absl::SimpleAtoi(text, &id))
-        return Wrong(proto.name(), text, "is not an integer", error);
-      if (id < 0) return Wrong(proto.name(), text, "is negative, but ids begin at 0", error);
-      if (proto.buckets() > 0 && id >= proto.buckets()) {
-        return Wrong(proto.name(), text,
-                     absl::StrCat("is not below ", proto.buckets(),
-                                  ", the bound of its ids (the column's `buckets`, or the rows of "
-                                  "the model's table)"),
-                     error);
-      }
-  }
-  if (IsList(proto)) {
-    columns->Append(index, id);
-  } else {
-    *columns->Ints(index) = id;
-  }
-  return true;
-}
-
-bool CsvParser::StoreList(int index, absl::string_view text, ColumnSet* columns,
-                          std::string* error) const {
-  for (absl::string_view item : absl::StrSplit(text, columns_[index].proto.separator())) {
+bool CsvParser::StoreSeveral(int column, absl::string_view text, FieldRow* row,
+                             std::string* error) const {
+  const pb::CsvColumnProto& proto = columns_->column(column).proto();
+  row->Begin(column);
+  for (absl::string_view item : absl::StrSplit(text, proto.separator())) {
     if (syntax_.trim) item = absl::StripAsciiWhitespace(item);
-    if (!item.empty() && !StoreItem(index, item, columns, error)) return false;
+    float weight = 1.0f;
+    if (!item.empty() && !proto.weight_separator().empty()) {
+      const size_t at = item.rfind(proto.weight_separator()[0]);
+      if (at == absl::string_view::npos || !ParseNumber(item.substr(at + 1), &weight)) {
+        return WrongField(
+            proto.name(), item,
+            absl::StrCat("is not a value, \"", proto.weight_separator(), "\" and a finite weight"),
+            error);
+      }
+      item = item.substr(0, at);
+    }
+    if (!(item.empty() ? row->AddMissing(column) : row->Add(column, item, weight))) return false;
   }
-  return true;
+  return row->End(column);
 }
 
 }  // namespace mu

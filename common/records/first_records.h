@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "absl/types/span.h"
+#include "common/records/label_texts.h"
 #include "proto/dataset.pb.h"
 
 namespace mu {
@@ -15,14 +18,17 @@ struct FirstRecords {
   std::vector<std::string> problems;
   // That were found, good or bad, the header not among them; at most what was asked for.
   uint64_t records = 0;
+  // By the name of each column of kind label.
+  std::map<std::string, LabelTexts::Found> labels;
 };
 
-// Opens the file (plain, gzip or zstd), finds the dataset's columns in its header, and parses those
-// of its first `most` records that the dataset keeps, with the parser that training uses. The
+// Opens the file (plain, gzip or zstd) and those that are read in lockstep with it
+// (PartsOfFile()), finds the dataset's columns in their heads, and parses those of its first `most`
+// records that the dataset keeps, with the parser that training uses. The
 // dataset's format must have passed CheckFormat(); its list of files is not looked at. Bad records
 // are problems if the dataset fails by them; if it skips them, only a file none of whose first
 // `most` records is good.
-FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset, const std::string& path,
-                              uint64_t most);
+FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
+                              absl::Span<const std::string> paths, uint64_t most);
 
 }  // namespace mu

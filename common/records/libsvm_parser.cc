@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kLabel = 0;
 constexpr int kFeatures = 1;
-constexpr size_t kShownText = 40;  // of what is bad, in messages
 
 bool IsSpace(char c) { return c == ' ' || c == '\t'; }
 
@@ -25,12 +24,6 @@ absl::string_view NextWord(absl::string_view* rest) {
   return word;
 }
 
-bool Wrong(absl::string_view column, absl::string_view text, absl::string_view problem,
-           std::string* error) {
-  *error = absl::StrCat("column ", column, ": \"", text.substr(0, kShownText), "\" ", problem);
-  return false;
-}
-
 }  // namespace
 
 LibsvmParser::LibsvmParser(const pb::LibsvmProto& libsvm)
@@ -40,13 +33,13 @@ bool LibsvmParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
   absl::string_view rest = record;
   const absl::string_view label = NextWord(&rest);
   if (label.empty() || label.find(':') != absl::string_view::npos) {
-    return Wrong("label", label.empty() ? record : label,
-                 "is no label; a line is LABEL ID:VALUE ID:VALUE ...", error);
+    return WrongField("label", label.empty() ? record : label,
+                      "is no label; a line is LABEL ID:VALUE ID:VALUE ...", error);
   }
   if (!positive_.empty()) {
     *columns->Floats(kLabel) = positive_.contains(label) ? 1.0f : 0.0f;
   } else if (!ParseNumber(label, columns->Floats(kLabel))) {
-    return Wrong("label", label, "is not a finite number", error);
+    return WrongField("label", label, "is not a finite number", error);
   }
   int64_t last_id = -1;
   for (absl::string_view word = NextWord(&rest); !word.empty(); word = NextWord(&rest)) {
@@ -58,27 +51,29 @@ bool LibsvmParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
 bool LibsvmParser::ParseFeature(absl::string_view text, int64_t* last_id, ColumnSet* columns,
                                 std::string* error) const {
   const size_t colon = text.find(':');
-  if (colon == absl::string_view::npos) return Wrong("features", text, "is not ID:VALUE", error);
+  if (colon == absl::string_view::npos)
+    return WrongField("features", text, "is not ID:VALUE", error);
   int64_t id = 0;
   if (!absl::SimpleAtoi(text.substr(0, colon), &id)) {
-    return Wrong("features", text,
-                 absl::StartsWith(text, "qid:")
-                     ? "names a query, for which there is no column; remove it from the file"
-                     : "has an id that is not an integer",
-                 error);
+    return WrongField("features", text,
+                      absl::StartsWith(text, "qid:")
+                          ? "names a query, for which there is no column; remove it from the file"
+                          : "has an id that is not an integer",
+                      error);
   }
   if (id < 0 || id >= features_) {
-    return Wrong("features", text,
-                 absl::StrCat("has an id that is not from 0 to ", features_ - 1,
-                              "; `features` must be above every id"),
-                 error);
+    return WrongField("features", text,
+                      absl::StrCat("has an id that is not from 0 to ", features_ - 1,
+                                   "; `features` must be above every id"),
+                      error);
   }
   if (id <= *last_id)
-    return Wrong("features", text, absl::StrCat("follows id ", *last_id, "; ids must grow"), error);
+    return WrongField("features", text, absl::StrCat("follows id ", *last_id, "; ids must grow"),
+                      error);
   *last_id = id;
   float value = 0;
   if (!ParseNumber(text.substr(colon + 1), &value))
-    return Wrong("features", text, "has a value that is not a finite number", error);
+    return WrongField("features", text, "has a value that is not a finite number", error);
   columns->Append(kFeatures, id, value);
   return true;
 }

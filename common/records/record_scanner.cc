@@ -68,15 +68,9 @@ absl::string_view WithoutReturn(const char* begin, const char* end) {
 
 }  // namespace
 
-absl::Status LineTooLong(absl::string_view path, uint64_t line) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ":", line, ": the line has more than ", kMaxLine,
-                   " bytes, so this is no text file of records; check the path and the format"));
-}
-
-absl::Status HeaderMissing(absl::string_view path) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      path, ":1: the file is empty, but its first line should name the columns (header: true)"));
+std::string LineTooLong() {
+  return absl::StrCat("the line has more than ", kMaxLine,
+                      " bytes, so this is no text file of records; check the path and the format");
 }
 
 FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char* end, bool last,
@@ -113,7 +107,10 @@ FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char*
   }
   found->next = begin;
   found->line = found->next_line = line;
-  return last ? FindResult::kEnd : FindResult::kMore;
+  if (last) return FindResult::kEnd;
+  if (static_cast<size_t>(end - begin) <= kMaxLine) return FindResult::kMore;
+  found->problem = LineTooLong();
+  return FindResult::kBroken;
 }
 
 FieldBounds FindField(const RecordSyntax& syntax, const char* begin, const char* end) {

@@ -1,11 +1,12 @@
-// Tells records apart in a stream of bytes, without parsing them. Blank lines are no records.
+// Tells lines of text apart, and the fields of a line. Blank lines are no records.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 
-#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "common/records/record_finder.h"
 
 namespace mu {
 
@@ -15,9 +16,10 @@ inline constexpr absl::string_view kByteOrderMark = "\xEF\xBB\xBF";
 // A line is a record, except that a quoted field may hold line ends.
 struct RecordSyntax {
   char delimiter = '\t';
-  char quote = 0;       // 0: fields are never quoted
-  bool trim = false;    // spaces may stand before a quote
-  bool header = false;  // the first record names the columns
+  char quote = 0;           // 0: fields are never quoted
+  bool trim = false;        // spaces may stand before a quote
+  bool header = false;      // the first record names the columns
+  uint32_t skip_lines = 0;  // at the beginning of the file, before the header
 };
 
 // A quote that is not closed within this many bytes of its record's begin is taken for an ordinary
@@ -26,25 +28,11 @@ inline constexpr size_t kMaxQuotedRecord = size_t{1} << 20;
 // Longer lines are refused: what has them is no text.
 inline constexpr size_t kMaxLine = size_t{16} << 20;
 
-struct FoundRecord {
-  absl::string_view text;  // without "\n" or "\r\n"
-  const char* next;        // where to go on
-  uint64_t line;           // of the record's begin, as counted by the caller's `line`
-  uint64_t next_line;      // line at `next`
-};
-
-enum class FindResult {
-  kFound,
-  kMore,  // bytes are missing; what lies before found->next (blank lines) need not be seen again
-  kEnd,   // only blank lines are left, and nothing follows
-};
-
-// "PATH:LINE: ..." for a line that is longer than kMaxLine, and for a file that lacks its header.
-absl::Status LineTooLong(absl::string_view path, uint64_t line);
-absl::Status HeaderMissing(absl::string_view path);
+// What is said of a line that is longer than kMaxLine.
+std::string LineTooLong();
 
 // Looks for the first record in [begin, end). `last` says that nothing follows `end`; `line` is
-// begin's line number.
+// begin's line number. kBroken: a line is too long.
 FindResult FindRecord(const RecordSyntax& syntax, const char* begin, const char* end, bool last,
                       uint64_t line, FoundRecord* found);
 

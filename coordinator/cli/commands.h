@@ -12,5 +12,7 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models);
 int RunStatusCommand(const CliOptions& options);
 int RunCheckpointsCommand(const CliOptions& options);
 int RunMakeDataCommand(const CliOptions& options);
+int RunStatsCommand(const CliOptions& options, const ModelRegistry& models);
+int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models);
 
 }  // namespace mu

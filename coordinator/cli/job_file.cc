@@ -120,7 +120,7 @@ JobFile ParseJob(const std::string& text, const std::string& source, const std::
     const FilesAre where = !is_used                  ? FilesAre::kNotRead
                            : options.files_elsewhere ? FilesAre::kElsewhere
                                                      : FilesAre::kHere;
-    ResolveFiles(key, directory, where, file.places, from, problems);
+    ResolveFiles(key, directory, where, options.vocabularies_exist, file.places, from, problems);
   };
   if (data->has_train()) resolve("data.train", data->mutable_train());
   if (data->has_eval()) resolve("data.eval", data->mutable_eval());

@@ -17,6 +17,7 @@ struct JobFileOptions {
   std::vector<std::string> overrides;  // of --set
   std::vector<std::string> models;     // names of users' models
   bool files_elsewhere = false;        // on the machines of a cluster, perhaps not on this one
+  bool vocabularies_exist = true;      // false: this command may be about to make them
   Environment environment = ProcessEnvironment();
 };
 

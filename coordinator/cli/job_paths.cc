@@ -47,39 +47,81 @@ bool IsReadable(const std::string& file, const Place& place, ProblemList* proble
   return false;
 }
 
+using Paths = google::protobuf::RepeatedPtrField<std::string>;
+
+class Resolver {
+ public:
+  Resolver(const std::string& directory, FilesAre where, const KeyPlaces& places,
+           ProblemList* problems)
+      : directory_(directory), where_(where), places_(places), problems_(problems) {}
+
+  // A list of paths and patterns at `key`.
+  void List(const std::string& key, Paths* files) const {
+    const std::vector<std::string> written(files->begin(), files->end());
+    std::set<std::string> seen;
+    files->Clear();
+    for (size_t i = 0; i < written.size(); ++i)
+      Item(absl::StrCat(key, "[", i, "]"), written[i], &seen, files);
+  }
+
+  // A file that the coordinator itself reads.
+  void OwnFile(const std::string& key, bool exists, std::string* path) const {
+    if (path->empty() || places_.IsBad(key)) return;
+    *path = JoinPath(directory_, *path);
+    if (exists && where_ != FilesAre::kNotRead) IsReadable(*path, places_.Find(key), problems_);
+  }
+
+ private:
+  void Item(const std::string& item, const std::string& written, std::set<std::string>* seen,
+            Paths* files) const {
+    if (written.empty() || places_.IsBad(item)) return;
+    const std::string path = JoinPath(directory_, written);
+    const Place& place = places_.Find(item);
+    absl::StatusOr<std::vector<std::string>> paths = ExpandFiles(path);
+    if (!paths.ok() && where_ == FilesAre::kNotRead) {
+      paths = std::vector<std::string>{path};
+    } else if (absl::IsNotFound(paths.status())) {
+      problems_->Add(place, absl::StrCat("no file matches ", path),
+                     where_ == FilesAre::kHere
+                         ? MissingRemedy(path)
+                         : "patterns are expanded here: name the files one by one if only the "
+                           "workers' machines have them");
+      return;
+    } else if (!paths.ok()) {
+      problems_->Add(place, paths.status());
+      return;
+    }
+    for (const std::string& file : *paths) {
+      if (!seen->insert(file).second) continue;  // two patterns that overlap name it once
+      if (const std::string name = ValidUtf8(file); name != file) {
+        problems_->Add(place, absl::StrCat("the name of the file ", name, " is not UTF-8"),
+                       "rename it");
+        continue;
+      }
+      if (where_ != FilesAre::kHere || IsReadable(file, place, problems_)) *files->Add() = file;
+    }
+  }
+
+  const std::string& directory_;
+  const FilesAre where_;
+  const KeyPlaces& places_;
+  ProblemList* const problems_;
+};
+
 }  // namespace
 
 void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where,
-                  const KeyPlaces& places, pb::SourceProto* source, ProblemList* problems) {
-  const std::vector<std::string> written(source->files().begin(), source->files().end());
-  std::set<std::string> seen;
-  source->clear_files();
-  for (size_t i = 0; i < written.size(); ++i) {
-    const std::string item = absl::StrCat(key, ".files[", i, "]");
-    if (written[i].empty() || places.IsBad(item)) continue;
-    const std::string path = JoinPath(directory, written[i]);
-    const Place& place = places.Find(item);
-    absl::StatusOr<std::vector<std::string>> paths = ExpandFiles(path);
-    if (!paths.ok() && where == FilesAre::kNotRead) {
-      paths = std::vector<std::string>{path};
-    } else if (absl::IsNotFound(paths.status())) {
-      problems->Add(place, absl::StrCat("no file matches ", path),
-                    where == FilesAre::kHere ? MissingRemedy(path)
-                                             : "patterns are expanded here: name the files one by "
-                                               "one if only the workers' machines have them");
-      continue;
-    } else if (!paths.ok()) {
-      problems->Add(place, paths.status());
-      continue;
-    }
-    for (const std::string& file : *paths) {
-      if (!seen.insert(file).second) continue;  // two patterns that overlap name it once
-      if (const std::string name = ValidUtf8(file); name != file) {
-        problems->Add(place, absl::StrCat("the name of the file ", name, " is not UTF-8"),
-                      "rename it");
-        continue;
-      }
-      if (where != FilesAre::kHere || IsReadable(file, place, problems)) source->add_files(file);
+                  bool vocabularies_exist, const KeyPlaces& places, pb::SourceProto* source,
+                  ProblemList* problems) {
+  const Resolver resolver(directory, where, places, problems);
+  resolver.List(key + ".files", source->mutable_files());
+  resolver.List(key + ".labels", source->mutable_labels());
+  for (int i = 0; i < source->columns_size(); ++i) {
+    const std::string column = absl::StrCat(key, ".columns[", i, "]");
+    resolver.List(column + ".files", source->mutable_columns(i)->mutable_files());
+    if (source->columns(i).has_vocabulary()) {
+      resolver.OwnFile(column + ".vocabulary", vocabularies_exist,
+                       source->mutable_columns(i)->mutable_vocabulary());
     }
   }
 }

@@ -16,9 +16,12 @@ enum class FilesAre {
   kNotRead,    // by this command: patterns that match nothing stay
 };
 
-// Makes the paths of `source` (at `key`) absolute, below `directory` where they are relative, and
-// replaces patterns (* ? [ ]) by what they match, sorted, no file twice.
+// Makes all paths of `source` (at `key`) absolute, below `directory` where they are relative, and
+// replaces patterns (* ? [ ]) of data files by what they match, sorted, no file twice. Vocabularies
+// are read by the coordinator: they must be here if they are said to exist and this command reads
+// the source.
 void ResolveFiles(const std::string& key, const std::string& directory, FilesAre where,
-                  const KeyPlaces& places, muster::SourceProto* source, ProblemList* problems);
+                  bool vocabularies_exist, const KeyPlaces& places, muster::SourceProto* source,
+                  ProblemList* problems);
 
 }  // namespace mu

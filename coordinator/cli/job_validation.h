@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "proto/job.pb.h"
 
 namespace mu {
@@ -30,9 +31,15 @@ std::vector<std::pair<std::string, const muster::SourceProto*>> SourcesFor(
 // Fills in every key with a default that was not written (docs/job_file.md lists them).
 void FillJobDefaults(muster::JobProto* job);
 
+// Whether a key was written.
+bool HasField(const google::protobuf::Message& message, absl::string_view name);
+
 // Parts of ValidateJob, each in a file of its own.
 void ValidateSource(const muster::SourceProto& source, const std::string& key,
                     std::vector<JobProblem>* problems);
+// `format` is its bit (data_keys.h).
+void ValidateColumns(const muster::SourceProto& source, unsigned format, const std::string& key,
+                     std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateEvaluation(const muster::EvaluationProto& evaluation,

@@ -1,9 +1,11 @@
 // The rules of a job's data sources.
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_validation.h"
 
 namespace mu {
@@ -34,71 +36,6 @@ void ValidateRecords(const pb::JobRecordsProto& records, const std::string& key,
   }
 }
 
-class ColumnRules {
- public:
-  ColumnRules(const pb::SourceProto& source, const pb::JobColumnProto& column, std::string key,
-              std::vector<JobProblem>* problems)
-      : source_(source), column_(column), key_(std::move(key)), problems_(problems) {}
-
-  void Check() {
-    const std::string& kind = column_.kind();
-    const bool list = kind == "id" || kind == "hash";
-    if (kind != "number" && kind != "label" && !list) {
-      Add("kind",
-          absl::StrCat("must be number, id, hash or label", kind.empty() ? "" : ", not `", kind,
-                       kind.empty() ? "" : "`"),
-          "", true);
-      return;
-    }
-    CheckField();
-    if (list && column_.has_buckets() && column_.buckets() <= 0) {
-      Add("buckets", "must be above 0",
-          kind == "id" ? "leave it out for ids without a bound" : "leave it out for 100000");
-    }
-    if (column_.has_buckets() && !list)
-      Add("buckets", "is for columns of kind id and hash", "remove it");
-    if (kind == "label" && column_.positive().empty()) {
-      Add("positive", "must name the texts that mean 1", "write for example [\"1\"]", true);
-    }
-    if (!column_.positive().empty() && kind != "label") {
-      Add("positive", "is for columns of kind label", "remove it");
-    }
-    if (column_.has_missing_value() && kind != "number") {
-      Add("missing_value", "is for columns of kind number", "remove it");
-    }
-    if (!column_.has_separator()) return;
-    const std::string delimiter = source_.has_delimiter() ? source_.delimiter() : ",";
-    if (!list) {
-      Add("separator", "is for columns of kind id and hash", "remove it");
-    } else if (column_.separator().size() != 1 || column_.separator() == delimiter) {
-      Add("separator", "must be one character, another than `delimiter`",
-          "write for example \"|\"");
-    }
-  }
-
- private:
-  void CheckField() {
-    const bool header = !source_.has_header() || source_.header();
-    if (column_.has_index() && column_.has_field()) {
-      Add("field", "stands beside `index`", "keep one of the two");
-    } else if (column_.has_index() && column_.index() < 0) {
-      Add("index", "must not be negative", "fields count from 0");
-    } else if (!header && !column_.has_index()) {
-      Add("index", "must be given where there is no header", "fields count from 0", true);
-    }
-  }
-
-  void Add(const std::string& key, std::string message, std::string remedy, bool required = false) {
-    problems_->push_back(
-        {absl::StrCat(key_, ".", key), std::move(message), std::move(remedy), required});
-  }
-
-  const pb::SourceProto& source_;
-  const pb::JobColumnProto& column_;
-  const std::string key_;
-  std::vector<JobProblem>* const problems_;
-};
-
 void ValidateCsv(const pb::SourceProto& source, const std::string& key,
                  std::vector<JobProblem>* problems) {
   const auto one_byte = [&](const std::string& text) {
@@ -116,24 +53,6 @@ void ValidateCsv(const pb::SourceProto& source, const std::string& key,
     problems->push_back(
         {key + ".quote", "is the same as `delimiter`", "write \"\" to turn quotes off"});
   }
-  if (source.columns().empty()) {
-    problems->push_back(
-        {key + ".columns", "names no columns", "write a list of {name: x, kind: number}", true});
-  }
-  std::set<std::string> names;
-  for (int i = 0; i < source.columns_size(); ++i) {
-    const pb::JobColumnProto& column = source.columns(i);
-    const std::string column_key = absl::StrCat(key, ".columns[", i, "]");
-    if (column.name().empty()) {
-      problems->push_back(
-          {column_key + ".name", "must not be empty", "the model finds the column by it", true});
-    } else if (!names.insert(column.name()).second) {
-      problems->push_back({column_key + ".name",
-                           absl::StrCat("is `", column.name(), "`, as is an earlier column's"),
-                           "give each column a name of its own"});
-    }
-    ColumnRules(source, column, column_key, problems).Check();
-  }
 }
 
 void ValidateLibsvm(const pb::SourceProto& source, const std::string& key,
@@ -143,54 +62,64 @@ void ValidateLibsvm(const pb::SourceProto& source, const std::string& key,
                        "a file with ids from 1 to 123 has features: 124", true});
 }
 
-void RefuseLibsvmKeys(const pb::SourceProto& source, const std::string& key,
-                      std::vector<JobProblem>* problems) {
-  const std::string what = absl::StrCat("is for format libsvm, not for ", source.format());
-  if (source.has_features()) problems->push_back({key + ".features", what, "remove it"});
-  if (!source.positive().empty()) {
+void ValidateIdx(const pb::SourceProto& source, const std::string& key,
+                 std::vector<JobProblem>* problems) {
+  for (int i = 0; i < source.labels_size(); ++i) {
+    if (source.labels(i).empty()) {
+      problems->push_back(
+          {absl::StrCat(key, ".labels[", i, "]"), "must not be empty", "write a path or a glob"});
+    }
+  }
+  if (source.labels().empty() && key != "data.predict") {
     problems->push_back(
-        {key + ".positive", what,
-         source.format() == "csv" ? "write it in the label's column" : "remove it"});
+        {key + ".labels", "names no files of labels", "list them in the order of `files`", true});
+  }
+  if (source.has_scale() && !std::isfinite(source.scale()))
+    problems->push_back({key + ".scale", "must be a finite number", "leave it out for 1/255"});
+  for (int i = 0; i < source.shape_size(); ++i) {
+    if (source.shape(i) == 0) {
+      problems->push_back({absl::StrCat(key, ".shape[", i, "]"), "must be above 0",
+                           "write for example shape: [28, 28]"});
+    }
   }
 }
 
-// Keys that only `csv` has.
-void RefuseCsvKeys(const pb::SourceProto& source, const std::string& key,
-                   std::vector<JobProblem>* problems) {
-  const auto refuse = [&](bool written, const std::string& name) {
-    if (!written) return;
-    problems->push_back({absl::StrCat(key, ".", name),
-                         absl::StrCat("is for format csv, not for ", source.format()),
-                         "remove it"});
-  };
-  refuse(source.has_header(), "header");
-  refuse(source.has_delimiter(), "delimiter");
-  refuse(source.has_quote(), "quote");
-  refuse(!source.missing().empty(), "missing");
-  refuse(source.has_trim(), "trim");
-  refuse(!source.columns().empty(), "columns");
+// The keys that the source's format does not have.
+void RefuseOtherFormatsKeys(const pb::SourceProto& source, unsigned format, const std::string& key,
+                            std::vector<JobProblem>* problems) {
+  for (const SourceKeyInfo& info : SourceKeys()) {
+    if ((info.formats & format) != 0 || !HasField(source, info.key)) continue;
+    const bool label = format == kCsvBit && absl::string_view(info.key) == "positive";
+    problems->push_back(
+        {absl::StrCat(key, ".", info.key),
+         absl::StrCat("is for format ", FormatNames(info.formats), ", not for ", source.format()),
+         label ? "write it in the label's column" : "remove it"});
+  }
 }
 
 }  // namespace
 
 void ValidateSource(const pb::SourceProto& source, const std::string& key,
                     std::vector<JobProblem>* problems) {
-  if (source.format() == "csv") {
-    ValidateCsv(source, key, problems);
-  } else if (source.format() == "criteo_tsv" || source.format() == "libsvm") {
-    RefuseCsvKeys(source, key, problems);
-  } else {
+  const unsigned format = FormatBitOf(source.format());
+  if (format == 0) {
     problems->push_back(
         {key + ".format",
-         absl::StrCat("must be criteo_tsv, csv or libsvm, not `", source.format(), "`"),
-         "write format: csv, format: criteo_tsv or format: libsvm", true});
-  }
-  if (source.format() == "libsvm") {
-    ValidateLibsvm(source, key, problems);
+         absl::StrCat("must be ", FormatNames(kAllFormats, "or"), ", not `", source.format(), "`"),
+         "docs/reference/readers.md describes them", true});
   } else {
-    RefuseLibsvmKeys(source, key, problems);
+    RefuseOtherFormatsKeys(source, format, key, problems);
   }
-  if (source.files().empty()) {
+  if (format == kCsvBit) ValidateCsv(source, key, problems);
+  if (format == kLibsvmBit) ValidateLibsvm(source, key, problems);
+  if (format == kIdxBit) ValidateIdx(source, key, problems);
+  if ((format & (kFieldFormats | kNpyBit)) != 0) ValidateColumns(source, format, key, problems);
+  if (format == kNpyBit) {
+    if (!source.files().empty()) {
+      problems->push_back({key + ".files", "is not for format npy",
+                           "write `files` in each column: a column has files of its own"});
+    }
+  } else if (source.files().empty()) {
     problems->push_back({key + ".files", "names no files", "write a list of paths or globs", true});
   }
   for (int i = 0; i < source.files_size(); ++i) {

@@ -2,6 +2,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/graph/nearest_name.h"
+#include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_validation.h"
 #include "coordinator/frontend/feature_models.h"
 
@@ -123,7 +124,7 @@ class ModelRules {
               int64_t bound, bool ids) {
     if (name.empty()) return Add(key, "must name a column of the data", "", true);
     for (const auto& [source_key, source] : sources_) {
-      if (source->format() != "csv" || source->columns().empty()) continue;
+      if (source->columns().empty()) continue;
       if (!ids && source_key == "data.predict")
         continue;  // what is to be predicted need not be there
       const pb::JobColumnProto* found = nullptr;
@@ -146,17 +147,15 @@ class ModelRules {
   void CheckKind(const std::string& key, const std::string& name, const std::string& kind,
                  const std::string& source_key, const pb::JobColumnProto& column, int64_t bound,
                  bool ids) {
-    const bool fits = column.kind() == kind || (ids && column.kind() == "hash");
-    if (!fits && column.kind() != "number" && column.kind() != "label" && column.kind() != "id" &&
-        column.kind() != "hash") {
-      return;  // not a kind at all, which is said where it stands
-    }
+    const unsigned bit = KindBitOf(column.kind());
+    if (bit == 0) return;  // not a kind at all, which is said where it stands
+    const bool fits = column.kind() == kind || (ids && (bit & (kNumberBit | kLabelBit)) == 0);
     if (!fits) {
       Add(key, absl::StrCat("is `", name, "`, which ", source_key, " reads as ", column.kind()),
           absl::StrCat("give that column kind: ", kind));
-    } else if (column.has_separator()) {
+    } else if (column.has_separator() || column.list()) {
       Add(key, absl::StrCat("is `", name, "`, which ", source_key, " reads as a list"),
-          "remove that column's `separator`");
+          absl::StrCat("remove that column's `", column.list() ? "list" : "separator", "`"));
     } else if (ids && bound > 0 && column.buckets() > bound) {
       Add(key,
           absl::StrCat("is `", name, "` with ids up to ", column.buckets() - 1, " in ", source_key,

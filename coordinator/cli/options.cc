@@ -30,10 +30,27 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
       "N");
 }
 
-void AddJobOptions(CLI::App* command, CliOptions* options) {
+void AddJobFile(CLI::App* command, CliOptions* options) {
   command->add_option("job", options->job_file, "the job file (docs/job_file.md)")
       ->required()
       ->type_name("JOB.yaml");
+  command
+      ->add_option("--set", options->overrides,
+                   "replaces a value of the job file; may stand several times")
+      ->type_name("KEY.KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+// Of commands that look at one of its sources.
+void AddDataSource(CLI::App* command, CliOptions* options) {
+  AddJobFile(command, options);
+  command->add_option("--data", options->data_source, "which data of the job")
+      ->check(CLI::IsMember({"train", "eval", "predict"}))
+      ->capture_default_str();
+}
+
+void AddJobOptions(CLI::App* command, CliOptions* options) {
+  AddJobFile(command, options);
   command->add_flag("--local", options->local,
                     "start the daemons on this machine (the default without --listen)");
   command->add_option("--workers", options->workers, "workers to start or to wait for")
@@ -42,11 +59,6 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
   command->add_option("--ps", options->ps, "parameter servers to start or to wait for")
       ->check(WholeNumber(0, kMostDaemons))
       ->capture_default_str();
-  command
-      ->add_option("--set", options->overrides,
-                   "replaces a value of the job file; may stand several times")
-      ->type_name("KEY.KEY=VALUE")
-      ->allow_extra_args(false);
   command
       ->add_option("--job_dir,--job-dir", options->job_dir,
                    "logs, checkpoints, report (default ./runs/NAME-TIME)")
@@ -167,6 +179,25 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->check(WholeNumber(1, kMostFiles));
   make_data->add_option("--out", options.out, "the folder")->required()->type_name("DIR");
 
+  CLI::App* stats = app.add_subcommand(
+      "stats", "prints what the values of the job's columns are like: means, extremes, how many");
+  AddDataSource(stats, &options);
+  stats->add_option("--out", options.out, "write them here as JSON, too")->type_name("FILE.json");
+  CLI::App* make_vocab =
+      app.add_subcommand("make-vocab", "writes the texts of a column, the most frequent first");
+  AddDataSource(make_vocab, &options);
+  make_vocab->add_option("--column", options.column, "the column's name")
+      ->required()
+      ->type_name("NAME");
+  make_vocab->add_option("--out", options.out, "the vocabulary, one text a line")
+      ->required()
+      ->type_name("FILE");
+  make_vocab
+      ->add_option("--min_count,--min-count", options.min_count,
+                   "leaves out texts that stand there less often")
+      ->check(WholeNumber(1, ~uint64_t{0}))
+      ->capture_default_str();
+
   CLI::App* status = app.add_subcommand("status", "shows a running coordinator's cluster");
   status->add_option("address", options.address, "where it listens")
       ->required()
@@ -209,6 +240,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       {check, CliOptions::kCheck},
       {make_data, CliOptions::kMakeData},
       {status, CliOptions::kStatus},
+      {stats, CliOptions::kStats},
+      {make_vocab, CliOptions::kMakeVocab},
       {checkpoints, CliOptions::kCheckpoints}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;

@@ -11,7 +11,17 @@
 namespace mu {
 
 struct CliOptions {
-  enum Command { kTrain, kEval, kPredict, kCheck, kMakeData, kStatus, kCheckpoints };
+  enum Command {
+    kTrain,
+    kEval,
+    kPredict,
+    kCheck,
+    kMakeData,
+    kStatus,
+    kCheckpoints,
+    kStats,
+    kMakeVocab
+  };
   Command command = kTrain;
 
   // train, eval, predict, check
@@ -33,7 +43,7 @@ struct CliOptions {
   double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;           // predict: the CSV; make-data: the folder
+  std::string out;           // predict: the CSV; make-data: the folder; stats, make-vocab: the file
   std::string chaos;         // train: faults on demand
   bool take_over = false;    // train
   bool train_again = false;  // train
@@ -46,6 +56,11 @@ struct CliOptions {
   uint64_t start = 0;
   uint64_t test_rows = 0;
   uint32_t files = 0;  // 0: as many as suit the rows
+
+  // stats, make-vocab
+  std::string data_source = "train";
+  std::string column;
+  uint64_t min_count = 1;
 
   std::string address;  // status
 

@@ -25,6 +25,10 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
       return RunCheckpointsCommand(*options);
     case CliOptions::kMakeData:
       return RunMakeDataCommand(*options);
+    case CliOptions::kStats:
+      return RunStatsCommand(*options, models);
+    case CliOptions::kMakeVocab:
+      return RunMakeVocabCommand(*options, models);
   }
   return exit_code;
 }

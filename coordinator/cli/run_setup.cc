@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/algorithm/container.h"
@@ -91,23 +93,77 @@ Place PlaceOfJobDir(const CliOptions& cli, const JobFile& file) {
   return by_job ? file.places.Find("job_dir") : Place{"--job_dir"};
 }
 
+// Of a source with mistakes in some of its columns and nowhere else, what is left without these and
+// the crosses of them; empty if that is nothing.
+pb::SourceProto SoundPart(const std::string& key, const pb::SourceProto& source,
+                          const KeyPlaces& places) {
+  const auto* const descriptor = pb::SourceProto::descriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const std::string& name = descriptor->field(i)->name();
+    if (name != "columns" && places.IsBad(absl::StrCat(key, ".", name))) return {};
+  }
+  pb::SourceProto sound = source;
+  sound.clear_columns();
+  std::set<std::string> dropped;
+  for (int i = 0; i < source.columns_size(); ++i) {
+    const pb::JobColumnProto& column = source.columns(i);
+    if (places.IsBad(absl::StrCat(key, ".columns[", i, "]"))) {
+      dropped.insert(column.name());
+    } else {
+      *sound.add_columns() = column;
+    }
+  }
+  auto* const columns = sound.mutable_columns();
+  columns->erase(std::remove_if(columns->begin(), columns->end(),
+                                [&](const pb::JobColumnProto& column) {
+                                  return absl::c_any_of(column.of(), [&](const std::string& name) {
+                                    return dropped.count(name) != 0;
+                                  });
+                                }),
+                 columns->end());
+  return columns->empty() ? pb::SourceProto() : sound;
+}
+
+// The job with these sources alone.
+muster::JobProto WithSources(muster::JobProto job,
+                             const std::map<std::string, pb::SourceProto>& used) {
+  job.clear_data();
+  for (const auto& [key, source] : used) {
+    pb::JobDataProto* const data = job.mutable_data();
+    *(key == "data.train"  ? data->mutable_train()
+      : key == "data.eval" ? data->mutable_eval()
+                           : data->mutable_predict()) = source;
+  }
+  return job;
+}
+
 // Looks at the data and the model, each once its keys are right, and at no data that this run does
-// not read.
+// not read. Of data with wrong columns the others are looked at all the same, so that a mistake
+// hides no other one.
 void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        const ModelRegistry& models, const RunOptions& options,
                        ProblemList* problems) {
-  muster::JobProto sound = file.job;
+  std::map<std::string, pb::SourceProto> whole, parts;
+  for (const auto& [key, source] : SourcesFor(use, file.job.data())) {
+    if (!file.places.IsBad(key)) {
+      whole[key] = *source;
+    } else if (pb::SourceProto part = SoundPart(key, *source, file.places);
+               part.ByteSizeLong() > 0) {
+      parts[key] = std::move(part);
+    }
+  }
+  muster::JobProto sound = WithSources(file.job, whole);
   if (file.places.IsBad("model")) sound.clear_model();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
-  std::set<std::string> used;
-  for (const auto& [key, source] : SourcesFor(use, file.job.data())) {
-    if (!file.places.IsBad(key)) used.insert(key);
+  std::vector<std::string> found = CheckJob(sound, models, options);
+  if (!parts.empty()) {
+    muster::JobProto partly = WithSources(file.job, parts);
+    partly.clear_model();
+    partly.clear_evaluation();
+    for (std::string& problem : CheckJob(partly, models, options))
+      found.push_back(std::move(problem));
   }
-  pb::JobDataProto* data = sound.mutable_data();
-  if (used.count("data.train") == 0) data->clear_train();
-  if (used.count("data.eval") == 0) data->clear_eval();
-  if (used.count("data.predict") == 0) data->clear_predict();
-  for (const std::string& problem : CheckJob(sound, models, options)) {
+  for (const std::string& problem : found) {
     // Each begins with the key that it is about; what a model says of itself may name one of its
     // own.
     absl::string_view text = problem;

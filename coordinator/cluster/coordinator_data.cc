@@ -3,11 +3,36 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/env/glob.h"
+#include "common/base/hash.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/dataset_files.h"
+#include "common/records/vocabulary.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/layout_store.h"
 
 namespace mu {
+namespace {
+
+// Leaves what a plan needs. Contents that tell one dataset from another become their hashes.
+void ForgetContents(pb::DatasetProto* dataset) {
+  const auto hash = [](std::string* contents) {
+    *contents = absl::StrCat(absl::Hex(HashString(*contents), absl::kZeroPad16));
+  };
+  dataset->clear_files();
+  for (pb::CompanionFilesProto& companion : *dataset->mutable_companions()) companion.clear_files();
+  for (pb::InlineFileProto& file : *dataset->mutable_inline_files()) {
+    file.clear_path();
+    hash(file.mutable_contents());
+  }
+  FieldColumnList* const columns = MutableFieldColumnsOf(dataset);
+  if (columns == nullptr) return;
+  for (pb::CsvColumnProto& column : *columns) {
+    column.clear_vocabulary_file();
+    if (!column.vocabulary().empty()) hash(column.mutable_vocabulary());
+  }
+}
+
+}  // namespace
 
 absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
   MU_ASSIGN_OR_RETURN(pb::DatasetProto proto, spec.ToProto());
@@ -17,6 +42,8 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(const DatasetSpec& spec) {
 absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   if (proto.batch_size() == 0)
     return absl::InvalidArgumentError("a dataset needs a batch size of at least 1");
+  MU_RETURN_IF_ERROR(
+      Annotate(ReadVocabularies(&proto), absl::StrCat("dataset '", proto.name(), "'")));
   if (proto.seed() == 0) proto.set_seed(impl_->options.seed);
   if (proto.block_records() == 0) proto.set_block_records(DefaultBlockRecords(proto));
   MutexLock lock(&impl_->data_mutex);
@@ -30,7 +57,9 @@ absl::StatusOr<Dataset> Coordinator::CreateDataset(pb::DatasetProto proto) {
   const std::string name = proto.name();
   for (int i = 2; taken(proto.name()); ++i) proto.set_name(absl::StrCat(name, " (", i, ")"));
   impl_->datasets[proto.id()] = proto;
-  return Dataset(proto);
+  // Handles are for tracing: what travels to the workers stays here.
+  proto.clear_inline_files();
+  return Dataset(std::move(proto));
 }
 
 std::optional<DataLayout> Coordinator::Impl::Prepared(uint64_t id) {
@@ -54,14 +83,8 @@ absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
     dataset = it->second;
   }
   const std::string context = absl::StrCat("dataset '", dataset.name(), "'");
-  std::vector<std::string> files;
-  for (const auto& pattern : dataset.files()) {
-    auto matches = ExpandFiles(pattern);
-    if (!matches.ok()) return Annotate(matches.status(), context);
-    files.insert(files.end(), matches->begin(), matches->end());
-  }
-  dataset.clear_files();
-  for (auto& file : files) dataset.add_files(std::move(file));
+  if (const absl::Status expanded = ExpandDatasetFiles(&dataset); !expanded.ok())
+    return Annotate(expanded, context);
   const LayoutStore store(options.job_dir.empty() ? "" : options.job_dir + "/layouts");
   const auto found = store.Complete(dataset, [&](const auto& unknown, const auto& add) {
     ScopedSpan span(runtime->options().telemetry, "scan_files", dataset.name());
@@ -69,7 +92,7 @@ absl::StatusOr<DataLayout> Coordinator::Impl::PrepareDataset(uint64_t id) {
   });
   if (!found.ok()) return Annotate(found.status(), context);
   DataLayout data = {.dataset = dataset};
-  data.dataset.clear_files();
+  ForgetContents(&data.dataset);
   data.files = std::make_shared<const std::vector<FileLayout>>(found->begin(), found->end());
   MU_ASSIGN_OR_RETURN(DataLeases::Plan first, runtime->MakePlan(data, 0));
   runtime->ChangeCatalog([&](Catalog& catalog) { catalog.UpdateDataset(dataset); });

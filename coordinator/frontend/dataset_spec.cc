@@ -1,71 +1,22 @@
 #include "coordinator/frontend/dataset_spec.h"
 
-#include <set>
-
 #include "absl/strings/str_cat.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/record_format.h"
 
 namespace mu {
 namespace {
 
-constexpr uint32_t kDefaultBlockRecords = 4096;
-
-absl::Status CheckColumn(const pb::CsvProto& csv, const pb::CsvColumnProto& column,
-                         std::set<std::string>* names) {
-  const std::string& name = column.name();
-  if (name.empty()) return absl::InvalidArgumentError("a column needs a name");
-  if (!names->insert(name).second) {
-    return absl::InvalidArgumentError(absl::StrCat("two columns are named \"", name, "\""));
-  }
-  if (column.index() < -1 || (column.index() == -1 && !csv.header())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("column \"", name, "\" needs the index of its field, as there is no header"));
-  }
-  if (!column.field().empty() && column.index() > 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "column \"", name, "\" has both a field's name and an index; give it one of them"));
-  }
-  if (!column.field().empty() && !csv.header()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "column \"", name, "\" names a field, but there is no header; give its index"));
-  }
-  if (column.kind() == pb::CsvColumnProto::HASH && column.buckets() <= 0) {
-    return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" needs buckets above 0"));
-  }
-  if (column.buckets() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("column \"", name, "\" has a negative bound"));
-  }
-  if (column.kind() == pb::CsvColumnProto::LABEL && column.positive().empty()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("label \"", name, "\" must list the texts that count as positive"));
+// Beside what CheckFormat finds.
+absl::Status CheckColumns(const pb::DatasetProto& proto) {
+  for (const pb::CsvColumnProto& column : FieldColumnsOf(proto)) {
+    if (!column.field().empty() && column.index() > 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("column \"", column.name(),
+                       "\" has both a field's name and an index; give it one of them"));
+    }
   }
   return absl::OkStatus();
-}
-
-absl::Status CheckFormat(const pb::DatasetProto& proto) {
-  if (proto.has_criteo_tsv() && proto.criteo_tsv().hash_buckets() <= 0) {
-    return absl::InvalidArgumentError("criteo_tsv: hash_buckets must be above 0");
-  }
-  if (proto.has_libsvm() && proto.libsvm().features() <= 0)
-    return absl::InvalidArgumentError("libsvm: features must be above every id");
-  if (!proto.has_csv()) return absl::OkStatus();
-  const pb::CsvProto& csv = proto.csv();
-  if (csv.columns().empty()) return absl::InvalidArgumentError("csv: no column is asked for");
-  if (csv.delimiter().size() > 1 || csv.quote().size() > 1) {
-    return absl::InvalidArgumentError("csv: delimiter and quote are one character each");
-  }
-  std::set<std::string> names;
-  for (const pb::CsvColumnProto& column : csv.columns()) {
-    MU_RETURN_IF_ERROR(CheckColumn(csv, column, &names));
-  }
-  return absl::OkStatus();
-}
-
-pb::CsvColumnProto MakeColumn(std::string name, pb::CsvColumnProto::Kind kind, int index) {
-  pb::CsvColumnProto column;
-  column.set_name(std::move(name));
-  column.set_kind(kind);
-  column.set_index(index);
-  return column;
 }
 
 }  // namespace
@@ -141,7 +92,14 @@ DatasetSpec& DatasetSpec::Quote(std::string quote) {
 }
 
 DatasetSpec& DatasetSpec::Missing(const std::vector<std::string>& marks) {
-  MutableCsv("Missing")->mutable_missing()->Assign(marks.begin(), marks.end());
+  auto* const missing = proto_.has_jsonl() ? proto_.mutable_jsonl()->mutable_missing()
+                                           : MutableCsv("Missing")->mutable_missing();
+  missing->Assign(marks.begin(), marks.end());
+  return *this;
+}
+
+DatasetSpec& DatasetSpec::SkipLines(uint32_t lines) {
+  MutableCsv("SkipLines")->set_skip_lines(lines);
   return *this;
 }
 
@@ -151,31 +109,90 @@ DatasetSpec& DatasetSpec::Trim(bool trim) {
 }
 
 DatasetSpec& DatasetSpec::Column(pb::CsvColumnProto column) {
-  *MutableCsv("Column")->add_columns() = std::move(column);
+  FieldColumnList* const columns = MutableFieldColumnsOf(&proto_);
+  if (columns != nullptr) {
+    *columns->Add() = std::move(column);
+  } else if (error_.empty()) {
+    error_ = "columns are for csv, jsonl and tfrecord only";
+  }
   return *this;
 }
 
+DatasetSpec& DatasetSpec::Column(const ColumnSpec& column) {
+  pb::CsvColumnProto proto = column.proto();
+  if (proto_.has_csv()) {
+    proto.clear_list();
+  } else {
+    proto.clear_separator();
+  }
+  return Column(std::move(proto));
+}
+
 DatasetSpec& DatasetSpec::Number(std::string name, int index) {
-  return Column(MakeColumn(std::move(name), pb::CsvColumnProto::NUMBER, index));
+  return Column(NumberColumn(std::move(name)).At(index));
 }
 
 DatasetSpec& DatasetSpec::Id(std::string name, int64_t bound, int index) {
-  pb::CsvColumnProto column = MakeColumn(std::move(name), pb::CsvColumnProto::ID, index);
-  column.set_buckets(bound);
-  return Column(std::move(column));
+  return Column(IdColumn(std::move(name), bound).At(index));
 }
 
 DatasetSpec& DatasetSpec::Hash(std::string name, int64_t buckets, int index) {
-  pb::CsvColumnProto column = MakeColumn(std::move(name), pb::CsvColumnProto::HASH, index);
-  column.set_buckets(buckets);
-  return Column(std::move(column));
+  return Column(HashColumn(std::move(name), buckets).At(index));
 }
 
 DatasetSpec& DatasetSpec::Label(std::string name, const std::vector<std::string>& positive,
                                 int index) {
-  pb::CsvColumnProto column = MakeColumn(std::move(name), pb::CsvColumnProto::LABEL, index);
-  column.mutable_positive()->Assign(positive.begin(), positive.end());
-  return Column(std::move(column));
+  return Column(LabelColumn(std::move(name), positive).At(index));
+}
+
+DatasetSpec& DatasetSpec::Class(std::string name, const std::vector<std::string>& classes,
+                                int index) {
+  return Column(ClassColumn(std::move(name), classes).At(index));
+}
+
+DatasetSpec& DatasetSpec::Vocabulary(std::string name, std::string file, uint32_t oov_buckets,
+                                     int index) {
+  return Column(VocabularyColumn(std::move(name), std::move(file), oov_buckets).At(index));
+}
+
+DatasetSpec& DatasetSpec::Bucket(std::string name, const std::vector<float>& boundaries,
+                                 int index) {
+  return Column(BucketColumn(std::move(name), boundaries).At(index));
+}
+
+DatasetSpec& DatasetSpec::Cross(std::string name, const std::vector<std::string>& of,
+                                int64_t buckets) {
+  return Column(CrossColumn(std::move(name), of, buckets));
+}
+
+DatasetSpec& DatasetSpec::IdList(std::string name, int64_t bound, std::string separator) {
+  return Column(IdColumn(std::move(name), bound).Several(std::move(separator)));
+}
+
+DatasetSpec& DatasetSpec::HashList(std::string name, int64_t buckets, std::string separator) {
+  return Column(HashColumn(std::move(name), buckets).Several(std::move(separator)));
+}
+
+DatasetSpec& DatasetSpec::IdSequence(std::string name, uint32_t length, int64_t bound,
+                                     std::string separator) {
+  return Column(IdColumn(std::move(name), bound).Several(std::move(separator)).Length(length));
+}
+
+DatasetSpec& DatasetSpec::HashSequence(std::string name, uint32_t length, int64_t buckets,
+                                       std::string separator) {
+  return Column(HashColumn(std::move(name), buckets).Several(std::move(separator)).Length(length));
+}
+
+DatasetSpec& DatasetSpec::Numbers(std::string name, const std::vector<int64_t>& shape,
+                                  std::string separator) {
+  return Column(NumberColumn(std::move(name)).Several(std::move(separator)).Shape(shape));
+}
+
+DatasetSpec& DatasetSpec::InlineFile(std::string path, std::string contents) {
+  pb::InlineFileProto* const file = proto_.add_inline_files();
+  file->set_path(std::move(path));
+  file->set_contents(std::move(contents));
+  return *this;
 }
 
 absl::StatusOr<pb::DatasetProto> DatasetSpec::ToProto() const {
@@ -191,6 +208,7 @@ absl::StatusOr<pb::DatasetProto> DatasetSpec::ToProto() const {
     valid = absl::InvalidArgumentError("Records: keeps nothing");
   } else {
     valid = CheckFormat(proto_);
+    valid.Update(CheckColumns(proto_));
   }
   for (const uint32_t keep : proto_.records().keep()) {
     if (valid.ok() && keep >= proto_.records().modulo()) {
@@ -200,35 +218,6 @@ absl::StatusOr<pb::DatasetProto> DatasetSpec::ToProto() const {
   }
   if (!valid.ok()) return Annotate(valid, absl::StrCat("dataset \"", proto_.name(), "\""));
   return proto_;
-}
-
-DatasetSpec CriteoTsv(const std::vector<std::string>& files, int64_t hash_buckets) {
-  pb::DatasetProto proto;
-  proto.set_name("criteo_tsv");
-  proto.mutable_criteo_tsv()->set_hash_buckets(hash_buckets);
-  proto.mutable_files()->Assign(files.begin(), files.end());
-  proto.set_block_records(kDefaultBlockRecords);
-  return DatasetSpec(std::move(proto));
-}
-
-DatasetSpec Libsvm(const std::vector<std::string>& files, int64_t features,
-                   const std::vector<std::string>& positive) {
-  pb::DatasetProto proto;
-  proto.set_name("libsvm");
-  proto.mutable_libsvm()->set_features(features);
-  proto.mutable_libsvm()->mutable_positive()->Assign(positive.begin(), positive.end());
-  proto.mutable_files()->Assign(files.begin(), files.end());
-  proto.set_block_records(kDefaultBlockRecords);
-  return DatasetSpec(std::move(proto));
-}
-
-DatasetSpec Csv(const std::vector<std::string>& files) {
-  pb::DatasetProto proto;
-  proto.set_name("csv");
-  proto.mutable_csv();
-  proto.mutable_files()->Assign(files.begin(), files.end());
-  proto.set_block_records(kDefaultBlockRecords);
-  return DatasetSpec(std::move(proto));
 }
 
 }  // namespace mu

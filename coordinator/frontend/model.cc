@@ -104,13 +104,18 @@ absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, b
     }
   }
   const std::map<std::string, int64_t> bounds = model.IdBounds();
-  for (const pb::CsvColumnProto& column : dataset.csv().columns()) {
+  for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset)) {
     const auto bound = bounds.find(column.name());
-    if (column.kind() != pb::CsvColumnProto::HASH || bound == bounds.end()) continue;
-    if (column.buckets() <= bound->second) continue;
-    problems.push_back(absl::StrCat("column \"", column.name(), "\" is hashed into ",
-                                    column.buckets(), " buckets, the model has rows for ",
-                                    bound->second));
+    const int64_t own = IdBoundOf(column);
+    // Ids of the file itself get the model's bound (BoundIds).
+    if (column.kind() == pb::CsvColumnProto::ID || bound == bounds.end()) continue;
+    if (own <= bound->second) continue;
+    problems.push_back(column.kind() == pb::CsvColumnProto::HASH
+                           ? absl::StrCat("column \"", column.name(), "\" is hashed into ",
+                                          column.buckets(), " buckets, the model has rows for ",
+                                          bound->second)
+                           : absl::StrCat("column \"", column.name(), "\" has ids from 0 to ",
+                                          own - 1, ", the model has rows for ", bound->second));
   }
   const auto features = bounds.find("features");
   if (dataset.has_libsvm() && features != bounds.end() &&

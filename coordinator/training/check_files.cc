@@ -2,54 +2,86 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <map>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
-#include "common/env/file.h"
-#include "common/env/glob.h"
+#include "common/records/dataset_files.h"
 #include "common/records/first_records.h"
-#include "common/records/record_parser.h"
+#include "common/records/record_format.h"
+#include "common/records/vocabulary.h"
 
 namespace mu {
 namespace {
 
 // Files of one dataset are mostly alike: the first are read well, of the others the header and one
 // record.
-constexpr size_t kWellReadFiles = 4;
+constexpr int kWellReadFiles = 4;
 constexpr uint64_t kWellRead = 100;
+constexpr uint64_t kForLabels = 10'000;
 // Past so many, one reads on only in vain: the same mistake is in every file.
 constexpr size_t kMostProblems = 20;
 
+bool AllReadable(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    if (access(path.c_str(), R_OK) != 0) return false;
+  }
+  return true;
+}
+
 }  // namespace
+
+std::string WhyNoneIsPositive(const pb::DatasetProto& dataset) {
+  pb::DatasetProto expanded = dataset;
+  if (!ReadVocabularies(&expanded).ok() || !CheckFormat(expanded).ok()) return "";
+  if (!ExpandDatasetFiles(&expanded).ok()) return "";
+  std::map<std::string, LabelTexts::Found> labels;
+  for (int i = 0; i < std::min(expanded.files_size(), kWellReadFiles); ++i) {
+    const std::vector<std::string> parts = PartsOfFile(expanded, i);
+    if (AllReadable(parts)) Add(ReadFirstRecords(expanded, parts, kForLabels).labels, &labels);
+  }
+  std::string why;
+  for (const auto& [name, found] : labels) {
+    if (found.positives == 0 && found.others > 0)
+      absl::StrAppend(&why, why.empty() ? "" : "; ", "column ", name, ": ", NoneIsPositive(found));
+  }
+  return why;
+}
 
 std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere) {
   std::vector<std::string> problems;
-  if (const absl::Status format = CheckFormat(dataset); !format.ok())
-    return {std::string(format.message())};
-  std::vector<std::string> files;
-  for (const std::string& pattern : dataset.files()) {
-    absl::StatusOr<std::vector<std::string>> matches = ExpandFiles(pattern);
-    if (matches.ok()) {
-      files.insert(files.end(), matches->begin(), matches->end());
-    } else {
-      problems.emplace_back(matches.status().message());
-    }
-  }
+  pb::DatasetProto expanded = dataset;
+  absl::Status sound = ReadVocabularies(&expanded);
+  if (sound.ok()) sound = CheckFormat(expanded);
+  if (!sound.ok()) return {std::string(sound.message())};
+  // What is left is looked at all the same, unless files would be paired wrongly.
+  const bool paired = ExpandDatasetFiles(&expanded, &problems).ok() || dataset.companions().empty();
+  const int files = paired ? expanded.files_size() : 0;
   uint64_t records = 0;
+  std::map<std::string, LabelTexts::Found> labels;
   bool unseen = false;
-  for (size_t i = 0; i < files.size() && problems.size() < kMostProblems; ++i) {
-    if (files_elsewhere && access(files[i].c_str(), R_OK) != 0) {
+  for (int i = 0; i < files && problems.size() < kMostProblems; ++i) {
+    const std::vector<std::string> parts = PartsOfFile(expanded, i);
+    if (files_elsewhere && !AllReadable(parts)) {
       unseen = true;
       continue;
     }
-    FirstRecords first = ReadFirstRecords(dataset, files[i], i < kWellReadFiles ? kWellRead : 1);
+    FirstRecords first = ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1);
     records += first.records;
+    Add(first.labels, &labels);
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
+  }
+  // Positive labels may be rare; a text that is one but for a space is a mistake.
+  for (const auto& [name, found] : labels) {
+    if (IsNearlyPositive(found))
+      problems.push_back(absl::StrCat("column ", name, ": ", NoneIsPositive(found)));
   }
   if (problems.size() >= kMostProblems)
     problems.push_back("there may be more problems, these are enough to begin with");
-  if (problems.empty() && !files.empty() && !unseen && records == 0) {
+  if (problems.empty() && files > 0 && !unseen && records == 0) {
     problems.push_back(absl::StrCat("there are no records in ",
-                                    files.size() == 1 ? files.front() : "any of the files"));
+                                    files == 1 ? expanded.files(0) : "any of the files"));
   }
   return problems;
 }

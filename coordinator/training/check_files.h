@@ -14,4 +14,8 @@ namespace mu {
 // here is not looked at.
 std::vector<std::string> CheckFiles(const muster::DatasetProto& dataset, bool files_elsewhere);
 
+// Of a dataset none of whose labels was positive: what the first labels of its files are, and what
+// to do. Empty if nothing is to be seen of them from here.
+std::string WhyNoneIsPositive(const muster::DatasetProto& dataset);
+
 }  // namespace mu

@@ -6,7 +6,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "common/env/file.h"
+#include "common/graph/dataset_schema.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
@@ -61,7 +64,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     return;
   }
   pb::DatasetProto dataset = *source;
-  if (model != nullptr) BoundIds(*model, &dataset);
+  if (model != nullptr) {
+    BoundIds(*model, &dataset);
+    if (purpose == DataPurpose::kPredict) DropLabel(*model, &dataset);
+  }
   for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
@@ -101,6 +107,27 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                                    std::string(outputs.message())));
 }
 
+// What the ids of a column mean: two that differ in it must not share a table.
+std::string MeaningOf(const pb::CsvColumnProto& column) {
+  const std::string seed = column.has_seed() ? absl::StrCat(" with seed ", column.seed()) : "";
+  switch (column.kind()) {
+    case pb::CsvColumnProto::HASH:
+      return absl::StrCat("hash into ", column.buckets(), seed);
+    case pb::CsvColumnProto::CROSS:
+      return absl::StrCat("cross of ", absl::StrJoin(column.of(), " and "), " into ",
+                          column.buckets(), seed);
+    case pb::CsvColumnProto::CLASS:
+      return absl::StrCat("class of ", absl::StrJoin(column.classes(), ", "));
+    case pb::CsvColumnProto::VOCABULARY:
+      return absl::StrCat("vocabulary ", column.vocabulary_file(), " with ", column.oov_buckets(),
+                          " more");
+    case pb::CsvColumnProto::BUCKET:
+      return absl::StrCat("bucket of ", absl::StrJoin(column.boundaries(), ", "));
+    default:
+      return "id";
+  }
+}
+
 // Of two sources of a job, a problem for each column of the model whose ids would mean something
 // else in one than in the other.
 void CompareIds(const muster::JobProto& job, const Model& model, DataPurpose purpose,
@@ -108,25 +135,20 @@ void CompareIds(const muster::JobProto& job, const Model& model, DataPurpose pur
   const auto train = DatasetOf(job, DataPurpose::kTrain);
   const auto other = DatasetOf(job, purpose);
   if (!train.ok() || !other.ok()) return;  // that is told already
-  const auto is_ids = [](const pb::CsvColumnProto& column) {
-    return column.kind() == pb::CsvColumnProto::ID || column.kind() == pb::CsvColumnProto::HASH;
-  };
   std::set<std::string> used;
-  for (const pb::ColumnSchema& column : model.Columns()) used.insert(column.name());
-  for (const pb::CsvColumnProto& column : other->csv().columns()) {
+  for (const pb::ColumnSchema& column : model.Columns()) {
+    // Of a list and a sequence the first part.
+    used.insert(std::string(absl::StripSuffix(column.name(), ".values")));
+  }
+  for (const pb::CsvColumnProto& column : FieldColumnsOf(*other)) {
     if (!used.contains(column.name())) continue;
-    for (const pb::CsvColumnProto& trained : train->csv().columns()) {
-      if (trained.name() != column.name() || !is_ids(trained) || !is_ids(column)) continue;
-      const bool hash = trained.kind() == pb::CsvColumnProto::HASH;
-      if (trained.kind() == column.kind() && (!hash || trained.buckets() == column.buckets()))
-        continue;
-      const auto say = [](const pb::CsvColumnProto& c) {
-        return c.kind() == pb::CsvColumnProto::HASH ? absl::StrCat("hash into ", c.buckets())
-                                                    : std::string("id");
-      };
-      problems->push_back(absl::StrCat(
-          other->name(), ".columns: '", column.name(), "' is ", say(column), ", in data.train ",
-          say(trained), ": its values would be other ids than those that were trained"));
+    for (const pb::CsvColumnProto& trained : FieldColumnsOf(*train)) {
+      if (trained.name() != column.name() || !IsIds(trained) || !IsIds(column)) continue;
+      if (MeaningOf(trained) == MeaningOf(column)) continue;
+      problems->push_back(
+          absl::StrCat(other->name(), ".columns: '", column.name(), "' is ", MeaningOf(column),
+                       ", in data.train ", MeaningOf(trained),
+                       ": its values would be other ids than those that were trained"));
     }
   }
 }

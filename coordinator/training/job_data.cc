@@ -1,28 +1,14 @@
 #include "coordinator/training/job_data.h"
 
+#include <algorithm>
+
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "coordinator/frontend/feature_models.h"
+#include "common/graph/dataset_schema.h"
+#include "coordinator/training/job_columns.h"
 
 namespace mu {
 namespace {
-
-// Text columns without `buckets` and criteo data for a model that hashes itself get this many.
-constexpr int64_t kDefaultHashBuckets = 100'000;
-
-// The rows of the tables that a model of features has for a column; 0: none.
-int64_t RowsOf(const pb::ModelProto& model, const std::string& column) {
-  const FeatureModelKind* const kind = FeatureModelOf(model);
-  if (kind == nullptr) return 0;
-  for (const pb::FeatureProto& feature : (model.*kind->config)().features()) {
-    if (feature.column() == column) return feature.rows();
-  }
-  return 0;
-}
-
-int64_t BucketsOf(const pb::ModelProto& model, const std::string& column) {
-  const int64_t rows = model.has_dlrm() ? model.dlrm().hash_buckets() : RowsOf(model, column);
-  return rows > 0 ? rows : kDefaultHashBuckets;
-}
 
 absl::Status FillCsv(const pb::SourceProto& source, const pb::ModelProto& model,
                      pb::CsvProto* csv) {
@@ -30,36 +16,75 @@ absl::Status FillCsv(const pb::SourceProto& source, const pb::ModelProto& model,
   csv->set_delimiter(source.has_delimiter() ? source.delimiter() : ",");
   csv->set_quote(source.has_quote() ? source.quote() : "\"");
   csv->set_trim(source.trim());
+  csv->set_skip_lines(source.skip_lines());
   for (const auto& mark : source.missing()) csv->add_missing(mark);
-  for (const auto& column : source.columns()) {
-    pb::CsvColumnProto& out = *csv->add_columns();
-    out.set_name(column.name());
-    if (column.has_index()) {
-      out.set_index(column.index());
-    } else {
-      out.set_index(-1);
+  return FillColumns(source, model, csv->mutable_columns());
+}
+
+// Images, and labels where there are any.
+void FillIdx(const pb::SourceProto& source, pb::DatasetProto* dataset) {
+  constexpr uint32_t kSide = 28;  // of MNIST's images
+  dataset->mutable_arrays()->set_container(pb::ArraysProto::IDX);
+  pb::ArrayColumnProto* const image = dataset->mutable_arrays()->add_columns();
+  image->set_name("image");
+  image->set_dtype(pb::FLOAT32);
+  image->set_scale(source.has_scale() ? source.scale() : 1.0f / 255);
+  for (const uint32_t size : source.shape()) image->add_shape(size);
+  if (source.shape().empty()) {
+    image->add_shape(kSide);
+    image->add_shape(kSide);
+  }
+  if (source.labels().empty()) return;
+  pb::ArrayColumnProto* const label = dataset->mutable_arrays()->add_columns();
+  label->set_name("label");
+  label->set_dtype(pb::INT64);
+  *dataset->add_companions()->mutable_files() = source.labels();
+}
+
+absl::Status FillNpy(const pb::SourceProto& source, pb::DatasetProto* dataset) {
+  dataset->mutable_arrays()->set_container(pb::ArraysProto::NPY);
+  for (const pb::JobColumnProto& from : source.columns()) {
+    pb::ArrayColumnProto* const column = dataset->mutable_arrays()->add_columns();
+    column->set_name(from.name());
+    if (from.kind() != "number" && from.kind() != "id") {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "column '", from.name(), "' has the unknown kind '", from.kind(), "'; use number or id"));
     }
-    if (column.has_field()) out.set_field(column.field());
-    if (column.kind() == "number") {
-      out.set_kind(pb::CsvColumnProto::NUMBER);
-    } else if (column.kind() == "id") {
-      out.set_kind(pb::CsvColumnProto::ID);
-    } else if (column.kind() == "hash") {
-      out.set_kind(pb::CsvColumnProto::HASH);
-    } else if (column.kind() == "label") {
-      out.set_kind(pb::CsvColumnProto::LABEL);
+    column->set_dtype(from.kind() == "id" ? pb::INT64 : pb::FLOAT32);
+    for (const uint32_t size : from.shape()) column->add_shape(size);
+    if (from.has_scale()) column->set_scale(from.scale());
+    column->set_bound(from.buckets());
+    if (column == &dataset->arrays().columns(0)) {
+      *dataset->mutable_files() = from.files();
     } else {
-      return absl::InvalidArgumentError(absl::StrCat("column '", column.name(),
-                                                     "' has the unknown kind '", column.kind(),
-                                                     "'; use number, id, hash or label"));
+      *dataset->add_companions()->mutable_files() = from.files();
     }
-    out.set_buckets(column.has_buckets()      ? column.buckets()
-                    : column.kind() == "hash" ? BucketsOf(model, column.name())
-                                              : 0);
-    for (const auto& positive : column.positive()) out.add_positive(positive);
-    out.set_missing_value(column.missing_value());
-    out.set_required(column.required());
-    out.set_separator(column.separator());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FillFormat(const pb::SourceProto& source, const pb::ModelProto& model,
+                        pb::DatasetProto* dataset) {
+  if (source.format() == "criteo_tsv") {
+    dataset->mutable_criteo_tsv()->set_hash_buckets(BucketsOf(model, "ids"));
+  } else if (source.format() == "csv") {
+    return FillCsv(source, model, dataset->mutable_csv());
+  } else if (source.format() == "libsvm") {
+    dataset->mutable_libsvm()->set_features(source.features());
+    *dataset->mutable_libsvm()->mutable_positive() = source.positive();
+  } else if (source.format() == "jsonl") {
+    *dataset->mutable_jsonl()->mutable_missing() = source.missing();
+    return FillColumns(source, model, dataset->mutable_jsonl()->mutable_columns());
+  } else if (source.format() == "tfrecord") {
+    return FillColumns(source, model, dataset->mutable_tfrecord()->mutable_columns());
+  } else if (source.format() == "idx") {
+    FillIdx(source, dataset);
+  } else if (source.format() == "npy") {
+    return FillNpy(source, dataset);
+  } else {
+    return absl::InvalidArgumentError(
+        absl::StrCat("unknown format '", source.format(),
+                     "'; use criteo_tsv, csv, libsvm, jsonl, tfrecord, idx or npy"));
   }
   return absl::OkStatus();
 }
@@ -84,17 +109,8 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
   }
   pb::DatasetProto dataset;
   dataset.set_name(absl::StrCat("data.", key));
-  if (source->format() == "criteo_tsv") {
-    dataset.mutable_criteo_tsv()->set_hash_buckets(BucketsOf(job.model(), "ids"));
-  } else if (source->format() == "csv") {
-    MU_RETURN_IF_ERROR(FillCsv(*source, job.model(), dataset.mutable_csv()));
-  } else if (source->format() == "libsvm") {
-    dataset.mutable_libsvm()->set_features(source->features());
-    *dataset.mutable_libsvm()->mutable_positive() = source->positive();
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data.", key, ": unknown format '", source->format(), "'; use criteo_tsv, csv or libsvm"));
-  }
+  if (const absl::Status format = FillFormat(*source, job.model(), &dataset); !format.ok())
+    return Annotate(format, absl::StrCat("data.", key));
   for (const auto& file : source->files()) dataset.add_files(file);
   if (source->has_records()) {
     dataset.mutable_records()->set_modulo(source->records().modulo());
@@ -118,13 +134,45 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
 }
 
 void BoundIds(const Model& model, pb::DatasetProto* dataset) {
-  if (!dataset->has_csv()) return;
   const std::map<std::string, int64_t> bounds = model.IdBounds();
-  for (pb::CsvColumnProto& column : *dataset->mutable_csv()->mutable_columns()) {
-    const auto bound = bounds.find(column.name());
-    if (column.kind() != pb::CsvColumnProto::ID || bound == bounds.end()) continue;
-    if (column.buckets() == 0 || column.buckets() > bound->second)
-      column.set_buckets(bound->second);
+  const auto bounded = [&](const std::string& name, int64_t own) {
+    const auto bound = bounds.find(name);
+    return bound == bounds.end() || (own > 0 && own <= bound->second) ? own : bound->second;
+  };
+  if (FieldColumnList* const columns = MutableFieldColumnsOf(dataset); columns != nullptr) {
+    for (pb::CsvColumnProto& column : *columns) {
+      if (column.kind() == pb::CsvColumnProto::ID)
+        column.set_buckets(bounded(column.name(), column.buckets()));
+    }
+  }
+  if (!dataset->has_arrays()) return;
+  for (pb::ArrayColumnProto& column : *dataset->mutable_arrays()->mutable_columns()) {
+    if (column.dtype() == pb::INT64) column.set_bound(bounded(column.name(), column.bound()));
+  }
+}
+
+void DropLabel(const Model& model, pb::DatasetProto* dataset) {
+  const std::vector<pb::ColumnSchema> columns = model.Columns();
+  if (columns.empty()) return;
+  const std::string& label = columns.back().name();
+  if (FieldColumnList* const fields = MutableFieldColumnsOf(dataset); fields != nullptr) {
+    const bool crossed = absl::c_any_of(*fields, [&](const pb::CsvColumnProto& column) {
+      return absl::c_linear_search(column.of(), label);
+    });
+    if (crossed || fields->size() == 1) return;
+    const auto rest =
+        std::remove_if(fields->begin(), fields->end(),
+                       [&](const pb::CsvColumnProto& column) { return column.name() == label; });
+    fields->erase(rest, fields->end());
+  }
+  if (!dataset->has_arrays()) return;
+  // The first column's files are the dataset's own.
+  auto* const arrays = dataset->mutable_arrays()->mutable_columns();
+  for (int i = 1; i < arrays->size(); ++i) {
+    if (arrays->Get(i).name() != label) continue;
+    arrays->DeleteSubrange(i, 1);
+    dataset->mutable_companions()->DeleteSubrange(i - 1, 1);
+    return;
   }
 }
 

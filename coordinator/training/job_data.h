@@ -20,4 +20,8 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
 // Gives the columns of ids that the model bounds that bound, where they have none or a larger one.
 void BoundIds(const Model& model, pb::DatasetProto* dataset);
 
+// Removes the column of the model's label, which data to predict need not have: of csv, jsonl and
+// tfrecord (unless a cross takes it), and of arrays with its files.
+void DropLabel(const Model& model, muster::DatasetProto* dataset);
+
 }  // namespace mu

@@ -5,6 +5,7 @@
 #include "absl/strings/str_join.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
+#include "coordinator/training/check_files.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
 #include "coordinator/training/job_session.h"
@@ -59,14 +60,19 @@ absl::Status JobSession::Evaluate(RunReport* report) {
             return measurement.Add(records, values);
           },
           [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, seen, 0); }));
+  bool undefined = false;
   for (const MetricValue& metric : measurement.Values()) {
     report->eval_metrics[metric.name] = metric.value;
+    undefined = undefined || !metric.undefined.empty();
     if (!metric.undefined.empty())
       Warn(report, absl::StrCat(metric.name, " is not defined: ", metric.undefined));
     if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
   }
   if (const auto names = measurement.WithoutWeights(); !names.empty())
     Warn(report, absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
+  // A job that trains towards labels of which none is positive learns nothing, and looks perfect.
+  if (const std::string why = undefined ? WhyNoneIsPositive(dataset.proto()) : ""; !why.empty())
+    return absl::InvalidArgumentError(absl::StrCat(dataset.name(), ": ", why));
   return absl::OkStatus();
 }
 

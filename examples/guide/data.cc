@@ -8,13 +8,7 @@ namespace guide {
 
 // [list-column]
 mu::DatasetSpec VisitsWithTags(const std::string& file) {
-  mu::pb::CsvColumnProto tags;  // what has no method of its own: any column of the format
-  tags.set_name("tags");
-  tags.set_index(-1);  // the field of that name in the header
-  tags.set_kind(mu::pb::CsvColumnProto::ID);
-  tags.set_buckets(12);
-  tags.set_separator("|");
-  return Visits(file).Column(tags);
+  return Visits(file).IdList("tags", 12);  // ids below 12, "|" between them
 }
 
 absl::StatusOr<mu::Function> DefineTagged(mu::Coordinator& c, const mu::Dataset& tagged) {

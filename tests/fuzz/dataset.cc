@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/obs/log.h"
 #include "tests/fuzz/scratch_directory.h"
+#include "tests/fuzz/small_rows.h"
 #include "tests/fuzz/structured.h"
 #include "worker/data/dataset_reader.h"
 
@@ -55,7 +56,16 @@ MUSTER_FUZZ_MESSAGE(muster::fuzz::DatasetInput) {
   dataset.clear_files();
   for (int i = 0; i < std::min(input.files_size(), mu::kMostFiles); ++i)
     dataset.add_files(files.Write(absl::StrCat("data", i), input.files(i)));
-  if (dataset.records().modulo() > mu::kMostModulo) return;
+  // One list of companions at most, which have files of their own contents.
+  if (dataset.companions_size() > 1) return;
+  if (dataset.companions_size() == 1) {
+    dataset.mutable_companions(0)->clear_files();
+    for (int i = 0; i < std::min(input.companion_files_size(), mu::kMostFiles); ++i) {
+      dataset.mutable_companions(0)->add_files(
+          files.Write(absl::StrCat("companion", i), input.companion_files(i)));
+    }
+  }
+  if (dataset.records().modulo() > mu::kMostModulo || !mu::fuzzing::HasSmallRows(dataset)) return;
   const auto cache = std::make_shared<mu::FileCache>(files.path() + "/cache", 1 << 22);
   const auto reader = mu::DatasetReader::Create(dataset, cache);
   if (reader.ok()) {

@@ -1,4 +1,4 @@
-// Text files of records: told apart at once and in pieces, which must find the same, and parsed.
+// Files of records: told apart at once and in pieces, which must find the same, and parsed.
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -7,7 +7,8 @@
 
 #include "common/base/check.h"
 #include "common/graph/dataset_schema.h"
-#include "common/records/record_parser.h"
+#include "common/records/record_format.h"
+#include "tests/fuzz/small_rows.h"
 #include "tests/fuzz/structured.h"
 #include "worker/data/file_index.h"
 
@@ -15,21 +16,33 @@ namespace mu {
 namespace {
 
 constexpr uint32_t kMostModulo = 1 << 12;
-
 struct Found {
+  bool broken = false;
   std::vector<std::string> records;
   std::vector<uint64_t> lines;
 };
 
-// `text` is followed by kRecordPadding bytes.
-Found FindAll(const RecordSyntax& syntax, absl::string_view text) {
+// A copy of its own, so that what is read behind the padding is noticed.
+class Padded {
+ public:
+  explicit Padded(absl::string_view text)
+      : size_(text.size()), bytes_(new char[text.size() + kRecordPadding]()) {
+    std::memcpy(bytes_.get(), text.data(), text.size());
+  }
+  absl::string_view text() const { return {bytes_.get(), size_}; }
+
+ private:
+  const size_t size_;
+  const std::unique_ptr<char[]> bytes_;
+};
+
+Found FindAll(const RecordFinder& finder, const FoundRecord& head, const char* end) {
   Found all;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  uint64_t line = 1;
-  if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) at += kByteOrderMark.size();
+  const char* at = head.next;
+  uint64_t line = head.next_line;
   FoundRecord found;
-  while (FindRecord(syntax, at, end, /*last=*/true, line, &found) == FindResult::kFound) {
+  FindResult result;
+  while ((result = finder.Find(at, end, /*last=*/true, line, &found)) == FindResult::kFound) {
     MU_CHECK(found.next > at && found.next <= end && found.next_line >= line);
     MU_CHECK(found.text.data() >= at && found.text.data() + found.text.size() <= end);
     all.records.emplace_back(found.text);
@@ -37,50 +50,48 @@ Found FindAll(const RecordSyntax& syntax, absl::string_view text) {
     at = found.next;
     line = found.next_line;
   }
+  MU_CHECK(result == FindResult::kEnd || result == FindResult::kBroken);
+  all.broken = result == FindResult::kBroken;
   return all;
 }
 
-void Index(const fuzz::RecordsInput& input, const RecordSyntax& syntax, const Found& all) {
-  FileIndexer indexer("data", syntax, /*spacing=*/1);
+absl::StatusOr<FileIndex> Index(const fuzz::RecordsInput& input,
+                                std::shared_ptr<const RecordFormat> format) {
+  FileIndexer indexer("data", std::move(format), /*part=*/0, /*spacing=*/1);
   absl::string_view left = input.text();
   for (int i = 0; !left.empty(); ++i) {
     const size_t size = input.chunks().empty()
                             ? left.size()
                             : std::max<size_t>(1, input.chunks(i % input.chunks_size()));
-    MU_CHECK(indexer.Write(left.substr(0, size)).ok());
+    MU_RETURN_IF_ERROR(indexer.Write(left.substr(0, size)));
     left.remove_prefix(std::min(size, left.size()));
   }
-  const auto index = indexer.Finish();
-  if (syntax.header && all.records.empty()) {
-    MU_CHECK(!index.ok());
-    return;
-  }
-  MU_CHECK(index.ok() && index->bytes == input.text().size());
-  const size_t first = syntax.header ? 1 : 0;
-  if (syntax.header) MU_CHECK(index->header == all.records[0]);
-  MU_CHECK(index->records == all.records.size() - first);
+  return indexer.Finish();
+}
+
+// In pieces the same is found as at once.
+void Compare(const fuzz::RecordsInput& input, const absl::StatusOr<FileIndex>& index,
+             const RecordFinder& finder, const Found& all) {
+  const auto fixed = finder.fixed();
+  const bool complete = !fixed.has_value() || fixed->bytes() == input.text().size();
+  MU_CHECK(index.ok() == (!all.broken && complete));
+  if (!index.ok()) return;
+  MU_CHECK(index->bytes == input.text().size());
+  MU_CHECK(index->records == all.records.size());
   MU_CHECK(index->marks.size() == index->records);
   for (size_t i = 0; i < index->marks.size(); ++i) {
-    MU_CHECK(index->marks[i].line == all.lines[first + i]);
+    MU_CHECK(index->marks[i].line == all.lines[i]);
     MU_CHECK(index->marks[i].offset <= index->bytes);
   }
 }
 
-void Parse(const pb::DatasetProto& dataset, const RecordSyntax& syntax, const Found& all) {
-  const std::string header = syntax.header && !all.records.empty() ? all.records[0] : "";
-  const auto problems = HeaderProblems(dataset, header);
-  const auto parser = MakeRecordParser(dataset, header);
-  MU_CHECK(parser.ok() == problems.empty());
-  if (!parser.ok()) return;
+void Parse(const pb::DatasetProto& dataset, const RecordParser& parser, const Found& all) {
   ColumnSet columns(SchemaOf(dataset), static_cast<uint32_t>(all.records.size()));
   std::string error;
   std::vector<uint32_t> rows;
-  for (size_t i = syntax.header ? 1 : 0; i < all.records.size(); ++i) {
-    // Of its own, so that what is read behind the padding is noticed.
-    const std::string& record = all.records[i];
-    const std::unique_ptr<char[]> copy(new char[record.size() + kRecordPadding]());
-    std::memcpy(copy.get(), record.data(), record.size());
-    if ((*parser)->Parse({copy.get(), record.size()}, &columns, &error)) {
+  for (const std::string& record : all.records) {
+    error.clear();
+    if (parser.Parse(Padded(record).text(), &columns, &error)) {
       rows.push_back(columns.rows());
       columns.CommitRow();
     } else {
@@ -97,13 +108,28 @@ void Parse(const pb::DatasetProto& dataset, const RecordSyntax& syntax, const Fo
 }  // namespace mu
 
 MUSTER_FUZZ_MESSAGE(muster::fuzz::RecordsInput) {
-  if (!mu::CheckFormat(input.dataset()).ok()) return;
   if (input.dataset().records().modulo() > mu::kMostModulo) return;
-  const mu::RecordSyntax syntax = mu::SyntaxOf(input.dataset());
-  const size_t size = input.text().size();
-  const std::unique_ptr<char[]> text(new char[size + mu::kRecordPadding]());
-  std::memcpy(text.get(), input.text().data(), size);
-  const mu::Found all = mu::FindAll(syntax, {text.get(), size});
-  mu::Index(input, syntax, all);
-  mu::Parse(input.dataset(), syntax, all);
+  const auto format = mu::MakeRecordFormat(input.dataset());
+  if (!format.ok() || !mu::fuzzing::HasSmallRows(input.dataset())) return;
+  const mu::Padded text(input.text());
+  const auto index = mu::Index(input, *format);
+  const char* const end = text.text().data() + text.text().size();
+  mu::FoundRecord head;
+  const mu::FindResult result =
+      (*format)->FindHead(0, text.text().data(), end, /*last=*/true, &head);
+  MU_CHECK(result == mu::FindResult::kFound || result == mu::FindResult::kBroken);
+  if (result == mu::FindResult::kBroken) {
+    MU_CHECK(!index.ok() && !head.problem.empty());
+    return;
+  }
+  const auto problems = (*format)->HeadProblems(0, head.text);
+  const auto file = (*format)->Open(0, head.text);
+  MU_CHECK(file.ok() == problems.empty());
+  if (!file.ok()) {
+    MU_CHECK(!index.ok());
+    return;
+  }
+  const mu::Found all = mu::FindAll(*file->finder, head, end);
+  mu::Compare(input, index, *file->finder, all);
+  mu::Parse(input.dataset(), *file->parser, all);
 }

@@ -3,6 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/compression.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/array_head.h"
+#include "common/records/tfrecord_format.h"
 #include "tests/fuzz/seeds.h"
 
 namespace mu::fuzzing {
@@ -92,6 +95,135 @@ std::string LibsvmText() {
          "+1 10:1 qid:4\n";
 }
 
+// Of named fields: every kind and form.
+void AddFieldColumns(FieldColumnList* columns, bool typed) {
+  const auto add = [&](const char* name, pb::CsvColumnProto::Kind kind, bool several) {
+    pb::CsvColumnProto* const column = columns->Add();
+    column->set_name(name);
+    column->set_index(-1);
+    column->set_kind(kind);
+    if (several && typed) column->set_list(true);
+    if (several && !typed) column->set_separator("|");
+    return column;
+  };
+  pb::CsvColumnProto* const age = add("age", pb::CsvColumnProto::NUMBER, false);
+  age->set_mean(30);
+  age->set_stddev(10);
+  pb::CsvColumnProto* const bucket = add("bucket", pb::CsvColumnProto::BUCKET, false);
+  bucket->set_field("age");
+  bucket->add_boundaries(18);
+  bucket->add_boundaries(65);
+  pb::CsvColumnProto* const city = add("city", pb::CsvColumnProto::VOCABULARY, false);
+  city->set_vocabulary("bonn\nrome\n");
+  city->set_oov_buckets(3);
+  pb::CsvColumnProto* const colour = add("class", pb::CsvColumnProto::CLASS, false);
+  colour->add_classes("red");
+  colour->add_classes("7");
+  colour->set_missing_id(2);
+  pb::CsvColumnProto* const cross = add("cross", pb::CsvColumnProto::CROSS, false);
+  cross->add_of("bucket");
+  cross->add_of("city");
+  cross->set_buckets(100);
+  cross->set_seed(5);
+  pb::CsvColumnProto* const tags = add("tags", pb::CsvColumnProto::HASH, true);
+  tags->set_buckets(16);
+  if (typed) {
+    tags->set_weight_field("w");
+  } else {
+    tags->set_weight_separator(":");
+  }
+  pb::CsvColumnProto* const seen = add("seen", pb::CsvColumnProto::ID, true);
+  seen->set_length(3);
+  seen->set_padding(9);
+  seen->set_truncate(pb::CsvColumnProto::TRUNCATE_BEGIN);
+  add("point", pb::CsvColumnProto::NUMBER, true)->add_shape(2);
+  add("track", pb::CsvColumnProto::NUMBER, true)->set_length(2);
+}
+
+pb::DatasetProto Begin(const char* name) {
+  pb::DatasetProto dataset;
+  dataset.set_id(1);
+  dataset.set_name(name);
+  dataset.set_batch_size(2);
+  dataset.set_block_records(2);
+  return dataset;
+}
+
+pb::DatasetProto Fields() {
+  pb::DatasetProto dataset = Begin("fields");
+  dataset.mutable_csv()->set_header(true);
+  dataset.mutable_csv()->set_skip_lines(1);
+  AddFieldColumns(dataset.mutable_csv()->mutable_columns(), /*typed=*/false);
+  return dataset;
+}
+
+std::string FieldsText() {
+  return "a line before\n"
+         "age,city,class,tags,seen,point,track\n"
+         "40,rome,red,a:0.5|b:2,1|2|3|4,1|2,\n"
+         ",nowhere,7,,5,3|,1|2|3\n"
+         "x,bonn,blue,a,1,1,1\n";
+}
+
+pb::DatasetProto Jsonl() {
+  pb::DatasetProto dataset = Begin("jsonl");
+  dataset.mutable_jsonl()->add_missing("?");
+  AddFieldColumns(dataset.mutable_jsonl()->mutable_columns(), /*typed=*/true);
+  return dataset;
+}
+
+std::string JsonlText() {
+  return "{\"age\":40,\"city\":\"r\\u006Fme\",\"class\":7,\"tags\":[\"a\",\"b\"],\"w\":[0.5,2],"
+         "\"seen\":[1,2,3,4],"
+         "\"point\":[1,null],\"track\":[1.5]}\n"
+         "{ \"other\" : {\"x\":[true,false,null,-1e-3,\"\\ud83d\\ude00\"]} , \"class\" : \"red\" "
+         "}\n"
+         "\n"
+         "{\"age\":\"?\",\"tags\":[],\"w\":[1]}\n"
+         "{\"age\":";
+}
+
+pb::DatasetProto Tfrecord() {
+  pb::DatasetProto dataset = Begin("tfrecord");
+  AddFieldColumns(dataset.mutable_tfrecord()->mutable_columns(), /*typed=*/true);
+  return dataset;
+}
+
+// A field of type 2 of protobuf's wire format.
+std::string Wire(int field, const std::string& bytes) {
+  return std::string{static_cast<char>(field << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+}
+
+std::string Feature(const std::string& name, int list, const std::string& values) {
+  return Wire(1, Wire(1, name) + Wire(2, Wire(list, values)));
+}
+
+std::string TfrecordBytes() {
+  constexpr int kBytes = 1, kFloats = 2, kInts = 3;
+  const std::string one("\0\0\x80\x3F", 4);
+  const std::string full = Wire(
+      1, Feature("age", kFloats, Wire(1, one)) + Feature("city", kBytes, Wire(1, "rome")) +
+             Feature("class", kInts, Wire(1, "\x07")) +
+             Feature("tags", kBytes, Wire(1, "a") + Wire(1, "b")) +
+             Feature("w", kFloats, Wire(1, one + one)) +
+             Feature("seen", kInts, Wire(1, "\1\2\3\4")) +
+             Feature("point", kFloats, Wire(1, one + one)) + Feature("track", kInts, "\x08\x05"));
+  return TfrecordFrame(full) + TfrecordFrame("") + TfrecordFrame(Wire(1, Wire(1, "x"))) +
+         TfrecordFrame(full).substr(0, 30);
+}
+
+pb::DatasetProto Arrays(pb::ArraysProto::Container container, DType dtype) {
+  pb::DatasetProto dataset = Begin("arrays");
+  dataset.mutable_arrays()->set_container(container);
+  pb::ArrayColumnProto* const column = dataset.mutable_arrays()->add_columns();
+  column->set_name("x");
+  column->set_dtype(dtype);
+  column->add_shape(2);
+  return dataset;
+}
+
+std::string IdxBytes() { return std::string("\0\0\x08\x02\0\0\0\x03\0\0\0\x02", 12) + "abcdef"; }
+
 }  // namespace
 
 std::map<std::string, fuzz::RecordsInput> RecordTexts() {
@@ -106,6 +238,20 @@ std::map<std::string, fuzz::RecordsInput> RecordTexts() {
   *inputs["libsvm"].mutable_dataset() = Libsvm();
   inputs["libsvm"].set_text(LibsvmText());
   inputs["libsvm"].add_chunks(5);
+  for (const auto& [name, dataset, text] :
+       {std::tuple("fields", Fields(), FieldsText()), std::tuple("jsonl", Jsonl(), JsonlText()),
+        std::tuple("tfrecord", Tfrecord(), TfrecordBytes()),
+        std::tuple("idx", Arrays(pb::ArraysProto::IDX, kFloat32), IdxBytes()),
+        std::tuple("npy", Arrays(pb::ArraysProto::NPY, kInt64),
+                   NpyOf(Tensor::Of<int64_t>({2, 2}, {1, 2, 3, 4}))),
+        std::tuple("npy_floats", Arrays(pb::ArraysProto::NPY, kFloat32),
+                   NpyOf(Tensor::Of<float>({2, 2}, {1, 2, 3, 4})))}) {
+    fuzz::RecordsInput& input = inputs[name];
+    *input.mutable_dataset() = dataset;
+    input.set_text(text);
+    input.add_chunks(11);
+    input.add_chunks(2);
+  }
   fuzz::RecordsInput& plain = inputs["no_quotes"];
   pb::CsvProto* const csv = plain.mutable_dataset()->mutable_csv();
   csv->set_delimiter("\t");
@@ -124,7 +270,8 @@ std::map<std::string, fuzz::DatasetInput> DataSets() {
   std::map<std::string, fuzz::DatasetInput> inputs;
   for (const auto& [name, dataset, text] :
        {std::tuple("criteo", Criteo(), CriteoText()), std::tuple("csv", Csv(), CsvText()),
-        std::tuple("libsvm", Libsvm(), LibsvmText())}) {
+        std::tuple("libsvm", Libsvm(), LibsvmText()), std::tuple("jsonl", Jsonl(), JsonlText()),
+        std::tuple("tfrecord", Tfrecord(), TfrecordBytes())}) {
     for (const Compression compression :
          {Compression::kNone, Compression::kGzip, Compression::kZstd}) {
       fuzz::DatasetInput& input = inputs[absl::StrCat(name, static_cast<int>(compression))];
@@ -148,6 +295,20 @@ std::map<std::string, fuzz::DatasetInput> DataSets() {
       block->set_line(2);
     }
   }
+  // Two files in lockstep, and a third that is no array.
+  fuzz::DatasetInput& pair = inputs["arrays"];
+  *pair.mutable_dataset() = Arrays(pb::ArraysProto::IDX, kFloat32);
+  pair.mutable_dataset()->add_companions();
+  pb::ArrayColumnProto* const label = pair.mutable_dataset()->mutable_arrays()->add_columns();
+  label->set_name("label");
+  label->set_dtype(kInt64);
+  label->set_bound(10);
+  pair.add_files(IdxBytes());
+  pair.add_companion_files(std::string("\0\0\x08\x01\0\0\0\x03\1\2\x0B", 11));
+  pair.add_files("no array");
+  pair.add_companion_files("\x93NUMPY");
+  pair.mutable_dataset()->set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  pair.add_leases()->add_blocks()->set_count(3);
   return inputs;
 }
 

@@ -1,10 +1,5 @@
 #include "worker/data/dataset_reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <limits>
 #include <utility>
@@ -14,53 +9,52 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/base/text.h"
-#include "common/env/compression.h"
 #include "common/graph/dataset_schema.h"
+#include "common/records/dataset_files.h"
 #include "worker/data/input_errors.h"
 
 namespace mu {
 namespace {
 
 constexpr uint32_t kDefaultSpacing = 4096;
-constexpr size_t kScanBytes = size_t{1} << 20;
-constexpr size_t kHeaderBytes = size_t{16} << 10;
 
-absl::Status Changed(const std::string& path) {
-  return absl::FailedPreconditionError(
-      absl::StrCat(path,
-                   " has changed since the job began to read it; files must stay as they are while "
-                   "a job uses them"));
-}
-
-bool IsSame(const FileInfo& a, const FileInfo& b) {
-  return a.size == b.size && a.modified_ns == b.modified_ns && a.inode == b.inode;
-}
-
-absl::Status PreadAll(int fd, char* buffer, uint64_t size, uint64_t offset,
-                      const std::string& path) {
-  while (size > 0) {
-    const ssize_t n = pread(fd, buffer, size, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "read", path);
-    if (n == 0) return Changed(path);
-    buffer += n;
-    offset += static_cast<uint64_t>(n);
-    size -= static_cast<uint64_t>(n);
+// What the proto says, without opening a file.
+absl::StatusOr<std::shared_ptr<const RecordFormat>> Check(const pb::DatasetProto& dataset) {
+  if (dataset.batch_size() == 0)
+    return absl::InvalidArgumentError("batch_size is 0, but must be above");
+  if (dataset.files().empty()) return absl::InvalidArgumentError("the dataset has no files");
+  for (const pb::CompanionFilesProto& companion : dataset.companions()) {
+    if (companion.files_size() != dataset.files_size()) {
+      return absl::InvalidArgumentError(absl::StrCat("the dataset has ", dataset.files_size(),
+                                                     " files, but ", companion.files_size(),
+                                                     " of those that are read together with them"));
+    }
   }
-  return absl::OkStatus();
+  absl::flat_hash_set<uint32_t> kept;
+  for (uint32_t keep : dataset.records().keep()) {
+    if (!kept.insert(keep).second)
+      return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, " twice"));
+    if (keep >= dataset.records().modulo()) {
+      return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep,
+                                                     ", which is not below modulo (",
+                                                     dataset.records().modulo(), ")"));
+    }
+  }
+  return MakeRecordFormat(dataset);
 }
 
-absl::Status Scan(int fd, const std::string& path, FileIndexer* indexer, bool header_only = false) {
-  const std::unique_ptr<char[]> buffer(new char[kScanBytes]);
-  uint64_t offset = 0;
-  const size_t step = header_only ? kHeaderBytes : kScanBytes;
-  while (!header_only || !indexer->header_seen()) {
-    const ssize_t n = pread(fd, buffer.get(), step, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return ErrnoToStatus(errno, "read", path);
-    if (n == 0) return absl::OkStatus();
-    MU_RETURN_IF_ERROR(indexer->Write(absl::string_view(buffer.get(), static_cast<size_t>(n))));
-    offset += static_cast<uint64_t>(n);
+// The files that are read in lockstep must hold equally many records.
+absl::Status CheckEqual(const std::vector<DataFile>& parts) {
+  for (size_t i = 1; i < parts.size(); ++i) {
+    const std::optional<FixedRecords> first = parts[0].format->finder->fixed();
+    const std::optional<FixedRecords> other = parts[i].format->finder->fixed();
+    if (!first.has_value() || !other.has_value())
+      return absl::InternalError("only files of fixed-size records can be read in lockstep");
+    if (first->records != other->records) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          parts[0].path, " holds ", first->records, " records, but ", parts[i].path, " holds ",
+          other->records, "; record i of one belongs to record i of the other"));
+    }
   }
   return absl::OkStatus();
 }
@@ -77,27 +71,28 @@ size_t BytesFor(const std::vector<pb::ColumnSchema>& schema, uint64_t records) {
   return bytes * records;
 }
 
-absl::StatusOr<UniqueFd> OpenPlain(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!fd.valid()) return ErrnoToStatus(errno, "open", path);
-  return fd;
-}
-
 }  // namespace
 
 struct DatasetReader::Reading {
+  struct Buffer {
+    std::unique_ptr<char[]> bytes;
+    size_t size = 0;
+    const char* at = nullptr;  // of a part behind the first: its next record
+  };
   ColumnSet columns;
   LeaseData::Bad bad;
   absl::flat_hash_map<uint32_t, OpenFile> files;
-  std::unique_ptr<char[]> buffer;
-  size_t buffer_size = 0;
+  std::vector<Buffer> buffers;  // of the parts
   std::string error;
 };
 
-DatasetReader::DatasetReader(const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache,
-                             size_t most_lease_bytes)
+DatasetReader::DatasetReader(const pb::DatasetProto& dataset,
+                             std::shared_ptr<const RecordFormat> format,
+                             std::shared_ptr<FileCache> cache, size_t most_lease_bytes)
     : dataset_(dataset),
+      format_(std::move(format)),
       cache_(std::move(cache)),
+      inline_files_(dataset_),
       selection_(dataset.records()),
       most_lease_bytes_(most_lease_bytes) {
   for (int i = 0; i < dataset.files_size(); ++i) files_.push_back(std::make_unique<File>());
@@ -105,73 +100,13 @@ DatasetReader::DatasetReader(const pb::DatasetProto& dataset, std::shared_ptr<Fi
 
 absl::StatusOr<std::shared_ptr<DatasetReader>> DatasetReader::Create(
     const pb::DatasetProto& dataset, std::shared_ptr<FileCache> cache, size_t most_lease_bytes) {
-  const auto check = [&]() -> absl::Status {
-    if (dataset.batch_size() == 0)
-      return absl::InvalidArgumentError("batch_size is 0, but must be above");
-    if (dataset.files().empty()) return absl::InvalidArgumentError("the dataset has no files");
-    absl::flat_hash_set<uint32_t> kept;
-    for (uint32_t keep : dataset.records().keep()) {
-      if (!kept.insert(keep).second) {
-        return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep, " twice"));
-      }
-      if (keep >= dataset.records().modulo()) {
-        return absl::InvalidArgumentError(absl::StrCat("records: keep has ", keep,
-                                                       ", which is not below modulo (",
-                                                       dataset.records().modulo(), ")"));
-      }
-    }
-    return CheckFormat(dataset);
-  };
-  if (absl::Status status = check(); !status.ok()) {
-    return WithKind(Annotate(status, absl::StrCat("dataset \"", dataset.name(), "\"")),
+  absl::StatusOr<std::shared_ptr<const RecordFormat>> format = Check(dataset);
+  if (!format.ok()) {
+    return WithKind(Annotate(format.status(), absl::StrCat("dataset \"", dataset.name(), "\"")),
                     pb::ERROR_USER, pb::ROLE_WORKER);
   }
   return std::shared_ptr<DatasetReader>(
-      new DatasetReader(dataset, std::move(cache), most_lease_bytes));
-}
-
-absl::StatusOr<UniqueFd> DatasetReader::Open(const KnownFile& file, ChunkSink* sink,
-                                             bool* fed) const {
-  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(file.path));
-  if (!IsSame(now, file.source)) return Changed(file.path);
-  return file.compressed ? cache_->Open(file.path, file.source, sink, fed) : OpenPlain(file.path);
-}
-
-absl::Status DatasetReader::MakeParser(KnownFile* file, const std::string& header,
-                                       uint64_t header_line) const {
-  absl::StatusOr<std::unique_ptr<RecordParser>> parser = MakeRecordParser(dataset_, header);
-  if (!parser.ok()) {
-    return absl::Status(
-        parser.status().code(),
-        ValidUtf8(absl::StrCat(file->path, ":", header_line, ": ", parser.status().message())));
-  }
-  file->parser = *std::move(parser);
-  return absl::OkStatus();
-}
-
-absl::Status DatasetReader::LookThrough(KnownFile* file) const {
-  const uint32_t spacing =
-      dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
-  FileIndexer indexer(file->path, SyntaxOf(dataset_), spacing);
-  bool fed = false;
-  MU_ASSIGN_OR_RETURN(const UniqueFd fd, Open(*file, &indexer, &fed));
-  if (!fed) MU_RETURN_IF_ERROR(Scan(fd.get(), file->path, &indexer));
-  MU_ASSIGN_OR_RETURN(FileIndex index, indexer.Finish());
-  MU_ASSIGN_OR_RETURN(const FileInfo now, GetFileInfo(file->path));
-  if (!IsSame(now, file->source)) return Changed(file->path);
-  MU_RETURN_IF_ERROR(MakeParser(file, index.header, index.header_line));
-  file->index = std::make_shared<const FileIndex>(std::move(index));
-  return absl::OkStatus();
-}
-
-absl::Status DatasetReader::ReadHeader(KnownFile* file) const {
-  const RecordSyntax syntax = SyntaxOf(dataset_);
-  if (!syntax.header) return MakeParser(file, "", 1);
-  FileIndexer indexer(file->path, syntax, /*spacing=*/1);
-  MU_ASSIGN_OR_RETURN(const UniqueFd fd, Open(*file));
-  MU_RETURN_IF_ERROR(Scan(fd.get(), file->path, &indexer, /*header_only=*/true));
-  if (!indexer.header_seen()) MU_RETURN_IF_ERROR(indexer.Finish().status());
-  return MakeParser(file, indexer.header(), indexer.header_line());
+      new DatasetReader(dataset, *std::move(format), std::move(cache), most_lease_bytes));
 }
 
 absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool with_index) {
@@ -182,17 +117,20 @@ absl::StatusOr<DatasetReader::KnownFile> DatasetReader::Know(uint32_t file, bool
   File& entry = *files_[file];
   MutexLock lock(&entry.mutex);
   KnownFile& known = entry.known;
-  if (known.parser != nullptr && (known.index != nullptr || !with_index)) return known;
+  if (!known.parts.empty() && (known.index != nullptr || !with_index)) return known;
+  const uint32_t spacing =
+      dataset_.block_records() == 0 ? kDefaultSpacing : dataset_.block_records();
   KnownFile found;
-  found.path = dataset_.files(static_cast<int>(file));
-  MU_ASSIGN_OR_RETURN(found.source, GetFileInfo(found.path));
-  if (found.source.directory) {
-    return absl::InvalidArgumentError(absl::StrCat(found.path, " is a directory, not a file"));
+  for (const std::string& path : PartsOfFile(dataset_, static_cast<int>(file))) {
+    const size_t part = found.parts.size();
+    MU_ASSIGN_OR_RETURN(DataFile looked,
+                        DataFile::Look(path, format_, static_cast<int>(part), spacing, access(),
+                                       with_index && part == 0 ? &found.index : nullptr));
+    if (!known.parts.empty() && !IsSameFile(looked.source, known.parts[part].source))
+      return FileChanged(path);
+    found.parts.push_back(std::move(looked));
   }
-  if (known.parser != nullptr && !IsSame(found.source, known.source)) return Changed(found.path);
-  MU_ASSIGN_OR_RETURN(const Compression compression, DetectCompression(found.path));
-  found.compressed = compression != Compression::kNone;
-  MU_RETURN_IF_ERROR(with_index ? LookThrough(&found) : ReadHeader(&found));
+  MU_RETURN_IF_ERROR(CheckEqual(found.parts));
   known = std::move(found);
   return known;
 }
@@ -213,14 +151,17 @@ absl::StatusOr<pb::FileLayoutProto> DatasetReader::Layout(uint32_t file) {
 
 absl::Status DatasetReader::OpenFor(const pb::BlockProto& block, OpenFile* file) {
   const bool with_index = block.bytes() == 0;
-  if (file->known.parser == nullptr || (with_index && file->known.index == nullptr)) {
+  if (file->known.parts.empty() || (with_index && file->known.index == nullptr)) {
     MU_ASSIGN_OR_RETURN(file->known, Know(block.file(), with_index));
   }
-  if (!file->fd.valid()) {
-    MU_ASSIGN_OR_RETURN(file->fd, Open(file->known));
-    struct stat info;
-    if (fstat(file->fd.get(), &info) != 0) return ErrnoToStatus(errno, "look at", file->known.path);
-    file->size = static_cast<uint64_t>(info.st_size);
+  if (!file->fds.empty()) return absl::OkStatus();
+  for (const DataFile& part : file->known.parts) {
+    MU_ASSIGN_OR_RETURN(UniqueFd fd, part.Open(access()));
+    MU_ASSIGN_OR_RETURN(const uint64_t size, SizeOfOpen(fd.get(), part.path));
+    const std::optional<FixedRecords> fixed = part.format->finder->fixed();
+    if (fixed.has_value() && fixed->bytes() != size) return WrongSize(part.path, *fixed, size);
+    if (file->fds.empty()) file->size = size;
+    file->fds.push_back(std::move(fd));
   }
   return absl::OkStatus();
 }
@@ -231,7 +172,7 @@ absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& blo
       .offset = block.offset(), .size = block.bytes(), .line = block.line(), .skip = 0};
   if (block.bytes() == 0) {
     const FileIndex& index = *file.known.index;
-    if (index.bytes != file.size) return Changed(index.path);
+    if (index.bytes != file.size) return FileChanged(index.path);
     if (block.first() > index.records || block.count() > index.records - block.first()) {
       return absl::InvalidArgumentError(absl::StrCat("a block holds records ", block.first(),
                                                      " to ", block.first() + block.count(), " of ",
@@ -240,9 +181,9 @@ absl::StatusOr<FileIndex::Range> DatasetReader::Locate(const pb::BlockProto& blo
     if (block.count() > 0) range = index.Locate(block.first(), block.count());
   }
   if (range.offset > file.size || range.size > file.size - range.offset)
-    return Changed(file.known.path);
+    return FileChanged(file.known.path());
   if (block.count() > range.size) {
-    return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path, " claims ",
+    return absl::InvalidArgumentError(absl::StrCat("a block of ", file.known.path(), " claims ",
                                                    block.count(), " records in ", range.size,
                                                    " bytes"));
   }
@@ -267,7 +208,8 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::L
   const auto schema = SchemaOf(dataset_);
   MU_RETURN_IF_ERROR(CheckLeaseBytes(selected, BytesFor(schema, selected)));
   Reading reading{.columns = ColumnSet(schema, static_cast<uint32_t>(selected)),
-                  .files = std::move(files)};
+                  .files = std::move(files),
+                  .buffers = std::vector<Reading::Buffer>(static_cast<size_t>(format_->parts()))};
   for (const pb::BlockProto& block : lease.blocks()) {
     if (block.count() > 0)
       MU_RETURN_IF_ERROR(ErrorOfInput(ReadBlock(block, &reading), block.file()));
@@ -288,43 +230,84 @@ absl::Status DatasetReader::CheckLeaseBytes(uint64_t records, size_t bytes) cons
       pb::ERROR_USER, pb::ROLE_WORKER);
 }
 
+absl::Status DatasetReader::FillBuffers(const pb::BlockProto& block, const OpenFile& open,
+                                        const FileIndex::Range& range, Reading* reading) const {
+  for (size_t part = 0; part < open.known.parts.size(); ++part) {
+    const DataFile& file = open.known.parts[part];
+    uint64_t offset = range.offset, size = range.size;
+    if (part > 0) {
+      const FixedRecords fixed = *file.format->finder->fixed();
+      if (block.first() > fixed.records || block.count() > fixed.records - block.first())
+        return FileChanged(file.path);
+      offset = fixed.head_bytes + block.first() * fixed.record_bytes;
+      size = block.count() * fixed.record_bytes;
+    }
+    Reading::Buffer& buffer = reading->buffers[part];
+    if (buffer.size < size + kRecordPadding) {
+      buffer.size = size + kRecordPadding;
+      buffer.bytes.reset(new char[buffer.size]);
+    }
+    MU_RETURN_IF_ERROR(PreadAll(open.fds[part].get(), buffer.bytes.get(), size, offset, file.path));
+    std::fill_n(buffer.bytes.get() + size, kRecordPadding, '\0');
+    buffer.at = buffer.bytes.get();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* reading) const {
+  reading->columns.DropRow();
+  // Files may hold any bytes, messages may not.
+  std::string message = ValidUtf8(absl::StrCat(place, ": ", reading->error));
+  if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        message, "; mend the file, or leave such records out with on_bad_record: skip"));
+  }
+  if (reading->bad.records++ == 0) reading->bad.first = std::move(message);
+  return absl::OkStatus();
+}
+
 absl::Status DatasetReader::ReadBlock(const pb::BlockProto& block, Reading* reading) const {
   const OpenFile& open = reading->files.at(block.file());
-  const KnownFile& file = open.known;
+  const std::vector<DataFile>& parts = open.known.parts;
   MU_ASSIGN_OR_RETURN(const FileIndex::Range range, Locate(block, open));
-  if (reading->buffer_size < range.size + kRecordPadding) {
-    reading->buffer_size = range.size + kRecordPadding;
-    reading->buffer.reset(new char[reading->buffer_size]);
-  }
-  MU_RETURN_IF_ERROR(
-      PreadAll(open.fd.get(), reading->buffer.get(), range.size, range.offset, file.path));
-  std::fill_n(reading->buffer.get() + range.size, kRecordPadding, '\0');
+  MU_RETURN_IF_ERROR(FillBuffers(block, open, range, reading));
 
-  const RecordSyntax syntax = SyntaxOf(dataset_);
-  const char* p = reading->buffer.get();
-  const char* const end = p + range.size;
+  const RecordFinder& finder = *parts[0].format->finder;
+  const char* const begin = reading->buffers[0].at;
+  const char* const end = begin + range.size;
+  const char* p = begin;
   uint64_t line = range.line;
   const uint64_t stop = uint64_t{range.skip} + block.count();
+  FoundRecord found;
   for (uint64_t i = 0; i < stop; ++i) {
-    FoundRecord found;
-    if (FindRecord(syntax, p, end, /*last=*/true, line, &found) != FindResult::kFound) {
-      return Changed(file.path);
-    }
+    if (finder.Find(p, end, /*last=*/true, line, &found) != FindResult::kFound)
+      return FileChanged(parts[0].path);
     p = found.next;
     line = found.next_line;
-    if (i < range.skip || !selection_.Keeps(block.first() + (i - range.skip))) continue;
-    if (file.parser->Parse(found.text, &reading->columns, &reading->error)) {
+    if (i < range.skip) continue;
+    const uint64_t record = block.first() + (i - range.skip);
+    const bool keeps = selection_.Keeps(record);
+    bool good =
+        !keeps || parts[0].format->parser->Parse(found.text, &reading->columns, &reading->error);
+    size_t wrong = 0;  // the part at fault
+    for (size_t part = 1; part < parts.size(); ++part) {
+      const FixedRecords fixed = *parts[part].format->finder->fixed();
+      const absl::string_view text(reading->buffers[part].at, fixed.record_bytes);
+      reading->buffers[part].at += fixed.record_bytes;
+      if (!keeps || !good) continue;
+      good = parts[part].format->parser->Parse(text, &reading->columns, &reading->error);
+      if (!good) wrong = part;
+    }
+    if (!keeps) continue;
+    if (good) {
       reading->columns.CommitRow();
       continue;
     }
-    reading->columns.DropRow();
-    // Files may hold any bytes, messages may not.
-    std::string message = ValidUtf8(absl::StrCat(file.path, ":", found.line, ": ", reading->error));
-    if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          message, "; mend the file, or leave such records out with on_bad_record: skip"));
-    }
-    if (reading->bad.records++ == 0) reading->bad.first = std::move(message);
+    const std::optional<FixedRecords> fixed = parts[wrong].format->finder->fixed();
+    const uint64_t offset = fixed.has_value()
+                                ? fixed->head_bytes + record * fixed->record_bytes
+                                : range.offset + static_cast<uint64_t>(found.text.data() - begin);
+    MU_RETURN_IF_ERROR(OnBadRecord(format_->Place(parts[wrong].path, found.line, offset), reading));
   }
   return absl::OkStatus();
 }

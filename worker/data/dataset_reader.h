@@ -16,9 +16,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/env/unique_fd.h"
-#include "common/records/record_parser.h"
+#include "common/records/record_format.h"
 #include "common/records/record_selection.h"
 #include "proto/dataset.pb.h"
+#include "worker/data/data_file.h"
 #include "worker/data/file_cache.h"
 #include "worker/data/file_index.h"
 #include "worker/data/lease_data.h"
@@ -47,13 +48,12 @@ class DatasetReader {
   const muster::DatasetProto& dataset() const { return dataset_; }
 
  private:
-  // What is known of a file; the index only if somebody needed it.
+  // What is known of a file and of those that are read in lockstep with it; the index (of the
+  // first) only if somebody needed it.
   struct KnownFile {
-    std::string path;
-    FileInfo source;  // as it was when it was first opened
-    bool compressed = false;
-    std::shared_ptr<const RecordParser> parser;
+    std::vector<DataFile> parts;
     std::shared_ptr<const FileIndex> index;
+    const std::string& path() const { return parts[0].path; }
   };
   struct File {
     Mutex mutex;  // held while the file is looked at, so that others wait for it
@@ -61,30 +61,32 @@ class DatasetReader {
   };
   struct OpenFile {
     KnownFile known;
-    UniqueFd fd;
-    uint64_t size = 0;  // unpacked
+    std::vector<UniqueFd> fds;  // of the parts
+    uint64_t size = 0;          // of the first, unpacked
   };
   struct Reading;  // one lease
 
-  DatasetReader(const muster::DatasetProto& dataset, std::shared_ptr<FileCache> cache,
-                size_t most_lease_bytes);
+  DatasetReader(const muster::DatasetProto& dataset, std::shared_ptr<const RecordFormat> format,
+                std::shared_ptr<FileCache> cache, size_t most_lease_bytes);
+  FileAccess access() { return {cache_.get(), &inline_files_}; }
   absl::StatusOr<KnownFile> Know(uint32_t file, bool with_index);
-  absl::Status LookThrough(KnownFile* file) const;
-  absl::Status ReadHeader(KnownFile* file) const;
-  absl::Status MakeParser(KnownFile* file, const std::string& header, uint64_t header_line) const;
-  // Finds out what the block needs, and opens its file, once.
+  // Finds out what the block needs, and opens its files, once.
   absl::Status OpenFor(const muster::BlockProto& block, OpenFile* file);
   // Where the block is; FAILED_PRECONDITION if the file is no longer so long.
   static absl::StatusOr<FileIndex::Range> Locate(const muster::BlockProto& block,
                                                  const OpenFile& file);
-  absl::StatusOr<UniqueFd> Open(const KnownFile& file, ChunkSink* sink = nullptr,
-                                bool* fed = nullptr) const;
   // RESOURCE_EXHAUSTED, the job's, if a lease of so many records with so many bytes is too large.
   absl::Status CheckLeaseBytes(uint64_t records, size_t bytes) const;
   absl::Status ReadBlock(const muster::BlockProto& block, Reading* reading) const;
+  // The bytes of all parts of the block. Those of the first are followed by padding.
+  absl::Status FillBuffers(const muster::BlockProto& block, const OpenFile& open,
+                           const FileIndex::Range& range, Reading* reading) const;
+  absl::Status OnBadRecord(const std::string& place, Reading* reading) const;
 
   const muster::DatasetProto dataset_;
+  const std::shared_ptr<const RecordFormat> format_;
   const std::shared_ptr<FileCache> cache_;
+  InlineFiles inline_files_;
   const RecordSelection selection_;
   const size_t most_lease_bytes_;
   std::vector<std::unique_ptr<File>> files_;

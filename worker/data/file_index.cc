@@ -1,10 +1,9 @@
 #include "worker/data/file_index.h"
 
-#include <utility>
-
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status.h"
+#include "common/base/text.h"
 
 namespace mu {
 
@@ -19,26 +18,52 @@ FileIndex::Range FileIndex::Locate(uint64_t first, uint64_t count) const {
           .skip = static_cast<uint32_t>(first % spacing)};
 }
 
-FileIndexer::FileIndexer(std::string path, const RecordSyntax& syntax, uint32_t spacing)
-    : syntax_(syntax), spacing_(spacing), header_seen_(!syntax.header) {
+FileIndexer::FileIndexer(std::string path, std::shared_ptr<const RecordFormat> format, int part,
+                         uint32_t spacing)
+    : format_(std::move(format)), part_(part), spacing_(spacing) {
   index_.path = std::move(path);
   index_.spacing = spacing;
 }
 
 absl::Status FileIndexer::Write(absl::string_view chunk) {
-  pending_.append(chunk.data(), chunk.size());
   index_.bytes += chunk.size();
-  if (!begun_ && pending_.size() < kByteOrderMark.size()) return absl::OkStatus();
-  SkipByteOrderMark();
-  return Scan(/*last=*/false);
+  if (opened_ != nullptr && spacing_ == 0) return absl::OkStatus();
+  pending_.append(chunk.data(), chunk.size());
+  if (opened_ == nullptr) MU_RETURN_IF_ERROR(ReadHead(/*last=*/false));
+  return opened_ == nullptr || spacing_ == 0 ? absl::OkStatus() : Scan(/*last=*/false);
 }
 
-void FileIndexer::SkipByteOrderMark() {
-  if (!begun_ && absl::StartsWith(pending_, kByteOrderMark)) {
-    pending_.erase(0, kByteOrderMark.size());
-    pending_offset_ = kByteOrderMark.size();
+absl::Status FileIndexer::Broken(const FoundRecord& found) const {
+  const uint64_t offset = pending_offset_ + static_cast<uint64_t>(found.next - pending_.data());
+  return absl::InvalidArgumentError(ValidUtf8(
+      absl::StrCat(format_->Place(index_.path, found.line, offset), ": ", found.problem)));
+}
+
+void FileIndexer::Drop(const char* next) {
+  const auto size = static_cast<size_t>(next - pending_.data());
+  pending_offset_ += size;
+  pending_.erase(0, size);
+}
+
+absl::Status FileIndexer::ReadHead(bool last) {
+  FoundRecord head;
+  const char* const begin = pending_.data();
+  const FindResult result = format_->FindHead(part_, begin, begin + pending_.size(), last, &head);
+  if (result == FindResult::kMore) return absl::OkStatus();
+  if (result == FindResult::kBroken) {
+    return absl::InvalidArgumentError(
+        ValidUtf8(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ", head.problem)));
   }
-  begun_ = true;
+  absl::StatusOr<FileFormat> opened = format_->Open(part_, head.text);
+  if (!opened.ok()) {
+    return absl::Status(opened.status().code(),
+                        ValidUtf8(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ",
+                                               opened.status().message())));
+  }
+  opened_ = std::make_shared<const FileFormat>(*std::move(opened));
+  pending_line_ = head.next_line;
+  Drop(head.next);
+  return absl::OkStatus();
 }
 
 absl::Status FileIndexer::Scan(bool last) {
@@ -47,37 +72,38 @@ absl::Status FileIndexer::Scan(bool last) {
   const char* p = begin;
   FoundRecord found;
   FindResult result;
-  while ((result = FindRecord(syntax_, p, end, last, pending_line_, &found)) ==
+  while ((result = opened_->finder->Find(p, end, last, pending_line_, &found)) ==
          FindResult::kFound) {
     p = found.next;
     pending_line_ = found.next_line;
-    if (!header_seen_) {
-      header_seen_ = true;
-      index_.header = std::string(found.text);
-      index_.header_line = found.line;
-      continue;
-    }
     if (index_.records % spacing_ == 0) {
       const uint64_t offset = pending_offset_ + static_cast<uint64_t>(found.text.data() - begin);
       index_.marks.push_back({.offset = offset, .line = found.line});
     }
     ++index_.records;
   }
-  p = found.next;
+  if (result == FindResult::kBroken) return Broken(found);
   pending_line_ = found.next_line;
-  pending_offset_ += static_cast<uint64_t>(p - begin);
-  pending_.erase(0, static_cast<size_t>(p - begin));
-  if (result == FindResult::kMore && pending_.size() > kMaxLine) {
-    return LineTooLong(index_.path, pending_line_);
-  }
+  Drop(found.next);
   return absl::OkStatus();
 }
 
 absl::StatusOr<FileIndex> FileIndexer::Finish() {
-  SkipByteOrderMark();
-  MU_RETURN_IF_ERROR(Scan(/*last=*/true));
-  if (!header_seen_) return HeaderMissing(index_.path);
+  if (opened_ == nullptr) MU_RETURN_IF_ERROR(ReadHead(/*last=*/true));
+  MU_CHECK(opened_ != nullptr);
+  if (spacing_ > 0) MU_RETURN_IF_ERROR(Scan(/*last=*/true));
+  const std::optional<FixedRecords> fixed = opened_->finder->fixed();
+  if (fixed.has_value() && spacing_ > 0 && index_.bytes != fixed->bytes()) {
+    return WrongSize(index_.path, *fixed, index_.bytes);
+  }
   return std::move(index_);
+}
+
+absl::Status WrongSize(absl::string_view path, const FixedRecords& fixed, uint64_t bytes) {
+  return absl::InvalidArgumentError(
+      absl::StrCat(path, ": its head promises ", fixed.records, " records of ", fixed.record_bytes,
+                   " bytes, so that the file has ", fixed.bytes(), " bytes, but it has ", bytes,
+                   "; is it complete?"));
 }
 
 }  // namespace mu

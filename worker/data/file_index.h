@@ -2,14 +2,16 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/env/file.h"
-#include "common/records/record_scanner.h"
+#include "common/records/record_format.h"
 
 namespace mu {
 
@@ -21,7 +23,7 @@ class ChunkSink {
 };
 
 // Immutable once built, therefore thread safe. Offsets are those of the unpacked bytes, lines count
-// from 1.
+// as the format's RecordFinder says.
 struct FileIndex {
   struct Mark {
     uint64_t offset;
@@ -36,46 +38,49 @@ struct FileIndex {
   };
 
   std::string path;
-  FileInfo source;  // as it was when the index was built
-  bool compressed = false;
   uint64_t bytes = 0;    // unpacked
-  uint64_t records = 0;  // without the header
+  uint64_t records = 0;  // without the head
   uint32_t spacing = 1;
   std::vector<Mark> marks;  // of records 0, spacing, 2*spacing, ...
-  std::string header;       // the text of the header record, if the syntax has one
-  uint64_t header_line = 1;
 
   // The records must exist.
   Range Locate(uint64_t first, uint64_t count) const;
 };
 
-// Builds an index from the bytes of a file; `source` and `compressed` are left to the caller. Not
-// thread safe.
+// Builds an index from the bytes of a file. Not thread safe.
 class FileIndexer final : public ChunkSink {
  public:
-  // `path` is for messages only.
-  FileIndexer(std::string path, const RecordSyntax& syntax, uint32_t spacing);
+  // `path` is for messages only. A spacing of 0 looks at the head only; bytes behind it are
+  // ignored.
+  FileIndexer(std::string path, std::shared_ptr<const RecordFormat> format, int part,
+              uint32_t spacing);
 
-  // INVALID_ARGUMENT: a line is too long for a text file.
+  // INVALID_ARGUMENT "PATH:LINE: ...": a head that the dataset cannot be read with, bytes that are
+  // no records.
   absl::Status Write(absl::string_view chunk) override;
-  bool header_seen() const { return header_seen_; }
-  const std::string& header() const { return index_.header; }
-  uint64_t header_line() const { return index_.header_line; }
-  // After the last chunk. INVALID_ARGUMENT: a header is missing.
+  // How the file is read, once its head was there; then it stays the same. Null before.
+  const std::shared_ptr<const FileFormat>& opened() const { return opened_; }
+  // After the last chunk. INVALID_ARGUMENT: as Write; the file ends too early; its records are not
+  // those that the head promises.
   absl::StatusOr<FileIndex> Finish();
 
  private:
+  absl::Status ReadHead(bool last);
   absl::Status Scan(bool last);
-  void SkipByteOrderMark();
+  void Drop(const char* next);
+  absl::Status Broken(const FoundRecord& found) const;
 
-  const RecordSyntax syntax_;
+  const std::shared_ptr<const RecordFormat> format_;
+  const int part_;
   const uint32_t spacing_;
+  std::shared_ptr<const FileFormat> opened_;
   FileIndex index_;
   std::string pending_;  // bytes not yet assigned to records
   uint64_t pending_offset_ = 0;
   uint64_t pending_line_ = 1;
-  bool header_seen_;
-  bool begun_ = false;  // a byte order mark can no longer come
 };
+
+// A file whose length is not what its head says.
+absl::Status WrongSize(absl::string_view path, const FixedRecords& fixed, uint64_t bytes);
 
 }  // namespace mu

@@ -9,6 +9,10 @@
 namespace mu {
 namespace {
 
+FirstRecords First(const pb::DatasetProto& dataset, const std::string& path, uint64_t most) {
+  return ReadFirstRecords(dataset, {path}, most);
+}
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -49,15 +53,14 @@ class FirstRecordsTest : public ::testing::Test {
 
 TEST_F(FirstRecordsTest, AGoodFileHasNoProblem) {
   const FirstRecords plain =
-      ReadFirstRecords(csv_, Write("a.csv", "\xEF\xBB\xBFuser,rating\r\n1,2.5\r\n\r\n2,3"), kMost);
+      First(csv_, Write("a.csv", "\xEF\xBB\xBFuser,rating\r\n1,2.5\r\n\r\n2,3"), kMost);
   EXPECT_THAT(plain.problems, IsEmpty());
   EXPECT_EQ(plain.records, 2u);
   std::string rows = "user,rating\n";
   for (int i = 0; i < 50'000; ++i) absl::StrAppend(&rows, i, ",1\n");
   for (const auto& [name, compression] :
        {std::pair("b.csv.gz", Compression::kGzip), std::pair("c.csv.zst", Compression::kZstd)}) {
-    const FirstRecords packed =
-        ReadFirstRecords(csv_, WritePacked(name, compression, rows), 20'000);
+    const FirstRecords packed = First(csv_, WritePacked(name, compression, rows), 20'000);
     EXPECT_THAT(packed.problems, IsEmpty()) << name;
     EXPECT_EQ(packed.records, 20'000u) << name;
   }
@@ -67,7 +70,7 @@ TEST_F(FirstRecordsTest, EachColumnThatTheHeaderLacks) {
   AddColumn("item", pb::CsvColumnProto::ID);
   const std::string path = Write("a.csv", "\nusr,movieId,rating\n1,2,3\n");
   EXPECT_THAT(
-      ReadFirstRecords(csv_, path, kMost).problems,
+      First(csv_, path, kMost).problems,
       ElementsAre(path + ":2: the header has no column \"user\"; did you mean \"usr\"?",
                   path + ":2: the header has no column \"item\"; it names usr, movieId, rating"));
 }
@@ -75,29 +78,28 @@ TEST_F(FirstRecordsTest, EachColumnThatTheHeaderLacks) {
 TEST_F(FirstRecordsTest, BadRecordsByLine) {
   const std::string path = Write("a.csv", "user,rating\nx,1\n2,2\n3,\"\n\"\n5,y\n6\n7\n8\n");
   EXPECT_THAT(
-      ReadFirstRecords(csv_, path, kMost).problems,
+      First(csv_, path, kMost).problems,
       ElementsAre(HasSubstr(path + ":2: column user: \"x\" is not an integer; mend the file"),
                   HasSubstr(path + ":4: column rating:"),
                   HasSubstr(path + ":6: column rating: \"y\""),
                   path + ": 3 more of its first 7 records are bad"));
-  EXPECT_THAT(ReadFirstRecords(csv_, path, 2).problems, ElementsAre(HasSubstr(":2: ")));
+  EXPECT_THAT(First(csv_, path, 2).problems, ElementsAre(HasSubstr(":2: ")));
 }
 
 TEST_F(FirstRecordsTest, RecordsThatAreNotKeptMayBeBad) {
   csv_.mutable_records()->set_modulo(2);
   csv_.mutable_records()->add_keep(1);
-  EXPECT_THAT(
-      ReadFirstRecords(csv_, Write("a.csv", "user,rating\nx,1\n2,2\ny,1\n4,2\n"), kMost).problems,
-      IsEmpty());
+  EXPECT_THAT(First(csv_, Write("a.csv", "user,rating\nx,1\n2,2\ny,1\n4,2\n"), kMost).problems,
+              IsEmpty());
 }
 
 TEST_F(FirstRecordsTest, SkippedRecordsAreAProblemOnlyIfNoneIsGood) {
   csv_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
   const std::string some = Write("some.csv", "user,rating\nx,1\n2,2\n");
-  EXPECT_THAT(ReadFirstRecords(csv_, some, 2).problems, IsEmpty());
+  EXPECT_THAT(First(csv_, some, 2).problems, IsEmpty());
   const std::string none = Write("none.csv", "user,rating\nx,1\ny,2\n3,3");
   EXPECT_THAT(
-      ReadFirstRecords(csv_, none, 2).problems,
+      First(csv_, none, 2).problems,
       ElementsAre(HasSubstr(
           none + ": none of its first 2 records is good; is this the right format? The first: " +
           none + ":2: column user")));
@@ -106,40 +108,39 @@ TEST_F(FirstRecordsTest, SkippedRecordsAreAProblemOnlyIfNoneIsGood) {
 TEST_F(FirstRecordsTest, AClickLogWithAnotherNumberOfFields) {
   const std::string path = Write("a.tsv", "1\t2\t3\n");
   EXPECT_THAT(
-      ReadFirstRecords(criteo_, path, kMost).problems,
+      First(criteo_, path, kMost).problems,
       ElementsAre(HasSubstr(path + ":1: column integer 3: is not there; the line has 3 of 40")));
 }
 
 TEST_F(FirstRecordsTest, FilesThatAreNotWhatTheyAreCalled) {
   const std::string text = Write("a.csv.gz", "user,rating\n1,2\n");
-  EXPECT_THAT(ReadFirstRecords(csv_, text, kMost).problems,
+  EXPECT_THAT(First(csv_, text, kMost).problems,
               ElementsAre(HasSubstr(text + " does not begin as a compressed file does")));
   const std::string torn =
       Write("b.csv.gz", Compress(Compression::kGzip, "user,rating\n1,2\n").value().substr(0, 15));
-  EXPECT_THAT(ReadFirstRecords(csv_, torn, kMost).problems, ElementsAre(HasSubstr(torn)));
+  EXPECT_THAT(First(csv_, torn, kMost).problems, ElementsAre(HasSubstr(torn)));
   const std::string broken =
       Write("c.csv.zst", std::string("\x28\xB5\x2F\xFD") + std::string(40, '\x77'));
-  EXPECT_THAT(ReadFirstRecords(csv_, broken, kMost).problems, ElementsAre(HasSubstr(broken)));
-  EXPECT_THAT(ReadFirstRecords(csv_, directory_->path(), kMost).problems,
-              ElementsAre(HasSubstr("directory")));
-  EXPECT_THAT(ReadFirstRecords(csv_, "/nowhere/a.csv", kMost).problems,
+  EXPECT_THAT(First(csv_, broken, kMost).problems, ElementsAre(HasSubstr(broken)));
+  EXPECT_THAT(First(csv_, directory_->path(), kMost).problems, ElementsAre(HasSubstr("directory")));
+  EXPECT_THAT(First(csv_, "/nowhere/a.csv", kMost).problems,
               ElementsAre(HasSubstr("/nowhere/a.csv")));
 }
 
 TEST_F(FirstRecordsTest, EmptyFiles) {
-  EXPECT_THAT(ReadFirstRecords(csv_, Write("a.csv", ""), kMost).problems,
+  EXPECT_THAT(First(csv_, Write("a.csv", ""), kMost).problems,
               ElementsAre(HasSubstr("a.csv:1: the file is empty")));
   // Without a header an empty file is a file of no records.
-  const FirstRecords empty = ReadFirstRecords(criteo_, Write("b.tsv", ""), kMost);
+  const FirstRecords empty = First(criteo_, Write("b.tsv", ""), kMost);
   EXPECT_THAT(empty.problems, IsEmpty());
   EXPECT_EQ(empty.records, 0u);
 }
 
 TEST_F(FirstRecordsTest, BytesThatAreNoTextDoNotReachMessages) {
-  EXPECT_THAT(ReadFirstRecords(csv_, Write("a.csv", "user,rating\ncaf\xE9,1\n"), kMost).problems,
+  EXPECT_THAT(First(csv_, Write("a.csv", "user,rating\ncaf\xE9,1\n"), kMost).problems,
               ElementsAre(HasSubstr("\"caf?\" is not an integer")));
   const std::string noise = Write("b.csv", "user,rating\n1," + std::string(17 << 20, 'x'));
-  EXPECT_THAT(ReadFirstRecords(csv_, noise, kMost).problems,
+  EXPECT_THAT(First(csv_, noise, kMost).problems,
               ElementsAre(HasSubstr("b.csv:2: the line has more than")));
 }
 

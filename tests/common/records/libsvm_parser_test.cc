@@ -3,6 +3,7 @@
 #include "common/graph/dataset_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/common/records/open_parser.h"
 
 namespace mu {
 namespace {
@@ -20,12 +21,12 @@ class LibsvmTest : public ::testing::Test {
 
   // "" for a record that was taken, else what is wrong with it.
   std::string Parse(const std::string& record) {
-    const auto parser = MakeRecordParser(dataset_, "");
-    if (!parser.ok()) return std::string(parser.status().message());
+    const auto parser = testing::ParserOf(dataset_);
+    if (parser == nullptr) return "no parser";
     std::string padded = record + std::string(kRecordPadding, '\0');
     std::string error;
-    if (!(*parser)->Parse(absl::string_view(padded).substr(0, record.size()), columns_.get(),
-                          &error)) {
+    if (!parser->Parse(absl::string_view(padded).substr(0, record.size()), columns_.get(),
+                       &error)) {
       columns_->DropRow();
       return error.empty() ? "no reason" : error;
     }

@@ -169,8 +169,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"zero_layer", "[32, 1]", "[0, 1]",
                 "job.yaml:13:15: `model.dlrm.top_mlp[0]` must be from 1 to 65536, not 0\n"},
         Mistake{"format", "criteo_tsv", "tsv",
-                "job.yaml:5:13: `data.train.format` must be criteo_tsv, csv or libsvm, not "
-                "`tsv`; write format: csv, format: criteo_tsv or format: libsvm\n"},
+                "job.yaml:5:13: `data.train.format` must be criteo_tsv, csv, libsvm, jsonl, "
+                "tfrecord, idx or npy, not `tsv`; docs/reference/readers.md describes them\n"},
         Mistake{"libsvm_without_features", "format: criteo_tsv", "format: libsvm",
                 "job.yaml:4:3: the key `data.train.features` is missing: it must be above every id "
                 "of the files; a file with ids from 1 to 123 has features: 124\n"},
@@ -245,8 +245,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:6:23: `data.train.records.modulo` must be at least 1; write {modulo: 10, "
                 "keep: [9]}\n"},
         Mistake{"kind", "kind: number", "kind: real",
-                "job.yaml:10:30: `data.train.columns[2].kind` must be number, id, hash or label, "
-                "not `real`\n"},
+                "job.yaml:10:30: `data.train.columns[2].kind` must be number, id, hash, label, "
+                "class, vocabulary, bucket or cross, not `real`\n"},
         Mistake{"column_twice", "{name: rating", "{name: item",
                 "job.yaml:10:16: `data.train.columns[2].name` is `item`, as is an earlier "
                 "column's; give each column a "
@@ -283,12 +283,13 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"delimiter", "    columns", "    delimiter: \",,\"\n    columns",
                 "job.yaml:7:16: `data.train.delimiter` must be one character; write for example "
                 "\",\" or \"\\t\"\n"},
-        Mistake{"format_of_model", "format: csv", "format: criteo_tsv",
-                "job.yaml:4:13: `data.train.format` is criteo_tsv, but model matrix_factorization "
-                "reads csv; write format: "
-                "csv\n"
-                "job.yaml:7:5: `data.train.columns` is for format csv, not for criteo_tsv; remove "
-                "it\n"}),
+        Mistake{
+            "format_of_model", "format: csv", "format: criteo_tsv",
+            "job.yaml:4:13: `data.train.format` is criteo_tsv, but model matrix_factorization "
+            "reads csv; write format: "
+            "csv\n"
+            "job.yaml:7:5: `data.train.columns` is for format csv, jsonl, tfrecord and npy, not "
+            "for criteo_tsv; remove it\n"}),
     [](const auto& info) { return info.param.name; });
 
 TEST(JobProblemsTest, OfAModelOfFeatures) {

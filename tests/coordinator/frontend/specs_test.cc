@@ -145,7 +145,7 @@ TEST(DatasetSpec, Refusals) {
               StatusIs(kInvalid, HasSubstr("10 modulo 10")));
   EXPECT_THAT(Csv({"a"}).Batch(1).ToProto(), StatusIs(kInvalid, HasSubstr("no column")));
   EXPECT_THAT(Csv({"a"}).Batch(1).Number("x").ToProto(),
-              StatusIs(kInvalid, HasSubstr("there is no header")));
+              StatusIs(kInvalid, HasSubstr("have no header")));
   EXPECT_THAT(Csv({"a"}).Batch(1).Number("x", 0).Id("x", 0, 1).ToProto(),
               StatusIs(kInvalid, HasSubstr("two columns")));
   EXPECT_THAT(Csv({"a"}).Batch(1).Hash("x", 0, 0).ToProto(),
@@ -156,7 +156,7 @@ TEST(DatasetSpec, Refusals) {
   column.set_name("x");
   column.set_field("X");
   EXPECT_THAT(Csv({"a"}).Batch(1).Column(column).ToProto(),
-              StatusIs(kInvalid, HasSubstr("names a field, but there is no header")));
+              StatusIs(kInvalid, HasSubstr("names a field, but the files have no header")));
   MU_EXPECT_OK(Csv({"a"}).Header().Batch(1).Column(column).ToProto().status());
   column.set_index(3);
   EXPECT_THAT(Csv({"a"}).Header().Batch(1).Column(column).ToProto(),

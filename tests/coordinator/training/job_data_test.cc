@@ -50,6 +50,22 @@ pb::JobProto FullJob() {
             }
             columns { name: "h" index: 1 kind: "hash" buckets: 50 separator: "|" }
             columns { name: "l" index: 0 kind: "label" positive: "yes" }
+            columns { name: "s" index: 4 kind: "number" mean: 3 stddev: 2 separator: " " shape: 2 }
+            columns { name: "c" index: 5 kind: "class" classes: "a" missing_id: 7 }
+            columns { name: "v" index: 6 kind: "vocabulary" vocabulary: "v.txt" oov_buckets: 2 }
+            columns { name: "b" index: 7 kind: "bucket" boundaries: 18 }
+            columns { name: "x" kind: "cross" of: "c" of: "b" seed: 4 }
+            columns { name: "w" index: 8 kind: "id" separator: " " weight_separator: ":" }
+            columns {
+              name: "q"
+              index: 9
+              kind: "id"
+              separator: " "
+              length: 20
+              padding: 3
+              truncate: "begin"
+            }
+            skip_lines: 1
           }
         }
         training { epochs: 3 batch_size: 64 eval_batch_size: 128 }
@@ -68,6 +84,27 @@ pb::JobProto FullLibsvmJob() {
       )pb",
       &job));
   return job;
+}
+
+// And for those of the formats that are not text.
+pb::JobProto JobOf(const std::string& source) {
+  pb::JobProto job;
+  EXPECT_TRUE(TextFormat::ParseFromString(
+      absl::StrCat("data { train { ", source, " } } training { epochs: 3 batch_size: 64 }"), &job));
+  return job;
+}
+pb::JobProto FullJsonlJob() {
+  return JobOf(
+      R"(format: "jsonl" files: "a" missing: "?"
+         columns { name: "t" kind: "id" list: true weight_field: "w" })");
+}
+pb::JobProto FullIdxJob() {
+  return JobOf(R"(format: "idx" files: "a" labels: "b" scale: 2 shape: 5)");
+}
+pb::JobProto FullNpyJob() {
+  return JobOf(
+      R"(format: "npy" columns { name: "x" kind: "number" files: "x.npy" shape: 3 scale: 2 }
+         columns { name: "y" kind: "id" files: "y.npy" buckets: 7 })");
 }
 
 std::string DatasetText(const pb::JobProto& job, DataPurpose purpose) {
@@ -104,7 +141,8 @@ void WithoutEach(Message* message, const std::string& path,
 // a word.
 TEST(DatasetOfTest, EveryKeyOfASourceCounts) {
   std::set<std::string> visited;
-  for (pb::JobProto job : {FullJob(), FullLibsvmJob()}) {
+  for (pb::JobProto job :
+       {FullJob(), FullLibsvmJob(), FullJsonlJob(), FullIdxJob(), FullNpyJob()}) {
     const std::string full = DatasetText(job, DataPurpose::kTrain);
     WithoutEach(job.mutable_data()->mutable_train(), "train", [&](const std::string& path) {
       visited.insert(path);
@@ -122,6 +160,22 @@ TEST(DatasetOfTest, EveryKeyOfASourceCounts) {
           << prefix << "." << type->field(i)->name();
     }
   }
+}
+
+TEST(DatasetOfTest, FilesOfArraysAreReadTogether) {
+  const pb::DatasetProto idx = *DatasetOf(FullIdxJob(), DataPurpose::kTrain);
+  ASSERT_EQ(idx.companions_size(), 1);
+  EXPECT_EQ(idx.files(0), "a");
+  EXPECT_EQ(idx.companions(0).files(0), "b");
+  EXPECT_FLOAT_EQ(DatasetOf(JobOf("format: \"idx\" files: \"a\""), DataPurpose::kTrain)
+                      ->arrays()
+                      .columns(0)
+                      .scale(),
+                  1.0f / 255);
+  const pb::DatasetProto npy = *DatasetOf(FullNpyJob(), DataPurpose::kTrain);
+  EXPECT_EQ(npy.files(0), "x.npy");
+  EXPECT_EQ(npy.companions(0).files(0), "y.npy");
+  EXPECT_EQ(npy.arrays().columns(1).dtype(), pb::INT64);
 }
 
 TEST(DatasetOfTest, TheJobsKeysCount) {

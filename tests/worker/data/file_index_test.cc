@@ -1,6 +1,7 @@
 #include "worker/data/file_index.h"
 
 #include "common/base/hash.h"
+#include "common/records/text_format.h"
 #include "tests/common/records/found_records.h"
 #include "tests/testing/matchers.h"
 
@@ -15,6 +16,10 @@ using ::mu::testing::Records;
 using ::mu::testing::StatusIs;
 using ::testing::HasSubstr;
 
+std::shared_ptr<const RecordFormat> Lines(const RecordSyntax& syntax) {
+  return std::make_shared<TextFormat>(syntax, nullptr);
+}
+
 // However the bytes are cut into chunks, and wherever reading begins, the same records are found.
 TEST(FileIndexTest, ChunksAndBlocksDoNotMatter) {
   constexpr absl::string_view kPieces[] = {"a",    ",",  "\"", "\n",    "\r\n",
@@ -27,7 +32,7 @@ TEST(FileIndexTest, ChunksAndBlocksDoNotMatter) {
     const RecordSyntax syntax = seed % 2 == 0 ? kCsv : kTrimmed;
     const std::vector<Found> expected = Records(syntax, text);
     const uint32_t spacing = 1 + static_cast<uint32_t>(random.Below(3));
-    FileIndexer indexer("F", syntax, spacing);
+    FileIndexer indexer("F", Lines(syntax), /*part=*/0, spacing);
     for (size_t begin = 0; begin < text.size();) {
       const size_t size = std::min<size_t>(text.size() - begin, 1 + random.Below(9));
       MU_ASSERT_OK(indexer.Write(absl::string_view(text).substr(begin, size)));
@@ -56,12 +61,11 @@ TEST(FileIndexTest, SkipsAByteOrderMarkAndKeepsTheHeader) {
       "\xEF\xBB\xBF"
       "a,b\n1,2\n3,4";
   for (size_t step : {1, 2, 100}) {
-    FileIndexer indexer("F", {.delimiter = ',', .quote = '"', .header = true}, 1);
+    FileIndexer indexer("F", Lines({.delimiter = ',', .quote = '"', .header = true}), 0, 1);
     for (size_t begin = 0; begin < text.size(); begin += step) {
       MU_ASSERT_OK(indexer.Write(absl::string_view(text).substr(begin, step)));
     }
     MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, indexer.Finish());
-    EXPECT_EQ(index.header, "a,b");
     EXPECT_EQ(index.records, 2u);
     EXPECT_EQ(index.marks[0].offset, 7u);
     EXPECT_EQ(index.marks[0].line, 2u);
@@ -69,14 +73,32 @@ TEST(FileIndexTest, SkipsAByteOrderMarkAndKeepsTheHeader) {
 }
 
 TEST(FileIndexTest, RefusesWhatIsNoText) {
-  FileIndexer indexer("DIR/F", kLines, 1);
+  FileIndexer indexer("DIR/F", Lines(kLines), 0, 1);
   MU_ASSERT_OK(indexer.Write("a\n"));
   EXPECT_THAT(indexer.Write(std::string(kMaxLine + 1, 'x')),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("DIR/F:2: ")));
 }
 
+TEST(FileIndexTest, SkipsLinesBeforeTheHeader) {
+  const std::string text = "\xEF\xBB\xBF|1x3 \"Cross\n\na,b\n1,2\n";
+  const RecordSyntax syntax = {.delimiter = ',', .quote = '"', .header = true, .skip_lines = 1};
+  for (size_t step : {1, 2, 100}) {
+    FileIndexer indexer("F", Lines(syntax), 0, 1);
+    for (size_t begin = 0; begin < text.size(); begin += step)
+      MU_ASSERT_OK(indexer.Write(absl::string_view(text).substr(begin, step)));
+    MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, indexer.Finish());
+    ASSERT_EQ(index.records, 1u);
+    EXPECT_EQ(index.marks[0].line, 4u);
+    EXPECT_EQ(text.substr(index.marks[0].offset), "1,2\n");
+  }
+  FileIndexer all("F", Lines({.skip_lines = 5}), 0, 1);
+  MU_ASSERT_OK(all.Write("a\nb"));
+  MU_ASSERT_OK_AND_ASSIGN(const FileIndex index, all.Finish());
+  EXPECT_EQ(index.records, 0u);
+}
+
 TEST(FileIndexTest, NeedsAHeader) {
-  FileIndexer indexer("F", {.header = true}, 1);
+  FileIndexer indexer("F", Lines({.header = true}), 0, 1);
   EXPECT_THAT(indexer.Finish().status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("F:1: ")));
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "common/base/status.h"
+#include "common/records/record_scanner.h"
 #include "tests/worker/data/data_test_util.h"
 #include "worker/data/dataset_reader.h"
 

@@ -1,0 +1,101 @@
+#include "coordinator/training/job_columns.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/frontend/feature_models.h"
+
+namespace mu {
+namespace {
+
+using Column = pb::CsvColumnProto;
+
+constexpr std::pair<const char*, Column::Kind> kKinds[] = {
+    {"number", Column::NUMBER}, {"id", Column::ID},       {"hash", Column::HASH},
+    {"label", Column::LABEL},   {"class", Column::CLASS}, {"vocabulary", Column::VOCABULARY},
+    {"bucket", Column::BUCKET}, {"cross", Column::CROSS}};
+
+// Text columns without `buckets` and criteo data for a model that hashes itself get this many.
+constexpr int64_t kDefaultHashBuckets = 100'000;
+
+// The rows of the tables that a model of features has for a column; 0: none.
+int64_t RowsOf(const pb::ModelProto& model, const std::string& column) {
+  const FeatureModelKind* const kind = FeatureModelOf(model);
+  if (kind == nullptr) return 0;
+  for (const pb::FeatureProto& feature : (model.*kind->config)().features()) {
+    if (feature.column() == column) return feature.rows();
+  }
+  return 0;
+}
+
+}  // namespace
+
+int64_t BucketsOf(const pb::ModelProto& model, const std::string& column) {
+  const int64_t rows = model.has_dlrm() ? model.dlrm().hash_buckets() : RowsOf(model, column);
+  return rows > 0 ? rows : kDefaultHashBuckets;
+}
+
+namespace {
+
+absl::Status SetKind(const pb::JobColumnProto& from, Column* column) {
+  for (const auto& [name, kind] : kKinds) {
+    if (from.kind() != name) continue;
+    column->set_kind(kind);
+    return absl::OkStatus();
+  }
+  std::string names;
+  for (const auto& [name, kind] : kKinds) absl::StrAppend(&names, names.empty() ? "" : ", ", name);
+  return absl::InvalidArgumentError(absl::StrCat(
+      "column '", from.name(), "' has the unknown kind '", from.kind(), "'; use one of ", names));
+}
+
+// What only some kinds have.
+void SetRules(const pb::JobColumnProto& from, const pb::ModelProto& model, Column* column) {
+  const bool hashed = column->kind() == Column::HASH || column->kind() == Column::CROSS;
+  column->set_buckets(from.has_buckets() ? from.buckets()
+                      : hashed           ? BucketsOf(model, from.name())
+                                         : 0);
+  *column->mutable_positive() = from.positive();
+  *column->mutable_classes() = from.classes();
+  *column->mutable_boundaries() = from.boundaries();
+  *column->mutable_of() = from.of();
+  if (from.has_seed()) column->set_seed(from.seed());
+  if (from.has_mean()) column->set_mean(from.mean());
+  if (from.has_stddev()) column->set_stddev(from.stddev());
+  if (column->kind() != Column::VOCABULARY) return;
+  column->set_vocabulary_file(from.vocabulary());
+  column->set_oov_buckets(from.has_oov_buckets() ? from.oov_buckets() : 1);
+}
+
+// One value or several, and what stands for none.
+void SetForm(const pb::JobColumnProto& from, Column* column) {
+  column->set_missing_value(from.missing_value());
+  if (from.has_missing_id()) column->set_missing_id(from.missing_id());
+  column->set_required(from.required());
+  column->set_separator(from.separator());
+  column->set_list(from.list());
+  column->set_weight_separator(from.weight_separator());
+  column->set_weight_field(from.weight_field());
+  column->set_length(from.length());
+  column->set_padding(from.padding());
+  column->set_truncate(from.truncate() == "begin" ? Column::TRUNCATE_BEGIN : Column::TRUNCATE_END);
+  for (const uint32_t size : from.shape()) column->add_shape(size);
+}
+
+}  // namespace
+
+absl::Status FillColumns(const pb::SourceProto& source, const pb::ModelProto& model,
+                         FieldColumnList* columns) {
+  for (const pb::JobColumnProto& from : source.columns()) {
+    Column* const column = columns->Add();
+    column->set_name(from.name());
+    column->set_index(from.has_index() ? from.index() : -1);
+    if (from.has_field()) column->set_field(from.field());
+    MU_RETURN_IF_ERROR(SetKind(from, column));
+    SetRules(from, model, column);
+    SetForm(from, column);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace mu

@@ -1,0 +1,152 @@
+#include "common/records/column_stats.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+
+#include "common/base/hash.h"
+#include "common/env/file.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/data_scan.h"
+#include "common/records/text_counts.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::Pair;
+
+TEST(ColumnStatsTest, MomentsAreThoseOfTheDefinition) {
+  ColumnStats stats("x");
+  SplitMix random(3);
+  std::vector<double> values;
+  for (int i = 0; i < 1000; ++i) {
+    values.push_back(1e6 + static_cast<double>(random.Below(1000)) / 8);  // exact as floats
+    stats.AddNumber(values.back());
+  }
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / 1000;
+  for (const double value : values) squares += (value - mean) * (value - mean) / 1000;
+  const ColumnSummary summary = stats.Summary();
+  EXPECT_NEAR(summary.mean, mean, 1e-6);
+  EXPECT_NEAR(summary.stddev, std::sqrt(squares), 1e-6);
+  EXPECT_EQ(summary.min, *std::min_element(values.begin(), values.end()));
+  EXPECT_EQ(summary.max, *std::max_element(values.begin(), values.end()));
+  EXPECT_EQ(summary.count, 1000u);
+}
+
+TEST(ColumnStatsTest, TextsThatAreNoNumbersHaveNoMoments) {
+  ColumnStats stats("x");
+  for (const char* text : {"a", "b", "a", "4", "-2"}) stats.AddText(text);
+  stats.AddMissing();
+  const ColumnSummary summary = stats.Summary();
+  EXPECT_EQ(summary.count, 5u);
+  EXPECT_EQ(summary.missing, 1u);
+  EXPECT_EQ(summary.numbers, 2u);
+  EXPECT_EQ(summary.mean, 1);
+  EXPECT_EQ(summary.stddev, 3);
+  EXPECT_EQ(summary.distinct, 4u);
+  EXPECT_TRUE(summary.distinct_exact);
+  EXPECT_EQ(ColumnStats("y").Summary().stddev, 0);
+}
+
+TEST(DistinctCounterTest, IsExactAndThenCloseToIt) {
+  for (const uint64_t count : {uint64_t{10'000}, uint64_t{10'001}, uint64_t{40'000},
+                               uint64_t{100'000}, uint64_t{300'000}}) {
+    DistinctCounter counter;
+    for (uint64_t i = 0; i < count; ++i) {
+      counter.Add(Mix64(i));
+      if (i % 3 == 0) counter.Add(Mix64(i));
+    }
+    EXPECT_EQ(counter.exact(), count <= 10'000);
+    const double error = std::abs(static_cast<double>(counter.Estimate()) / count - 1);
+    EXPECT_LE(error, counter.exact() ? 0 : 0.03) << count << ": " << counter.Estimate();
+  }
+}
+
+class ScanTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    MU_ASSERT_OK_AND_ASSIGN(directory_, TempDirectory::Create("scan_test"));
+    auto* csv = dataset_.mutable_csv();
+    csv->set_header(true);
+    csv->add_missing("?");
+    Column("age", pb::CsvColumnProto::NUMBER)->set_mean(1000);
+    Column("city", pb::CsvColumnProto::HASH)->set_buckets(3);
+    pb::CsvColumnProto* seen = Column("seen", pb::CsvColumnProto::ID);
+    seen->set_separator(" ");
+    seen->set_length(2);
+  }
+  pb::CsvColumnProto* Column(const std::string& name, pb::CsvColumnProto::Kind kind) {
+    pb::CsvColumnProto* column = dataset_.mutable_csv()->add_columns();
+    column->set_name(name);
+    column->set_index(-1);
+    column->set_kind(kind);
+    return column;
+  }
+  void File(const std::string& name, const std::string& text) {
+    const std::string path = JoinPath(directory_->path(), name);
+    MU_ASSERT_OK(AppendToFile(path, text));
+    dataset_.add_files(path);
+  }
+
+  std::unique_ptr<TempDirectory> directory_;
+  pb::DatasetProto dataset_;
+};
+
+TEST_F(ScanTest, FieldsAreCountedAsTheyStandInTheFiles) {
+  File("a.csv", "age,city,seen\n10,rome,1 2 3\nx,bonn,7\n20,?,\n");
+  File("b.csv", "age,city,seen\n30,rome,4\n");
+  ColumnSet columns(SchemaOf(dataset_), 1);
+  DatasetStats stats(dataset_);
+  columns.set_observer(&stats);
+  const auto parsed = [&](bool good) {
+    columns.DropRow();
+    good ? stats.KeepRecord() : stats.DropRecord();
+  };
+  EXPECT_THAT(
+      ScanData(dataset_, &columns, parsed),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a.csv:3: column age: \"x\"")));
+  stats = DatasetStats(dataset_);
+  dataset_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned, ScanData(dataset_, &columns, parsed));
+  EXPECT_EQ(scanned.files, 2u);
+  EXPECT_EQ(scanned.records, 3u);
+  EXPECT_EQ(scanned.bad, 1u);
+  const std::vector<ColumnSummary> summaries = stats.Summaries();
+  EXPECT_EQ(summaries[0].mean, 20);  // before standardising
+  EXPECT_EQ(summaries[0].count, 3u);
+  EXPECT_EQ(summaries[1].count, 2u);
+  EXPECT_EQ(summaries[1].missing, 1u);
+  EXPECT_EQ(summaries[1].distinct, 1u);  // the bad record's city does not count
+  EXPECT_EQ(summaries[2].count, 4u);     // before the sequence is cut
+  EXPECT_EQ(summaries[2].max, 4);
+}
+
+TEST_F(ScanTest, SelectionHolds) {
+  File("a.csv", "age,city,seen\n10,a,\n20,b,\n30,a,\n40,a,\n50,c,\n");
+  dataset_.mutable_records()->set_modulo(2);
+  dataset_.mutable_records()->add_keep(0);
+  TextCounts counts(1);
+  ColumnSet row(SchemaOf(dataset_), 1);
+  row.set_observer(&counts);
+  MU_ASSERT_OK_AND_ASSIGN(const ScannedData scanned,
+                          ScanData(dataset_, &row, [&](bool) { row.DropRow(); }));
+  EXPECT_EQ(scanned.records, 3u);
+  EXPECT_THAT(counts.Frequent(1), ElementsAre(Pair("a", 2), Pair("c", 1)));
+}
+
+TEST(TextCountsTest, FrequentTextsFirst) {
+  TextCounts counts(0);
+  for (const char* text : {"b", "a", "c", "b", "a", "b", "two\nlines"}) counts.OnText(0, text);
+  counts.OnText(1, "other column");
+  EXPECT_THAT(counts.Frequent(1), ElementsAre(Pair("b", 3), Pair("a", 2), Pair("c", 1)));
+  EXPECT_THAT(counts.Frequent(2), ElementsAre(Pair("b", 3), Pair("a", 2)));
+  EXPECT_EQ(counts.with_line_end(), 1u);
+}
+
+}  // namespace
+}  // namespace mu
