@@ -2,9 +2,10 @@
 //
 // A job file names the model and its options (examples/own_model.yaml):
 //   model: {linear: {label: clicked, numbers: [age, price], ids: {user: 1000}}}
-#include <algorithm>
+#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "coordinator/cli/run_cli.h"
 #include "coordinator/frontend/layers.h"
@@ -12,44 +13,25 @@
 
 namespace {
 
+// What stands below `linear` in the job file. `own_model describe linear` prints it.
+struct LinearOptions {
+  std::string label;
+  std::vector<std::string> numbers;
+  std::map<std::string, int64_t> ids;  // by column: rows of its table
+
+  void Describe(mu::ModelOptions& options) {
+    options.Text("label", &label, "the column that is predicted", {.required = true});
+    options.Texts("numbers", &numbers, "columns of numbers", {.required = true});
+    options.IntMap("ids", &ids, "columns of ids, each with the number that its ids are below",
+                   {.least = 1});
+  }
+};
+
 // Logistic regression: a weight for each number and for each id.
 class Linear : public mu::Model {
  public:
-  // `json` is the map below `linear`. An error that begins with a key of the job file is shown with
-  // that key's line.
-  static absl::StatusOr<std::unique_ptr<mu::Model>> FromJson(const std::string& json) {
-    const auto options = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
-    auto model = std::make_unique<Linear>();
-    for (const auto& [key, value] : options.items()) {
-      const auto wrong = [key = key](const std::string& what) {
-        return absl::InvalidArgumentError("model.linear." + key + ": " + what);
-      };
-      if (key == "label") {
-        if (!value.is_string()) return wrong("must be the name of a column");
-        model->label_ = value;
-      } else if (key == "numbers") {
-        const auto is_name = [](const auto& name) { return name.is_string(); };
-        if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_name)) {
-          return wrong("must be a list of columns");
-        }
-        model->numbers_ = value;
-      } else if (key == "ids") {
-        const auto is_bound = [](const auto& bound) {
-          return bound.is_number_integer() && bound > 0;
-        };
-        if (!value.is_object() || !std::all_of(value.begin(), value.end(), is_bound)) {
-          return wrong("must give for each column the number that its ids are below");
-        }
-        model->ids_ = value;
-      } else {
-        return wrong("is no option of this model; there are label, numbers and ids");
-      }
-    }
-    if (model->label_.empty() || model->numbers_.empty()) {
-      return absl::InvalidArgumentError("model.linear: needs a label and at least one of numbers");
-    }
-    return std::unique_ptr<mu::Model>(std::move(model));
-  }
+  explicit Linear(const LinearOptions& options)
+      : label_(options.label), numbers_(options.numbers), ids_(options.ids) {}
 
   absl::Status Create(mu::VariableFactory& factory) override {
     MU_ASSIGN_OR_RETURN(
@@ -93,9 +75,9 @@ class Linear : public mu::Model {
   std::map<std::string, int64_t> IdBounds() const override { return ids_; }
 
  private:
-  std::string label_;
-  std::vector<std::string> numbers_;
-  std::map<std::string, int64_t> ids_;  // by column: rows of its table
+  const std::string label_;
+  const std::vector<std::string> numbers_;
+  const std::map<std::string, int64_t> ids_;
   mu::Dense dense_;
   std::map<std::string, mu::EmbeddingTable> tables_;
 };
@@ -104,6 +86,11 @@ class Linear : public mu::Model {
 
 int main(int argc, char** argv) {
   mu::ModelRegistry models = mu::ModelRegistry::WithBuiltins();
-  if (!models.RegisterJson("linear", Linear::FromJson).ok()) return 2;
+  const absl::Status registered = models.RegisterOptions<LinearOptions>(
+      "linear", "Probability that a label is 1: a weight for each number and each id",
+      [](const LinearOptions& options) -> absl::StatusOr<std::unique_ptr<mu::Model>> {
+        return std::make_unique<Linear>(options);
+      });
+  if (!registered.ok()) return 2;
   return mu::RunCli(argc, argv, models);
 }

@@ -52,6 +52,26 @@ std::string DescribeSource(const pb::NodeProto& node) {
   return "makes ";
 }
 
+// What to do about the first value that is not finite: the inputs of its op were.
+std::string RemedyFor(const pb::NodeProto& node, const std::string& kind) {
+  const std::string& op = node.op();
+  const bool nan = kind == "NaN";
+  if (op == "log") {
+    return nan ? "It is the logarithm of a negative number: keep its input above 0"
+               : "It is the logarithm of 0: add a small number to its input, or bound it from "
+                 "below";
+  }
+  if (op == "sqrt" && nan)
+    return "It is the square root of a negative number: keep its input from falling below 0";
+  if (op == "divide") {
+    return nan ? "It is 0 divided by 0: add a small number to the divisor, or bound it from below"
+               : "It is a division by 0, or by a number that is very small: add a small number to "
+                 "the divisor, or bound it from below";
+  }
+  if (DefOf(node).source == OpSource::kColumn) return "Look at the data";
+  return "A lower learning rate or smaller inputs may help";
+}
+
 // The nodes that `node` depends on, itself included.
 std::vector<bool> Ancestors(const pb::FunctionProto& function, int node) {
   std::vector<bool> found(function.nodes_size(), false);
@@ -110,10 +130,9 @@ absl::Status CheckStepIsFinite(const Plan& plan, const Run& run, const StepInput
     const int node = first.ok() && *first >= 0 ? plan.node_of[*first] : result.node;
     return NodeError(
         plan.function, node,
-        absl::InvalidArgumentError(absl::StrCat(DescribeSource(plan.function.nodes(node)), kind,
-                                                ", which reaches ", result.what,
-                                                "; nothing of this step was applied. A lower "
-                                                "learning rate or smaller inputs may help")));
+        absl::InvalidArgumentError(absl::StrCat(
+            DescribeSource(plan.function.nodes(node)), kind, ", which reaches ", result.what,
+            "; nothing of this step was applied. ", RemedyFor(plan.function.nodes(node), kind))));
   }
   return absl::OkStatus();
 }

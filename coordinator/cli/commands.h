@@ -14,5 +14,8 @@ int RunCheckpointsCommand(const CliOptions& options);
 int RunMakeDataCommand(const CliOptions& options);
 int RunStatsCommand(const CliOptions& options, const ModelRegistry& models);
 int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models);
+int RunModelsCommand(const CliOptions& options, const ModelRegistry& models);
+int RunDescribeCommand(const CliOptions& options, const ModelRegistry& models);
+int RunMetricsCommand(const CliOptions& options);
 
 }  // namespace mu

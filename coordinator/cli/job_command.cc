@@ -103,6 +103,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
   std::fflush(stdout);
+  for (const std::string& note : setup.notes) absl::FPrintF(stderr, "note: %s\n", note);
 
   StopSignals signals;
   const CheckpointSignal checkpoint_signal;

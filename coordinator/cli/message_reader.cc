@@ -43,10 +43,13 @@ std::string TypeName(const Field* field) {
 }
 
 absl::StatusOr<int64_t> Within(absl::StatusOr<int64_t> value, int64_t low, int64_t high) {
-  if (value.ok() && (*value < low || *value > high)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("must be from ", low, " to ", high, ", not ", *value));
-  }
+  // Of 0 the key's own rules say whether it is allowed.
+  if (value.ok() && low == 0 && *value < 0)
+    return absl::InvalidArgumentError(absl::StrCat("must not be negative, but is ", *value));
+  if (value.ok() && *value < low)
+    return absl::InvalidArgumentError(absl::StrCat("must be at least ", low, ", not ", *value));
+  if (value.ok() && *value > high)
+    return absl::InvalidArgumentError(absl::StrCat("must be at most ", high, ", not ", *value));
   return value;
 }
 

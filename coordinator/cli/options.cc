@@ -141,6 +141,11 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->add_option("--out", options.out,
                    "the predictions (default: predictions.csv in the run's directory)")
       ->type_name("FILE.csv");
+  predict
+      ->add_option("--columns", options.columns,
+                   "columns of the data that are copied before the predictions")
+      ->delimiter(',')
+      ->type_name("NAME,NAME");
 
   train
       ->add_option(
@@ -216,6 +221,15 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       ->required()
       ->type_name("DIR");
 
+  CLI::App* models = app.add_subcommand("models", "lists the models that a job file can name");
+  CLI::App* metrics =
+      app.add_subcommand("metrics", "lists the metrics that a job file can ask for, by task");
+  for (CLI::App* command : {models, metrics})
+    command->add_flag("--markdown", options.markdown, "as the page in docs/reference");
+  CLI::App* describe =
+      app.add_subcommand("describe", "prints a model's keys: type, default and meaning");
+  describe->add_option("model", options.model, "its name")->required()->type_name("MODEL");
+
   // Handled before (RunCli); here it is for --help.
   app.add_subcommand("health", "whether a running coordinator is healthy (for probes)");
 
@@ -242,7 +256,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       {status, CliOptions::kStatus},
       {stats, CliOptions::kStats},
       {make_vocab, CliOptions::kMakeVocab},
-      {checkpoints, CliOptions::kCheckpoints}};
+      {checkpoints, CliOptions::kCheckpoints},
+      {models, CliOptions::kModels},
+      {describe, CliOptions::kDescribe},
+      {metrics, CliOptions::kMetrics}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;
   }

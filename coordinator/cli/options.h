@@ -20,7 +20,10 @@ struct CliOptions {
     kStatus,
     kCheckpoints,
     kStats,
-    kMakeVocab
+    kMakeVocab,
+    kModels,
+    kDescribe,
+    kMetrics
   };
   Command command = kTrain;
 
@@ -43,10 +46,11 @@ struct CliOptions {
   double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;           // predict: the CSV; make-data: the folder; stats, make-vocab: the file
-  std::string chaos;         // train: faults on demand
-  bool take_over = false;    // train
-  bool train_again = false;  // train
+  std::string out;                   // predict: the CSV; make-data: the folder; stats, make-vocab: the file
+  std::vector<std::string> columns;  // predict: of the data, copied beside the predictions
+  std::string chaos;                 // train: faults on demand
+  bool take_over = false;            // train
+  bool train_again = false;          // train
   bool verbose = false;
 
   // make-data
@@ -63,6 +67,9 @@ struct CliOptions {
   uint64_t min_count = 1;
 
   std::string address;  // status
+
+  bool markdown = false;  // models, metrics
+  std::string model;      // describe
 
   // checkpoints
   std::string checkpoints_action;  // list, verify, show

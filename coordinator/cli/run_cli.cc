@@ -29,6 +29,12 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
       return RunStatsCommand(*options, models);
     case CliOptions::kMakeVocab:
       return RunMakeVocabCommand(*options, models);
+    case CliOptions::kModels:
+      return RunModelsCommand(*options, models);
+    case CliOptions::kDescribe:
+      return RunDescribeCommand(*options, models);
+    case CliOptions::kMetrics:
+      return RunMetricsCommand(*options);
   }
   return exit_code;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
@@ -55,24 +56,66 @@ bool IsRunOf(absl::string_view folder, const std::string& name) {
   });
 }
 
-void SettleCheckpoint(const CliOptions& cli, JobUse use, const muster::JobProto& job,
-                      RunOptions* options, ProblemList* problems) {
+// What `cli` names, or else all that there is for this job, the newest first.
+absl::StatusOr<std::vector<std::string>> CandidateCheckpoints(const CliOptions& cli,
+                                                              const muster::JobProto& job,
+                                                              const std::string& job_dir) {
+  if (!cli.checkpoint.empty()) {
+    MU_ASSIGN_OR_RETURN(std::string named, FindCheckpoint(cli.checkpoint));
+    return std::vector<std::string>{std::move(named)};
+  }
+  if (cli.job_dir.empty() && job.job_dir().empty()) return CheckpointsOfJob(kRuns, job.name());
+  MU_ASSIGN_OR_RETURN(std::vector<std::string> found, CheckpointsAt(job_dir));
+  std::reverse(found.begin(), found.end());
+  return found;
+}
+
+// The first that fits the model. Problems, and notes about those that do not fit.
+std::string ChooseCheckpoint(const std::vector<std::string>& candidates,
+                             const muster::JobProto& job, const ModelRegistry& models,
+                             std::vector<std::string>* notes, ProblemList* problems) {
+  absl::Status misfit;
+  for (const std::string& candidate : candidates) {
+    const absl::Status fits = CheckCheckpointFits(job, models, candidate);
+    // One that cannot be read is a problem of its own.
+    if (fits.ok() || !absl::IsInvalidArgument(fits)) {
+      if (!misfit.ok()) {
+        notes->push_back(absl::StrCat(candidates.front(), " does not fit the model: ",
+                                      std::string(misfit.message()), ". ", candidate,
+                                      " is taken, the newest that fits; --checkpoint=DIR names "
+                                      "another"));
+      }
+      return candidate;
+    }
+    if (misfit.ok()) misfit = fits;
+  }
+  problems->Add(
+      Place{"--checkpoint"},
+      absl::StrCat(candidates.size() == 1 ? "" : "none of the checkpoints fits; ",
+                   candidates.front(), " does not fit the model: ", std::string(misfit.message())),
+      "name one of this model with --checkpoint=DIR, or train again");
+  return "";
+}
+
+void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& models,
+                      RunSetup* setup, ProblemList* problems) {
   if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
-  const bool named = !cli.checkpoint.empty();
-  const bool in_directory = !cli.job_dir.empty() || !job.job_dir().empty();
-  absl::StatusOr<std::string> found = named          ? FindCheckpoint(cli.checkpoint)
-                                      : in_directory ? FindCheckpoint(options->job_dir)
-                                                     : NewestCheckpointOfJob(kRuns, job.name());
+  const auto found = CandidateCheckpoints(cli, setup->job, setup->options.job_dir);
   if (!found.ok()) {
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
-                  named ? "name a checkpoint, or the folder of a run that has one"
-                        : "train first, or name a checkpoint");
+                  !cli.checkpoint.empty() ? "name a checkpoint, or the folder of a run that has one"
+                                          : "train first, or name a checkpoint");
     return;
   }
-  options->checkpoint = Absolute(*found);
-  const auto manifest = ReadManifest(options->checkpoint);
-  problems->Add(Place{"--checkpoint"},
-                manifest.ok() ? CheckSizes(options->checkpoint, *manifest) : manifest.status());
+  const std::string chosen =
+      use == JobUse::kTrain ? found->front()
+                            : ChooseCheckpoint(*found, setup->job, models, &setup->notes, problems);
+  if (chosen.empty()) return;
+  setup->options.checkpoint = Absolute(chosen);
+  const auto manifest = ReadManifest(setup->options.checkpoint);
+  problems->Add(Place{"--checkpoint"}, manifest.ok()
+                                           ? CheckSizes(setup->options.checkpoint, *manifest)
+                                           : manifest.status());
 }
 
 void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* problems) {
@@ -175,25 +218,27 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
 
 }  // namespace
 
-absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs,
-                                                  const std::string& name) {
-  std::string newest;
-  int64_t newest_time = 0;
+absl::StatusOr<std::vector<std::string>> CheckpointsOfJob(const std::string& runs,
+                                                          const std::string& name) {
+  std::vector<std::pair<int64_t, std::string>> found;  // by time
   if (const auto folders = ListDirectory(runs); folders.ok()) {
     for (const std::string& folder : *folders) {
       if (!IsRunOf(folder, name)) continue;
-      const absl::StatusOr<std::string> checkpoint = FindCheckpoint(JoinPath(runs, folder));
+      absl::StatusOr<std::string> checkpoint = FindCheckpoint(JoinPath(runs, folder));
       if (!checkpoint.ok()) continue;
       const absl::StatusOr<FileInfo> info = GetFileInfo(JoinPath(*checkpoint, kManifestName));
-      if (info.ok() && info->modified_ns > newest_time) {
-        newest = *checkpoint;
-        newest_time = info->modified_ns;
-      }
+      if (info.ok()) found.emplace_back(info->modified_ns, *std::move(checkpoint));
     }
   }
-  if (!newest.empty()) return newest;
-  return absl::NotFoundError(
-      absl::StrCat("no run of ", name, " below ./", runs, " has a checkpoint"));
+  if (found.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("no run of ", name, " below ./", runs, " has a checkpoint"));
+  }
+  std::stable_sort(found.begin(), found.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<std::string> checkpoints;
+  for (auto& [time, path] : found) checkpoints.push_back(std::move(path));
+  return checkpoints;
 }
 
 RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models,
@@ -241,10 +286,11 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   }
   SettleChaos(cli, &options, problems);
   const bool new_directory = !FileExists(options.job_dir);
-  SettleCheckpoint(cli, use, setup.job, &options, problems);
+  SettleCheckpoint(cli, use, models, &setup, problems);
   if (use == JobUse::kPredict) {
     options.predict_out =
         cli.out.empty() ? JoinPath(options.job_dir, "predictions.csv") : Absolute(cli.out);
+    options.predict_columns = cli.columns;
   }
   for (const auto& [flag, path] :
        {std::pair("--report", cli.report), std::pair("--trace", cli.trace),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "coordinator/cli/job_validation.h"
 #include "coordinator/cli/options.h"
@@ -15,6 +16,7 @@ class ModelRegistry;
 struct RunSetup {
   muster::JobProto job;
   RunOptions options;
+  std::vector<std::string> notes;  // what the user should know of what was chosen
 };
 
 // Reads and checks the job file, settles the run's directory and checkpoint, and checks the
@@ -23,7 +25,9 @@ struct RunSetup {
 RunSetup SetUpRun(const CliOptions& options, JobUse use, const ModelRegistry& models,
                   ProblemList* problems);
 
-// The newest checkpoint of the runs of job `name` below `runs`. NOT_FOUND if there is none.
-absl::StatusOr<std::string> NewestCheckpointOfJob(const std::string& runs, const std::string& name);
+// The newest checkpoint of each run of job `name` below `runs`, the newest of all first. NOT_FOUND
+// if there is none.
+absl::StatusOr<std::vector<std::string>> CheckpointsOfJob(const std::string& runs,
+                                                          const std::string& name);
 
 }  // namespace mu

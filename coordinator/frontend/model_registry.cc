@@ -43,6 +43,10 @@ ModelRegistry ModelRegistry::WithBuiltins() {
         });
     MU_CHECK(registered.ok());
   }
+  for (ModelDoc& doc : BuiltinModelDocs()) {
+    const std::string name = doc.name;
+    registry.docs_[name] = std::move(doc);
+  }
   return registry;
 }
 
@@ -74,6 +78,11 @@ absl::StatusOr<std::unique_ptr<Model>> ModelRegistry::Create(const pb::ModelProt
                                                    absl::StrJoin(Names(), ", ")));
   }
   return found->second(config);
+}
+
+const ModelDoc* ModelRegistry::Doc(const std::string& name) const {
+  const auto found = docs_.find(name);
+  return found == docs_.end() ? nullptr : &found->second;
 }
 
 std::vector<std::string> ModelRegistry::Names() const {

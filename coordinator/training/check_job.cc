@@ -7,12 +7,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/passes/trace.h"
@@ -33,17 +35,22 @@ class PaperFactory : public VariableFactory {
       full.optimizer = Sgd{.learning_rate = 1.0f};
     MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
     MU_RETURN_IF_ERROR(Claim(proto.name()));
-    proto.set_id(next_variable_++);
-    return Variable(std::move(proto));
+    proto.set_id(static_cast<uint32_t>(variables_.size()));
+    variables_.emplace_back(std::move(proto));
+    return variables_.back();
   }
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override {
     EmbeddingTableSpec full = spec;
     if (!full.optimizer) full.optimizer = Sgd{.learning_rate = 1.0f};
     MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
     MU_RETURN_IF_ERROR(Claim(proto.name()));
-    proto.set_id(next_table_++);
-    return EmbeddingTable(std::move(proto));
+    proto.set_id(static_cast<uint32_t>(tables_.size()));
+    tables_.emplace_back(std::move(proto));
+    return tables_.back();
   }
+
+  const std::vector<Variable>& variables() const { return variables_; }
+  const std::vector<EmbeddingTable>& tables() const { return tables_; }
 
  private:
   absl::Status Claim(const std::string& name) {
@@ -52,8 +59,8 @@ class PaperFactory : public VariableFactory {
         absl::StrCat("two variables or tables are called '", name, "'"));
   }
   std::set<std::string> names_;
-  uint32_t next_variable_ = 0;
-  uint32_t next_table_ = 0;
+  std::vector<Variable> variables_;
+  std::vector<EmbeddingTable> tables_;
 };
 
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
@@ -86,7 +93,7 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     const ModelOutput output = model->Build(f, batch);
     if (purpose == DataPurpose::kTrain) f.Minimize(output.loss);
     if (purpose == DataPurpose::kPredict) {
-      forward = ReturnPredictions(f, output);
+      forward = ReturnPredictions(f, batch, output, options.predict_columns);
       return;
     }
     if (purpose == DataPurpose::kEval)
@@ -102,7 +109,8 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   if (outputs.ok() && purpose == DataPurpose::kEval)
     outputs = Measurement::Create(*forward, job.evaluation()).status();
   if (outputs.ok()) return;
-  const bool of_key = absl::StartsWith(outputs.message(), "evaluation.");
+  const bool of_key = absl::StartsWith(outputs.message(), "evaluation.") ||
+                      absl::StartsWith(outputs.message(), "--columns: ");
   problems->push_back(absl::StrCat(of_key ? "" : absl::StrCat("model on ", dataset.name(), ": "),
                                    std::string(outputs.message())));
 }
@@ -154,6 +162,31 @@ void CompareIds(const muster::JobProto& job, const Model& model, DataPurpose pur
 }
 
 }  // namespace
+
+absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistry& models,
+                                 const std::string& directory) {
+  const auto model = models.Create(job.model());
+  PaperFactory factory;
+  if (!model.ok() || !(*model)->Create(factory).ok()) return absl::OkStatus();
+  MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+  pb::RoutingProto created;
+  for (const Variable& variable : factory.variables()) *created.add_variables() = variable.proto();
+  for (const EmbeddingTable& table : factory.tables()) *created.add_tables() = table.proto();
+  // Optimizers and partitions are the coordinator's to choose.
+  for (pb::VariableProto& variable : *created.mutable_variables()) {
+    for (const pb::VariableProto& saved : manifest.variables()) {
+      if (saved.name() == variable.name()) *variable.mutable_optimizer() = saved.optimizer();
+    }
+  }
+  for (pb::TableProto& table : *created.mutable_tables()) {
+    for (const pb::TableProto& saved : manifest.tables()) {
+      if (saved.name() != table.name()) continue;
+      *table.mutable_optimizer() = saved.optimizer();
+      table.set_partitions(saved.partitions());
+    }
+  }
+  return CheckFits(manifest, created);
+}
 
 absl::Status MakeJobDirectory(const std::string& directory) {
   MU_RETURN_IF_ERROR(MakeDirectories(directory));
@@ -217,7 +250,9 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
       model = nullptr;
     }
   } else {
-    problems.push_back(absl::StrCat("model: ", std::string(created.status().message())));
+    // One line for each key that is wrong.
+    for (const absl::string_view line : absl::StrSplit(created.status().message(), '\n'))
+      problems.push_back(absl::StrCat("model: ", line));
   }
   if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), options, &problems);
   if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);

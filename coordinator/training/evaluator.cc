@@ -20,26 +20,32 @@ constexpr uint64_t kMostWaitingRecords = uint64_t{1} << 24;
 // One pass over a dataset.
 class Pass {
  public:
-  Pass(Coordinator& coordinator, const ForEachBatchOptions& options, const OnBatchValues& on_batch,
-       const OnEvalProgress& progress, uint64_t total,
+  Pass(Coordinator& coordinator, const ForEachBatchOptions& options,
+       const OnEvaluatedBatch& on_batch, const OnEvalProgress& progress, uint64_t total,
        std::map<uint64_t, uint32_t> batches_by_lease)
       : coordinator_(coordinator),
         options_(options),
         on_batch_(on_batch),
         progress_(progress),
         total_(total),
-        order_(std::move(batches_by_lease)) {}
+        batches_by_lease_(std::move(batches_by_lease)),
+        order_(batches_by_lease_) {}
 
   absl::StatusOr<uint64_t> Run(const Function& function);
 
  private:
   struct BatchValues {
     uint32_t records = 0;
-    std::vector<Tensor> values;  // parallel to options_.returns; empty without records
+    std::vector<Tensor> values;        // parallel to options_.returns; empty without records
+    std::vector<MarkedRecord> marked;  // of the lease whose first batch it is
+    uint64_t lease = 0;
+    uint32_t index = 0;  // in the lease
   };
 
   absl::Status CheckStop();
-  absl::Status Emit(const BatchValues& batch);
+  absl::Status Emit(BatchValues batch);
+  // Those of the lease that stand before a record of the batch or, at the lease's end, behind it.
+  std::vector<MarkedRecord> MarkedIn(BatchValues* batch);
   absl::StatusOr<BatchValues> ValuesOf(const FunctionResult& result, size_t step) const;
   absl::Status Take(const RemoteValue& done);
   // Takes results as they come, until fewer than `most_pending` functions are unfinished.
@@ -47,10 +53,15 @@ class Pass {
 
   Coordinator& coordinator_;
   const ForEachBatchOptions& options_;
-  const OnBatchValues& on_batch_;
+  const OnEvaluatedBatch& on_batch_;
   const OnEvalProgress& progress_;
   const uint64_t total_;
+  const std::map<uint64_t, uint32_t> batches_by_lease_;
   BatchOrder<BatchValues> order_;
+  // In order: of the lease that is being emitted.
+  std::vector<MarkedRecord> lease_marked_;
+  size_t next_marked_ = 0;
+  uint32_t lease_records_ = 0;
   CompletionQueue pending_;
   uint64_t records_ = 0;
   uint64_t steps_done_ = 0;
@@ -64,10 +75,30 @@ absl::Status Pass::CheckStop() {
   return absl::CancelledError("stopped");
 }
 
-absl::Status Pass::Emit(const BatchValues& batch) {
+std::vector<MarkedRecord> Pass::MarkedIn(BatchValues* batch) {
+  std::vector<MarkedRecord> marked;
+  if (!options_.in_order) return marked;
+  if (batch->index == 0) {
+    lease_marked_ = std::move(batch->marked);
+    next_marked_ = 0;
+    lease_records_ = 0;
+  }
+  const bool last = batch->index + 1 == batches_by_lease_.at(batch->lease);
+  const uint32_t end = lease_records_ + batch->records;
+  for (; next_marked_ < lease_marked_.size(); ++next_marked_) {
+    MarkedRecord& record = lease_marked_[next_marked_];
+    if (record.before >= end && !last) break;
+    marked.push_back({std::min(record.before, end) - lease_records_, std::move(record.reason)});
+  }
+  lease_records_ = end;
+  return marked;
+}
+
+absl::Status Pass::Emit(BatchValues batch) {
   ++batches_emitted_;
   records_emitted_ += batch.records;
-  return on_batch_(batch.records, batch.values);
+  const std::vector<MarkedRecord> marked = MarkedIn(&batch);
+  return on_batch_({batch.records, batch.values, marked});
 }
 
 absl::StatusOr<Pass::BatchValues> Pass::ValuesOf(const FunctionResult& result, size_t step) const {
@@ -97,14 +128,18 @@ absl::Status Pass::Take(const RemoteValue& done) {
     for (uint32_t b = 0; b < range.batches && step < result->steps(); ++b, ++step) {
       MU_ASSIGN_OR_RETURN(BatchValues batch, ValuesOf(*result, step));
       records_ += batch.records;
+      batch.lease = range.lease->index();
+      batch.index = range.first_batch + b;
       if (options_.in_order) {
-        order_.Add(range.lease->index(), range.first_batch + b, std::move(batch));
+        const uint64_t lease = batch.lease;
+        const uint32_t index = batch.index;
+        order_.Add(lease, index, std::move(batch));
       } else {
-        MU_RETURN_IF_ERROR(Emit(batch));
+        MU_RETURN_IF_ERROR(Emit(std::move(batch)));
       }
     }
   }
-  while (const auto batch = order_.Next()) MU_RETURN_IF_ERROR(Emit(*batch));
+  while (auto batch = order_.Next()) MU_RETURN_IF_ERROR(Emit(*std::move(batch)));
   steps_done_ += result->steps();
   if (progress_) progress_(steps_done_, total_);
   return absl::OkStatus();
@@ -156,7 +191,7 @@ absl::Status CheckValues(const std::string& name, const Tensor& values, uint32_t
 
 absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
                                       const Dataset& dataset, const ForEachBatchOptions& options,
-                                      const OnBatchValues& on_batch,
+                                      const OnEvaluatedBatch& on_batch,
                                       const OnEvalProgress& progress) {
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
@@ -180,10 +215,11 @@ absl::StatusOr<uint64_t> ForEachPrediction(Coordinator& coordinator, const Funct
   if (!options.label.empty()) batches.returns.push_back(options.label);
   return ForEachBatch(
       coordinator, function, dataset, batches,
-      [&](uint32_t records, absl::Span<const Tensor> values) -> absl::Status {
+      [&](const EvaluatedBatch& batch) -> absl::Status {
+        const absl::Span<const Tensor> values = batch.values;
         if (values.empty()) return on_batch({}, {});
         for (size_t i = 0; i < values.size(); ++i)
-          MU_RETURN_IF_ERROR(CheckValues(batches.returns[i], values[i], records));
+          MU_RETURN_IF_ERROR(CheckValues(batches.returns[i], values[i], batch.records));
         return on_batch(values[0].flat<float>(),
                         values.size() > 1 ? values[1].flat<float>() : absl::Span<const float>());
       },

@@ -22,9 +22,19 @@ struct ForEachBatchOptions {
   bool in_order = false;
 };
 
-// `values` are parallel to ForEachBatchOptions::returns; empty for a batch without records.
-using OnBatchValues =
-    std::function<absl::Status(uint32_t records, absl::Span<const Tensor> values)>;
+// A record that was left out.
+struct MarkedRecord {
+  uint32_t before = 0;  // the good record that it stands before, from 0 within the batch
+  std::string reason;   // "file:line: what is wrong"
+};
+
+struct EvaluatedBatch {
+  uint32_t records = 0;
+  absl::Span<const Tensor> values;  // parallel to ForEachBatchOptions::returns; empty: no records
+  // With in_order: records that were left out, each before one of the batch's (or behind its last).
+  absl::Span<const MarkedRecord> marked;
+};
+using OnEvaluatedBatch = std::function<absl::Status(const EvaluatedBatch& batch)>;
 using OnEvalProgress = std::function<void(uint64_t steps, uint64_t total)>;
 
 // Returns how many records there were, each of which was in one call of `on_batch`. CANCELLED if
@@ -32,7 +42,7 @@ using OnEvalProgress = std::function<void(uint64_t steps, uint64_t total)>;
 // numbers if results are missing.
 absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& function,
                                       const Dataset& dataset, const ForEachBatchOptions& options,
-                                      const OnBatchValues& on_batch,
+                                      const OnEvaluatedBatch& on_batch,
                                       const OnEvalProgress& progress = nullptr);
 
 struct EvalOptions {

@@ -1,8 +1,10 @@
 #include "coordinator/training/forward.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/graph/nearest_name.h"
@@ -14,19 +16,21 @@ std::string WithTask(const std::string& task, const char* what) {
   return task.empty() ? std::string(what) : absl::StrCat(task, ".", what);
 }
 
-// A column that the job names.
+// A column that the user names under `key`, with one value of that type, or any, for each record.
 absl::StatusOr<Sym> NamedColumn(const BatchRef& batch, const std::string& key,
-                                const std::string& name, DType dtype) {
+                                const std::string& name, std::optional<DType> dtype) {
   std::vector<std::string> names;
   for (const pb::ColumnSchema& column : batch.columns()) {
-    if (column.name() == name && column.dtype() == dtype && Shape(column.shape()).rank() == 1)
+    if (column.name() == name && column.dtype() == dtype.value_or(column.dtype()) &&
+        Shape(column.shape()).rank() == 1 && !absl::EndsWith(name, ".splits") &&
+        !absl::EndsWith(name, ".values") && !absl::EndsWith(name, ".weights"))
       return batch[name];
     names.push_back(column.name());
   }
-  if (batch.Has(name)) {
-    return absl::InvalidArgumentError(absl::StrCat(key, ": is `", name, "`, which is not one ",
-                                                   dtype == kInt64 ? "id" : "number",
-                                                   " for each record"));
+  if (batch.Has(name) || batch.Has(name + ".values")) {
+    const char* what = !dtype.has_value() ? "value" : *dtype == kInt64 ? "id" : "number";
+    return absl::InvalidArgumentError(
+        absl::StrCat(key, ": is `", name, "`, which is not one ", what, " for each record"));
   }
   return absl::InvalidArgumentError(absl::StrCat(
       key, ": is `", name, "`, which is no column of the data", DidYouMean(name, names)));
@@ -34,12 +38,19 @@ absl::StatusOr<Sym> NamedColumn(const BatchRef& batch, const std::string& key,
 
 }  // namespace
 
-absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const ModelOutput& output) {
+absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const BatchRef& batch,
+                                          const ModelOutput& output,
+                                          const std::vector<std::string>& columns) {
   MU_RETURN_IF_ERROR(CheckOutput(output, /*with_label=*/false));
   Forward forward;
   for (const TaskOutput& task : TasksOf(output)) {
     forward.tasks.push_back({task.name, task.task, WithTask(task.name, "prediction"), ""});
     builder.Return(forward.tasks.back().prediction, task.prediction);
+  }
+  for (const std::string& name : columns) {
+    MU_ASSIGN_OR_RETURN(const Sym column, NamedColumn(batch, "--columns", name, std::nullopt));
+    forward.columns.push_back({name, absl::StrCat("column.", name)});
+    builder.Return(forward.columns.back().returned, column);
   }
   return forward;
 }
@@ -48,7 +59,7 @@ absl::StatusOr<Forward> ReturnForEvaluation(FunctionBuilder& builder, const Batc
                                             const ModelOutput& output,
                                             const pb::EvaluationProto& evaluation) {
   MU_RETURN_IF_ERROR(CheckOutput(output, /*with_label=*/true));
-  MU_ASSIGN_OR_RETURN(Forward forward, ReturnPredictions(builder, output));
+  MU_ASSIGN_OR_RETURN(Forward forward, ReturnPredictions(builder, batch, output));
   const std::vector<TaskOutput> tasks = TasksOf(output);
   for (size_t i = 0; i < tasks.size(); ++i) {
     forward.tasks[i].label = WithTask(tasks[i].name, "label");
@@ -126,7 +137,8 @@ absl::StatusOr<Measurement> Measurement::Create(const Forward& forward,
   return measurement;
 }
 
-absl::Status Measurement::Add(uint32_t records, absl::Span<const Tensor> values) {
+absl::Status Measurement::Add(const EvaluatedBatch& evaluated) {
+  const auto [records, values, marked] = evaluated;
   if (records == 0) return absl::OkStatus();
   for (Measured& measured : tasks_) {
     const Tensor& label = values[measured.label];

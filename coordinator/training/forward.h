@@ -20,15 +20,25 @@ struct ForwardTask {
   std::string label;
 };
 
+// A column that is copied beside predictions.
+struct CopiedColumn {
+  std::string name;
+  std::string returned;  // what the function returns it as
+};
+
 struct Forward {
   std::vector<ForwardTask> tasks;
+  std::vector<CopiedColumn> columns;
   std::string group;   // what the function returns it as; empty: there is none
   std::string weight;  // the same
 };
 
-// Returns the model's predictions from the function that is being traced. INVALID_ARGUMENT as
-// CheckOutput.
-absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const ModelOutput& output);
+// Returns the model's predictions, and columns of the data, from the function that is being traced.
+// INVALID_ARGUMENT as CheckOutput; beginning with --columns for one that is not there, or has not
+// one value for each record.
+absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const BatchRef& batch,
+                                          const ModelOutput& output,
+                                          const std::vector<std::string>& columns = {});
 // The same and labels, group and weight: the columns that the job names, or the model's own.
 // INVALID_ARGUMENT also for a column that is not there, beginning with the key of the job file.
 absl::StatusOr<Forward> ReturnForEvaluation(FunctionBuilder& builder, const BatchRef& batch,
@@ -48,7 +58,7 @@ class Measurement {
 
   // What ForEachBatch is to ask for, and its callback.
   const std::vector<std::string>& returns() const { return returns_; }
-  absl::Status Add(uint32_t records, absl::Span<const Tensor> values);
+  absl::Status Add(const EvaluatedBatch& batch);
 
   // Of all tasks, by name; a task's own name stands before it: "income.auc".
   std::vector<MetricValue> Values() const;

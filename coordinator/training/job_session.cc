@@ -4,9 +4,11 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/launch/launch.h"
+#include "coordinator/training/loss_watch.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
@@ -179,6 +181,8 @@ absl::Status JobSession::Train(RunReport* report) {
   MU_RETURN_IF_ERROR(Record("running"));
   progress_->Begin("training", 0, options.epochs);
   bool begun = false;
+  LossWatch loss_watch;
+  const absl::Time begin = SteadyNow();
   const absl::StatusOr<TrainResult> result =
       mu::Train(*coordinator_, step, dataset, options, [&](const TrainEvent& event) {
         if (!begun) progress_->Begin("training", event.total_steps, options.epochs);
@@ -186,6 +190,8 @@ absl::Status JobSession::Train(RunReport* report) {
         steps_ = event.steps;
         samples_ = event.samples;
         progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
+        if (const std::string growth = loss_watch.Observe(event.steps, event.loss); !growth.empty())
+          Warn(report, growth);
       });
   if (result.ok()) {
     steps_ = result->steps;
@@ -194,13 +200,14 @@ absl::Status JobSession::Train(RunReport* report) {
   // Of a job that fails, too.
   report->steps = steps_;
   report->samples = samples_;
-  MU_RETURN_IF_ERROR(result.status());
-  report->functions = result->functions;
-  report->train_seconds = result->seconds;
+  report->train_seconds =
+      result.ok() ? result->seconds : absl::ToDoubleSeconds(SteadyNow() - begin);
   // Of what this run did in its time; the report's samples may begin with another's.
   const uint64_t before = restored.manifest.position().samples();
   report->samples_per_second =
-      static_cast<double>(result->samples - before) / std::max(1e-9, result->seconds);
+      static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
+  MU_RETURN_IF_ERROR(result.status());
+  report->functions = result->functions;
   report->train_loss = result->last_epoch_loss;
   left_unfinished_ = result->unfinished;
   report->steps_per_function = result->steps_per_function;

@@ -178,6 +178,9 @@ absl::Status JobSession::Restore(const std::string& checkpoint) {
             absl::StrCat(manifest.status().message(), "; use another checkpoint than ", directory)),
         detail);
   }
+  if (absl::IsInvalidArgument(manifest.status()))
+    return Annotate(manifest.status(),
+                    absl::StrCat(directory, " (--checkpoint=DIR names another)"));
   MU_RETURN_IF_ERROR(manifest.status());
   Announce(absl::StrCat("begins with ", directory, " (", manifest->steps(), " steps)"));
   return absl::OkStatus();

@@ -27,15 +27,15 @@ absl::Status JobSession::PrepareToRead(const Dataset& dataset) {
 absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label,
                                                    Forward* forward) {
   absl::StatusOr<Forward> returned = Forward();
-  MU_ASSIGN_OR_RETURN(Function function,
-                      coordinator_->DefineFunction(
-                          with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
-                            const BatchRef batch = f.NextBatch(dataset);
-                            const ModelOutput output = model_->Build(f, batch);
-                            returned = with_label ? ReturnForEvaluation(f, batch, output,
-                                                                        job_.evaluation())
-                                                  : ReturnPredictions(f, output);
-                          }));
+  MU_ASSIGN_OR_RETURN(
+      Function function,
+      coordinator_->DefineFunction(
+          with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
+            const BatchRef batch = f.NextBatch(dataset);
+            const ModelOutput output = model_->Build(f, batch);
+            returned = with_label ? ReturnForEvaluation(f, batch, output, job_.evaluation())
+                                  : ReturnPredictions(f, batch, output, options_.predict_columns);
+          }));
   MU_ASSIGN_OR_RETURN(*forward, std::move(returned));
   return function;
 }
@@ -55,9 +55,9 @@ absl::Status JobSession::Evaluate(RunReport* report) {
       ForEachBatch(
           *coordinator_, forward, dataset,
           {.returns = measurement.returns(), .stop = options_.stop},
-          [&](uint32_t records, absl::Span<const Tensor> values) {
-            seen += records;
-            return measurement.Add(records, values);
+          [&](const EvaluatedBatch& batch) {
+            seen += batch.records;
+            return measurement.Add(batch);
           },
           [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, seen, 0); }));
   bool undefined = false;
@@ -86,29 +86,27 @@ absl::Status JobSession::Predict(RunReport* report) {
   MU_RETURN_IF_ERROR(PrepareToRead(dataset));
   const std::string path =
       options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
-  PredictionFile file(path, outputs.tasks);
+  PredictionFile file(path, outputs, dataset.proto().on_bad_record() == pb::ON_BAD_RECORD_SKIP);
   MU_RETURN_IF_ERROR(file.Open());
-  ForEachBatchOptions options{.stop = options_.stop, .in_order = true};
-  for (const ForwardTask& task : outputs.tasks) options.returns.push_back(task.prediction);
-  MU_ASSIGN_OR_RETURN(report->samples, ForEachBatch(
-                                           *coordinator_, forward, dataset, options,
-                                           [&](uint32_t records, absl::Span<const Tensor> values) {
-                                             return file.Add(records, values);
-                                           },
-                                           [&](uint64_t steps, uint64_t total) {
-                                             progress_->Update(1, steps, total, file.written(), 0);
-                                           }));
+  MU_ASSIGN_OR_RETURN(report->samples,
+                      ForEachBatch(
+                          *coordinator_, forward, dataset,
+                          {.returns = file.returns(), .stop = options_.stop, .in_order = true},
+                          [&](const EvaluatedBatch& batch) { return file.Add(batch); },
+                          [&](uint64_t steps, uint64_t total) {
+                            progress_->Update(1, steps, total, file.written(), 0);
+                          }));
   MU_RETURN_IF_ERROR(file.Close());
-  MU_LOG(INFO, "{} predictions are in {}", file.written(), path);
+  MU_LOG(INFO, "{} lines are in {}", file.written(), path);
   if (file.not_finite() > 0) {
     Warn(report, absl::StrCat(file.not_finite(), " of ", file.written(),
                               " predictions are not finite, the first is prediction ",
                               file.first_not_finite(), ": has the training diverged?"));
   }
-  if (const RuntimeStats stats = coordinator_->Stats(); stats.bad_records > 0) {
-    Announce(absl::StrCat(stats.bad_records, " records were left out (on_bad_record: skip), the ",
-                          "first is ", stats.first_bad_record, "; ", path,
-                          " has no lines for them, so its lines are not those of the files"));
+  if (file.skipped() > 0) {
+    Warn(report, absl::StrCat(file.skipped(), " records were left out (on_bad_record: skip), the ",
+                              "first is ", coordinator_->Stats().first_bad_record, "; their lines ",
+                              "of ", path, " have no prediction, and say why under `skipped`"));
   }
   return absl::OkStatus();
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
 
@@ -15,10 +16,19 @@ namespace {
 
 constexpr size_t kFlushBytes = size_t{1} << 20;
 
+template <typename Number>
+void Append(Number value, std::string* buffer) {
+  char text[32];
+  buffer->append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
 }  // namespace
 
-PredictionFile::PredictionFile(std::string path, std::vector<ForwardTask> tasks)
-    : path_(std::move(path)), temporary_(path_ + ".part"), tasks_(std::move(tasks)) {}
+PredictionFile::PredictionFile(std::string path, Forward forward, bool with_skipped)
+    : path_(std::move(path)),
+      temporary_(path_ + ".part"),
+      forward_(std::move(forward)),
+      with_skipped_(with_skipped) {}
 
 PredictionFile::~PredictionFile() {
   if (complete_ || !out_.is_open()) return;
@@ -26,9 +36,17 @@ PredictionFile::~PredictionFile() {
   RemoveFile(temporary_).IgnoreError();
 }
 
-std::string PredictionFile::Header() const {
+std::vector<std::string> PredictionFile::returns() const {
   std::vector<std::string> names;
-  for (const ForwardTask& task : tasks_) {
+  for (const CopiedColumn& column : forward_.columns) names.push_back(column.returned);
+  for (const ForwardTask& task : forward_.tasks) names.push_back(task.prediction);
+  return names;
+}
+
+std::vector<std::string> PredictionFile::Header() const {
+  std::vector<std::string> names;
+  for (const CopiedColumn& column : forward_.columns) names.push_back(column.name);
+  for (const ForwardTask& task : forward_.tasks) {
     if (task.task != Task::kMultiClass) {
       names.push_back(task.name.empty() ? "prediction" : task.name);
       continue;
@@ -37,20 +55,33 @@ std::string PredictionFile::Header() const {
     names.push_back(prefix + "class");
     names.push_back(prefix + "probability");
   }
-  return absl::StrJoin(names, ",");
+  if (with_skipped_) names.emplace_back("skipped");
+  return names;
 }
 
 absl::Status PredictionFile::Open() {
   out_.open(temporary_, std::ios::trunc);
   if (!out_.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary_));
-  absl::StrAppend(&buffer_, Header(), "\n");
+  absl::StrAppend(&buffer_, absl::StrJoin(Header(), ","), "\n");
   return absl::OkStatus();
 }
 
 void PredictionFile::AppendNumber(float value) {
   if (!std::isfinite(value) && not_finite_++ == 0) first_not_finite_ = written_ + 1;
-  char text[32];
-  buffer_.append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+  Append(value, &buffer_);
+}
+
+void PredictionFile::AppendColumn(const Tensor& values, uint32_t record) {
+  switch (values.dtype()) {
+    case kInt64:
+      return Append(values.flat<int64_t>()[record], &buffer_);
+    case kInt32:
+      return Append(values.flat<int32_t>()[record], &buffer_);
+    case kUInt8:
+      return Append(values.flat<uint8_t>()[record], &buffer_);
+    default:
+      return Append(values.flat<float>()[record], &buffer_);
+  }
 }
 
 void PredictionFile::AppendPrediction(const ForwardTask& task, const Tensor& values,
@@ -64,15 +95,33 @@ void PredictionFile::AppendPrediction(const ForwardTask& task, const Tensor& val
   AppendNumber(*most);
 }
 
-absl::Status PredictionFile::Add(uint32_t records, absl::Span<const Tensor> values) {
-  if (records == 0) return absl::OkStatus();
-  for (size_t i = 0; i < tasks_.size(); ++i)
-    MU_RETURN_IF_ERROR(CheckPrediction(tasks_[i], values[i], records));
-  for (uint32_t record = 0; record < records; ++record) {
-    for (size_t i = 0; i < tasks_.size(); ++i) {
-      if (i > 0) buffer_ += ',';
-      AppendPrediction(tasks_[i], values[i], record);
+void PredictionFile::AppendSkipped(const std::string& reason) {
+  buffer_.append(Header().size() - 1, ',');
+  absl::StrAppend(&buffer_, "\"", absl::StrReplaceAll(reason, {{"\"", "\"\""}, {"\n", " "}}),
+                  "\"\n");
+  ++written_;
+  ++skipped_;
+}
+
+absl::Status PredictionFile::Add(const EvaluatedBatch& batch) {
+  const size_t columns = forward_.columns.size(), tasks = forward_.tasks.size();
+  for (size_t i = 0; batch.records > 0 && i < tasks; ++i)
+    MU_RETURN_IF_ERROR(
+        CheckPrediction(forward_.tasks[i], batch.values[columns + i], batch.records));
+  size_t marked = 0;
+  for (uint32_t record = 0; record <= batch.records; ++record) {
+    for (; marked < batch.marked.size() && batch.marked[marked].before <= record; ++marked)
+      if (with_skipped_) AppendSkipped(batch.marked[marked].reason);
+    if (record == batch.records) break;
+    for (size_t i = 0; i < columns; ++i) {
+      AppendColumn(batch.values[i], record);
+      buffer_ += ',';
     }
+    for (size_t i = 0; i < tasks; ++i) {
+      if (i > 0) buffer_ += ',';
+      AppendPrediction(forward_.tasks[i], batch.values[columns + i], record);
+    }
+    if (with_skipped_) buffer_ += ',';
     buffer_ += '\n';
     ++written_;
   }

@@ -10,40 +10,50 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
 
 namespace mu {
 
-// Columns by task: `prediction`, or the task's name; multi-class: `class` and its `probability`
-// (`NAME_class`, `NAME_probability`), the most probable one. Numbers are the shortest that give the
-// same float32 again. Not synchronised.
+// First the columns that are copied, then each task: `prediction`, or the task's name; multi-class:
+// `class` and its `probability` (`NAME_class`, `NAME_probability`), the most probable one. Numbers
+// are the shortest that give the same float32 again. Where records may be left out, a last column
+// `skipped` says why; the other fields of such a line are empty. Not synchronised.
 class PredictionFile {
  public:
-  PredictionFile(std::string path, std::vector<ForwardTask> tasks);
+  // `with_skipped`: the batches' marked records get lines.
+  PredictionFile(std::string path, Forward forward, bool with_skipped);
   ~PredictionFile();  // removes what is not complete
 
+  // What Add wants of a batch, for ForEachBatchOptions.
+  std::vector<std::string> returns() const;
   absl::Status Open();
-  // One batch; `values` are parallel to the tasks. RESOURCE_EXHAUSTED if the disk is full.
-  absl::Status Add(uint32_t records, absl::Span<const Tensor> values);
+  // RESOURCE_EXHAUSTED if the disk is full.
+  absl::Status Add(const EvaluatedBatch& batch);
   absl::Status Close();
 
   uint64_t written() const { return written_; }  // lines behind the header
+  uint64_t skipped() const { return skipped_; }  // of those
   // Predictions that are NaN or infinite, and the line of the first (from 1, header not counted).
   uint64_t not_finite() const { return not_finite_; }
   uint64_t first_not_finite() const { return first_not_finite_; }
 
  private:
-  std::string Header() const;
+  std::vector<std::string> Header() const;
+  void AppendColumn(const Tensor& values, uint32_t record);
   void AppendPrediction(const ForwardTask& task, const Tensor& values, uint32_t record);
   void AppendNumber(float value);
+  void AppendSkipped(const std::string& reason);
   absl::Status Flush();
 
   const std::string path_;
   const std::string temporary_;
-  const std::vector<ForwardTask> tasks_;
+  const Forward forward_;
+  const bool with_skipped_;
   std::ofstream out_;
   std::string buffer_;
   uint64_t written_ = 0;
+  uint64_t skipped_ = 0;
   uint64_t not_finite_ = 0;
   uint64_t first_not_finite_ = 0;
   bool complete_ = false;

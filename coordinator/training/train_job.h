@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -53,9 +54,10 @@ struct RunOptions {
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict:
                            // the job_dir's newest)
   std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
-  std::string trace_file;            // Chrome trace of all processes
-  std::string predict_out;           // CSV of predictions
-  std::atomic<int>* stop = nullptr;  // > 0: stop cleanly after the functions that run
+  std::string trace_file;                    // Chrome trace of all processes
+  std::string predict_out;                   // CSV of predictions
+  std::vector<std::string> predict_columns;  // of the data, copied before the predictions
+  std::atomic<int>* stop = nullptr;          // > 0: stop cleanly after the functions that run
   // Each change asks for a checkpoint now.
   const std::atomic<uint64_t>* checkpoint_requests = nullptr;
   // What the user should know at once, such as that an unfinished run is continued.
@@ -104,7 +106,8 @@ struct RunReport {
   uint64_t functions = 0;
   double train_seconds = 0;
   double samples_per_second = 0;
-  double train_loss = 0;  // mean of the last epoch, weighted by samples
+  // Mean of the last epoch, weighted by samples; NaN: no training came to its end
+  double train_loss = std::numeric_limits<double>::quiet_NaN();
   uint64_t parameters = 0;
   uint64_t eval_examples = 0;
   std::map<std::string, double> eval_metrics;  // by name; NaN: not defined
@@ -142,6 +145,12 @@ RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
 // Each problem is "KEY: a sentence".
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
                                   const RunOptions& options);
+
+// Whether the job's model has the variables and tables that the checkpoint in `directory` holds.
+// INVALID_ARGUMENT with the first few differences. OK if the model cannot be made, which is told
+// elsewhere.
+absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistry& models,
+                                 const std::string& directory);
 
 // Makes the run's directory and finds out whether it can be written to.
 absl::Status MakeJobDirectory(const std::string& directory);

@@ -74,6 +74,25 @@ TEST_F(NonFiniteTest, TheFirstOpOfAReturnedNanIsNamed) {
   MU_EXPECT_OK(Run({-1, -2}));
 }
 
+// Another learning rate would not help there.
+TEST_F(NonFiniteTest, SaysWhatTheOpDoesNotTake) {
+  const auto of = [&](const char* op, float x) {
+    GraphMaker one;
+    const Ref column = one.Column("x", kFloat32, {-1});
+    one.Return("y", std::string(op) == "divide" ? one.Op(op, {column, one.Op("negate", {column})})
+                                                : one.Op(op, {column}));
+    graph = one;
+    const std::string message(Run({x}).message());
+    EXPECT_THAT(message, ::testing::Not(HasSubstr("learning rate")));
+    return message;
+  };
+  EXPECT_THAT(of("log", -2), HasSubstr("the logarithm of a negative number: keep its input above"));
+  EXPECT_THAT(of("log", 0), HasSubstr("the logarithm of 0: add a small number to its input"));
+  EXPECT_THAT(of("sqrt", -2), HasSubstr("the square root of a negative number"));
+  EXPECT_THAT(of("divide", 0), HasSubstr("0 divided by 0: add a small number to the divisor"));
+  EXPECT_THAT(of("relu", kInf), HasSubstr("Look at the data"));
+}
+
 TEST_F(NonFiniteTest, AnInfiniteGradientIsNotPushed) {
   const uint32_t v = access.AddVariable("v", Tensor::Of<float>({1}, {2}));
   const Ref x = graph.Column("x", kFloat32, {-1});
@@ -81,7 +100,8 @@ TEST_F(NonFiniteTest, AnInfiniteGradientIsNotPushed) {
   const Ref big = graph.Op("exp", {graph.Op("multiply", {x, value})});
   graph.Update("apply_gradient", "v", v, kFloat32, {1}, graph.Op("reduce_to_like", {big, value}));
   ExpectBlamed(Run({1, 100}), "exp",
-               "makes infinity, which reaches the gradient of variable \"v\"");
+               "makes infinity, which reaches the gradient of variable \"v\"; nothing of this step "
+               "was applied. A lower learning rate");
   EXPECT_EQ(*access.variable(v).data<float>(), 2);
 }
 

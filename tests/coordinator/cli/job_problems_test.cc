@@ -92,10 +92,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:16:35: `training.batch_size` must be a whole number, not `1e3` (write it "
                 "out in digits)\n"},
         Mistake{"negative", "512,", "-5,",
-                "job.yaml:16:35: `training.batch_size` must be from 0 to 4294967295, not -5\n"},
+                "job.yaml:16:35: `training.batch_size` must not be negative, but is -5\n"},
         Mistake{
             "overflow_32", "512,", "4294967296,",
-            "job.yaml:16:35: `training.batch_size` must be from 0 to 4294967295, not 4294967296\n"},
+            "job.yaml:16:35: `training.batch_size` must be at most 4294967295, not 4294967296\n"},
         Mistake{"overflow_64", "seed: 1", "seed: 18446744073709551616",
                 "job.yaml:2:7: `seed` must be within 64 bits, not `18446744073709551616`\n"},
         Mistake{"nan", "0.02", ".nan",

@@ -40,13 +40,14 @@ struct Traced {
 };
 
 Traced TraceForward(const std::function<ModelOutput(const BatchRef&)>& build,
-                    const pb::EvaluationProto& evaluation = {}, bool with_label = true) {
+                    const pb::EvaluationProto& evaluation = {}, bool with_label = true,
+                    const std::vector<std::string>& columns = {}) {
   Traced traced;
   const auto function = Trace("forward", [&](FunctionBuilder& f) {
     const BatchRef batch = f.NextBatch(Dataset(SomeData()));
     const ModelOutput output = build(batch);
     traced.forward = with_label ? ReturnForEvaluation(f, batch, output, evaluation)
-                                : ReturnPredictions(f, output);
+                                : ReturnPredictions(f, batch, output, columns);
   });
   MU_EXPECT_OK(function.status());
   if (function.ok()) {
@@ -88,6 +89,17 @@ TEST(Forward, ReturnsWhatTheModelHas) {
                                        "kind.label", "group", "weight"));
   MU_ASSERT_OK(two.forward.status());
   EXPECT_EQ(two.forward->tasks[1].task, Task::kMultiClass);
+}
+
+TEST(Forward, CopiesColumnsBesidePredictions) {
+  const Traced traced = TraceForward(OneTask, {}, /*with_label=*/false, {"user", "y"});
+  EXPECT_THAT(traced.returns, ElementsAre("prediction", "column.user", "column.y"));
+  const auto wrong = [](const std::string& name) {
+    return std::string(TraceForward(OneTask, {}, false, {name}).forward.status().message());
+  };
+  EXPECT_EQ(wrong("usr"),
+            "--columns: is `usr`, which is no column of the data; did you mean \"user\"?");
+  EXPECT_EQ(wrong("tags"), "--columns: is `tags`, which is not one value for each record");
 }
 
 TEST(Forward, SaysWhatIsWrongWithAnOutput) {
@@ -149,7 +161,7 @@ TEST(Measurement, MeasuresEachTaskByWhatItHas) {
   const auto ids = [](std::vector<int64_t> values) {
     return Tensor::Of<int64_t>(Shape{static_cast<int64_t>(values.size())}, values);
   };
-  MU_ASSERT_OK(measurement.Add(0, {}));
+  MU_ASSERT_OK(measurement.Add({}));
   MU_ASSERT_OK(
       measurement.Add(3, {floats({3}, {0.9f, 0.2f, 0.6f}), floats({3}, {1, 0, 0}),
                           floats({3, 3}, {0.5f, 0.3f, 0.2f, 0.1f, 0.8f, 0.1f, 0.2f, 0.2f, 0.6f}),
@@ -163,11 +175,11 @@ TEST(Measurement, MeasuresEachTaskByWhatItHas) {
   EXPECT_EQ(values["kind.accuracy"], 0.5);
   EXPECT_EQ(values["kind.top_k_accuracy@2"], 1);
   EXPECT_DOUBLE_EQ(values["kind.mrr"], (0.5 + 2 * 1 + 0.5) / 4);
-  EXPECT_THAT(measurement.Add(1, {floats({1}, {2}), floats({1}, {1}), floats({1, 3}, {1, 0, 0}),
-                                  ids({0}), ids({0}), floats({1}, {1})}),
+  EXPECT_THAT(add(1, {floats({1}, {2}), floats({1}, {1}), floats({1, 3}, {1, 0, 0}), ids({0}),
+                      ids({0}), floats({1}, {1})}),
               StatusIs(kInvalid, HasSubstr("task `click`: a prediction is 2")));
-  EXPECT_THAT(measurement.Add(2, {floats({1}, {1}), floats({1}, {1}), floats({1, 3}, {1, 0, 0}),
-                                  ids({0}), ids({0}), floats({1}, {1})}),
+  EXPECT_THAT(add(2, {floats({1}, {1}), floats({1}, {1}), floats({1, 3}, {1, 0, 0}), ids({0}),
+                      ids({0}), floats({1}, {1})}),
               StatusIs(kInvalid, HasSubstr("must give one float32 value for each")));
 }
 

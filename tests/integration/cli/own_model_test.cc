@@ -62,7 +62,7 @@ TEST_F(OwnModelTest, TrainsAndEvaluates) {
 TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: 3")}), 2);
   EXPECT_THAT(Output(),
-              HasSubstr("changed.yaml:21:14: model.linear.numbers: must be a list of columns\n"));
+              HasSubstr("changed.yaml:21:14: model.linear.numbers: must be a list of texts, not"));
   EXPECT_EQ(Run({"check", With("label: clicked", "labels: clicked")}), 2);
   EXPECT_THAT(Output(),
               HasSubstr("changed.yaml:20:13: model.linear.labels: is no option of this model"));

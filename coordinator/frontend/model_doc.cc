@@ -1,0 +1,148 @@
+#include "coordinator/frontend/model_doc.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "coordinator/frontend/feature_models.h"
+
+namespace mu {
+namespace {
+
+using Field = google::protobuf::FieldDescriptor;
+
+std::string TypeOf(const Field* field) {
+  const bool many = field->is_repeated();
+  switch (field->cpp_type()) {
+    case Field::CPPTYPE_MESSAGE:
+      return many ? "list of maps" : "map";
+    case Field::CPPTYPE_STRING:
+      return many ? "list of texts" : "text";
+    case Field::CPPTYPE_BOOL:
+      return "true or false";
+    case Field::CPPTYPE_FLOAT:
+    case Field::CPPTYPE_DOUBLE:
+      return many ? "list of numbers" : "number";
+    default:
+      return many ? "list of whole numbers" : "whole number";
+  }
+}
+
+// A key of a message: its type comes from the message.
+struct KeyText {
+  const char* key;
+  const char* default_value;  // empty: required
+  const char* meaning;
+};
+
+void AddKeys(const google::protobuf::Descriptor* message, const std::string& prefix,
+             std::initializer_list<KeyText> texts, ModelDoc* doc) {
+  for (const KeyText& text : texts) {
+    const Field* const field = message->FindFieldByName(text.key);
+    MU_CHECK(field != nullptr);
+    doc->keys.push_back({prefix + text.key, TypeOf(field), text.default_value, text.meaning});
+  }
+}
+
+ModelDoc DlrmDoc() {
+  ModelDoc doc{"dlrm", "Probability of a click, of criteo_tsv (Naumov et al., 2019)", {}};
+  AddKeys(pb::DlrmProto::descriptor(), "",
+          {{"embedding_dim", "", "length of a row of each of the 26 tables"},
+           {"hash_buckets", "", "rows of each table"},
+           {"bottom_mlp", "", "widths of the layers over the numbers; the last is `embedding_dim`"},
+           {"top_mlp", "", "widths of the layers over the products; the last is 1"}},
+          &doc);
+  return doc;
+}
+
+ModelDoc MatrixFactorizationDoc() {
+  ModelDoc doc{"matrix_factorization", "A rating, by vectors and biases of users and items", {}};
+  AddKeys(pb::MatrixFactorizationProto::descriptor(), "",
+          {{"dim", "", "length of the vectors of users and items"},
+           {"users", "", "number of users; their ids are below it"},
+           {"items", "", "number of items; their ids are below it"},
+           {"user_column", "", "name of a column of kind `id` or `hash`"},
+           {"item_column", "", "name of a column of kind `id` or `hash`"},
+           {"rating_column", "", "name of a column of kind `number`; `predict` does not need it"},
+           {"global_mean", "0", "added to every prediction"},
+           {"l2", "0", "weight of the squares of a batch's vectors and biases"}},
+          &doc);
+  return doc;
+}
+
+struct KindText {
+  const char* name;
+  const char* what;
+};
+constexpr KindText kFeatureModels[] = {
+    {"logistic_regression", "Probability that a label is 1: a weight for each row and number"},
+    {"factorization_machine",
+     "Probability that a label is 1: weights, and products of the vectors of all pairs of features "
+     "(Rendle, 2010)"},
+    {"mlp", "Probability that a label is 1: layers over the features' vectors"},
+    {"wide_deep",
+     "Probability that a label is 1: the sum of `logistic_regression` and `mlp` (Cheng et al., "
+     "2016)"},
+    {"deepfm",
+     "Probability that a label is 1: the sum of `factorization_machine` and `mlp`, with the same "
+     "vectors (Guo et al., 2017)"},
+    {"dcn_v2", "Probability that a label is 1: `mlp` behind cross layers (Wang et al., 2021)"},
+};
+
+ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
+  ModelDoc doc{kind.name, "", {}};
+  for (const KindText& text : kFeatureModels) {
+    if (doc.name == text.name) doc.what = text.what;
+  }
+  MU_CHECK(!doc.what.empty());
+  const auto* const message = pb::FeatureModelProto::descriptor();
+  AddKeys(message, "", {{"features", "", "the columns that it reads"}}, &doc);
+  AddKeys(pb::FeatureProto::descriptor(), "features.",
+          {{"column", "",
+            "the column's name. In `criteo_tsv`: `dense` (13 numbers) and `ids` (26 ids); in "
+            "`libsvm`: `features`"},
+           {"kind", "number",
+            "`number`; `id`: one id, of a column of kind `id` or `hash`; `list`: such a column "
+            "with a `separator`, whose vectors are added up; `weighted_list`: the same with a "
+            "weight for each vector, as `libsvm` gives them"},
+           {"size", "one", "`number`, `id`: how many a record has; each id has a table of its own"},
+           {"rows", "none",
+            "`id` and lists (required): rows of the table; ids must be below it. `hash` columns "
+            "and `criteo_tsv` hash into so many buckets"},
+           {"mean", "0", "`number`: subtracted from it"},
+           {"stddev", "1", "`number`: it is then divided by it"}},
+          &doc);
+  AddKeys(message, "",
+          {{"label_column", "",
+            "name of a column of kind `label`; `label` in `criteo_tsv` and `libsvm`. `predict` "
+            "does not need it"}},
+          &doc);
+  if (kind.embeds()) {
+    AddKeys(message, "", {{"embedding_dim", "16", "length of the vectors"}}, &doc);
+  }
+  if (kind.deep) {
+    AddKeys(message, "", {{"hidden", "", "widths of the layers before the logit"}}, &doc);
+  }
+  if (kind.cross) {
+    AddKeys(message, "", {{"cross_layers", "3", "number of cross layers"}}, &doc);
+  }
+  return doc;
+}
+
+}  // namespace
+
+std::vector<ModelDoc> BuiltinModelDocs() {
+  std::vector<ModelDoc> docs = {DlrmDoc(), MatrixFactorizationDoc()};
+  for (const FeatureModelKind& kind : FeatureModelKinds()) docs.push_back(FeatureModelDoc(kind));
+  return docs;
+}
+
+std::string KeyTable(const ModelDoc& doc) {
+  std::string text = "| key | type | default | meaning |\n|---|---|---|---|\n";
+  for (const ModelKeyDoc& key : doc.keys) {
+    absl::StrAppend(&text, "| `", key.key, "` | ", key.type, " | ",
+                    key.default_value.empty() ? "required" : key.default_value, " | ", key.meaning,
+                    " |\n");
+  }
+  return text;
+}
+
+}  // namespace mu

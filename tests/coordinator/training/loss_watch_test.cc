@@ -1,0 +1,35 @@
+#include "coordinator/training/loss_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <initializer_list>
+
+namespace mu {
+namespace {
+
+// All that is said of losses, one a step.
+std::string SaidOf(std::initializer_list<double> losses) {
+  LossWatch watch;
+  std::string said;
+  uint64_t step = 0;
+  for (const double loss : losses) said += watch.Observe(++step, loss);
+  return said;
+}
+
+TEST(LossWatch, SaysOnceThatALossGrowsAThousandfold) {
+  EXPECT_EQ(SaidOf({0.7, 0.5, 20, 600, 1e6, 1e9}),
+            "the loss has grown from 0.66 to 1e+06 by step 5: the training diverges; a lower "
+            "learning rate, or clipped gradients, may help");
+}
+
+TEST(LossWatch, SaysNothingOfALossThatVaries) {
+  EXPECT_EQ(SaidOf({0.7, 0.5, 3, 0.4, 100, 0.3}), "");
+  EXPECT_EQ(SaidOf({1e4, 1e-3, 5, 1e-3, 900}), "") << "less than it began with";
+  EXPECT_EQ(SaidOf({-3, -5, 100, 1e9}), "") << "of a loss below 0 a factor says nothing";
+  EXPECT_EQ(SaidOf({0, 0, 1e-9, 0}), "");
+  EXPECT_EQ(SaidOf({0.7, NAN, INFINITY}), "") << "that is an error of its own";
+}
+
+}  // namespace
+}  // namespace mu
