@@ -127,7 +127,8 @@ absl::Status Run(mu::Coordinator& c, const std::string& folder) {
                       c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
                         mu::BatchRef batch = f.NextBatch(train);
                         auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
-                        f.Minimize(loss * f.Arg("weight"));
+                        f.Minimize(loss * f.Arg("weight"),
+                                   {.schedule = mu::PolynomialDecay{.steps = 10'000}});
                         mu::AssignAdd(p.counter, 1);
                         f.Return("loss", loss);
                         f.Return("worker", f.WorkerIndex());

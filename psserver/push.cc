@@ -7,6 +7,7 @@
 #include "common/base/flush_denormals.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
+#include "psserver/optimizer/all_finite.h"
 
 namespace mu {
 namespace {
@@ -44,11 +45,12 @@ absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
                                          const pb::PushRequest& request,
                                          absl::Span<const char> payload) {
   PushPlan plan(payload);
+  plan.step_.job_step = request.job_step();
   if (request.has_rate_scale()) {
-    plan.rate_scale_ = request.rate_scale();
-    if (!(plan.rate_scale_ >= 0) || std::isinf(plan.rate_scale_)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the scale of the learning rate must be a number from 0, not ", plan.rate_scale_));
+    const float scale = plan.step_.rate_scale = request.rate_scale();
+    if (!(scale >= 0) || std::isinf(scale)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the scale of the learning rate must be a number from 0, not ", scale));
     }
   }
   PayloadReader reader(plan.payload_->bytes());
@@ -59,6 +61,21 @@ absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
   MU_RETURN_IF_ERROR(plan.AddGradients(&reader));
   MU_RETURN_IF_ERROR(reader.ExpectEnd());
   return plan;
+}
+
+absl::StatusOr<StepRates> PushPlan::RatesOf(const RowOptimizer& optimizer, absl::string_view what,
+                                            const std::string& name) const {
+  if (optimizer.needs_job_step() && step_.job_step == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the optimizer of ", what, " '", name,
+                     "' needs the step's place in the job, which the update does not say; start "
+                     "all daemons from the same version"));
+  }
+  const StepRates rates = optimizer.RatesOf(step_);
+  if (std::isfinite(rates.rate) && std::isfinite(rates.corrected_rate)) return rates;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the learning rate of ", what, " '", name,
+                   "', multiplied by its schedule, is too large for a float; lower it"));
 }
 
 absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
@@ -89,22 +106,34 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
       !AllFinite(reinterpret_cast<const float*>(bytes), partition->elements())) {
     return NotFinite("variable", name);
   }
-  variables_.push_back({VariableOf(update), partition, update.kind(), bytes});
+  StepRates rates;
+  if (update.kind() == pb::VariableUpdate::GRADIENT) {
+    MU_ASSIGN_OR_RETURN(rates, RatesOf(definition.optimizer, "variable", name));
+  }
+  variables_.push_back({VariableOf(update), partition, update.kind(), bytes, rates});
   return absl::OkStatus();
 }
 
 absl::Status PushPlan::AddGradients(PayloadReader* reader) {
   gradients_.reserve(segments_.size());
+  rates_.reserve(segments_.size());
+  const StoredTable* last = nullptr;
+  StepRates rates;
   for (const RowSegment& segment : segments_) {
     const TableDefinition& table = *segment.table->definition;
     if (!table.optimizer.takes_gradients()) {
       return absl::InvalidArgumentError(absl::StrCat(
           "table '", table.proto.name(), "' has no optimizer, so it takes no gradients"));
     }
+    if (segment.table != last) {
+      MU_ASSIGN_OR_RETURN(rates, RatesOf(table.optimizer, "table", table.proto.name()));
+      last = segment.table;
+    }
     const size_t floats = segment.ids.size() * table.dim;
     MU_ASSIGN_OR_RETURN(const float* gradients, reader->Take<float>(floats));
     if (!AllFinite(gradients, floats)) return NotFinite("table", table.proto.name());
     gradients_.push_back(gradients);
+    rates_.push_back(rates);
   }
   return absl::OkStatus();
 }
@@ -120,9 +149,11 @@ void PushPlan::Skip(const AdmittedPush& push) {
     const uint32_t table = segments_[s].table->definition->proto.id();
     if (push.IsInherited({PartitionKey::Kind::kTable, table, segments_[s].number})) continue;
     segments_[kept] = segments_[s];
+    rates_[kept] = rates_[s];
     gradients_[kept++] = gradients_[s];
   }
   segments_.resize(kept);
+  rates_.resize(kept);
   gradients_.resize(kept);
 }
 
@@ -130,14 +161,14 @@ void PushPlan::Apply() {
   const ScopedFlushDenormals flush;
   for (const VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT) {
-      part.partition->ApplyGradient(static_cast<const float*>(part.update), rate_scale_);
+      part.partition->ApplyGradient(static_cast<const float*>(part.update), part.rates);
     } else {
       part.partition->AssignAdd(part.update);
     }
   }
   for (size_t s = 0; s < segments_.size(); ++s) {
     if (s + 1 < segments_.size()) segments_[s + 1].partition->Prefetch(segments_[s + 1].ids);
-    segments_[s].partition->Push(segments_[s].ids, gradients_[s], rate_scale_);
+    segments_[s].partition->Push(segments_[s].ids, gradients_[s], rates_[s]);
   }
 }
 

@@ -38,6 +38,7 @@ class PushPlan {
     VariablePartition* partition;
     muster::VariableUpdate::Kind kind;
     const void* update;
+    StepRates rates;  // of a gradient
   };
 
   explicit PushPlan(absl::Span<const char> payload)
@@ -45,12 +46,17 @@ class PushPlan {
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
   absl::Status AddGradients(PayloadReader* reader);
+  // Of what has the optimizer. INVALID_ARGUMENT if it needs a step that the push does not say, or
+  // if a rate is beyond a float.
+  absl::StatusOr<StepRates> RatesOf(const RowOptimizer& optimizer, absl::string_view what,
+                                    const std::string& name) const;
 
   std::unique_ptr<AlignedPayload> payload_;
   std::vector<VariablePart> variables_;
   std::vector<RowSegment> segments_;
   std::vector<const float*> gradients_;  // of each segment
-  float rate_scale_ = 1;
+  std::vector<StepRates> rates_;         // of each segment
+  PushStep step_;
 };
 
 }  // namespace mu

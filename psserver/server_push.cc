@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
 #include "common/tensor/dtype.h"
+#include "psserver/optimizer/all_finite.h"
 #include "psserver/push.h"
 #include "psserver/server.h"
 

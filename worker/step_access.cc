@@ -40,6 +40,7 @@ absl::Status StepAccess::Call(bool push, const std::function<absl::Status()>& ca
     options.function = run_->request.function();
     options.read_only = read_only_;
     options.rate_scale = rate_scale_;
+    options.job_step = run_->request.step_offset() + step_ + 1;
     if (absl::Status begun = shell_->BeginCall(push, session_.get(), std::move(options), step_);
         !begun.ok())
       return begun;

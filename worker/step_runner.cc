@@ -1,6 +1,7 @@
 #include "worker/step_runner.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/error_kind.h"
 #include "common/base/mutex.h"
-#include "worker/rate_scale.h"
+#include "common/optimizer/schedule.h"
 #include "worker/worker_function.h"
 
 namespace mu {
@@ -95,13 +96,28 @@ absl::StatusOr<Batch> StepRunner::NextBatch(const FunctionRun& run, const StepPl
   return made;
 }
 
+absl::StatusOr<float> StepRunner::RateScaleOf(const FunctionRun& run, uint32_t step) {
+  const pb::FunctionProto& graph = run.inputs.function->graph;
+  const uint64_t job_step = run.request.step_offset() + step;
+  const float scale = RateScale(graph.schedule(), graph.warmup_steps(),
+                                job_step - std::min(job_step, graph.first_step()));
+  if (graph.rate_arg() == 0) return scale;
+  // Verified: it is there, and a float32.
+  const size_t arg = graph.rate_arg() - 1;
+  const float given = *run.inputs.args[arg].data<float>();
+  if (given >= 0 && std::isfinite(given)) return scale * given;
+  return absl::InvalidArgumentError(
+      absl::StrCat("argument '", graph.args(static_cast<int>(arg)).name(),
+                   "' multiplies the learning rates, so it must be a number from 0, not ", given));
+}
+
 absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Batch* batch,
                                  pb::StepResult* result) {
   const uint64_t start_ns = NowNs();
   const RunInputs& inputs = run.inputs;
   const uint64_t job_step = run.request.step_offset() + step;
-  access_.Begin(&run, step, inputs.function->read_only,
-                RateScale(job_step, inputs.function->graph.warmup_steps()));
+  MU_ASSIGN_OR_RETURN(const float rate_scale, RateScaleOf(run, step));
+  access_.Begin(&run, step, inputs.function->read_only, rate_scale);
   std::vector<Tensor> returns;
   const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed),
                                   job_step};

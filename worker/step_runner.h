@@ -58,6 +58,8 @@ class StepRunner {
   // Errors name the function and the step, and carry an ErrorDetail.
   absl::Status Step(const FunctionRun& run, uint32_t step, Reading* reading,
                     pb::StepResult* result);
+  // What multiplies the learning rates of a step.
+  static absl::StatusOr<float> RateScaleOf(const FunctionRun& run, uint32_t step);
   absl::Status Compute(const FunctionRun& run, uint32_t step, const Batch* batch,
                        pb::StepResult* result);
   // The batch of a step and what is to be said of it. No records: there is nothing to do.

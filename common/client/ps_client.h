@@ -61,6 +61,7 @@ struct PsSessionOptions {
   uint64_t function = 0;
   bool read_only = false;  // pulls create no rows; pushes are refused
   float rate_scale = 1;    // of the learning rates of pushes
+  uint64_t job_step = 0;   // of pushes: the step's place in the job, from 1; 0: not known
 };
 
 class PsSession final : public ParameterAccess {

@@ -95,6 +95,7 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
   } else {
     scratch_->push.set_rate_scale(options_.rate_scale);
   }
+  scratch_->push.set_job_step(options_.job_step);
   scratch_->push.set_step(step_);
   scratch_->servers.clear();
   std::vector<PsCall> calls;

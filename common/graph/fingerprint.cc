@@ -92,6 +92,12 @@ Fingerprint FingerprintOf(const pb::FunctionProto& function) {
     hasher.AddText(value.name());
     AddInput(value.value(), hasher);
   }
+  // What functions of earlier programs do not have: theirs stay what they were.
+  if (function.has_schedule()) hasher.AddText(function.schedule().SerializeAsString());
+  if (function.rate_arg() != 0 || function.first_step() != 0) {
+    hasher.Add(function.rate_arg());
+    hasher.Add(function.first_step());
+  }
   return Fingerprint(hasher.state());
 }
 

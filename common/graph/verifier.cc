@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/graph/op_table.h"
 #include "common/graph/parameter_rules.h"
+#include "common/optimizer/schedule.h"
 
 namespace mu {
 namespace {
@@ -92,6 +93,23 @@ absl::Status CheckSignature(const pb::FunctionProto& function, const FunctionSpe
   return absl::OkStatus();
 }
 
+absl::Status CheckRates(const pb::FunctionProto& function) {
+  const std::vector<ScheduleProblem> problems =
+      ProblemsOf(function.schedule(), /*rest_of_job=*/false);
+  if (!problems.empty()) {
+    return FunctionError(
+        function, absl::StrCat("the schedule's ", problems[0].key, " ", problems[0].message));
+  }
+  if (function.rate_arg() == 0) return absl::OkStatus();
+  if (function.rate_arg() > static_cast<uint32_t>(function.args_size())) {
+    return FunctionError(function, "there is no argument for the learning rate");
+  }
+  const pb::ArgProto& arg = function.args(static_cast<int>(function.rate_arg()) - 1);
+  if (arg.dtype() == kFloat32) return absl::OkStatus();
+  return FunctionError(function, absl::StrCat("argument ", Quoted(arg.name()),
+                                              " multiplies learning rates, so it is a float32"));
+}
+
 absl::Status CheckStage(const OpDef& def, GraphStage stage) {
   if (stage == GraphStage::kTraced && def.internal) {
     return absl::InvalidArgumentError("is made by the passes only and may not be traced");
@@ -147,6 +165,7 @@ absl::Status VerifyFunction(const pb::FunctionProto& function, GraphStage stage)
     if (valid.ok()) valid = rules.Check(function, node);
     if (!valid.ok()) return NodeError(function, i, valid);
   }
+  MU_RETURN_IF_ERROR(CheckRates(function));
   return CheckSignature(function, specs);
 }
 

@@ -1,9 +1,9 @@
 // The checks of variables' and tables' definitions, which clients and servers share.
 #include <algorithm>
-#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/optimizer/optimizer_settings.h"
 #include "common/sharding/initializer.h"
 #include "common/sharding/routing.h"
 #include "common/tensor/dtype.h"
@@ -15,40 +15,6 @@ namespace {
 constexpr double kMostElements = 1e15;
 constexpr uint32_t kMostPartitions = 1 << 20;
 constexpr uint32_t kMostDim = 1 << 16;
-
-bool HasUnknownFields(const google::protobuf::Message& message) {
-  return !message.GetReflection()->GetUnknownFields(message).empty();
-}
-
-absl::Status CheckOptimizer(const pb::OptimizerProto& optimizer) {
-  // Of a newer program: parsed, a kind that this one does not know looks like no optimizer, and a
-  // number of a known kind would be left out.
-  if (HasUnknownFields(optimizer) || HasUnknownFields(optimizer.sgd()) ||
-      HasUnknownFields(optimizer.adagrad())) {
-    return absl::InvalidArgumentError(
-        "its optimizer is of a kind that this program does not know, or has a setting that it does "
-        "not know; start all daemons from the same version");
-  }
-  switch (optimizer.kind_case()) {
-    case pb::OptimizerProto::kSgd:
-      if (!std::isfinite(optimizer.sgd().learning_rate())) break;
-      return absl::OkStatus();
-    case pb::OptimizerProto::kAdagrad:
-      if (!std::isfinite(optimizer.adagrad().learning_rate()) ||
-          !std::isfinite(optimizer.adagrad().initial_accumulator()) ||
-          !std::isfinite(optimizer.adagrad().epsilon())) {
-        break;
-      }
-      if (optimizer.adagrad().initial_accumulator() < 0 || optimizer.adagrad().epsilon() < 0) {
-        return absl::InvalidArgumentError(
-            "Adagrad's initial_accumulator and epsilon must not be negative");
-      }
-      return absl::OkStatus();
-    case pb::OptimizerProto::KIND_NOT_SET:
-      return absl::OkStatus();
-  }
-  return absl::InvalidArgumentError("the optimizer's numbers must be finite");
-}
 
 absl::Status CheckVariableParts(const pb::VariableProto& variable) {
   if (variable.dtype() != kFloat32 && variable.dtype() != kInt32 && variable.dtype() != kInt64) {

@@ -70,8 +70,4 @@ uint32_t DefaultTablePartitions(uint32_t servers) {
   return partitions;
 }
 
-uint32_t SlotCount(const muster::OptimizerProto& optimizer) {
-  return optimizer.kind_case() == muster::OptimizerProto::kAdagrad ? 1 : 0;
-}
-
 }  // namespace mu

@@ -31,7 +31,4 @@ struct RowLayout {
 };
 RowLayout LayoutOf(const muster::VariableProto& variable);
 
-// Floats that an optimizer keeps beside each value.
-uint32_t SlotCount(const muster::OptimizerProto& optimizer);
-
 }  // namespace mu

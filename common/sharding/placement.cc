@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/optimizer/optimizer_settings.h"
 #include "common/sharding/partition.h"
 
 namespace mu {
@@ -19,19 +21,29 @@ uint32_t Lightest(const Loads& loads) {
       ->first;
 }
 
-uint64_t VariablePartitionBytes(const pb::VariableProto& variable, int partition) {
+// Of each partition, with its slots.
+std::vector<uint64_t> PartitionBytes(const pb::VariableProto& variable) {
   const RowLayout layout = LayoutOf(variable);
-  const int64_t begin = variable.partition_starts(partition);
-  const int64_t end = partition + 1 < variable.partition_starts_size()
-                          ? variable.partition_starts(partition + 1)
-                          : layout.rows;
-  return static_cast<uint64_t>((end - begin) * layout.bytes_per_row) *
-         (1 + SlotCount(variable.optimizer()));
+  const uint64_t elements = static_cast<uint64_t>(layout.elements_per_row);
+  const uint64_t row_bytes = static_cast<uint64_t>(layout.bytes_per_row) +
+                             SlotFloats(SlotsOf(variable.optimizer(), elements)) * sizeof(float);
+  std::vector<uint64_t> bytes;
+  for (int p = 0; p < variable.partition_starts_size(); ++p) {
+    const int64_t end =
+        p + 1 < variable.partition_starts_size() ? variable.partition_starts(p + 1) : layout.rows;
+    bytes.push_back(static_cast<uint64_t>(end - variable.partition_starts(p)) * row_bytes);
+  }
+  return bytes;
 }
 
-uint64_t TablePartitionBytes(const pb::TableProto& table, uint32_t partition) {
-  return TablePartitionRows(table.rows(), table.partitions(), partition) * table.dim() *
-         sizeof(float) * (1 + SlotCount(table.optimizer()));
+std::vector<uint64_t> PartitionBytes(const pb::TableProto& table) {
+  const uint64_t row_floats = table.dim() + SlotFloats(SlotsOf(table.optimizer(), table.dim()));
+  std::vector<uint64_t> bytes;
+  for (uint32_t p = 0; p < table.partitions(); ++p) {
+    bytes.push_back(TablePartitionRows(table.rows(), table.partitions(), p) * row_floats *
+                    sizeof(float));
+  }
+  return bytes;
 }
 
 absl::Status BadPlacement(const std::string& name) {
@@ -55,9 +67,8 @@ absl::Status PlaceAll(pb::RoutingProto* routing) {
     if (variable.placement_size() != variable.partition_starts_size()) {
       return BadPlacement("variable '" + variable.name() + "'");
     }
-    for (int p = 0; p < variable.placement_size(); ++p) {
-      loads[variable.placement(p)] += VariablePartitionBytes(variable, p);
-    }
+    const std::vector<uint64_t> bytes = PartitionBytes(variable);
+    for (int p = 0; p < variable.placement_size(); ++p) loads[variable.placement(p)] += bytes[p];
   }
   for (pb::TableProto& table : *routing->mutable_tables()) {
     if (table.partitions() == 0)
@@ -66,24 +77,24 @@ absl::Status PlaceAll(pb::RoutingProto* routing) {
     if (static_cast<uint32_t>(table.placement_size()) != table.partitions()) {
       return BadPlacement("table '" + table.name() + "'");
     }
-    for (uint32_t p = 0; p < table.partitions(); ++p)
-      loads[table.placement(p)] += TablePartitionBytes(table, p);
+    const std::vector<uint64_t> bytes = PartitionBytes(table);
+    for (uint32_t p = 0; p < table.partitions(); ++p) loads[table.placement(p)] += bytes[p];
   }
 
   for (pb::VariableProto& variable : *routing->mutable_variables()) {
     if (!variable.placement().empty()) continue;
-    for (int p = 0; p < variable.partition_starts_size(); ++p) {
+    for (const uint64_t bytes : PartitionBytes(variable)) {
       const uint32_t server = Lightest(loads);
       variable.add_placement(server);
-      loads[server] += VariablePartitionBytes(variable, p);
+      loads[server] += bytes;
     }
   }
   for (pb::TableProto& table : *routing->mutable_tables()) {
     if (!table.placement().empty()) continue;
     auto next = loads.find(Lightest(loads));
-    for (uint32_t p = 0; p < table.partitions(); ++p) {
+    for (const uint64_t bytes : PartitionBytes(table)) {
       table.add_placement(next->first);
-      next->second += TablePartitionBytes(table, p);
+      next->second += bytes;
       if (++next == loads.end()) next = loads.begin();
     }
   }

@@ -8,6 +8,7 @@
 #include "absl/time/time.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "common/optimizer/optimizer_settings.h"
 #include "common/tensor/dtype.h"
 #include "coordinator/cli/report.h"
 
@@ -27,18 +28,6 @@ uint64_t BytesOf(const pb::CheckpointProto& manifest) {
 }
 
 std::string Number(uint64_t number) { return WithCommas(static_cast<double>(number)); }
-
-std::string OptimizerOf(const pb::OptimizerProto& optimizer) {
-  switch (optimizer.kind_case()) {
-    case pb::OptimizerProto::kSgd:
-      return "sgd";
-    case pb::OptimizerProto::kAdagrad:
-      return "adagrad";
-    case pb::OptimizerProto::KIND_NOT_SET:
-      return "no optimizer";
-  }
-  return "?";
-}
 
 void DescribePosition(const pb::JobPositionProto& position, std::string* text) {
   uint64_t begun = 0, left = 0;
@@ -99,13 +88,13 @@ std::string CheckpointDescription(const CheckpointRow& row) {
     absl::StrAppendFormat(
         &text, "  %-24s %s [%s], %d partitions, %s\n", variable.name(),
         std::string(DTypeName(variable.dtype())), absl::StrJoin(variable.shape().dims(), ", "),
-        std::max(1, variable.partition_starts_size()), OptimizerOf(variable.optimizer()));
+        std::max(1, variable.partition_starts_size()), OptimizerName(variable.optimizer()));
   }
   if (manifest.tables_size() > 0) absl::StrAppend(&text, "\ntables:\n");
   for (const auto& table : manifest.tables()) {
     absl::StrAppendFormat(&text, "  %-24s %s rows of %d, %d partitions, %s\n", table.name(),
                           Number(static_cast<uint64_t>(table.rows())), table.dim(),
-                          table.partitions(), OptimizerOf(table.optimizer()));
+                          table.partitions(), OptimizerName(table.optimizer()));
   }
   if (manifest.has_position()) DescribePosition(manifest.position(), &text);
   if (!manifest.user_state().empty())

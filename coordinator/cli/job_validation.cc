@@ -22,34 +22,6 @@ bool IsJobName(const std::string& name) {
   return true;
 }
 
-void ValidateOptimizer(const pb::OptimizerProto& optimizer, std::vector<JobProblem>* problems) {
-  const auto rate = [&](const std::string& kind, float value) {
-    if (!(value > 0)) {
-      problems->push_back({absl::StrCat("optimizer.", kind, ".learning_rate"), "must be above 0",
-                           "0.01 to 0.1 is usual", true});
-    }
-  };
-  switch (optimizer.kind_case()) {
-    case pb::OptimizerProto::kSgd:
-      rate("sgd", optimizer.sgd().learning_rate());
-      break;
-    case pb::OptimizerProto::kAdagrad:
-      rate("adagrad", optimizer.adagrad().learning_rate());
-      if (optimizer.adagrad().initial_accumulator() < 0) {
-        problems->push_back({"optimizer.adagrad.initial_accumulator", "must not be negative",
-                             "leave it out for 0"});
-      }
-      if (optimizer.adagrad().epsilon() < 0) {
-        problems->push_back(
-            {"optimizer.adagrad.epsilon", "must not be negative", "leave it out for 1e-10"});
-      }
-      break;
-    case pb::OptimizerProto::KIND_NOT_SET:
-      problems->push_back({"optimizer", "names no optimizer",
-                           "write optimizer: {adagrad: {learning_rate: 0.02}}, or sgd", true});
-  }
-}
-
 void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>* problems) {
   const auto batch = [&](const std::string& key, bool written, uint32_t size) {
     if (written && (size == 0 || size > kMaxBatchSize)) {
@@ -126,7 +98,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   if (data.has_eval()) ValidateSource(data.eval(), "data.eval", &problems);
   if (data.has_predict()) ValidateSource(data.predict(), "data.predict", &problems);
   ValidateModel(job, use, &problems);
-  ValidateOptimizer(job.optimizer(), &problems);
+  ValidateOptimizers(job, &problems);
   ValidateTraining(job.training(), &problems);
   ValidateRecovery(job, &problems);
   ValidateEvaluation(job.evaluation(), &problems);

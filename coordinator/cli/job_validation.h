@@ -41,6 +41,7 @@ void ValidateSource(const muster::SourceProto& source, const std::string& key,
 void ValidateColumns(const muster::SourceProto& source, unsigned format, const std::string& key,
                      std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
+void ValidateOptimizers(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateEvaluation(const muster::EvaluationProto& evaluation,
                         std::vector<JobProblem>* problems);

@@ -156,6 +156,9 @@ void MessageReader::UnknownKey(const ConfigEntry& entry, const std::string& key,
   std::string remedy;
   if (!nearest.empty()) {
     remedy = absl::StrCat("did you mean `", nearest, "`?");
+    // Of several there may be another that was meant.
+    if (HasChoice(message.GetDescriptor()) && message.GetDescriptor()->full_name() != hook_.message)
+      absl::StrAppend(&remedy, " It may be one of: ", absl::StrJoin(keys, ", "));
     // It will be found missing, which is the same slip.
     places_->MarkBad(Join(key, nearest));
   } else if (const std::string home = PathOfKey(pb::JobProto::descriptor(), entry.key, "");

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/crc32c.h"
 #include "common/env/file.h"
+#include "common/optimizer/optimizer_settings.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "google/protobuf/util/json_util.h"
@@ -24,10 +25,6 @@ std::string Describe(const pb::TableProto& t) {
   return absl::StrCat("table of ", t.rows(), " rows of ", t.dim(), " in ", t.partitions(),
                       " partitions");
 }
-std::string OptimizerName(const pb::OptimizerProto& optimizer) {
-  return optimizer.has_adagrad() ? ", adagrad" : optimizer.has_sgd() ? ", sgd" : "";
-}
-
 constexpr std::string_view kNoSum = "00000000";
 
 // Where the text has its own sum: the last string of these digits, since that key comes last.
@@ -38,12 +35,20 @@ std::string SumWithout(const std::string& digits, std::string* json, size_t* pla
   return absl::StrFormat("%08x", Crc32c(json->data(), json->size()));
 }
 
+// What a server would load: the value, and the optimizer's slots.
+struct Saved {
+  std::string value, optimizer;
+  bool operator==(const Saved&) const = default;
+  std::string ToString() const { return absl::StrCat(value, ", ", optimizer); }
+};
+
 template <typename Message>  // CheckpointProto or RoutingProto
-std::map<std::string, std::string> Describe(const Message& message) {
-  std::map<std::string, std::string> all;
+std::map<std::string, Saved> Describe(const Message& message) {
+  std::map<std::string, Saved> all;
   for (const auto& v : message.variables())
-    all[v.name()] = Describe(v) + OptimizerName(v.optimizer());
-  for (const auto& t : message.tables()) all[t.name()] = Describe(t) + OptimizerName(t.optimizer());
+    all[v.name()] = {Describe(v), DescribeOptimizer(v.optimizer())};
+  for (const auto& t : message.tables())
+    all[t.name()] = {Describe(t), DescribeOptimizer(t.optimizer())};
   return all;
 }
 
@@ -104,16 +109,19 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
 absl::Status CheckFits(const pb::CheckpointProto& manifest, const pb::RoutingProto& routing) {
   const auto saved = Describe(manifest), wanted = Describe(routing);
   std::vector<std::string> differences;
-  for (const auto& [name, text] : wanted) {
+  const std::string frozen = DescribeOptimizer({});
+  for (const auto& [name, wants] : wanted) {
     const auto it = saved.find(name);
     if (it == saved.end()) {
       differences.push_back(absl::StrCat("'", name, "' is not in the checkpoint"));
-    } else if (it->second != text) {
-      differences.push_back(absl::StrCat("'", name, "' is ", text, " in the job and ", it->second,
-                                         " in the checkpoint"));
+    } else if (it->second.value != wants.value ||
+               // What is not trained any more needs no slots.
+               (it->second.optimizer != wants.optimizer && wants.optimizer != frozen)) {
+      differences.push_back(absl::StrCat("'", name, "' is ", wants.ToString(), " in the job and ",
+                                         it->second.ToString(), " in the checkpoint"));
     }
   }
-  for (const auto& [name, text] : saved) {
+  for (const auto& [name, has] : saved) {
     if (!wanted.contains(name))
       differences.push_back(absl::StrCat("'", name, "' of the checkpoint is not in the job"));
   }

@@ -179,7 +179,7 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
 absl::StatusOr<EmbeddingTable> Coordinator::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
   MU_RETURN_IF_ERROR(NotWhileTracing("an embedding table is created"));
   EmbeddingTableSpec full = spec;
-  if (!full.optimizer) full.optimizer = impl_->options.default_optimizer;
+  if (!full.optimizer && full.trainable) full.optimizer = impl_->options.default_optimizer;
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
   proto.mutable_initializer()->set_seed(impl_->options.seed);
   if (proto.partitions() == 0) {

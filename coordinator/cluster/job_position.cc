@@ -104,13 +104,17 @@ absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
   return point;
 }
 
+uint64_t ScheduledSteps(const pb::CheckpointProto& manifest) {
+  // Manifests of earlier programs do not say.
+  const uint64_t scheduled = manifest.position().scheduled_steps();
+  return scheduled > 0 ? scheduled : manifest.steps();
+}
+
 ResumePoint ValuesOf(const pb::CheckpointProto& manifest) {
   const pb::JobPositionProto& position = manifest.position();
   ResumePoint point;
   point.job.functions.next_id = FunctionId(std::max<uint64_t>(1, position.next_function()));
-  // Manifests of earlier programs do not say.
-  point.job.taken_steps =
-      position.scheduled_steps() > 0 ? position.scheduled_steps() : manifest.steps();
+  point.job.taken_steps = ScheduledSteps(manifest);
   return point;
 }
 

@@ -18,6 +18,8 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
 // A job that goes on there, without its data.
 absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
                                           uint64_t needs_version);
+// Steps of training that the job had scheduled: where the next one's place in it is.
+uint64_t ScheduledSteps(const pb::CheckpointProto& manifest);
 // For whoever takes only the values over.
 ResumePoint ValuesOf(const pb::CheckpointProto& manifest);
 

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/graph/dataset_schema.h"
 #include "common/graph/nearest_name.h"
+#include "common/optimizer/schedule.h"
 
 namespace mu {
 
@@ -81,6 +82,39 @@ Sym FunctionBuilder::WorkerIndex(const char* file, int line) {
 
 void FunctionBuilder::Train(const char* file, int line) { graph_->SetTraining(true, {file, line}); }
 
+absl::Status FunctionBuilder::SetRates(const MinimizeOptions& options) {
+  pb::FunctionProto& function = graph_->proto();
+  function.set_warmup_steps(std::max(function.warmup_steps(), options.warmup_steps));
+  function.set_first_step(std::max(function.first_step(), options.first_step));
+  const pb::ScheduleProto& schedule = options.schedule.proto();
+  if (const auto problems = ProblemsOf(schedule, /*rest_of_job=*/false); !problems.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the schedule's ", problems[0].key, " ", problems[0].message));
+  }
+  if (schedule.kind_case() != pb::ScheduleProto::KIND_NOT_SET) {
+    if (function.has_schedule() &&
+        function.schedule().SerializeAsString() != schedule.SerializeAsString())
+      return absl::InvalidArgumentError("the function has another schedule already");
+    *function.mutable_schedule() = schedule;
+  }
+  if (options.rate_arg.empty()) return absl::OkStatus();
+  int index = 0;
+  while (index < function.args_size() && function.args(index).name() != options.rate_arg) ++index;
+  if (index == function.args_size()) {
+    function.add_args()->set_name(options.rate_arg);
+    function.mutable_args(index)->set_dtype(kFloat32);
+  }
+  const uint32_t rate_arg = static_cast<uint32_t>(index) + 1;
+  if (function.args(index).dtype() != kFloat32) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "argument \"", options.rate_arg, "\" multiplies learning rates, so it must be float32"));
+  }
+  if (function.rate_arg() != 0 && function.rate_arg() != rate_arg)
+    return absl::InvalidArgumentError("the function has another rate_arg already");
+  function.set_rate_arg(rate_arg);
+  return absl::OkStatus();
+}
+
 void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& options) {
   const Sym bound = loss.Bind();
   if (!bound.status().ok()) return;
@@ -97,8 +131,10 @@ void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& optio
     graph_->Fail("minimize", valid, loss.place());
     return;
   }
-  // One schedule for a function: its steps push all updates together.
-  graph_->proto().set_warmup_steps(std::max(graph_->proto().warmup_steps(), options.warmup_steps));
+  if (absl::Status rates = SetRates(options); !rates.ok()) {
+    graph_->Fail("minimize", rates, loss.place());
+    return;
+  }
   MinimizeRequest request;
   request.loss = bound.reference();
   request.options = options;

@@ -78,6 +78,8 @@ class FunctionBuilder {
   TraceGraph& graph() { return *graph_; }
 
  private:
+  // What the losses of the function share.
+  absl::Status SetRates(const MinimizeOptions& options);
   std::shared_ptr<TraceGraph> graph_;
   Dataset dataset_;
 };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/optimizer/optimizer_settings.h"
 
 namespace mu {
 namespace {
@@ -14,16 +15,6 @@ struct Overloaded : Visitors... {
 };
 template <typename... Visitors>
 Overloaded(Visitors...) -> Overloaded<Visitors...>;
-
-absl::Status CheckPositive(absl::string_view what, float value) {
-  if (std::isfinite(value) && value > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(what, " must be above 0, got ", value));
-}
-
-absl::Status CheckFiniteAndNotNegative(absl::string_view what, float value) {
-  if (std::isfinite(value) && value >= 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(what, " must not be negative, got ", value));
-}
 
 absl::Status CheckPartitioner(const Partitioner& partitioner, pb::PartitionerProto* proto) {
   const uint64_t given = std::visit(Overloaded{[](AutomaticPartitioner) -> uint64_t { return 1; },
@@ -56,29 +47,24 @@ absl::Status CheckShape(const Shape& shape) {
   return absl::OkStatus();
 }
 
+// What a variable or table gets that is trained with `optimizer`.
+absl::Status SetOptimizer(const Optimizer& optimizer, float learning_rate_factor,
+                          pb::OptimizerProto* proto) {
+  if (!(learning_rate_factor > 0 && std::isfinite(learning_rate_factor))) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("learning_rate_factor must be above 0, got ", learning_rate_factor,
+                     "; to train it not at all, set trainable = false"));
+  }
+  MU_ASSIGN_OR_RETURN(*proto, ToProto(optimizer));
+  *proto = ScaleLearningRate(*std::move(proto), learning_rate_factor);
+  return CheckOptimizer(*proto);
+}
+
 }  // namespace
 
 Uniform GlorotUniform(int64_t fan_in, int64_t fan_out) {
   const float limit = static_cast<float>(std::sqrt(6.0 / static_cast<double>(fan_in + fan_out)));
   return {-limit, limit};
-}
-
-absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer) {
-  pb::OptimizerProto proto;
-  if (const Sgd* sgd = std::get_if<Sgd>(&optimizer)) {
-    MU_RETURN_IF_ERROR(CheckPositive("sgd: learning_rate", sgd->learning_rate));
-    proto.mutable_sgd()->set_learning_rate(sgd->learning_rate);
-    return proto;
-  }
-  const Adagrad& adagrad = std::get<Adagrad>(optimizer);
-  MU_RETURN_IF_ERROR(CheckPositive("adagrad: learning_rate", adagrad.learning_rate));
-  MU_RETURN_IF_ERROR(
-      CheckFiniteAndNotNegative("adagrad: initial_accumulator", adagrad.initial_accumulator));
-  MU_RETURN_IF_ERROR(CheckFiniteAndNotNegative("adagrad: epsilon", adagrad.epsilon));
-  proto.mutable_adagrad()->set_learning_rate(adagrad.learning_rate);
-  proto.mutable_adagrad()->set_initial_accumulator(adagrad.initial_accumulator);
-  proto.mutable_adagrad()->set_epsilon(adagrad.epsilon);
-  return proto;
 }
 
 absl::StatusOr<pb::InitializerProto> ToProto(const Initializer& initializer) {
@@ -128,7 +114,10 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
     if (optimizer.has_value()) {
       if (dtype != kFloat32)
         return absl::InvalidArgumentError("an integer variable takes no optimizer");
-      MU_ASSIGN_OR_RETURN(*proto.mutable_optimizer(), mu::ToProto(*optimizer));
+      pb::OptimizerProto valid;
+      MU_RETURN_IF_ERROR(SetOptimizer(*optimizer, learning_rate_factor, &valid));
+      // What is not trained needs no slots.
+      if (trainable) *proto.mutable_optimizer() = std::move(valid);
     }
     proto.set_trainable(trainable && dtype == kFloat32);
     MU_RETURN_IF_ERROR(CheckPartitioner(partitioner, proto.mutable_partitioner()));
@@ -154,7 +143,9 @@ absl::StatusOr<pb::TableProto> EmbeddingTableSpec::ToProto() const {
     proto.set_dim(static_cast<uint32_t>(dim));
     MU_ASSIGN_OR_RETURN(*proto.mutable_initializer(), mu::ToProto(initializer));
     if (optimizer.has_value()) {
-      MU_ASSIGN_OR_RETURN(*proto.mutable_optimizer(), mu::ToProto(*optimizer));
+      pb::OptimizerProto valid;
+      MU_RETURN_IF_ERROR(SetOptimizer(*optimizer, learning_rate_factor, &valid));
+      if (trainable) *proto.mutable_optimizer() = std::move(valid);
     }
     proto.set_partitions(partitions);
     return proto;

@@ -1,4 +1,4 @@
-// What users write to describe variables, tables and their optimizers:
+// What users write to describe variables and tables:
 //
 //   c.CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 16, .optimizer =
 //   mu::Adagrad{.learning_rate = 0.05f}});
@@ -14,25 +14,10 @@
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 #include "coordinator/frontend/dataset_spec.h"
-#include "proto/optimizer.pb.h"
+#include "coordinator/frontend/optimizers.h"
 #include "proto/table.pb.h"
 
 namespace mu {
-
-// value -= learning_rate * gradient
-struct Sgd {
-  float learning_rate = 0.01f;
-};
-
-// Duchi, Hazan, Singer (2011): accumulator += g * g; value -= learning_rate * g /
-// (sqrt(accumulator) + epsilon)
-struct Adagrad {
-  float learning_rate = 0.01f;
-  float initial_accumulator = 0.0f;
-  float epsilon = 1e-10f;
-};
-
-using Optimizer = std::variant<Sgd, Adagrad>;
 
 // Initial values are a pure function of the job's seed, the name and the row.
 struct Zeros {};
@@ -71,6 +56,7 @@ struct VariableSpec {
   DType dtype = kFloat32;  // or int32, int64: those are not trainable
   Initializer initializer = Zeros{};
   std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
+  float learning_rate_factor = 1.0f;                  // multiplies the optimizer's learning rate
   bool trainable = true;                              // of float32 only
   Partitioner partitioner = AutomaticPartitioner{};
 
@@ -84,14 +70,14 @@ struct EmbeddingTableSpec {
   int64_t dim = 0;
   Initializer initializer = Zeros{};
   std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
-  uint32_t partitions = 0;                            // 0: the coordinator's choice
+  float learning_rate_factor = 1.0f;                  // multiplies the optimizer's learning rate
+  bool trainable = true;
+  uint32_t partitions = 0;  // 0: the coordinator's choice
 
   // Without id, seed and placement. INVALID_ARGUMENT naming the table and the field.
   absl::StatusOr<pb::TableProto> ToProto() const;
 };
 
-// INVALID_ARGUMENT for a learning rate that is not positive and finite, and the like.
-absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer);
 absl::StatusOr<pb::InitializerProto> ToProto(const Initializer& initializer);
 
 }  // namespace mu

@@ -16,6 +16,7 @@
 #include "common/graph/op_table.h"
 #include "common/graph/verifier.h"
 #include "coordinator/frontend/handles.h"
+#include "coordinator/frontend/schedules.h"
 #include "proto/graph.pb.h"
 
 namespace mu {
@@ -33,8 +34,18 @@ struct MinimizeOptions {
   std::vector<std::string> only = {};
   // Learning rates grow linearly to their full value over so many steps of the job; 0: at once.
   // Adaptive optimizers take their largest steps first, while their accumulators are empty, and
-  // several workers overshoot together. A function has one schedule: its longest.
+  // several workers overshoot together. A function's steps push all updates together, so all its
+  // losses have one warm-up (the longest), schedule and rate_arg.
   uint32_t warmup_steps = 0;
+  // What follows the warm-up.
+  RateSchedule schedule = ConstantRate{};
+  // The step of the job at which they begin. A program that begins with the values of another run
+  // (Coordinator::Restore) counts on from that run's steps.
+  uint64_t first_step = 0;
+  // The name of an argument of the function, float32, that multiplies learning rates as well; made
+  // if it is not there. So each call brings along what it is to be: for schedules of the program's
+  // own.
+  std::string rate_arg = {};
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.

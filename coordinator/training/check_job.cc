@@ -21,6 +21,7 @@
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/forward.h"
 #include "coordinator/training/job_data.h"
+#include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/train_job.h"
 
 namespace mu {
@@ -41,7 +42,7 @@ class PaperFactory : public VariableFactory {
   }
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override {
     EmbeddingTableSpec full = spec;
-    if (!full.optimizer) full.optimizer = Sgd{.learning_rate = 1.0f};
+    if (!full.optimizer && full.trainable) full.optimizer = Sgd{.learning_rate = 1.0f};
     MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
     MU_RETURN_IF_ERROR(Claim(proto.name()));
     proto.set_id(static_cast<uint32_t>(tables_.size()));
@@ -244,10 +245,13 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
     // Only the data is looked at.
   } else if (auto created = models.Create(job.model()); created.ok()) {
     model = *std::move(created);
-    PaperFactory factory;
+    PaperFactory paper;
+    RuledFactory factory(job, &paper);
     if (const absl::Status status = model->Create(factory); !status.ok()) {
       problems.push_back(absl::StrCat("model: ", std::string(status.message())));
       model = nullptr;
+    } else {
+      for (std::string& problem : factory.Problems()) problems.push_back(std::move(problem));
     }
   } else {
     // One line for each key that is wrong.

@@ -54,15 +54,17 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   if (too_deep || !json.is_object()) return damaged;
   const Json job = json.value("job", Json()), status = json.value("status", Json()),
              first_epoch = json.value("first_epoch", Json(uint64_t{0})),
+             first_step = json.value("first_step", Json(uint64_t{0})),
              checkpoint = json.value("checkpoint", Json(""));
   JobRecord record;
   if (!job.is_object() || !status.is_string() || !first_epoch.is_number_unsigned() ||
-      !checkpoint.is_string() ||
+      !first_step.is_number_unsigned() || !checkpoint.is_string() ||
       !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
     return damaged;
   }
   record.status = status.get<std::string>();
   record.first_epoch = first_epoch.get<uint64_t>();
+  record.first_step = first_step.get<uint64_t>();
   record.checkpoint = checkpoint.get<std::string>();
   return record;
 }
@@ -83,6 +85,7 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   nlohmann::ordered_json json;
   json["status"] = record.status;
   json["first_epoch"] = record.first_epoch;
+  if (record.first_step > 0) json["first_step"] = record.first_step;
   if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;
   json["job"] = nlohmann::ordered_json::parse(job, nullptr, false);
   return WriteFileAtomic(PathOf(job_dir), json.dump(2) + "\n");

@@ -15,6 +15,8 @@ struct JobRecord {
   std::string status;  // running (or died), stopped, done
   // The coordinator's epoch that began it: older checkpoints are another run's
   uint64_t first_epoch = 0;
+  // Of the job, at which warm-up and schedule begin: another run's steps are before it
+  uint64_t first_step = 0;
   std::string checkpoint;  // another run's, whose values it began with; empty: initial values
   pb::JobProto job;
 };

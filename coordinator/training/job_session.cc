@@ -7,18 +7,15 @@
 #include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/job_position.h"
 #include "coordinator/launch/launch.h"
+#include "coordinator/training/job_rates.h"
 #include "coordinator/training/loss_watch.h"
+#include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
-namespace {
-
-// The warm-up that a job gets without asking: so many steps, but at most this part of all.
-constexpr uint64_t kWarmupSteps = 200;
-constexpr uint64_t kWarmupPart = 10;
-
-}  // namespace
 
 ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& options,
                                 bool trains) {
@@ -30,15 +27,8 @@ ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& o
   cluster.owns_job = trains;
   cluster.job_fingerprint = JobFingerprint(job);
   cluster.seed = job.seed();
-  if (job.optimizer().has_sgd()) {
-    cluster.default_optimizer = Sgd{.learning_rate = job.optimizer().sgd().learning_rate()};
-  } else if (job.optimizer().has_adagrad()) {
-    const auto& adagrad = job.optimizer().adagrad();
-    Adagrad optimizer{.learning_rate = adagrad.learning_rate(),
-                      .initial_accumulator = adagrad.initial_accumulator()};
-    if (adagrad.epsilon() > 0) optimizer.epsilon = adagrad.epsilon();
-    cluster.default_optimizer = optimizer;
-  }
+  if (job.optimizer().kind_case() != pb::OptimizerProto::KIND_NOT_SET)
+    cluster.default_optimizer = Optimizer(job.optimizer());
   if (job.training().functions_in_flight() > 0) {
     cluster.functions_in_flight = static_cast<int>(job.training().functions_in_flight());
   }
@@ -83,7 +73,9 @@ absl::Status JobSession::Start() {
   progress_ = std::make_unique<ProgressReporter>(coordinator_.get(), options_.workers, options_.ps,
                                                  options_.progress);
   MU_ASSIGN_OR_RETURN(model_, models_.Create(job_.model()));
-  return model_->Create(*coordinator_);
+  RuledFactory factory(job_, coordinator_.get());
+  MU_RETURN_IF_ERROR(model_->Create(factory));
+  return factory.Check();
 }
 
 absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
@@ -97,22 +89,20 @@ absl::Status JobSession::Train(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "train");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
   // Looks through the files, which a stop ends as long as `starting_` lives.
-  MU_ASSIGN_OR_RETURN(uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
-  uint32_t warmup_steps = 0;
-  if (const std::string& text = job_.training().warmup_steps(); text.empty() || text == "auto") {
-    steps *= std::max<uint32_t>(1, job_.training().epochs());
-    if (job_.training().max_steps() > 0)
-      steps = std::min<uint64_t>(steps, job_.training().max_steps());
-    warmup_steps = static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, steps / kWarmupPart));
-  } else if (!absl::SimpleAtoi(text, &warmup_steps)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
+  MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
+  MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));
+  if (!continues_ && !record_.checkpoint.empty()) {
+    // The steps of the run that it begins with are counted, but its schedule is over.
+    MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(record_.checkpoint));
+    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+    record_.first_step = ScheduledSteps(manifest);
   }
+  rates.first_step = record_.first_step;
   MU_ASSIGN_OR_RETURN(const Function step,
                       coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
                         f.Train();
                         const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
-                        f.Minimize(output.loss, {.warmup_steps = warmup_steps});
+                        f.Minimize(output.loss, rates);
                         f.Return("loss", output.loss);
                       }));
   TrainOptions options;

@@ -57,6 +57,7 @@ absl::Status JobSession::LookForEarlierRun() {
   record_.checkpoint = record->checkpoint;
   if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
   record_.first_epoch = record->first_epoch;
+  record_.first_step = record->first_step;
   continues_ = true;
   return absl::OkStatus();
 }

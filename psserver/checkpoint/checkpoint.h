@@ -63,7 +63,11 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
 std::string VariableTensorName(const std::string& name, uint32_t partition,
                                const std::string& part);
 std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part);
-std::string SlotPart(uint32_t slot);          // "slot_K"
+std::string SlotPart(size_t slot);            // "slot_K"
 std::string MemoryTensorName(size_t number);  // "memory/NUMBER/steps"
+// Of a partition's value (part 0) or slot part - 1: the variable's shape with the partition's rows,
+// or [rows, width] for a slot of another width than the rows have.
+std::vector<int64_t> VariablePartShape(const VariableDefinition& definition, uint32_t partition,
+                                       size_t part);
 
 }  // namespace mu

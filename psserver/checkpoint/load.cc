@@ -105,13 +105,13 @@ class FileLoader {
 
   absl::Status LoadRows(const TensorEntry& entry, const LoadPlan::Use& use) {
     TablePartition* const partition = use.table->partitions[use.partition].get();
-    const size_t dim = use.table->definition->dim;
-    const size_t row_bytes = dim * sizeof(float);
+    const TableDefinition::Columns columns = use.table->definition->ColumnsOf(use.part);
+    const size_t row_bytes = columns.count * sizeof(float);
     MU_RETURN_IF_ERROR(ReadIds(*use.ids, *partition));
     if (use.part == 0) loaded_->rows += ids_.size();
     return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
       partition->SetColumns(absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes),
-                            use.part * dim, dim, reinterpret_cast<const float*>(bytes));
+                            columns.begin, columns.count, reinterpret_cast<const float*>(bytes));
       return absl::OkStatus();
     });
   }

@@ -102,18 +102,15 @@ absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType d
 absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
   const VariableDefinition& definition = *variable.definition;
   const std::string& name = definition.proto.name();
-  std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
-                             definition.proto.shape().dims().end());
-  if (!shape.empty()) shape[0] = definition.RowsOf(p);
   File* const file = FileWith(VariableTensorName(name, p, "value"));
   if (file == nullptr) return absl::OkStatus();
   file->partitions.push_back({&variable, nullptr, p});
-  for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
+  for (size_t part = 0; part < definition.parts(); ++part) {
     const DType dtype = part == 0 ? definition.proto.dtype() : kFloat32;
     const TensorEntry* entry;
     MU_RETURN_IF_ERROR(Expect(*file,
                               VariableTensorName(name, p, part == 0 ? "value" : SlotPart(part - 1)),
-                              dtype, shape, &entry));
+                              dtype, VariablePartShape(definition, p, part), &entry));
     file->uses[entry] = {&variable, nullptr, p, part, nullptr};
   }
   return absl::OkStatus();
@@ -129,11 +126,12 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   const TensorEntry* ids = file->reader.Find(ids_name);
   const int64_t rows = ids->shape.size() == 1 ? ids->shape[0] : -1;
   MU_RETURN_IF_ERROR(Expect(*file, ids_name, kInt64, {rows}, &ids));
-  for (uint32_t part = 0; part <= definition.optimizer.slots(); ++part) {
+  for (size_t part = 0; part < definition.parts(); ++part) {
+    const int64_t columns = static_cast<int64_t>(definition.ColumnsOf(part).count);
     const TensorEntry* entry;
     MU_RETURN_IF_ERROR(Expect(*file,
                               TableTensorName(name, p, part == 0 ? "values" : SlotPart(part - 1)),
-                              kFloat32, {rows, static_cast<int64_t>(definition.dim)}, &entry));
+                              kFloat32, {rows, columns}, &entry));
     file->uses[entry] = {nullptr, &table, p, part, ids};
   }
   return absl::OkStatus();

@@ -23,7 +23,7 @@ class LoadPlan {
     const StoredVariable* variable = nullptr;
     const StoredTable* table = nullptr;
     uint32_t partition = 0;
-    uint32_t part = 0;
+    size_t part = 0;
     const TensorEntry* ids = nullptr;  // of a table's rows, in the same file
   };
   struct File {

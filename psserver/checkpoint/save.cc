@@ -95,21 +95,19 @@ class FileWriter {
     const VariableDefinition& definition = *variable.definition;
     VariablePartition* const partition = variable.partitions[p].get();
     const std::string& name = definition.proto.name();
-    std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
-                               definition.proto.shape().dims().end());
-    if (!shape.empty()) shape[0] = definition.RowsOf(p);
     AddHistory(
         {PartitionKey::Kind::kVariable, definition.proto.id(), p},
         [&](const char* part) { return VariableTensorName(name, p, part); },
         partition->CutUpdates());
-    const uint32_t parts = 1 + definition.optimizer.slots();
-    for (uint32_t part = 0; part < parts; ++part) {
+    const size_t parts = definition.parts();
+    for (size_t part = 0; part < parts; ++part) {
       const std::string part_name = part == 0 ? "value" : SlotPart(part - 1);
-      Source source{{VariableTensorName(name, p, part_name), definition.proto.dtype(), shape},
+      Source source{{VariableTensorName(name, p, part_name), definition.proto.dtype(),
+                     VariablePartShape(definition, p, part)},
                     nullptr};
       source.write = [this, partition, part,
                       last = part + 1 == parts](SafetensorsWriter* writer) -> absl::Status {
-        const size_t bytes = partition->value_bytes();
+        const size_t bytes = partition->PartBytes(part);
         for (size_t offset = 0; offset < bytes;) {
           const size_t some = std::min(bytes - offset, kBytesAtOnce);
           MU_ASSIGN_OR_RETURN(char* const room, writer->Room(some));
@@ -163,19 +161,22 @@ class FileWriter {
                                                          reinterpret_cast<int64_t*>(out));
                           });
                         }});
-    const size_t dim = definition.dim;
-    const uint32_t parts = 1 + definition.optimizer.slots();
-    for (uint32_t part = 0; part < parts; ++part) {
+    const size_t parts = definition.parts();
+    for (size_t part = 0; part < parts; ++part) {
       const std::string part_name = part == 0 ? "values" : SlotPart(part - 1);
+      const TableDefinition::Columns columns = definition.ColumnsOf(part);
       const bool last = part + 1 == parts;
       sources_.push_back(
-          {{TableTensorName(name, p, part_name), kFloat32, {rows, static_cast<int64_t>(dim)}},
-           [this, partition, part, dim, last](SafetensorsWriter* writer) -> absl::Status {
+          {{TableTensorName(name, p, part_name),
+            kFloat32,
+            {rows, static_cast<int64_t>(columns.count)}},
+           [this, partition, columns, last](SafetensorsWriter* writer) -> absl::Status {
              uint64_t position = 0;
-             MU_RETURN_IF_ERROR(WriteRows(writer, dim * sizeof(float), [&](size_t most, char* out) {
-               return partition->ReadCut(&position, part * dim, dim, most, last,
-                                         reinterpret_cast<float*>(out));
-             }));
+             MU_RETURN_IF_ERROR(
+                 WriteRows(writer, columns.count * sizeof(float), [&](size_t most, char* out) {
+                   return partition->ReadCut(&position, columns.begin, columns.count, most, last,
+                                             reinterpret_cast<float*>(out));
+                 }));
              return last ? read_([&] { partition->EndCut(); }) : absl::OkStatus();
            }});
     }
@@ -198,7 +199,19 @@ std::string VariableTensorName(const std::string& name, uint32_t partition,
 std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part) {
   return absl::StrCat("tables/", name, "/", partition, "/", part);
 }
-std::string SlotPart(uint32_t slot) { return absl::StrCat("slot_", slot); }
+std::string SlotPart(size_t slot) { return absl::StrCat("slot_", slot); }
+std::vector<int64_t> VariablePartShape(const VariableDefinition& definition, uint32_t partition,
+                                       size_t part) {
+  const int64_t rows = definition.RowsOf(partition);
+  if (part > 0) {
+    const int64_t width = static_cast<int64_t>(definition.optimizer.slots()[part - 1].width);
+    if (width != definition.layout.elements_per_row) return {rows, width};
+  }
+  std::vector<int64_t> shape(definition.proto.shape().dims().begin(),
+                             definition.proto.shape().dims().end());
+  if (!shape.empty()) shape[0] = rows;
+  return shape;
+}
 std::string MemoryTensorName(size_t number) { return absl::StrCat("memory/", number, "/steps"); }
 
 absl::Status CheckFileName(const std::string& file) {

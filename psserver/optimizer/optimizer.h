@@ -1,45 +1,49 @@
 // Optimizers as they run on a server: over whole rows stored as [value | slots], or over spans of
-// values with each slot in a span of its own. Element by element with single IEEE operations, so
-// the bits do not depend on how rows are cut, grouped or vectorised.
+// rows with each slot in a span of its own. Element by element with single IEEE operations, so the
+// bits do not depend on how rows are cut, grouped or vectorised.
 //
-// Immutable, hence thread safe; the rows are the caller's to guard.
+// Immutable, hence thread safe; the rows are the caller's to guard. Cheap to copy.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
+#include <memory>
 
+#include "common/optimizer/slot_layout.h"
 #include "proto/optimizer.pb.h"
+#include "psserver/optimizer/update_rule.h"
 
 namespace mu {
 
 class RowOptimizer {
  public:
   RowOptimizer() = default;  // takes no gradients
-  explicit RowOptimizer(const muster::OptimizerProto& proto);
+  // Of rows of `width` values.
+  RowOptimizer(const muster::OptimizerProto& proto, size_t width);
 
-  bool takes_gradients() const { return kind_ != Kind::kNone; }
-  uint32_t slots() const { return kind_ == Kind::kAdagrad ? 1 : 0; }
-  // What the elements of a slot begin with.
-  float slot_initial(uint32_t) const { return initial_accumulator_; }
+  bool takes_gradients() const { return rule_ != nullptr; }
+  bool needs_job_step() const { return rule_ != nullptr && rule_->needs_job_step(); }
+  const SlotLayouts& slots() const { return slots_; }
+  size_t slot_floats() const { return slot_floats_; }  // of a row, of all slots
 
-  // Applies `gradient` [n] to `value` [n]; `slots` [slots(), n] follow one another. No overlaps.
-  // The learning rate is multiplied by `rate_scale` (a schedule's).
-  void Apply(float* value, float* slots, const float* gradient, size_t n,
-             float rate_scale = 1) const;
-  // A row [value | slots] of `dim` columns each.
-  void ApplyRow(float* row, const float* gradient, size_t dim, float rate_scale = 1) const {
-    Apply(row, row + dim, gradient, dim, rate_scale);
-  }
+  // The rest needs takes_gradients.
+
+  // Once for all that a push updates with this optimizer.
+  StepRates RatesOf(const PushStep& step) const { return rule_->RatesOf(step); }
+  // A row [value | slots].
+  void ApplyRow(const StepRates& rates, float* row, const float* gradient) const;
+  // Values [rows, width] with gradients of that shape; `slots` holds slot after slot, each [rows,
+  // its width].
+  void ApplyRows(const StepRates& rates, float* value, float* slots, const float* gradient,
+                 size_t rows) const;
 
  private:
-  enum class Kind { kNone, kSgd, kAdagrad };
-  Kind kind_ = Kind::kNone;
-  float learning_rate_ = 0;
-  float epsilon_ = 0;
-  float initial_accumulator_ = 0;
-};
+  static constexpr size_t kMostSlots = 4;
 
-// True if none of the values is NaN or infinite.
-bool AllFinite(const float* values, size_t n);
+  std::shared_ptr<const UpdateRule> rule_;
+  SlotLayouts slots_;
+  size_t width_ = 0;
+  size_t slot_floats_ = 0;
+  size_t offsets_[kMostSlots] = {};  // of each slot in a row
+};
 
 }  // namespace mu

@@ -33,6 +33,8 @@ inline void CopyRow(float* out, const float* row, size_t dim) {
 
 inline void PrefetchRow(const float* row, size_t floats) {
   for (size_t i = 0; i < floats; i += 16) __builtin_prefetch(row + i);
+  // Rows that are no whole lines begin within one.
+  if (floats % 16 != 0) __builtin_prefetch(row + floats - 1);
 }
 
 int ShiftOf(uint32_t partitions) {
@@ -44,10 +46,17 @@ int ShiftOf(uint32_t partitions) {
 TableDefinition::TableDefinition(const pb::TableProto& table)
     : proto(table),
       initializer(table.initializer(), table.name()),
-      optimizer(table.optimizer()),
+      optimizer(table.optimizer(), table.dim()),
       dim(table.dim()),
-      stride(dim * (1 + optimizer.slots())),
+      stride(dim + optimizer.slot_floats()),
       shift_(ShiftOf(table.partitions())) {}
+
+TableDefinition::Columns TableDefinition::ColumnsOf(size_t part) const {
+  if (part == 0) return {0, dim};
+  size_t begin = dim;
+  for (size_t k = 0; k + 1 < part; ++k) begin += optimizer.slots()[k].width;
+  return {begin, optimizer.slots()[part - 1].width};
+}
 
 absl::StatusOr<std::unique_ptr<TablePartition>> TablePartition::Create(
     std::shared_ptr<const TableDefinition> definition, uint32_t partition) {
@@ -85,8 +94,9 @@ void TablePartition::CreateRow(int64_t id, uint64_t local) {
   const TableDefinition& table = *definition_;
   float* row = Row(id);
   table.initializer.FillRow(static_cast<uint64_t>(id), row, table.dim);
-  for (uint32_t s = 0; s < table.optimizer.slots(); ++s) {
-    std::fill_n(row + (1 + s) * table.dim, table.dim, table.optimizer.slot_initial(s));
+  float* slot = row + table.dim;
+  for (const SlotLayout& layout : table.optimizer.slots()) {
+    slot = std::fill_n(slot, layout.width, layout.initial);
   }
   Mark(local);
   if (cut_ != nullptr) cut_->Created(local);
@@ -110,7 +120,8 @@ void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* 
   }
 }
 
-void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients, float rate_scale) {
+void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
+                          const StepRates& rates) {
   const TableDefinition& table = *definition_;
   MutexLock lock(&mutex_);
   ++updates_;
@@ -121,7 +132,7 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
     float* const row = rows_ + local * table.stride;
     if (!Exists(local)) CreateRow(ids[i], local);
     if (cut_ != nullptr) cut_->BeforeChange(local, row);
-    table.optimizer.ApplyRow(row, gradients, table.dim, rate_scale);
+    table.optimizer.ApplyRow(rates, row, gradients);
   }
 }
 

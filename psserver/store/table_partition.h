@@ -31,6 +31,14 @@ struct TableDefinition {
   const size_t dim;
   const size_t stride;  // floats of a row with its slots
 
+  // Columns of a row that one part has: part 0 is the value, part 1 + K is slot K.
+  struct Columns {
+    size_t begin;
+    size_t count;
+  };
+  size_t parts() const { return 1 + optimizer.slots().size(); }
+  Columns ColumnsOf(size_t part) const;
+
   uint64_t LocalRow(uint64_t id) const {
     return shift_ >= 0 ? id >> shift_ : id / proto.partitions();
   }
@@ -59,8 +67,8 @@ class TablePartition {
   // `read_only`, only computed.
   void Pull(absl::Span<const int64_t> ids, bool read_only, float* out);
   // Applies `gradients` [ids, dim] in order; creates missing rows first. The table has an
-  // optimizer.
-  void Push(absl::Span<const int64_t> ids, const float* gradients, float rate_scale = 1);
+  // optimizer, and `rates` are its rates of the step.
+  void Push(absl::Span<const int64_t> ids, const float* gradients, const StepRates& rates);
 
   uint64_t rows() const;  // that exist
   uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }

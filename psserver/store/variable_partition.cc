@@ -25,7 +25,9 @@ void Add(char* to, const void* delta, size_t n) {
 }  // namespace
 
 VariableDefinition::VariableDefinition(const pb::VariableProto& variable)
-    : proto(variable), optimizer(variable.optimizer()), layout(LayoutOf(variable)) {}
+    : proto(variable),
+      optimizer(variable.optimizer(), static_cast<size_t>(LayoutOf(variable).elements_per_row)),
+      layout(LayoutOf(variable)) {}
 
 int64_t VariableDefinition::RowsOf(uint32_t partition) const {
   const int p = static_cast<int>(partition);
@@ -37,23 +39,34 @@ int64_t VariableDefinition::RowsOf(uint32_t partition) const {
 VariablePartition::VariablePartition(std::shared_ptr<const VariableDefinition> definition,
                                      uint32_t partition)
     : definition_(std::move(definition)),
+      rows_(static_cast<size_t>(definition_->RowsOf(partition))),
       elements_(definition_->ElementsOf(partition)),
-      value_bytes_(definition_->BytesOf(partition)) {}
+      value_bytes_(definition_->BytesOf(partition)),
+      slot_bytes_(rows_ * definition_->optimizer.slot_floats() * sizeof(float)) {}
+
+size_t VariablePartition::PartBytes(size_t part) const {
+  return part == 0 ? value_bytes_ : SlotElements(part - 1) * sizeof(float);
+}
+
+size_t VariablePartition::PartBegin(size_t part) const {
+  if (part == 0) return 0;
+  size_t begin = Aligned(value_bytes_);
+  for (size_t k = 1; k < part; ++k) begin += PartBytes(k);
+  return begin;
+}
 
 absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
     std::shared_ptr<const VariableDefinition> definition, uint32_t partition) {
   auto result = std::unique_ptr<VariablePartition>(new VariablePartition(definition, partition));
   const size_t value_bytes = Aligned(result->value_bytes_);
-  MU_ASSIGN_OR_RETURN(
-      result->memory_,
-      ZeroMemory::Allocate(value_bytes + definition->optimizer.slots() * result->value_bytes_));
+  MU_ASSIGN_OR_RETURN(result->memory_, ZeroMemory::Allocate(value_bytes + result->slot_bytes_));
   char* data = result->memory_.data();
   const RowInitializer initializer(definition->proto.initializer(), definition->proto.name());
   if (definition->proto.dtype() == kFloat32) {
     result->slots_ = reinterpret_cast<float*>(data + value_bytes);
-    for (uint32_t s = 0; s < definition->optimizer.slots(); ++s) {
-      std::fill_n(result->slots_ + s * result->elements_, result->elements_,
-                  definition->optimizer.slot_initial(s));
+    float* slot = result->slots_;
+    for (size_t s = 0; s < definition->optimizer.slots().size(); ++s) {
+      slot = std::fill_n(slot, result->SlotElements(s), definition->optimizer.slots()[s].initial);
     }
     const int64_t begin = definition->proto.partition_starts(static_cast<int>(partition));
     const size_t columns = static_cast<size_t>(definition->layout.elements_per_row);
@@ -84,12 +97,13 @@ void VariablePartition::Assign(const void* value) {
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
 }
 
-void VariablePartition::ApplyGradient(const float* gradient, float rate_scale) {
+void VariablePartition::ApplyGradient(const float* gradient, const StepRates& rates) {
   MutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
-  definition_->optimizer.Apply(reinterpret_cast<float*>(memory_.data()), slots_, gradient,
-                               elements_, rate_scale);
+  if (elements_ == 0) return;
+  definition_->optimizer.ApplyRows(rates, reinterpret_cast<float*>(memory_.data()), slots_,
+                                   gradient, rows_);
 }
 
 void VariablePartition::AssignAdd(const void* delta) {
@@ -108,9 +122,10 @@ void VariablePartition::AssignAdd(const void* delta) {
   }
 }
 
-void VariablePartition::SetSlot(uint32_t slot, const float* in) {
+void VariablePartition::SetSlot(size_t slot, const float* in) {
   MutexLock lock(&mutex_);
-  if (value_bytes_ > 0) std::memcpy(slots_ + slot * elements_, in, value_bytes_);
+  const size_t bytes = PartBytes(1 + slot);
+  if (bytes > 0) std::memcpy(memory_.data() + PartBegin(1 + slot), in, bytes);
 }
 
 uint64_t VariablePartition::updates() const {
@@ -143,16 +158,15 @@ uint64_t VariablePartition::CutUpdates() const {
   return cut_ == nullptr ? 0 : cut_->updates;
 }
 
-void VariablePartition::ReadCut(uint32_t part, size_t offset, size_t size, void* out) const {
+void VariablePartition::ReadCut(size_t part, size_t offset, size_t size, void* out) const {
   if (size == 0) return;
   MutexLock lock(&mutex_);
   if (cut_ == nullptr) {
     std::memset(out, 0, size);
     return;
   }
-  const size_t begin = part == 0 ? 0 : Aligned(value_bytes_) + (part - 1) * value_bytes_;
   const ZeroMemory& from = cut_->copied ? cut_->copy : memory_;
-  std::memcpy(out, from.data() + begin + offset, size);
+  std::memcpy(out, from.data() + PartBegin(part) + offset, size);
 }
 
 void VariablePartition::EndCut() {

@@ -1,4 +1,5 @@
-// One partition of a variable: whole rows of it, with the optimizer's slots beside them.
+// One partition of a variable: whole rows of it, with the optimizer's slots behind them. Part 0 is
+// the value, part 1 + K is slot K.
 //
 // Thread safe: one thread at a time works in a partition. Sizes and types are the caller's to
 // check.
@@ -30,6 +31,7 @@ struct VariableDefinition {
     return RowsOf(partition) * layout.elements_per_row;
   }
   size_t BytesOf(uint32_t partition) const { return RowsOf(partition) * layout.bytes_per_row; }
+  size_t parts() const { return 1 + optimizer.slots().size(); }
 };
 
 class VariablePartition {
@@ -40,15 +42,17 @@ class VariablePartition {
 
   size_t elements() const { return elements_; }
   size_t value_bytes() const { return value_bytes_; }
-  size_t bytes() const { return value_bytes_ * (1 + definition_->optimizer.slots()); }
+  size_t bytes() const { return value_bytes_ + slot_bytes_; }
+  size_t PartBytes(size_t part) const;
 
   void Read(void* out) const;
   // The optimizer's slots keep what they hold.
   void Assign(const void* value);
-  void ApplyGradient(const float* gradient, float rate_scale = 1);
+  // The variable has an optimizer, and `rates` are its rates of the step.
+  void ApplyGradient(const float* gradient, const StepRates& rates);
   void AssignAdd(const void* delta);
 
-  void SetSlot(uint32_t slot, const float* in);
+  void SetSlot(size_t slot, const float* in);
 
   // Pushes that changed it since the job began.
   uint64_t updates() const;
@@ -58,8 +62,8 @@ class VariablePartition {
   // outlives the cut.
   void BeginCut(CutCopies* copies);
   uint64_t CutUpdates() const;
-  // Bytes [offset, offset + size) of the value (part 0) or of slot part - 1. Zeros without a cut.
-  void ReadCut(uint32_t part, size_t offset, size_t size, void* out) const;
+  // Bytes [offset, offset + size) of a part. Zeros without a cut.
+  void ReadCut(size_t part, size_t offset, size_t size, void* out) const;
   void EndCut();
 
  private:
@@ -72,11 +76,19 @@ class VariablePartition {
   VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
   // Saves the contents for a cut that has not been written yet.
   void BeforeChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // A slot's floats, in this partition.
+  size_t SlotElements(size_t slot) const {
+    return rows_ * definition_->optimizer.slots()[slot].width;
+  }
 
   const std::shared_ptr<const VariableDefinition> definition_;
+  size_t PartBegin(size_t part) const;  // in memory_
+
+  const size_t rows_;
   const size_t elements_;
   const size_t value_bytes_;
-  ZeroMemory memory_;  // value, then slots; its contents are guarded by mutex_
+  const size_t slot_bytes_;  // of all slots
+  ZeroMemory memory_;        // value, then slots; its contents are guarded by mutex_
   float* slots_ = nullptr;
   mutable Mutex mutex_;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;

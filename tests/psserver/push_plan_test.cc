@@ -109,5 +109,50 @@ TEST_F(PushPlanTest, EachPartitionThatIsLeftGetsItsOwnGradients) {
   }
 }
 
+// Adam's bias correction would divide by 0.
+TEST_F(PushPlanTest, AnOptimizerThatNeedsTheStepsPlaceIsTold) {
+  pb::RoutingProto model = testing::SmallModel(1);
+  model.mutable_variables(1)->mutable_optimizer()->mutable_adam()->set_learning_rate(0.5f);
+  model.mutable_tables(1)->mutable_optimizer()->mutable_adam()->set_learning_rate(0.5f);
+  Store store;
+  MU_ASSERT_OK(store.Configure(model, 0));
+  const auto directory = store.directory();
+  pb::PushRequest variable, table;
+  variable.add_variables()->set_variable(kBias);
+  const std::string gradient = Bytes<float>({9, 0});
+  table.add_tables()->set_table(kUsers);
+  table.mutable_tables(0)->add_partitions(static_cast<uint32_t>(ids_[0]) % 64);
+  table.mutable_tables(0)->add_counts(1);
+  const std::string row = Bytes<int64_t>({ids_[0]}) + Bytes<float>({1, 1, 1, 1});
+  const auto refused = testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                         ::testing::HasSubstr("needs the step's place in the job"));
+  EXPECT_THAT(PushPlan::Check(*directory, variable, gradient).status(), refused);
+  EXPECT_THAT(PushPlan::Check(*directory, table, row).status(), refused);
+  variable.set_job_step(1);
+  table.set_job_step(1);
+  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient).status());
+  MU_EXPECT_OK(PushPlan::Check(*directory, table, row).status());
+  // Values added as they are need no step.
+  variable.clear_job_step();
+  variable.mutable_variables(0)->set_kind(pb::VariableUpdate::ASSIGN_ADD);
+  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient).status());
+}
+
+TEST_F(PushPlanTest, ARateBeyondAFloatIsRefused) {
+  pb::RoutingProto model = testing::SmallModel(1);
+  model.mutable_variables(1)->mutable_optimizer()->mutable_sgd()->set_learning_rate(1e30f);
+  Store store;
+  MU_ASSERT_OK(store.Configure(model, 0));
+  const auto directory = store.directory();
+  pb::PushRequest request;
+  request.add_variables()->set_variable(kBias);
+  const std::string gradient = Bytes<float>({9, 0});
+  MU_EXPECT_OK(PushPlan::Check(*directory, request, gradient).status());
+  request.set_rate_scale(1e30f);
+  EXPECT_THAT(PushPlan::Check(*directory, request, gradient).status(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("learning rate of variable 'bias'")));
+}
+
 }  // namespace
 }  // namespace mu

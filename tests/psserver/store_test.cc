@@ -116,7 +116,7 @@ TEST(StoreTest, RandomOperationsAgreeWithASimpleModel) {
         }
       } else {
         for (float& v : values) v = static_cast<float>(random.Unit() - 0.5);
-        table->partitions[p]->Push(ids, values.data());
+        table->partitions[p]->Push(ids, values.data(), table->definition->optimizer.RatesOf({}));
         for (size_t k = 0; k < ids.size(); ++k) {
           model.Push(ids[k], {values.begin() + k * dim, values.begin() + (k + 1) * dim});
         }
@@ -206,7 +206,8 @@ TEST(StoreTest, ResetBringsBackInitialValues) {
   {
     const auto directory = store.directory();
     directory->table(100)->partitions[3]->Pull(ids, true, before.data());
-    directory->table(100)->partitions[3]->Push(ids, row.data());
+    const StoredTable* items = directory->table(100);
+    items->partitions[3]->Push(ids, row.data(), items->definition->optimizer.RatesOf({}));
   }
   EXPECT_EQ(store.Usage().rows, 1u);
   MU_ASSERT_OK(store.Reset());
@@ -217,7 +218,7 @@ TEST(StoreTest, ResetBringsBackInitialValues) {
 
 TEST(StoreTest, ConcurrentPushesAreAllApplied) {
   pb::RoutingProto routing = testing::SmallModel(1);
-  routing.mutable_tables(1)->mutable_optimizer()->mutable_sgd()->set_learning_rate(-1);
+  routing.mutable_tables(1)->mutable_optimizer()->mutable_sgd()->set_learning_rate(1);
   Store store;
   MU_ASSERT_OK(store.Configure(routing, 0));
   const auto directory = store.directory();
@@ -226,10 +227,12 @@ TEST(StoreTest, ConcurrentPushesAreAllApplied) {
   for (int t = 0; t < kThreads; ++t) {
     threads.emplace_back([&] {
       const std::vector<int64_t> ids = {5, 69};
-      const std::vector<float> ones(2 * 4, 1.0f);
+      const std::vector<float> downhill(2 * 4, -1.0f);
+      const StoredTable* users = directory->table(101);
+      const StepRates rates = users->definition->optimizer.RatesOf({});
       const int64_t one = 1;
       for (int i = 0; i < kPushes; ++i) {
-        directory->table(101)->partitions[5]->Push(ids, ones.data());
+        users->partitions[5]->Push(ids, downhill.data(), rates);
         directory->variable(2)->partitions[0]->AssignAdd(&one);
       }
     });

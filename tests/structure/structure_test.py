@@ -17,13 +17,13 @@ TOP_LEVEL = {
 ROLES = {"coordinator", "worker", "psserver"}
 # A folder of common may include itself and those of lower levels.
 COMMON_LEVEL = {
-    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "rpc": 3, "graph": 3, "sharding": 3, "http": 3, "exec": 4,
+    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "optimizer": 2, "rpc": 3, "graph": 3, "sharding": 3, "http": 3, "exec": 4,
     "client": 4, "records": 4, "metrics": 4,
 }
 # It puts a whole cluster into one process, so it needs all roles.
 MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")
 MAY_USE_GRPC = re.compile(r"common/(rpc|client)/|.*_service\.(h|cc)$|.*/main\.cc$|(tests|bench|examples)/")
-MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|psserver/optimizer|tests|bench)/")
+MAY_USE_EIGEN = re.compile(r"(common/(tensor|exec)|tests|bench)/")
 # What each role decides is pure: no threads, locks, clocks, sockets or files.
 PURE = ("coordinator/core/", "psserver/core/", "worker/core/")
 PURE_MAY_INCLUDE = re.compile(
@@ -98,7 +98,7 @@ def problems_of_file(path, text):
             if re.match(r"grpc|.*\.grpc\.pb\.h$", target) and not MAY_USE_GRPC.match(path):
                 found.append(where + "gRPC headers belong into common/rpc, common/client, *_service.* and main.cc")
             if re.match(r"Eigen/|unsupported/Eigen", target) and not MAY_USE_EIGEN.match(path):
-                found.append(where + "Eigen belongs into common/tensor, common/exec and psserver/optimizer")
+                found.append(where + "Eigen belongs into common/tensor and common/exec")
         if code and STATIC_REGISTRATION.search(line) and path not in MAY_RUN_BEFORE_MAIN:
             found.append(where + "registration by a static initialiser; call an explicit Register function")
         if not measures and re.match(r".*\.(h|cc|py)$", path) and SLEEP.search(line) and path not in MAY_SLEEP:

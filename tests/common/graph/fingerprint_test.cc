@@ -49,6 +49,10 @@ TEST(Fingerprint, EverythingElseIs) {
   const std::vector<std::function<void(pb::FunctionProto&)>> changes = {
       [](pb::FunctionProto& f) { f.mutable_nodes(0)->set_op("ones_like"); },
       [](pb::FunctionProto& f) { f.set_warmup_steps(1); },
+      [](pb::FunctionProto& f) { f.mutable_schedule()->mutable_cosine()->set_steps(1); },
+      [](pb::FunctionProto& f) { f.mutable_schedule()->mutable_cosine()->set_steps(2); },
+      [](pb::FunctionProto& f) { f.set_rate_arg(1); },
+      [](pb::FunctionProto& f) { f.set_first_step(1); },
       [](pb::FunctionProto& f) {
         (*f.mutable_nodes(1)->mutable_attrs())["size"].mutable_ints()->set_value(0, 2);
       },

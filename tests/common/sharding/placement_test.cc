@@ -102,6 +102,29 @@ TEST(PlacementTest, NoServersOrHalfAPlacementIsRefused) {
   EXPECT_THAT(PlaceAll(&routing), HasCode(absl::StatusCode::kInvalidArgument));
 }
 
+// Slots as wide as the rows count as the rows do; a number a row counts as one.
+TEST(PlacementTest, SlotsAreBytes) {
+  const auto placed = [](const muster::OptimizerProto& first) {
+    pb::RoutingProto routing;
+    for (int s = 0; s < 2; ++s) routing.add_servers()->set_index(s);
+    for (const uint32_t rows : {100, 150, 150}) {
+      auto* variable = routing.add_variables();
+      variable->set_dtype(muster::FLOAT32);
+      variable->mutable_shape()->add_dims(rows);
+      variable->mutable_shape()->add_dims(16);
+    }
+    *routing.mutable_variables(0)->mutable_optimizer() = first;
+    MU_EXPECT_OK(PlaceAll(&routing));
+    return routing.variables(2).placement(0);
+  };
+  EXPECT_EQ(placed({}), 0u) << "100 are fewer than 150";
+  muster::OptimizerProto rowwise, adam;
+  rowwise.mutable_rowwise_adagrad()->set_learning_rate(1);
+  EXPECT_EQ(placed(rowwise), 0u) << "100 * 17 / 16 as well";
+  adam.mutable_adam()->set_learning_rate(1);
+  EXPECT_EQ(placed(adam), 1u) << "100 * 3 are more";
+}
+
 TEST(RoutingTest, RefusesWhatContradictsItself) {
   pb::RoutingProto good = Model(2);
   MU_ASSERT_OK(PlaceAll(&good));
@@ -127,6 +150,10 @@ TEST(RoutingTest, RefusesWhatContradictsItself) {
   refused([](auto* r) {
     r->mutable_tables(0)->mutable_optimizer()->mutable_sgd()->set_learning_rate(1.0f / 0.0f);
   });
+  refused([](auto* r) {
+    r->mutable_tables(0)->mutable_optimizer()->mutable_adam()->set_learning_rate(-1);
+  });
+  refused([](auto* r) { r->mutable_variables(0)->mutable_optimizer()->mutable_ftrl(); });
 }
 
 }  // namespace

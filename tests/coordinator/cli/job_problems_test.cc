@@ -45,7 +45,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"far_key", "seed: 1", "zzzzzzzzz: 1",
                 "job.yaml:2:1: there is no key `zzzzzzzzz` in a job; it may be one of: name, seed, "
                 "data, model, "
-                "optimizer, training, job_dir, checkpoint, recovery, evaluation\n"},
+                "optimizer, training, job_dir, checkpoint, recovery, evaluation, parameters\n"},
         Mistake{"unknown_metric", "seed: 1", "evaluation: {metrics: [auc, acuracy]}",
                 "job.yaml:2:29: `evaluation.metrics[1]` is wrong: there is no metric `acuracy`; "
                 "did you mean `accuracy`?\n"},
@@ -117,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"two_choices", "  adagrad", "  sgd: {learning_rate: 1}\n  adagrad",
                 "job.yaml:16:3: `optimizer.adagrad` stands beside another choice under "
                 "`optimizer`; keep one of: sgd, "
-                "adagrad\n"},
+                "adagrad, adam, adamw, rmsprop, rowwise_adagrad, ftrl\n"},
         Mistake{"merge_key", "seed: 1", "<<: {seed: 1}",
                 "job.yaml:2:1: merge keys (`<<`) are not supported; write the keys out\n"},
         Mistake{"tag", "seed: 1", "seed: !!int 1",
@@ -335,7 +335,7 @@ TEST(JobProblemsTest, WhatIsNotYaml) {
   EXPECT_EQ(ProblemsOf("- a\n"),
             "job.yaml:1:1: a job must be a map of keys, not a list; its keys are: name, seed, "
             "data, model, optimizer, "
-            "training, job_dir, checkpoint, recovery, evaluation\n");
+            "training, job_dir, checkpoint, recovery, evaluation, parameters\n");
   EXPECT_EQ(ProblemsOf("").substr(0, 57),
             "job.yaml:1:1: a job must be a map of keys, not nothing; i");
 }

@@ -147,6 +147,30 @@ TEST(CheckpointManifest, NamesEveryDifference) {
   MU_EXPECT_OK(CheckFits(manifest, routing));
 }
 
+TEST(CheckpointManifest, SlotsMustBeThoseOfTheJob) {
+  pb::RoutingProto routing;
+  *routing.add_variables() = Variable("a");
+  pb::CheckpointProto manifest;
+  *manifest.mutable_variables() = routing.variables();
+  pb::OptimizerProto& saved = *manifest.mutable_variables(0)->mutable_optimizer();
+  pb::OptimizerProto& wanted = *routing.mutable_variables(0)->mutable_optimizer();
+  saved.mutable_sgd()->set_learning_rate(1);
+  wanted.mutable_sgd()->set_learning_rate(2);
+  MU_EXPECT_OK(CheckFits(manifest, routing));
+  wanted.mutable_sgd()->set_momentum(0.5f);
+  EXPECT_THAT(CheckFits(manifest, routing),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("sgd with slots momentum in the job and variable")));
+  saved.mutable_adam();
+  EXPECT_THAT(CheckFits(manifest, routing), HasCode(absl::StatusCode::kInvalidArgument));
+  // What is not trained any more needs none; what is to be trained needs its own.
+  wanted.Clear();
+  MU_EXPECT_OK(CheckFits(manifest, routing));
+  wanted.mutable_adagrad();
+  saved.Clear();
+  EXPECT_THAT(CheckFits(manifest, routing), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
 TEST(CheckpointManifest, ADamagedOneIsRefusedByName) {
   MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("manifest"));
   EXPECT_THAT(ReadManifest(directory.path()), HasCode(absl::StatusCode::kNotFound));

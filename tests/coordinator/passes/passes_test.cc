@@ -194,11 +194,14 @@ TEST_F(PassesTest, WhatAFunctionSaysBesideItsNodesStays) {
   pb::FunctionProto& function = graph->proto();
   function.set_dataset(7);
   function.set_warmup_steps(12);
+  function.mutable_schedule()->mutable_cosine()->set_steps(9);
+  function.set_rate_arg(1);
+  function.set_first_step(5);
   function.add_args()->set_name("scale");
   MU_ASSERT_OK_AND_ASSIGN(pb::FunctionProto lowered, LowerFunction(function));
   EXPECT_EQ(lowered.SerializeAsString(), function.SerializeAsString());
   // Of a new field this test must know too.
-  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 6);
+  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 9);
 }
 
 TEST_F(PassesTest, BagsBecomeSegments) {

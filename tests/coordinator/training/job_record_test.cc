@@ -29,12 +29,16 @@ class JobRecordTest : public ::testing::Test {
 };
 
 TEST_F(JobRecordTest, IsReadAsItWasWritten) {
-  JobRecord record{.status = "stopped", .first_epoch = 3, .checkpoint = "/runs/a/ckpt-00000001"};
+  JobRecord record{.status = "stopped",
+                   .first_epoch = 3,
+                   .first_step = 700,
+                   .checkpoint = "/runs/a/ckpt-00000001"};
   record.job.set_name("j");
   MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, ReadJobRecord(directory_->path()));
   EXPECT_EQ(read.status, "stopped");
   EXPECT_EQ(read.first_epoch, 3);
+  EXPECT_EQ(read.first_step, 700);
   EXPECT_EQ(read.checkpoint, "/runs/a/ckpt-00000001");
   EXPECT_EQ(read.job.name(), "j");
 }
@@ -48,6 +52,7 @@ TEST_F(JobRecordTest, APathThatIsNoTextIsAnError) {
 TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, Read(R"({"status": "done", "job": {}})"));
   EXPECT_EQ(read.first_epoch, 0);
+  EXPECT_EQ(read.first_step, 0);
   EXPECT_EQ(read.checkpoint, "");
 }
 
@@ -62,6 +67,7 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
            std::string(R"({"status": "done", "job": {"no_such_key": 1}})"),
            std::string(R"({"status": "done", "job": {}, "first_epoch": "3"})"),
            std::string(R"({"status": "done", "job": {}, "first_epoch": -3})"),
+           std::string(R"({"status": "done", "job": {}, "first_step": -3})"),
            std::string(R"({"status": "done", "job": {}, "checkpoint": 3})"),
            R"({"status": "done", "job": {"name": )" + deep + "}}",
        }) {

@@ -24,9 +24,11 @@ using ::testing::SizeIs;
 class OptionsTest : public testing::CliTest {
  protected:
   // Trains the small job, changed by --set; gives its report.
-  nlohmann::json Train(const std::vector<std::string>& settings) {
+  nlohmann::json Train(const std::vector<std::string>& settings,
+                       const std::string& checkpoint = "") {
     std::vector<std::string> args = {"train", Job(), "--local", "--report=" + Path("report.json"),
                                      absl::StrCat("--job_dir=", Path("run"), ++trained_)};
+    if (!checkpoint.empty()) args.push_back("--checkpoint=" + checkpoint);
     for (const std::string& setting : settings) {
       args.push_back("--set");
       args.push_back(setting);
@@ -38,8 +40,8 @@ class OptionsTest : public testing::CliTest {
     return ListCheckpoints(absl::StrCat(Path("run"), trained_, "/checkpoints"))
         .value_or(std::vector<std::string>());
   }
-  double Loss(const std::vector<std::string>& settings) {
-    return Train(settings)["train_loss"].get<double>();
+  double Loss(const std::vector<std::string>& settings, const std::string& checkpoint = "") {
+    return Train(settings, checkpoint)["train_loss"].get<double>();
   }
 
  private:
@@ -78,6 +80,30 @@ TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
   EXPECT_THAT(loss("0.1", "0"), Lt(4.0));
   EXPECT_THAT(loss("1e12", "0"), Gt(7.0));
   EXPECT_THAT(loss("0.1", "1e6"), Gt(7.0));
+}
+
+TEST_F(OptionsTest, SchedulesAndRulesOfParametersReachTheServers) {
+  const std::vector<std::string> settings = {"training.epochs=5", "training.warmup_steps=0"};
+  const auto with = [&](const std::string& more) {
+    std::vector<std::string> all = settings;
+    all.push_back(more);
+    return all;
+  };
+  EXPECT_THAT(Loss(with("optimizer={adam: {learning_rate: 0.1}}")), Lt(4.0));
+  EXPECT_THAT(Loss(with("training.schedule={step: {at: [1], factor: 0.000001}}")), Gt(7.0));
+  EXPECT_THAT(Loss(with("parameters=[{match: \"*\", learning_rate_factor: 0.000001}]")), Gt(7.0));
+}
+
+// The steps of the run whose values it begins with are counted on, but are no part of its schedule.
+TEST_F(OptionsTest, AScheduleBeginsWithTheRun) {
+  const auto steps =
+      Train({"training.epochs=2", "optimizer={sgd: {learning_rate: 0.000001}}"})["steps"]
+          .get<uint64_t>();
+  const std::string checkpoint = Checkpoints().back();
+  const std::string schedule =
+      absl::StrCat("training.schedule={step: {at: [", steps, "], factor: 0.000001}}");
+  EXPECT_THAT(Loss({"training.epochs=2", "training.warmup_steps=0", schedule}, checkpoint),
+              Lt(6.0));
 }
 
 // The most functions that a worker was seen to have at the same time, until `enough` is met.

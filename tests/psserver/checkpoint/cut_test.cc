@@ -43,7 +43,8 @@ class CutTest : public ::testing::Test {
     if (random->Below(4) == 0) {
       partition_->Pull(ids, false, values.data());
     } else {
-      partition_->Push(ids, values.data());
+      partition_->Push(ids, values.data(),
+                       directory_->table(100)->definition->optimizer.RatesOf({}));
     }
   }
   // All rows as they are now, by a cut of its own kind: without changes while it is read.
@@ -115,7 +116,8 @@ TEST_F(CutTest, VariablesAreThoseOfTheCut) {
   VariablePartition* const kernel = directory_->variable(5)->partitions[1].get();  // Adagrad
   const size_t bytes = kernel->value_bytes(), n = kernel->elements();
   std::vector<float> gradient(n, 0.5f), value(n), slot(n), expected_value(n), expected_slot(n);
-  kernel->ApplyGradient(gradient.data());
+  const StepRates rates = directory_->variable(5)->definition->optimizer.RatesOf({});
+  kernel->ApplyGradient(gradient.data(), rates);
   CutCopies copies;
   const auto read = [&](std::vector<float>* v, std::vector<float>* s) {
     for (size_t offset = 0; offset < bytes; offset += 1000) {
@@ -127,7 +129,7 @@ TEST_F(CutTest, VariablesAreThoseOfTheCut) {
   kernel->BeginCut(&copies);
   read(&expected_value, &expected_slot);
   EXPECT_EQ(copies.bytes(), 0u) << "nothing changed, nothing copied";
-  kernel->ApplyGradient(gradient.data());
+  kernel->ApplyGradient(gradient.data(), rates);
   const size_t held = copies.bytes();
   EXPECT_GE(held, 2 * bytes);
   kernel->Assign(value.data());

@@ -1,0 +1,36 @@
+#include "coordinator/training/job_rates.h"
+
+#include <algorithm>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/optimizer/schedule.h"
+
+namespace mu {
+namespace {
+
+// The warm-up that a job gets without asking: so many steps, but at most this part of all.
+constexpr uint64_t kWarmupSteps = 200;
+constexpr uint64_t kWarmupPart = 10;
+
+}  // namespace
+
+absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
+                                         uint64_t steps_of_epoch) {
+  uint64_t steps = steps_of_epoch * std::max<uint32_t>(1, training.epochs());
+  if (training.max_steps() > 0) steps = std::min<uint64_t>(steps, training.max_steps());
+  MinimizeOptions options;
+  const std::string& text = training.warmup_steps();
+  if (text.empty() || text == "auto") {
+    options.warmup_steps =
+        static_cast<uint32_t>(std::min<uint64_t>(kWarmupSteps, steps / kWarmupPart));
+  } else if (!absl::SimpleAtoi(text, &options.warmup_steps)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
+  }
+  options.schedule = RateSchedule(CloseSchedule(training.schedule(), options.warmup_steps, steps));
+  return options;
+}
+
+}  // namespace mu

@@ -1,0 +1,16 @@
+// The warm-up and the schedule of a job's learning rates. Pure.
+#pragma once
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "coordinator/frontend/trace_graph.h"
+#include "proto/job.pb.h"
+
+namespace mu {
+
+// Of a job whose epochs have so many steps. INVALID_ARGUMENT for a warm-up that is no number.
+absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
+                                         uint64_t steps_of_epoch);
+
+}  // namespace mu

@@ -1,0 +1,62 @@
+#include "coordinator/training/parameter_rules.h"
+
+#include <fnmatch.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/status.h"
+
+namespace mu {
+
+template <typename Spec>
+void RuledFactory::Apply(bool takes_optimizer, Spec* spec) {
+  names_.insert(spec->name);
+  float factor = 1;
+  bool trainable = true;
+  for (int i = 0; i < job_.parameters_size(); ++i) {
+    const pb::ParameterRuleProto& rule = job_.parameters(i);
+    if (fnmatch(rule.match().c_str(), spec->name.c_str(), 0) != 0) continue;
+    used_[static_cast<size_t>(i)] = true;
+    if (rule.has_optimizer() && takes_optimizer) spec->optimizer = Optimizer(rule.optimizer());
+    if (rule.has_learning_rate_factor()) factor = rule.learning_rate_factor();
+    if (rule.has_trainable()) trainable = rule.trainable();
+  }
+  spec->learning_rate_factor *= factor;
+  // What the model does not train, no rule makes it train.
+  spec->trainable = spec->trainable && trainable;
+}
+
+absl::StatusOr<Variable> RuledFactory::CreateVariable(const VariableSpec& spec) {
+  VariableSpec ruled = spec;
+  Apply(spec.trainable && spec.dtype == kFloat32, &ruled);
+  return factory_->CreateVariable(ruled);
+}
+
+absl::StatusOr<EmbeddingTable> RuledFactory::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
+  EmbeddingTableSpec ruled = spec;
+  Apply(spec.trainable, &ruled);
+  return factory_->CreateEmbeddingTable(ruled);
+}
+
+std::vector<std::string> RuledFactory::Problems() const {
+  constexpr size_t kMostNames = 20;
+  std::vector<std::string> problems;
+  for (size_t i = 0; i < used_.size(); ++i) {
+    if (used_[i]) continue;
+    std::vector<std::string> some(names_.begin(), names_.end());
+    const bool more = some.size() > kMostNames;
+    if (more) some.resize(kMostNames);
+    problems.push_back(
+        absl::StrCat("parameters[", i, "].match: `", job_.parameters(static_cast<int>(i)).match(),
+                     "` is the name of no variable or table of the model, which has ",
+                     absl::StrJoin(some, ", "), more ? ", ..." : ""));
+  }
+  return problems;
+}
+
+absl::Status RuledFactory::Check() const {
+  const std::vector<std::string> problems = Problems();
+  return problems.empty() ? absl::OkStatus() : absl::InvalidArgumentError(problems[0]);
+}
+
+}  // namespace mu

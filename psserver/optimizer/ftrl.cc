@@ -1,0 +1,43 @@
+// McMahan et al. (2013), "Ad Click Prediction: a View from the Trenches", algorithm 1. The
+// learning rate, which a schedule may change, is its alpha.
+#include "psserver/optimizer/lanes.h"
+#include "psserver/optimizer/update_rule.h"
+
+namespace mu {
+namespace {
+
+class Ftrl final : public UpdateRule {
+ public:
+  explicit Ftrl(const muster::FtrlProto& settings)
+      : UpdateRule(settings.learning_rate()),
+        beta_(settings.beta()),
+        l1_(settings.l1()),
+        l2_(settings.l2()) {}
+
+  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+             size_t n) const override {
+    if (rates.rate == 0) return;  // one divides by it; its limit changes nothing
+    ForEachValue<2>(value, slots, gradient, n,
+                    [r = rates.rate, beta = beta_, l1 = l1_, l2 = l2_](auto* x, auto* s, auto g) {
+                      const auto sum = s[1] + g * g;
+                      const auto root = Sqrt(sum);
+                      const auto sigma = (root - Sqrt(s[1])) / r;
+                      s[0] = s[0] + (g - sigma * *x);
+                      s[1] = sum;
+                      // 0 where |z| <= l1.
+                      const auto beyond = s[0] - Max(Min(s[0], decltype(g)(l1)), decltype(g)(-l1));
+                      *x = (decltype(g)(0.0f) - beyond) / ((beta + root) / r + l2);
+                    });
+  }
+
+ private:
+  const float beta_, l1_, l2_;
+};
+
+}  // namespace
+
+std::unique_ptr<const UpdateRule> MakeFtrl(const muster::FtrlProto& settings) {
+  return std::make_unique<Ftrl>(settings);
+}
+
+}  // namespace mu

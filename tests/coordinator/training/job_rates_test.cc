@@ -1,0 +1,46 @@
+#include "coordinator/training/job_rates.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+TEST(JobRatesTest, WarmUpIsATenthOfTheJobAtMost) {
+  muster::TrainingProto training;
+  const auto warmup = [&](uint64_t steps) {
+    const auto rates = JobRates(training, steps);
+    EXPECT_THAT(rates, testing::IsOk());
+    return rates.ok() ? rates->warmup_steps : 0;
+  };
+  EXPECT_EQ(warmup(100), 10u);
+  EXPECT_EQ(warmup(1'000'000), 200u);
+  training.set_warmup_steps("auto");
+  training.set_epochs(3);
+  EXPECT_EQ(warmup(100), 30u);
+  training.set_max_steps(50);
+  EXPECT_EQ(warmup(100), 5u);
+  training.set_warmup_steps("77");
+  EXPECT_EQ(warmup(100), 77u);
+  training.set_warmup_steps("some");
+  EXPECT_THAT(JobRates(training, 1), testing::HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST(JobRatesTest, ASchedulesEndIsTheJobs) {
+  muster::TrainingProto training;
+  training.set_epochs(2);
+  training.set_warmup_steps("50");
+  MU_ASSERT_OK_AND_ASSIGN(MinimizeOptions rates, JobRates(training, 500));
+  EXPECT_EQ(rates.schedule.proto().kind_case(), muster::ScheduleProto::KIND_NOT_SET);
+  training.mutable_schedule()->mutable_cosine();
+  MU_ASSERT_OK_AND_ASSIGN(rates, JobRates(training, 500));
+  EXPECT_EQ(rates.schedule.proto().cosine().steps(), 950u);
+  training.mutable_schedule()->mutable_step()->set_every(3);
+  MU_ASSERT_OK_AND_ASSIGN(rates, JobRates(training, 500));
+  EXPECT_EQ(rates.schedule.proto().step().every(), 3u);
+}
+
+}  // namespace
+}  // namespace mu

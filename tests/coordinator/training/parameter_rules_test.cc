@@ -1,0 +1,80 @@
+#include "coordinator/training/parameter_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "google/protobuf/text_format.h"
+#include "tests/testing/fake_factory.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+pb::JobProto Job(const std::string& text) {
+  pb::JobProto job;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &job));
+  return job;
+}
+
+class ParameterRulesTest : public ::testing::Test {
+ protected:
+  pb::VariableProto CreateVariable(RuledFactory& factory, const VariableSpec& spec) {
+    const auto variable = factory.CreateVariable(spec);
+    EXPECT_THAT(variable, testing::IsOk());
+    return variable.ok() ? variable->proto() : pb::VariableProto();
+  }
+  testing::FakeFactory fake_;
+};
+
+TEST_F(ParameterRulesTest, TheLastThatMatchesDecides) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "*" optimizer { adam { learning_rate: 0.5 } } learning_rate_factor: 0.5 }
+      parameters { match: "wide/*" optimizer { ftrl { learning_rate: 0.5 } } }
+      parameters { match: "*/bias" learning_rate_factor: 2 }
+      parameters { match: "wide/b?as" trainable: false })");
+  RuledFactory factory(job, &fake_);
+  const auto deep = CreateVariable(factory, {.name = "deep/kernel", .optimizer = Sgd{1}});
+  EXPECT_EQ(deep.optimizer().adam().learning_rate(), 0.25f);
+  const auto wide = CreateVariable(factory, {.name = "wide/deep/kernel"});
+  EXPECT_EQ(wide.optimizer().ftrl().learning_rate(), 0.25f) << "* is any text, / too";
+  const auto bias = CreateVariable(factory, {.name = "deep/bias", .learning_rate_factor = 4});
+  EXPECT_EQ(bias.optimizer().adam().learning_rate(), 4.0f) << "0.5, 2 by the job, 4 by the model";
+  const auto frozen = CreateVariable(factory, {.name = "wide/bias"});
+  EXPECT_FALSE(frozen.trainable());
+  EXPECT_FALSE(frozen.has_optimizer());
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          factory.CreateEmbeddingTable({.name = "table", .rows = 2, .dim = 2}));
+  EXPECT_EQ(table.proto().optimizer().adam().learning_rate(), 0.25f);
+  EXPECT_THAT(factory.Problems(), IsEmpty());
+  MU_EXPECT_OK(factory.Check());
+}
+
+// Moving averages and counts are the model's own.
+TEST_F(ParameterRulesTest, WhatTheModelDoesNotTrainStaysSo) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "*" optimizer { adam { learning_rate: 0.5 } } trainable: true })");
+  RuledFactory factory(job, &fake_);
+  EXPECT_FALSE(CreateVariable(factory, {.name = "mean", .trainable = false}).trainable());
+  EXPECT_FALSE(CreateVariable(factory, {.name = "count", .dtype = kInt64}).has_optimizer());
+}
+
+TEST_F(ParameterRulesTest, WhatMatchesNothingIsAProblem) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "w*" trainable: false }
+      parameters { match: "x" trainable: false })");
+  RuledFactory factory(job, &fake_);
+  CreateVariable(factory, {.name = "w"});
+  CreateVariable(factory, {.name = "v"});
+  EXPECT_THAT(factory.Problems(),
+              ElementsAre("parameters[1].match: `x` is the name of no variable or table of the "
+                          "model, which has v, w"));
+  EXPECT_THAT(factory.Check(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`x`")));
+}
+
+}  // namespace
+}  // namespace mu
