@@ -25,12 +25,12 @@
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "common/base/mutex.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/env/clock.h"
 #include "common/env/file.h"
 #include "common/env/unique_fd.h"
 #include "common/rpc/frame.h"
 #include "common/sharding/placement.h"
-#include "psserver/checkpoint/safetensors.h"
 #include "psserver/server.h"
 
 namespace mu {

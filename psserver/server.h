@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/env/clock.h"
+#include "common/env/work_progress.h"
 #include "common/obs/telemetry.h"
 #include "common/rpc/thread_pool.h"
 #include "common/rpc/transport.h"
@@ -25,7 +26,6 @@
 #include "psserver/store/cut_copies.h"
 #include "psserver/store/store.h"
 #include "psserver/store/store_cut.h"
-#include "psserver/store/work_progress.h"
 
 namespace mu {
 

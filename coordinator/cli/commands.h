@@ -17,5 +17,6 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models);
 int RunModelsCommand(const CliOptions& options, const ModelRegistry& models);
 int RunDescribeCommand(const CliOptions& options, const ModelRegistry& models);
 int RunMetricsCommand(const CliOptions& options);
+int RunExportCommand(const CliOptions& options, const ModelRegistry& models);
 
 }  // namespace mu

@@ -62,6 +62,7 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
 std::vector<std::pair<std::string, const pb::SourceProto*>> SourcesFor(
     JobUse use, const pb::JobDataProto& data) {
   std::vector<std::pair<std::string, const pb::SourceProto*>> sources;
+  if (use == JobUse::kExport) return sources;
   const bool all = use == JobUse::kCheck;
   if (data.has_train() && (all || use == JobUse::kTrain))
     sources.emplace_back("data.train", &data.train());

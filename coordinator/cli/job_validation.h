@@ -11,7 +11,7 @@
 namespace mu {
 
 // What the job is wanted for; decides which data it needs.
-enum class JobUse { kTrain, kEval, kPredict, kCheck };
+enum class JobUse { kTrain, kEval, kPredict, kCheck, kExport };  // kExport: none
 
 struct JobProblem {
   std::string key;      // path of the key, such as "model.dlrm.top_mlp"

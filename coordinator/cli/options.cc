@@ -11,6 +11,7 @@
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "coordinator/cli/make_data.h"
+#include "coordinator/export/onnx_file.h"
 #include "coordinator/training/exit_code.h"
 
 namespace mu {
@@ -30,15 +31,19 @@ CLI::Validator WholeNumber(uint64_t least, uint64_t most) {
       "N");
 }
 
-void AddJobFile(CLI::App* command, CliOptions* options) {
-  command->add_option("job", options->job_file, "the job file (docs/job_file.md)")
-      ->required()
-      ->type_name("JOB.yaml");
+void AddSetOption(CLI::App* command, CliOptions* options) {
   command
       ->add_option("--set", options->overrides,
                    "replaces a value of the job file; may stand several times")
       ->type_name("KEY.KEY=VALUE")
       ->allow_extra_args(false);
+}
+
+void AddJobFile(CLI::App* command, CliOptions* options) {
+  command->add_option("job", options->job_file, "the job file (docs/job_file.md)")
+      ->required()
+      ->type_name("JOB.yaml");
+  AddSetOption(command, options);
 }
 
 // Of commands that look at one of its sources.
@@ -105,6 +110,47 @@ void AddRunOptions(CLI::App* command, CliOptions* options) {
       ->add_option("--checkpoint", options->checkpoint,
                    "begin with this checkpoint, or the newest of this run")
       ->type_name("DIR");
+}
+
+void AddExportOptions(CLI::App* command, CliOptions* options) {
+  command
+      ->add_option("source", options->export_source,
+                   "the job file (its newest checkpoint), a run's directory or a checkpoint")
+      ->required()
+      ->type_name("JOB.yaml|DIR");
+  command
+      ->add_option("--checkpoint", options->checkpoint,
+                   "of a job file: this checkpoint, or the newest of this run")
+      ->type_name("DIR");
+  command
+      ->add_option("--job_dir,--job-dir", options->job_dir,
+                   "of a job file: the run whose newest checkpoint is taken")
+      ->type_name("DIR");
+  AddSetOption(command, options);
+  command
+      ->add_option("--npy", options->npy,
+                   "write each variable and table into this folder as NAME.npy, rows by id")
+      ->type_name("DIR");
+  command
+      ->add_option("--safetensors", options->safetensors,
+                   "write the variables and tables into this file")
+      ->type_name("FILE");
+  command
+      ->add_option("--onnx", options->onnx,
+                   "write the model of the job file as an ONNX graph, from columns to predictions")
+      ->type_name("FILE");
+  command
+      ->add_option("--onnx_inside,--onnx-inside", options->onnx_inside,
+                   "bytes of variables and tables that --onnx's file holds at most; the largest of "
+                   "what is more goes beside it, into FILE.data")
+      ->check(WholeNumber(0, kMostBytesInside))
+      ->capture_default_str();
+  command
+      ->add_option("--name", options->names,
+                   "of --npy and --safetensors: only what is called so, `*` stands for any text; "
+                   "may stand several times")
+      ->type_name("PATTERN")
+      ->allow_extra_args(false);
 }
 
 // What to say of a first word that is no command; CLI11 would only say that one is needed.
@@ -230,6 +276,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       app.add_subcommand("describe", "prints a model's keys: type, default and meaning");
   describe->add_option("model", options.model, "its name")->required()->type_name("MODEL");
 
+  CLI::App* export_model = app.add_subcommand(
+      "export", "writes a saved model for other programs (docs/serving.md); starts no cluster");
+  AddExportOptions(export_model, &options);
+
   // Handled before (RunCli); here it is for --help.
   app.add_subcommand("health", "whether a running coordinator is healthy (for probes)");
 
@@ -259,7 +309,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       {checkpoints, CliOptions::kCheckpoints},
       {models, CliOptions::kModels},
       {describe, CliOptions::kDescribe},
-      {metrics, CliOptions::kMetrics}};
+      {metrics, CliOptions::kMetrics},
+      {export_model, CliOptions::kExport}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;
   }

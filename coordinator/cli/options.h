@@ -23,7 +23,8 @@ struct CliOptions {
     kMakeVocab,
     kModels,
     kDescribe,
-    kMetrics
+    kMetrics,
+    kExport
   };
   Command command = kTrain;
 
@@ -74,6 +75,14 @@ struct CliOptions {
   // checkpoints
   std::string checkpoints_action;  // list, verify, show
   std::string checkpoint_directory;
+
+  // export; also job_dir, checkpoint, overrides
+  std::string export_source;  // a job file, or where a checkpoint is
+  std::string npy;
+  std::string safetensors;
+  std::string onnx;
+  uint64_t onnx_inside = uint64_t{1} << 30;
+  std::vector<std::string> names;  // patterns
 };
 
 // Nothing, with the exit code in `*exit_code`, if there is nothing to run: help was asked for

@@ -23,6 +23,8 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
       return RunStatusCommand(*options);
     case CliOptions::kCheckpoints:
       return RunCheckpointsCommand(*options);
+    case CliOptions::kExport:
+      return RunExportCommand(*options, models);
     case CliOptions::kMakeData:
       return RunMakeDataCommand(*options);
     case CliOptions::kStats:

@@ -218,6 +218,13 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
 
 }  // namespace
 
+absl::StatusOr<std::string> CheckpointOfJob(const CliOptions& cli, const muster::JobProto& job) {
+  MU_ASSIGN_OR_RETURN(
+      const std::vector<std::string> found,
+      CandidateCheckpoints(cli, job, cli.job_dir.empty() ? job.job_dir() : cli.job_dir));
+  return found.front();
+}
+
 absl::StatusOr<std::vector<std::string>> CheckpointsOfJob(const std::string& runs,
                                                           const std::string& name) {
   std::vector<std::pair<int64_t, std::string>> found;  // by time

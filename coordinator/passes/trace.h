@@ -18,4 +18,9 @@ absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
                                         const std::function<void(FunctionBuilder&)>& build,
                                         uint64_t seed = 1);
 
+// The same for a function that only computes what it returns: as it is traced, without what no
+// return depends on. INVALID_ARGUMENT also if it minimizes or changes parameters.
+absl::StatusOr<pb::FunctionProto> TraceForward(const std::string& name,
+                                               const std::function<void(FunctionBuilder&)>& build);
+
 }  // namespace mu

@@ -17,6 +17,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/frontend/paper_factory.h"
 #include "coordinator/passes/trace.h"
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/forward.h"
@@ -26,43 +27,6 @@
 
 namespace mu {
 namespace {
-
-// Hands out ids as the coordinator would, without a cluster.
-class PaperFactory : public VariableFactory {
- public:
-  absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override {
-    VariableSpec full = spec;
-    if (!full.optimizer && full.trainable && full.dtype == kFloat32)
-      full.optimizer = Sgd{.learning_rate = 1.0f};
-    MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
-    MU_RETURN_IF_ERROR(Claim(proto.name()));
-    proto.set_id(static_cast<uint32_t>(variables_.size()));
-    variables_.emplace_back(std::move(proto));
-    return variables_.back();
-  }
-  absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override {
-    EmbeddingTableSpec full = spec;
-    if (!full.optimizer && full.trainable) full.optimizer = Sgd{.learning_rate = 1.0f};
-    MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
-    MU_RETURN_IF_ERROR(Claim(proto.name()));
-    proto.set_id(static_cast<uint32_t>(tables_.size()));
-    tables_.emplace_back(std::move(proto));
-    return tables_.back();
-  }
-
-  const std::vector<Variable>& variables() const { return variables_; }
-  const std::vector<EmbeddingTable>& tables() const { return tables_; }
-
- private:
-  absl::Status Claim(const std::string& name) {
-    if (names_.insert(name).second) return absl::OkStatus();
-    return absl::AlreadyExistsError(
-        absl::StrCat("two variables or tables are called '", name, "'"));
-  }
-  std::set<std::string> names_;
-  std::vector<Variable> variables_;
-  std::vector<EmbeddingTable> tables_;
-};
 
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                const RunOptions& options, std::vector<std::string>* problems) {

@@ -59,12 +59,6 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
                                                 const CheckpointFiles& files, uint64_t low_water);
 
-// Names of tensors: "variables/NAME/PARTITION/PART" and "tables/NAME/PARTITION/PART".
-std::string VariableTensorName(const std::string& name, uint32_t partition,
-                               const std::string& part);
-std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part);
-std::string SlotPart(size_t slot);            // "slot_K"
-std::string MemoryTensorName(size_t number);  // "memory/NUMBER/steps"
 // Of a partition's value (part 0) or slot part - 1: the variable's shape with the partition's rows,
 // or [rows, width] for a slot of another width than the rows have.
 std::vector<int64_t> VariablePartShape(const VariableDefinition& definition, uint32_t partition,

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
+#include "common/checkpoint/tensor_names.h"
 #include "psserver/checkpoint/checkpoint.h"
 #include "psserver/checkpoint/load_plan.h"
 #include "psserver/core/file_memory.h"

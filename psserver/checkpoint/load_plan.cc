@@ -7,6 +7,7 @@
 #include "common/base/cannot_read.h"
 #include "common/base/crc32c.h"
 #include "common/base/status.h"
+#include "common/checkpoint/tensor_names.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "psserver/core/file_sum.h"

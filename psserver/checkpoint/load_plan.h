@@ -11,8 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/checkpoint/safetensors.h"
 #include "psserver/checkpoint/checkpoint.h"
-#include "psserver/checkpoint/safetensors.h"
 
 namespace mu {
 

@@ -6,9 +6,10 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/tensor_names.h"
 #include "common/env/file.h"
 #include "psserver/checkpoint/checkpoint.h"
-#include "psserver/checkpoint/safetensors.h"
 #include "psserver/core/file_memory.h"
 
 namespace mu {
@@ -192,14 +193,6 @@ class FileWriter {
 
 }  // namespace
 
-std::string VariableTensorName(const std::string& name, uint32_t partition,
-                               const std::string& part) {
-  return absl::StrCat("variables/", name, "/", partition, "/", part);
-}
-std::string TableTensorName(const std::string& name, uint32_t partition, const std::string& part) {
-  return absl::StrCat("tables/", name, "/", partition, "/", part);
-}
-std::string SlotPart(size_t slot) { return absl::StrCat("slot_", slot); }
 std::vector<int64_t> VariablePartShape(const VariableDefinition& definition, uint32_t partition,
                                        size_t part) {
   const int64_t rows = definition.RowsOf(partition);
@@ -212,7 +205,6 @@ std::vector<int64_t> VariablePartShape(const VariableDefinition& definition, uin
   if (!shape.empty()) shape[0] = rows;
   return shape;
 }
-std::string MemoryTensorName(size_t number) { return absl::StrCat("memory/", number, "/steps"); }
 
 absl::Status CheckFileName(const std::string& file) {
   // The system's calls end a name at a zero byte: behind it anything may hide.

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/env/work_progress.h"
 #include "common/sharding/initializer.h"
 #include "common/tensor/dtype.h"
-#include "psserver/store/work_progress.h"
 
 namespace mu {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "psserver/store/work_progress.h"
+#include "common/env/work_progress.h"
 
 namespace mu {
 

@@ -1,5 +1,5 @@
 // A checkpoint's file as bytes: header and tensors.
-#include "psserver/checkpoint/safetensors.h"
+#include "common/checkpoint/safetensors.h"
 
 #include <vector>
 

@@ -17,8 +17,8 @@ TOP_LEVEL = {
 ROLES = {"coordinator", "worker", "psserver"}
 # A folder of common may include itself and those of lower levels.
 COMMON_LEVEL = {
-    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "optimizer": 2, "rpc": 3, "graph": 3, "sharding": 3, "http": 3, "exec": 4,
-    "client": 4, "records": 4, "metrics": 4,
+    "base": 0, "env": 1, "process": 2, "tensor": 2, "obs": 2, "optimizer": 2, "rpc": 3, "graph": 3, "sharding": 3,
+    "http": 3, "checkpoint": 3, "exec": 4, "client": 4, "records": 4, "metrics": 4,
 }
 # It puts a whole cluster into one process, so it needs all roles.
 MAY_INCLUDE_ROLES = re.compile(r"coordinator/launch/in_process[^/]*$")

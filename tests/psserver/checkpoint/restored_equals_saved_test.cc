@@ -15,10 +15,11 @@
 
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/checkpoint/safetensors.h"
+#include "common/checkpoint/tensor_names.h"
 #include "common/env/file.h"
 #include "common/sharding/placement.h"
 #include "psserver/checkpoint/checkpoint.h"
-#include "psserver/checkpoint/safetensors.h"
 #include "tests/psserver/frames.h"
 #include "tests/testing/matchers.h"
 

@@ -1,6 +1,6 @@
 // What a server's heartbeats say of its work: it is busy while a save, a restore or Configure is
 // executing, however that ends, and each piece of it counts.
-#include "psserver/store/work_progress.h"
+#include "common/env/work_progress.h"
 
 #include <gtest/gtest.h>
 
@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/checkpoint/safetensors.h"
 #include "common/env/file.h"
-#include "psserver/checkpoint/safetensors.h"
 #include "tests/psserver/cluster.h"
 #include "tests/testing/matchers.h"
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
 #include "common/base/status.h"
+#include "common/checkpoint/safetensors.h"
 #include "common/env/file.h"
-#include "psserver/checkpoint/safetensors.h"
-#include "psserver/store/work_progress.h"
+#include "common/env/work_progress.h"
 
 namespace mu {
 namespace {

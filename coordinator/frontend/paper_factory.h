@@ -1,0 +1,35 @@
+// Hands out variables and tables as a coordinator would, without a cluster: their definitions can
+// be looked at, and functions that use them traced. Not thread safe.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "coordinator/frontend/variable_factory.h"
+
+namespace mu {
+
+class PaperFactory : public VariableFactory {
+ public:
+  // Of what names no optimizer; trainable variables and tables need one.
+  explicit PaperFactory(Optimizer default_optimizer = Sgd{.learning_rate = 1.0f})
+      : default_optimizer_(std::move(default_optimizer)) {}
+
+  absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
+  absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
+
+  // In the order in which they were created.
+  const std::vector<Variable>& variables() const { return variables_; }
+  const std::vector<EmbeddingTable>& tables() const { return tables_; }
+
+ private:
+  absl::Status Claim(const std::string& name);
+
+  const Optimizer default_optimizer_;
+  std::set<std::string> names_;
+  std::vector<Variable> variables_;
+  std::vector<EmbeddingTable> tables_;
+};
+
+}  // namespace mu

@@ -1,0 +1,207 @@
+// Trained models in ONNX Runtime: the predictions of a cluster for the same batches, to 1e-5.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/export/onnx_export.h"
+#include "coordinator/export/onnx_file.h"
+#include "coordinator/export/prediction_graph.h"
+#include "coordinator/frontend/model_registry.h"
+#include "coordinator/frontend/paper_factory.h"
+#include "coordinator/launch/launch.h"
+#include "google/protobuf/text_format.h"
+#include "tests/coordinator/export/onnx_runtime.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::Dense;
+using testing::OnnxAnswer;
+using testing::OnnxCase;
+
+constexpr int kRecords = 200;
+constexpr uint32_t kBatch = 37;  // the last one is shorter
+
+constexpr char kFeatures[] =
+    "features { column: 'age' mean: 40 stddev: 12.5 } features { column: 'job' kind: 'id' rows: 50 "
+    "} features { column: 'tags' kind: 'list' rows: 30 } label_column: 'label' ";
+
+struct Trial {
+  std::string name;
+  std::string model;  // ModelProto as text
+  pb::DatasetProto data;
+};
+
+class OnnxModels : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string missing = testing::OnnxRuntimeMissing(); !missing.empty())
+      GTEST_SKIP() << missing;
+    MU_ASSERT_OK_AND_ASSIGN(auto directory, TempDirectory::Create("onnx_models"));
+    directory_ = std::make_unique<TempDirectory>(std::move(directory));
+    WriteData();
+  }
+  std::string Path(const std::string& name) const { return JoinPath(directory_->path(), name); }
+
+  void WriteData() {
+    std::string csv = "age,job,tags,label\n", ratings = "user,item,rating\n", clicks, sparse;
+    SplitMix random(1);
+    for (int i = 0; i < kRecords; ++i) {
+      const uint64_t job = random.Below(50), label = (job + random.Below(20)) % 2;
+      std::vector<std::string> tags;
+      for (uint64_t t = random.Below(4); t > 0; --t) tags.push_back(absl::StrCat(random.Below(30)));
+      absl::StrAppend(&csv, 20 + random.Below(50), ",", job, ",", absl::StrJoin(tags, "|"), ",",
+                      label, "\n");
+      absl::StrAppend(&ratings, random.Below(20), ",", random.Below(30), ",",
+                      1 + random.Below(9) * 0.5, "\n");
+      absl::StrAppend(&clicks, label);
+      for (int d = 0; d < 13; ++d)
+        absl::StrAppend(&clicks, "\t", d % 5 == 4 ? "" : absl::StrCat(random.Below(100)));
+      for (int f = 0; f < 26; ++f)
+        absl::StrAppendFormat(&clicks, "\t%08x", random.Below(40) * 7919);
+      absl::StrAppend(&clicks, "\n");
+      absl::StrAppend(&sparse, label == 0 ? "-1" : "+1");
+      for (uint64_t id = 1 + random.Below(5); id < 40; id += 1 + random.Below(9))
+        absl::StrAppendFormat(&sparse, " %d:%.3f", id, random.Unit());
+      absl::StrAppend(&sparse, "\n");
+    }
+    MU_ASSERT_OK(WriteFileAtomic(Path("data.csv"), csv));
+    MU_ASSERT_OK(WriteFileAtomic(Path("ratings.csv"), ratings));
+    MU_ASSERT_OK(WriteFileAtomic(Path("clicks.tsv"), clicks));
+    MU_ASSERT_OK(WriteFileAtomic(Path("sparse.txt"), sparse));
+  }
+
+  pb::DatasetProto Records() {
+    pb::CsvColumnProto tags;
+    tags.set_name("tags");
+    tags.set_field("tags");
+    tags.set_kind(pb::CsvColumnProto::ID);
+    tags.set_separator("|");
+    return Csv({Path("data.csv")})
+        .Header()
+        .Number("age")
+        .Id("job")
+        .Column(tags)
+        .Label("label", {"1"})
+        .Name("records")
+        .Batch(kBatch)
+        .ToProto()
+        .value();
+  }
+
+  // Trains a little, so that values are no longer the initial ones; predicts; exports. The batches
+  // and the predictions are appended.
+  void Prepare(const Trial& trial, std::vector<OnnxCase>* cases, std::vector<Dense>* expected) {
+    pb::ModelProto config;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(trial.model, &config));
+    const ModelRegistry registry = ModelRegistry::WithBuiltins();
+    MU_ASSERT_OK_AND_ASSIGN(const auto model, registry.Create(config));
+    MU_ASSERT_OK_AND_ASSIGN(
+        const auto c,
+        InProcess({.ps = 2, .seed = 7, .default_optimizer = Adagrad{.learning_rate = 0.1f}}));
+    MU_ASSERT_OK(model->Create(*c));
+    MU_ASSERT_OK_AND_ASSIGN(const Dataset data, c->CreateDataset(trial.data));
+    MU_ASSERT_OK_AND_ASSIGN(const Function train,
+                            c->DefineFunction("train", [&](FunctionBuilder& f) {
+                              f.Train();
+                              f.Minimize(model->Build(f, f.NextBatch(data)).loss);
+                            }));
+    std::vector<std::string> columns;
+    for (const pb::ColumnSchema& column : model->Columns()) columns.push_back(column.name());
+    columns.pop_back();
+    MU_ASSERT_OK_AND_ASSIGN(const Function predict,
+                            c->DefineFunction("predict", [&](FunctionBuilder& f) {
+                              const BatchRef batch = f.NextBatch(data);
+                              f.Return("prediction", model->Build(f, batch).prediction);
+                              for (const std::string& column : columns)
+                                f.Return(column, batch[column]);
+                            }));
+    c->Schedule(train, {.steps = 12});
+    MU_ASSERT_OK(c->Join());
+    const std::string checkpoint = Path(trial.name);
+    MU_ASSERT_OK(c->Save(checkpoint).status());
+    MU_ASSERT_OK(c->StartEpoch(data, 0));
+    const RemoteValue predicted = c->Schedule(predict, {.steps = kRecords / kBatch + 1});
+    MU_ASSERT_OK(c->Join());
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, predicted.Fetch());
+    EXPECT_EQ(result.samples(), static_cast<uint64_t>(kRecords));
+
+    PaperFactory factory;
+    MU_ASSERT_OK_AND_ASSIGN(const auto again, registry.Create(config));
+    MU_ASSERT_OK(again->Create(factory));
+    MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto function, TracePrediction(*again, trial.data));
+    MU_ASSERT_OK_AND_ASSIGN(const CheckpointValues values, CheckpointValues::Open(checkpoint));
+    MU_ASSERT_OK_AND_ASSIGN(const OnnxGraph graph, OnnxOf(function, values));
+    const std::string path = Path(trial.name + ".onnx");
+    MU_ASSERT_OK(WriteOnnx(graph, values, {}, path).status());
+    for (size_t step = 0; step < result.steps(); ++step) {
+      OnnxCase each{path, {}};
+      for (const std::string& column : columns) {
+        MU_ASSERT_OK_AND_ASSIGN(const Tensor value, result.Get(step, column));
+        each.inputs[column] = testing::ToDense(value);
+      }
+      cases->push_back(std::move(each));
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor prediction, result.Get(step, "prediction"));
+      expected->push_back(testing::ToDense(prediction));
+    }
+  }
+
+  std::unique_ptr<TempDirectory> directory_;
+};
+
+TEST_F(OnnxModels, PredictAsTheClusterDoes) {
+  std::vector<Trial> trials = {
+      {"matrix_factorization",
+       "matrix_factorization { dim: 4 users: 20 items: 30 user_column: 'user' item_column: 'item' "
+       "rating_column: 'rating' global_mean: 3 }",
+       Csv({Path("ratings.csv")})
+           .Header()
+           .Id("user")
+           .Id("item")
+           .Number("rating")
+           .Name("ratings")
+           .Batch(kBatch)
+           .ToProto()
+           .value()},
+      {"dlrm", "dlrm { embedding_dim: 4 hash_buckets: 50 bottom_mlp: [8, 4] top_mlp: [8, 1] }",
+       CriteoTsv({Path("clicks.tsv")}, 50).Name("clicks").Batch(kBatch).ToProto().value()},
+      {"sparse",
+       "logistic_regression { features { column: 'features' kind: 'weighted_list' rows: 41 } "
+       "label_column: 'label' }",
+       Libsvm({Path("sparse.txt")}, 41, {"+1"}).Name("sparse").Batch(kBatch).ToProto().value()}};
+  const std::pair<const char*, const char*> kinds[] = {
+      {"logistic_regression", ""},
+      {"factorization_machine", "embedding_dim: 4"},
+      {"mlp", "embedding_dim: 4 hidden: [8, 4]"},
+      {"wide_deep", "embedding_dim: 4 hidden: [8]"},
+      {"deepfm", "embedding_dim: 4 hidden: [8]"},
+      {"dcn_v2", "embedding_dim: 4 hidden: [8] cross_layers: 2"}};
+  for (const auto& [kind, keys] : kinds)
+    trials.push_back({kind, absl::StrCat(kind, " { ", kFeatures, keys, " }"), Records()});
+  std::vector<OnnxCase> cases;
+  std::vector<Dense> expected;
+  for (const Trial& trial : trials) {
+    SCOPED_TRACE(trial.name);
+    Prepare(trial, &cases, &expected);
+    if (HasFatalFailure()) return;
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<OnnxAnswer> answers,
+                          testing::RunOnnx(cases, directory_->path()));
+  for (size_t i = 0; i < answers.size(); ++i) {
+    SCOPED_TRACE(cases[i].model);
+    ASSERT_EQ(answers[i].error, "");
+    const Dense& prediction = answers[i].outputs.at("prediction");
+    ASSERT_EQ(prediction.shape, expected[i].shape);
+    double least = 1e9, most = -1e9;
+    for (size_t r = 0; r < prediction.values.size(); ++r) {
+      EXPECT_NEAR(prediction.values[r], expected[i].values[r], 1e-5);
+      least = std::min(least, prediction.values[r]);
+      most = std::max(most, prediction.values[r]);
+    }
+    EXPECT_GT(most - least, 0.01) << "the predictions say nothing";
+  }
+}
+
+}  // namespace
+}  // namespace mu
