@@ -22,6 +22,12 @@ const KernelTable& AllKernels() {
     RegisterMathKernels(*made);
     RegisterMatmulKernels(*made);
     RegisterBatchMatmulKernels(*made);
+    RegisterSoftmaxKernels(*made);
+    RegisterCrossEntropyKernels(*made);
+    RegisterNormKernels(*made);
+    RegisterInteractionKernels(*made);
+    RegisterConvKernels(*made);
+    RegisterPoolKernels(*made);
     RegisterReduceKernels(*made);
     RegisterFoldKernels(*made);
     RegisterScanKernels(*made);

@@ -1,5 +1,6 @@
-// Bags of rows, combined by (weighted) sum or mean, and the gradient of that.
+// Bags of rows, combined by (weighted) sum, mean or sum / sqrt(size), and the gradient of that.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "common/exec/kernel_table.h"
@@ -35,21 +36,32 @@ absl::Status CheckBags(const View& positions, const View& splits, const View* we
   return absl::OkStatus();
 }
 
-// What each value of bag `b` is multiplied by after its weight: 1 for sum, 1 / size for mean.
-float Share(const Bags& bags, int64_t b, bool mean) {
-  if (!mean) return 1.0f;
+enum class Divisor { kNone, kSum, kRootOfSquares };  // of the bag's weights
+
+Divisor DivisorOf(const std::string& combiner) {
+  if (combiner == "mean") return Divisor::kSum;
+  return combiner == "sqrtn" ? Divisor::kRootOfSquares : Divisor::kNone;
+}
+
+// What each value of bag `b` is multiplied by after its weight; 0 for a bag that weighs nothing.
+float Share(const Bags& bags, int64_t b, Divisor divisor) {
+  if (divisor == Divisor::kNone) return 1.0f;
   const int64_t begin = bags.splits[b], end = bags.splits[b + 1];
   float sum = static_cast<float>(end - begin);
   if (bags.weights != nullptr) {
     sum = 0;
-    for (int64_t i = begin; i < end; ++i) sum += bags.weights[i];
+    for (int64_t i = begin; i < end; ++i) {
+      const float weight = bags.weights[i];
+      sum += divisor == Divisor::kSum ? weight : weight * weight;
+    }
   }
-  return sum == 0 ? 0.0f : 1.0f / sum;
+  if (sum == 0) return 0.0f;
+  return 1.0f / (divisor == Divisor::kSum ? sum : std::sqrt(sum));
 }
 
 class SegmentCombineKernel : public Kernel {
  public:
-  explicit SegmentCombineKernel(bool mean) : mean_(mean) {}
+  explicit SegmentCombineKernel(Divisor divisor) : divisor_(divisor) {}
   absl::Status Run(KernelContext& context) const override {
     const View& rows = context.input(0);
     const int64_t dim = rows.shape[1];
@@ -69,8 +81,8 @@ class SegmentCombineKernel : public Kernel {
           AddScaled(out, bags.weights[i], row, dim);
         }
       }
-      const float share = Share(bags, b, mean_);
-      if (mean_) {
+      const float share = Share(bags, b, divisor_);
+      if (divisor_ != Divisor::kNone) {
         for (int64_t d = 0; d < dim; ++d) out[d] *= share;
         if (share == 0) std::fill(out, out + dim, 0.0f);
       }
@@ -79,12 +91,12 @@ class SegmentCombineKernel : public Kernel {
   }
 
  private:
-  const bool mean_;
+  const Divisor divisor_;
 };
 
 class SegmentCombineGradKernel : public Kernel {
  public:
-  explicit SegmentCombineGradKernel(bool mean) : mean_(mean) {}
+  explicit SegmentCombineGradKernel(Divisor divisor) : divisor_(divisor) {}
   absl::Status Run(KernelContext& context) const override {
     const View& dy = context.input(0);
     const Shape& like = context.input(3).shape;
@@ -101,7 +113,7 @@ class SegmentCombineGradKernel : public Kernel {
     std::memset(out, 0, like.elements() * sizeof(float));
     const float* from = dy.as<float>();
     for (int64_t b = 0; b < bags.bags; ++b, from += dim) {
-      const float share = Share(bags, b, mean_);
+      const float share = Share(bags, b, divisor_);
       for (int64_t i = bags.splits[b]; i < bags.splits[b + 1]; ++i) {
         const float factor = bags.weights == nullptr ? share : share * bags.weights[i];
         float* const to = out + bags.positions[i] * dim;
@@ -117,12 +129,12 @@ class SegmentCombineGradKernel : public Kernel {
   bool ReadsElements(int input) const override { return input != 3; }
 
  private:
-  const bool mean_;
+  const Divisor divisor_;
 };
 
 template <typename K>
 absl::StatusOr<KernelPtr> Make(const NodeSpec& spec) {
-  return KernelPtr(new K(spec.attrs.String("combiner") == "mean"));
+  return KernelPtr(new K(DivisorOf(spec.attrs.String("combiner"))));
 }
 
 }  // namespace

@@ -121,4 +121,79 @@ void SmallGemm(bool transpose_a, bool transpose_b, int64_t count, int64_t m, int
   }
 }
 
+namespace {
+
+// Rows `row`, row + 1, ... of one triangle: columns from `column` on, at most 8 * kVectors of them.
+template <int kRows, int kVectors>
+void TriangleTile(int64_t k, const float* x, const float* columns, int64_t stride, int64_t row,
+                  int64_t column, float* triangle, const float* end, bool may_run_over) {
+  __m256 sum[kRows][kVectors];
+  MU_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    MU_UNROLL
+    for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm256_setzero_ps();
+  }
+  for (int64_t i = 0; i < k; ++i) {
+    __m256 y[kVectors];
+    MU_UNROLL
+    for (int v = 0; v < kVectors; ++v) y[v] = _mm256_loadu_ps(columns + i * stride + 8 * v);
+    MU_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const __m256 factor = _mm256_broadcast_ss(x + (row + r) * k + i);
+      MU_UNROLL
+      for (int v = 0; v < kVectors; ++v) sum[r][v] = _mm256_fmadd_ps(factor, y[v], sum[r][v]);
+    }
+  }
+  MU_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    const int64_t width = row + r - column;  // columns left of the diagonal
+    float* const to = triangle + (row + r) * (row + r - 1) / 2 + column;
+    MU_UNROLL
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t left = width - 8 * v;
+      if (left <= 0) break;
+      if (left >= 8 || (may_run_over && to + 8 * v + 8 <= end)) {
+        _mm256_storeu_ps(to + 8 * v, sum[r][v]);
+      } else {
+        _mm256_maskstore_ps(to + 8 * v, LaneMask(left), sum[r][v]);
+      }
+    }
+  }
+}
+
+constexpr int kTriangleRows = 3;  // 3 rows of four vectors are 12 accumulators
+constexpr int kTriangleVectors = 4;
+using TriangleFunction = decltype(&TriangleTile<1, 1>);
+constexpr TriangleFunction kTriangles[kTriangleRows][kTriangleVectors] = {
+    {TriangleTile<1, 1>, TriangleTile<1, 2>, TriangleTile<1, 3>, TriangleTile<1, 4>},
+    {TriangleTile<2, 1>, TriangleTile<2, 2>, TriangleTile<2, 3>, TriangleTile<2, 4>},
+    {TriangleTile<3, 1>, TriangleTile<3, 2>, TriangleTile<3, 3>, TriangleTile<3, 4>}};
+
+}  // namespace
+
+void LowerTriangles(int64_t count, int64_t n, int64_t k, const float* x, float* out,
+                    AlignedBuffer& scratch) {
+  if (n < 2) return;
+  constexpr int64_t kColumns = 8 * kTriangleVectors;
+  const int64_t stride = (n + 7) / 8 * 8;
+  float* const packed = static_cast<float*>(scratch.Reserve(k * stride * sizeof(float)));
+  std::memset(packed, 0, k * stride * sizeof(float));
+  const int64_t pairs = n * (n - 1) / 2;
+  const float* const end = out + count * pairs;
+  // What a row writes past its end is overwritten by the rows after it, if they come later.
+  const bool may_run_over = n - 1 <= kColumns;
+  for (int64_t p = 0; p < count; ++p, x += n * k, out += pairs) {
+    Pack(true, n, k, x, packed, stride);
+    for (int64_t row = 1; row < n; row += kTriangleRows) {
+      const int64_t rows = n - row < kTriangleRows ? n - row : kTriangleRows;
+      const int64_t width = row + rows - 1;  // of the tile's last row
+      for (int64_t column = 0; column < width; column += kColumns) {
+        const int64_t left = width - column < kColumns ? width - column : kColumns;
+        kTriangles[rows - 1][(left + 7) / 8 - 1](k, x, packed + column, stride, row, column, out,
+                                                 end, may_run_over);
+      }
+    }
+  }
+}
+
 }  // namespace mu

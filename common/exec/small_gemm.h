@@ -18,4 +18,9 @@ inline bool IsSmallProduct(int64_t m, int64_t n, int64_t k) { return m * n * k <
 void SmallGemm(bool transpose_a, bool transpose_b, int64_t count, int64_t m, int64_t n, int64_t k,
                const float* a, const float* b, float* out, AlignedBuffer& scratch);
 
+// For each of `count` matrices x[n, k] the products of its rows, each pair once: out[n (n - 1) / 2]
+// is the part of x * x^T below the diagonal, row by row. The same bits as SmallGemm's.
+void LowerTriangles(int64_t count, int64_t n, int64_t k, const float* x, float* out,
+                    AlignedBuffer& scratch);
+
 }  // namespace mu

@@ -77,6 +77,7 @@ void RegisterElementwiseOps(OpTable& table) {
   unary("relu", "max(x, 0); NaN stays NaN.");
   unary("sigmoid", "1 / (1 + exp(-x)).");
   unary("tanh", "The hyperbolic tangent.");
+  unary("erf", "The error function.");
   unary("log", "The natural logarithm.");
   unary("exp", "The exponential function.");
   unary("sqrt", "The square root.");

@@ -10,18 +10,22 @@ using Inputs = absl::Span<const TensorSpec>;
 
 // The last two axes of a and b as matrices: [m, k] and [k, n] after the transposes.
 absl::StatusOr<Shape> MatrixProduct(const Shape& a, const Shape& b, const AttrReader& attrs) {
-  const int last = a.rank() - 1;
   const bool ta = attrs.Bool("transpose_a");
   const bool tb = attrs.Bool("transpose_b");
-  const int64_t inner_a = ta ? a[last - 1] : a[last];
-  const int64_t inner_b = tb ? b[last] : b[last - 1];
+  const int64_t rows_a = a[a.rank() - 2], columns_a = a[a.rank() - 1];
+  const int64_t rows_b = b[b.rank() - 2], columns_b = b[b.rank() - 1];
+  const int64_t inner_a = ta ? rows_a : columns_a;
+  const int64_t inner_b = tb ? columns_b : rows_b;
   if (!MergeDims(inner_a, inner_b).ok()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "inner sizes differ: ", a.ToString(), ta ? " (transposed)" : "", " times ", b.ToString(),
         tb ? " (transposed)" : "", " has ", inner_a, " against ", inner_b));
   }
-  return Shape({ta ? a[last] : a[last - 1], tb ? b[last - 1] : b[last]});
+  return Shape({ta ? columns_a : rows_a, tb ? rows_b : columns_b});
 }
+
+// The axes before those of a matrix.
+Shape WithoutMatrix(const Shape& shape) { return Shape(shape.dims().subspan(0, shape.rank() - 2)); }
 
 SpecsOr InferMatmul(Inputs in, const AttrReader& attrs) {
   MU_RETURN_IF_ERROR(CheckFloat(in[0], "a"));
@@ -35,15 +39,23 @@ SpecsOr InferMatmul(Inputs in, const AttrReader& attrs) {
 SpecsOr InferBatchMatmul(Inputs in, const AttrReader& attrs) {
   MU_RETURN_IF_ERROR(CheckFloat(in[0], "a"));
   MU_RETURN_IF_ERROR(CheckFloat(in[1], "b"));
-  MU_RETURN_IF_ERROR(CheckRank(in[0], 3, "a"));
-  MU_RETURN_IF_ERROR(CheckRank(in[1], 3, "b"));
-  const absl::StatusOr<int64_t> batch = MergeDims(in[0].shape[0], in[1].shape[0]);
-  if (!batch.ok()) {
+  for (const TensorSpec& spec : in) {
+    if (spec.shape.rank() < 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a matrix must have at least 2 axes, got ", spec.ToString()));
+    }
+  }
+  const absl::StatusOr<Shape> leading =
+      BroadcastShapes(WithoutMatrix(in[0].shape), WithoutMatrix(in[1].shape));
+  if (!leading.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("a has ", in[0].shape[0], " matrices and b ", in[1].shape[0]));
+        absl::StrCat("the leading axes do not number the same matrices: a is ", in[0].ToString(),
+                     ", b is ", in[1].ToString()));
   }
   MU_ASSIGN_OR_RETURN(Shape matrix, MatrixProduct(in[0].shape, in[1].shape, attrs));
-  return std::vector<TensorSpec>{{kFloat32, Shape({*batch, matrix[0], matrix[1]})}};
+  Shape shape = *leading;
+  for (const int64_t dim : matrix) shape.Append(dim);
+  return std::vector<TensorSpec>{{kFloat32, shape}};
 }
 
 SpecsOr Reduce(const TensorSpec& in, const AttrReader& attrs) {
@@ -85,8 +97,9 @@ void RegisterMathOps(OpTable& table) {
             "(a: float32[m, k], b: float32[k, n]) -> float32[m, n]",
             "The matrix product; a or b is transposed first where its attribute says so.");
   table.Add(MakeOp("batch_matmul", 2, 2, InferBatchMatmul, transposes),
-            "(a: float32[b, m, k], b: float32[b, k, n]) -> float32[b, m, n]",
-            "A matrix product for each of the b matrices, as matmul.");
+            "(a: float32[..., m, k], b: float32[..., k, n]) -> float32[..., m, n]",
+            "A matrix product, as matmul, for each of the matrices that the leading axes number; "
+            "those of a and b are broadcast.");
   const char* const reduced = "(x: numeric) -> x's type, without axes";
   table.Add(MakeOp("reduce_sum", 1, 1, InferReduceSum, reduction), reduced,
             "The sum along axes; keep_dims keeps them with size 1.");

@@ -59,6 +59,8 @@ const OpTable& AllOps() {
     RegisterArrayOps(*made);
     RegisterLayoutOps(*made);
     RegisterSequenceOps(*made);
+    RegisterNeuralOps(*made);
+    RegisterImageOps(*made);
     RegisterRandomOps(*made);
     RegisterGradientOps(*made);
     RegisterParameterOps(*made);

@@ -70,9 +70,9 @@ absl::StatusOr<int64_t> CheckBags(const TensorSpec& values, const TensorSpec& sp
 absl::StatusOr<bool> IsBag(const AttrReader& attrs) {
   const std::string& combiner = attrs.String("combiner");
   if (combiner == "none") return false;
-  if (combiner == "sum" || combiner == "mean") return true;
+  if (combiner == "sum" || combiner == "mean" || combiner == "sqrtn") return true;
   return absl::InvalidArgumentError(
-      absl::StrCat("combiner must be none, sum or mean, got \"", combiner, "\""));
+      absl::StrCat("combiner must be none, sum, mean or sqrtn, got \"", combiner, "\""));
 }
 
 // The lookup's output, from its inputs.
@@ -138,7 +138,7 @@ absl::StatusOr<int64_t> CheckSegments(const TensorSpec& rows, const TensorSpec& 
                                       const TensorSpec& splits, const TensorSpec* weights,
                                       const AttrReader& attrs) {
   MU_ASSIGN_OR_RETURN(const bool bag, IsBag(attrs));
-  if (!bag) return absl::InvalidArgumentError("combiner must be sum or mean");
+  if (!bag) return absl::InvalidArgumentError("combiner must be sum, mean or sqrtn");
   MU_RETURN_IF_ERROR(CheckFloat(rows, "rows"));
   MU_RETURN_IF_ERROR(CheckRank(rows, 2, "rows"));
   MU_RETURN_IF_ERROR(CheckType(positions, {kInt32}, "positions"));
@@ -212,10 +212,11 @@ void RegisterTracedOps(OpTable& table) {
          TracedOnly(Pulls(MakeOp("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)))),
       "(ids: int32 or int64 [...]) -> float32[..., dim], or (values: int32 or int64 [n], splits: "
       "int32[batch + 1], optional weights: float32[n]) -> float32[batch, dim]",
-      "combiner none: a row for each id. sum, mean: bag b is values[splits[b] : splits[b + 1]]; "
-      "splits start at 0, never fall and end at n. mean is the (weighted) sum divided by the bag's "
-      "size (sum of weights). An empty bag, or one whose weights add up to 0, gives zeros. Passes "
-      "replace it.");
+      "combiner none: a row for each id. sum, mean, sqrtn: bag b is values[splits[b] : "
+      "splits[b + 1]]; splits start at 0, never fall and end at n. mean is the (weighted) sum "
+      "divided by the bag's size (sum of weights), sqrtn that divided by the root of its size (of "
+      "the sum of the weights' squares). A bag that is empty, or whose divisor is 0, gives zeros. "
+      "Passes replace it.");
   table.Add(Of(OpParameter::kTable,
                TracedOnly(Effect(OpEffect::kGradient, MakeOp("embedding_gradient", 2, 4,
                                                              InferEmbeddingGradient, lookup)))),
@@ -253,7 +254,8 @@ void RegisterParameterOps(OpTable& table) {
             "(dy: float32[batch, dim], positions, splits, like: float32[U, dim], optional weights) "
             "-> float32[U, dim]",
             "Zeros, plus for each value, in order, its share of its bag's dy at its position. sum: "
-            "dy[b] * w; mean: dy[b] * w / (sum of the bag's w); w = 1 without weights.");
+            "dy[b] * w; mean: dy[b] * w / (sum of the bag's w); sqrtn: dy[b] * w / sqrt(sum of the "
+            "bag's w * w); w = 1 without weights.");
   table.Add(
       Of(OpParameter::kTable,
          Internal(Effect(OpEffect::kGradient, MakeOp("push_rows", 2, 2, InferPushRows, rows)))),

@@ -30,6 +30,8 @@ void RegisterReductionOps(OpTable& table);    // reduction_ops.cc: other reducti
 void RegisterArrayOps(OpTable& table);        // array_ops.cc: moving data
 void RegisterLayoutOps(OpTable& table);       // layout_ops.cc: axes, repetition, margins
 void RegisterSequenceOps(OpTable& table);     // sequence_ops.cc
+void RegisterNeuralOps(OpTable& table);       // neural_ops.cc
+void RegisterImageOps(OpTable& table);        // image_ops.cc: convolution and pooling
 void RegisterRandomOps(OpTable& table);       // random_ops.cc
 void RegisterGradientOps(OpTable& table);     // gradient_ops.cc: what gradients are made of
 void RegisterParameterOps(OpTable& table);    // parameter_ops.cc

@@ -62,6 +62,7 @@ const GradientTable& AllGradients() {
     RegisterMathGradients(*made);
     RegisterReductionGradients(*made);
     RegisterArrayGradients(*made);
+    RegisterNeuralGradients(*made);
     RegisterNoGradients(*made);
     return made;
   }();

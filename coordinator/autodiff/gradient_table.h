@@ -63,6 +63,7 @@ const GradientTable& AllGradients();
 void RegisterMathGradients(GradientTable& table);       // math_gradients.cc
 void RegisterReductionGradients(GradientTable& table);  // reduction_gradients.cc
 void RegisterArrayGradients(GradientTable& table);      // array_gradients.cc
+void RegisterNeuralGradients(GradientTable& table);     // neural_gradients.cc
 void RegisterNoGradients(GradientTable& table);         // gradient_table.cc
 
 }  // namespace mu

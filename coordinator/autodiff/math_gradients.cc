@@ -102,7 +102,35 @@ Syms ProductRule(const ForwardOp& op,
 }
 
 Syms MatMulRule(const ForwardOp& op) { return ProductRule(op, MatMul); }
-Syms BatchMatMulRule(const ForwardOp& op) { return ProductRule(op, BatchMatMul); }
+
+// x [..., m, width] as [all rows, width].
+Sym AllRows(const Sym& x, int64_t width) { return Reshape(x, {-1, width}); }
+
+// One matrix that all of a's rows are multiplied by gets its gradient from one product, not from
+// one for each of a's matrices.
+bool IsOneMatrix(const ForwardOp& op) {
+  return op.inputs[1].shape().rank() == 2 && op.inputs[0].shape().rank() > 2 &&
+         !op.attrs.Bool("transpose_a") && op.inputs[1].shape().IsFullyKnown();
+}
+
+Syms BatchMatMulRule(const ForwardOp& op) {
+  ForwardOp rest = op;
+  Sym matrix;
+  if (op.Wants(1) && IsOneMatrix(op)) {
+    const bool tb = op.attrs.Bool("transpose_b");
+    const Shape& b = op.inputs[1].shape();
+    const Sym a = AllRows(op.inputs[0], b[tb ? 1 : 0]);
+    const Sym dy = AllRows(op.dy, b[tb ? 0 : 1]);
+    matrix = tb ? MatMul(dy, a, {.transpose_a = true}) : MatMul(a, dy, {.transpose_a = true});
+    rest.wanted[1] = false;
+  }
+  Syms gradients = ProductRule(rest, BatchMatMul);
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (rest.Wants(i)) gradients[i] = Unbroadcast(gradients[i], op.inputs[i]);
+  }
+  if (matrix.graph() != nullptr) gradients[1] = matrix;
+  return gradients;
+}
 
 // d/dx = sigmoid(x) - z, d/dz = -x
 Syms SigmoidCrossEntropyRule(const ForwardOp& op) {

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/dataset_schema.h"
+#include "coordinator/frontend/neural_ops.h"
 
 namespace mu {
 namespace {
@@ -27,15 +28,6 @@ absl::Status CheckWidths(const google::protobuf::RepeatedField<uint32_t>& widths
 
 std::vector<int64_t> Widths(const google::protobuf::RepeatedField<uint32_t>& widths) {
   return {widths.begin(), widths.end()};
-}
-
-// Where the pairs (i, j), j < i, lie in the flattened matrix of products.
-Tensor LowerTriangle() {
-  std::vector<int32_t> places;
-  for (int32_t i = 0; i < kVectors; ++i) {
-    for (int32_t j = 0; j < i; ++j) places.push_back(static_cast<int32_t>(i * kVectors + j));
-  }
-  return Tensor::Of<int32_t>({kPairs}, places);
 }
 
 }  // namespace
@@ -93,10 +85,7 @@ Sym Dlrm::Logits(const Sym& dense, const Sym& ids) const {
     const Sym column = Slice(ids, {0, static_cast<int64_t>(field)}, {-1, 1});
     vectors.push_back(EmbeddingLookup(tables_[field], column));
   }
-  const Sym stacked = Concat(vectors, 1);
-  const Sym products = BatchMatMul(stacked, stacked, {.transpose_b = true});
-  const Sym pairs =
-      Gather(Reshape(products, {-1, kVectors * kVectors}), ConstantTensor(LowerTriangle()), 1);
+  const Sym pairs = PairwiseInteractions(Concat(vectors, 1));
   return Reshape(top_(Concat({bottom, pairs}, 1)), {-1});
 }
 

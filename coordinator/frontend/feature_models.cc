@@ -92,11 +92,9 @@ absl::Status FeatureModel::Create(VariableFactory& factory) {
   if (kind_.embeds()) {
     MU_ASSIGN_OR_RETURN(tables_, features_.CreateTables(factory, "embedding", dim_, kSmall));
   }
-  if (kind_.pairs && features_.numbers() > 0) {
-    MU_ASSIGN_OR_RETURN(number_vectors_,
-                        factory.CreateVariable({.name = "pairs/numbers",
-                                                .shape = {features_.numbers(), dim_},
-                                                .initializer = kSmall}));
+  if (kind_.pairs) {
+    MU_ASSIGN_OR_RETURN(
+        pairs_, Fm::Create(factory, "pairs", features_.numbers(), dim_, {.initializer = kSmall}));
   }
   return kind_.deep ? CreateDeep(factory) : absl::OkStatus();
 }
@@ -115,11 +113,8 @@ absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
 absl::Status FeatureModel::CreateDeep(VariableFactory& factory) {
   const int64_t inputs = features_.numbers() + features_.fields() * dim_;
   if (kind_.cross) {
-    for (int64_t i = 0; i < cross_layers_; ++i) {
-      MU_ASSIGN_OR_RETURN(Dense layer,
-                          Dense::Create(factory, absl::StrCat("cross_", i), inputs, inputs));
-      cross_.push_back(std::move(layer));
-    }
+    MU_ASSIGN_OR_RETURN(cross_,
+                        CrossNetwork::Create(factory, "cross", inputs, {.layers = cross_layers_}));
   }
   std::vector<int64_t> widths = hidden_;
   widths.push_back(1);
@@ -134,34 +129,10 @@ Sym FeatureModel::Wide(const BatchRef& batch) const {
   return ReduceSum(Concat(parts, 1), {1}) + bias_;
 }
 
-// The sum over all pairs is half of (square of the sum - sum of the squares).
-Sym FeatureModel::Pairs(const BatchRef& batch, const std::vector<Sym>& vectors) const {
-  Sym sum;
-  Sym squares;
-  if (!vectors.empty()) {
-    std::vector<Sym> rows;
-    for (const Sym& vector : vectors) rows.push_back(Reshape(vector, {-1, 1, dim_}));
-    const Sym stacked = Concat(rows, 1);
-    sum = ReduceSum(stacked, {1});
-    squares = ReduceSum(Square(stacked), {1});
-  }
-  if (features_.numbers() > 0) {
-    const Sym numbers = features_.Numbers(batch);
-    const Sym own = Read(number_vectors_);
-    const Sym number_sum = MatMul(numbers, own);
-    const Sym number_squares = MatMul(Square(numbers), Square(own));
-    sum = vectors.empty() ? number_sum : sum + number_sum;
-    squares = vectors.empty() ? number_squares : squares + number_squares;
-  }
-  return ReduceSum(Square(sum) - squares, {1}) * 0.5f;
-}
-
 Sym FeatureModel::Deep(const BatchRef& batch, std::vector<Sym> vectors) const {
   if (features_.numbers() > 0) vectors.push_back(features_.Numbers(batch));
   const Sym first = vectors.size() == 1 ? vectors[0] : Concat(vectors, 1);
-  Sym value = first;
-  for (const Dense& layer : cross_) value = first * layer(value) + value;
-  return Reshape(deep_(value), {-1});
+  return Reshape(deep_(cross_(first)), {-1});
 }
 
 Sym FeatureModel::Logits(const BatchRef& batch) const {
@@ -169,7 +140,8 @@ Sym FeatureModel::Logits(const BatchRef& batch) const {
   if (kind_.wide) parts.push_back(Wide(batch));
   if (kind_.embeds()) {
     const std::vector<Sym> vectors = features_.Lookup(tables_, batch);
-    if (kind_.pairs) parts.push_back(Pairs(batch, vectors));
+    const Sym numbers = kind_.pairs && features_.numbers() > 0 ? features_.Numbers(batch) : Sym();
+    if (kind_.pairs) parts.push_back(pairs_(vectors, numbers));
     if (kind_.deep) parts.push_back(Deep(batch, vectors));
   }
   Sym logits = parts[0];

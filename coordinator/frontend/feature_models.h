@@ -17,7 +17,7 @@
 
 #include "absl/types/span.h"
 #include "coordinator/frontend/features.h"
-#include "coordinator/frontend/layers.h"
+#include "coordinator/frontend/layers_interaction.h"
 
 namespace mu {
 
@@ -60,7 +60,6 @@ class FeatureModel final : public Model {
   absl::Status CreateWide(VariableFactory& factory);
   absl::Status CreateDeep(VariableFactory& factory);
   Sym Wide(const BatchRef& batch) const;
-  Sym Pairs(const BatchRef& batch, const std::vector<Sym>& vectors) const;
   Sym Deep(const BatchRef& batch, std::vector<Sym> vectors) const;
 
   const FeatureModelKind kind_;
@@ -74,8 +73,8 @@ class FeatureModel final : public Model {
   Variable number_weights_;              // wide/numbers [numbers, 1]
   Variable bias_;                        // [1]
   std::vector<EmbeddingTable> tables_;   // embedding/...: rows of dim_ numbers
-  Variable number_vectors_;              // pairs/numbers [numbers, dim_]
-  std::vector<Dense> cross_;
+  Fm pairs_;                             // pairs/numbers [numbers, dim_]
+  CrossNetwork cross_;                   // cross_0, cross_1, ...
   Mlp deep_;
 };
 

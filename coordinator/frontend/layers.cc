@@ -3,6 +3,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/frontend/neural_ops.h"
+#include "coordinator/frontend/op_support.h"
 
 namespace mu {
 
@@ -16,6 +18,10 @@ Sym Activate(const Operand& x, Activation activation) {
       return Sigmoid(x);
     case Activation::kTanh:
       return Tanh(x);
+    case Activation::kGelu:
+      return Gelu(x);
+    case Activation::kSilu:
+      return Silu(x);
   }
   return x.Bind();
 }
@@ -34,6 +40,7 @@ absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string&
                                               .initializer = options.kernel.value_or(
                                                   Initializer(GlorotUniform(inputs, outputs))),
                                               .optimizer = options.optimizer}));
+  if (!options.has_bias) return layer;
   MU_ASSIGN_OR_RETURN(layer.bias_, factory.CreateVariable({.name = name + "/bias",
                                                            .shape = {outputs},
                                                            .initializer = options.bias,
@@ -42,10 +49,12 @@ absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string&
 }
 
 Sym Dense::operator()(const Operand& x) const {
-  const SourcePlace place = x.place();
-  const auto at = [&](const auto& value) { return Operand(value, place.file, place.line); };
-  const Sym product = MatMul(x, at(kernel_));
-  return Activate(at(Add(at(product), at(bias_))), activation_);
+  const CallScope scope(x.place());
+  const Sym value = x.Bind();
+  const bool is_matrix = value.shape().rank() == 2;
+  Sym result = is_matrix ? MatMul(value, kernel_) : BatchMatMul(value, kernel_);
+  if (bias_.valid()) result = result + bias_;
+  return Activate(result, activation_);
 }
 
 absl::StatusOr<Mlp> Mlp::Create(VariableFactory& factory, const std::string& name, int64_t inputs,

@@ -1,5 +1,5 @@
 // Layers: variables and the ops that use them. Created once, outside of functions; called inside
-// any number of them.
+// any number of them. Other layers are in layers_*.h beside.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace mu {
 
-enum class Activation { kNone, kRelu, kSigmoid, kTanh };
+enum class Activation { kNone, kRelu, kSigmoid, kTanh, kGelu, kSilu };
 
 Sym Activate(const Operand& x, Activation activation);
 
@@ -20,10 +20,11 @@ struct DenseOptions {
   Activation activation = Activation::kNone;
   std::optional<Initializer> kernel = std::nullopt;  // none: GlorotUniform
   Initializer bias = Zeros{};
+  bool has_bias = true;
   std::optional<Optimizer> optimizer = std::nullopt;
 };
 
-// x [batch, inputs] -> activation(x kernel + bias) [batch, outputs]. Variables NAME/kernel and
+// x [..., inputs] -> activation(x kernel + bias) [..., outputs]. Variables NAME/kernel and
 // NAME/bias.
 class Dense {
  public:
@@ -33,7 +34,7 @@ class Dense {
   Sym operator()(const Operand& x) const;
 
   const Variable& kernel() const { return kernel_; }
-  const Variable& bias() const { return bias_; }
+  const Variable& bias() const { return bias_; }  // empty without a bias
 
  private:
   Variable kernel_;

@@ -34,6 +34,20 @@ Sym Binary(const char* op, const Operand& a, const Operand& b) {
   return AddOp(op, {left, b.Bind(left.dtype())}, {}, a.place());
 }
 
+Sym OtherOutput(const Sym& first, int output) {
+  if (!first.valid()) return first;
+  return first.graph()->OutputOf(first.reference().node(), output);
+}
+
+CallScope::CallScope(SourcePlace place) {
+  TraceGraph* const graph = TraceGraph::Current();
+  if (graph == nullptr || graph->has_location()) return;
+  pb::SourceLocation location;
+  location.set_file(place.file);
+  location.set_line(place.line);
+  scope_.emplace(graph, std::move(location));
+}
+
 int64_t PositiveAxis(int64_t axis, int rank) { return axis < 0 ? axis + rank : axis; }
 
 std::vector<int64_t> PositiveAxes(std::vector<int64_t> axes, int rank) {

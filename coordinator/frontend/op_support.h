@@ -1,6 +1,7 @@
 // Shared by the front end's ops: binding operands and adding nodes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,19 @@ template <typename T>
 Operand At(const T& value, SourcePlace place) {
   return Operand(value, place.file, place.line);
 }
+
+// Another output of the node that made `first`, which keeps its error if it has one.
+Sym OtherOutput(const Sym& first, int output);
+
+// What a call that makes several nodes opens first: all of them get the place of the call. An outer
+// scope stays in force.
+class CallScope {
+ public:
+  explicit CallScope(SourcePlace place);
+
+ private:
+  std::optional<TraceGraph::LocationScope> scope_;
+};
 
 // Negative axes made positive; those out of range stay, for the shape function to refuse.
 int64_t PositiveAxis(int64_t axis, int rank);

@@ -156,13 +156,13 @@ void AssignAdd(const Variable& variable, const Operand& delta);
 // ids of any shape: a row for each, dim last.
 Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids);
 
-enum class Combiner { kSum, kMean };
+enum class Combiner { kSum, kMean, kSqrtN };
 // Bag b is the rows of values[splits[b] : splits[b + 1]], combined: [batch, dim]. An empty bag
 // gives zeros.
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,
                  Combiner combiner = Combiner::kSum);
 // weights float32, one per value; they get no gradient. kMean divides by the sum of the bag's
-// weights.
+// weights, kSqrtN by the root of the sum of their squares (without weights: of the bag's size).
 Sym EmbeddingBag(const EmbeddingTable& table, const Operand& values, const Operand& splits,
                  const Operand& weights, Combiner combiner);
 

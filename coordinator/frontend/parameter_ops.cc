@@ -19,7 +19,17 @@ Sym Lookup(const EmbeddingTable& table, const std::vector<Sym>& inputs, const st
   return found;
 }
 
-std::string NameOf(Combiner combiner) { return combiner == Combiner::kSum ? "sum" : "mean"; }
+std::string NameOf(Combiner combiner) {
+  switch (combiner) {
+    case Combiner::kSum:
+      return "sum";
+    case Combiner::kMean:
+      return "mean";
+    case Combiner::kSqrtN:
+      return "sqrtn";
+  }
+  return "";
+}
 
 }  // namespace
 

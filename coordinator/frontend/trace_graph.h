@@ -87,6 +87,9 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
     const pb::SourceLocation location_;
   };
 
+  // Whether a LocationScope is in force.
+  bool has_location() const { return location_ != nullptr; }
+
   // Adds a node, its types and shapes inferred. The result has an error if an input has one, or the
   // op refuses them; the graph's first error is remembered.
   Sym Add(const std::string& op, absl::Span<const Sym> inputs, AttrMap attrs, SourcePlace place);

@@ -26,7 +26,7 @@ Made by `tests/reference/ops_page_test.cc` from the table of ops (`common/graph`
 
 Gradient: "yes" if losses are differentiated through the op; "zero" if its result does not change with its inputs, or only in jumps; "end" where a path ends (sources and updates; the read parameter itself gets the gradient); "no" if a loss that reaches a parameter through the op is refused.
 
-The calls of C++ programs have the names of the ops in CamelCase (`ReduceSum` for `reduce_sum`); `coordinator/frontend/ops.h` lists them.
+The calls of C++ programs have the names of the ops in CamelCase (`ReduceSum` for `reduce_sum`), and another name where that is a layer's (`LayerNormalize`, `Convolve2d`); `coordinator/frontend/ops.h`, `neural_ops.h` and `image_ops.h` list them.
 )";
 
 std::string Cell(const std::string& text) { return absl::StrReplaceAll(text, {{"|", "\\|"}}); }

@@ -298,7 +298,8 @@ inline BagsCase RandomBags(SplitMix& random, int64_t bags, int64_t rows) {
   return c;
 }
 inline GraphMaker::Attrs Combiner(SplitMix& random) {
-  return {{"combiner", StringAttr(random.Below(2) == 0 ? "sum" : "mean")}};
+  constexpr const char* kCombiners[] = {"sum", "mean", "sqrtn"};
+  return {{"combiner", StringAttr(kCombiners[random.Below(3)])}};
 }
 inline OpCase SegmentCombine(SplitMix& random) {
   const Dense rows = RandomDense(random, kFloat32, {Positive(random), Positive(random)});
@@ -357,7 +358,6 @@ inline const std::map<std::string, CaseMaker>& CaseMakers() {
       {"ones_like", cases::UnaryNumeric},
       {"cast", cases::Cast},
       {"matmul", cases::Matmul},
-      {"batch_matmul", cases::BatchMatmul},
       {"reduce_sum", cases::ReduceSum},
       {"reduce_mean", cases::ReduceMean},
       {"mean_squared_error", cases::SameShapes},

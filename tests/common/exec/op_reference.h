@@ -65,20 +65,14 @@ inline std::vector<Dense> Reduce(const DenseInputs& in, const AttrReader& attrs,
 
 inline std::vector<Dense> Matmul(const DenseInputs& in, const AttrReader& attrs) {
   const bool ta = attrs.Bool("transpose_a"), tb = attrs.Bool("transpose_b");
-  const bool batched = in[0].shape.size() == 3;
-  const size_t r = batched ? 1 : 0;
-  const int64_t count = batched ? in[0].shape[0] : 1;
-  const int64_t m = in[0].shape[r + (ta ? 1 : 0)], k = in[0].shape[r + (ta ? 0 : 1)];
-  const int64_t n = in[1].shape[r + (tb ? 0 : 1)];
-  Dense out = Dense::Zeros(kFloat32, batched ? Index{count, m, n} : Index{m, n});
-  for (int64_t p = 0; p < count; ++p) {
-    for (int64_t i = 0; i < m; ++i) {
-      for (int64_t j = 0; j < n; ++j) {
-        for (int64_t l = 0; l < k; ++l) {
-          out.values[(p * m + i) * n + j] +=
-              in[0].values[p * m * k + (ta ? l * m + i : i * k + l)] *
-              in[1].values[p * k * n + (tb ? j * k + l : l * n + j)];
-        }
+  const int64_t m = in[0].shape[ta ? 1 : 0], k = in[0].shape[ta ? 0 : 1];
+  const int64_t n = in[1].shape[tb ? 0 : 1];
+  Dense out = Dense::Zeros(kFloat32, {m, n});
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      for (int64_t l = 0; l < k; ++l) {
+        out.values[i * n + j] +=
+            in[0].values[ta ? l * m + i : i * k + l] * in[1].values[tb ? j * k + l : l * n + j];
       }
     }
   }
@@ -241,27 +235,32 @@ inline std::vector<Dense> Unique(const DenseInputs& in, const AttrReader&) {
 }
 
 // What value `i` of bag `b` is multiplied by.
-inline double Factor(const Dense& splits, const Dense* weights, bool mean, int64_t b, int64_t i) {
-  double sum = 0;
+inline double Factor(const Dense& splits, const Dense* weights, const std::string& combiner,
+                     int64_t b, int64_t i) {
+  double sum = 0, squares = 0;
   const auto weight = [weights](int64_t j) {
     return weights == nullptr ? 1.0 : weights->values[j];
   };
-  for (auto j = static_cast<int64_t>(splits.values[b]); j < splits.values[b + 1]; ++j)
+  for (auto j = static_cast<int64_t>(splits.values[b]); j < splits.values[b + 1]; ++j) {
     sum += weight(j);
-  if (!mean) return weight(i);
-  return sum == 0 ? 0 : weight(i) / sum;
+    squares += weight(j) * weight(j);
+  }
+  if (combiner == "sum") return weight(i);
+  const double divisor = combiner == "mean" ? sum : std::sqrt(squares);
+  return divisor == 0 ? 0 : weight(i) / divisor;
 }
 
 inline std::vector<Dense> Segments(const Dense& rows_or_dy, const Dense& positions,
-                                   const Dense& splits, const Dense* weights, bool mean,
-                                   int64_t dim, Dense out, bool gradient) {
+                                   const Dense& splits, const Dense* weights,
+                                   const std::string& combiner, int64_t dim, Dense out,
+                                   bool gradient) {
   for (size_t b = 0; b + 1 < splits.values.size(); ++b) {
     for (auto i = static_cast<int64_t>(splits.values[b]); i < splits.values[b + 1]; ++i) {
       const auto row = static_cast<int64_t>(positions.values[i]);
       const int64_t from = gradient ? static_cast<int64_t>(b) : row,
                     to = gradient ? row : static_cast<int64_t>(b);
       for (int64_t d = 0; d < dim; ++d) {
-        out.values[to * dim + d] += Factor(splits, weights, mean, static_cast<int64_t>(b), i) *
+        out.values[to * dim + d] += Factor(splits, weights, combiner, static_cast<int64_t>(b), i) *
                                     rows_or_dy.values[from * dim + d];
       }
     }
@@ -271,15 +270,13 @@ inline std::vector<Dense> Segments(const Dense& rows_or_dy, const Dense& positio
 
 inline std::vector<Dense> SegmentCombine(const DenseInputs& in, const AttrReader& attrs) {
   const int64_t dim = in[0].shape[1];
-  return Segments(in[0], in[1], in[2], in.size() > 3 ? &in[3] : nullptr,
-                  attrs.String("combiner") == "mean", dim,
-                  Dense::Zeros(kFloat32, {in[2].shape[0] - 1, dim}), false);
+  return Segments(in[0], in[1], in[2], in.size() > 3 ? &in[3] : nullptr, attrs.String("combiner"),
+                  dim, Dense::Zeros(kFloat32, {in[2].shape[0] - 1, dim}), false);
 }
 
 inline std::vector<Dense> SegmentCombineGrad(const DenseInputs& in, const AttrReader& attrs) {
-  return Segments(in[0], in[1], in[2], in.size() > 4 ? &in[4] : nullptr,
-                  attrs.String("combiner") == "mean", in[3].shape[1],
-                  Dense::Zeros(kFloat32, in[3].shape), true);
+  return Segments(in[0], in[1], in[2], in.size() > 4 ? &in[4] : nullptr, attrs.String("combiner"),
+                  in[3].shape[1], Dense::Zeros(kFloat32, in[3].shape), true);
 }
 
 inline std::vector<Dense> Cast(const DenseInputs& in, const AttrReader& attrs) {
@@ -377,7 +374,6 @@ inline const std::map<std::string, Reference>& References() {
       {"ones_like", MU_UNARY(x * 0 + 1)},
       {"cast", reference::Cast},
       {"matmul", reference::Matmul},
-      {"batch_matmul", reference::Matmul},
       {"reduce_sum",
        [](const DenseInputs& in, const AttrReader& a) { return reference::Reduce(in, a, false); }},
       {"reduce_mean",

@@ -36,6 +36,7 @@ void AddIntegerCases(OpCases& cases);
 void AddReductionCases(OpCases& cases);
 void AddLayoutCases(OpCases& cases);
 void AddSequenceCases(OpCases& cases);
+void AddNeuralCases(OpCases& cases);     // op_cases_neural_test.cc
 void AddRandomCases(OpCases& cases);     // op_cases_random_test.cc
 void AddGradientCases(OpCases& cases);   // op_cases_array_test.cc
 void AddParameterCases(OpCases& cases);  // op_cases_parameter_test.cc, with sources

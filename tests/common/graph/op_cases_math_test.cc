@@ -65,7 +65,12 @@ void AddMathCases(OpCases& cases) {
                                    {Flag("transpose_b", true)}, {F32({6, 27, 27})}),
                            Refuses({F32({2, 2, 3}), F32({3, 3, 4})}, {}, "matrices"),
                            Refuses({F32({2, 2, 3}), F32({2, 4, 4})}, {}, "inner sizes differ"),
-                           Refuses({F32({2, 3}), F32({3, 4})}, {}, "must have 3 axes")};
+                           Accepts({F32({2, 3}), F32({3, 4})}, {}, {F32({2, 4})}),
+                           Accepts({F32({-1, 8, 5, 3}), F32({3, 4})}, {}, {F32({-1, 8, 5, 4})}),
+                           Accepts({F32({-1, 1, 5, 3}), F32({8, 4, 3})},
+                                   {Flag("transpose_b", true)}, {F32({-1, 8, 5, 4})}),
+                           Refuses({F32({2, 2, 2, 3}), F32({3, 3, 4})}, {}, "matrices"),
+                           Refuses({F32({3}), F32({3, 4})}, {}, "at least 2 axes")};
   for (const char* op : {"reduce_sum", "reduce_mean"}) {
     cases[op] = {Accepts({F32({-1, 3})}, {}, {F32({})}),
                  Accepts({F32({-1, 3, 4})}, {Ints("axes", {0, 2})}, {F32({3})}),

@@ -69,7 +69,8 @@ void AddTableCases(OpCases& cases) {
       Refuses({I64({-1}), I64({-1})}, {name, id, rows, dim, sum}, "splits must be int32"),
       Refuses({I64({-1}), I32({0})}, {name, id, rows, dim, sum}, "batch + 1"),
       Refuses({I64({3}), I32({2}), F32({4})}, {name, id, rows, dim, sum}, "shape of values"),
-      Refuses({I64({-1})}, {name, id, rows, dim, Text("combiner", "max")}, "none, sum or mean"),
+      Refuses({I64({-1})}, {name, id, rows, dim, Text("combiner", "max")},
+              "none, sum, mean or sqrtn"),
       Refuses({I64({-1})}, {name, id, rows, Int("dim", 0)}, "cannot have 100 rows of 0")};
   cases["embedding_gradient"] = {
       Accepts({I64({-1}), F32({-1, 8})}, {name, id, rows, dim}, {}),
@@ -92,7 +93,8 @@ void AddTableCases(OpCases& cases) {
       Accepts({F32({-1, 8}), I32({9}), I32({4}), F32({9})}, {mean}, {F32({3, 8})}),
       Refuses({F32({-1, 8}), I64({-1}), I32({-1})}, {sum}, "positions must be int32"),
       Refuses({F32({8}), I32({-1}), I32({-1})}, {sum}, "rows must have 2 axes"),
-      Refuses({F32({-1, 8}), I32({-1}), I32({-1})}, {Text("combiner", "none")}, "sum or mean"),
+      Refuses({F32({-1, 8}), I32({-1}), I32({-1})}, {Text("combiner", "none")},
+              "sum, mean or sqrtn"),
       Refuses({F32({-1, 8}), I32({-1}), I32({-1})}, {}, "lacks attribute \"combiner\"")};
   cases["segment_combine_grad"] = {
       Accepts({F32({-1, 8}), I32({-1}), I32({-1}), F32({-1, 8})}, {sum}, {F32({-1, 8})}),

@@ -22,6 +22,7 @@ const OpCases& Cases() {
     AddReductionCases(*made);
     AddLayoutCases(*made);
     AddSequenceCases(*made);
+    AddNeuralCases(*made);
     AddRandomCases(*made);
     AddGradientCases(*made);
     AddParameterCases(*made);

@@ -27,5 +27,6 @@ struct CheckCase {
 std::vector<CheckCase> MathCheckCases();     // math_cases_test.cc
 std::vector<CheckCase> ArrayCheckCases();    // array_cases_test.cc
 std::vector<CheckCase> GeneralCheckCases();  // general_cases_test.cc
+std::vector<CheckCase> NeuralCheckCases();   // neural_cases_test.cc
 
 }  // namespace mu

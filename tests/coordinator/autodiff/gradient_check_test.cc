@@ -16,6 +16,7 @@ const std::vector<CheckCase>& AllCases() {
     auto* made = new std::vector<CheckCase>(MathCheckCases());
     for (CheckCase& one : ArrayCheckCases()) made->push_back(std::move(one));
     for (CheckCase& one : GeneralCheckCases()) made->push_back(std::move(one));
+    for (CheckCase& one : NeuralCheckCases()) made->push_back(std::move(one));
     return made;
   }();
   return *cases;
@@ -128,6 +129,14 @@ TEST_F(EmbeddingGradientCheck, SumOfBags) {
 
 TEST_F(EmbeddingGradientCheck, MeanOfBags) {
   Check([&](const BatchRef&) { return EmbeddingBag(table_, Values(), Splits(), Combiner::kMean); });
+}
+
+TEST_F(EmbeddingGradientCheck, SqrtNOfBags) {
+  Check(
+      [&](const BatchRef&) { return EmbeddingBag(table_, Values(), Splits(), Combiner::kSqrtN); });
+  Check([&](const BatchRef&) {
+    return EmbeddingBag(table_, Values(), Splits(), Weights(), Combiner::kSqrtN);
+  });
 }
 
 TEST_F(EmbeddingGradientCheck, WeightedSumOfBags) {

@@ -61,7 +61,7 @@ TEST(DlrmModel, TracesAndHasTheShapesOfThePaper) {
   MU_ASSERT_OK(model->Create(factory));
   MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, TrainStep(*model, Criteo()));
   const std::string text = FunctionToText(f);
-  EXPECT_THAT(text, HasSubstr("float32[?, 27, 27]"));
+  EXPECT_THAT(text, HasSubstr("float32[?, 27, 4]"));
   EXPECT_THAT(text, HasSubstr("float32[?, 351]"));
   EXPECT_THAT(text, HasSubstr("table=\"embedding_25\""));
   MU_ASSERT_OK_AND_ASSIGN(const FunctionSpecs specs, InferSpecs(f));

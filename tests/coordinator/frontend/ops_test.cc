@@ -1,6 +1,8 @@
 // What the front end's calls become.
 #include "common/graph/op_table.h"
 #include "common/graph/print.h"
+#include "coordinator/frontend/image_ops.h"
+#include "coordinator/frontend/neural_ops.h"
 #include "tests/coordinator/frontend/trace_helper.h"
 
 namespace mu {
@@ -131,6 +133,37 @@ TEST(Ops, RandomOpsHaveTheirFunctionsSeed) {
   EXPECT_NE(seed_of("f", 1), seed_of("g", 1));
 }
 
+// The calls of neural_ops.h and image_ops.h.
+std::vector<Sym> NeuralOps(const BatchRef& batch, const Variable& w) {
+  const Sym x = batch["dense"];
+  const Sym label = batch["label"];
+  const Sym classes = Reshape(Slice(batch["ids"], {0, 0}, {-1, 1}), {-1});
+  const Sym vectors = Reshape(x, {-1, 13, 1});
+  const Sym images = Reshape(x, {-1, 13, 1, 1});
+  const Sym kernel = Reshape(Slice(w, {0}, {1}), {1, 1, 1, 1});
+  const PoolOptions pool{.height = 1, .width = 1};
+  return {Erf(x),
+          Softmax(x),
+          LogSoftmax(x),
+          LogSumExp(x),
+          SoftmaxCrossEntropy(x, x),
+          SparseSoftmaxCrossEntropy(x, classes),
+          SparseSoftmaxCrossEntropyGrad(label, x, classes),
+          LayerNormalize(x, w, w),
+          LayerNormGrad(x, x, w, 1e-5f).beta,
+          RmsNormalize(x, w),
+          RmsNormGrad(x, x, w, 1e-6f).gamma,
+          PairwiseInteractions(vectors),
+          PairwiseInteractionsGrad(Concat({x, x, x, x, x, x}, 1), vectors),
+          Convolve2d(images, kernel),
+          Convolve2dInputGrad(images, images, kernel, {}),
+          Convolve2dFilterGrad(images, images, kernel, {}),
+          MaxPool2d(images, pool),
+          MaxPool2dGrad(images, images, pool),
+          AvgPool2d(images, pool),
+          AvgPool2dGrad(images, images, pool)};
+}
+
 // Each op of the table that users are meant to call can be called, and makes that op.
 TEST(Ops, EveryUserOpHasItsCall) {
   const Variable w = MakeVariable("w", {13});
@@ -228,6 +261,7 @@ TEST(Ops, EveryUserOpHasItsCall) {
                          f.WorkerIndex()}) {
       EXPECT_TRUE(y.valid()) << y.status();
     }
+    for (const Sym& y : NeuralOps(batch, w)) EXPECT_TRUE(y.valid()) << y.status();
     AssignAdd(w, weights);
     f.Minimize(ReduceMean(x * weights));
     for (const pb::NodeProto& node : f.graph().proto().nodes()) {

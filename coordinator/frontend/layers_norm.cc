@@ -1,0 +1,107 @@
+#include "coordinator/frontend/layers_norm.h"
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/frontend/op_support.h"
+
+namespace mu {
+namespace {
+
+absl::Status CheckWidth(const std::string& name, int64_t width) {
+  if (width > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("layer \"", name, "\" cannot normalise ", width, " values"));
+}
+
+absl::StatusOr<Variable> CreateScale(VariableFactory& factory, const std::string& name,
+                                     int64_t width, float value,
+                                     const std::optional<Optimizer>& optimizer,
+                                     bool trainable = true) {
+  return factory.CreateVariable({.name = name,
+                                 .shape = {width},
+                                 .initializer = Constant{value},
+                                 .optimizer = optimizer,
+                                 .trainable = trainable});
+}
+
+}  // namespace
+
+absl::StatusOr<LayerNorm> LayerNorm::Create(VariableFactory& factory, const std::string& name,
+                                            int64_t width, const NormOptions& options) {
+  MU_RETURN_IF_ERROR(CheckWidth(name, width));
+  LayerNorm layer;
+  layer.epsilon_ = options.epsilon;
+  MU_ASSIGN_OR_RETURN(layer.gamma_,
+                      CreateScale(factory, name + "/gamma", width, 1, options.optimizer));
+  MU_ASSIGN_OR_RETURN(layer.beta_,
+                      CreateScale(factory, name + "/beta", width, 0, options.optimizer));
+  return layer;
+}
+
+absl::StatusOr<RmsNorm> RmsNorm::Create(VariableFactory& factory, const std::string& name,
+                                        int64_t width, const NormOptions& options) {
+  MU_RETURN_IF_ERROR(CheckWidth(name, width));
+  RmsNorm layer;
+  layer.epsilon_ = options.epsilon;
+  MU_ASSIGN_OR_RETURN(layer.gamma_,
+                      CreateScale(factory, name + "/gamma", width, 1, options.optimizer));
+  return layer;
+}
+
+absl::StatusOr<BatchNorm> BatchNorm::Create(VariableFactory& factory, const std::string& name,
+                                            int64_t channels, const BatchNormOptions& options) {
+  MU_RETURN_IF_ERROR(CheckWidth(name, channels));
+  if (!(options.momentum >= 0 && options.momentum < 1)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "layer \"", name, "\": momentum must be at least 0 and below 1, got ", options.momentum));
+  }
+  BatchNorm layer;
+  layer.options_ = options;
+  const auto create = [&](const char* what, float value, bool trainable) {
+    return CreateScale(factory, absl::StrCat(name, "/", what), channels, value,
+                       trainable ? options.optimizer : std::nullopt, trainable);
+  };
+  MU_ASSIGN_OR_RETURN(layer.gamma_, create("gamma", 1, true));
+  MU_ASSIGN_OR_RETURN(layer.beta_, create("beta", 0, true));
+  MU_ASSIGN_OR_RETURN(layer.moving_mean_, create("moving_mean", 0, false));
+  MU_ASSIGN_OR_RETURN(layer.moving_variance_, create("moving_variance", 1, false));
+  return layer;
+}
+
+Sym BatchNorm::operator()(const Operand& x) const {
+  const CallScope scope(x.place());
+  const Sym value = x.Bind();
+  if (IsTraining({value}, x.place())) return Train(value);
+  return Scale(value - moving_mean_, moving_variance_);
+}
+
+Sym BatchNorm::Train(const Sym& x) const {
+  std::vector<int64_t> axes;
+  for (int64_t axis = 0; axis + 1 < x.shape().rank(); ++axis) axes.push_back(axis);
+  if (x.valid() && axes.empty()) {
+    return x.graph()->Fail(
+        "batch_norm",
+        absl::InvalidArgumentError(
+            absl::StrCat("takes [..., channels] with a batch axis, got ", x.spec().ToString())),
+        {});
+  }
+  const Sym mean = ReduceMean(x, axes);
+  const Sym centred = x - mean;
+  const Sym variance = ReduceMean(Square(centred), axes);
+  MoveAverages(x, axes, mean, variance);
+  return Scale(centred, variance);
+}
+
+void BatchNorm::MoveAverages(const Sym& x, const std::vector<int64_t>& axes, const Sym& mean,
+                             const Sym& variance) const {
+  const float part = 1.0f - options_.momentum;
+  const Sym count = Count(x, axes);
+  const Sym of_sample = variance * (count / Maximum(count - 1.0f, 1.0f));
+  AssignAdd(moving_mean_, (mean - moving_mean_) * part);
+  AssignAdd(moving_variance_, (of_sample - moving_variance_) * part);
+}
+
+Sym BatchNorm::Scale(const Sym& centred, const Operand& variance) const {
+  return centred * (gamma_ / Sqrt(variance + options_.epsilon)) + beta_;
+}
+
+}  // namespace mu
