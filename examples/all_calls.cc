@@ -127,8 +127,7 @@ absl::Status Run(mu::Coordinator& c, const std::string& folder) {
                       c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
                         mu::BatchRef batch = f.NextBatch(train);
                         auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
-                        f.Minimize(loss * f.Arg("weight"),
-                                   {.schedule = mu::PolynomialDecay{.steps = 10'000}});
+                        f.Minimize(loss * f.Arg("weight"));
                         mu::AssignAdd(p.counter, 1);
                         f.Return("loss", loss);
                         f.Return("worker", f.WorkerIndex());
@@ -227,7 +226,7 @@ absl::Status Continue(mu::Coordinator& c, const std::string& folder) {
                       c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
                         mu::BatchRef batch = f.NextBatch(train);
                         auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
-                        f.Minimize(loss);
+                        f.Minimize(loss, {.schedule = mu::StepDecay{.every = 500}});
                         f.Return("loss", loss);
                       }));
   MU_ASSIGN_OR_RETURN(mu::RestoredJob job, c.Restore());
