@@ -60,11 +60,11 @@ TEST(JobOptimizers, EveryKindNeedsALearningRateAboveZero) {
 TEST(JobOptimizers, WhatIsOutOfRangeHasItsPlace) {
   EXPECT_EQ(
       ProblemsOf(JobWith("adam: {learning_rate: 0.1, beta1: 1, beta2: -1}")),
-      "job.yaml:15:38: `optimizer.adam.beta1` must be from 0 to below 1; leave it out for 0.9\n"
-      "job.yaml:15:48: `optimizer.adam.beta2` must be from 0 to below 1; leave it out for "
+      "job.yaml:15:37: `optimizer.adam.beta1` must be from 0 to below 1; leave it out for 0.9\n"
+      "job.yaml:15:47: `optimizer.adam.beta2` must be from 0 to below 1; leave it out for "
       "0.999\n");
   EXPECT_EQ(ProblemsOf(JobWith("adam: {learning_rate: 0.1, bias_correction: column}")),
-            "job.yaml:15:48: `optimizer.adam.bias_correction` must be job or row; leave it out for "
+            "job.yaml:15:47: `optimizer.adam.bias_correction` must be job or row; leave it out for "
             "job\n");
   EXPECT_EQ(ProblemsOf(JobWith("sgd: {learning_rate: 0.1, nesterov: true}")),
             "job.yaml:15:3: `optimizer.sgd` nesterov needs momentum; 0.9 is usual\n");
@@ -136,12 +136,12 @@ TEST(JobOptimizers, SchedulesAndTheirMistakes) {
                 .steps(),
             5u);
   EXPECT_EQ(ProblemsOf(with("{step: {every: 5}}")),
-            "job.yaml:16:22: the key `training.schedule.step.factor` is missing: it must be above "
+            "job.yaml:16:23: the key `training.schedule.step.factor` is missing: it must be above "
             "0 and at most 1; 0.1 is usual\n");
   EXPECT_EQ(ProblemsOf(with("{step: {at: [5, 5], factor: 0.5}}")),
-            "job.yaml:16:36: `training.schedule.step.at[1]` must be above the one before it\n");
+            "job.yaml:16:38: `training.schedule.step.at[1]` must be above the one before it\n");
   EXPECT_EQ(ProblemsOf(with("{cosine: {end_factor: 2}}")),
-            "job.yaml:16:43: `training.schedule.cosine.end_factor` must be from 0 to 1; leave it "
+            "job.yaml:16:44: `training.schedule.cosine.end_factor` must be from 0 to 1; leave it "
             "out for 0\n");
   EXPECT_THAT(ProblemsOf(with("{linear: {}}")),
               HasSubstr("it may be one of: constant, step, exponential, polynomial, cosine"));
