@@ -73,6 +73,7 @@ void AddOnnxElementwiseRules(OnnxRules* rules) {
   rules->AddSame("log", "Log");
   rules->AddSame("exp", "Exp");
   rules->AddSame("sqrt", "Sqrt");
+  rules->AddSame("erf", "Erf");
   rules->AddSame("sin", "Sin");
   rules->AddSame("cos", "Cos");
   rules->AddSame("floor", "Floor");

@@ -11,6 +11,7 @@ OnnxRules MakeRules() {
   OnnxRules rules;
   AddOnnxElementwiseRules(&rules);
   AddOnnxMathRules(&rules);
+  AddOnnxNeuralRules(&rules);
   AddOnnxArrayRules(&rules);
   AddOnnxParameterRules(&rules);
   return rules;

@@ -62,6 +62,7 @@ inline constexpr char kOfGradients[] = "it is part of gradients, which a predict
 // Parts of AllOnnxRules, each in a file of its own.
 void AddOnnxElementwiseRules(OnnxRules* rules);
 void AddOnnxMathRules(OnnxRules* rules);
+void AddOnnxNeuralRules(OnnxRules* rules);
 void AddOnnxArrayRules(OnnxRules* rules);
 void AddOnnxParameterRules(OnnxRules* rules);
 

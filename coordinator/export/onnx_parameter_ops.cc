@@ -86,6 +86,10 @@ OnnxOutputs EmbeddingLookup(OnnxOp& o) {
   const std::string sum = bags.Sum();
   if (combiner == "sum") return Names{sum};
   if (combiner == "mean") return Names{DivideOrZero(o.graph, sum, bags.SumOfWeights(false))};
+  if (combiner == "sqrtn") {
+    const std::string squares = bags.SumOfWeights(true);
+    return Names{DivideOrZero(o.graph, sum, o.graph.Add("Sqrt", {squares}))};
+  }
   return absl::UnimplementedError(absl::StrCat("the combiner \"", combiner, "\" has no ONNX form"));
 }
 

@@ -125,7 +125,7 @@ TEST(OnnxOps, LookupsAddUpBags) {
                                    Dense{kInt32, {3}, {0, 0, 0}}};
   std::vector<OnnxCase> cases;
   std::vector<Dense> expected;
-  for (const char* combiner : {"sum", "mean"}) {
+  for (const std::string combiner : {"sum", "mean", "sqrtn"}) {
     for (const bool weighted : {false, true}) {
       GraphMaker graph;
       std::vector<GraphMaker::Ref> inputs = {graph.Column("x.values", kInt64, {kUnknownDim}),
@@ -152,15 +152,18 @@ TEST(OnnxOps, LookupsAddUpBags) {
         cases.push_back(each);
         Dense sums = Dense::Zeros(kFloat32, {static_cast<int64_t>(splits.values.size()) - 1, 2});
         for (int64_t b = 0; b < sums.shape[0]; ++b) {
-          double total = 0;
+          double total = 0, squares = 0;
           for (auto i = static_cast<int64_t>(splits.values[b]); i < splits.values[b + 1]; ++i) {
             const double w = weighted ? weights.values[i] : 1;
             total += w;
+            squares += w * w;
             for (int64_t d = 0; d < 2; ++d)
               sums.at({b, d}) += w * rows.at({static_cast<int64_t>(values.values[i]), d});
           }
-          for (int64_t d = 0; d < 2 && std::string(combiner) == "mean" && total != 0; ++d)
-            sums.at({b, d}) /= total;
+          const double by = combiner == "mean"    ? total
+                            : combiner == "sqrtn" ? std::sqrt(squares)
+                                                  : 1;
+          for (int64_t d = 0; d < 2 && by != 0; ++d) sums.at({b, d}) /= by;
         }
         expected.push_back(sums);
       }
