@@ -180,6 +180,15 @@ class Manifests(unittest.TestCase):
                 # docs/deploy.md, sizing: half as much again as the values, and what remembering updates takes.
                 self.assertLess(values * 1.5 + remembered, memory_bytes(server["resources"]["limits"]["memory"]))
 
+    def test_workers_fail_a_step_before_the_kernel_ends_them(self):
+        for objects in self.each():
+            workers = [c for *_, c in all_containers(objects) if c["command"] == ["worker"]]
+            self.assertTrue(workers)
+            for worker in workers:
+                limit = float(value(worker, "MUSTER_WORKER_MEMORY_LIMIT")) * 2 ** 20
+                # docs/deploy.md, sizing: tensors, a lease, leases read ahead, and what the program itself takes.
+                self.assertLess(2 * limit + 512 * 2 ** 20 + 2e8, memory_bytes(worker["resources"]["limits"]["memory"]))
+
     def test_pod_security_restricted(self):
         for objects in self.each():
             for namespace in self.find(objects, "Namespace").values():
