@@ -28,7 +28,7 @@ fi
 report=$PWD/runs/$name/report.json
 mkdir -p "runs/$name"
 MUSTER_DATA=$folder build/bin/coordinator train deploy/jobs/criteo_dlrm.yaml --local --workers=2 --ps=2 \
-  --job_dir="runs/$name" --report="$report"
+  --job_dir="runs/$name" --train_again --report="$report"
 
 python3 - "$report" "$(grep '^the oracle' "$data/.about.txt")" <<'PYTHON'
 import json, sys
