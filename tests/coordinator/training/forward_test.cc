@@ -162,10 +162,12 @@ TEST(Measurement, MeasuresEachTaskByWhatItHas) {
     return Tensor::Of<int64_t>(Shape{static_cast<int64_t>(values.size())}, values);
   };
   MU_ASSERT_OK(measurement.Add({}));
-  MU_ASSERT_OK(
-      measurement.Add(3, {floats({3}, {0.9f, 0.2f, 0.6f}), floats({3}, {1, 0, 0}),
-                          floats({3, 3}, {0.5f, 0.3f, 0.2f, 0.1f, 0.8f, 0.1f, 0.2f, 0.2f, 0.6f}),
-                          ids({1, 1, 0}), ids({4, 4, 5}), floats({3}, {1, 2, 1})}));
+  const auto add = [&](uint32_t records, const std::vector<Tensor>& batch) {
+    return measurement.Add({.records = records, .values = batch});
+  };
+  MU_ASSERT_OK(add(3, {floats({3}, {0.9f, 0.2f, 0.6f}), floats({3}, {1, 0, 0}),
+                       floats({3, 3}, {0.5f, 0.3f, 0.2f, 0.1f, 0.8f, 0.1f, 0.2f, 0.2f, 0.6f}),
+                       ids({1, 1, 0}), ids({4, 4, 5}), floats({3}, {1, 2, 1})}));
   std::map<std::string, double> values;
   for (const MetricValue& metric : measurement.Values()) values[metric.name] = metric.value;
   EXPECT_EQ(values.size(), 6u);

@@ -76,5 +76,16 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
   }
 }
 
+// How a model is measured changes nothing of what is trained, so the run may be continued.
+TEST(JobFingerprintTest, DoesNotDependOnTheEvaluation) {
+  pb::JobProto job, measured;
+  measured.mutable_evaluation()->add_metrics("auc");
+  measured.mutable_evaluation()->set_group("user");
+  EXPECT_EQ(JobFingerprint(job), JobFingerprint(measured));
+  EXPECT_EQ(JobDifferences(job, measured), "");
+  measured.set_seed(3);
+  EXPECT_NE(JobFingerprint(job), JobFingerprint(measured));
+}
+
 }  // namespace
 }  // namespace mu
