@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "common/base/hash.h"
+#include "common/base/status.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/data_scan.h"
@@ -70,7 +71,8 @@ TEST(DistinctCounterTest, IsExactAndThenCloseToIt) {
 class ScanTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    MU_ASSERT_OK_AND_ASSIGN(directory_, TempDirectory::Create("scan_test"));
+    MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("scan_test"));
+    directory_ = std::make_unique<TempDirectory>(std::move(directory));
     auto* csv = dataset_.mutable_csv();
     csv->set_header(true);
     csv->add_missing("?");

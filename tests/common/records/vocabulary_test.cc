@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include "common/base/status.h"
 #include "common/env/compression.h"
 #include "common/env/file.h"
 #include "common/records/label_texts.h"
@@ -29,7 +30,7 @@ class ReadVocabulariesTest : public ::testing::Test {
   absl::StatusOr<std::string> Read(const std::string& text,
                                    Compression compression = Compression::kNone) {
     MU_ASSIGN_OR_RETURN(const auto directory, TempDirectory::Create("vocabulary_test"));
-    const std::string path = JoinPath(directory->path(), "v.txt");
+    const std::string path = JoinPath(directory.path(), "v.txt");
     MU_RETURN_IF_ERROR(AppendToFile(path, Compress(compression, text).value()));
     pb::DatasetProto dataset;
     pb::CsvColumnProto* column = dataset.mutable_csv()->add_columns();
