@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 #include "common/optimizer/optimizer_settings.h"
 #include "coordinator/cli/job_file.h"
 #include "tests/coordinator/cli/job_text.h"
