@@ -151,8 +151,8 @@ void AddOnnxArrayRules(OnnxRules* rules) {
 
   rules->Add("broadcast_like", BroadcastLike);
   rules->Add("reshape_like", ReshapeLike);
-  for (const char* op :
-       {"relu_grad", "reduce_to_like", "slice_grad", "concat_piece", "gather_grad"})
+  for (const char* op : {"relu_grad", "reduce_to_like", "slice_grad", "concat_piece", "gather_grad",
+                         "pad_sequences_grad"})
     rules->AddNone(op, kOfGradients);
 }
 
