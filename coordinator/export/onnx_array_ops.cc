@@ -152,7 +152,7 @@ void AddOnnxArrayRules(OnnxRules* rules) {
   rules->Add("broadcast_like", BroadcastLike);
   rules->Add("reshape_like", ReshapeLike);
   for (const char* op : {"relu_grad", "reduce_to_like", "slice_grad", "concat_piece", "gather_grad",
-                         "pad_sequences_grad"})
+                         "tile_grad", "unpad", "pad_sequences_grad"})
     rules->AddNone(op, kOfGradients);
 }
 

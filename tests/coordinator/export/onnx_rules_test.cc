@@ -10,9 +10,10 @@ namespace {
 TEST(OnnxRules, EveryOpHasARuleOrAReason) {
   for (const OpDef* def : AllOps().All()) {
     const OnnxRule* rule = AllOnnxRules().Find(def->name);
-    ASSERT_NE(rule, nullptr) << def->name
+    EXPECT_NE(rule, nullptr) << def->name
                              << ": add its rule to coordinator/export/onnx_*_ops.cc, or AddNone "
                                 "with the reason (docs/how_to_add.md)";
+    if (rule == nullptr) continue;
     EXPECT_NE(rule->emit == nullptr, rule->reason.empty()) << def->name;
     // Columns aside, which are the graph's inputs, and variables, only what is computed.
     EXPECT_FALSE(rule->emit != nullptr && (def->has_effect() || def->internal || def->random))
