@@ -47,7 +47,7 @@ struct CliOptions {
   double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;                   // predict: the CSV; make-data: the folder; stats, make-vocab: the file
+  std::string out;  // predict: the CSV; make-data: the folder; stats, make-vocab: the file
   std::vector<std::string> columns;  // predict: of the data, copied beside the predictions
   std::string chaos;                 // train: faults on demand
   bool take_over = false;            // train

@@ -155,24 +155,23 @@ TEST_F(MinimizeRatesTest, ARateArgIsMadeOrFound) {
 }
 
 TEST_F(MinimizeRatesTest, MistakesHaveTheirPlace) {
-  EXPECT_THAT(TraceError(__LINE__ + 2,
-                         [&](FunctionBuilder& f) {
-                           f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{}});
-                         }),
-              HasSubstr("the schedule's cosine.steps must be at least 1"));
-  EXPECT_THAT(TraceError(__LINE__ + 4,
-                         [&](FunctionBuilder& f) {
-                           f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{.steps = 3}});
-                           f.Minimize(ReduceSum(w_), {});
-                           f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{.steps = 4}});
-                         }),
-              HasSubstr("another schedule"));
-  EXPECT_THAT(TraceError(__LINE__ + 3,
-                         [&](FunctionBuilder& f) {
-                           f.Arg("rate", kInt64);
-                           f.Minimize(ReduceSum(w_), {.rate_arg = "rate"});
-                         }),
-              HasSubstr("must be float32"));
+  int line = __LINE__ + 2;
+  std::string error = TraceError(
+      line, [&](FunctionBuilder& f) { f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{}}); });
+  EXPECT_THAT(error, HasSubstr("the schedule's cosine.steps must be at least 1"));
+  line = __LINE__ + 4;
+  error = TraceError(line, [&](FunctionBuilder& f) {
+    f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{.steps = 3}});
+    f.Minimize(ReduceSum(w_), {});
+    f.Minimize(ReduceSum(w_), {.schedule = CosineDecay{.steps = 4}});
+  });
+  EXPECT_THAT(error, HasSubstr("another schedule"));
+  line = __LINE__ + 3;
+  error = TraceError(line, [&](FunctionBuilder& f) {
+    f.Arg("rate", kInt64);
+    f.Minimize(ReduceSum(w_), {.rate_arg = "rate"});
+  });
+  EXPECT_THAT(error, HasSubstr("must be float32"));
 }
 
 }  // namespace

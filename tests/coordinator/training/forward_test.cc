@@ -141,7 +141,7 @@ TEST(Forward, SaysWhatIsWrongWithAnOutput) {
             "evaluation.group: is `usr`, which is no column of the data; did you mean \"user\"?");
   EXPECT_EQ(wrong(OneTask, Evaluation({}, "x")),
             "evaluation.group: is `x`, which is not one id for each record");
-  EXPECT_EQ(wrong(OneTask, Evaluation({}, "tags.values", "user")),
+  EXPECT_EQ(wrong(OneTask, Evaluation({}, "user", "user")),
             "evaluation.weight: is `user`, which is not one number for each record");
 }
 
