@@ -24,7 +24,7 @@ class Trained {
  public:
   static std::unique_ptr<Trained> Start(int ps, const Optimizer& optimizer,
                                         const MinimizeOptions& rates) {
-    auto cluster = MemoryCluster::Start(1, ps, std::make_shared<FaultPlan>());
+    auto cluster = MemoryCluster::Start(1, ps, std::make_shared<FaultPlan>(/*seed=*/1));
     EXPECT_THAT(cluster, testing::IsOk());
     if (!cluster.ok()) return nullptr;
     auto trained = std::unique_ptr<Trained>(new Trained(*std::move(cluster)));
