@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "common/env/file.h"
 #include "coordinator/export/onnx_export.h"
 #include "coordinator/export/onnx_file.h"
