@@ -267,7 +267,7 @@ TEST(Conformance, OldCoordinatorIsFenced) {
   const absl::Status end = older.Join();
   EXPECT_THAT(end, StatusIs(absl::StatusCode::kAborted,
                             HasSubstr("a newer coordinator (epoch 2) has taken over")));
-  EXPECT_EQ(KindOf(end), pb::ERROR_MACHINE) << "exit code 4";
+  EXPECT_EQ(KindOf(end), pb::ERROR_STALE) << "exit code 5";
   EXPECT_THAT(checkpointer.TakeNow(), HasCode(absl::StatusCode::kAborted));
   MU_ASSERT_OK_AND_ASSIGN(const auto complete, ListCheckpoints(directory));
   EXPECT_EQ(complete.size(), 1u);
