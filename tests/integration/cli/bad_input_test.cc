@@ -44,7 +44,8 @@ TEST_F(BadInputTest, CheckFindsTheSameAndLeavesNothing) {
   EXPECT_EQ(Run({"check", Job({{"kind: number", "kind: real"}})}), 2);
   EXPECT_THAT(
       Output(),
-      HasSubstr("job.yaml:9:30: `data.train.columns[2].kind` must be number, id, hash or label"));
+      HasSubstr(
+          "job.yaml:9:30: `data.train.columns[2].kind` must be number, id, hash, label, class"));
 }
 
 TEST_F(BadInputTest, CommandLine) {
