@@ -46,13 +46,14 @@ Source FindSource(const CliOptions& cli, const ModelRegistry& models, ProblemLis
     }
   } else {
     source.has_job = true;
+    const auto before = problems->size();
     source.file = LoadJobFile(cli.export_source,
                               {.use = JobUse::kExport,
                                .overrides = cli.overrides,
                                .models = models.Names(),
                                .files_elsewhere = true},
                               problems);
-    if (!problems->empty()) return source;
+    if (problems->size() > before) return source;
     found = CheckpointOfJob(cli, source.file.job);
   }
   if (found.ok()) {
