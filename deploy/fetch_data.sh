@@ -73,6 +73,9 @@ movielens() {
     fetch_movielens
   fi
   verify "$out/movielens/ratings.csv.gz" 80da8b3393dae325bbba5a31f291a6ba55d8d4f4396de3c456f2c1635b1b70e8
+  # What the models of choices read.
+  [[ -s $out/movielens/ranking/items.csv ]] ||
+    python3 "$(dirname "${BASH_SOURCE[0]}")/movielens_ranking.py" "$out/movielens/ratings.csv.gz" "$out/movielens/ranking"
 }
 
 fetch_movielens() {

@@ -5,6 +5,7 @@
 #include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_validation.h"
 #include "coordinator/frontend/feature_models.h"
+#include "coordinator/frontend/model_kinds.h"
 
 namespace mu {
 namespace {
@@ -32,7 +33,7 @@ class ModelRules {
         return Add("model", "names no model",
                    "write for example model: {dlrm: {...}}; docs/job_file.md lists its keys", true);
       default:
-        return CheckFeatureModel(*FeatureModelOf(job_.model()));
+        return CheckConfig();
     }
   }
 
@@ -93,10 +94,19 @@ class ModelRules {
   }
 
   // Whether the data has the columns is found when they are looked at (CheckColumns).
-  void CheckFeatureModel(const FeatureModelKind& kind) {
-    for (const ModelProblem& problem :
-         FeatureModel::Problems(kind, (job_.model().*kind.config)())) {
-      Add(absl::StrCat("model.", kind.name, ".", problem.key), problem.message, problem.remedy,
+  void CheckConfig() {
+    std::string name;
+    std::vector<ModelProblem> problems;
+    if (const ModelKind* const kind = ModelKindOf(job_.model())) {
+      name = kind->name;
+      problems = kind->problems(job_.model());
+    } else {
+      const FeatureModelKind& features = *FeatureModelOf(job_.model());
+      name = features.name;
+      problems = FeatureModel::Problems(features, (job_.model().*features.config)());
+    }
+    for (const ModelProblem& problem : problems) {
+      Add(absl::StrCat("model.", name, ".", problem.key), problem.message, problem.remedy,
           problem.required);
     }
   }

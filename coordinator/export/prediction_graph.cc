@@ -6,7 +6,7 @@
 namespace mu {
 
 absl::StatusOr<pb::FunctionProto> TracePrediction(Model& model, const pb::DatasetProto& dataset) {
-  MU_RETURN_IF_ERROR(CheckColumns(model, dataset, /*with_label=*/false));
+  MU_RETURN_IF_ERROR(CheckColumns(model, dataset, DataPurpose::kPredict));
   pb::DatasetProto any = dataset;
   any.set_id(1);  // no step reads it
   absl::Status complete;

@@ -1,6 +1,7 @@
 #include "coordinator/frontend/feature_models.h"
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/frontend/image_input.h"
 
 namespace mu {
 namespace {
@@ -49,6 +50,9 @@ std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
   if (!kind.embeds()) refuse(config.has_embedding_dim(), "embedding_dim");
   if (!kind.deep) refuse(!config.hidden().empty(), "hidden");
   if (!kind.cross) refuse(config.has_cross_layers(), "cross_layers");
+  if (kind.pairs) refuse(config.has_classes(), "classes");
+  if (!kind.pairs && config.has_classes() && config.classes() < 2)
+    problems.push_back({"classes", "must be at least 2", "leave it out for labels 0 and 1"});
   if (kind.embeds() && config.has_embedding_dim() &&
       (config.embedding_dim() < 1 || config.embedding_dim() > kMaxWidth)) {
     problems.push_back({"embedding_dim", absl::StrCat("must be from 1 to ", kMaxWidth), ""});
@@ -82,6 +86,7 @@ absl::StatusOr<std::unique_ptr<Model>> FeatureModel::FromConfig(const FeatureMod
 FeatureModel::FeatureModel(const FeatureModelKind& kind, const Config& config)
     : kind_(kind),
       label_(config.label_column()),
+      classes_(config.classes()),
       dim_(config.has_embedding_dim() ? config.embedding_dim() : kDefaultDim),
       hidden_(config.hidden().begin(), config.hidden().end()),
       cross_layers_(config.has_cross_layers() ? config.cross_layers() : kDefaultCrossLayers),
@@ -100,13 +105,13 @@ absl::Status FeatureModel::Create(VariableFactory& factory) {
 }
 
 absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
-  MU_ASSIGN_OR_RETURN(weights_, features_.CreateTables(factory, "wide", 1, Zeros{}));
+  MU_ASSIGN_OR_RETURN(weights_, features_.CreateTables(factory, "wide", outputs(), Zeros{}));
   if (features_.numbers() > 0) {
-    MU_ASSIGN_OR_RETURN(
-        number_weights_,
-        factory.CreateVariable({.name = "wide/numbers", .shape = {features_.numbers(), 1}}));
+    MU_ASSIGN_OR_RETURN(number_weights_,
+                        factory.CreateVariable(
+                            {.name = "wide/numbers", .shape = {features_.numbers(), outputs()}}));
   }
-  MU_ASSIGN_OR_RETURN(bias_, factory.CreateVariable({.name = "bias", .shape = {1}}));
+  MU_ASSIGN_OR_RETURN(bias_, factory.CreateVariable({.name = "bias", .shape = {outputs()}}));
   return absl::OkStatus();
 }
 
@@ -117,7 +122,7 @@ absl::Status FeatureModel::CreateDeep(VariableFactory& factory) {
                         CrossNetwork::Create(factory, "cross", inputs, {.layers = cross_layers_}));
   }
   std::vector<int64_t> widths = hidden_;
-  widths.push_back(1);
+  widths.push_back(outputs());
   MU_ASSIGN_OR_RETURN(deep_, Mlp::Create(factory, "deep", inputs, widths));
   return absl::OkStatus();
 }
@@ -126,13 +131,17 @@ Sym FeatureModel::Wide(const BatchRef& batch) const {
   std::vector<Sym> parts = features_.Lookup(weights_, batch);
   if (features_.numbers() > 0)
     parts.push_back(MatMul(features_.Numbers(batch), Read(number_weights_)));
-  return ReduceSum(Concat(parts, 1), {1}) + bias_;
+  if (classes_ == 0) return ReduceSum(Concat(parts, 1), {1}) + bias_;
+  Sym sum = parts[0];
+  for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];
+  return sum + bias_;
 }
 
 Sym FeatureModel::Deep(const BatchRef& batch, std::vector<Sym> vectors) const {
   if (features_.numbers() > 0) vectors.push_back(features_.Numbers(batch));
   const Sym first = vectors.size() == 1 ? vectors[0] : Concat(vectors, 1);
-  return Reshape(deep_(cross_(first)), {-1});
+  const Sym logits = deep_(cross_(first));
+  return classes_ == 0 ? Reshape(logits, {-1}) : logits;
 }
 
 Sym FeatureModel::Logits(const BatchRef& batch) const {
@@ -150,9 +159,10 @@ Sym FeatureModel::Logits(const BatchRef& batch) const {
 }
 
 ModelOutput FeatureModel::Build(FunctionBuilder&, const BatchRef& batch) {
+  const Sym logits = Logits(batch);
+  if (classes_ > 0) return ClassOutput(logits, label_, batch);
   ModelOutput output;
   output.task = task();
-  const Sym logits = Logits(batch);
   output.prediction = Sigmoid(logits);
   if (batch.Has(label_)) {
     output.label = batch[label_];
@@ -161,9 +171,15 @@ ModelOutput FeatureModel::Build(FunctionBuilder&, const BatchRef& batch) {
   return output;
 }
 
+std::map<std::string, int64_t> FeatureModel::IdBounds() const {
+  std::map<std::string, int64_t> bounds = features_.IdBounds();
+  if (classes_ > 0) bounds[label_] = classes_;
+  return bounds;
+}
+
 std::vector<pb::ColumnSchema> FeatureModel::Columns() const {
   std::vector<pb::ColumnSchema> columns = features_.Columns();
-  columns.push_back(MakeColumn(label_, kFloat32, {kUnknownDim}));
+  columns.push_back(MakeColumn(label_, classes_ > 0 ? kInt64 : kFloat32, {kUnknownDim}));
   return columns;
 }
 

@@ -1,11 +1,13 @@
-// The models of binary labels that read any features (features.h): each adds up some of four parts.
+// The models of a label that read any features (features.h). The label is 0 or 1, or one of several
+// classes (but for those with pairs). Each model adds up some of four parts of the logits:
 //
-//   part   what it adds to the logit
-//   wide   a weight for each row and number, and a bias: logistic regression
-//   pairs  products of the vectors of all pairs of features (Rendle, "Factorization Machines",
-//   2010) deep   an MLP over the features' vectors cross  layers x' = x0 * (W x + b) + x over these
-//   vectors, before the MLP (Wang et al., "DCN V2",
-//          2021, stacked)
+// - wide: a weight for each row and number, and a bias: logistic regression;
+// - pairs: products of the vectors of all pairs of features (Rendle, "Factorization Machines",
+// 2010);
+// - deep: an mlp over the features' vectors;
+// - cross: layers x' = x0 * (W x + b) + x over these vectors, before the mlp (Wang et al., "DCN
+// V2",
+//   2021, stacked).
 //
 // wide_deep is of Cheng et al., "Wide & Deep Learning for Recommender Systems" (2016), deepfm of
 // Guo et al., "DeepFM" (2017).
@@ -48,15 +50,18 @@ class FeatureModel final : public Model {
 
   absl::Status Create(VariableFactory& factory) override;
   ModelOutput Build(FunctionBuilder& builder, const BatchRef& batch) override;
-  Task task() const override { return Task::kBinaryClassification; }
+  Task task() const override {
+    return classes_ > 0 ? Task::kMultiClass : Task::kBinaryClassification;
+  }
   std::vector<pb::ColumnSchema> Columns() const override;
-  std::map<std::string, int64_t> IdBounds() const override { return features_.IdBounds(); }
+  std::map<std::string, int64_t> IdBounds() const override;
 
-  Sym Logits(const BatchRef& batch) const;  // [batch]
+  Sym Logits(const BatchRef& batch) const;  // [batch], of several classes [batch, classes]
 
  private:
   FeatureModel(const FeatureModelKind& kind, const pb::FeatureModelProto& config);
 
+  int64_t outputs() const { return classes_ > 0 ? classes_ : 1; }
   absl::Status CreateWide(VariableFactory& factory);
   absl::Status CreateDeep(VariableFactory& factory);
   Sym Wide(const BatchRef& batch) const;
@@ -64,14 +69,15 @@ class FeatureModel final : public Model {
 
   const FeatureModelKind kind_;
   const std::string label_;
+  const int64_t classes_;  // 0: the label is 0 or 1
   const int64_t dim_;
   const std::vector<int64_t> hidden_;
   const int64_t cross_layers_;
   const FeatureSet features_;
 
-  std::vector<EmbeddingTable> weights_;  // wide/...: rows of one number
-  Variable number_weights_;              // wide/numbers [numbers, 1]
-  Variable bias_;                        // [1]
+  std::vector<EmbeddingTable> weights_;  // wide/...: rows of outputs() numbers
+  Variable number_weights_;              // wide/numbers [numbers, outputs()]
+  Variable bias_;                        // [outputs()]
   std::vector<EmbeddingTable> tables_;   // embedding/...: rows of dim_ numbers
   Fm pairs_;                             // pairs/numbers [numbers, dim_]
   CrossNetwork cross_;                   // cross_0, cross_1, ...

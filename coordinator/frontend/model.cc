@@ -83,10 +83,16 @@ pb::ColumnSchema MakeColumn(const std::string& name, DType dtype, const Shape& s
   return column;
 }
 
-absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, bool with_label) {
+std::vector<pb::ColumnSchema> Model::ColumnsFor(DataPurpose purpose) const {
+  std::vector<pb::ColumnSchema> columns = Columns();
+  if (purpose == DataPurpose::kPredict && !columns.empty()) columns.pop_back();
+  return columns;
+}
+
+absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset,
+                          DataPurpose purpose) {
   const std::vector<pb::ColumnSchema> has = SchemaOf(dataset);
-  std::vector<pb::ColumnSchema> needs = model.Columns();
-  if (!with_label && !needs.empty()) needs.pop_back();
+  const std::vector<pb::ColumnSchema> needs = model.ColumnsFor(purpose);
   std::vector<std::string> names;
   for (const pb::ColumnSchema& column : has) names.push_back(column.name());
   std::vector<std::string> problems;

@@ -43,6 +43,9 @@ std::vector<TaskOutput> TasksOf(const ModelOutput& output);
 // that is taken, a group or weight that is not one value for each record.
 absl::Status CheckOutput(const ModelOutput& output, bool with_label);
 
+// What a function does with a model, and what data is for.
+enum class DataPurpose { kTrain, kEval, kPredict };
+
 class Model {
  public:
   virtual ~Model() = default;
@@ -54,6 +57,8 @@ class Model {
   virtual Task task() const = 0;  // of several, the first
   // The columns that Build reads, the label last; the first size of each shape is -1.
   virtual std::vector<pb::ColumnSchema> Columns() const = 0;
+  // Those that it reads for a purpose. Here: all of them, without the last to predict.
+  virtual std::vector<pb::ColumnSchema> ColumnsFor(DataPurpose purpose) const;
   // By column: what its ids must be below, such as the rows of the table that they are looked up
   // in. So the reader finds an id that is too large, with its file and line; otherwise a server
   // does.
@@ -61,8 +66,8 @@ class Model {
 };
 
 // INVALID_ARGUMENT listing every column that the model needs and the dataset lacks, or has with
-// another type or shape. Without `with_label` the last of the model's columns may be missing.
-absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, bool with_label);
+// another type or shape.
+absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset, DataPurpose purpose);
 
 // A column of batches, for Columns().
 pb::ColumnSchema MakeColumn(const std::string& name, DType dtype, const Shape& shape);

@@ -3,44 +3,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "coordinator/frontend/feature_models.h"
+#include "coordinator/frontend/model_doc_keys.h"
 
 namespace mu {
 namespace {
-
-using Field = google::protobuf::FieldDescriptor;
-
-std::string TypeOf(const Field* field) {
-  const bool many = field->is_repeated();
-  switch (field->cpp_type()) {
-    case Field::CPPTYPE_MESSAGE:
-      return many ? "list of maps" : "map";
-    case Field::CPPTYPE_STRING:
-      return many ? "list of texts" : "text";
-    case Field::CPPTYPE_BOOL:
-      return "true or false";
-    case Field::CPPTYPE_FLOAT:
-    case Field::CPPTYPE_DOUBLE:
-      return many ? "list of numbers" : "number";
-    default:
-      return many ? "list of whole numbers" : "whole number";
-  }
-}
-
-// A key of a message: its type comes from the message.
-struct KeyText {
-  const char* key;
-  const char* default_value;  // empty: required
-  const char* meaning;
-};
-
-void AddKeys(const google::protobuf::Descriptor* message, const std::string& prefix,
-             std::initializer_list<KeyText> texts, ModelDoc* doc) {
-  for (const KeyText& text : texts) {
-    const Field* const field = message->FindFieldByName(text.key);
-    MU_CHECK(field != nullptr);
-    doc->keys.push_back({prefix + text.key, TypeOf(field), text.default_value, text.meaning});
-  }
-}
 
 ModelDoc DlrmDoc() {
   ModelDoc doc{"dlrm", "Probability of a click, of criteo_tsv (Naumov et al., 2019)", {}};
@@ -95,21 +61,7 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
   MU_CHECK(!doc.what.empty());
   const auto* const message = pb::FeatureModelProto::descriptor();
   AddKeys(message, "", {{"features", "", "the columns that it reads"}}, &doc);
-  AddKeys(pb::FeatureProto::descriptor(), "features.",
-          {{"column", "",
-            "the column's name. In `criteo_tsv`: `dense` (13 numbers) and `ids` (26 ids); in "
-            "`libsvm`: `features`"},
-           {"kind", "number",
-            "`number`; `id`: one id, of a column of kind `id` or `hash`; `list`: such a column "
-            "with a `separator`, whose vectors are added up; `weighted_list`: the same with a "
-            "weight for each vector, as `libsvm` gives them"},
-           {"size", "one", "`number`, `id`: how many a record has; each id has a table of its own"},
-           {"rows", "none",
-            "`id` and lists (required): rows of the table; ids must be below it. `hash` columns "
-            "and `criteo_tsv` hash into so many buckets"},
-           {"mean", "0", "`number`: subtracted from it"},
-           {"stddev", "1", "`number`: it is then divided by it"}},
-          &doc);
+  AddFeatureKeys("features.", &doc);
   AddKeys(message, "",
           {{"label_column", "",
             "name of a column of kind `label`; `label` in `criteo_tsv` and `libsvm`. `predict` "
@@ -124,6 +76,14 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
   if (kind.cross) {
     AddKeys(message, "", {{"cross_layers", "3", "number of cross layers"}}, &doc);
   }
+  if (!kind.pairs) {
+    AddKeys(
+        message, "",
+        {{"classes", "none",
+          "the label is one of so many classes: a column of kind `class` or `id`, ids are below "
+          "it"}},
+        &doc);
+  }
   return doc;
 }
 
@@ -132,6 +92,7 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
 std::vector<ModelDoc> BuiltinModelDocs() {
   std::vector<ModelDoc> docs = {DlrmDoc(), MatrixFactorizationDoc()};
   for (const FeatureModelKind& kind : FeatureModelKinds()) docs.push_back(FeatureModelDoc(kind));
+  for (ModelDoc& doc : ModelKindDocs()) docs.push_back(std::move(doc));
   return docs;
 }
 

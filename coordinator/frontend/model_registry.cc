@@ -7,6 +7,7 @@
 #include "coordinator/frontend/dlrm.h"
 #include "coordinator/frontend/feature_models.h"
 #include "coordinator/frontend/matrix_factorization.h"
+#include "coordinator/frontend/model_kinds.h"
 
 namespace mu {
 
@@ -19,6 +20,7 @@ std::string ModelName(const pb::ModelProto& config) {
     case pb::ModelProto::kCustom:
       return config.custom().name();
     default: {
+      if (const ModelKind* const kind = ModelKindOf(config)) return kind->name;
       const FeatureModelKind* const kind = FeatureModelOf(config);
       return kind == nullptr ? "" : kind->name;
     }
@@ -41,6 +43,10 @@ ModelRegistry ModelRegistry::WithBuiltins() {
         registry.Register(kind.name, [&kind](const pb::ModelProto& config) {
           return FeatureModel::FromConfig(kind, (config.*kind.config)());
         });
+    MU_CHECK(registered.ok());
+  }
+  for (const ModelKind& kind : ModelKinds()) {
+    const absl::Status registered = registry.Register(kind.name, kind.create);
     MU_CHECK(registered.ok());
   }
   for (ModelDoc& doc : BuiltinModelDocs()) {

@@ -38,13 +38,13 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   pb::DatasetProto dataset = *source;
   if (model != nullptr) {
     BoundIds(*model, &dataset);
-    if (purpose == DataPurpose::kPredict) DropLabel(*model, &dataset);
+    if (purpose == DataPurpose::kPredict) DropLabels(*model, &dataset);
   }
   for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
   if (model == nullptr) return;
-  if (const absl::Status columns = CheckColumns(*model, dataset, purpose != DataPurpose::kPredict);
+  if (const absl::Status columns = CheckColumns(*model, dataset, purpose);
       !columns.ok()) {
     problems->push_back(
         absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));

@@ -1,6 +1,8 @@
 #include "coordinator/training/job_data.h"
 
 #include <algorithm>
+#include <set>
+#include <string>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -151,28 +153,29 @@ void BoundIds(const Model& model, pb::DatasetProto* dataset) {
   }
 }
 
-void DropLabel(const Model& model, pb::DatasetProto* dataset) {
-  const std::vector<pb::ColumnSchema> columns = model.Columns();
-  if (columns.empty()) return;
-  const std::string& label = columns.back().name();
+void DropLabels(const Model& model, pb::DatasetProto* dataset) {
+  std::set<std::string> labels;
+  for (const pb::ColumnSchema& column : model.ColumnsFor(DataPurpose::kEval))
+    labels.insert(column.name());
+  for (const pb::ColumnSchema& column : model.ColumnsFor(DataPurpose::kPredict))
+    labels.erase(column.name());
   if (FieldColumnList* const fields = MutableFieldColumnsOf(dataset); fields != nullptr) {
     const bool crossed = absl::c_any_of(*fields, [&](const pb::CsvColumnProto& column) {
-      return absl::c_linear_search(column.of(), label);
+      return absl::c_any_of(column.of(), [&](const auto& of) { return labels.contains(of); });
     });
-    if (crossed || fields->size() == 1) return;
-    const auto rest =
-        std::remove_if(fields->begin(), fields->end(),
-                       [&](const pb::CsvColumnProto& column) { return column.name() == label; });
-    fields->erase(rest, fields->end());
+    if (crossed) return;
+    const auto rest = std::remove_if(
+        fields->begin(), fields->end(),
+        [&](const pb::CsvColumnProto& column) { return labels.contains(column.name()); });
+    if (rest != fields->begin()) fields->erase(rest, fields->end());
   }
   if (!dataset->has_arrays()) return;
   // The first column's files are the dataset's own.
   auto* const arrays = dataset->mutable_arrays()->mutable_columns();
-  for (int i = 1; i < arrays->size(); ++i) {
-    if (arrays->Get(i).name() != label) continue;
+  for (int i = arrays->size() - 1; i >= 1; --i) {
+    if (!labels.contains(arrays->Get(i).name())) continue;
     arrays->DeleteSubrange(i, 1);
     dataset->mutable_companions()->DeleteSubrange(i - 1, 1);
-    return;
   }
 }
 

@@ -11,8 +11,6 @@
 
 namespace mu {
 
-enum class DataPurpose { kTrain, kEval, kPredict };
-
 // The dataset of a purpose; its files may still be patterns. NOT_FOUND if the job has none (the
 // message says which key).
 absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose purpose);
@@ -20,8 +18,9 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
 // Gives the columns of ids that the model bounds that bound, where they have none or a larger one.
 void BoundIds(const Model& model, pb::DatasetProto* dataset);
 
-// Removes the column of the model's label, which data to predict need not have: of csv, jsonl and
-// tfrecord (unless a cross takes it), and of arrays with its files.
-void DropLabel(const Model& model, muster::DatasetProto* dataset);
+// Removes the columns that the model reads in evaluation only, such as its label: data to predict
+// need not have them. Of csv, jsonl and tfrecord (unless a cross takes one), and of arrays with
+// their files.
+void DropLabels(const Model& model, muster::DatasetProto* dataset);
 
 }  // namespace mu

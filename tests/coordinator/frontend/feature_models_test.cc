@@ -126,7 +126,7 @@ TEST(FeatureModels, GradientsOfAllParametersAreRightOnAllKindsOfData) {
       testing::FakeFactory factory;
       MU_ASSERT_OK_AND_ASSIGN(auto model,
                               ModelRegistry::WithBuiltins().Create(ConfigOf(kind, c.features)));
-      MU_ASSERT_OK(CheckColumns(*model, c.data.proto(), true));
+      MU_ASSERT_OK(CheckColumns(*model, c.data.proto(), DataPurpose::kEval));
       MU_ASSERT_OK(model->Create(factory));
       MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, TrainStep(*model, c.data));
       const auto values = Randomise(factory);
@@ -253,12 +253,13 @@ TEST(FeatureModels, DataWithoutTheColumnsIsRefused) {
   const FeatureModelKind& kind = FeatureModelKinds()[0];
   MU_ASSERT_OK_AND_ASSIGN(
       auto model, ModelRegistry::WithBuiltins().Create(ConfigOf(kind, LibsvmCase().features)));
-  EXPECT_THAT(CheckColumns(*model, CriteoDataset().proto(), true),
+  EXPECT_THAT(CheckColumns(*model, CriteoDataset().proto(), DataPurpose::kEval),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("there is no column \"features.values\"")));
-  EXPECT_THAT(CheckColumns(*model, MakeDataset(Libsvm({"x"}, 7).Batch(4)).proto(), true),
-              StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("ids below 7, the model has rows for 6")));
+  EXPECT_THAT(
+      CheckColumns(*model, MakeDataset(Libsvm({"x"}, 7).Batch(4)).proto(), DataPurpose::kEval),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("ids below 7, the model has rows for 6")));
 }
 
 }  // namespace

@@ -190,11 +190,11 @@ TEST(MatrixFactorizationModel, ConfigErrorsNameTheKey) {
 
 TEST(CheckColumns, ListsEveryProblem) {
   MU_ASSERT_OK_AND_ASSIGN(auto model, ModelRegistry::WithBuiltins().Create(FactorizationConfig()));
-  MU_EXPECT_OK(CheckColumns(*model, Ratings().proto(), true));
-  MU_EXPECT_OK(CheckColumns(*model, Ratings(false).proto(), false));
+  MU_EXPECT_OK(CheckColumns(*model, Ratings().proto(), DataPurpose::kEval));
+  MU_EXPECT_OK(CheckColumns(*model, Ratings(false).proto(), DataPurpose::kPredict));
   const Dataset wrong =
       MakeDataset(Csv({"r"}).Header().Number("user").Id("itme").Number("rating").Batch(1));
-  const absl::Status status = CheckColumns(*model, wrong.proto(), true);
+  const absl::Status status = CheckColumns(*model, wrong.proto(), DataPurpose::kEval);
   EXPECT_THAT(status,
               StatusIs(kInvalid, HasSubstr("\"user\" is float32[?], the model needs int64[?]")));
   EXPECT_THAT(
@@ -210,7 +210,7 @@ TEST(CheckColumns, MoreBucketsThanRowsAreRefused) {
         *model,
         MakeDataset(Csv({"r"}).Header().Hash("user", buckets).Id("item").Number("rating").Batch(1))
             .proto(),
-        true);
+        DataPurpose::kEval);
   };
   MU_EXPECT_OK(hashed(users));
   EXPECT_THAT(hashed(users + 1), StatusIs(kInvalid, HasSubstr("column \"user\" is hashed into")));
