@@ -255,6 +255,17 @@ absl::Status ReadClicks(mu::Coordinator& c, const std::string& folder) {
   return absl::OkStatus();
 }
 
+// Another model, which begins with what the first has learnt of its users.
+absl::Status BeginWarm(mu::Coordinator& c, const std::string& folder) {
+  const mu::WarmStartSpec spec = {.map = {{"users", "readers"}}};
+  EXPECT(c.UsePartitionCountsOf(folder + "/model", spec));
+  MU_RETURN_IF_ERROR(
+      c.CreateEmbeddingTable({.name = "readers", .rows = kUsers, .dim = 8}).status());
+  MU_ASSIGN_OR_RETURN(muster::TakenValuesProto taken, c.WarmStart(folder + "/model", spec));
+  EXPECT(taken.names_size() == 1);
+  return absl::OkStatus();
+}
+
 absl::Status RunAll(const std::string& where, const std::string& folder) {
   WriteRatings(folder + "/ratings.csv");
   WriteClicks(folder + "/clicks.tsv");
@@ -264,6 +275,12 @@ absl::Status RunAll(const std::string& where, const std::string& folder) {
   {
     MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
     MU_RETURN_IF_ERROR(Run(*c, folder));
+  }
+  {
+    mu::ClusterOptions another = options;
+    another.job_dir = folder + "/another";
+    MU_ASSIGN_OR_RETURN(auto c, Cluster(where, another));
+    MU_RETURN_IF_ERROR(BeginWarm(*c, folder));
   }
   MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
   MU_RETURN_IF_ERROR(Continue(*c, folder));

@@ -37,6 +37,11 @@ std::string ContentOf(const pb::RestoreRequest& request) {
   return what.SerializeAsString();
 }
 
+// Null: everything.
+const pb::TakenValuesProto* TakenBy(const pb::RestoreRequest& request) {
+  return request.has_take() ? &request.take() : nullptr;
+}
+
 uint64_t UpdatesOf(const StoreDirectory& store) {
   uint64_t updates = 0;
   for (const auto& [id, variable] : store.variables) {
@@ -174,7 +179,7 @@ absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& r
   if (request.files().empty()) return reply;
   MU_ASSIGN_OR_RETURN(LoadedCheckpoint loaded,
                       LoadCheckpoint(*store_.directory(), request.directory(), request.files(),
-                                     request.context().low_water()));
+                                     request.context().low_water(), TakenBy(request)));
   *memory = std::move(loaded.memory);
   reply.set_rows(loaded.rows);
   reply.set_updates(loaded.updates);
@@ -188,8 +193,8 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
   if (turn.step == Step::kVerify) {
     {
       const WorkProgress::Scope executing(&progress_);
-      MU_RETURN_IF_ERROR(Detailed(
-          VerifyCheckpointFiles(*store_.directory(), request.directory(), request.files())));
+      MU_RETURN_IF_ERROR(Detailed(VerifyCheckpointFiles(*store_.directory(), request.directory(),
+                                                        request.files(), TakenBy(request))));
     }
     turn = BeginRestore(request, /*verified=*/true);
   }

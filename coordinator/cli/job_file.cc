@@ -126,6 +126,10 @@ JobFile ParseJob(const std::string& text, const std::string& source, const std::
   if (data->has_eval()) resolve("data.eval", data->mutable_eval());
   if (data->has_predict()) resolve("data.predict", data->mutable_predict());
   if (!file.job.job_dir().empty()) file.job.set_job_dir(JoinPath(directory, file.job.job_dir()));
+  if (!file.job.warm_start().checkpoint().empty()) {
+    pb::WarmStartProto* warm = file.job.mutable_warm_start();
+    warm->set_checkpoint(JoinPath(directory, warm->checkpoint()));
+  }
   return file;
 }
 

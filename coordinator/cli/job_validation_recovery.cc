@@ -1,4 +1,4 @@
-// What a job says about checkpoints and lost servers.
+// What a job says about checkpoints, lost servers, and what it begins with.
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "coordinator/cli/job_validation.h"
@@ -10,6 +10,11 @@ void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* prob
     problems->push_back(
         {"recovery", absl::StrCat("must be all or shard, not `", job.recovery(), "`"),
          "all takes every server back to the last checkpoint, shard only the lost one"});
+  }
+  // Names and shapes are compared when the model is known (CheckWarmStart).
+  if (job.has_warm_start() && job.warm_start().checkpoint().empty()) {
+    problems->push_back({"warm_start.checkpoint", "names no checkpoint to begin with",
+                         "name one, or the folder of a run that has one", true});
   }
   const muster::CheckpointOptionsProto& checkpoint = job.checkpoint();
   if (!checkpoint.has_every() || checkpoint.every() == "never") return;

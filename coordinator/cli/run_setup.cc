@@ -180,6 +180,14 @@ muster::JobProto WithSources(muster::JobProto job,
   return job;
 }
 
+// Whether the run would begin with what `warm_start` names: not if it goes on from a checkpoint of
+// its own, which may be all that is left, nor from one that was named.
+bool BeginsWarm(JobUse use, const RunOptions& options) {
+  if (use == JobUse::kCheck) return true;
+  return use == JobUse::kTrain && options.checkpoint.empty() &&
+         !FindCheckpoint(options.job_dir).ok();
+}
+
 // Looks at the data and the model, each once its keys are right, and at no data that this run does
 // not read. Of data with wrong columns the others are looked at all the same, so that a mistake
 // hides no other one.
@@ -197,6 +205,7 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   }
   muster::JobProto sound = WithSources(file.job, whole);
   if (file.places.IsBad("model")) sound.clear_model();
+  if (file.places.IsBad("warm_start") || !BeginsWarm(use, options)) sound.clear_warm_start();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   std::vector<std::string> found = CheckJob(sound, models, options);
   if (!parts.empty()) {

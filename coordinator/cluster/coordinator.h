@@ -24,6 +24,7 @@
 #include "absl/status/statusor.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/cluster/warm_start.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/specs.h"
@@ -187,11 +188,21 @@ class Coordinator : public VariableFactory {
   // changes nothing.
   absl::StatusOr<pb::CheckpointProto> Restore(const std::string& directory);
 
+  // Begins with values of another model's checkpoint: those of the variables and tables that `spec`
+  // names; all else keeps its initial values. Before functions are scheduled, else
+  // FAILED_PRECONDITION. A lost server goes back to these values until there is a checkpoint
+  // (EnableRecovery): take one, so that the other model's may be deleted. INVALID_ARGUMENT naming
+  // what does not fit; other errors as those of Restore. Returns what was taken.
+  absl::StatusOr<pb::TakenValuesProto> WarmStart(const std::string& directory,
+                                                 const WarmStartSpec& spec = {});
+
   // Tables that are created from now on, and that do not say how many partitions they have, get as
   // many as in this checkpoint, which was perhaps taken with more servers or fewer. EnableRecovery
   // does that with the newest of its directory that can be read. Returns false and changes nothing
   // if the manifest cannot be read.
   bool UsePartitionCountsOf(const std::string& directory);
+  // The same for those that a warm start gives values.
+  bool UsePartitionCountsOf(const std::string& directory, const WarmStartSpec& spec);
 
   // The job is over: its daemons end, with exit code 0, instead of waiting for its next
   // coordinator. Waits for them, up to the timeout of a silent one. Nothing else may be called

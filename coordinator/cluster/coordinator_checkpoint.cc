@@ -24,6 +24,11 @@ bool Coordinator::UsePartitionCountsOf(const std::string& directory) {
   return impl_->checkpoints.UsePartitionCountsOf(directory);
 }
 
+bool Coordinator::UsePartitionCountsOf(const std::string& directory, const WarmStartSpec& spec) {
+  return impl_->checkpoints.UsePartitionCountsOf(
+      directory, [&spec](const std::string& table) { return NameInModel(spec, table); });
+}
+
 void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
 
 bool Coordinator::begun() const {
@@ -70,11 +75,13 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 }
 
 absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
-  MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
+  const bool warm = state->take != nullptr;
+  if (!warm) MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
   if (state->point == nullptr)
-    state->point = std::make_shared<const ResumePoint>(ValuesOf(state->manifest));
+    state->point = std::make_shared<const ResumePoint>(
+        ValuesOf(warm ? pb::CheckpointProto() : state->manifest));
   return runtime->Run({.kind = ServerTask::Kind::kLoad,
-                       .loaded = CheckpointNumber(state->manifest.number()),
+                       .loaded = CheckpointNumber(warm ? 0 : state->manifest.number()),
                        .point = state->point},
                       state);
 }
@@ -87,6 +94,24 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
   MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
   MU_RETURN_IF_ERROR(impl_->Load(state));
   return std::move(state->manifest);
+}
+
+absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& directory,
+                                                            const WarmStartSpec& spec) {
+  if (impl_->runtime->begun()) {
+    return absl::FailedPreconditionError(
+        "functions have been scheduled already; WarmStart() comes before them");
+  }
+  auto state = std::make_shared<TaskState>();
+  MU_ASSIGN_OR_RETURN(state->folder, AbsolutePath(directory));
+  MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
+  std::vector<WarmStartProblem> problems;
+  state->take = std::make_shared<const pb::TakenValuesProto>(
+      PlanWarmStart(spec, state->manifest, impl_->runtime->Created(), &problems));
+  MU_RETURN_IF_ERROR(ToStatus(problems));
+  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
+  MU_RETURN_IF_ERROR(impl_->Load(state));
+  return *state->take;
 }
 
 absl::StatusOr<std::vector<ResumePoint::Data>> Coordinator::Impl::PrepareDataOf(

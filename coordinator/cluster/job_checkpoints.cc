@@ -29,12 +29,15 @@ absl::StatusOr<std::string> JobCheckpoints::Parent() const {
       "there is no directory for checkpoints; call EnableRecovery first");
 }
 
-bool JobCheckpoints::UsePartitionCountsOf(const std::string& directory) {
+bool JobCheckpoints::UsePartitionCountsOf(
+    const std::string& directory, const std::function<std::string(const std::string&)>& rename) {
   const auto manifest = ReadManifest(directory);
   if (!manifest.ok()) return false;
   MutexLock lock(&mutex_);
-  for (const pb::TableProto& table : manifest->tables())
-    partitions_[table.name()] = table.partitions();
+  for (const pb::TableProto& table : manifest->tables()) {
+    const std::string name = rename == nullptr ? table.name() : rename(table.name());
+    if (!name.empty()) partitions_[name] = table.partitions();
+  }
   return true;
 }
 
@@ -71,26 +74,34 @@ absl::StatusOr<std::string> JobCheckpoints::Claim(bool begun) {
   return ClaimCheckpointDirectory(parent);
 }
 
-void JobCheckpoints::Add(CheckpointNumber number, const std::string& folder) {
+void JobCheckpoints::Add(CheckpointNumber number, const std::string& folder,
+                         std::shared_ptr<const pb::TakenValuesProto> take) {
   MutexLock lock(&mutex_);
-  folders_[number] = folder;
+  points_[number] = {folder, std::move(take)};
 }
 
 void JobCheckpoints::Forget(CheckpointNumber oldest) {
   MutexLock lock(&mutex_);
-  folders_.erase(folders_.begin(), folders_.lower_bound(oldest));
+  points_.erase(points_.begin(), points_.lower_bound(oldest));
 }
 
 void JobCheckpoints::Remove(CheckpointNumber number) {
   MutexLock lock(&mutex_);
-  folders_.erase(number);
+  points_.erase(number);
 }
 
 absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const {
   MutexLock lock(&mutex_);
-  const auto folder = folders_.find(number);
-  if (folder != folders_.end()) return folder->second;
+  const auto point = points_.find(number);
+  if (point != points_.end()) return point->second.folder;
   return absl::NotFoundError("the checkpoint's directory is not known");
+}
+
+std::shared_ptr<const pb::TakenValuesProto> JobCheckpoints::TakenFrom(
+    CheckpointNumber number) const {
+  MutexLock lock(&mutex_);
+  const auto point = points_.find(number);
+  return point == points_.end() ? nullptr : point->second.take;
 }
 
 void JobCheckpoints::NoteBad(const std::string& folder) {

@@ -13,6 +13,7 @@
 #include "common/base/status.h"
 #include "coordinator/core/checkpoint_number.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/psserver.pb.h"
 
 namespace mu {
 
@@ -26,7 +27,10 @@ class JobCheckpoints {
 
   // Takes the numbers of partitions of the checkpoint's tables. Returns false and changes nothing
   // if the manifest cannot be read.
-  bool UsePartitionCountsOf(const std::string& directory);
+  // `rename` says what a table of it is called here; empty: it is none of this job's.
+  bool UsePartitionCountsOf(
+      const std::string& directory,
+      const std::function<std::string(const std::string& table)>& rename = nullptr);
   // Of the table with this name; 0: not known.
   uint32_t PartitionsOf(const std::string& table) const;
 
@@ -39,14 +43,17 @@ class JobCheckpoints {
   absl::StatusOr<std::string> Claim(bool begun);
 
   // All files and the manifest are there. Servers may go back to it from the commit on, so it has
-  // to be known before.
-  void Add(CheckpointNumber number, const std::string& folder);
+  // to be known before. `take`: of another job's checkpoint, what this one began with.
+  void Add(CheckpointNumber number, const std::string& folder,
+           std::shared_ptr<const pb::TakenValuesProto> take = nullptr);
   // Older ones are not wanted any more.
   void Forget(CheckpointNumber oldest);
   // It was not committed.
   void Remove(CheckpointNumber number);
   // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
   absl::StatusOr<std::string> Find(CheckpointNumber number) const;
+  // What servers take of it; null: everything.
+  std::shared_ptr<const pb::TakenValuesProto> TakenFrom(CheckpointNumber number) const;
 
   // Its files are damaged or missing.
   void NoteBad(const std::string& folder);
@@ -57,7 +64,11 @@ class JobCheckpoints {
  private:
   mutable Mutex mutex_;
   std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
-  std::map<CheckpointNumber, std::string> folders_ ABSL_GUARDED_BY(mutex_);
+  struct Point {
+    std::string folder;
+    std::shared_ptr<const pb::TakenValuesProto> take;
+  };
+  std::map<CheckpointNumber, Point> points_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
   bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;

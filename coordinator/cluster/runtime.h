@@ -279,6 +279,7 @@ class Runtime {
   void EndCall(const ServerApi::Call& call, Event event);
   // On a thread that may block; a server that could not read files was looked after.
   CallError RestoreFrom(const ServerApi::Call& call, const std::string& folder,
+                        std::shared_ptr<const pb::TakenValuesProto> take,
                         const std::vector<bool>& keep, std::vector<uint64_t>* updates);
   absl::Status SaveFiles(const ServerApi::Call& call, TaskState* state);
   // The position and the user's state. Of one moment: a call that is scheduled with a state is in

@@ -49,7 +49,7 @@ void Runtime::Do(action::Configure& a) {
   const auto call = NewRoutingCall(a.generation);
   if (!call.ok()) return PostStep(event::Configured{a.attempt, CallError::Of(call.status())});
   work_.Add([this, call = *call, a] {
-    const absl::Status status = a.reset ? options_.server_api->Restore(call, "", {}, {}).status()
+    const absl::Status status = a.reset ? options_.server_api->Restore(call, {}, {}).status()
                                         : options_.server_api->Configure(call);
     EndCall(call, event::Configured{a.attempt, CallError::Of(status)});
   });
@@ -61,6 +61,7 @@ void Runtime::Do(action::UseRouting&) {
 }
 
 CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& folder,
+                               std::shared_ptr<const pb::TakenValuesProto> take,
                                const std::vector<bool>& keep, std::vector<uint64_t>* updates) {
   ScopedSpan span(options_.telemetry, "restore",
                   absl::StrCat("generation ", call.context.generation(), ", ",
@@ -72,8 +73,9 @@ CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& f
     }
     MU_ASSIGN_OR_RETURN(
         const auto replies,
-        options_.server_api->Restore(call, folder,
-                                     {manifest.files().begin(), manifest.files().end()}, keep));
+        options_.server_api->Restore(
+            call, {folder, {manifest.files().begin(), manifest.files().end()}, std::move(take)},
+            keep));
     for (const pb::RestoreReply& reply : replies) updates->push_back(reply.updates());
     return absl::OkStatus();
   }();
@@ -86,18 +88,20 @@ CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& f
 void Runtime::Do(action::Restore& a) {
   event::Restored event = {.generation = a.generation, .from = "initial values"};
   std::string folder;
+  std::shared_ptr<const pb::TakenValuesProto> take;
   const bool restores = std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end();
   if (restores && a.checkpoint != kInitialValues) {
     const auto found = options_.checkpoints->Find(a.checkpoint);
     event.error = CallError::Of(found.status());
     if (!found.ok()) return PostStep(std::move(event));
     event.from = folder = *found;
+    take = options_.checkpoints->TakenFrom(a.checkpoint);
   }
   const auto call = NewRoutingCall(a.generation);
   event.error = CallError::Of(call.status());
   if (!call.ok()) return PostStep(std::move(event));
-  recovery_.Add([this, call = *call, keep = a.keep, folder, restores, event]() mutable {
-    event.error = RestoreFrom(call, folder, keep, &event.updates);
+  recovery_.Add([this, call = *call, keep = a.keep, folder, take, restores, event]() mutable {
+    event.error = RestoreFrom(call, folder, take, keep, &event.updates);
     if (event.error.ok() && restores)
       MU_LOG(INFO, "{} restored in generation {}", event.from, event.generation.value());
     EndCall(call, std::move(event));
@@ -116,10 +120,10 @@ void Runtime::Do(action::Load& a) {
     // What the coordinator sees to be damaged costs no server its state.
     const absl::Status seen = CheckSizes(state->folder, state->manifest);
     event.asked = !IsBadCheckpoint(seen);
-    event.error =
-        event.asked ? RestoreFrom(call, state->folder, {}, &event.updates) : CallError::Of(seen);
+    event.error = event.asked ? RestoreFrom(call, state->folder, state->take, {}, &event.updates)
+                              : CallError::Of(seen);
     // Servers may go back to it as soon as the core hears of this.
-    if (event.error.ok()) options_.checkpoints->Add(point, state->folder);
+    if (event.error.ok()) options_.checkpoints->Add(point, state->folder, state->take);
     EndCall(call, std::move(event));
   });
 }

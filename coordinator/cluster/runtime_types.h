@@ -14,6 +14,7 @@
 #include "coordinator/core/failure_log.h"
 #include "coordinator/core/server_task.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/psserver.pb.h"
 
 namespace mu {
 
@@ -29,6 +30,8 @@ struct TaskState {
   pb::CheckpointProto manifest;
   // kLoad: what is taken over with the values.
   std::shared_ptr<const ResumePoint> point;
+  // kLoad: of another job's checkpoint, what this one begins with; null: everything.
+  std::shared_ptr<const pb::TakenValuesProto> take;
   std::map<FunctionId, std::shared_ptr<FunctionState>> unfinished;  // its functions
 
   bool done = false;

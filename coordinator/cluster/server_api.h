@@ -27,13 +27,19 @@ class ServerApi {
     // out by its heartbeats, not by a deadline.
     std::shared_ptr<PsCallGroup> group;
   };
+  // What a restore loads. No files: initial values.
+  struct SavedState {
+    std::string directory;
+    std::vector<pb::CheckpointFileProto> files;
+    std::shared_ptr<const pb::TakenValuesProto> take;  // null: everything, under its own name
+  };
   // The servers are given what the routing says.
   virtual absl::Status Configure(const Call& call) = 0;
-  // Configures the servers, then each takes the routing's generation and loads its partitions from
-  // `files` (none: initial values), or keeps what it has (keep[i]). By server.
-  virtual absl::StatusOr<std::vector<pb::RestoreReply>> Restore(
-      const Call& call, const std::string& directory,
-      const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) = 0;
+  // Configures the servers, then each takes the routing's generation and loads its partitions, or
+  // keeps what it has (keep[i]). By server.
+  virtual absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call,
+                                                                const SavedState& from,
+                                                                const std::vector<bool>& keep) = 0;
   // Every server writes "ps-INDEX.safetensors" into `directory`, which all of them reach. By
   // server.
   virtual absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,

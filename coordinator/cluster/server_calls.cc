@@ -68,9 +68,9 @@ absl::Status ServerCalls::Configure(const Call& call) {
   return SendRouting(call, call.routing->generation());
 }
 
-absl::StatusOr<std::vector<pb::RestoreReply>> ServerCalls::Restore(
-    const Call& call, const std::string& directory,
-    const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) {
+absl::StatusOr<std::vector<pb::RestoreReply>> ServerCalls::Restore(const Call& call,
+                                                                   const SavedState& from,
+                                                                   const std::vector<bool>& keep) {
   // The restore begins the new generation of the servers' state; what still belongs to the old one
   // is refused.
   MU_RETURN_IF_ERROR(SendRouting(call, call.routing->generation() - 1));
@@ -82,8 +82,9 @@ absl::StatusOr<std::vector<pb::RestoreReply>> ServerCalls::Restore(
       request.set_keep_state(true);
       return request;
     }
-    request.set_directory(directory);
-    for (const pb::CheckpointFileProto& file : files) *request.add_files() = file;
+    request.set_directory(from.directory);
+    for (const pb::CheckpointFileProto& file : from.files) *request.add_files() = file;
+    if (from.take != nullptr) *request.mutable_take() = *from.take;
     return request;
   });
 }

@@ -18,9 +18,8 @@ class ServerCalls final : public ServerApi {
   explicit ServerCalls(PsClient::Connect connect);
 
   absl::Status Configure(const Call& call) override;
-  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(
-      const Call& call, const std::string& directory,
-      const std::vector<pb::CheckpointFileProto>& files, const std::vector<bool>& keep) override;
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call, const SavedState& from,
+                                                        const std::vector<bool>& keep) override;
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
                                                   const std::string& directory) override;
   std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override;

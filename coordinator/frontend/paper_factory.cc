@@ -8,8 +8,10 @@ namespace mu {
 
 absl::StatusOr<Variable> PaperFactory::CreateVariable(const VariableSpec& spec) {
   VariableSpec full = spec;
-  if (!full.optimizer && full.trainable && full.dtype == kFloat32)
+  if (!full.optimizer && full.trainable && full.dtype == kFloat32) {
     full.optimizer = default_optimizer_;
+    defaulted_.insert(full.name);
+  }
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
   MU_RETURN_IF_ERROR(Claim(proto.name()));
   proto.set_id(static_cast<uint32_t>(variables_.size()));
@@ -18,7 +20,10 @@ absl::StatusOr<Variable> PaperFactory::CreateVariable(const VariableSpec& spec) 
 
 absl::StatusOr<EmbeddingTable> PaperFactory::CreateEmbeddingTable(const EmbeddingTableSpec& spec) {
   EmbeddingTableSpec full = spec;
-  if (!full.optimizer && full.trainable) full.optimizer = default_optimizer_;
+  if (!full.optimizer && full.trainable) {
+    full.optimizer = default_optimizer_;
+    defaulted_.insert(full.name);
+  }
   MU_ASSIGN_OR_RETURN(pb::TableProto proto, full.ToProto());
   MU_RETURN_IF_ERROR(Claim(proto.name()));
   proto.set_id(static_cast<uint32_t>(tables_.size()));

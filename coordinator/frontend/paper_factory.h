@@ -19,6 +19,8 @@ class PaperFactory : public VariableFactory {
   absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
 
+  // Whether the variable or table has named no optimizer, and takes gradients.
+  bool HasDefaultOptimizer(const std::string& name) const { return defaulted_.contains(name); }
   // In the order in which they were created.
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<EmbeddingTable>& tables() const { return tables_; }
@@ -28,6 +30,7 @@ class PaperFactory : public VariableFactory {
 
   const Optimizer default_optimizer_;
   std::set<std::string> names_;
+  std::set<std::string> defaulted_;
   std::vector<Variable> variables_;
   std::vector<EmbeddingTable> tables_;
 };

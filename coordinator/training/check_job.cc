@@ -24,6 +24,7 @@
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/train_job.h"
+#include "coordinator/training/warm_start_job.h"
 
 namespace mu {
 namespace {
@@ -216,6 +217,10 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
       model = nullptr;
     } else {
       for (std::string& problem : factory.Problems()) problems.push_back(std::move(problem));
+      if (job.has_warm_start()) {
+        for (std::string& problem : CheckWarmStart(job, paper))
+          problems.push_back(std::move(problem));
+      }
     }
   } else {
     // One line for each key that is wrong.

@@ -14,6 +14,7 @@
 #include "coordinator/training/loss_watch.h"
 #include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/trainer.h"
+#include "coordinator/training/warm_start_job.h"
 
 namespace mu {
 
@@ -67,6 +68,10 @@ absl::Status JobSession::Start() {
   if (!trains_ || !from.empty()) {
     const auto found = CheckpointToRestore(from);
     if (found.ok()) coordinator_->UsePartitionCountsOf(*found);
+  }
+  if (BeginsWarm()) {
+    const auto found = WarmStartCheckpoint(job_);
+    if (found.ok()) coordinator_->UsePartitionCountsOf(*found, WarmStartOf(job_));
   }
   telemetry_ =
       std::make_unique<TelemetryCollector>(coordinator_.get(), !options_.trace_file.empty());
@@ -162,6 +167,7 @@ absl::Status JobSession::Train(RunReport* report) {
   }
   if (!continues_) {
     if (!record_.checkpoint.empty()) MU_RETURN_IF_ERROR(Restore(record_.checkpoint));
+    if (BeginsWarm()) MU_RETURN_IF_ERROR(WarmStart());
     coordinator_->StartFresh();
   }
   starting_.reset();  // from here on a stop saves what there is
@@ -169,6 +175,8 @@ absl::Status JobSession::Train(RunReport* report) {
   unsaved_ = true;
   if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
   MU_RETURN_IF_ERROR(Record("running"));
+  // So that nothing depends on the other model's checkpoint from here on. An error is in the log.
+  if (BeginsWarm()) checkpointer_->TakeNow().status().IgnoreError();
   progress_->Begin("training", 0, options.epochs);
   bool begun = false;
   LossWatch loss_watch;

@@ -71,6 +71,11 @@ class JobSession {
   RecoveryMode JobRecovery() const {
     return job_.recovery() == "shard" ? RecoveryMode::kShard : RecoveryMode::kAll;
   }
+  // Whether the run begins with values of another model's checkpoint: not if it continues.
+  bool BeginsWarm() const {
+    return trains_ && !continues_ && record_.checkpoint.empty() && job_.has_warm_start();
+  }
+  absl::Status WarmStart();
   void Announce(const std::string& text);
   // Announces what the report says too.
   void Warn(RunReport* report, const std::string& text);

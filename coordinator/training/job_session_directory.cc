@@ -14,6 +14,7 @@
 #include "coordinator/launch/send_home.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/warm_start_job.h"
 
 namespace mu {
 namespace {
@@ -26,6 +27,19 @@ constexpr int kTries = 20;
 constexpr absl::Duration kHomePatience = absl::Seconds(30);
 // Between two looks at what nobody announces.
 constexpr absl::Duration kLook = absl::Seconds(1);
+
+// The error of a checkpoint that somebody chose. Where servers were lost it is the machines' error
+// that one is damaged, but not here.
+absl::Status AsChoice(const absl::Status& status, const std::string& directory) {
+  if (absl::IsInvalidArgument(status))
+    return Annotate(status, absl::StrCat(directory, " (--checkpoint=DIR names another)"));
+  if (!absl::IsDataLoss(status)) return status;
+  pb::ErrorDetail detail;
+  detail.set_kind(pb::ERROR_USER);
+  return WithDetail(absl::DataLossError(absl::StrCat(status.message(),
+                                                     "; use another checkpoint than ", directory)),
+                    detail);
+}
 
 }  // namespace
 
@@ -170,20 +184,19 @@ absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& c
 absl::Status JobSession::Restore(const std::string& checkpoint) {
   MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(checkpoint));
   const absl::StatusOr<pb::CheckpointProto> manifest = coordinator_->Restore(directory);
-  if (absl::IsDataLoss(manifest.status())) {
-    // Where servers were lost it is the machines' error, but here somebody chose this checkpoint.
-    pb::ErrorDetail detail;
-    detail.set_kind(pb::ERROR_USER);
-    return WithDetail(
-        absl::DataLossError(
-            absl::StrCat(manifest.status().message(), "; use another checkpoint than ", directory)),
-        detail);
-  }
-  if (absl::IsInvalidArgument(manifest.status()))
-    return Annotate(manifest.status(),
-                    absl::StrCat(directory, " (--checkpoint=DIR names another)"));
-  MU_RETURN_IF_ERROR(manifest.status());
+  MU_RETURN_IF_ERROR(AsChoice(manifest.status(), directory));
   Announce(absl::StrCat("begins with ", directory, " (", manifest->steps(), " steps)"));
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::WarmStart() {
+  MU_ASSIGN_OR_RETURN(const std::string directory, WarmStartCheckpoint(job_));
+  const absl::StatusOr<pb::TakenValuesProto> taken =
+      coordinator_->WarmStart(directory, WarmStartOf(job_));
+  if (absl::IsInvalidArgument(taken.status())) return Annotate(taken.status(), directory);
+  MU_RETURN_IF_ERROR(AsChoice(taken.status(), directory));
+  Announce(absl::StrCat("begins with ", taken->names_size(), " variables and tables of ", directory,
+                        taken->slots() ? ", and with their slots" : ""));
   return absl::OkStatus();
 }
 

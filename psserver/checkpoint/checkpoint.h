@@ -17,6 +17,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "proto/checkpoint.pb.h"
+#include "proto/psserver.pb.h"
 #include "psserver/core/cut_memory.h"
 #include "psserver/store/store_cut.h"
 
@@ -50,14 +51,18 @@ struct LoadedCheckpoint {
 };
 
 // Compares size and CRC32C of those files that hold something of `store`, reading them whole.
+// `take`: only what is taken from them.
 absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
-                                   const CheckpointFiles& files);
+                                   const CheckpointFiles& files,
+                                   const muster::TakenValuesProto* take = nullptr);
 
 // Loads what `store` holds and compares size and CRC32C while reading: files may have changed since
-// they were verified. After a failure the store holds a mixture.
+// they were verified. After a failure the store holds a mixture. With `take` only what it names,
+// and no memory of pushes; all else keeps what the store holds.
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water);
+                                                const CheckpointFiles& files, uint64_t low_water,
+                                                const muster::TakenValuesProto* take = nullptr);
 
 // Of a partition's value (part 0) or slot part - 1: the variable's shape with the partition's rows,
 // or [rows, width] for a slot of another width than the rows have.

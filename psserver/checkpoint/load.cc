@@ -20,8 +20,10 @@ constexpr size_t kReadBytes = 256 << 10;
 // Takes one file's tensors in the order of the file.
 class FileLoader {
  public:
-  FileLoader(const LoadPlan::File& file, uint64_t low_water, LoadedCheckpoint* loaded)
-      : file_(file), loaded_(loaded), memory_(low_water, &loaded->memory) {}
+  // `new_slots`: a row's slots begin with the optimizer's initial values.
+  FileLoader(const LoadPlan::File& file, bool new_slots, uint64_t low_water,
+             LoadedCheckpoint* loaded)
+      : file_(file), new_slots_(new_slots), loaded_(loaded), memory_(low_water, &loaded->memory) {}
 
   absl::Status LoadTensors() {
     MU_RETURN_IF_ERROR(SumHeader());
@@ -111,8 +113,13 @@ class FileLoader {
     MU_RETURN_IF_ERROR(ReadIds(*use.ids, *partition));
     if (use.part == 0) loaded_->rows += ids_.size();
     return Stream(entry, row_bytes, [&](uint64_t offset, const char* bytes, size_t size) {
-      partition->SetColumns(absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes),
-                            columns.begin, columns.count, reinterpret_cast<const float*>(bytes));
+      const auto ids = absl::MakeConstSpan(ids_).subspan(offset / row_bytes, size / row_bytes);
+      if (new_slots_) {
+        initial_.resize(ids.size() * use.table->definition->dim);
+        partition->Pull(ids, /*read_only=*/false, initial_.data());
+      }
+      partition->SetColumns(ids, columns.begin, columns.count,
+                            reinterpret_cast<const float*>(bytes));
       return absl::OkStatus();
     });
   }
@@ -172,10 +179,12 @@ class FileLoader {
   }
 
   const LoadPlan::File& file_;
+  const bool new_slots_;
   LoadedCheckpoint* const loaded_;
   ReadMemory memory_;
   uint32_t crc_ = 0;
   std::vector<char> buffer_;
+  std::vector<float> initial_;
   const TensorEntry* ids_of_ = nullptr;
   std::vector<int64_t> ids_;
 };
@@ -183,8 +192,8 @@ class FileLoader {
 }  // namespace
 
 absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::string& directory,
-                                   const CheckpointFiles& files) {
-  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
+                                   const CheckpointFiles& files, const pb::TakenValuesProto* take) {
+  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files, take));
   for (const LoadPlan::File& file : plan.files()) {
     if (!file.partitions.empty()) MU_RETURN_IF_ERROR(VerifySum(file));
   }
@@ -193,14 +202,16 @@ absl::Status VerifyCheckpointFiles(const StoreDirectory& store, const std::strin
 
 absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const std::string& directory,
-                                                const CheckpointFiles& files, uint64_t low_water) {
-  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
+                                                const CheckpointFiles& files, uint64_t low_water,
+                                                const pb::TakenValuesProto* take) {
+  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files, take));
   LoadedCheckpoint loaded;
   for (const LoadPlan::File& file : plan.files()) {
     if (file.partitions.empty()) continue;
-    FileLoader loader(file, low_water, &loaded);
+    FileLoader loader(file, !plan.taken().slots(), low_water, &loaded);
     MU_RETURN_IF_ERROR(loader.LoadTensors());
-    MU_RETURN_IF_ERROR(loader.LoadHistory());
+    // Another job's pushes and their numbers mean nothing here.
+    if (plan.taken().all()) MU_RETURN_IF_ERROR(loader.LoadHistory());
   }
   return loaded;
 }

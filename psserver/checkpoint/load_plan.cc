@@ -14,9 +14,22 @@
 
 namespace mu {
 
+TakenNames::TakenNames(const pb::TakenValuesProto* take)
+    : all_(take == nullptr), slots_(all_ || take->slots()) {
+  if (all_) return;
+  for (const pb::TakenValuesProto::Name& name : take->names()) from_[name.own()] = name.from();
+}
+
+const std::string* TakenNames::Find(const std::string& own) const {
+  if (all_) return &own;
+  const auto it = from_.find(own);
+  return it == from_.end() ? nullptr : &it->second;
+}
+
 absl::StatusOr<LoadPlan> LoadPlan::Make(const StoreDirectory& store, const std::string& directory,
-                                        const CheckpointFiles& files) {
-  LoadPlan plan;
+                                        const CheckpointFiles& files,
+                                        const pb::TakenValuesProto* take) {
+  LoadPlan plan(take);
   MU_RETURN_IF_ERROR(plan.Open(directory, files));
   const auto find_all = [&]() -> absl::Status {
     for (const StoredVariable* variable : store.SortedVariables()) {
@@ -45,6 +58,11 @@ absl::StatusOr<LoadPlan> LoadPlan::Make(const StoreDirectory& store, const std::
 // the model are no such thing.
 absl::Status LoadPlan::CheckAbsent(const StoreDirectory& store) const {
   if (absent_.empty()) return absl::OkStatus();
+  if (!taken_.all()) {
+    return absl::DataLossError(absl::StrCat("no file of the checkpoint has '", absent_.front(),
+                                            "', with which this job is to begin (files: ", names_,
+                                            ")"));
+  }
   bool known = false;
   for (const File& file : files_) {
     for (const StoredVariable* variable : store.SortedVariables()) {
@@ -102,11 +120,13 @@ absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType d
 
 absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
   const VariableDefinition& definition = *variable.definition;
-  const std::string& name = definition.proto.name();
+  const std::string* const taken = taken_.Find(definition.proto.name());
+  if (taken == nullptr) return absl::OkStatus();
+  const std::string& name = *taken;
   File* const file = FileWith(VariableTensorName(name, p, "value"));
   if (file == nullptr) return absl::OkStatus();
   file->partitions.push_back({&variable, nullptr, p});
-  for (size_t part = 0; part < definition.parts(); ++part) {
+  for (size_t part = 0; part < (taken_.slots() ? definition.parts() : 1); ++part) {
     const DType dtype = part == 0 ? definition.proto.dtype() : kFloat32;
     const TensorEntry* entry;
     MU_RETURN_IF_ERROR(Expect(*file,
@@ -119,7 +139,9 @@ absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
 
 absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   const TableDefinition& definition = *table.definition;
-  const std::string& name = definition.proto.name();
+  const std::string* const taken = taken_.Find(definition.proto.name());
+  if (taken == nullptr) return absl::OkStatus();
+  const std::string& name = *taken;
   const std::string ids_name = TableTensorName(name, p, "ids");
   File* const file = FileWith(ids_name);
   if (file == nullptr) return absl::OkStatus();
@@ -127,7 +149,7 @@ absl::Status LoadPlan::AddTable(const StoredTable& table, uint32_t p) {
   const TensorEntry* ids = file->reader.Find(ids_name);
   const int64_t rows = ids->shape.size() == 1 ? ids->shape[0] : -1;
   MU_RETURN_IF_ERROR(Expect(*file, ids_name, kInt64, {rows}, &ids));
-  for (size_t part = 0; part < definition.parts(); ++part) {
+  for (size_t part = 0; part < (taken_.slots() ? definition.parts() : 1); ++part) {
     const int64_t columns = static_cast<int64_t>(definition.ColumnsOf(part).count);
     const TensorEntry* entry;
     MU_RETURN_IF_ERROR(Expect(*file,

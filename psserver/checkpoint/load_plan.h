@@ -12,9 +12,26 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/checkpoint/safetensors.h"
+#include "proto/psserver.pb.h"
 #include "psserver/checkpoint/checkpoint.h"
 
 namespace mu {
+
+// What a load takes of a checkpoint: all under its own name, or what a warm start names.
+class TakenNames {
+ public:
+  // Null: all.
+  explicit TakenNames(const muster::TakenValuesProto* take);
+  // What a variable or table is called in the files; null if nothing of it is taken.
+  const std::string* Find(const std::string& own) const;
+  bool all() const { return all_; }
+  bool slots() const { return slots_; }
+
+ private:
+  bool all_;
+  bool slots_;
+  std::map<std::string, std::string> from_;  // by own name
+};
 
 class LoadPlan {
  public:
@@ -35,13 +52,16 @@ class LoadPlan {
 
   // Opens the files and finds all that `store` holds; a partition that none of them has keeps what
   // it holds: it was created after they were written. DATA_LOSS if a file is damaged in a way that
-  // shows, or if they have nothing of the model at all.
+  // shows, if they have nothing of the model at all, or if they lack a partition that `take` names.
   static absl::StatusOr<LoadPlan> Make(const StoreDirectory& store, const std::string& directory,
-                                       const CheckpointFiles& files);
+                                       const CheckpointFiles& files,
+                                       const muster::TakenValuesProto* take = nullptr);
 
   std::vector<File>& files() { return files_; }
+  const TakenNames& taken() const { return taken_; }
 
  private:
+  explicit LoadPlan(const muster::TakenValuesProto* take) : taken_(take) {}
   absl::Status Open(const std::string& directory, const CheckpointFiles& files);
   absl::Status AddVariable(const StoredVariable& variable, uint32_t p);
   absl::Status AddTable(const StoredTable& table, uint32_t p);
@@ -51,6 +71,7 @@ class LoadPlan {
   static absl::Status Expect(const File& file, const std::string& name, DType dtype,
                              const std::vector<int64_t>& shape, const TensorEntry** entry);
 
+  TakenNames taken_;
   std::vector<File> files_;
   std::string names_;
   std::vector<std::string> absent_;

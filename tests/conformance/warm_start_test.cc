@@ -57,6 +57,74 @@ TEST(Conformance, TheFirstThingAfterAWarmStartMayBeAnAssignment) {
   EXPECT_EQ(second.Count(), 7);
 }
 
+// Some values under other names, the rest new. Steps of the other job are not remembered, and a
+// server that is lost before there is a checkpoint goes back to these values, not to initial ones.
+TEST(Conformance, BeginsWithSomeValuesOfAnotherModel) {
+  std::string checkpoint;
+  const EmbeddingTableSpec users = {.name = "user", .rows = 100, .dim = 4, .initializer = Normal{}};
+  std::vector<int64_t> ids(100);
+  for (int64_t i = 0; i < 100; ++i) ids[static_cast<size_t>(i)] = i;
+  std::vector<float> trained;
+  {
+    MU_ASSERT_OK_AND_ASSIGN(auto first, StartCounting({.workers = 1, .ps = 2}));
+    MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table, first.c().CreateEmbeddingTable(users));
+    MU_ASSERT_OK_AND_ASSIGN(
+        const Function train, first.c().DefineFunction("train", [&](FunctionBuilder& f) {
+          f.Minimize(ReduceSum(
+              Square(EmbeddingLookup(table, ConstantTensor(Tensor::Of<int64_t>({3}, {1, 5, 7}))))));
+        }));
+    Checkpointer checkpointer(&first.c(), OnRequest(first.cluster->directory() + "/checkpoints"));
+    first.c().Schedule(train, {.steps = 3});
+    first.c().Schedule(first.count, {.steps = 50});
+    MU_ASSERT_OK_AND_ASSIGN(checkpoint, checkpointer.TakeWhole());
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, first.c().ReadRows(table, ids));
+    trained.assign(rows.flat<float>().begin(), rows.flat<float>().end());
+    // Only while the first cluster lives is its checkpoint there.
+    MU_ASSERT_OK_AND_ASSIGN(auto second, StartCounting({.workers = 1, .ps = 2, .seed = 9}));
+    Coordinator& c = second.c();
+    EmbeddingTableSpec renamed = users;
+    renamed.name = "member";
+    MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable member, c.CreateEmbeddingTable(renamed));
+    renamed.name = "item";
+    MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable item, c.CreateEmbeddingTable(renamed));
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor initial, c.ReadRows(item, ids));
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor other_rows, c.ReadRows(member, ids));
+    Checkpointer second_checkpointer(&c, OnRequest(second.cluster->directory() + "/checkpoints"));
+    const absl::Status wrong = c.WarmStart(checkpoint, {.map = {{"user", "members"}}}).status();
+    EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
+    MU_ASSERT_OK_AND_ASSIGN(const pb::TakenValuesProto taken,
+                            c.WarmStart(checkpoint, {.map = {{"user", "member"}}}));
+    EXPECT_EQ(taken.names_size(), 1);
+    const auto check = [&] {
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, c.ReadRows(member, ids));
+      // Rows that the other model has not touched have the initial values of this one.
+      for (int64_t id = 0; id < 100; ++id) {
+        const bool touched = id == 1 || id == 5 || id == 7;
+        for (int64_t d = 0; d < 4; ++d) {
+          const int64_t at = id * 4 + d;
+          EXPECT_EQ(rows.flat<float>()[at], touched ? trained[at] : other_rows.flat<float>()[at])
+              << id;
+        }
+      }
+      MU_ASSERT_OK_AND_ASSIGN(const Tensor items, c.ReadRows(item, ids));
+      EXPECT_EQ(items.flat<float>(), initial.flat<float>());
+    };
+    check();
+    EXPECT_EQ(second.Count(), 0) << "it was not named";
+    for (int i = 0; i < 10; ++i) c.Schedule(second.count, {.steps = 5});
+    MU_ASSERT_OK(c.Join());
+    EXPECT_EQ(second.Count(), 50) << "the other job's steps are not this one's";
+    second.cluster->KillServer(0);
+    MU_ASSERT_OK(second.cluster->StartServer(0));
+    c.Schedule(second.count, {.steps = 5});
+    MU_ASSERT_OK(c.Join());
+    EXPECT_EQ(second.Count(), 55);
+    check();
+    EXPECT_EQ(c.WarmStart(checkpoint, {.map = {{"user", "member"}}}).status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
+}
+
 // Tables have more partitions by default where there are more servers. Not if the job has a
 // checkpoint.
 TEST(Conformance, ContinuesWithMoreServersThanTheDefaultIsFor) {

@@ -22,8 +22,7 @@ constexpr Fingerprint kFunction(5);
 class WillingServers final : public ServerApi {
  public:
   absl::Status Configure(const Call&) override { return absl::OkStatus(); }
-  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call, const std::string&,
-                                                        const std::vector<pb::CheckpointFileProto>&,
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call, const SavedState&,
                                                         const std::vector<bool>&) override {
     return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
   }

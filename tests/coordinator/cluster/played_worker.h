@@ -158,11 +158,9 @@ class PlayedWorker {
 class PlayedServers final : public ServerApi {
  public:
   absl::Status Configure(const Call&) override { return absl::OkStatus(); }
-  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call,
-                                                        const std::string& directory,
-                                                        const std::vector<pb::CheckpointFileProto>&,
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call& call, const SavedState& from,
                                                         const std::vector<bool>&) override {
-    if (restored != nullptr) restored(directory);
+    if (restored != nullptr) restored(from.directory);
     if (restoring != nullptr) MU_RETURN_IF_ERROR(restoring(call));
     return std::vector<pb::RestoreReply>(static_cast<size_t>(call.routing->servers_size()));
   }
