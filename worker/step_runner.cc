@@ -89,6 +89,11 @@ absl::StatusOr<Batch> StepRunner::NextBatch(const FunctionRun& run, const StepPl
   if (place.batch == 0 && data.bad_records() > 0) {
     result->set_bad_records(data.bad_records());
     result->set_bad_record_message(data.first_bad());
+    for (const LeaseData::Marked& marked : data.marked()) {
+      pb::MarkedRecordProto* const record = result->add_marked_records();
+      record->set_before(marked.before);
+      record->set_reason(marked.reason);
+    }
     bad_records_->Add(data.bad_records());
   }
   Batch made = data.MakeBatch(place.batch);

@@ -55,6 +55,8 @@ absl::StatusOr<FunctionResult::Step> FunctionState::Parse(const pb::StepResult& 
     if (!tensor.ok()) return absl::InternalError(std::string(tensor.status().message()));
     parsed.returns.push_back(*std::move(tensor));
   }
+  for (const auto& record : step.marked_records())
+    parsed.marked.push_back({record.before(), record.reason()});
   return parsed;
 }
 

@@ -19,12 +19,19 @@
 
 namespace mu {
 
+// A record that on_bad_record: skip left out.
+struct MarkedRecord {
+  uint32_t before = 0;  // the good record that it stands before, from 0 within the lease or batch
+  std::string reason;   // "file:line: what is wrong"
+};
+
 // What the steps of a function returned. Copies share the tensors.
 class FunctionResult {
  public:
   struct Step {
     uint32_t samples = 0;
-    std::vector<Tensor> returns;  // empty if the step had no records
+    std::vector<Tensor> returns;       // empty if the step had no records
+    std::vector<MarkedRecord> marked;  // of the lease whose first batch it read, in file order
   };
   FunctionResult(std::vector<std::string> names, uint32_t requested_steps)
       : names_(std::move(names)), requested_steps_(requested_steps) {}
@@ -32,6 +39,7 @@ class FunctionResult {
   size_t steps() const { return steps_.size(); }
   uint32_t samples(size_t step) const { return steps_[step].samples; }
   uint64_t samples() const;
+  const std::vector<MarkedRecord>& marked(size_t step) const { return steps_[step].marked; }
   uint64_t bad_records() const { return bad_records_; }
   const std::string& first_bad_record() const { return first_bad_record_; }
   // The records that the steps used, in order; empty if the function reads no data.

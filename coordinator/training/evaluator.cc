@@ -102,7 +102,7 @@ absl::Status Pass::Emit(BatchValues batch) {
 }
 
 absl::StatusOr<Pass::BatchValues> Pass::ValuesOf(const FunctionResult& result, size_t step) const {
-  BatchValues batch{.records = result.samples(step)};
+  BatchValues batch{.records = result.samples(step), .marked = result.marked(step)};
   if (batch.records == 0) return batch;
   for (const std::string& name : options_.returns) {
     MU_ASSIGN_OR_RETURN(Tensor value, result.Get(step, name));

@@ -22,12 +22,6 @@ struct ForEachBatchOptions {
   bool in_order = false;
 };
 
-// A record that was left out.
-struct MarkedRecord {
-  uint32_t before = 0;  // the good record that it stands before, from 0 within the batch
-  std::string reason;   // "file:line: what is wrong"
-};
-
 struct EvaluatedBatch {
   uint32_t records = 0;
   absl::Span<const Tensor> values;  // parallel to ForEachBatchOptions::returns; empty: no records

@@ -173,6 +173,25 @@ TEST_F(WorkerRunTest, SkippedLinesAreCountedOnceWithTheFirstBatch) {
   EXPECT_EQ(next->steps()[0].bad_records(), 0u);
 }
 
+TEST_F(WorkerRunTest, SkippedLinesHaveTheirPlacesAndReasons) {
+  auto lines = Numbers(10);
+  lines[1] = "one";
+  lines[2] = "two";
+  lines[9] = "nine";
+  MU_ASSERT_OK(cluster_.InstallData(lines, 4, muster::ON_BAD_RECORD_SKIP));
+  auto run = cluster_.Start(cluster_.MakeRun(1, function_, 3));
+  MU_ASSERT_OK(run->Wait());
+  EXPECT_EQ(run->steps()[0].bad_records(), 3u);
+  ASSERT_EQ(run->steps()[0].marked_records_size(), 3);
+  const uint32_t before[] = {1, 1, 7};
+  const char* const line[] = {"data.csv:2: ", "data.csv:3: ", "data.csv:10: "};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(run->steps()[0].marked_records(i).before(), before[i]);
+    EXPECT_THAT(run->steps()[0].marked_records(i).reason(), HasSubstr(line[i]));
+  }
+  EXPECT_EQ(run->steps()[1].marked_records_size(), 0);
+}
+
 TEST_F(WorkerRunTest, AMissingFileIsNamed) {
   std::filesystem::remove(cluster_.data_file());
   auto run = cluster_.Start(cluster_.MakeRun(1, function_, 3));

@@ -81,6 +81,7 @@ struct DatasetReader::Reading {
   };
   ColumnSet columns;
   LeaseData::Bad bad;
+  bool marks_bad = false;  // whether the place of a bad record means something
   absl::flat_hash_map<uint32_t, OpenFile> files;
   std::vector<Buffer> buffers;  // of the parts
   std::string error;
@@ -208,6 +209,7 @@ absl::StatusOr<std::shared_ptr<const LeaseData>> DatasetReader::Read(const pb::L
   const auto schema = SchemaOf(dataset_);
   MU_RETURN_IF_ERROR(CheckLeaseBytes(selected, BytesFor(schema, selected)));
   Reading reading{.columns = ColumnSet(schema, static_cast<uint32_t>(selected)),
+                  .marks_bad = lease.permutation() == 0,
                   .files = std::move(files),
                   .buffers = std::vector<Reading::Buffer>(static_cast<size_t>(format_->parts()))};
   for (const pb::BlockProto& block : lease.blocks()) {
@@ -262,6 +264,7 @@ absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* readi
     return absl::InvalidArgumentError(absl::StrCat(
         message, "; mend the file, or leave such records out with on_bad_record: skip"));
   }
+  if (reading->marks_bad) reading->bad.marked.push_back({reading->columns.rows(), message});
   if (reading->bad.records++ == 0) reading->bad.first = std::move(message);
   return absl::OkStatus();
 }

@@ -15,9 +15,14 @@ namespace mu {
 class LeaseData {
  public:
   // What reading found besides good records.
+  struct Marked {
+    uint32_t before;     // the good record that it stands before, in file order
+    std::string reason;  // "file:line: what is wrong"
+  };
   struct Bad {
     uint32_t records = 0;
-    std::string first;  // "file:line: what is wrong"
+    std::string first;           // reason of the first
+    std::vector<Marked> marked;  // all of them, of a lease that keeps the order of its files
   };
 
   // `permutation` 0 keeps the order of `columns`; anything else seeds a Fisher-Yates shuffle
@@ -27,6 +32,7 @@ class LeaseData {
   uint32_t records() const { return columns_.rows(); }         // good and selected
   uint32_t bad_records() const { return bad_.records; }        // left out
   const std::string& first_bad() const { return bad_.first; }  // empty if there is none
+  const std::vector<Marked>& marked() const { return bad_.marked; }
   uint32_t batches() const {
     return static_cast<uint32_t>((uint64_t{records()} + batch_size_ - 1) / batch_size_);
   }
