@@ -46,10 +46,26 @@ RunReport SomeReport() {
 
 TEST(ReportTest, HasEveryKey) {
   const auto json = nlohmann::json::parse(ReportToJson(SomeReport()));
-  for (const char* key :
-       {"job", "status", "error", "workers", "ps", "samples", "steps", "functions",
-        "steps_per_function", "train_seconds", "samples_per_second", "train_loss", "parameters",
-        "eval", "failures", "time_by_part", "bad_records", "job_dir", "checkpoint"}) {
+  for (const char* key : {"job",
+                          "status",
+                          "error",
+                          "workers",
+                          "ps",
+                          "samples",
+                          "steps",
+                          "functions",
+                          "steps_per_function",
+                          "train_seconds",
+                          "samples_per_second",
+                          "train_loss",
+                          "parameters",
+                          "eval",
+                          "warnings",
+                          "failures",
+                          "time_by_part",
+                          "bad_records",
+                          "job_dir",
+                          "checkpoint"}) {
     EXPECT_TRUE(json.contains(key)) << key;
   }
   EXPECT_EQ(json["parameters"], 12345678901);
@@ -90,6 +106,24 @@ TEST(ReportTest, SummarySaysWhatCameOut) {
   EXPECT_THAT(text, HasSubstr("bad records: 2 skipped, the first: a.tsv:7"));
   EXPECT_THAT(text, HasSubstr("worker 1 died after 3.5 s: killed by SIGKILL\n"));
   EXPECT_THAT(SummaryOf(RunReport()), Not(HasSubstr("samples")));
+}
+
+TEST(ReportTest, WhatIsNotKnownIsNotShownAsANumber) {
+  RunReport failed;
+  failed.job = "criteo";
+  failed.status = "failed";
+  failed.steps = 90;
+  failed.samples = 9000;
+  EXPECT_THAT(SummaryOf(failed), Not(HasSubstr("loss")));
+  EXPECT_TRUE(nlohmann::json::parse(ReportToJson(failed))["train_loss"].is_null());
+  EXPECT_THAT(SummaryOf(SomeReport()), HasSubstr("auc 0.7840, logloss not defined\n"));
+}
+
+TEST(ReportTest, WarningsAreListed) {
+  RunReport report = SomeReport();
+  report.warnings = {"auc is not defined: no label is 1"};
+  const auto json = nlohmann::json::parse(ReportToJson(report));
+  EXPECT_EQ(json["warnings"], nlohmann::json({"auc is not defined: no label is 1"}));
 }
 
 TEST(ReportTest, Commas) {
