@@ -20,10 +20,10 @@ class Backward {
     MU_RETURN_IF_ERROR(CheckNames());
     FindPaths();
     if (!needed_[request_.loss.node()]) {
-      return Refuse(
-          "minimize", request_.location,
-          "the loss depends on no trainable variable or table (which is trainable and has an "
-          "optimizer, its own or the coordinator's default)");
+      return Refuse("minimize", request_.location,
+                    "the loss depends on no trainable variable or table (which is trainable, not "
+                    "frozen and has "
+                    "an optimizer, its own or the coordinator's default)");
     }
     contributions_.resize(size_);
     {
@@ -49,19 +49,29 @@ class Backward {
     std::vector<std::string> names;
     for (const auto& [id, variable] : graph_.variables()) names.push_back(variable.name());
     for (const auto& [id, table] : graph_.tables()) names.push_back(table.name());
-    for (const std::string& wanted : request_.options.only) {
-      if (std::find(names.begin(), names.end(), wanted) == names.end()) {
-        return Refuse("minimize", request_.location,
-                      absl::StrCat("the function uses no variable or table \"", wanted, "\"",
-                                   DidYouMean(wanted, names)));
-      }
+    for (const std::string& wanted : request_.options.only) MU_RETURN_IF_ERROR(Find(wanted, names));
+    for (const std::string& frozen : request_.options.frozen) {
+      MU_RETURN_IF_ERROR(Find(frozen, names));
     }
     return absl::OkStatus();
   }
 
+  absl::Status Find(const std::string& pattern, const std::vector<std::string>& names) {
+    for (const std::string& name : names) {
+      if (MatchesName(pattern, name)) return absl::OkStatus();
+    }
+    return Refuse("minimize", request_.location,
+                  absl::StrCat("the function uses no variable or table \"", pattern, "\"",
+                               DidYouMean(pattern, names)));
+  }
+
   bool IsSelected(const std::string& name) const {
-    const auto& only = request_.options.only;
-    return only.empty() || std::find(only.begin(), only.end(), name) != only.end();
+    const auto any = [&name](const std::vector<std::string>& patterns) {
+      return std::any_of(patterns.begin(), patterns.end(),
+                         [&](const std::string& pattern) { return MatchesName(pattern, name); });
+    };
+    const MinimizeOptions& options = request_.options;
+    return (options.only.empty() || any(options.only)) && !any(options.frozen);
   }
 
   bool IsTrainable(const pb::NodeProto& node) {

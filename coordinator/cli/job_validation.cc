@@ -1,5 +1,6 @@
 #include "coordinator/cli/job_validation.h"
 
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -48,6 +49,19 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
         {"training.warmup_steps",
          absl::StrCat("must be auto or a whole number, not `", training.warmup_steps(), "`"),
          "0 begins with the whole learning rate"});
+  }
+  const std::pair<const char*, float> amounts[] = {
+      {"clip_by_value", training.clip_by_value()},
+      {"clip_by_norm", training.clip_by_norm()},
+      {"clip_by_global_norm", training.clip_by_global_norm()},
+      {"l1", training.l1()},
+      {"l2", training.l2()},
+      {"weight_decay", training.weight_decay()}};
+  for (const auto& [key, amount] : amounts) {
+    if (amount >= 0 && std::isfinite(amount)) continue;
+    problems->push_back({absl::StrCat("training.", key),
+                         absl::StrCat("must not be negative, not ", amount),
+                         "0 leaves gradients as they are"});
   }
   batch("training.eval_batch_size", training.eval_batch_size() != 0, training.eval_batch_size());
   if (training.functions_in_flight() > kMaxInFlight) {

@@ -127,10 +127,18 @@ void FunctionBuilder::Minimize(const Operand& loss, const MinimizeOptions& optio
                                                 bound.spec().ToString(), "; take its mean or sum"));
   }
   if (valid.ok()) valid = graph_->CheckMayMinimize();
+  if (valid.ok()) valid = CheckGradientOptions(options.gradients);
+  std::optional<GradientOptions>& gradients = graph_->gradient_options();
+  if (valid.ok() && gradients.has_value() && !(*gradients == options.gradients)) {
+    valid = absl::InvalidArgumentError(
+        "a step pushes the gradients of all its losses together; give each Minimize of the "
+        "function the same gradient options");
+  }
   if (!valid.ok()) {
     graph_->Fail("minimize", valid, loss.place());
     return;
   }
+  gradients = options.gradients;
   if (absl::Status rates = SetRates(options); !rates.ok()) {
     graph_->Fail("minimize", rates, loss.place());
     return;

@@ -15,6 +15,7 @@
 #include "absl/types/span.h"
 #include "common/graph/op_table.h"
 #include "common/graph/verifier.h"
+#include "coordinator/frontend/gradient_options.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/schedules.h"
 #include "proto/graph.pb.h"
@@ -30,7 +31,8 @@ struct SourcePlace {
 };
 
 struct MinimizeOptions {
-  // Variables and tables to train; empty: all that are trainable
+  // Variables and tables to train; empty: all that are trainable. Names, or beginnings of names
+  // that end with *.
   std::vector<std::string> only = {};
   // Learning rates grow linearly to their full value over so many steps of the job; 0: at once.
   // Adaptive optimizers take their largest steps first, while their accumulators are empty, and
@@ -46,6 +48,10 @@ struct MinimizeOptions {
   // if it is not there. So each call brings along what it is to be: for schedules of the program's
   // own.
   std::string rate_arg = {};
+  // What is not trained, named alike: {"bottom_mlp*"}.
+  std::vector<std::string> frozen = {};
+  // Penalties, clipping and weight decay. All losses of a function have the same.
+  GradientOptions gradients = {};
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.
@@ -125,6 +131,8 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   const std::map<uint32_t, Variable>& variables() const { return variables_; }
   const std::map<uint32_t, EmbeddingTable>& tables() const { return tables_; }
   std::vector<MinimizeRequest>& minimize_requests() { return minimize_requests_; }
+  // Of all its losses; set by the first.
+  std::optional<GradientOptions>& gradient_options() { return gradient_options_; }
   const absl::Status& status() const { return first_error_; }
   // A handle to an output of a node that is there.
   Sym OutputOf(int node, int output);
@@ -142,6 +150,7 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   std::map<uint32_t, int> variable_nodes_;
   std::map<std::string, int> column_nodes_;
   std::vector<MinimizeRequest> minimize_requests_;
+  std::optional<GradientOptions> gradient_options_;
   bool training_ = false;
   std::optional<pb::SourceLocation> asked_training_;  // where first
   uint64_t seed_ = 1;

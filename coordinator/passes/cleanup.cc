@@ -90,11 +90,12 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   return rewriter.Finish();
 }
 
-absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function) {
+absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
+                                                const GradientOptions& options) {
   // Sharing before lowering lets lookups of the same ids share positions.
   const pb::FunctionProto cleaned = MergeUpdates(PruneDeadNodes(ShareCommonNodes(function)));
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto lowered, LowerEmbeddings(cleaned));
-  return PruneDeadNodes(ShareCommonNodes(lowered));
+  return PruneDeadNodes(ShareCommonNodes(AdjustGradients(lowered, options)));
 }
 
 }  // namespace mu

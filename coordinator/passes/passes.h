@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/status.h"
+#include "coordinator/frontend/gradient_options.h"
 #include "proto/graph.pb.h"
 
 namespace mu {
@@ -23,7 +24,12 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 // naming the lookup if its ids depend on values that the step pulls.
 absl::StatusOr<pb::FunctionProto> LowerEmbeddings(const pb::FunctionProto& function);
 
+// Penalties, clipping and weight decay, on a lowered graph.
+pb::FunctionProto AdjustGradients(const pb::FunctionProto& function,
+                                  const GradientOptions& options);
+
 // All of the above, in the right order.
-absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function);
+absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
+                                                const GradientOptions& options = {});
 
 }  // namespace mu

@@ -35,7 +35,9 @@ absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
   if (!graph->status().ok()) return InFunction(name, graph->status());
   if (const absl::Status added = AddGradients(*graph); !added.ok()) return InFunction(name, added);
   MU_RETURN_IF_ERROR(VerifyFunction(graph->proto(), GraphStage::kTraced));
-  MU_ASSIGN_OR_RETURN(pb::FunctionProto lowered, LowerFunction(graph->proto()));
+  MU_ASSIGN_OR_RETURN(
+      pb::FunctionProto lowered,
+      LowerFunction(graph->proto(), graph->gradient_options().value_or(GradientOptions())));
   MU_RETURN_IF_ERROR(VerifyFunction(lowered, GraphStage::kLowered));
   return lowered;
 }

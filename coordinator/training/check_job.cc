@@ -22,6 +22,7 @@
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/forward.h"
 #include "coordinator/training/job_data.h"
+#include "coordinator/training/job_gradients.h"
 #include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/train_job.h"
 #include "coordinator/training/warm_start_job.h"
@@ -57,7 +58,8 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     if (purpose == DataPurpose::kTrain) f.Train();
     const BatchRef batch = f.NextBatch(Dataset(dataset));
     const ModelOutput output = model->Build(f, batch);
-    if (purpose == DataPurpose::kTrain) f.Minimize(output.loss);
+    if (purpose == DataPurpose::kTrain)
+      f.Minimize(output.loss, {.gradients = GradientOptionsOf(job.training())});
     if (purpose == DataPurpose::kPredict) {
       forward = ReturnPredictions(f, batch, output, options.predict_columns);
       return;

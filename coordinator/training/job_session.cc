@@ -10,6 +10,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_position.h"
 #include "coordinator/launch/launch.h"
+#include "coordinator/training/job_gradients.h"
 #include "coordinator/training/job_rates.h"
 #include "coordinator/training/loss_watch.h"
 #include "coordinator/training/parameter_rules.h"
@@ -103,6 +104,7 @@ absl::Status JobSession::Train(RunReport* report) {
     record_.first_step = ScheduledSteps(manifest);
   }
   rates.first_step = record_.first_step;
+  rates.gradients = GradientOptionsOf(job_.training());
   MU_ASSIGN_OR_RETURN(const Function step,
                       coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
                         f.Train();

@@ -77,6 +77,41 @@ TEST_F(WorkerRunTest, ResumesAtAStep) {
   EXPECT_TRUE(run->steps().empty());
 }
 
+// Of the step's place in the job: however steps are packed, whoever runs them and however often.
+TEST_F(WorkerRunTest, RandomNumbersAreThoseOfAStepsPlaceInTheJob) {
+  testing::GraphMaker g;
+  g.function().set_name("draw");
+  g.function().set_dataset(0);
+  const auto draw = g.Op("random_uniform", {g.Constant(Tensor(kFloat32, Shape()))},
+                         {{"seed", testing::IntAttr(5)}, {"index", testing::IntAttr(0)}});
+  g.Update("assign_add", "total", 1, muster::FLOAT32, Shape(), draw);
+  g.Return("draw", draw);
+  const muster::FunctionProto function = g.function();
+  const auto draws = [&](testing::WorkerCluster& cluster, uint64_t id, uint64_t offset,
+                         uint32_t first, uint32_t steps) {
+    auto request = cluster.MakeRun(id, function, steps);
+    request.set_step_offset(offset);
+    request.set_first_step(first);
+    auto run = cluster.Start(request);
+    MU_EXPECT_OK(run->Wait());
+    std::vector<float> values;
+    for (const auto& step : run->steps()) values.push_back(ValueOf<float>(step, 0));
+    return values;
+  };
+  MU_ASSERT_OK(cluster_.InstallFunction(function));
+  const std::vector<float> once = draws(cluster_, 1, 40, 0, 3);
+  ASSERT_EQ(once.size(), 3u);
+  EXPECT_NE(once[0], once[1]);
+  EXPECT_NE(once[1], once[2]);
+  EXPECT_EQ(draws(cluster_, 1, 40, 1, 3), std::vector<float>({once[1], once[2]}));
+  EXPECT_EQ(draws(cluster_, 2, 42, 0, 1), std::vector<float>({once[2]}));
+  testing::WorkerCluster other;
+  AddCounters(&other);
+  MU_ASSERT_OK(other.Configure());
+  MU_ASSERT_OK(other.InstallFunction(function));
+  EXPECT_EQ(draws(other, 1, 40, 0, 3), once);
+}
+
 TEST_F(WorkerRunTest, StepsBeyondTheDataDoNothing) {
   // Batches 3 and 4 of the lease have no records; the last step has no batch at all.
   auto request = cluster_.MakeRun(1, function_, 5);

@@ -80,6 +80,11 @@ TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
   EXPECT_THAT(loss("0.1", "0"), Lt(4.0));
   EXPECT_THAT(loss("1e12", "0"), Gt(7.0));
   EXPECT_THAT(loss("0.1", "1e6"), Gt(7.0));
+  // Gradients that are cut to nothing.
+  const std::string usual =
+      absl::StrReplaceAll(adagrad, {{"ACCUMULATOR", "0.1"}, {"EPSILON", "0"}});
+  EXPECT_THAT(Loss({epochs, usual, "training.clip_by_value=1e-6"}), Gt(7.0));
+  EXPECT_THAT(Loss({epochs, usual, "training.clip_by_global_norm=1e-6"}), Gt(7.0));
 }
 
 TEST_F(OptionsTest, SchedulesAndRulesOfParametersReachTheServers) {
