@@ -8,7 +8,7 @@
 namespace mu::fuzzing {
 
 // Of a row of the columns: what an input may make the reader take.
-inline constexpr uint64_t kMostRow = 1 << 16;
+inline constexpr uint64_t kMostRow = 1 << 12;
 
 inline bool HasSmallRows(const muster::DatasetProto& dataset) {
   uint64_t elements = 0;

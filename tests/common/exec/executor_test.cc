@@ -19,6 +19,7 @@ using ::mu::testing::FakeParameterAccess;
 using ::mu::testing::GraphMaker;
 using ::mu::testing::IsOk;
 using ::mu::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -189,7 +190,9 @@ TEST(ExecutorTest, AnIdThatTheTableLacksIsTheAccessesError) {
   std::vector<Tensor> returns;
   const Batch batch = MakeBatch({{"ids", Tensor::Of<int64_t>({2}, {1, 2})}});
   EXPECT_THAT(executor.RunStep({.batch = &batch}, access, &returns),
-              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("no row 2")));
+              StatusIs(absl::StatusCode::kOutOfRange,
+                       AllOf(HasSubstr("op \"pull_rows\""), HasSubstr("at test.cc:3"),
+                             HasSubstr("no row 2"), HasSubstr("in the batch's column \"ids\""))));
 }
 
 TEST(ExecutorTest, BadInputsAreNamed) {

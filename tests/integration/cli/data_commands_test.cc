@@ -1,0 +1,124 @@
+// What looks at data before it is trained on, and mistakes in data that used to pass in silence.
+#include <gmock/gmock.h>
+
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class DataCommandsTest : public testing::CliTest {
+ protected:
+  void SetUp() override {
+    CliTest::SetUp();
+    std::string rows = "age,city,income\n";
+    for (int i = 0; i < 200; ++i) {
+      const char* const city = i % 4 == 0 ? "rome" : i % 4 == 1 ? "bonn" : "paris";
+      absl::StrAppend(&rows, i % 10 == 9 ? "?" : std::to_string(20 + i % 3), ",", city, ",",
+                      i % 2 == 0 ? " >50K" : " <=50K", "\n");
+    }
+    WriteText("people.csv", rows);
+  }
+
+  // Three columns; `label` and `more` are YAML.
+  std::string PeopleJob(const std::string& label, const std::string& predict = "",
+                        const std::string& city = "kind: hash, buckets: 100") {
+    const std::string source = absl::StrCat(
+        "{format: csv, files: [people.csv], missing: [\"?\"], columns: [{name: age, kind: number}, "
+        "{name: city, ",
+        city, "}, {name: income, ", label, "}]}\n");
+    WriteText(
+        "people.yaml",
+        absl::StrCat("name: people\ndata:\n  train: ", source, "  eval: ", source, predict,
+                     "model:\n  logistic_regression:\n    features: [{column: age}, {column: "
+                     "city, kind: id, rows: 100}]\n    label_column: income\n"
+                     "optimizer: {sgd: {learning_rate: 0.001}}\ntraining: {batch_size: 50}\n"));
+    return Path("people.yaml");
+  }
+};
+
+constexpr char kGood[] = "kind: label, positive: [\" >50K\"]";
+
+TEST_F(DataCommandsTest, StatsOfColumns) {
+  ASSERT_EQ(Run({"stats", PeopleJob(kGood), "--out=" + Path("stats.json")}), 0) << Output();
+  EXPECT_THAT(Output(), AllOf(HasSubstr("column"), HasSubstr("200 records of 1 files")));
+  const nlohmann::json stats = Report(Path("stats.json"));
+  EXPECT_EQ(stats["records"], 200);
+  const nlohmann::json& age = stats["columns"]["age"];
+  EXPECT_EQ(age["count"], 180);
+  EXPECT_EQ(age["missing"], 20);
+  EXPECT_EQ(age["min"], 20);
+  EXPECT_EQ(age["max"], 22);
+  EXPECT_NEAR(age["mean"].get<double>(), 21, 0.1);
+  EXPECT_EQ(age["distinct"], 3);
+  EXPECT_EQ(stats["columns"]["city"]["distinct"], 3);
+  EXPECT_TRUE(stats["columns"]["city"]["mean"].is_null());
+}
+
+TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
+  const std::string city = "kind: vocabulary, vocabulary: cities.txt";
+  EXPECT_EQ(Run({"check", PeopleJob(kGood, "", city)}), 2);
+  EXPECT_THAT(Output(), HasSubstr("there is no file"));
+  ASSERT_EQ(Run({"make-vocab", PeopleJob(kGood, "", city), "--column=city",
+                 "--out=" + Path("cities.txt")}),
+            0)
+      << Output();
+  EXPECT_EQ(ReadFile(Path("cities.txt")).value(), "paris\nbonn\nrome\n");
+  EXPECT_EQ(Run({"train", PeopleJob(kGood, "", city), "--job_dir=" + Path("run")}), 0) << Output();
+  EXPECT_EQ(Run({"make-vocab", PeopleJob(kGood), "--column=city", "--min_count=60",
+                 "--out=" + Path("frequent.txt")}),
+            0);
+  EXPECT_EQ(ReadFile(Path("frequent.txt")).value(), "paris\n");
+  EXPECT_EQ(Run({"make-vocab", PeopleJob(kGood), "--column=town", "--out=" + Path("x.txt")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("has no column \"town\""));
+}
+
+TEST_F(DataCommandsTest, LabelsOfWhichNoneIsPositive) {
+  EXPECT_EQ(Run({"check", PeopleJob("kind: label, positive: [\">50K\"]")}), 2);
+  EXPECT_THAT(Output(),
+              AllOf(HasSubstr("column income: none of 100 labels is one of its `positive`"),
+                    HasSubstr("write trim: true")));
+  // Texts of another kind may come further behind: only the evaluation knows.
+  const std::string job = PeopleJob("kind: label, positive: [rich]");
+  EXPECT_EQ(Run({"check", job}), 0) << Output();
+  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("data.eval: column income: none of 200 labels is one of "
+                                        "its `positive` texts, \"rich\"; they are \" >50K\", "
+                                        "\" <=50K\""),
+                              Not(HasSubstr("Segmentation"))));
+}
+
+TEST_F(DataCommandsTest, DataToPredictNeedsNoLabel) {
+  WriteText("new.csv", "age,city\n21,rome\n22,oslo\n");
+  const std::string predict =
+      "  predict: {format: csv, files: [new.csv], columns: [{name: age, kind: number}, {name: "
+      "city, "
+      "kind: hash, buckets: 100}, {name: income, kind: label, positive: [\" >50K\"]}]}\n";
+  const std::string job = PeopleJob(kGood, predict);
+  EXPECT_EQ(Run({"check", job}), 0) << Output();
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  ASSERT_EQ(Run({"predict", job, "--job_dir=" + Path("run"), "--out=" + Path("out.csv")}), 0)
+      << Output();
+  const std::string lines = ReadFile(Path("out.csv")).value();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
+}
+
+// A mistake in one column hides none of another.
+TEST_F(DataCommandsTest, AWrongHeaderNameIsFoundBesideOtherMistakes) {
+  WriteText("two.yaml",
+            "name: two\ndata:\n  train:\n    format: csv\n    files: [people.csv]\n    columns:\n"
+            "      - {name: age, kind: nmber}\n"
+            "      - {name: town, kind: hash}\n"
+            "      - {name: income, kind: label, positive: [a]}\n"
+            "model: {logistic_regression: {features: [{column: age}], label_column: income}}\n"
+            "optimizer: {sgd: {learning_rate: 0.1}}\n");
+  EXPECT_EQ(Run({"check", Path("two.yaml")}), 2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("two.yaml:7:"), HasSubstr("not `nmber`"),
+                              HasSubstr("the header has no column \"town\"")));
+}
+
+}  // namespace
+}  // namespace mu
