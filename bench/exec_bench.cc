@@ -139,6 +139,22 @@ Tensor RandomIds(SplitMix& random, const Shape& shape, int64_t below) {
   return ids;
 }
 
+// DLRM's interaction: 27 vectors of 16 for each of 2048 records.
+void BM_Interaction(benchmark::State& state) {
+  SplitMix random(1);
+  OneKernel kernel("pairwise_interactions", {RandomFloats(random, {2048, 27, 16})}, {});
+  for (auto _ : state) kernel.Run();
+}
+BENCHMARK(BM_Interaction);
+
+void BM_InteractionGrad(benchmark::State& state) {
+  SplitMix random(1);
+  OneKernel kernel("pairwise_interactions_grad",
+                   {RandomFloats(random, {2048, 351}), RandomFloats(random, {2048, 27, 16})}, {});
+  for (auto _ : state) kernel.Run();
+}
+BENCHMARK(BM_InteractionGrad);
+
 void BM_Unique(benchmark::State& state) {
   SplitMix random(1);
   OneKernel kernel("unique", {RandomIds(random, {state.range(0)}, 200000)}, {});

@@ -64,6 +64,8 @@ absl::StatusOr<mu::Function> DefineStep(mu::Coordinator& c, const ClickModel& mo
                                         const mu::Dataset& data);
 absl::StatusOr<mu::Function> DefineForward(mu::Coordinator& c, const ClickModel& model,
                                            const mu::Dataset& data);
+// layers.cc: returns the table of layers
+absl::StatusOr<std::string> TrainLayers(mu::Coordinator& c, const std::string& file);
 absl::Status TrainAndTell(mu::Coordinator& c, const std::string& file,
                           const std::atomic<int>* stop);
 absl::StatusOr<double> OneEpoch(mu::Coordinator& c, const mu::Function& step,

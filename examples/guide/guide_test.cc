@@ -38,6 +38,13 @@ class GuideTest : public ::testing::Test {
 
 TEST_F(GuideTest, CreatesParameters) { MU_EXPECT_OK(CreateOneOfEach(*c_)); }
 
+TEST_F(GuideTest, TrainsLayers) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::string summary, TrainLayers(*c_, kVisits));
+  for (const char* layer : {"user ", "job ", "norm ", "mlp_0 ", "mlp_1 "}) {
+    EXPECT_THAT(summary, ::testing::HasSubstr(layer));
+  }
+}
+
 TEST_F(GuideTest, Trains) { MU_EXPECT_OK(TrainAndTell(*c_, kVisits, nullptr)); }
 
 TEST_F(GuideTest, StopsOnRequest) {
