@@ -9,7 +9,7 @@ class Adagrad final : public UpdateRule {
  public:
   explicit Adagrad(const muster::AdagradProto& settings)
       : UpdateRule(settings.learning_rate()), epsilon_(settings.epsilon()) {}
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     ForEachValue<1>(value, slots, gradient, n,
                     [r = rates.rate, epsilon = epsilon_](auto* x, auto* sum, auto g) {

@@ -35,7 +35,7 @@ class Adam final : public UpdateRule {
     return rates;
   }
 
-  void Apply(const StepRates& step_rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& step_rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     StepRates rates = step_rates;
     if (settings_.count_rows) {

@@ -14,7 +14,7 @@ class Ftrl final : public UpdateRule {
         l1_(settings.l1()),
         l2_(settings.l2()) {}
 
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     if (rates.rate == 0) return;  // one divides by it; its limit changes nothing
     ForEachValue<2>(value, slots, gradient, n,

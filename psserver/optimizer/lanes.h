@@ -10,6 +10,8 @@
 #include <cmath>
 #include <cstddef>
 
+#include "psserver/optimizer/update_rule.h"
+
 namespace mu {
 
 struct Eight {
@@ -59,9 +61,8 @@ inline void ChangeAt(size_t i, float* value, float* const* slots, const float* g
 
 // Calls change(&value, slots, gradient) for each of n values, as Eight or as float.
 template <size_t kSlots, typename Change>
-inline void ForEachValue(float* value, float* const* slots, const float* gradient, size_t n,
+inline void ForEachValue(float* value, Slots slots, const float* gradient, size_t n,
                          const Change& change) {
-  // Of this function alone: what is stored does not change them.
   float* at[kSlots == 0 ? 1 : kSlots];
   for (size_t k = 0; k < kSlots; ++k) at[k] = slots[k];
   size_t i = 0;

@@ -18,23 +18,16 @@ RowOptimizer::RowOptimizer(const muster::OptimizerProto& proto, size_t width)
   }
 }
 
-void RowOptimizer::ApplyRow(const StepRates& rates, float* row, const float* gradient) const {
-  float* slots[kMostSlots];
-  for (size_t k = 0; k < kMostSlots; ++k) slots[k] = row + offsets_[k];
-  rule_->Apply(rates, row, slots, gradient, width_);
-}
-
 void RowOptimizer::ApplyRows(const StepRates& rates, float* value, float* slots,
                              const float* gradient, size_t rows) const {
-  float* at[kMostSlots] = {};
-  for (size_t k = 0; k < slots_.size(); ++k) {
-    at[k] = slots;
-    slots += rows * slots_[k].width;
-  }
-  if (!rule_->by_row()) return rule_->Apply(rates, value, at, gradient, rows * width_);
+  size_t offsets[kMostSlots] = {};
+  for (size_t k = 1; k < slots_.size(); ++k)
+    offsets[k] = offsets[k - 1] + rows * slots_[k - 1].width;
+  if (!rule_->by_row())
+    return rule_->Apply(rates, value, {slots, offsets}, gradient, rows * width_);
   for (size_t r = 0; r < rows; ++r) {
-    rule_->Apply(rates, value, at, gradient, width_);
-    for (size_t k = 0; k < slots_.size(); ++k) at[k] += slots_[k].width;
+    rule_->Apply(rates, value, {slots, offsets}, gradient, width_);
+    for (size_t k = 0; k < slots_.size(); ++k) offsets[k] += slots_[k].width;
     value += width_;
     gradient += width_;
   }

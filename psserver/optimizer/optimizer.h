@@ -30,7 +30,9 @@ class RowOptimizer {
   // Once for all that a push updates with this optimizer.
   StepRates RatesOf(const PushStep& step) const { return rule_->RatesOf(step); }
   // A row [value | slots].
-  void ApplyRow(const StepRates& rates, float* row, const float* gradient) const;
+  void ApplyRow(const StepRates& rates, float* row, const float* gradient) const {
+    rule_->Apply(rates, row, {row, offsets_}, gradient, width_);
+  }
   // Values [rows, width] with gradients of that shape; `slots` holds slot after slot, each [rows,
   // its width].
   void ApplyRows(const StepRates& rates, float* value, float* slots, const float* gradient,

@@ -15,7 +15,7 @@ class Rmsprop final : public UpdateRule {
         epsilon_(settings.epsilon()),
         momentum_(settings.momentum()) {}
 
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     constexpr size_t kSlots = 1 + (kCentered ? 1 : 0) + (kMomentum ? 1 : 0);
     ForEachValue<kSlots>(value, slots, gradient, n,

@@ -11,7 +11,7 @@ class RowwiseAdagrad final : public UpdateRule {
   explicit RowwiseAdagrad(const muster::RowwiseAdagradProto& settings)
       : UpdateRule(settings.learning_rate()), epsilon_(settings.epsilon()) {}
   bool by_row() const override { return true; }
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     float& sum = *slots[0];
     sum = sum + SumOfSquares(gradient, n) / static_cast<float>(n);

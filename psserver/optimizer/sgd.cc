@@ -9,7 +9,7 @@ namespace {
 class Sgd final : public UpdateRule {
  public:
   using UpdateRule::UpdateRule;
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     ForEachValue<0>(value, slots, gradient, n,
                     [r = rates.rate](auto* x, auto*, auto g) { *x = *x - r * g; });
@@ -21,7 +21,7 @@ class Momentum final : public UpdateRule {
  public:
   explicit Momentum(const muster::SgdProto& settings)
       : UpdateRule(settings.learning_rate()), momentum_(settings.momentum()) {}
-  void Apply(const StepRates& rates, float* value, float* const* slots, const float* gradient,
+  void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
              size_t n) const override {
     ForEachValue<1>(value, slots, gradient, n,
                     [r = rates.rate, momentum = momentum_](auto* x, auto* m, auto g) {

@@ -25,6 +25,13 @@ struct StepRates {
   float root_scale = 1;      // of the square root of the second moment, against its bias (Adam)
 };
 
+// Where slot k of what is updated begins. Few registers: a server calls once a row.
+struct Slots {
+  float* base;
+  const size_t* offsets;
+  float* operator[](size_t k) const { return base + offsets[k]; }
+};
+
 class UpdateRule {
  public:
   explicit UpdateRule(float learning_rate) : learning_rate_(learning_rate) {}
@@ -40,8 +47,8 @@ class UpdateRule {
   }
   // Applies gradient [n] to value [n]. slots[k] is slot k (OptimizerKind::slots): [n], or one
   // number of the row. No overlaps.
-  virtual void Apply(const StepRates& rates, float* value, float* const* slots,
-                     const float* gradient, size_t n) const = 0;
+  virtual void Apply(const StepRates& rates, float* value, Slots slots, const float* gradient,
+                     size_t n) const = 0;
 
  private:
   const float learning_rate_;
