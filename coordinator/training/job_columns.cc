@@ -1,9 +1,10 @@
 #include "coordinator/training/job_columns.h"
 
+#include <google/protobuf/reflection.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "coordinator/frontend/feature_models.h"
 
 namespace mu {
 namespace {
@@ -18,12 +19,19 @@ constexpr std::pair<const char*, Column::Kind> kKinds[] = {
 // Text columns without `buckets` and criteo data for a model that hashes itself get this many.
 constexpr int64_t kDefaultHashBuckets = 100'000;
 
-// The rows of the tables that a model of features has for a column; 0: none.
+// The rows of the table that a model has for one of its features; 0: none. Features are lists of
+// FeatureProto in the model's configuration, whatever their keys are.
 int64_t RowsOf(const pb::ModelProto& model, const std::string& column) {
-  const FeatureModelKind* const kind = FeatureModelOf(model);
+  const auto* const kind = model.GetDescriptor()->FindFieldByNumber(model.kind_case());
   if (kind == nullptr) return 0;
-  for (const pb::FeatureProto& feature : (model.*kind->config)().features()) {
-    if (feature.column() == column) return feature.rows();
+  const google::protobuf::Message& config = model.GetReflection()->GetMessage(model, kind);
+  for (int i = 0; i < config.GetDescriptor()->field_count(); ++i) {
+    const auto* const field = config.GetDescriptor()->field(i);
+    if (!field->is_repeated() || field->message_type() != pb::FeatureProto::descriptor()) continue;
+    for (const pb::FeatureProto& feature :
+         config.GetReflection()->GetRepeatedFieldRef<pb::FeatureProto>(config, field)) {
+      if (feature.column() == column) return feature.rows();
+    }
   }
   return 0;
 }

@@ -169,18 +169,17 @@ TEST(JobFileTest, UsersModelsKeepTheirMapAsJson) {
   std::string text = GoodJob();
   const size_t from = text.find("  dlrm:"), to = text.find("optimizer:");
   text.replace(from, to - from,
-               "  two_tower: {dim: 8, rate: 0.5, on: true, name: \"7\", list: [a, 1], none: ~}\n");
-  JobFileOptions options = {.models = {"dlrm", "two_tower"}, .environment = NoEnvironment()};
+               "  my_model: {dim: 8, rate: 0.5, on: true, name: \"7\", list: [a, 1], none: ~}\n");
+  JobFileOptions options = {.models = {"dlrm", "my_model"}, .environment = NoEnvironment()};
   const muster::JobProto job = Parse(text, options);
-  EXPECT_EQ(job.model().custom().name(), "two_tower");
+  EXPECT_EQ(job.model().custom().name(), "my_model");
   EXPECT_EQ(job.model().custom().json(),
             R"({"dim":8,"list":["a",1],"name":"7","none":null,"on":true,"rate":0.5})");
-  EXPECT_EQ(
-      ProblemsOf(With(text, "two_tower", "two_towers"), options),
-      "job.yaml:9:3: there is no key `two_towers` under `model`; did you mean `two_tower`?\n");
-  EXPECT_EQ(ProblemsOf(With(text, "two_tower", "custom"), options).substr(0, 46),
+  EXPECT_EQ(ProblemsOf(With(text, "my_model", "my_models"), options),
+            "job.yaml:9:3: there is no key `my_models` under `model`; did you mean `my_model`?\n");
+  EXPECT_EQ(ProblemsOf(With(text, "my_model", "custom"), options).substr(0, 46),
             "job.yaml:9:3: there is no key `custom` under `");
-  options.overrides = {"model.two_tower.dim=9"};
+  options.overrides = {"model.my_model.dim=9"};
   EXPECT_NE(Parse(text, options).model().custom().json().find("\"dim\":9"), std::string::npos);
 }
 

@@ -52,8 +52,8 @@ constexpr char kImages[] = R"pb(
   name: "images"
   arrays {
     container: IDX
-    columns { name: "image" dtype: DTYPE_FLOAT32 shape: 6 shape: 6 }
-    columns { name: "label" dtype: DTYPE_INT64 }
+    columns { name: "image" dtype: FLOAT32 shape: 6 shape: 6 }
+    columns { name: "label" dtype: INT64 }
   }
 )pb";
 
