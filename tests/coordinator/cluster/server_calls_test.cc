@@ -130,7 +130,7 @@ TEST_F(ServerCallsTest, ARestoreBeginsTheGenerationNotTheRoutingBeforeIt) {
   std::vector<pb::CheckpointFileProto> files(1);
   files[0].set_name("ps-0.safetensors");
   MU_ASSERT_OK_AND_ASSIGN(const auto replies,
-                          calls_.Restore(NewCall(), "/d/ckpt-1", files, {false, true}));
+                          calls_.Restore(NewCall(), {"/d/ckpt-1", files, nullptr}, {false, true}));
   EXPECT_EQ(replies.size(), kServers);
   for (const auto& server : servers_) {
     EXPECT_THAT(server->order, ElementsAre("Configure", "Restore"));
@@ -181,7 +181,7 @@ TEST_F(ServerCallsTest, ACallThatWasEndedBeforeItBeganSendsNothing) {
   const ServerApi::Call call = NewCall();
   call.group->Cancel();
   EXPECT_THAT(calls_.Save(call, "/d"), HasCode(absl::StatusCode::kCancelled));
-  EXPECT_THAT(calls_.Restore(call, "/d", {}, {}), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_THAT(calls_.Restore(call, {"/d", {}, nullptr}, {}), HasCode(absl::StatusCode::kCancelled));
   EXPECT_THAT(servers_[0]->order, ElementsAre("Configure"));
 }
 

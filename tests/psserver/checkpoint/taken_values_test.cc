@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "common/base/check.h"
+#include "common/base/status.h"
 #include "common/checkpoint/safetensors.h"
 #include "common/checkpoint/tensor_names.h"
 #include "common/env/file.h"
