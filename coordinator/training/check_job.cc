@@ -46,8 +46,7 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
   if (model == nullptr) return;
-  if (const absl::Status columns = CheckColumns(*model, dataset, purpose);
-      !columns.ok()) {
+  if (const absl::Status columns = CheckColumns(*model, dataset, purpose); !columns.ok()) {
     problems->push_back(
         absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));
     return;

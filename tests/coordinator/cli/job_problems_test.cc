@@ -217,10 +217,11 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"negative_norm", "epochs: 1", "clip_by_global_norm: -1",
                 "job.yaml:16:33: `training.clip_by_global_norm` must not be negative, not -1; 0 "
                 "leaves gradients as they are\n"},
-        Mistake{"weight_decay", "epochs: 1", "weight_decay: -0.5, l2: -1",
-                "job.yaml:16:41: `training.l2` must not be negative, not -1; 0 leaves gradients as "
-                "they are\njob.yaml:16:26: `training.weight_decay` must not be negative, not -0.5; "
-                "0 leaves gradients as they are\n"},
+        Mistake{
+            "weight_decay", "epochs: 1", "weight_decay: -0.5, l2: -1",
+            "job.yaml:16:26: `training.weight_decay` must not be negative, not -0.5; 0 leaves "
+            "gradients as they are\njob.yaml:16:36: `training.l2` must not be negative, not -1; 0 "
+            "leaves gradients as they are\n"},
         Mistake{"steps", "auto", "some",
                 "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
                 "not `some`\n"},

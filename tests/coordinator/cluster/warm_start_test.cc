@@ -51,7 +51,8 @@ class WarmStartTest : public ::testing::Test {
   std::vector<std::string> Plan(const WarmStartSpec& spec) {
     problems_.clear();
     std::vector<std::string> taken;
-    for (const auto& name : PlanWarmStart(spec, saved_, model_, &problems_).names())
+    const auto plan = PlanWarmStart(spec, saved_, model_, &problems_);
+    for (const auto& name : plan.names())
       taken.push_back(absl::StrCat(name.own(), "=", name.from()));
     return taken;
   }
@@ -91,8 +92,7 @@ TEST_F(WarmStartTest, NamesThatAreNotThere) {
             "0 from is `users`, which no variable or table of the checkpoint is called; did you "
             "mean `user`?");
   Plan({.map = {{"bias", ""}, {"user", "members"}}});
-  EXPECT_EQ(Only(),
-            "1 to is `members` for user, which the model does not have; did you mean `member`?");
+  EXPECT_EQ(Only(), "1 to is `members`, which the model does not have; did you mean `member`?");
   Plan({.map = {{"deep/*", "towel/*"}}});
   EXPECT_EQ(problems_.size(), 2u) << "one for each that matches";
   Plan({.map = {{"wide/*", "tower/*"}}});

@@ -58,7 +58,7 @@ constexpr char kImages[] = R"pb(
 )pb";
 
 constexpr char kSequence[] =
-    R"pb(columns { name: "items" kind: ID separator: " " length: 4 truncate: TRUNCATE_BEGIN })pb";
+    "columns { name: 'items' kind: ID separator: ' ' length: 4 truncate: TRUNCATE_BEGIN } ";
 
 std::vector<Case> Cases() {
   const Tensor labels = Tensor::Of<int64_t>({3}, {0, 2, 1});
@@ -72,9 +72,8 @@ std::vector<Case> Cases() {
               width: 6
               classes: 3
               label_column: "label"
-              filters: 2
-              hidden: 4
-              dropout: 0.25
+              filters: 4
+              hidden: 8
             })pb",
        kImages, BatchOf(3, {"image", "label"}, {Numbers({3, 6, 6}, 1), labels})},
       {"resnet",
@@ -140,12 +139,9 @@ std::vector<Case> Cases() {
               hidden: 5
               label_column: "label"
             })pb",
-       absl::StrCat(R"pb(id: 1
-                         name: "choices"
-                         csv { columns { name: "age" })pb",
-                    kSequence,
-                    R"pb(                         columns { name: "item" kind: ID }
-                         columns { name: "label" kind: LABEL positive: "1" } })pb"),
+       absl::StrCat("id: 1 name: 'choices' csv { columns { name: 'age' } ", kSequence,
+                    "columns { name: 'item' kind: ID } "
+                    "columns { name: 'label' kind: LABEL positive: '1' } }"),
        BatchOf(3, {"age", "items", "items.length", "item", "label"},
                {Numbers({3}, 4), sequences, lengths, Tensor::Of<int64_t>({3}, {1, 5, 2}),
                 Tensor::Of<float>({3}, {1, 0, 1})})},
@@ -161,7 +157,7 @@ std::vector<Case> Cases() {
               item_column: "item"
               label_column: "label"
             })pb",
-       absl::StrCat(R"pb(id: 1 name: "sequences" csv {)pb", kSequence, "}"),
+       absl::StrCat("id: 1 name: 'sequences' csv { ", kSequence, "}"),
        BatchOf(3, {"items", "items.length"}, {sequences, lengths})},
       {"mmoe",
        R"pb(mmoe {
@@ -238,11 +234,18 @@ TEST(ModelKinds, GradientsOfAllParametersAreRight) {
       const bool keeps_on = absl::EndsWith(name, "/bias") || absl::EndsWith(name, "/beta");
       const bool scales = absl::EndsWith(name, "/gamma");
       for (float& value : values[name])
-        value = static_cast<float>(0.6 * random.Unit() - 0.3 + (keeps_on ? 1.2 : scales ? 0.8 : 0));
+        value = static_cast<float>(0.3 * random.Unit() - 0.15 +
+                                   (keeps_on ? 1.2
+                                    : scales ? 0.8
+                                             : 0));
     }
     ASSERT_FALSE(values.empty());
     GradientChecker checker(made.step, made.factory.parameters, &c.batch);
-    for (const auto& [name, own] : values) checker.Check(name, own);
+    for (const auto& [name, own] : values) {
+      // Where another pixel becomes the largest of a window, or a ReLU switches, they are a little
+      // off.
+      checker.Check(name, own, c.data == kImages ? 1e-2 : 3e-3);
+    }
   }
 }
 
