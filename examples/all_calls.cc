@@ -276,7 +276,8 @@ absl::Status RunAll(const std::string& where, const std::string& folder) {
     MU_ASSIGN_OR_RETURN(auto c, Cluster(where, options));
     MU_RETURN_IF_ERROR(Run(*c, folder));
   }
-  {
+  // Daemons that run by themselves serve one job.
+  if (where == "in_process" || where == "local") {
     mu::ClusterOptions another = options;
     another.job_dir = folder + "/another";
     MU_ASSIGN_OR_RETURN(auto c, Cluster(where, another));
