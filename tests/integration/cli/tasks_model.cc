@@ -32,6 +32,8 @@ class Tasks : public mu::Model {
     return output;
   }
   mu::Task task() const override { return mu::Task::kBinaryClassification; }
+  // No label is among them.
+  std::vector<mu::pb::ColumnSchema> ColumnsFor(mu::DataPurpose) const override { return Columns(); }
   std::vector<mu::pb::ColumnSchema> Columns() const override {
     return {mu::MakeColumn("x", mu::kFloat32, {mu::kUnknownDim}),
             mu::MakeColumn("user", mu::kInt64, {mu::kUnknownDim})};
@@ -67,6 +69,8 @@ class Rows : public mu::Model {
     return output;
   }
   mu::Task task() const override { return mu::Task::kRegression; }
+  // No label is among them.
+  std::vector<mu::pb::ColumnSchema> ColumnsFor(mu::DataPurpose) const override { return Columns(); }
   std::vector<mu::pb::ColumnSchema> Columns() const override {
     return {mu::MakeColumn("user", mu::kInt64, {mu::kUnknownDim})};
   }

@@ -85,7 +85,7 @@ TEST_F(WarmStartCommandTest, MistakesHaveTheirPlace) {
   EXPECT_THAT(Output(), AllOf(HasSubstr("3 problems"), HasSubstr("job.yaml:18:"),
                               HasSubstr("warm_start.map[0].from: is `users`"),
                               HasSubstr("did you mean `user`?"), HasSubstr("20 rows of 4"),
-                              HasSubstr("40 rows of 4"), HasSubstr("is `member` for user")));
+                              HasSubstr("40 rows of 4"), HasSubstr("is `member`")));
   EXPECT_EQ(Run({"check", WarmJob("[{from: user}]", "# no more\n"), "--set",
                  "warm_start.checkpoint=nowhere"}),
             2);
