@@ -40,7 +40,7 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   pb::DatasetProto dataset = *source;
   if (model != nullptr) {
     BoundIds(*model, &dataset);
-    if (purpose == DataPurpose::kPredict) DropLabels(*model, &dataset);
+    if (purpose == DataPurpose::kPredict) DropLabels(*model, options.predict_columns, &dataset);
   }
   for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));

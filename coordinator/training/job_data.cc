@@ -153,12 +153,14 @@ void BoundIds(const Model& model, pb::DatasetProto* dataset) {
   }
 }
 
-void DropLabels(const Model& model, pb::DatasetProto* dataset) {
+void DropLabels(const Model& model, const std::vector<std::string>& wanted,
+                pb::DatasetProto* dataset) {
   std::set<std::string> labels;
   for (const pb::ColumnSchema& column : model.ColumnsFor(DataPurpose::kEval))
     labels.insert(column.name());
   for (const pb::ColumnSchema& column : model.ColumnsFor(DataPurpose::kPredict))
     labels.erase(column.name());
+  for (const std::string& column : wanted) labels.erase(column);
   if (FieldColumnList* const fields = MutableFieldColumnsOf(dataset); fields != nullptr) {
     const bool crossed = absl::c_any_of(*fields, [&](const pb::CsvColumnProto& column) {
       return absl::c_any_of(column.of(), [&](const auto& of) { return labels.contains(of); });

@@ -229,5 +229,36 @@ TEST(BoundIdsTest, IdsWithoutABoundOrWithALargerOneGetTheModels) {
   }
 }
 
+// A model of the columns x and, as its label, y.
+class Labelled : public TwoTables {
+ public:
+  std::vector<pb::ColumnSchema> Columns() const override {
+    return {MakeColumn("x", pb::FLOAT32, {-1}), MakeColumn("y", pb::FLOAT32, {-1})};
+  }
+};
+
+TEST(DropLabelsTest, DataToPredictNeedNoLabel) {
+  pb::DatasetProto fields;
+  for (const char* name : {"x", "y", "z"}) fields.mutable_jsonl()->add_columns()->set_name(name);
+  pb::DatasetProto dropped = fields;
+  DropLabels(Labelled(), {"x"}, &dropped);
+  ASSERT_EQ(dropped.jsonl().columns_size(), 2);
+  EXPECT_EQ(dropped.jsonl().columns(1).name(), "z");
+  pb::DatasetProto wanted = fields;
+  DropLabels(Labelled(), {"y"}, &wanted);
+  EXPECT_EQ(wanted.jsonl().columns_size(), 3);
+  fields.mutable_jsonl()->mutable_columns(2)->add_of("y");
+  DropLabels(Labelled(), {}, &fields);
+  EXPECT_EQ(fields.jsonl().columns_size(), 3) << "a cross takes it";
+
+  pb::DatasetProto arrays;
+  for (const char* name : {"x", "y"}) arrays.mutable_arrays()->add_columns()->set_name(name);
+  arrays.add_files("x.npy");
+  arrays.add_companions()->add_files("y.npy");
+  DropLabels(Labelled(), {}, &arrays);
+  EXPECT_EQ(arrays.arrays().columns_size(), 1);
+  EXPECT_EQ(arrays.companions_size(), 0);
+}
+
 }  // namespace
 }  // namespace mu
