@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "common/env/file.h"
@@ -34,6 +36,10 @@ struct Trial {
   std::string model;  // ModelProto as text
   pb::DatasetProto data;
 };
+
+std::string OutputOf(const std::string& task) {
+  return task.empty() ? "prediction" : task + ".prediction";
+}
 
 class OnnxModels : public ::testing::Test {
  protected:
@@ -68,10 +74,72 @@ class OnnxModels : public ::testing::Test {
         absl::StrAppendFormat(&sparse, " %d:%.3f", id, random.Unit());
       absl::StrAppend(&sparse, "\n");
     }
+    WriteChoices();
+    WriteImages();
     MU_ASSERT_OK(WriteFileAtomic(Path("data.csv"), csv));
     MU_ASSERT_OK(WriteFileAtomic(Path("ratings.csv"), ratings));
     MU_ASSERT_OK(WriteFileAtomic(Path("clicks.tsv"), clicks));
     MU_ASSERT_OK(WriteFileAtomic(Path("sparse.txt"), sparse));
+  }
+
+  // Histories of up to seven items, of which the reader keeps five.
+  void WriteChoices() {
+    std::string choices = "user,item,frequency,history,label,second\n";
+    SplitMix random(2);
+    for (int i = 0; i < kRecords; ++i) {
+      std::vector<std::string> history;
+      for (uint64_t t = random.Below(8); t > 0; --t)
+        history.push_back(absl::StrCat(1 + random.Below(29)));
+      absl::StrAppend(&choices, random.Below(20), ",", 1 + random.Below(29), ",",
+                      0.01 * static_cast<double>(1 + random.Below(9)), ",",
+                      absl::StrJoin(history, "|"), ",", random.Below(2), ",", random.Below(2),
+                      "\n");
+    }
+    MU_ASSERT_OK(WriteFileAtomic(Path("choices.csv"), choices));
+  }
+  pb::DatasetProto Choices() {
+    pb::CsvColumnProto history;
+    history.set_name("history");
+    history.set_field("history");
+    history.set_kind(pb::CsvColumnProto::ID);
+    history.set_separator("|");
+    history.set_length(5);
+    return Csv({Path("choices.csv")})
+        .Header()
+        .Id("user")
+        .Id("item")
+        .Number("frequency")
+        .Column(history)
+        .Label("label", {"1"})
+        .Label("second", {"1"})
+        .Name("choices")
+        .Batch(kBatch)
+        .ToProto()
+        .value();
+  }
+
+  // 8 by 6 grey images of three classes, as MNIST's files are.
+  void WriteImages() {
+    const auto size = [](uint32_t value) {
+      return std::string{static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+                         static_cast<char>(value >> 8), static_cast<char>(value)};
+    };
+    std::string images = size(0x803) + size(kRecords) + size(8) + size(6);
+    std::string labels = size(0x801) + size(kRecords);
+    SplitMix random(3);
+    for (int i = 0; i < kRecords; ++i) {
+      labels += static_cast<char>(random.Below(3));
+      for (int pixel = 0; pixel < 48; ++pixel) images += static_cast<char>(random.Below(256));
+    }
+    MU_ASSERT_OK(WriteFileAtomic(Path("images"), images));
+    MU_ASSERT_OK(WriteFileAtomic(Path("labels"), labels));
+  }
+  pb::DatasetProto Images() {
+    return Idx({Path("images")}, {Path("labels")}, {.shape = {8, 6}})
+        .Name("images")
+        .Batch(kBatch)
+        .ToProto()
+        .value();
   }
 
   pb::DatasetProto Records() {
@@ -94,7 +162,8 @@ class OnnxModels : public ::testing::Test {
 
   // Trains a little, so that values are no longer the initial ones; predicts; exports. The batches
   // and the predictions are appended.
-  void Prepare(const Trial& trial, std::vector<OnnxCase>* cases, std::vector<Dense>* expected) {
+  void Prepare(const Trial& trial, std::vector<OnnxCase>* cases,
+               std::vector<OnnxAnswer>* expected) {
     pb::ModelProto config;
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(trial.model, &config));
     const ModelRegistry registry = ModelRegistry::WithBuiltins();
@@ -110,12 +179,13 @@ class OnnxModels : public ::testing::Test {
                               f.Minimize(model->Build(f, f.NextBatch(data)).loss);
                             }));
     std::vector<std::string> columns;
-    for (const pb::ColumnSchema& column : model->Columns()) columns.push_back(column.name());
-    columns.pop_back();
+    for (const pb::ColumnSchema& column : model->ColumnsFor(DataPurpose::kPredict))
+      columns.push_back(column.name());
     MU_ASSERT_OK_AND_ASSIGN(const Function predict,
                             c->DefineFunction("predict", [&](FunctionBuilder& f) {
                               const BatchRef batch = f.NextBatch(data);
-                              f.Return("prediction", model->Build(f, batch).prediction);
+                              for (const TaskOutput& task : TasksOf(model->Build(f, batch)))
+                                f.Return(OutputOf(task.name), task.prediction);
                               for (const std::string& column : columns)
                                 f.Return(column, batch[column]);
                             }));
@@ -143,9 +213,17 @@ class OnnxModels : public ::testing::Test {
         MU_ASSERT_OK_AND_ASSIGN(const Tensor value, result.Get(step, column));
         each.inputs[column] = testing::ToDense(value);
       }
+      OnnxAnswer answer;
+      for (const pb::ReturnProto& output : function.returns()) {
+        MU_ASSERT_OK_AND_ASSIGN(const Tensor prediction, result.Get(step, output.name()));
+        answer.outputs[output.name()] = testing::ToDense(prediction);
+      }
+      // What the prediction does not need, such as the length of a sequence, is no input.
+      std::set<std::string> inputs;
+      for (const auto& input : graph.proto().input()) inputs.insert(input.name());
+      std::erase_if(each.inputs, [&](const auto& input) { return !inputs.contains(input.first); });
       cases->push_back(std::move(each));
-      MU_ASSERT_OK_AND_ASSIGN(const Tensor prediction, result.Get(step, "prediction"));
-      expected->push_back(testing::ToDense(prediction));
+      expected->push_back(std::move(answer));
     }
   }
 
@@ -181,8 +259,32 @@ TEST_F(OnnxModels, PredictAsTheClusterDoes) {
       {"dcn_v2", "embedding_dim: 4 hidden: [8] cross_layers: 2"}};
   for (const auto& [kind, keys] : kinds)
     trials.push_back({kind, absl::StrCat(kind, " { ", kFeatures, keys, " }"), Records()});
+  const char image[] = "image_column: 'image' height: 8 width: 6 classes: 3 label_column: 'label' ";
+  trials.push_back(
+      {"cnn", absl::StrCat("cnn { ", image, "filters: [4] hidden: [8] dropout: 0.2 }"), Images()});
+  trials.push_back({"resnet", absl::StrCat("resnet { ", image, "filters: [4, 8] }"), Images()});
+  trials.push_back({"two_tower",
+                    "two_tower { user { column: 'user' kind: 'id' rows: 20 } item { column: 'item' "
+                    "kind: 'id' rows: 30 } embedding_dim: 4 hidden: [8, 4] frequency_column: "
+                    "'frequency' label_column: 'label' }",
+                    Choices()});
+  trials.push_back({"din",
+                    "din { features { column: 'user' kind: 'id' rows: 20 } history_column: "
+                    "'history' length: 5 item_column: 'item' items: 30 embedding_dim: 4 "
+                    "attention_hidden: [4] hidden: [8] label_column: 'label' }",
+                    Choices()});
+  trials.push_back({"sasrec",
+                    "sasrec { sequence_column: 'history' length: 5 items: 30 embedding_dim: 4 "
+                    "blocks: 2 heads: 2 item_column: 'item' label_column: 'label' }",
+                    Choices()});
+  trials.push_back({"mmoe",
+                    "mmoe { features { column: 'user' kind: 'id' rows: 20 } features { column: "
+                    "'frequency' } embedding_dim: 4 experts: 3 expert_hidden: [4] task_hidden: [4] "
+                    "tasks { name: 'first' label_column: 'label' } tasks { name: 'other' "
+                    "label_column: 'second' } }",
+                    Choices()});
   std::vector<OnnxCase> cases;
-  std::vector<Dense> expected;
+  std::vector<OnnxAnswer> expected;
   for (const Trial& trial : trials) {
     SCOPED_TRACE(trial.name);
     Prepare(trial, &cases, &expected);
@@ -193,15 +295,19 @@ TEST_F(OnnxModels, PredictAsTheClusterDoes) {
   for (size_t i = 0; i < answers.size(); ++i) {
     SCOPED_TRACE(cases[i].model);
     ASSERT_EQ(answers[i].error, "");
-    const Dense& prediction = answers[i].outputs.at("prediction");
-    ASSERT_EQ(prediction.shape, expected[i].shape);
-    double least = 1e9, most = -1e9;
-    for (size_t r = 0; r < prediction.values.size(); ++r) {
-      EXPECT_NEAR(prediction.values[r], expected[i].values[r], 1e-5);
-      least = std::min(least, prediction.values[r]);
-      most = std::max(most, prediction.values[r]);
+    for (const auto& [name, wanted] : expected[i].outputs) {
+      SCOPED_TRACE(name);
+      const Dense& prediction = answers[i].outputs.at(name);
+      ASSERT_EQ(prediction.shape, wanted.shape);
+      double least = 1e9, most = -1e9;
+      for (size_t r = 0; r < prediction.values.size(); ++r) {
+        EXPECT_NEAR(prediction.values[r], wanted.values[r],
+                    1e-5 * (1 + std::abs(wanted.values[r])));
+        least = std::min(least, prediction.values[r]);
+        most = std::max(most, prediction.values[r]);
+      }
+      EXPECT_GT(most - least, 0.01) << "the predictions say nothing";
     }
-    EXPECT_GT(most - least, 0.01) << "the predictions say nothing";
   }
 }
 
