@@ -4,6 +4,9 @@
 Usage: serve_from_page.py predict CHECKPOINT BUCKETS FILE.tsv
          prints the probability of each line of a click log, by a logistic regression over `dense` (13 numbers) and
          `ids` (26 fields, hashed into BUCKETS)
+       serve_from_page.py predict_csv CHECKPOINT FILE.csv
+         the same of a CSV (age,job,city): the model has the columns `job` (hash with seed 7 into 20), `city` (hash into 20),
+         `age_bucket` (boundaries 20, 40, 60) and `job_city` and `age_job`, crosses of two of them into 50
        serve_from_page.py compare CHECKPOINT EXPORT.safetensors
          exits with 1 unless every table of the export has, bit for bit, the rows that the checkpoint has and the
          initial values of the others; prints how many of each
@@ -118,6 +121,25 @@ def predict(directory, buckets, path):
             print(f"{1 / (1 + math.exp(-logit)):.9g}")
 
 
+def predict_csv(directory, path):
+    checkpoint, missing = Checkpoint(directory), 1 << 32
+    bias = checkpoint.variable("bias")[0]
+    with open(path) as lines:
+        next(lines)
+        for line in lines:
+            age, job, city = line.rstrip("\n").split(",")
+            v_job, v_city = (hash_of(text.encode()) if text else missing for text in (job, city))
+            bucket = sum(boundary <= float(age) for boundary in (20, 40, 60)) if age else 4
+            ids = {"job": combine(7, v_job) % 20, "city": combine(hash_of(b"city"), v_city) % 20, "age_bucket": bucket,
+                   "job_city": combine(hash_of(b"job_city"), combine(v_job, v_city)) % 50,
+                   "age_job": combine(hash_of(b"age_job"), combine(bucket if age else missing, v_job)) % 50}
+            logit = bias
+            for column, row in ids.items():
+                rows = checkpoint.written_rows(f"wide/{column}")
+                logit += (rows[row] if row in rows else initial_row(checkpoint.tables[f"wide/{column}"], row, 1))[0]
+            print(f"{1 / (1 + math.exp(-logit)):.9g}")
+
+
 def compare(directory, path):
     checkpoint, exported = Checkpoint(directory), dict(tensors_of(path))
     written, initial = 0, 0
@@ -136,5 +158,7 @@ def compare(directory, path):
 
 if sys.argv[1] == "predict":
     predict(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+elif sys.argv[1] == "predict_csv":
+    predict_csv(sys.argv[2], sys.argv[3])
 else:
     compare(sys.argv[2], sys.argv[3])

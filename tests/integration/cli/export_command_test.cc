@@ -27,6 +27,22 @@ class ExportCommandTest : public testing::CliTest {
         absl::StrCat("python3 ", MUSTER_SERVE_FROM_PAGE, " ", absl::StrJoin(args, " "), " 2>&1"),
         output);
   }
+  // Of `predict` in predictions.csv, and of the script.
+  void ExpectSamePredictions(const std::string& served, size_t records) {
+    MU_ASSERT_OK_AND_ASSIGN(const std::string predicted, ReadFile(Path("predictions.csv")));
+    const std::vector<std::string> ours = absl::StrSplit(predicted, '\n', absl::SkipEmpty());
+    const std::vector<std::string> theirs = absl::StrSplit(served, '\n', absl::SkipEmpty());
+    ASSERT_EQ(theirs.size(), records);
+    ASSERT_EQ(ours.size(), records + 1) << "a header";
+    double least = 1, most = 0;
+    for (size_t i = 0; i < theirs.size(); ++i) {
+      const double value = std::stod(theirs[i]);
+      EXPECT_NEAR(std::stod(ours[i + 1]), value, 1e-5) << "line " << i;
+      least = std::min(least, value);
+      most = std::max(most, value);
+    }
+    EXPECT_GT(most - least, 0.1) << "the predictions say nothing";
+  }
 
  private:
   static int Read(const std::string& command, std::string* output) {
@@ -103,19 +119,7 @@ TEST_F(ExportCommandTest, ThePageIsEnoughToServeAModel) {
   MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, FindCheckpoint(Path("run")));
   std::string served;
   ASSERT_EQ(Python({"predict", checkpoint, "5000", Path("log/test.tsv")}, &served), 0) << served;
-  MU_ASSERT_OK_AND_ASSIGN(const std::string predicted, ReadFile(Path("predictions.csv")));
-  const std::vector<std::string> ours = absl::StrSplit(predicted, '\n', absl::SkipEmpty());
-  const std::vector<std::string> theirs = absl::StrSplit(served, '\n', absl::SkipEmpty());
-  ASSERT_EQ(theirs.size(), 501u);
-  ASSERT_EQ(ours.size(), 502u) << "a header";
-  double least = 1, most = 0;
-  for (size_t i = 0; i < theirs.size(); ++i) {
-    const double value = std::stod(theirs[i]);
-    EXPECT_NEAR(std::stod(ours[i + 1]), value, 1e-5) << "line " << i;
-    least = std::min(least, value);
-    most = std::max(most, value);
-  }
-  EXPECT_GT(most - least, 0.1) << "the predictions say nothing";
+  ExpectSamePredictions(served, 501);
 
   // Initial values that are not zero: normal ones of the small job, uniform ones of a DLRM.
   ASSERT_EQ(Run({"train", Job({{"items: 20", "items: 2000"}}), "--job_dir=" + Path("mf")}), 0);
@@ -133,6 +137,48 @@ TEST_F(ExportCommandTest, ThePageIsEnoughToServeAModel) {
   MU_ASSERT_OK_AND_ASSIGN(const std::string dlrm, FindCheckpoint(Path("dlrm")));
   ASSERT_EQ(Run({"export", dlrm, "--safetensors=" + Path("dlrm.safetensors")}), 0) << Output();
   EXPECT_EQ(Python({"compare", dlrm, Path("dlrm.safetensors")}, &served), 0) << served;
+}
+
+TEST_F(ExportCommandTest, ThePageSaysHowColumnsBecomeIds) {
+  std::string train = "age,job,city,label\n", records = "age,job,city\n";
+  for (int i = 0; i < 800; ++i) {
+    const std::string record = absl::StrCat(i % 11 == 0 ? "" : absl::StrCat(15 + i * 7 % 60), ",",
+                                            i % 13 == 0 ? "" : absl::StrCat("job number ", i % 17),
+                                            ",", i % 7 == 0 ? "" : absl::StrCat("city", i % 5));
+    absl::StrAppend(&train, record, ",", (i * 7 % 60 + i % 17) % 3 == 0 ? 1 : 0, "\n");
+    if (i < 300) absl::StrAppend(&records, record, "\n");
+  }
+  WriteText("train.csv", train);
+  WriteText("records.csv", records);
+  const std::string columns =
+      "    columns:\n"
+      "      - {name: age_bucket, field: age, kind: bucket, boundaries: [20, 40, 60]}\n"
+      "      - {name: job, kind: hash, buckets: 20, seed: 7}\n"
+      "      - {name: city, kind: hash, buckets: 20}\n"
+      "      - {name: job_city, kind: cross, of: [job, city], buckets: 50}\n"
+      "      - {name: age_job, kind: cross, of: [age_bucket, job], buckets: 50}\n";
+  std::string features;
+  for (const auto& [column, rows] :
+       {std::pair("age_bucket", 5), {"job", 20}, {"city", 20}, {"job_city", 50}, {"age_job", 50}})
+    absl::StrAppend(&features, "      - {column: ", column, ", kind: id, rows: ", rows, "}\n");
+  WriteText(
+      "columns.yaml",
+      absl::StrCat("name: columns\ndata:\n  train:\n    format: csv\n    files: [train.csv]\n",
+                   columns, "      - {name: label, kind: label, positive: [\"1\"]}\n",
+                   "  predict:\n    format: csv\n    files: [records.csv]\n", columns,
+                   "model:\n  logistic_regression:\n    features:\n", features,
+                   "    label_column: label\n"
+                   "optimizer: {adagrad: {learning_rate: 0.1}}\n"
+                   "training: {batch_size: 32, epochs: 3}\n"));
+  ASSERT_EQ(Run({"train", Path("columns.yaml"), "--job_dir=" + Path("run")}), 0) << Output();
+  ASSERT_EQ(Run({"predict", Path("columns.yaml"), "--checkpoint=" + Path("run"),
+                 "--job_dir=" + Path("predicted"), "--out=" + Path("predictions.csv")}),
+            0)
+      << Output();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, FindCheckpoint(Path("run")));
+  std::string served;
+  ASSERT_EQ(Python({"predict_csv", checkpoint, Path("records.csv")}, &served), 0) << served;
+  ExpectSamePredictions(served, 300);
 }
 
 TEST_F(ExportCommandTest, WhatIsWrong) {
