@@ -33,6 +33,7 @@ class BatchMatmulKernel : public Kernel {
     shape.Append(m);
     shape.Append(n);
     MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, shape));
+    if (shape.elements() == 0) return absl::OkStatus();  // however many empty matrices there are
     const int64_t count = plan->out.elements();
     if (!transpose_a_ && Leading(b).elements() == 1 && Leading(a).elements() == count) {
       // All rows of all matrices times one matrix.

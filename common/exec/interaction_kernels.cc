@@ -1,9 +1,8 @@
 // Products of all pairs of a record's vectors, each pair once, and their gradient (the interaction
 // of DLRM: Naumov et al., "Deep Learning Recommendation Model for Personalization and
 // Recommendation Systems", 2019).
-#include <cstring>
-
 #include "common/exec/kernel_table.h"
+#include "common/exec/simd.h"
 #include "common/exec/small_gemm.h"
 
 namespace mu {
@@ -38,11 +37,10 @@ class InteractionGradKernel : public Kernel {
     const float* vectors = x.as<float>();
     MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, x.shape));
     if (x.elements() == 0) return absl::OkStatus();
-    const Shape square({n, n});
+    const Shape square({n * n + 8});
     float* const matrix =
         static_cast<float*>(ReserveFor(square, kFloat32, context.scratch().buffers[0]));
     if (matrix == nullptr) return NoMemory(square);
-    for (int64_t i = 0; i < n; ++i) matrix[i * n + i] = 0;
     for (int64_t record = 0; record < batch; ++record) {
       Mirror(pairs, n, matrix);
       SmallGemm(false, false, 1, n, dim, n, matrix, vectors, out, context.scratch().buffers[1]);
@@ -54,11 +52,16 @@ class InteractionGradKernel : public Kernel {
   }
 
  private:
-  // Fills both triangles.
+  // Fills both triangles, row by row. What a row's last vector writes past its end is overwritten
+  // by what comes after it.
   static void Mirror(const float* pairs, int64_t n, float* matrix) {
-    for (int64_t i = 1; i < n; ++i) {
+    for (int64_t i = 0; i < n; ++i) {
       float* const row = matrix + i * n;
-      std::memcpy(row, pairs, i * sizeof(float));
+      for (int64_t j = 0; j < i; j += 8) {
+        _mm256_storeu_ps(row + j, i - j >= 8 ? _mm256_loadu_ps(pairs + j)
+                                             : _mm256_maskload_ps(pairs + j, LaneMask(i - j)));
+      }
+      row[i] = 0;
       for (int64_t j = 0; j < i; ++j) matrix[j * n + i] = pairs[j];
       pairs += i;
     }

@@ -57,6 +57,7 @@ class NormKernel : public Kernel {
     }
     const float* in = x.as<float>();
     MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, x.shape));
+    if (x.elements() == 0) return absl::OkStatus();  // however many empty rows there are
     for (int64_t row = 0; row < rows.count; ++row, in += n, out += n) {
       const Moments moments = MomentsOf<centred>(in, n, epsilon_);
       MU_INDEPENDENT
@@ -99,6 +100,7 @@ class NormGradKernel : public Kernel {
       MU_ASSIGN_OR_RETURN(dbeta, context.Output<float>(2, like));
       std::memset(dbeta, 0, n * sizeof(float));
     }
+    if (x.elements() == 0) return absl::OkStatus();
     for (int64_t row = 0; row < rows.count; ++row, in += n, from += n, dx += n) {
       Row(in, from, gamma, n, dx, dgamma, dbeta);
     }

@@ -39,9 +39,11 @@ class PoolKernel : public Kernel {
   const bool same_;
 };
 
-// Calls window(number, image, window_y, window_x) for all of them, in order.
+// Calls window(number, image, window_y, window_x) for all of them, in order; for none if there is
+// nothing in them.
 template <typename F>
 void ForEachWindow(const Windows& w, F&& window) {
+  if (w.channels == 0) return;
   int64_t number = 0;
   for (int64_t image = 0; image < w.batch; ++image) {
     for (int64_t y = 0; y < w.y.count; ++y) {
@@ -64,6 +66,23 @@ int64_t PixelsOf(const Windows& w, int64_t window_y, int64_t window_x) {
   return (w.y.End(window_y) - w.y.Begin(window_y)) * (w.x.End(window_x) - w.x.Begin(window_x));
 }
 
+// The largest of a window's pixels, channel by channel; NaN if one is NaN.
+void LargestOf(const Windows& w, const float* in, int64_t image, int64_t window_y, int64_t window_x,
+               float* __restrict largest) {
+  bool first = true;
+  ForEachPixel(w, image, window_y, window_x, [&](int64_t offset) {
+    const float* const from = in + offset;
+    if (first) {
+      std::memcpy(largest, from, w.channels * sizeof(float));
+    } else {
+      for (int64_t c = 0; c < w.channels; ++c) {
+        largest[c] = from[c] > largest[c] || from[c] != from[c] ? from[c] : largest[c];
+      }
+    }
+    first = false;
+  });
+}
+
 class MaxPoolKernel : public PoolKernel {
  public:
   using PoolKernel::PoolKernel;
@@ -72,20 +91,7 @@ class MaxPoolKernel : public PoolKernel {
     const float* const in = context.in<float>(0);
     MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, ResultOf(w)));
     ForEachWindow(w, [&](int64_t number, int64_t image, int64_t window_y, int64_t window_x) {
-      float* const to = out + number * w.channels;
-      bool first = true;
-      ForEachPixel(w, image, window_y, window_x, [&](int64_t offset) {
-        const float* const from = in + offset;
-        if (first) {
-          std::memcpy(to, from, w.channels * sizeof(float));
-        } else {
-          MU_INDEPENDENT
-          for (int64_t c = 0; c < w.channels; ++c) {
-            to[c] = from[c] > to[c] || from[c] != from[c] ? from[c] : to[c];
-          }
-        }
-        first = false;
-      });
+      LargestOf(w, in, image, window_y, window_x, out + number * w.channels);
     });
     return absl::OkStatus();
   }
@@ -100,17 +106,30 @@ class MaxPoolGradKernel : public PoolKernel {
     const float* const in = context.in<float>(1);
     const Shape& like = context.input(1).shape;
     MU_ASSIGN_OR_RETURN(float* const out, context.Output<float>(0, like));
+    if (like.elements() == 0) return absl::OkStatus();
     std::fill(out, out + like.elements(), 0.0f);
+    auto& scratch = context.scratch().buffers;
+    float* const largest = static_cast<float*>(scratch[0].Reserve(w.channels * sizeof(float)));
+    float* const left = static_cast<float*>(scratch[1].Reserve(w.channels * sizeof(float)));
     ForEachWindow(w, [&](int64_t number, int64_t image, int64_t window_y, int64_t window_x) {
-      for (int64_t c = 0; c < w.channels; ++c) {
-        int64_t largest = -1;
-        ForEachPixel(w, image, window_y, window_x, [&](int64_t offset) {
-          if (largest < 0 || in[offset + c] > in[largest + c]) largest = offset;
-        });
-        if (largest >= 0) out[largest + c] += dy[number * w.channels + c];
-      }
+      LargestOf(w, in, image, window_y, window_x, largest);
+      std::memcpy(left, dy + number * w.channels, w.channels * sizeof(float));
+      ForEachPixel(w, image, window_y, window_x, [&](int64_t offset) {
+        Give(w.channels, in + offset, largest, left, out + offset);
+      });
     });
     return absl::OkStatus();
+  }
+
+ private:
+  // What is left of dy goes to the first pixel that is the largest.
+  static void Give(int64_t channels, const float* __restrict x, const float* __restrict largest,
+                   float* __restrict left, float* __restrict to) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const float given = x[c] == largest[c] ? left[c] : 0.0f;
+      to[c] += given;
+      left[c] -= given;
+    }
   }
 };
 

@@ -13,6 +13,7 @@ class SoftmaxKernel : public Kernel {
     const Rows rows = RowsOf(x.shape);
     const float* in = x.as<float>();
     MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, x.shape));
+    if (x.elements() == 0) return absl::OkStatus();  // however many empty rows there are
     for (int64_t row = 0; row < rows.count; ++row, in += rows.width, out += rows.width) {
       ScaledSoftmax(in, rows.width, 1.0f, out);
     }
@@ -28,6 +29,7 @@ class LogSoftmaxKernel : public Kernel {
     const Rows rows = RowsOf(x.shape);
     const float* in = x.as<float>();
     MU_ASSIGN_OR_RETURN(float* out, context.Output<float>(0, x.shape));
+    if (x.elements() == 0) return absl::OkStatus();  // however many empty rows there are
     for (int64_t row = 0; row < rows.count; ++row, in += rows.width, out += rows.width) {
       const float max = RowMax(in, rows.width);
       const float log_sum = LogOf(SumExp(in, rows.width, max));

@@ -133,6 +133,27 @@ TEST(NeuralKernels, RefuseSizesThatDoNotFit) {
               HasSubstr("the pool makes [1, 3, 3, 2]"));
 }
 
+// A graph may name any number of rows, matrices or windows that have no elements; they take no
+// time.
+TEST(NeuralKernels, NothingOfManyTakesNoTime) {
+  const int64_t many = int64_t{1} << 19;
+  const Tensor empty(kFloat32, {many, many, 0});
+  const Tensor none(kFloat32, {0});
+  for (const char* op : {"softmax", "log_softmax"}) MU_EXPECT_OK(RunOp(op, {empty}).status());
+  MU_EXPECT_OK(RunOp("layer_norm", {empty, none, none}).status());
+  MU_EXPECT_OK(RunOp("rms_norm", {empty, none}).status());
+  MU_EXPECT_OK(RunOp("layer_norm_grad", {empty, empty, none}).status());
+  MU_EXPECT_OK(RunOp("batch_matmul", {Tensor(kFloat32, {many, 0, 3}), Tensor(kFloat32, {3, many})})
+                   .status());
+  const testing::GraphMaker::Attrs pool = {
+      {"strides", IntsAttr({1, 1})}, {"padding", StringAttr("same")}, {"size", IntsAttr({2, 2})}};
+  const Tensor images(kFloat32, {1, many, many, 0});
+  for (const char* op : {"max_pool2d", "avg_pool2d"}) {
+    MU_EXPECT_OK(RunOp(op, {images}, pool).status());
+    MU_EXPECT_OK(RunOp(op + std::string("_grad"), {images, images}, pool).status());
+  }
+}
+
 // A window larger than an image of unknown size leaves nothing over.
 TEST(ImageKernels, ImagesThatAreTooSmallGiveNothing) {
   const testing::GraphMaker::Attrs window = {{"strides", IntsAttr({1, 1})},

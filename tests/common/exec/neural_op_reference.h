@@ -166,17 +166,21 @@ inline std::vector<Dense> BatchMatmul(const DenseInputs& in, const AttrReader& a
   Index shape = leading;
   shape.insert(shape.end(), {m, n});
   Dense out = Dense::Zeros(kFloat32, shape);
-  ForEachIndex(shape, [&](const Index& index) {
-    const Index lead(index.begin(), index.end() - 2);
-    const int64_t row = index[index.size() - 2], column = index.back();
-    Index a = Broadcasted(lead, Index(in[0].shape.begin(), in[0].shape.begin() + ra));
-    Index b = Broadcasted(lead, Index(in[1].shape.begin(), in[1].shape.begin() + rb));
-    a.insert(a.end(), {0, 0});
-    b.insert(b.end(), {0, 0});
-    for (int64_t l = 0; l < k; ++l) {
-      a[ra + (ta ? 1 : 0)] = row, a[ra + (ta ? 0 : 1)] = l;
-      b[rb + (tb ? 1 : 0)] = l, b[rb + (tb ? 0 : 1)] = column;
-      out.at(index) += in[0].at(a) * in[1].at(b);
+  // Which matrix of an operand is multiplied for the leading index of the result.
+  const auto matrix = [](const Index& lead, const Dense& x, size_t rank) {
+    Dense numbers{kInt64, Index(x.shape.begin(), x.shape.begin() + rank), {}};
+    return numbers.Offset(Broadcasted(lead, numbers.shape));
+  };
+  double* to = out.values.data();
+  ForEachIndex(leading, [&](const Index& lead) {
+    const double* const a = in[0].values.data() + matrix(lead, in[0], ra) * m * k;
+    const double* const b = in[1].values.data() + matrix(lead, in[1], rb) * k * n;
+    for (int64_t i = 0; i < m; ++i) {
+      for (int64_t j = 0; j < n; ++j, ++to) {
+        for (int64_t l = 0; l < k; ++l) {
+          *to += a[ta ? l * m + i : i * k + l] * b[tb ? j * k + l : l * n + j];
+        }
+      }
     }
   });
   return {out};
