@@ -48,6 +48,11 @@ def verdict_on(mutant, tree, labels):
     label = labels[0]
     try:
         with tree.with_mistake(mutant):
+            near, problem = tree.build_near(mutant.file)
+            if problem:
+                return f"WRONG MISTAKE, does not build: {problem}", None, True
+            if near and "unit" in labels and (name := tree.noticed_by("unit", near)):
+                return f"unit: {name}", "unit", False
             for label in labels:
                 if problem := tree.build(label):
                     return f"WRONG MISTAKE, does not build: {problem}", None, True

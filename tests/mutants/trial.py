@@ -98,18 +98,36 @@ class Trial:
         target = ["--target", f"tests_{label}"] if label in ("unit", "sim") else []
         if self.run(["cmake", "--build", BUILD, "-j", self.jobs, *target]) == 0:
             return ""
+        return self.error_of_build()
+
+    def error_of_build(self):
         lines = [line for line in self.output().splitlines() if "error" in line.lower()]
         return (lines or ["the build fails"])[0]
 
-    def ctest(self, *arguments):
-        return self.run(["ctest", "--test-dir", BUILD, "-j", self.jobs, "--no-tests=error", *arguments])
+    def build_near(self, file):
+        """The unit tests of the file's folder alone, which notice most mistakes: (their folder or "", the problem)."""
+        near = os.path.join("tests", os.path.dirname(file))
+        while near != "tests" and not os.path.exists(os.path.join(BUILD, near, "CTestTestfile.cmake")):
+            near = os.path.dirname(near)
+        if near == "tests":
+            return "", ""
+        if self.run(["cmake", "--build", BUILD, "-j", self.jobs, "--target", f"{near}/all"]) == 0:
+            return near, ""
+        return near, self.error_of_build()
 
-    def failing(self, label, stop):
+    def ctest(self, *arguments, near=""):
+        """A folder `near` may have no tests of the label; the whole tree has."""
+        folder = os.path.join(BUILD, near)
+        none = [] if near else ["--no-tests=error"]
+        return self.run(["ctest", "--test-dir", folder, "-j", self.jobs, *none, *arguments])
+
+    def failing(self, label, stop, near=""):
         """Tests that fail, with `stop` the first; and whether time was over: then also those that ran at the end."""
         names = "|".join(sorted(map(re.escape, self.left_out)))
         is_over = False
         try:
-            code = self.ctest("-L", f"^{label}$", "-E", f"^({names})( |$)", *(["--stop-on-failure"] if stop else []))
+            code = self.ctest("-L", f"^{label}$", "-E", f"^({names})( |$)", *(["--stop-on-failure"] if stop else []),
+                              near=near)
         except TimeIsOver:
             is_over, code = True, 0
         output = self.output()
@@ -132,10 +150,10 @@ class Trial:
             raise SystemExit(f"ctest does not find {name} again; see {LOG}")
         return code != 0
 
-    def noticed_by(self, label):
-        """The first test of the label that fails or hangs, and does so again; or None."""
+    def noticed_by(self, label, near=""):
+        """The first test of the label (of the folder `near`) that fails or hangs, and does so again; or None."""
         while True:
-            failing, is_over = self.failing(label, stop=True)
+            failing, is_over = self.failing(label, stop=True, near=near)
             for name in failing:
                 if self.fails_again(name):
                     return name
