@@ -18,7 +18,7 @@ void Runtime::Do(action::MakePlan& a) {
   plans_.Add([this, a] {
     auto plan = MakePlan(a.data, a.epoch);
     if (!plan.ok()) return Fail(plan.status());
-    PostStep(event::PlanMade{a.data.dataset.id(), a.worker, *std::move(plan)});
+    PostStep(event::PlanMade{a.data.dataset.id(), *std::move(plan)});
   });
 }
 

@@ -52,11 +52,10 @@ struct Install {
   uint64_t since = 0;
 };
 
-// A worker is soon to read this epoch.
+// Workers are soon to read this epoch.
 struct MakePlan {
   DataLayout data;
   uint64_t epoch = 0;
-  WorkerId worker;
 };
 // What event::CannotRead told of ends with this.
 struct InputWrong {

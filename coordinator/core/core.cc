@@ -133,7 +133,7 @@ void Core::On(event::EpochStarted& e) {
 }
 
 void Core::On(event::PlanMade& e) {
-  leases_.at(e.dataset).Bring(e.worker, std::move(e.plan));
+  leases_.at(e.dataset).Bring(std::move(e.plan));
   dispatch_ = true;
 }
 
@@ -141,17 +141,16 @@ std::optional<std::vector<BatchRange>> Core::TakeBatches(uint64_t dataset, Worke
                                                          uint32_t steps) {
   const auto it = leases_.find(dataset);
   if (it == leases_.end()) return std::vector<BatchRange>();
-  DataLeases& leases = it->second.Of(worker);
+  DatasetLeases& leases = it->second;
   std::optional<std::vector<BatchRange>> batches = leases.Take(worker, steps);
-  if (const auto epoch = leases.AskForPlan(steps))
-    Do(action::MakePlan{leases.data(), *epoch, worker});
+  if (const auto epoch = leases.AskForPlan(steps)) Do(action::MakePlan{leases.data(), *epoch});
   return batches;
 }
 
 std::shared_ptr<const pb::LeaseProto> Core::UpcomingLease(uint64_t dataset, WorkerId worker) {
   const auto it = leases_.find(dataset);
   if (it == leases_.end()) return nullptr;
-  return it->second.Of(worker).Upcoming(worker);
+  return it->second.Upcoming(worker);
 }
 
 std::vector<pb::DatasetPositionProto> Core::DataPositions() const {

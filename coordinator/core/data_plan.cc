@@ -16,10 +16,6 @@ constexpr uint64_t kMaxBlockRecords = 65536;
 // request.
 constexpr uint64_t kOrderedLeaseRecords = 16384;
 
-uint64_t LeaseRecords(const pb::DatasetProto& dataset) {
-  return dataset.shuffle_records() > 0 ? dataset.shuffle_records() : kOrderedLeaseRecords;
-}
-
 uint64_t BatchesOf(const pb::DatasetProto& dataset, uint64_t records) {
   return (records + dataset.batch_size() - 1) / dataset.batch_size();
 }
@@ -68,6 +64,25 @@ void VisitLeases(const pb::DatasetProto& dataset, const std::vector<uint64_t>& s
 
 }  // namespace
 
+uint64_t LeaseRecords(const pb::DatasetProto& dataset) {
+  return dataset.shuffle_records() > 0 ? dataset.shuffle_records() : kOrderedLeaseRecords;
+}
+
+pb::BlockProto BlockOf(const DataLayout& data, uint32_t file, uint64_t first, uint64_t count) {
+  const FileLayout& layout = (*data.files)[file];
+  pb::BlockProto block;
+  block.set_file(file);
+  block.set_first(first);
+  block.set_count(static_cast<uint32_t>(count));
+  if (const uint64_t i = first / data.dataset.block_records(); i < layout.marks.size()) {
+    const uint64_t end = i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
+    block.set_offset(layout.marks[i].offset);
+    block.set_bytes(end - layout.marks[i].offset);
+    block.set_line(layout.marks[i].line);
+  }
+  return block;
+}
+
 uint64_t SelectedRecords(const pb::RecordSelectionProto& selection, uint64_t first,
                          uint64_t count) {
   const uint64_t modulo = selection.modulo();
@@ -109,18 +124,7 @@ absl::StatusOr<EpochPlan> EpochPlan::Make(const DataLayout& data, uint64_t epoch
   std::vector<pb::BlockProto> blocks;
   const std::vector<uint64_t> selected =
       VisitBlocks(data, [&](uint32_t file, uint64_t first, uint64_t count) {
-        const FileLayout& layout = (*data.files)[file];
-        pb::BlockProto& block = blocks.emplace_back();
-        block.set_file(file);
-        block.set_first(first);
-        block.set_count(static_cast<uint32_t>(count));
-        if (const uint64_t i = first / dataset.block_records(); i < layout.marks.size()) {
-          const uint64_t end =
-              i + 1 < layout.marks.size() ? layout.marks[i + 1].offset : layout.bytes;
-          block.set_offset(layout.marks[i].offset);
-          block.set_bytes(end - layout.marks[i].offset);
-          block.set_line(layout.marks[i].line);
-        }
+        blocks.push_back(BlockOf(data, file, first, count));
       });
   if (blocks.empty()) {
     return absl::InvalidArgumentError(

@@ -44,6 +44,12 @@ struct DataLayout {
   uint64_t Fingerprint() const;
 };
 
+// Of a lease, about: without shuffling enough to be worth a request, and few enough to share work
+// evenly.
+uint64_t LeaseRecords(const pb::DatasetProto& dataset);
+// A block of a file, with its place in the file if that is known.
+pb::BlockProto BlockOf(const DataLayout& data, uint32_t file, uint64_t first, uint64_t count);
+
 struct PlannedLease {
   std::shared_ptr<const pb::LeaseProto> lease;  // not null
   uint64_t records = 0;                         // selected ones, bad ones included

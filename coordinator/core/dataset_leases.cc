@@ -9,37 +9,44 @@
 namespace mu {
 
 DatasetLeases::DatasetLeases(DataLayout data, DataLeases::Plan first) : data_(std::move(data)) {
-  if (data_.dataset.visitation() != pb::VISITATION_NONE)
+  if (data_.dataset.visitation() != pb::VISITATION_NONE) {
     shared_ = std::make_unique<DataLeases>(data_, 0, std::move(first));
+  } else {
+    blocks_ = std::make_shared<const BlockIndex>(data_);
+  }
 }
 
-DataLeases& DatasetLeases::Own(WorkerId worker) {
+OwnLeases& DatasetLeases::Own(WorkerId worker) {
   const auto known = own_.find(worker);
   if (known != own_.end()) return known->second;
-  DataLayout own = data_;
-  own.dataset.set_seed(HashCombine(data_.dataset.seed(), uint64_t{worker.value()} + 1));
-  const auto left = left_at_.find(worker);
-  const uint64_t epoch = left == left_at_.end() ? first_epoch_ : left->second.epoch();
-  return own_.try_emplace(worker, std::move(own), epoch, nullptr).first->second;
+  const uint64_t seed = HashCombine(data_.dataset.seed(), uint64_t{worker.value()} + 1);
+  const auto left = left_at_.extract(worker);
+  const OwnLeases::Place at = left.empty() ? OwnLeases::Place{first_epoch_} : left.mapped();
+  return own_.try_emplace(worker, blocks_, seed, at).first->second;
 }
 
-void DatasetLeases::Bring(WorkerId worker, DataLeases::Plan plan) {
-  if (shared_ != nullptr) return shared_->Bring(std::move(plan));
-  const auto own = own_.find(worker);
-  if (own == own_.end()) return;  // it has left
-  const bool first = own->second.plan() == nullptr;
-  own->second.Bring(std::move(plan));
-  const auto left = left_at_.find(worker);
-  if (!first || own->second.plan() == nullptr || left == left_at_.end()) return;
-  MU_CHECK(own->second.Resume(left->second).ok());  // of the same data
-  left_at_.erase(left);
+std::optional<std::vector<BatchRange>> DatasetLeases::Take(WorkerId worker, uint32_t steps) {
+  if (shared_ != nullptr) return shared_->Take(worker, steps);
+  return Own(worker).Take(steps);
+}
+
+std::shared_ptr<const pb::LeaseProto> DatasetLeases::Upcoming(WorkerId worker) {
+  return shared_ != nullptr ? shared_->Upcoming(worker) : Own(worker).Upcoming();
+}
+
+std::optional<uint64_t> DatasetLeases::AskForPlan(uint32_t steps) {
+  return shared_ != nullptr ? shared_->AskForPlan(steps) : std::nullopt;
+}
+
+void DatasetLeases::Bring(DataLeases::Plan plan) {
+  if (shared_ != nullptr) shared_->Bring(std::move(plan));
 }
 
 void DatasetLeases::Forget(WorkerId worker) {
   if (shared_ != nullptr) return shared_->Forget(worker);
   const auto it = own_.find(worker);
   if (it == own_.end()) return;
-  if (it->second.plan() != nullptr) left_at_[worker] = it->second.Position();
+  left_at_[worker] = it->second.place();
   own_.erase(it);
   gone_.push_back(worker);
   if (gone_.size() <= kMostGone) return;

@@ -17,6 +17,7 @@
 
 #include "common/base/ids.h"
 #include "coordinator/core/data_leases.h"
+#include "coordinator/core/own_leases.h"
 
 namespace mu {
 
@@ -27,9 +28,11 @@ class DatasetLeases {
   // `first`: the plan of epoch 0. Not used if every worker reads by itself.
   DatasetLeases(DataLayout data, DataLeases::Plan first);
 
-  // See DataLeases; for this worker.
-  DataLeases& Of(WorkerId worker) { return shared_ ? *shared_ : Own(worker); }
-  void Bring(WorkerId worker, DataLeases::Plan plan);
+  // As DataLeases has them. A worker that reads by itself waits for no plan.
+  std::optional<std::vector<BatchRange>> Take(WorkerId worker, uint32_t steps);
+  std::shared_ptr<const pb::LeaseProto> Upcoming(WorkerId worker);
+  std::optional<uint64_t> AskForPlan(uint32_t steps);
+  void Bring(DataLeases::Plan plan);
   // The worker is gone: what is left of its lease goes to others; of what it reads by itself only
   // its place is kept.
   void Forget(WorkerId worker);
@@ -47,15 +50,15 @@ class DatasetLeases {
   size_t gone() const { return left_at_.size(); }
 
  private:
-  DataLeases& Own(WorkerId worker);
+  OwnLeases& Own(WorkerId worker);
 
   const DataLayout data_;
   std::unique_ptr<DataLeases> shared_;
   uint64_t first_epoch_ = 0;
-  std::map<WorkerId, DataLeases> own_;
+  std::shared_ptr<const BlockIndex> blocks_;  // of those who read by themselves
+  std::map<WorkerId, OwnLeases> own_;
   // Of workers that are gone, the latest kMostGone: most have an index that is never used again.
-  // Also of those that are back, until the plan of their epoch is there.
-  std::map<WorkerId, pb::DatasetPositionProto> left_at_;
+  std::map<WorkerId, OwnLeases::Place> left_at_;
   std::deque<WorkerId> gone_;  // in the order of their leaving, some perhaps back
 };
 

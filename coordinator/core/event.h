@@ -93,7 +93,6 @@ struct EpochStarted {
 };
 struct PlanMade {  // answers action::MakePlan
   uint64_t dataset = 0;
-  WorkerId worker;
   DataLeases::Plan plan;
 };
 // Files of datasets that workers look through for the coordinator.

@@ -122,7 +122,7 @@ void Coordinator::Feed() {
 
 void Coordinator::Do(action::MakePlan& a) {
   After(cluster_->Between(kMicrosecond, 100 * kMillisecond), "plan made", [this, a] {
-    Step(event::PlanMade{kDataset, a.worker, PlanOf(a.data, a.epoch)});
+    Step(event::PlanMade{kDataset, PlanOf(a.data, a.epoch)});
   });
 }
 

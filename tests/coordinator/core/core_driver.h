@@ -166,7 +166,7 @@ class CoreDriver {
     return absl::StrCat("install on ", a.worker.value(), " since ", a.since);
   }
   static std::string Text(const action::MakePlan& a) {
-    return absl::StrCat("plan epoch ", a.epoch, " for ", a.worker.value());
+    return absl::StrCat("plan epoch ", a.epoch);
   }
   static std::string Text(const action::InputWrong& a) {
     return absl::StrCat("input wrong ", Code(a.error));

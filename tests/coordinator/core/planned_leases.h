@@ -34,9 +34,8 @@ inline std::vector<BatchRange> Take(DataLeases& leases, WorkerId worker, uint32_
 }
 
 inline std::vector<BatchRange> Take(DatasetLeases& leases, WorkerId worker, uint32_t steps) {
-  DataLeases& of = leases.Of(worker);
-  while (const auto epoch = of.AskForPlan(steps)) leases.Bring(worker, PlanOf(of.data(), *epoch));
-  auto taken = of.Take(worker, steps);
+  while (const auto epoch = leases.AskForPlan(steps)) leases.Bring(PlanOf(leases.data(), *epoch));
+  auto taken = leases.Take(worker, steps);
   EXPECT_TRUE(taken.has_value()) << "a plan is lacking that was not asked for";
   return taken.value_or(std::vector<BatchRange>());
 }
