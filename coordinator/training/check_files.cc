@@ -23,6 +23,10 @@ constexpr uint64_t kForLabels = 10'000;
 // Past so many, one reads on only in vain: the same mistake is in every file.
 constexpr size_t kMostProblems = 20;
 
+bool HasNoPositive(const LabelTexts::Found& found) {
+  return found.positives == 0 && found.others > 0;
+}
+
 bool AllReadable(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     if (access(path.c_str(), R_OK) != 0) return false;
@@ -30,23 +34,39 @@ bool AllReadable(const std::vector<std::string>& paths) {
   return true;
 }
 
-}  // namespace
-
-std::string WhyNoneIsPositive(const pb::DatasetProto& dataset) {
-  pb::DatasetProto expanded = dataset;
-  if (!ReadVocabularies(&expanded).ok() || !CheckFormat(expanded).ok()) return "";
-  if (!ExpandDatasetFiles(&expanded).ok()) return "";
+// Among the first `most` records of the first files.
+NonePositive LookForPositives(const pb::DatasetProto& expanded, uint64_t most) {
+  NonePositive result;
+  result.all = expanded.files_size() <= kWellReadFiles;
   std::map<std::string, LabelTexts::Found> labels;
   for (int i = 0; i < std::min(expanded.files_size(), kWellReadFiles); ++i) {
     const std::vector<std::string> parts = PartsOfFile(expanded, i);
-    if (AllReadable(parts)) Add(ReadFirstRecords(expanded, parts, kForLabels).labels, &labels);
+    if (!AllReadable(parts)) {
+      result.all = false;
+      continue;
+    }
+    const FirstRecords first = ReadFirstRecords(expanded, parts, most);
+    Add(first.labels, &labels);
+    result.all = result.all && first.records < most && first.problems.empty();
   }
-  std::string why;
   for (const auto& [name, found] : labels) {
-    if (found.positives == 0 && found.others > 0)
-      absl::StrAppend(&why, why.empty() ? "" : "; ", "column ", name, ": ", NoneIsPositive(found));
+    if (HasNoPositive(found)) {
+      absl::StrAppend(&result.why, result.why.empty() ? "" : "; ", "column ", name, ": ",
+                      NoneIsPositive(found));
+    }
   }
-  return why;
+  return result;
+}
+
+}  // namespace
+
+NonePositive LookForPositives(const pb::DatasetProto& dataset) {
+  pb::DatasetProto expanded = dataset;
+  if (!ReadVocabularies(&expanded).ok() || !CheckFormat(expanded).ok()) return {};
+  if (!ExpandDatasetFiles(&expanded).ok()) return {};
+  // Mostly a few records will do.
+  NonePositive result = LookForPositives(expanded, kWellRead);
+  return result.why.empty() || result.all ? result : LookForPositives(expanded, kForLabels);
 }
 
 std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere) {
@@ -72,10 +92,18 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
     Add(first.labels, &labels);
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
   }
-  // Positive labels may be rare; a text that is one but for a space is a mistake.
+  // Positive labels may be rare, and come further behind; a text that is one but for a space is a
+  // mistake.
+  bool suspicious = false, wrong = false;
   for (const auto& [name, found] : labels) {
-    if (IsNearlyPositive(found))
-      problems.push_back(absl::StrCat("column ", name, ": ", NoneIsPositive(found)));
+    suspicious = suspicious || HasNoPositive(found);
+    if (!IsNearlyPositive(found)) continue;
+    wrong = true;
+    problems.push_back(absl::StrCat("column ", name, ": ", NoneIsPositive(found)));
+  }
+  if (suspicious && !wrong && problems.empty()) {
+    const NonePositive none = LookForPositives(dataset);
+    if (none.all && !none.why.empty()) problems.push_back(none.why);
   }
   if (problems.size() >= kMostProblems)
     problems.push_back("there may be more problems, these are enough to begin with");

@@ -14,8 +14,13 @@ namespace mu {
 // here is not looked at.
 std::vector<std::string> CheckFiles(const muster::DatasetProto& dataset, bool files_elsewhere);
 
-// Of a dataset none of whose labels was positive: what the first labels of its files are, and what
-// to do. Empty if nothing is to be seen of them from here.
-std::string WhyNoneIsPositive(const muster::DatasetProto& dataset);
+// Whether the first labels of the first few files are all other than the column's `positive` texts.
+struct NonePositive {
+  // What they are, and what to do; empty if there are positive ones, or nothing is to be seen of
+  // them from here.
+  std::string why;
+  bool all = false;  // there are no others
+};
+NonePositive LookForPositives(const muster::DatasetProto& dataset);
 
 }  // namespace mu

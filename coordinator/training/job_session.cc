@@ -10,6 +10,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/job_position.h"
 #include "coordinator/launch/launch.h"
+#include "coordinator/training/check_files.h"
 #include "coordinator/training/job_gradients.h"
 #include "coordinator/training/job_rates.h"
 #include "coordinator/training/loss_watch.h"
@@ -94,6 +95,11 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
 absl::Status JobSession::Train(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "train");
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
+  // What is certain CheckJob has found. Nothing else would tell where nothing is evaluated.
+  if (const NonePositive none = LookForPositives(dataset.proto()); !none.why.empty()) {
+    Warn(report, absl::StrCat(dataset.name(), ": ", none.why,
+                              "; if no others come further behind, the model learns nothing"));
+  }
   // Looks through the files, which a stop ends as long as `starting_` lives.
   MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));

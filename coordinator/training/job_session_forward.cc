@@ -71,9 +71,9 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   if (const auto names = measurement.WithoutWeights(); !names.empty())
     Warn(report, absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
   // A job that trains towards labels of which none is positive learns nothing, and looks perfect.
-  if (const std::string why = undefined ? WhyNoneIsPositive(dataset.proto()) : ""; !why.empty())
-    return absl::InvalidArgumentError(absl::StrCat(dataset.name(), ": ", why));
-  return absl::OkStatus();
+  const NonePositive none = undefined ? LookForPositives(dataset.proto()) : NonePositive();
+  if (none.why.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(dataset.name(), ": ", none.why));
 }
 
 absl::Status JobSession::Predict(RunReport* report) {

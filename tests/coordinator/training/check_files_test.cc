@@ -67,5 +67,55 @@ TEST_F(CheckFilesTest, AFormatThatMakesNoSense) {
   EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("delimiter")));
 }
 
+class LabelsTest : public CheckFilesTest {
+ protected:
+  void SetUp() override {
+    CheckFilesTest::SetUp();
+    pb::CsvColumnProto* const column = dataset_.mutable_csv()->mutable_columns(0);
+    column->set_kind(pb::CsvColumnProto::LABEL);
+    column->add_positive("yes");
+  }
+  static std::string Lines(int count) {
+    std::string lines;
+    for (int i = 0; i < count; ++i) lines += i % 2 == 0 ? "no\n" : "1\n";
+    return lines;
+  }
+};
+
+TEST_F(LabelsTest, OfWhichNoneIsPositive) {
+  Add("file", Lines(150));
+  EXPECT_THAT(CheckFiles(dataset_, false),
+              ElementsAre(HasSubstr("column x: none of 150 labels is one of its `positive` texts, "
+                                    "\"yes\"; they are \"no\", \"1\"")));
+  EXPECT_TRUE(LookForPositives(dataset_).all);
+  Add("another", Lines(120) + "yes\n");
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+  EXPECT_EQ(LookForPositives(dataset_).why, "");
+}
+
+TEST_F(LabelsTest, PositiveOnesMayComeFurtherBehind) {
+  Add("file", Lines(10'000));
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+  const NonePositive none = LookForPositives(dataset_);
+  EXPECT_THAT(none.why, HasSubstr("none of 10000 labels"));
+  EXPECT_FALSE(none.all);
+}
+
+TEST_F(LabelsTest, PositiveOnesMayBeInOtherFiles) {
+  for (int i = 0; i < 4; ++i) Add(absl::StrCat(i), Lines(1));
+  EXPECT_TRUE(LookForPositives(dataset_).all);
+  Add("4", Lines(1));
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+  EXPECT_FALSE(LookForPositives(dataset_).all);
+  EXPECT_THAT(LookForPositives(dataset_).why, HasSubstr("none of 4 labels"));
+}
+
+TEST_F(LabelsTest, PositiveOnesMayBeOnAnotherMachine) {
+  Add("file", Lines(2));
+  dataset_.add_files("/another/machine/file");
+  EXPECT_THAT(CheckFiles(dataset_, true), IsEmpty());
+  EXPECT_FALSE(LookForPositives(dataset_).all);
+}
+
 }  // namespace
 }  // namespace mu

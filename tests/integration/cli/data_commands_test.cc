@@ -8,7 +8,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 class DataCommandsTest : public testing::CliTest {
  protected:
@@ -81,14 +80,27 @@ TEST_F(DataCommandsTest, LabelsOfWhichNoneIsPositive) {
   EXPECT_THAT(Output(),
               AllOf(HasSubstr("column income: none of 100 labels is one of its `positive`"),
                     HasSubstr("write trim: true")));
-  // Texts of another kind may come further behind: only the evaluation knows.
+  EXPECT_EQ(Run({"train", PeopleJob("kind: label, positive: [rich]")}), 2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("column income: none of 200 labels is one of its "
+                                        "`positive` texts, \"rich\"; they are \" >50K\", "
+                                        "\" <=50K\""),
+                              HasSubstr("nothing was started")));
+}
+
+// Texts of another kind may come further behind: only the evaluation knows.
+TEST_F(DataCommandsTest, ManyLabelsOfWhichNoneIsPositive) {
+  std::string rows = "age,city,income\n";
+  for (int i = 0; i < 10'000; ++i) rows += "20,rome,poor\n";
+  WriteText("people.csv", rows);
   const std::string job = PeopleJob("kind: label, positive: [rich]");
   EXPECT_EQ(Run({"check", job}), 0) << Output();
-  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 2);
-  EXPECT_THAT(Output(), AllOf(HasSubstr("data.eval: column income: none of 200 labels is one of "
-                                        "its `positive` texts, \"rich\"; they are \" >50K\", "
-                                        "\" <=50K\""),
-                              Not(HasSubstr("Segmentation"))));
+  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--report=" + Path("report.json")}), 2);
+  const std::string none =
+      "column income: none of 10000 labels is one of its `positive` texts, \"rich\"; they are "
+      "\"poor\"";
+  EXPECT_THAT(Output(), AllOf(HasSubstr("note: data.train: " + none),
+                              HasSubstr("error: data.eval: " + none)));
+  EXPECT_THAT(Report(Path("report.json"))["warnings"][0].get<std::string>(), HasSubstr(none));
 }
 
 TEST_F(DataCommandsTest, DataToPredictNeedsNoLabel) {
