@@ -94,16 +94,16 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
     MU_RETURN_IF_ERROR(core_.AdmitConfigure(request.context(), request.index()));
   }
   MutexLock configuring(&configure_mutex_);
-  bool may_replace = false, replaced = false;
+  bool may_replace = false;
   {
     MutexLock lock(&mutex_);
     MU_ASSIGN_OR_RETURN(may_replace, core_.BeginConfigure(request.context()));
   }
   const WorkProgress::Scope executing(&progress_);
-  MU_RETURN_IF_ERROR(
-      Detailed(store_.Configure(request.routing(), request.index(), may_replace, &replaced)));
+  const auto change = store_.Configure(request.routing(), request.index(), may_replace);
+  if (!change.ok()) return Detailed(change.status());
   MutexLock lock(&mutex_);
-  core_.EndConfigure(request.context(), replaced);
+  core_.EndConfigure(request.context(), *change);
   return pb::ConfigurePsReply();
 }
 

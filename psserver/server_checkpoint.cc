@@ -163,7 +163,8 @@ RestoreTurn PsServer::BeginRestore(const pb::RestoreRequest& request, bool verif
   {
     MutexLock lock(&mutex_);
     turn = core_.BeginRestore(request.context(), asked, verified);
-    if (turn.step != RestoreTurn::Step::kBegun) return turn;
+    if (turn.step != RestoreTurn::Step::kBegun && turn.step != RestoreTurn::Step::kIsHere)
+      return turn;
     while (!core_.RestoreMayStart()) changed_.Wait(&mutex_);
     core_.StartRestore();
   }
@@ -206,7 +207,9 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
     return reply;
   }
   InheritedMemory memory;
-  if (request.keep_state()) {
+  if (turn.step == Step::kIsHere) {
+    reply = std::move(turn.reply);
+  } else if (request.keep_state()) {
     reply->set_updates(UpdatesOf(*store_.directory()));
     reply->set_rows(store_.Usage().rows);
   } else {
@@ -220,8 +223,9 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
     reply = core_.EndRestore(std::move(reply), std::move(memory));
   }
   if (!reply.ok()) return Detailed(reply.status());
-  MU_LOG(INFO, "{} {} rows in generation {}", request.keep_state() ? "keeps" : "restored",
-         reply->rows(), request.context().generation());
+  const bool stays = request.keep_state() || turn.step == Step::kIsHere;
+  MU_LOG(INFO, "{} {} rows in generation {}", stays ? "keeps" : "restored", reply->rows(),
+         request.context().generation());
   return reply;
 }
 

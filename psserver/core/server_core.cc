@@ -29,9 +29,12 @@ absl::StatusOr<bool> ServerCore::BeginConfigure(const pb::RequestContext& contex
   return context.epoch() > configured_epoch_;
 }
 
-void ServerCore::EndConfigure(const pb::RequestContext& context, bool replaced) {
+void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChange change) {
+  const bool replaced = change == DefinitionsChange::kReplaced;
   configured_epoch_ = std::max(configured_epoch_, context.epoch());
   admission_.Configured(context, replaced);
+  // What was added has initial values; the files may have others.
+  if (change != DefinitionsChange::kNone) loaded_.reset();
   if (!replaced) return;
   pushes_.Reset(pushes_.ledger().low_water(), {});
   places_.Clear();
@@ -65,32 +68,42 @@ RestoreTurn ServerCore::BeginRestore(const pb::RequestContext& context, const Re
     turn.reply = restored_;
     return turn;
   }
-  if (asked.has_files && !initial_ && !verified) return {Step::kVerify};
+  // A coordinator that goes on after another one may begin with an older mark, below which this
+  // state would refuse what is to run again.
+  is_here_ = asked.has_files && loaded_ == asked.content &&
+             pushes_.ledger().low_water() <= context.low_water();
+  if (asked.has_files && !is_here_ && !initial_ && !verified) return {Step::kVerify};
   // Not before: a late copy of a request ends no save.
   saves_.Cancel("the state is being restored");
   admission_.BeginRestore(context, asked.content);
   restoring_ = asked;
   restoring_low_water_ = context.low_water();
-  return {Step::kBegun};
+  RestoreTurn turn{is_here_ ? Step::kIsHere : Step::kBegun};
+  if (is_here_) turn.reply = restored_;
+  return turn;
 }
 
 void ServerCore::StartRestore() {
   admission_.StartRestore();
-  if (restoring_.keep_state) return pushes_.RaiseLowWater(restoring_low_water_);
+  if (restoring_.keep_state || is_here_) return pushes_.RaiseLowWater(restoring_low_water_);
   pushes_.Reset(restoring_low_water_, {});
   places_.Clear();
   dirty_ = false;
   initial_ = !restoring_.has_files;
+  loaded_.reset();
+  if (restoring_.has_files) loaded_ = restoring_.content;
 }
 
 absl::StatusOr<pb::RestoreReply> ServerCore::EndRestore(absl::StatusOr<pb::RestoreReply> reply,
                                                         InheritedMemory memory) {
-  if (!admission_.EndRestore(reply.ok()) && reply.ok()) {
+  const bool serves = admission_.EndRestore(reply.ok());
+  if (!serves) loaded_.reset();
+  if (!serves && reply.ok()) {
     return admission_.Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
                              "its partitions were placed anew while it was restored");
   }
   if (!reply.ok()) return reply;
-  if (restoring_.has_files) pushes_.Reset(restoring_low_water_, std::move(memory));
+  if (restoring_.has_files && !is_here_) pushes_.Reset(restoring_low_water_, std::move(memory));
   restored_ = *reply;
   return reply;
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "psserver/core/assigned_places.h"
 #include "psserver/core/cut_gate.h"
 #include "psserver/core/cut_memory.h"
+#include "psserver/core/definitions_change.h"
 #include "psserver/core/push.h"
 #include "psserver/core/push_memory.h"
 #include "psserver/core/save_line.h"
@@ -55,6 +57,8 @@ struct RestoreTurn {
               // up only for files that are
     kBegun,   // when RestoreMayStart: StartRestore; replace the state unless it is kept, seeing
               // again that the files are whole, since they may have changed; EndRestore
+    kIsHere,  // the state is what these files hold, from an earlier restore, and nothing has
+              // changed it: when RestoreMayStart: StartRestore; EndRestore with `reply`
   };
   Step step = Step::kRefuse;
   absl::Status status;
@@ -114,9 +118,8 @@ class ServerCore {
     return admission_.AdmitConfigure(context, index);
   }
   absl::StatusOr<bool> BeginConfigure(const muster::RequestContext& context);
-  // After success. `replaced`: the state was; nothing is known of it, and it serves only after a
-  // restore that does not keep it.
-  void EndConfigure(const muster::RequestContext& context, bool replaced);
+  // After success. What was replaced serves only after a restore that does not keep it.
+  void EndConfigure(const muster::RequestContext& context, DefinitionsChange change);
 
   // Saves; see SaveLine. When its turn has come, a save takes a cut: AdmitCut, CloseGate (false:
   // again after OpenGate), TakeCut once CutMayBeTaken, OpenGate, Leave. Pushes that wait ask Enter
@@ -168,7 +171,12 @@ class ServerCore {
   bool dirty_ = false;   // pushes were applied since the last restore
   bool initial_ = true;  // nothing but initial values is lost with the state
   uint64_t configured_epoch_ = 0;
+  // What restored the state, if that were files, and nothing has changed it since. A round of
+  // recovery that a loss interrupts is followed by another one from the same checkpoint: whoever
+  // has loaded it need not do so again.
+  std::optional<std::string> loaded_;
   RestoreAsked restoring_;
+  bool is_here_ = false;  // what is being restored
   uint64_t restoring_low_water_ = 0;
   muster::RestoreReply restored_;
 };

@@ -77,6 +77,7 @@ PushEntered ServerCore::Enter(int64_t now_ns, AdmittedPush* push) {
   push->entered = gate_.Enter();
   if (!push->assigns) dirty_ = true;
   initial_ = false;
+  loaded_.reset();
   return {Step::kApply};
 }
 

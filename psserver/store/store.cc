@@ -90,8 +90,8 @@ absl::Status Store::Add(const pb::RoutingProto& routing, uint32_t index,
   return absl::OkStatus();
 }
 
-absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, bool replace,
-                              bool* replaced) {
+absl::StatusOr<DefinitionsChange> Store::Configure(const pb::RoutingProto& routing, uint32_t index,
+                                                   bool replace) {
   MutexLock configuring(&configure_mutex_);
   const auto before = directory();
   if (!(before->variables.empty() && before->tables.empty()) && index != index_) {
@@ -106,11 +106,12 @@ absl::Status Store::Configure(const pb::RoutingProto& routing, uint32_t index, b
     added = Add(routing, index, next.get());
   }
   MU_RETURN_IF_ERROR(added);
-  if (replaced != nullptr) *replaced = anew;
+  const bool same = next->variables == before->variables && next->tables == before->tables;
   index_ = index;
   MutexLock lock(&mutex_);
   directory_ = std::move(next);
-  return absl::OkStatus();
+  if (anew) return DefinitionsChange::kReplaced;
+  return same ? DefinitionsChange::kNone : DefinitionsChange::kAdded;
 }
 
 absl::Status Store::Reset() {

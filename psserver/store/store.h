@@ -11,8 +11,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "proto/table.pb.h"
+#include "psserver/core/definitions_change.h"
 #include "psserver/store/table_partition.h"
 #include "psserver/store/variable_partition.h"
 
@@ -55,10 +57,10 @@ class Store {
   // Adds the variables and tables of `routing` that are not here yet, with the partitions placed on
   // server `index`. All or nothing. FAILED_PRECONDITION if one is here with another definition or
   // placement, INVALID_ARGUMENT if one is no proper definition, RESOURCE_EXHAUSTED without memory.
-  // `replace`: a contradiction is no error, what is here is over and everything is made anew;
-  // *replaced says whether it was. Requests under way keep what they work on alive.
-  absl::Status Configure(const muster::RoutingProto& routing, uint32_t index, bool replace = false,
-                         bool* replaced = nullptr);
+  // `replace`: a contradiction is no error, what is here is over and everything is made anew.
+  // Returns what was done. Requests under way keep what they work on alive.
+  absl::StatusOr<DefinitionsChange> Configure(const muster::RoutingProto& routing, uint32_t index,
+                                              bool replace = false);
 
   // Back to the initial values of all that is configured. Requests under way keep what they work on
   // alive: let none run.

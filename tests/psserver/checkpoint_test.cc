@@ -104,6 +104,30 @@ TEST_F(CheckpointTest, RestoresOntoAnyNumberOfServers) {
   }
 }
 
+// A loss during a recovery begins another round of it, from the same files.
+TEST_F(CheckpointTest, ServersThatHaveLoadedFilesDoNotReadThemAgain) {
+  PsCluster saved(2), cluster(2);
+  MU_ASSERT_OK(saved.Configure());
+  Step(&saved, 1, {1, 2, 3});
+  const std::string state = StateOf(&saved);
+  MU_ASSERT_OK_AND_ASSIGN(const Files files, saved.admin().Save(saved.context(), directory_));
+  MU_ASSERT_OK(cluster.Configure());
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows,
+                          cluster.admin().Restore(cluster.context(), directory_, files));
+  MU_ASSERT_OK(RemoveTree(directory_));
+  cluster.context().set_generation(2);
+  MU_ASSERT_OK(cluster.Configure());
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t again,
+                          cluster.admin().Restore(cluster.context(), directory_, files));
+  EXPECT_EQ(again, rows);
+  EXPECT_TRUE(StateOf(&cluster) == state);
+  Step(&cluster, 2, {5});
+  cluster.context().set_generation(3);
+  EXPECT_FALSE(cluster.impatient_admin().Restore(cluster.context(), directory_, files).ok())
+      << "the state has changed, and the files are gone";
+  MU_ASSERT_OK(MakeDirectories(directory_));
+}
+
 TEST_F(CheckpointTest, RestoreRollsBackIntoANewGenerationOnce) {
   PsCluster cluster(2);
   MU_ASSERT_OK(cluster.Configure());

@@ -72,15 +72,25 @@ pb::RoutingProto OneVariable(const std::vector<int64_t>& dims) {
 // Each row would be initialized on its own.
 TEST(StoreTest, RowsWithoutColumnsTakeNoTime) {
   Store store;
-  MU_EXPECT_OK(store.Configure(OneVariable({int64_t{1} << 49, 0}), 0, false, nullptr));
+  MU_EXPECT_OK(store.Configure(OneVariable({int64_t{1} << 49, 0}), 0));
   EXPECT_EQ(store.Usage().bytes, 0);
 }
 
 TEST(StoreTest, AnEmptyAxisDoesNotHideOneThatIsTooLong) {
   Store store;
-  EXPECT_THAT(
-      store.Configure(OneVariable({1, int64_t{1} << 40, int64_t{1} << 40, 0}), 0, false, nullptr),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too many elements")));
+  EXPECT_THAT(store.Configure(OneVariable({1, int64_t{1} << 40, int64_t{1} << 40, 0}), 0),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("too many elements")));
+}
+
+TEST(StoreTest, ConfigureSaysWhatItChanged) {
+  Store store;
+  MU_ASSERT_OK_AND_ASSIGN(DefinitionsChange change, store.Configure(OneVariable({3}), 0));
+  EXPECT_EQ(change, DefinitionsChange::kAdded);
+  MU_ASSERT_OK_AND_ASSIGN(change, store.Configure(OneVariable({3}), 0));
+  EXPECT_EQ(change, DefinitionsChange::kNone);
+  EXPECT_FALSE(store.Configure(OneVariable({4}), 0).ok());
+  MU_ASSERT_OK_AND_ASSIGN(change, store.Configure(OneVariable({4}), 0, /*replace=*/true));
+  EXPECT_EQ(change, DefinitionsChange::kReplaced);
 }
 
 TEST(StoreTest, RandomOperationsAgreeWithASimpleModel) {

@@ -35,7 +35,7 @@ inline constexpr std::string_view kMoments[] = {
     "push repeated", "push waits for first", "push partly inherited", "push wholly inherited",
     "push refused at gate", "push not acknowledged", "push waits for cut", "cut waits",
     "fence waits", "save waits", "save shared", "save ended", "restore verifies", "restore waits",
-    "restore repeated", "restore keeps again", "restore fails", "placed anew"};
+    "restore repeated", "restore keeps again", "restore is here", "restore fails", "placed anew"};
 
 // One of kMoments; other names do not compile.
 class Moment {

@@ -53,13 +53,16 @@ absl::Status Server::Configure(const Message& request) {
   MU_ASSIGN_OR_RETURN(const bool may_replace, core_.BeginConfigure(context_));
   const bool replaces = may_replace && placement_ != 0 && placement_ != request.steps;
   if (replaces) Saw("placed anew");
+  const auto change = replaces          ? DefinitionsChange::kReplaced
+                      : placement_ == 0 ? DefinitionsChange::kAdded
+                                        : DefinitionsChange::kNone;
   if (placement_ == 0 || replaces) {
     partitions_ = Partitions();
     for (uint32_t p = 0; p < cluster_->scenario().partitions; ++p)
       partitions_[p].held = p % request.steps == index_;
     placement_ = request.steps;
   }
-  core_.EndConfigure(context_, replaces);
+  core_.EndConfigure(context_, change);
   return absl::OkStatus();
 }
 
@@ -161,11 +164,12 @@ void Server::AfterAll() {
   if (restoring_.has_value() && !loading_ && core_.RestoreMayStart()) {
     core_.StartRestore();
     loading_ = true;
-    const Time most = restoring_->keep_state ? 0 : 15 * kMillisecond;
+    const bool stays = restoring_->keep_state || is_here_;
+    const Time most = stays ? 0 : 15 * kMillisecond;
     const Time delay = cluster_->Between(0, most);
     const auto loaded = [this] { Loaded(); };
-    restoring_->keep_state || restoring_->checkpoint == 0 ? After(delay, "loaded", loaded)
-                                                          : AfterFiles(delay, "loaded", loaded);
+    stays || restoring_->checkpoint == 0 ? After(delay, "loaded", loaded)
+                                         : AfterFiles(delay, "loaded", loaded);
   }
 }
 

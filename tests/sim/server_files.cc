@@ -106,9 +106,13 @@ void Server::Restore(const Message& request, bool verified) {
       Saw("restore verifies");
       return AfterFiles(cluster_->Between(0, 10 * kMillisecond), "verified",
                         [this, request] { Verified(request); });
+    case RestoreTurn::Step::kIsHere:
+      Saw("restore is here");
+      [[fallthrough]];
     case RestoreTurn::Step::kBegun:
       if (!core_.RestoreMayStart()) Saw("restore waits");
       restoring_ = request;
+      is_here_ = turn.step == RestoreTurn::Step::kIsHere;
       loading_ = false;
   }
 }
@@ -148,7 +152,7 @@ void Server::Loaded() {
   const Message request = *std::exchange(restoring_, std::nullopt);
   absl::Status status;
   InheritedMemory memory;
-  if (!request.keep_state) {
+  if (!request.keep_state && !is_here_) {
     for (Partition& partition : partitions_) partition = {.held = partition.held};
     if (request.checkpoint != 0) status = Load(request, &memory);
   }

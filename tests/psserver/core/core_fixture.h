@@ -24,7 +24,7 @@ class ServerCoreTest : public ::testing::Test {
     core->RenewLease(/*sent_ns=*/0, absl::Nanoseconds(1000), kGeneration);
     MU_ASSERT_OK(core->AdmitConfigure(Context(), 0));
     MU_ASSERT_OK(core->BeginConfigure(Context()).status());
-    core->EndConfigure(Context(), /*replaced=*/false);
+    core->EndConfigure(Context(), DefinitionsChange::kAdded);
   }
   static pb::RequestContext Context(uint64_t generation = kGeneration, uint64_t low_water = 0,
                                     uint64_t epoch = 1) {

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "psserver/core/file_memory.h"
@@ -33,6 +35,7 @@ struct File {
   Partitions partitions;
   CutMemory memory;
   uint64_t mark = 0;
+  uint64_t number = 0;
 };
 
 class Server {
@@ -43,7 +46,7 @@ class Server {
     Renew();
     MU_EXPECT_OK(core_.AdmitConfigure(context_, 0));
     MU_EXPECT_OK(core_.BeginConfigure(context_).status());
-    core_.EndConfigure(context_, false);
+    core_.EndConfigure(context_, DefinitionsChange::kAdded);
   }
 
   void Step() {
@@ -72,6 +75,7 @@ class Server {
   }
   // How much of what it is for has happened.
   int acknowledged = 0, repeated = 0, waited = 0, inherited = 0, cuts = 0, restores = 0;
+  int was_here = 0;
 
  private:
   struct Work {
@@ -153,7 +157,7 @@ class Server {
       ASSERT_NE(it, work_.end());
       End(&*it, absl::OkStatus());
     }
-    File file{partitions_, core_.TakeCut(), core_.pushes().ledger().low_water()};
+    File file{partitions_, core_.TakeCut(), core_.pushes().ledger().low_water(), ++cut_};
     core_.OpenGate();
     core_.Leave();
     Check(file);
@@ -196,17 +200,24 @@ class Server {
     Renew();
     keep_ = random_.Below(3) == 0;
     // The two halves may have been cut at different moments, as files of two servers are.
+    const bool again = !keep_ && !loaded_.empty() && random_.Below(3) == 0;
     sources_.clear();
-    for (int half = 0; !keep_ && !files_.empty() && half < 2; ++half)
+    for (int half = 0; !keep_ && !again && !files_.empty() && half < 2; ++half)
       sources_.push_back(files_[random_.Below(files_.size())]);
+    if (again) sources_ = loaded_;
+    if (!keep_) loaded_ = sources_;
     if (!keep_) mark_ = 0;
     // Nothing is repeated that one of them has forgotten.
     if (!sources_.empty()) mark_ = std::max(sources_[0].mark, sources_[1].mark);
     context_.set_low_water(mark_);
+    std::string content = keep_ ? "keep" : "files";
+    for (const File& file : sources_) content += absl::StrCat(" ", file.number);
     const RestoreTurn turn =
-        core_.BeginRestore(context_, {keep_, !sources_.empty(), "it"}, /*verified=*/true);
-    ASSERT_EQ(turn.step, RestoreTurn::Step::kBegun) << turn.status;
+        core_.BeginRestore(context_, {keep_, !sources_.empty(), content}, /*verified=*/true);
+    is_here_ = turn.step == RestoreTurn::Step::kIsHere;
+    ASSERT_TRUE(is_here_ || turn.step == RestoreTurn::Step::kBegun) << turn.status;
     restoring_ = true;
+    was_here += is_here_;
   }
 
   void EndRestore() {
@@ -217,8 +228,13 @@ class Server {
     }
     core_.StartRestore();
     InheritedMemory memory;
+    const Partitions before = partitions_;
     if (!keep_) partitions_ = {};
     for (uint32_t half = 0; half < sources_.size(); ++half) Load(sources_[half], half, &memory);
+    if (is_here_) {
+      for (uint32_t p = 0; p < kPartitions; ++p) ASSERT_EQ(partitions_[p].size(), before[p].size());
+      memory = {};  // it has that
+    }
     MU_EXPECT_OK(core_.EndRestore(pb::RestoreReply(), std::move(memory)));
     restoring_ = false;
     ++restores;
@@ -248,11 +264,14 @@ class Server {
   std::vector<Work> work_;
   std::map<PsCallId, PushId> waiting_;
   std::vector<File> files_, sources_;
-  bool restoring_ = false, keep_ = false;
+  std::vector<File> loaded_;  // what the last restore loaded
+  uint64_t cut_ = 0;
+  bool restoring_ = false, keep_ = false, is_here_ = false;
 };
 
 TEST(ServerCoreRandomTest, EveryOrderKeepsThePromises) {
   int acknowledged = 0, repeated = 0, waited = 0, inherited = 0, cuts = 0, restores = 0;
+  int was_here = 0;
   for (uint64_t seed = 0; seed < 2000; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Server server(seed);
@@ -266,9 +285,11 @@ TEST(ServerCoreRandomTest, EveryOrderKeepsThePromises) {
     inherited += server.inherited;
     cuts += server.cuts;
     restores += server.restores;
+    was_here += server.was_here;
   }
   for (const int count : {acknowledged, repeated, waited, inherited, cuts, restores})
     EXPECT_GT(count, 1000);
+  EXPECT_GT(was_here, 100);
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class ServerCoreRestore : public testing::ServerCoreTest {
     MU_ASSERT_OK(core_.AdmitConfigure(context, 0));
     MU_ASSERT_OK_AND_ASSIGN(const bool may_replace, core_.BeginConfigure(context));
     EXPECT_TRUE(may_replace || !replaced);
-    core_.EndConfigure(context, replaced);
+    core_.EndConfigure(context, replaced ? DefinitionsChange::kReplaced : DefinitionsChange::kNone);
   }
 };
 
@@ -111,6 +111,45 @@ TEST_F(ServerCoreRestore, FilesAreVerifiedFirstIfTheStateWouldBeMissed) {
   EXPECT_EQ(BeginRestore(kNext + 2, Files("other"), /*verified=*/false), Step::kVerify);
   MU_EXPECT_OK(Push({3, 1, 0}, Context(kNext + 1)).status) << "it serves meanwhile";
   EXPECT_EQ(BeginRestore(kNext + 2, Files("other"), /*verified=*/true), Step::kBegun);
+}
+
+// The next round of a recovery that a loss interrupted.
+TEST_F(ServerCoreRestore, FilesThatWereLoadedAreNotLoadedAgain) {
+  Restore(kNext, Files(), {}, /*low_water=*/2);
+  AdmittedPush push = Admit({3, 0, 0}, Context(kNext));
+  ASSERT_EQ(BeginRestore(kNext + 1, Files(), /*verified=*/false, /*low_water=*/2), Step::kIsHere);
+  EXPECT_FALSE(core_.RestoreMayStart());
+  EXPECT_EQ(Enter(&push), Entered::kRefuse) << "of the round before";
+  End(push, absl::UnavailableError("refused"));
+  ASSERT_TRUE(core_.RestoreMayStart());
+  core_.StartRestore();
+  MU_ASSERT_OK(core_.EndRestore(reply_, {}));
+  EXPECT_THAT(Push({3, 0, 0}, Context(kNext)).status,
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  ASSERT_EQ(BeginRestore(kNext + 2, Files(), true, /*low_water=*/3), Step::kIsHere) << "and again";
+  core_.StartRestore();
+  MU_ASSERT_OK(core_.EndRestore(reply_, {}));
+  EXPECT_EQ(KindOf(Push({2, 0, 0}, Context(kNext + 2)).status), pb::ERROR_STALE)
+      << "the mark rises with it";
+  MU_EXPECT_OK(Push({3, 0, 0}, Context(kNext + 2)).status);
+  EXPECT_EQ(BeginRestore(kNext + 3, Files(), true, /*low_water=*/3), Step::kBegun)
+      << "an update has changed it";
+}
+
+TEST_F(ServerCoreRestore, WhatIsNotQuiteThatStateIsLoaded) {
+  Restore(kNext, Files());
+  ASSERT_EQ(BeginRestore(kNext + 1, Files("other")), Step::kBegun);
+  core_.StartRestore();
+  EXPECT_FALSE(core_.EndRestore(absl::DataLossError("damaged"), {}).ok());
+  Restore(kNext + 2, Files("other"), {}, /*low_water=*/0);  // the restore before has failed
+  Restore(kNext + 3, Initial());
+  Restore(kNext + 4, Files("other"), {}, /*low_water=*/5);
+  Restore(kNext + 5, Files("other"), {}, /*low_water=*/4);  // below 5 it would refuse
+  core_.EndConfigure(Context(kNext + 5), DefinitionsChange::kAdded);
+  Restore(kNext + 6, Files("other"), {}, /*low_water=*/5);  // what was added may be in the files
+  Restore(kNext + 7, Keep(), {}, /*low_water=*/5);
+  EXPECT_EQ(BeginRestore(kNext + 8, Files("other"), true, /*low_water=*/5), Step::kIsHere)
+      << "keeping it changes nothing";
 }
 
 TEST_F(ServerCoreRestore, AStateWhoseRestoreFailedIsNotServedAndNotKept) {
