@@ -11,6 +11,7 @@
 #include "common/optimizer/optimizer_settings.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
+#include "coordinator/cluster/position_file.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace mu {
@@ -60,6 +61,12 @@ absl::Status WriteManifest(const std::string& directory, const pb::CheckpointPro
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
   pb::CheckpointProto summed = manifest;
+  if (manifest.position().functions_size() > kMostReadableFunctions) {
+    MU_RETURN_IF_ERROR(WritePositionFile(directory, manifest.position()));
+    summed.set_format_version(kPositionFileFormat);
+    summed.mutable_position()->clear_functions();
+    summed.mutable_position()->clear_leases();
+  }
   summed.set_manifest_crc32c(std::string(kNoSum));
   if (const auto status = google::protobuf::util::MessageToJsonString(summed, &json, options);
       !status.ok()) {
@@ -83,9 +90,10 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
     return absl::DataLossError(absl::StrCat(path, " is damaged (", text.substr(0, text.find('\n')),
                                             "); use another checkpoint"));
   }
-  if (manifest.format_version() != kCheckpointFormat) {
-    return absl::DataLossError(absl::StrCat(path, " has format ", manifest.format_version(),
-                                            "; this program reads ", kCheckpointFormat));
+  const uint32_t format = manifest.format_version();
+  if (format != kCheckpointFormat && format != kPositionFileFormat) {
+    return absl::DataLossError(absl::StrCat(path, " has format ", format, "; this program reads ",
+                                            kCheckpointFormat, " and ", kPositionFileFormat));
   }
   // Earlier programs wrote none.
   if (const std::string sum = manifest.manifest_crc32c(); !sum.empty()) {
@@ -102,6 +110,12 @@ absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory) {
     return absl::DataLossError(absl::StrCat(path, " is damaged: it names ", manifest.files_size(),
                                             " of ", manifest.updates_size(),
                                             " files; use another checkpoint"));
+  }
+  if (format == kPositionFileFormat) {
+    MU_ASSIGN_OR_RETURN(pb::JobPositionProto position, ReadPositionFile(directory));
+    manifest.mutable_position()->mutable_functions()->Swap(position.mutable_functions());
+    manifest.mutable_position()->mutable_leases()->Swap(position.mutable_leases());
+    manifest.set_format_version(kCheckpointFormat);
   }
   return manifest;
 }

@@ -12,10 +12,14 @@
 namespace mu {
 
 inline constexpr uint32_t kCheckpointFormat = 1;
+// Functions and leases of the position are in a file of their own (position_file.h).
+inline constexpr uint32_t kPositionFileFormat = 2;
 
+// With many functions in its position, `manifest` gets kPositionFileFormat.
 absl::Status WriteManifest(const std::string& directory, const pb::CheckpointProto& manifest);
 // NOT_FOUND if there is none, DATA_LOSS if it does not parse, is not as it was written (its own
-// CRC32C) or is of a newer format; the message names the file.
+// CRC32C) or is of a newer format; the message names the file. Whatever the format, the functions
+// and leases are in what is returned, as of kCheckpointFormat.
 absl::StatusOr<pb::CheckpointProto> ReadManifest(const std::string& directory);
 
 // OK if what the checkpoint holds fits what the job has created: the same variables and tables by
