@@ -78,7 +78,7 @@ class Server final : public Daemon {
   std::shared_ptr<const ServerFile> file_;
   std::optional<Message> restoring_;
   bool loading_ = false, is_here_ = false;  // what is being restored
-  uint32_t moving_ = 0, moved_ = 0;  // pieces of work with files: under way, begun
+  uint32_t moving_ = 0, moved_ = 0;         // pieces of work with files: under way, begun
 };
 
 }  // namespace mu::sim
