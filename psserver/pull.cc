@@ -12,13 +12,14 @@
 namespace mu {
 namespace {
 
-// Of a frame beside its payload.
+// Of a frame beside its payload and what its header holds.
 constexpr uint64_t kHeaderBytes = 64;
 
 }  // namespace
 
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::PullRequest& request,
-                                   absl::Span<const char> payload, uint64_t most_bytes) {
+                                   absl::Span<const char> payload, const pb::PullReply& header,
+                                   uint64_t most_bytes) {
   const AlignedPayload aligned(payload);
   PayloadReader reader(aligned.bytes());
   std::vector<RowSegment> segments;
@@ -42,14 +43,14 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
   for (const RowSegment& segment : segments) {
     bytes += segment.ids.size() * segment.table->definition->dim * sizeof(float);
   }
-  if (bytes + kHeaderBytes > most_bytes) {
+  if (bytes + kHeaderBytes + header.ByteSizeLong() > most_bytes) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the reply to this pull would have ", bytes, " bytes, but a message has ", most_bytes,
         " at most; use smaller batches, split large variables into more partitions, or start more "
         "servers"));
   }
 
-  FrameWriter frame(pb::PullReply(), bytes);
+  FrameWriter frame(header, bytes);
   char* out = frame.payload;
   for (const VariablePartition* variable : variables) {
     variable->Read(out);

@@ -9,10 +9,11 @@
 
 namespace mu {
 
-// The reply's frame. INVALID_ARGUMENT for malformed requests and for replies of more than
-// `most_bytes`, which are not built; OUT_OF_RANGE for ids that a table does not have.
+// The reply's frame, with this header. INVALID_ARGUMENT for malformed requests and for replies of
+// more than `most_bytes`, which are not built; OUT_OF_RANGE for ids that a table does not have.
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory,
                                    const muster::PullRequest& request,
-                                   absl::Span<const char> payload, uint64_t most_bytes);
+                                   absl::Span<const char> payload, const muster::PullReply& header,
+                                   uint64_t most_bytes);
 
 }  // namespace mu

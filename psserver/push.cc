@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/flush_denormals.h"
 #include "common/base/status.h"
+#include "common/optimizer/staleness.h"
 #include "common/tensor/dtype.h"
 #include "psserver/optimizer/all_finite.h"
 
@@ -155,6 +157,32 @@ void PushPlan::Skip(const AdmittedPush& push) {
   segments_.resize(kept);
   rates_.resize(kept);
   gradients_.resize(kept);
+}
+
+void PushPlan::Discount(const AdmittedPush& push, pb::StalenessDiscount discount) {
+  if (discount == pb::STALENESS_DISCOUNT_NONE) return;
+  const auto factor_of = [&](const ClockKey& key) {
+    for (const PushGradient& gradient : push.staleness.gradients) {
+      if (gradient.key == key) return DiscountOf(discount, gradient.late);
+    }
+    return 1.0f;
+  };
+  const auto scale = [](float factor, StepRates* rates) {
+    rates->rate *= factor;
+    rates->corrected_rate *= factor;
+  };
+  for (VariablePart& part : variables_) {
+    if (part.kind == pb::VariableUpdate::GRADIENT)
+      scale(factor_of({PartitionKey::Kind::kVariable, part.key.id}), &part.rates);
+  }
+  const StoredTable* last = nullptr;
+  float factor = 1;
+  for (size_t s = 0; s < segments_.size(); ++s) {
+    if (std::exchange(last, segments_[s].table) != segments_[s].table) {
+      factor = factor_of({PartitionKey::Kind::kTable, segments_[s].table->definition->proto.id()});
+    }
+    scale(factor, &rates_[s]);
+  }
 }
 
 void PushPlan::Apply() {

@@ -29,6 +29,8 @@ class PushPlan {
                                         absl::Span<const char> payload);
   // Takes the partitions that inherited the push out of the plan.
   void Skip(const AdmittedPush& push);
+  // Scales the learning rates of gradients that are late; the push has entered.
+  void Discount(const AdmittedPush& push, muster::StalenessDiscount discount);
   // Cannot fail. Once.
   void Apply();
 

@@ -8,6 +8,7 @@
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
 #include "psserver/pull.h"
+#include "psserver/push_staleness.h"
 
 namespace mu {
 
@@ -20,6 +21,12 @@ PsServer::PsServer(PsServerOptions options)
       pulled_rows_(options.telemetry->counter("ps.pulled_rows", "Rows of tables sent to workers")),
       repeated_counter_(options.telemetry->counter(
           "ps.repeated_pushes", "Pushes that had been applied before, and were not again")),
+      late_counter_(options.telemetry->counter(
+          "ps.staleness_updates", "Sum over pushes by how many updates their latest gradient was")),
+      judged_counter_(
+          options.telemetry->counter("ps.staleness_pushes", "Pushes of which that is known")),
+      too_late_counter_(options.telemetry->counter(
+          "ps.too_late_pushes", "Pushes refused since their gradients were too late")),
       cut_timer_(
           options.telemetry->timer("ps.cut", "Stops of pushes while a checkpoint takes its cut")),
       save_timer_(
@@ -128,16 +135,18 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   pb::PullRequest request;
   const auto payload = ParseFrame(frame, &request);
   if (!payload.ok()) return Detailed(payload.status());
+  pb::PullReply header;
   {
     MutexLock lock(&mutex_);
     MU_RETURN_IF_ERROR(core_.Admit(Now(), request.context()));
+    if (request.clocks()) FillClocks(core_, request, header.mutable_clocks());
   }
   const UnderWay under_way(this);
   pulls_.fetch_add(1, std::memory_order_relaxed);
   pulled_rows_->Add(static_cast<int64_t>(payload->size() / sizeof(int64_t)));
   if (!payload->empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
   const auto directory = store_.directory();
-  auto reply = ExecutePull(*directory, request, *payload, options_.most_reply_bytes);
+  auto reply = ExecutePull(*directory, request, *payload, header, options_.most_reply_bytes);
   if (!reply.ok()) return Detailed(reply.status());
   return reply;
 }

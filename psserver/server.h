@@ -88,7 +88,8 @@ class PsServer {
   // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
   // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
-  // low-water mark; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
+  // low-water mark; ABORTED (ERROR_STALE, IsTooLate) for gradients that are later than the request
+  // allows; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
   // Gives a partition a value, once: as Push, with the function and the partition as its identity.
   // INVALID_ARGUMENT for another size than the partition's, for NaN and infinity, and for a place
@@ -134,9 +135,9 @@ class PsServer {
   // Carries out what was decided. `check` changes nothing, so a cut need not wait for it; `apply`
   // cannot fail.
   void Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
-             absl::FunctionRef<void()> apply, const PushDone& done);
+             absl::FunctionRef<void(const AdmittedPush&)> apply, const PushDone& done);
   // Waits while a cut is taken. OK: applied, or nothing was to be changed.
-  absl::Status Change(AdmittedPush* push, absl::FunctionRef<void()> apply);
+  absl::Status Change(AdmittedPush* push, absl::FunctionRef<void(const AdmittedPush&)> apply);
   absl::StatusOr<muster::PushReply> ReplyOf(const PushAnswer& answer);
   absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request,
                                             SaveReading* reading);
@@ -150,7 +151,7 @@ class PsServer {
   // before is under way.
   RestoreTurn BeginRestore(const muster::RestoreRequest& request, bool verified);
   absl::StatusOr<muster::RestoreReply> LoadState(const muster::RestoreRequest& request,
-                                                 InheritedMemory* memory);
+                                                 InheritedMemory* memory, UpdateClocks* clocks);
   int64_t Now() const { return options_.clock->Now(); }
   // Adds to an error that this server is the one that has it, and the kind if the error has none.
   absl::Status Detailed(absl::Status status, int64_t step = 0) const;
@@ -161,6 +162,9 @@ class PsServer {
   Timer* const push_wait_timer_;
   Counter* const pulled_rows_;
   Counter* const repeated_counter_;
+  Counter* const late_counter_;
+  Counter* const judged_counter_;
+  Counter* const too_late_counter_;
   Timer* const cut_timer_;
   Timer* const save_timer_;
   Timer* const restore_timer_;

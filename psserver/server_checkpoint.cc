@@ -55,6 +55,23 @@ uint64_t UpdatesOf(const StoreDirectory& store) {
   return updates;
 }
 
+// A restored clock goes on from the partition that has had most updates: it never runs backwards,
+// wherever the partitions were before.
+UpdateClocks ClocksOf(const StoreDirectory& store) {
+  UpdateClocks clocks;
+  const auto set = [&clocks](const ClockKey& key, const auto& partitions) {
+    uint64_t updates = 0;
+    for (const auto& partition : partitions)
+      updates = std::max(updates, partition == nullptr ? 0 : partition->updates());
+    clocks.Set(key, updates);
+  };
+  for (const auto& [id, variable] : store.variables)
+    set({PartitionKey::Kind::kVariable, id}, variable->partitions);
+  for (const auto& [id, table] : store.tables)
+    set({PartitionKey::Kind::kTable, id}, table->partitions);
+  return clocks;
+}
+
 }  // namespace
 
 absl::StatusOr<pb::SaveReply> PsServer::Save(const pb::SaveRequest& request) {
@@ -173,7 +190,8 @@ RestoreTurn PsServer::BeginRestore(const pb::RestoreRequest& request, bool verif
 }
 
 absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& request,
-                                                     InheritedMemory* memory) {
+                                                     InheritedMemory* memory,
+                                                     UpdateClocks* clocks) {
   const WorkProgress::Scope executing(&progress_);
   MU_RETURN_IF_ERROR(store_.Reset());
   pb::RestoreReply reply;
@@ -182,6 +200,7 @@ absl::StatusOr<pb::RestoreReply> PsServer::LoadState(const pb::RestoreRequest& r
                       LoadCheckpoint(*store_.directory(), request.directory(), request.files(),
                                      request.context().low_water(), TakenBy(request)));
   *memory = std::move(loaded.memory);
+  *clocks = ClocksOf(*store_.directory());
   reply.set_rows(loaded.rows);
   reply.set_updates(loaded.updates);
   return reply;
@@ -207,20 +226,21 @@ absl::StatusOr<pb::RestoreReply> PsServer::Restore(const pb::RestoreRequest& req
     return reply;
   }
   InheritedMemory memory;
+  UpdateClocks clocks;
   if (turn.step == Step::kIsHere) {
     reply = std::move(turn.reply);
   } else if (request.keep_state()) {
     reply->set_updates(UpdatesOf(*store_.directory()));
     reply->set_rows(store_.Usage().rows);
   } else {
-    reply = LoadState(request, &memory);
+    reply = LoadState(request, &memory, &clocks);
     // The state of before lies in the heaps of the threads that took it: without this each restore
     // may leave another heap with room for a whole state.
     TrimHeaps();
   }
   {
     MutexLock lock(&mutex_);
-    reply = core_.EndRestore(std::move(reply), std::move(memory));
+    reply = core_.EndRestore(std::move(reply), std::move(memory), std::move(clocks));
   }
   if (!reply.ok()) return Detailed(reply.status());
   const bool stays = request.keep_state() || turn.step == Step::kIsHere;

@@ -1,4 +1,6 @@
 // Pushes and assignments: once each, in a cut or after it as a whole.
+#include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -6,10 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/client/too_late.h"
 #include "common/rpc/frame.h"
 #include "common/tensor/dtype.h"
 #include "psserver/optimizer/all_finite.h"
 #include "psserver/push.h"
+#include "psserver/push_staleness.h"
 #include "psserver/server.h"
 
 namespace mu {
@@ -71,11 +75,12 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
   const PushId id{request.function(), request.step(), request.part()};
   const auto for_each = [&](PushPartitions::Visit visit) { VisitPartitions(request, visit); };
   const PushPartitions partitions{CountPartitions(request), for_each};
+  PushStaleness staleness = StalenessOf(request);
   PushBegun begun;
   {
     MutexLock lock(&mutex_);
     const PsCallId call(++last_call_);
-    begun = core_.BeginPush(Now(), request.context(), id, partitions, call);
+    begun = core_.BeginPush(Now(), request.context(), id, partitions, call, std::move(staleness));
     if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, done);
   }
   std::shared_ptr<const StoreDirectory> directory;
@@ -91,8 +96,9 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
         plan->Skip(push);
         return absl::OkStatus();
       },
-      [&] {
+      [&](const AdmittedPush& entered) {
         options_.at("push");
+        plan->Discount(entered, request.staleness().discount());
         plan->Apply();
         applied_.fetch_add(1, std::memory_order_relaxed);
       },
@@ -100,7 +106,7 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
 }
 
 void PsServer::Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
-                     absl::FunctionRef<void()> apply, const PushDone& done) {
+                     absl::FunctionRef<void(const AdmittedPush&)> apply, const PushDone& done) {
   if (begun.step == PushBegun::Step::kWait) return;
   if (begun.step == PushBegun::Step::kAnswer) return done(ReplyOf(begun.answer));
   absl::Status status = check();
@@ -121,20 +127,28 @@ void PsServer::Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
   done(ReplyOf(ended.answer));
 }
 
-absl::Status PsServer::Change(AdmittedPush* push, absl::FunctionRef<void()> apply) {
+absl::Status PsServer::Change(AdmittedPush* push,
+                              absl::FunctionRef<void(const AdmittedPush&)> apply) {
   PushEntered entered;
   {
     MutexLock lock(&mutex_);
     while ((entered = core_.Enter(Now(), push)).step == PushEntered::Step::kWait)
       opened_.Wait(&mutex_);
   }
-  if (entered.step == PushEntered::Step::kApply) apply();
+  if (entered.step == PushEntered::Step::kApply) apply(*push);
   return entered.status;
 }
 
 absl::StatusOr<pb::PushReply> PsServer::ReplyOf(const PushAnswer& answer) {
+  if (IsTooLate(answer.status)) too_late_counter_->Add();
   if (!answer.status.ok()) return answer.status;
   pb::PushReply reply;
+  if (answer.late.has_value()) {
+    reply.set_late(static_cast<uint32_t>(
+        std::min<uint64_t>(*answer.late, std::numeric_limits<uint32_t>::max())));
+    judged_counter_->Add();
+    late_counter_->Add(static_cast<int64_t>(*answer.late));
+  }
   reply.set_repeated(answer.repeated);
   reply.set_updates(answer.counts.updates);
   reply.set_inherited(answer.counts.inherited);
@@ -177,7 +191,10 @@ void PsServer::Assign(const pb::AssignRequest& request,
   }
   Carry(
       std::move(begun), [] { return absl::OkStatus(); },
-      [&] { variable.partitions[request.partition()]->Assign(request.value().data()); }, push_done);
+      [&](const AdmittedPush&) {
+        variable.partitions[request.partition()]->Assign(request.value().data());
+      },
+      push_done);
 }
 
 }  // namespace mu

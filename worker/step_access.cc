@@ -4,17 +4,20 @@
 
 namespace mu {
 
-void StepAccess::Begin(const FunctionRun* run, uint32_t step, bool read_only, float rate_scale) {
+void StepAccess::Begin(const FunctionRun* run, uint32_t step, bool read_only, float rate_scale,
+                       const pb::StalenessProto* staleness) {
   run_ = run;
   step_ = step;
   read_only_ = read_only;
   pushed_ = false;
   rate_scale_ = rate_scale;
+  staleness_ = staleness;
   std::shared_ptr<PsClient> client = shell_->client();
   if (client_ != client) {
     session_ = std::make_unique<PsSession>(client.get(), PsSessionOptions());
     client_ = std::move(client);
   }
+  session_->ForgetClocks();
 }
 
 absl::Status StepAccess::Pull(absl::Span<const VariableRead> variables,
@@ -41,6 +44,7 @@ absl::Status StepAccess::Call(bool push, const std::function<absl::Status()>& ca
     options.read_only = read_only_;
     options.rate_scale = rate_scale_;
     options.job_step = run_->request.step_offset() + step_ + 1;
+    options.staleness = staleness_;
     if (absl::Status begun = shell_->BeginCall(push, session_.get(), std::move(options), step_);
         !begun.ok())
       return begun;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/types/span.h"
@@ -24,7 +25,9 @@ class StepAccess final : public ParameterAccess {
 
   // What follows is of this step. `run` must outlive it. `rate_scale` multiplies the learning
   // rates.
-  void Begin(const FunctionRun* run, uint32_t step, bool read_only, float rate_scale);
+  // `staleness`: of PsSessionOptions.
+  void Begin(const FunctionRun* run, uint32_t step, bool read_only, float rate_scale,
+             const muster::StalenessProto* staleness);
 
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
@@ -43,6 +46,8 @@ class StepAccess final : public ParameterAccess {
     return pushed_ ? absl::Span<const uint32_t>(session_->push_inherited())
                    : absl::Span<const uint32_t>();
   }
+  // By how many updates its latest gradient was; nullopt: not known.
+  std::optional<uint32_t> late() const { return pushed_ ? session_->push_late() : std::nullopt; }
 
  private:
   absl::Status Call(bool push, const std::function<absl::Status()>& call);
@@ -56,6 +61,7 @@ class StepAccess final : public ParameterAccess {
   bool read_only_ = false;
   bool pushed_ = false;
   float rate_scale_ = 1;
+  const muster::StalenessProto* staleness_ = nullptr;
 };
 
 }  // namespace mu

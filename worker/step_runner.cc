@@ -10,6 +10,7 @@
 #include "absl/time/time.h"
 #include "common/base/error_kind.h"
 #include "common/base/mutex.h"
+#include "common/client/too_late.h"
 #include "common/optimizer/schedule.h"
 #include "worker/worker_function.h"
 
@@ -26,7 +27,10 @@ StepRunner::StepRunner(CoreShell* shell, LeaseCache* leases, Telemetry* telemetr
       steps_(telemetry->counter("worker.steps", "Steps executed, repeated ones too")),
       samples_(telemetry->counter("worker.samples", "Records of the steps executed")),
       bad_records_(
-          telemetry->counter("worker.bad_records", "Records left out by on_bad_record: skip")) {}
+          telemetry->counter("worker.bad_records", "Records left out by on_bad_record: skip")),
+      refused_(
+          telemetry->counter("worker.refused_steps",
+                             "Attempts at steps whose gradients a server refused as too late")) {}
 
 void StepRunner::Loop() {
   while (const auto next = shell_->NextRun()) Execute(*next->run, next->step);
@@ -40,15 +44,19 @@ void StepRunner::Execute(FunctionRun& run, uint32_t first_step) {
   }
   Reading reading{StepPlan(run.request.batches())};
   std::optional<uint32_t> step = first_step;
+  uint32_t refused = 0;  // attempts at this step
   while (step.has_value()) {
     pb::StepResult result;
     result.set_step(*step);
+    result.set_refused(refused);
     const absl::Status status = Step(run, *step, &reading, &result);
     watch_.Leave();  // the coordinator may be slow to take it
     if (status.ok()) {
       steps_->Add();
       samples_->Add(result.samples());
     }
+    refused = IsTooLate(status) ? refused + 1 : 0;
+    if (refused > 0) refused_->Add();
     step = shell_->StepEnded(&run, status, std::move(result));
   }
   functions_->Add();
@@ -122,7 +130,9 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
   const RunInputs& inputs = run.inputs;
   const uint64_t job_step = run.request.step_offset() + step;
   MU_ASSIGN_OR_RETURN(const float rate_scale, RateScaleOf(run, step));
-  access_.Begin(&run, step, inputs.function->read_only, rate_scale);
+  const pb::FunctionProto& graph = inputs.function->graph;
+  access_.Begin(&run, step, inputs.function->read_only, rate_scale,
+                graph.has_staleness() ? &graph.staleness() : nullptr);
   std::vector<Tensor> returns;
   const StepInputs step_inputs = {batch, inputs.args, index_.load(std::memory_order_relaxed),
                                   job_step};
@@ -133,6 +143,7 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
   result->mutable_updates()->Assign(updates.begin(), updates.end());
   const auto inherited = access_.inherited();
   result->mutable_inherited()->Assign(inherited.begin(), inherited.end());
+  if (const auto late = access_.late(); late.has_value()) result->set_late(*late);
   for (const Tensor& value : returns) *result->add_returns() = value.ToProto();
   if (slow_down_ > 1) {
     // One that waited for servers is no slower for that.

@@ -85,6 +85,7 @@ class StepRunner {
   Counter* const steps_;
   Counter* const samples_;
   Counter* const bad_records_;
+  Counter* const refused_;
 };
 
 }  // namespace mu

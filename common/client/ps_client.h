@@ -14,7 +14,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@
 #include "common/sharding/parameter_access.h"
 #include "common/sharding/routing.h"
 #include "proto/coordinator.pb.h"
+#include "proto/staleness.pb.h"
 
 namespace mu {
 
@@ -62,6 +65,9 @@ struct PsSessionOptions {
   bool read_only = false;  // pulls create no rows; pushes are refused
   float rate_scale = 1;    // of the learning rates of pushes
   uint64_t job_step = 0;   // of pushes: the step's place in the job, from 1; 0: not known
+  // What servers do about gradients of values that others have changed meanwhile; null: nothing,
+  // and nobody counts. Outlives the function.
+  const muster::StalenessProto* staleness = nullptr;
 };
 
 class PsSession final : public ParameterAccess {
@@ -73,6 +79,8 @@ class PsSession final : public ParameterAccess {
   // its buffers.
   void BeginStep(uint32_t step);
   void BeginFunction(PsSessionOptions options);
+  // What is pushed from now on was computed from what is pulled from now on.
+  void ForgetClocks() { clocks_.clear(); }
 
   // INVALID_ARGUMENT for unknown variables and tables, OUT_OF_RANGE (ERROR_USER) for ids that a
   // table does not have, both before anything is sent; what the servers refuse; UNAVAILABLE with
@@ -91,6 +99,8 @@ class PsSession final : public ParameterAccess {
   // How many partitions it left alone, since the checkpoint that they came from contained it;
   // empty: none.
   const std::vector<uint32_t>& push_inherited() const { return push_inherited_; }
+  // By how many updates its latest gradient was, on any server; nullopt: not known.
+  std::optional<uint32_t> push_late() const { return push_late_; }
 
   // A Pull or Push under way, and those to come until BeginFunction, return CANCELLED. Thread safe.
   void Cancel();
@@ -104,6 +114,8 @@ class PsSession final : public ParameterAccess {
   uint32_t step_ = 0;
   bool push_repeated_ = false;
   std::vector<uint32_t> push_updates_, push_inherited_;
+  std::optional<uint32_t> push_late_;
+  std::map<uint32_t, muster::ClocksProto> clocks_;  // of what was pulled, by the server's index
   uint64_t calls_ = 0;
   PsCallGroup group_;
   std::unique_ptr<Scratch> scratch_;

@@ -171,9 +171,9 @@ Buffer StepGrouping::PushFrame(size_t server, pb::PushRequest* header) const {
   return std::move(frame.buffer).Finish();
 }
 
-absl::Status StepGrouping::TakeReply(size_t server, const Buffer& reply) const {
-  pb::PullReply header;
-  MU_ASSIGN_OR_RETURN(const absl::Span<const char> payload, ParseFrame(reply, &header));
+absl::Status StepGrouping::TakeReply(size_t server, const Buffer& reply,
+                                     pb::PullReply* header) const {
+  MU_ASSIGN_OR_RETURN(const absl::Span<const char> payload, ParseFrame(reply, header));
   if (payload.size() != PieceBytes(server) + RowBytes(server)) {
     return absl::InternalError(absl::StrCat("a parameter server answered a pull with ",
                                             payload.size(), " bytes instead of ",

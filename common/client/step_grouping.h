@@ -33,7 +33,7 @@ class StepGrouping {
   Buffer PushFrame(size_t server, muster::PushRequest* header) const;
   // Copies what a server sent to where the step wants it. INTERNAL if the reply is not of the size
   // that was asked for.
-  absl::Status TakeReply(size_t server, const Buffer& reply) const;
+  absl::Status TakeReply(size_t server, const Buffer& reply, muster::PullReply* header) const;
 
  private:
   // A variable's partition on its way.

@@ -98,6 +98,12 @@ Fingerprint FingerprintOf(const pb::FunctionProto& function) {
     hasher.Add(function.rate_arg());
     hasher.Add(function.first_step());
   }
+  if (function.has_staleness()) {
+    const pb::StalenessProto& staleness = function.staleness();
+    hasher.AddText("staleness");
+    hasher.Add(static_cast<uint64_t>(staleness.discount()));
+    hasher.Add(staleness.has_max() ? uint64_t{staleness.max()} + 1 : 0);
+  }
   return Fingerprint(hasher.state());
 }
 

@@ -100,6 +100,10 @@ absl::Status CheckRates(const pb::FunctionProto& function) {
     return FunctionError(
         function, absl::StrCat("the schedule's ", problems[0].key, " ", problems[0].message));
   }
+  if (!pb::StalenessDiscount_IsValid(function.staleness().discount())) {
+    return FunctionError(function, absl::StrCat("unknown discount of late gradients ",
+                                                function.staleness().discount()));
+  }
   if (function.rate_arg() == 0) return absl::OkStatus();
   if (function.rate_arg() > static_cast<uint32_t>(function.args_size())) {
     return FunctionError(function, "there is no argument for the learning rate");

@@ -115,6 +115,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   ValidateModel(job, use, &problems);
   ValidateOptimizers(job, &problems);
   ValidateTraining(job.training(), &problems);
+  ValidateConsistency(job.training(), &problems);
   ValidateRecovery(job, &problems);
   ValidateEvaluation(job.evaluation(), &problems);
   return problems;

@@ -42,6 +42,7 @@ void ValidateColumns(const muster::SourceProto& source, unsigned format, const s
                      std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
 void ValidateOptimizers(const muster::JobProto& job, std::vector<JobProblem>* problems);
+void ValidateConsistency(const muster::TrainingProto& training, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateEvaluation(const muster::EvaluationProto& evaluation,
                         std::vector<JobProblem>* problems);

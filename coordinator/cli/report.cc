@@ -23,6 +23,19 @@ Json EvalOf(const RunReport& report) {
   return eval;
 }
 
+Json StalenessOf(const RunReport& report) {
+  if (!report.staleness.has_value()) return nullptr;
+  const StalenessReport& staleness = *report.staleness;
+  Json histogram = Json::array();
+  for (const StalenessReport::Class& late : staleness.histogram)
+    histogram.push_back({{"from", late.from}, {"to", late.to}, {"steps", late.steps}});
+  return {{"steps", staleness.steps},
+          {"mean", Number(staleness.mean)},
+          {"max", staleness.max},
+          {"refused", staleness.refused},
+          {"histogram", std::move(histogram)}};
+}
+
 }  // namespace
 
 std::string ReportToJson(const RunReport& report) {
@@ -76,6 +89,7 @@ std::string ReportToJson(const RunReport& report) {
   json["backup_runs"] = {{"runs", report.backup_runs},
                          {"steps_repeated", report.backup_steps_repeated},
                          {"samples_repeated", report.backup_samples_repeated}};
+  json["staleness"] = StalenessOf(report);
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

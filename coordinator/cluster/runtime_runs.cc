@@ -12,6 +12,8 @@ StepOutcome OutcomeOf(const pb::StepResult& step) {
       .step = step.step(), .samples = step.samples(), .repeated = step.repeated()};
   outcome.updates.assign(step.updates().begin(), step.updates().end());
   outcome.inherited.assign(step.inherited().begin(), step.inherited().end());
+  if (step.has_late()) outcome.late = step.late();
+  outcome.refused = step.refused();
   return outcome;
 }
 

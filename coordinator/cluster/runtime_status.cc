@@ -53,6 +53,7 @@ RuntimeStats Runtime::Stats() const {
     stats.failures = core_.failures().failures();
     stats.unlisted_failures = core_.failures().unlisted();
     stats.backup_runs = core_.failures().backup_runs();
+    stats.staleness = core_.staleness();
     return stats;
   });
 }

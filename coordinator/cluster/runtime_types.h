@@ -13,6 +13,7 @@
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/core/failure_log.h"
 #include "coordinator/core/server_task.h"
+#include "coordinator/core/staleness_counts.h"
 #include "proto/checkpoint.pb.h"
 #include "proto/psserver.pb.h"
 
@@ -56,6 +57,7 @@ struct RuntimeStats : RuntimeCounts {
   std::vector<MemberFailure> failures;
   UnlistedFailures unlisted_failures;
   BackupRuns backup_runs;
+  StalenessCounts staleness;
 };
 
 }  // namespace mu

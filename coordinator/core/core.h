@@ -33,6 +33,7 @@
 #include "coordinator/core/old_leases.h"
 #include "coordinator/core/recovery.h"
 #include "coordinator/core/server_task.h"
+#include "coordinator/core/staleness_counts.h"
 #include "coordinator/core/update_pause.h"
 
 namespace mu {
@@ -90,6 +91,7 @@ class Core {
   const Membership& membership() const { return membership_; }
   const FunctionQueue& queue() const { return queue_; }
   const FailureLog& failures() const { return failures_; }
+  const StalenessCounts& staleness() const { return staleness_; }
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   // OK: not yet; CANCELLED after event::Close.
@@ -300,6 +302,7 @@ class Core {
   uint64_t trained_steps_ = 0;  // of functions that change state
   uint64_t trained_samples_ = 0;
   FailureLog failures_;
+  StalenessCounts staleness_;
   InputComplaints inputs_;
 
   Cancellation cancellation_;

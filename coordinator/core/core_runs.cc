@@ -96,6 +96,7 @@ void Core::On(event::Results& e) {
 
 void Core::CountResult(const StartRun& start, const StepOutcome& step, bool delivered) {
   const FunctionQueue::Function& function = *queue_.Find(start.function);
+  staleness_.Add(step);
   if (function.work.updates && delivered) {
     trained_steps_ += step.samples > 0 || function.work.dataset == 0 ? 1 : 0;
     trained_samples_ += step.samples;

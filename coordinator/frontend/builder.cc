@@ -97,6 +97,13 @@ absl::Status FunctionBuilder::SetRates(const MinimizeOptions& options) {
       return absl::InvalidArgumentError("the function has another schedule already");
     *function.mutable_schedule() = schedule;
   }
+  if (options.staleness.has_value()) {
+    const pb::StalenessProto staleness = ToProto(*options.staleness);
+    if (function.has_staleness() &&
+        function.staleness().SerializeAsString() != staleness.SerializeAsString())
+      return absl::InvalidArgumentError("the function has another staleness already");
+    *function.mutable_staleness() = staleness;
+  }
   if (options.rate_arg.empty()) return absl::OkStatus();
   int index = 0;
   while (index < function.args_size() && function.args(index).name() != options.rate_arg) ++index;

@@ -18,6 +18,7 @@
 #include "coordinator/frontend/gradient_options.h"
 #include "coordinator/frontend/handles.h"
 #include "coordinator/frontend/schedules.h"
+#include "coordinator/frontend/staleness.h"
 #include "proto/graph.pb.h"
 
 namespace mu {
@@ -52,6 +53,9 @@ struct MinimizeOptions {
   std::vector<std::string> frozen = {};
   // Penalties, clipping and weight decay. All losses of a function have the same.
   GradientOptions gradients = {};
+  // What is done about gradients of values that other workers have changed meanwhile. All losses of
+  // a function have the same. nullopt: nothing, and nobody counts how late they are.
+  std::optional<Staleness> staleness = std::nullopt;
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.

@@ -14,6 +14,21 @@ namespace {
 constexpr uint64_t kWarmupSteps = 200;
 constexpr uint64_t kWarmupPart = 10;
 
+absl::StatusOr<Staleness> JobStaleness(const muster::StalenessOptionsProto& options) {
+  Staleness staleness;
+  if (options.has_max()) staleness.max = options.max();
+  const std::string& discount = options.discount();
+  if (discount == "inverse") {
+    staleness.discount = StalenessDiscount::kInverse;
+  } else if (discount == "exponential") {
+    staleness.discount = StalenessDiscount::kExponential;
+  } else if (!discount.empty() && discount != "none") {
+    return absl::InvalidArgumentError(absl::StrCat("training.staleness.discount is '", discount,
+                                                   "'; use none, inverse or exponential"));
+  }
+  return staleness;
+}
+
 }  // namespace
 
 absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
@@ -30,6 +45,9 @@ absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
         absl::StrCat("training.warmup_steps is '", text, "'; use auto or a number"));
   }
   options.schedule = RateSchedule(CloseSchedule(training.schedule(), options.warmup_steps, steps));
+  if (training.has_staleness()) {
+    MU_ASSIGN_OR_RETURN(options.staleness, JobStaleness(training.staleness()));
+  }
   return options;
 }
 

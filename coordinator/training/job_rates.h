@@ -1,4 +1,5 @@
-// The warm-up and the schedule of a job's learning rates. Pure.
+// The warm-up and the schedule of a job's learning rates, and what is done about late gradients.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +10,8 @@
 
 namespace mu {
 
-// Of a job whose epochs have so many steps. INVALID_ARGUMENT for a warm-up that is no number.
+// Of a job whose epochs have so many steps. INVALID_ARGUMENT for a warm-up that is no number, and
+// for an unknown discount.
 absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
                                          uint64_t steps_of_epoch);
 

@@ -221,6 +221,22 @@ absl::Status JobSession::Train(RunReport* report) {
   return absl::OkStatus();
 }
 
+namespace {
+
+StalenessReport StalenessReportOf(const StalenessCounts& counts) {
+  StalenessReport report;
+  report.steps = counts.steps;
+  if (counts.steps > 0)
+    report.mean = static_cast<double>(counts.updates) / static_cast<double>(counts.steps);
+  report.max = counts.max;
+  report.refused = counts.refused;
+  for (const auto& [from, steps] : counts.histogram)
+    report.histogram.push_back({from, StalenessCounts::LastOf(from), steps});
+  return report;
+}
+
+}  // namespace
+
 absl::Status JobSession::Finish(RunReport* report, bool over) {
   if (coordinator_ == nullptr) return absl::OkStatus();
   starting_.reset();
@@ -236,6 +252,7 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   report->backup_runs = stats.backup_runs.runs;
   report->backup_steps_repeated = stats.backup_runs.steps_repeated;
   report->backup_samples_repeated = stats.backup_runs.samples_repeated;
+  if (job_.training().has_staleness()) report->staleness = StalenessReportOf(stats.staleness);
   for (const MemberFailure& failure : stats.failures) {
     report->failures.push_back(
         {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,

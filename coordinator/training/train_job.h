@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -95,6 +96,19 @@ struct PartTime {
   uint64_t count = 0;
 };
 
+// How late gradients were; see docs/consistency.md.
+struct StalenessReport {
+  struct Class {
+    uint32_t from = 0, to = 0;  // updates
+    uint64_t steps = 0;
+  };
+  uint64_t steps = 0;  // of which it is known
+  double mean = 0;     // updates
+  uint32_t max = 0;
+  uint64_t refused = 0;  // attempts at steps
+  std::vector<Class> histogram;
+};
+
 struct RunReport {
   std::string job;
   std::string status;  // done, stopped, failed
@@ -119,6 +133,7 @@ struct RunReport {
   uint64_t backup_runs = 0;
   uint64_t backup_steps_repeated = 0;
   uint64_t backup_samples_repeated = 0;
+  std::optional<StalenessReport> staleness;      // nullopt: the job does not ask
   std::map<std::string, PartTime> time_by_part;  // sums over all processes
   uint64_t bad_records = 0;
   std::string first_bad_record;

@@ -13,6 +13,8 @@ struct Broken {
   bool late_fences = false;      // fences of older generations are taken
   bool old_generations = false;  // it serves before it is restored
   bool checksums = false;        // a file's checksum is not looked at
+  bool lateness = false;         // gradients that are too late are applied
+  bool refusals = false;         // a push that is refused is remembered as one that was applied
 };
 inline thread_local Broken broken;
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "absl/status/status.h"
 #include "common/base/ids.h"
 #include "psserver/core/inherited_memory.h"
+#include "psserver/core/update_clocks.h"
 
 namespace mu {
 
@@ -31,11 +33,23 @@ struct PushPartitions {
   absl::FunctionRef<void(Visit)> for_each;
 };
 
+// A gradient of a variable or table in a push whose function asks how late its gradients are.
+struct PushGradient {
+  ClockKey key;
+  std::optional<uint64_t> read;  // the clock of the values it was computed from; nullopt: not known
+  uint64_t late = 0;             // set by the core, when the push enters
+};
+struct PushStaleness {
+  std::vector<PushGradient> gradients;  // none: nobody asks
+  std::optional<uint32_t> max;          // later gradients are refused; nullopt: none
+};
+
 // An acknowledgement, or (status not OK) a refusal.
 struct PushAnswer {
   absl::Status status;
   bool repeated = false;
   PushCounts counts;
+  std::optional<uint64_t> late;  // of its latest gradient; nullopt: not known
 };
 
 // A push that has been admitted and is the first of its id. The shell gives it back to the core.
@@ -47,6 +61,7 @@ struct AdmittedPush {
   // Of the restored state, as it was when the push came: the core may give it up meanwhile. Null:
   // no partition contains the push.
   std::shared_ptr<const InheritedMemory> inherited;
+  PushStaleness staleness;
 
   // The partition contains the push; it is not applied there.
   bool IsInherited(const PartitionKey& partition) const {

@@ -37,6 +37,7 @@ void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChan
   if (change != DefinitionsChange::kNone) loaded_.reset();
   if (!replaced) return;
   pushes_.Reset(pushes_.ledger().low_water(), {});
+  clocks_.Reset();
   places_.Clear();
   dirty_ = false;
   initial_ = true;
@@ -87,6 +88,7 @@ void ServerCore::StartRestore() {
   admission_.StartRestore();
   if (restoring_.keep_state || is_here_) return pushes_.RaiseLowWater(restoring_low_water_);
   pushes_.Reset(restoring_low_water_, {});
+  clocks_.Reset();
   places_.Clear();
   dirty_ = false;
   initial_ = !restoring_.has_files;
@@ -95,7 +97,8 @@ void ServerCore::StartRestore() {
 }
 
 absl::StatusOr<pb::RestoreReply> ServerCore::EndRestore(absl::StatusOr<pb::RestoreReply> reply,
-                                                        InheritedMemory memory) {
+                                                        InheritedMemory memory,
+                                                        UpdateClocks clocks) {
   const bool serves = admission_.EndRestore(reply.ok());
   if (!serves) loaded_.reset();
   if (!serves && reply.ok()) {
@@ -103,7 +106,10 @@ absl::StatusOr<pb::RestoreReply> ServerCore::EndRestore(absl::StatusOr<pb::Resto
                              "its partitions were placed anew while it was restored");
   }
   if (!reply.ok()) return reply;
-  if (restoring_.has_files && !is_here_) pushes_.Reset(restoring_low_water_, std::move(memory));
+  if (restoring_.has_files && !is_here_) {
+    pushes_.Reset(restoring_low_water_, std::move(memory));
+    clocks_ = std::move(clocks);
+  }
   restored_ = *reply;
   return reply;
 }

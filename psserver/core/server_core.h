@@ -30,6 +30,7 @@
 #include "psserver/core/push.h"
 #include "psserver/core/push_memory.h"
 #include "psserver/core/save_line.h"
+#include "psserver/core/update_clocks.h"
 
 namespace mu {
 
@@ -91,6 +92,8 @@ class ServerCore {
   // Pulls, and what else reads the state: under way until Leave, which may let a restore start.
   absl::Status Admit(int64_t now_ns, const muster::RequestContext& context);
   void Leave() { admission_.Leave(); }
+  // What is read after this has at least these updates.
+  uint64_t ReadClock(const ClockKey& key) const { return clocks_.Read(key); }
   absl::Status AdmitLook(const muster::RequestContext& context) const {
     return admission_.AdmitLook(context);
   }
@@ -98,11 +101,14 @@ class ServerCore {
   // Pushes. FAILED_PRECONDITION (ERROR_STALE) below the low-water mark; RESOURCE_EXHAUSTED
   // (IsAppliedFull) without room to remember it. `call` waits if the step is kWait.
   PushBegun BeginPush(int64_t now_ns, const muster::RequestContext& context, const PushId& push,
-                      const PushPartitions& partitions, PsCallId call);
+                      const PushPartitions& partitions, PsCallId call,
+                      PushStaleness staleness = {});
   // After Admit, and after the shell has checked the value: without Leave. INVALID_ARGUMENT for a
   // place that another variable or value has.
   PushBegun BeginAssign(int64_t now_ns, const PsAssignment& assignment, PsCallId call);
-  // Whether the push may change the state now.
+  // Whether the push may change the state now. Refused with ABORTED (ERROR_STALE, IsTooLate): one
+  // of its gradients is later than its function allows. That is not remembered: the step runs again
+  // with newer values, and pushes under the same identity.
   PushEntered Enter(int64_t now_ns, AdmittedPush* push);
   // `applied`: OK, or why nothing was. May end the waiting of fences, of a cut and of a restore.
   PushEnded EndPush(int64_t now_ns, const AdmittedPush& push, const absl::Status& applied);
@@ -145,10 +151,11 @@ class ServerCore {
   // What was admitted before has ended.
   bool RestoreMayStart() const { return admission_.idle(); }
   void StartRestore();
-  // `memory`: what the files say that the state contains. Returns what to answer: UNAVAILABLE if
+  // `memory`: what the files say that the state contains. `clocks`: how many updates it has had. A
+  // restore that keeps the state has neither. Returns what to answer: UNAVAILABLE if
   // Configure replaced the state meanwhile.
   absl::StatusOr<muster::RestoreReply> EndRestore(absl::StatusOr<muster::RestoreReply> reply,
-                                                  InheritedMemory memory);
+                                                  InheritedMemory memory, UpdateClocks clocks = {});
 
   // What is.
   uint32_t index() const { return admission_.index(); }
@@ -162,9 +169,12 @@ class ServerCore {
   PushAnswer Acknowledge(int64_t now_ns, bool repeated, const PushCounts& counts) const;
   absl::Status Stale(const PushId& push) const;
   absl::Status Full() const;
+  // Says how late the push's gradients are. Not OK: too late.
+  absl::Status JudgeLateness(AdmittedPush* push) const;
 
   Admission admission_;
   PushMemory pushes_;
+  UpdateClocks clocks_;
   AssignedPlaces places_;
   CutGate gate_;
   SaveLine saves_;

@@ -1,9 +1,11 @@
 // Pushes and assignments: once each, in a cut or after it as a whole.
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/client/applied_full.h"
+#include "common/client/too_late.h"
 #include "psserver/core/protections.h"
 #include "psserver/core/server_core.h"
 
@@ -17,11 +19,12 @@ PushAnswer Refusal(absl::Status status) { return {std::move(status), false, {}};
 }  // namespace
 
 PushBegun ServerCore::BeginPush(int64_t now_ns, const pb::RequestContext& context,
-                                const PushId& push, const PushPartitions& partitions,
-                                PsCallId call) {
+                                const PushId& push, const PushPartitions& partitions, PsCallId call,
+                                PushStaleness staleness) {
   if (absl::Status refused = Admit(now_ns, context); !refused.ok())
     return Answer(Refusal(std::move(refused)));
   AdmittedPush admitted{push};
+  admitted.staleness = std::move(staleness);
   admitted.counts = pushes_.Count(push, partitions, &admitted.inherited);
   return Begin(now_ns, std::move(admitted), call);
 }
@@ -74,11 +77,29 @@ PushEntered ServerCore::Enter(int64_t now_ns, AdmittedPush* push) {
   if (absl::Status refused = admission_.CheckLease(now_ns); !refused.ok())
     return {Step::kRefuse, std::move(refused)};
   if (push->counts.updates == 0) return {Step::kSkip};
+  if (absl::Status late = JudgeLateness(push); !late.ok()) return {Step::kRefuse, std::move(late)};
   push->entered = gate_.Enter();
+  for (const PushGradient& gradient : push->staleness.gradients) clocks_.Begin(gradient.key);
   if (!push->assigns) dirty_ = true;
   initial_ = false;
   loaded_.reset();
   return {Step::kApply};
+}
+
+absl::Status ServerCore::JudgeLateness(AdmittedPush* push) const {
+  for (PushGradient& gradient : push->staleness.gradients) {
+    if (!gradient.read.has_value()) continue;
+    gradient.late = clocks_.LatenessOf(gradient.key, *gradient.read);
+    if (gradient.late <= push->staleness.max.value_or(gradient.late) || MU_SERVER_BROKEN(lateness))
+      continue;
+    const bool variable = gradient.key.kind == PartitionKey::Kind::kVariable;
+    return WithTooLate(
+        admission_.Refuse(absl::StatusCode::kAborted, pb::ERROR_STALE,
+                          absl::StrCat("a gradient of the ", variable ? "variable" : "table",
+                                       " with id ", gradient.key.id, " is late by ", gradient.late,
+                                       " updates, and may be by ", *push->staleness.max)));
+  }
+  return absl::OkStatus();
 }
 
 PushEnded ServerCore::EndPush(int64_t now_ns, const AdmittedPush& push,
@@ -87,13 +108,22 @@ PushEnded ServerCore::EndPush(int64_t now_ns, const AdmittedPush& push,
   // more.
   const bool repeated = push.counts.updates == 0 && push.counts.inherited > 0;
   const std::vector<PushMemory::Waiter> waiters =
-      pushes_.Finish(push.id, applied.ok() && !repeated);
-  if (push.entered) gate_.Leave();
+      pushes_.Finish(push.id, (applied.ok() || MU_SERVER_BROKEN(refusals)) && !repeated);
+  if (push.entered) {
+    gate_.Leave();
+    for (const PushGradient& gradient : push.staleness.gradients) clocks_.End(gradient.key);
+  }
   Leave();
   const auto answer = [&](bool again, const PushCounts& counts) {
     return applied.ok() ? Acknowledge(now_ns, again, counts) : Refusal(applied);
   };
   PushEnded ended{answer(repeated, push.counts), {}};
+  if (push.entered) {
+    for (const PushGradient& gradient : push.staleness.gradients) {
+      if (gradient.read.has_value())
+        ended.answer.late = std::max(ended.answer.late.value_or(0), gradient.late);
+    }
+  }
   for (const PushMemory::Waiter& waiter : waiters)
     ended.waiting.emplace_back(waiter.call, answer(/*again=*/true, waiter.counts));
   return ended;

@@ -75,7 +75,7 @@ class PushPlanTest : public ::testing::Test {
       rows.add_partitions(r);
       rows.add_counts(1);
     }
-    const auto reply = ExecutePull(*store_.directory(), request, Bytes(ids_), 1 << 20);
+    const auto reply = ExecutePull(*store_.directory(), request, Bytes(ids_), {}, 1 << 20);
     EXPECT_THAT(reply, testing::IsOk());
     pb::PullReply header;
     const auto payload = ParseFrame(*reply, &header);

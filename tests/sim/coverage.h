@@ -24,6 +24,7 @@ inline constexpr std::string_view kMoments[] = {
     "call repeated",     // since the servers have moved
     "call given up",     // since a server does not answer
     "push not begun",    // of a run that was stopped after its step had pulled
+    "step again",        // since its gradients were too late
     "results grouped",   // several in one message
     "daemon orphaned",   // the coordinator was out of reach for too long
     "daemon refused",    // by the coordinator
@@ -33,9 +34,10 @@ inline constexpr std::string_view kMoments[] = {
     "rolled back", "coordinator ends",
     // Of servers.
     "push repeated", "push waits for first", "push partly inherited", "push wholly inherited",
-    "push refused at gate", "push not acknowledged", "push waits for cut", "cut waits",
-    "fence waits", "save waits", "save shared", "save ended", "restore verifies", "restore waits",
-    "restore repeated", "restore keeps again", "restore is here", "restore fails", "placed anew"};
+    "push refused at gate", "push too late", "push not acknowledged", "push waits for cut",
+    "cut waits", "fence waits", "save waits", "save shared", "save ended", "restore verifies",
+    "restore waits", "restore repeated", "restore keeps again", "restore is here", "restore fails",
+    "placed anew"};
 
 // One of kMoments; other names do not compile.
 class Moment {

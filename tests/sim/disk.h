@@ -11,6 +11,7 @@
 
 #include "coordinator/core/server_task.h"
 #include "psserver/core/inherited_memory.h"
+#include "psserver/core/update_clocks.h"
 #include "tests/sim/message.h"
 
 namespace mu::sim {
@@ -34,6 +35,9 @@ using Partitions = std::array<Partition, kMaxPartitions>;
 inline PartitionKey KeyOf(uint32_t partition) {
   return {PartitionKey::Kind::kVariable, 0, partition};
 }
+
+// All partitions are of one variable.
+inline constexpr ClockKey kClock = {PartitionKey::Kind::kVariable, 0};
 
 // What a server writes: all of one instant.
 struct ServerFile {

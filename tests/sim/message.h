@@ -81,7 +81,10 @@ struct Message {
   uint8_t bad_functions = 0;  // among those that are to be installed
   uint32_t call = 0;
   uint32_t epoch = 0, generation = 0;
-  uint32_t pulled = 0;   // of a push: the generation of what its step has read
+  uint32_t pulled = 0;  // of a push: the generation of what its step has read
+  // Of an answer to a pull, and of the push that follows: the server's clock; for the checker how
+  // many updates the server had certainly applied.
+  uint64_t clock = 0, applied = 0;
   uint32_t routing = 0;  // where the cluster keeps its content
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call

@@ -30,6 +30,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits often_lossy = {.messages = M::kLost, .checkpoint_every = kOften};
   const ScenarioLimits all = {.recover_shard = false};
   const ScenarioLimits full = {.checkpoint_every = kOften, .most_kept = true};
+  const ScenarioLimits late = {.late = true};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
       Row("undisturbed", {}),
@@ -88,6 +89,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("torn_shard", {F::kBadFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
       Row("missing_shard", {F::kLostFile, F::kKillServer, F::kKillCoordinator}, 2, 5, 2, 2, often),
       Row("restore_on_other_ps_count", {F::kResize}, 1, 3, 2, 0),
+      Row("late_gradients",
+          {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kCutWorkerServer}, 0,
+          4, 0, 0, late),
   };
   return scenarios;
 }

@@ -47,7 +47,9 @@ const std::vector<Protection>& Protections() {
       {"generation_of_now", [](B* b) { b->worker.generation_of_now = true; }},
       {"early_cancel", [](B* b) { b->worker.early_cancel = true; }, "user_errors"},
       {"any_order", [](B* b) { b->worker.any_order = true; }},
-      {"late_install", [](B* b) { b->worker.late_install = true; }}};
+      {"late_install", [](B* b) { b->worker.late_install = true; }},
+      {"lateness", [](B* b) { b->server.lateness = true; }, "late_gradients"},
+      {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
 }
 
@@ -97,6 +99,10 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   }
   std::stable_sort(s.strikes.begin(), s.strikes.end(),
                    [](const auto& a, const auto& b) { return a.at < b.at; });
+  // Of its own numbers: histories without a bound are what they were before there was one.
+  SplitMix bound(HashCombine(seed, 0x6c617465));
+  if (limits.late.value_or(bound.Below(4) == 0))
+    s.most_late = static_cast<uint32_t>(bound.Below(2 * kMaxWorkers));
   s.broken = limits.broken;
   return s;
 }
@@ -108,6 +114,7 @@ std::string Describe(const Scenario& s) {
       ", recovery ", s.recover_shard ? "shard" : "all",
       s.per_worker ? ", every worker reads by itself" : "",
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
+      s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", ", checkpoint every ",
       s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ",

@@ -1,7 +1,10 @@
 #include "tests/sim/server.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/client/too_late.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -11,7 +14,7 @@ void Server::HandleRequest(const Message& request) {
     case Kind::kConfigure:
       return cluster_->Reply(request, {.status = Configure(request)});
     case Kind::kPull:
-      return cluster_->Reply(request, {.status = Pull(request)});
+      return Pull(request);
     case Kind::kPush:
       return Push(request);
     case Kind::kSave: {
@@ -66,10 +69,14 @@ absl::Status Server::Configure(const Message& request) {
   return absl::OkStatus();
 }
 
-absl::Status Server::Pull(const Message& request) {
-  MU_RETURN_IF_ERROR(core_.Admit(now(), Context(request)));
-  core_.Leave();
-  return absl::OkStatus();
+void Server::Pull(const Message& request) {
+  Message reply{.status = core_.Admit(now(), Context(request))};
+  if (reply.status.ok()) {
+    reply.clock = core_.ReadClock(kClock);
+    reply.applied = applied_;
+    core_.Leave();
+  }
+  cluster_->Reply(request, reply);
 }
 
 void Server::Push(const Message& request) {
@@ -78,9 +85,12 @@ void Server::Push(const Message& request) {
   const auto for_each = [&](PushPartitions::Visit visit) {
     ForEachHeld([&](uint32_t p, const Partition&) { visit(KeyOf(p)); });
   };
+  PushStaleness staleness;
+  if (cluster_->scenario().most_late.has_value())
+    staleness = {{{kClock, request.clock}}, cluster_->scenario().most_late};
   const PsCallId call(++last_call_);
   PushBegun begun = core_.BeginPush(now(), Context(request), {request.function, request.step, 0},
-                                    {held, for_each}, call);
+                                    {held, for_each}, call, std::move(staleness));
   switch (begun.step) {
     case PushBegun::Step::kAnswer:
       return Acknowledge(request, begun.answer);
@@ -104,13 +114,19 @@ void Server::Apply(Admitted work) {
       Saw("push wholly inherited");
       return EndPush(work, entered.status);
     case PushEntered::Step::kRefuse:
-      Saw("push refused at gate");
+      IsTooLate(entered.status) ? Saw("push too late") : Saw("push refused at gate");
       return EndPush(work, entered.status);
     case PushEntered::Step::kApply:
       if (work->push.inherited != nullptr) Saw("push partly inherited");
       break;
   }
   const Message& request = work->request;
+  const uint64_t late = begun_++ - request.applied;
+  if (late > cluster_->scenario().most_late.value_or(late)) {
+    cluster_->truth().Fail(absl::StrCat("server ", index_, " applies step ", request.step,
+                                        " of function ", request.function, ", which is late by ",
+                                        late, " updates"));
+  }
   ForEachHeld([&](uint32_t p, Partition& partition) {
     if (work->push.IsInherited(KeyOf(p))) return;
     ++partition.counter;
@@ -125,6 +141,7 @@ void Server::Apply(Admitted work) {
 
 void Server::EndPush(Admitted work, const absl::Status& status) {
   const PushEnded ended = core_.EndPush(now(), work->push, status);
+  if (work->push.entered) ++applied_;
   if (status.ok() && !ended.answer.status.ok()) Saw("push not acknowledged");
   Acknowledge(work->request, ended.answer);
   work_.erase(work);

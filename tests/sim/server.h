@@ -36,7 +36,7 @@ class Server final : public Daemon {
   void OnMember(const Message& reply, Time sent) override;
   void HandleRequest(const Message& request) override;
   void AfterAll() override;
-  absl::Status Pull(const Message& request);
+  void Pull(const Message& request);
   absl::Status Configure(const Message& request);
   void Push(const Message& request);
   void Apply(Admitted work);
@@ -66,6 +66,7 @@ class Server final : public Daemon {
   uint64_t Updates();  // that its state holds
 
   ServerCore core_;
+  uint64_t begun_ = 0, applied_ = 0;  // updates of this process
   Partitions partitions_;
   uint8_t placement_ = 0;  // among how many servers; 0: not configured
   uint32_t last_call_ = 0;

@@ -159,7 +159,12 @@ void Server::Loaded() {
   absl::StatusOr<pb::RestoreReply> loaded = pb::RestoreReply();
   loaded->set_updates(Updates());
   if (!status.ok()) loaded = status;
-  const auto ended = core_.EndRestore(std::move(loaded), std::move(memory));
+  UpdateClocks clocks;
+  uint32_t most = 0;
+  ForEachHeld(
+      [&](uint32_t, const Partition& partition) { most = std::max(most, partition.counter); });
+  clocks.Set(kClock, most);
+  const auto ended = core_.EndRestore(std::move(loaded), std::move(memory), std::move(clocks));
   if (!ended.ok()) Saw("restore fails");
   cluster_->Reply(request, {.status = ended.status(), .updates = Updates()});
 }

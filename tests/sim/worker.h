@@ -79,6 +79,8 @@ class Worker final : public Daemon {
   uint32_t step_ = 0;
   uint32_t server_calls_ = 0;  // of its pulls or pushes
   uint32_t pulled_ = 0;        // the generation of what the step has read
+  Messages read_;              // by server: what it answered to the step's pull
+  bool again_ = false;         // the step's gradients were too late
   std::vector<Message> held_;  // results
   // For the checker: runs that have come, by coordinator; and of which epoch functions are.
   std::set<std::pair<uint64_t, uint64_t>> arrived_;

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/client/too_late.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/worker.h"
 
@@ -17,6 +18,11 @@ constexpr RetryPolicy kServerCalls = {.call_timeout = absl::Nanoseconds(30 * kMi
 
 void Worker::Do(const worker_action::RunStep& a) {
   Open& open = open_.at(a.run);
+  const bool again = std::exchange(again_, false) && a.run == running_ && a.step == step_;
+  if (again) {
+    Saw("step again");
+    --open.next_step;
+  }
   if (a.step != open.next_step) {
     return cluster_->truth().Fail(absl::StrCat("run ", open.request.run, " executes step ", a.step,
                                                ", but step ", open.next_step, " is its next"));
@@ -45,7 +51,12 @@ void Worker::CallServers(bool push) {
                .function = run.function};
   call.records[0] = run.records[step_];
   Messages calls(routing_.servers, call);
-  for (uint8_t s = 0; s < routing_.servers; ++s) calls[s].to = routing_.slot[s];
+  for (uint8_t s = 0; s < routing_.servers; ++s) {
+    calls[s].to = routing_.slot[s];
+    if (!push || s >= read_.size()) continue;
+    calls[s].clock = read_[s].clock;
+    calls[s].applied = read_[s].applied;
+  }
   server_calls_ = CallAll(std::move(calls), kServerCalls,
                           [this, push, generation = call.generation](const absl::Status& status,
                                                                      const Messages& answers) {
@@ -67,7 +78,10 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
     Saw("call repeated");
     return CallServers(push);
   }
-  if (!status.ok()) return StepEnded(status);
+  if (!status.ok()) {
+    again_ = IsTooLate(status);
+    return StepEnded(status);
+  }
   if (push) {
     Message result{
         .kind = Kind::kStepResult, .step = static_cast<uint8_t>(step_), .repeated = true};
@@ -80,6 +94,7 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
     return StepEnded(absl::OkStatus());
   }
   pulled_ = generation;
+  read_ = answers;
   const Time slowness = cluster_->scenario().slow_worker == index_ ? 10 : 1;
   After(slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond), "computed",
         [this] { CallServers(/*push=*/true); });

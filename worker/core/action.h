@@ -16,7 +16,8 @@ using CallId = StrongId<struct CallIdTag, uint64_t>;
 
 namespace worker_action {
 
-// The executing run's next step, in which nothing has been done yet. Answered by StepEnded.
+// The executing run's next step, in which nothing has been done yet, or again the one that a server
+// refused since its gradients were too late. Answered by StepEnded.
 struct RunStep {
   CallId run;
   uint32_t step = 0;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
+#include "common/client/too_late.h"
 #include "worker/core/protections.h"
 #include "worker/core/refusal.h"
 
@@ -203,6 +204,8 @@ void WorkerCore::Continue(absl::Time now, WorkerActions* actions) {
 
 void WorkerCore::StepEnded(absl::Time now, const absl::Status& status, WorkerActions* actions) {
   WorkerRun& run = *queue_.running();
+  // The servers have newer values than the step read: again, with those.
+  if (IsTooLate(status)) return Continue(now, actions);
   if (!status.ok()) {
     // What was aborted failed because of the stop.
     return EndRunning(now, run.aborted ? run.why : status, actions);

@@ -100,7 +100,8 @@ class WorkerCore {
   // The worker has lost what was installed on it; also part of what a new epoch brings.
   void Forget(WorkerActions* actions);
 
-  // The step that RunStep asked for. An error is the run's, unless the run was stopped.
+  // The step that RunStep asked for. An error is the run's, unless the run was stopped; after a
+  // refusal because its gradients were too late (IsTooLate) the step runs again.
   void StepEnded(absl::Time now, const absl::Status& status, WorkerActions* actions);
   // The step is about to pull or push. A pull is given up when its run is stopped; a push that has
   // begun is not, so that none is on its way when the run has ended. Errors end the step.

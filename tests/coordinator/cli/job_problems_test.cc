@@ -62,6 +62,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every "
                 "server back to the last "
                 "checkpoint, shard only the lost one\n"},
+        Mistake{"unknown_mode", "steps_per_function: auto", "mode: some",
+                "job.yaml:16:46: `training.mode` must be async, not `some`; leave it out for "
+                "async\n"},
+        Mistake{"unknown_discount", "steps_per_function: auto", "staleness: {discount: some}",
+                "job.yaml:16:62: `training.staleness.discount` must be none, inverse or "
+                "exponential, not `some`; inverse divides the learning rate by the lateness\n"},
         Mistake{"checkpoint_every", "seed: 1", "checkpoint: {every: soon}",
                 "job.yaml:2:21: `checkpoint.every` must be a time of at least 1s or never, not "
                 "`soon`; write 30s, 5m or "

@@ -44,6 +44,17 @@ RunReport SomeReport() {
   return report;
 }
 
+TEST(ReportTest, SaysHowLateGradientsWereIfTheJobAsks) {
+  EXPECT_TRUE(nlohmann::json::parse(ReportToJson(SomeReport()))["staleness"].is_null());
+  RunReport report = SomeReport();
+  report.staleness = {
+      {.steps = 10, .mean = 1.5, .max = 20, .refused = 2, .histogram = {{0, 0, 9}, {16, 31, 1}}}};
+  const auto json = nlohmann::json::parse(ReportToJson(report))["staleness"];
+  EXPECT_EQ(json.dump(),
+            R"({"histogram":[{"from":0,"steps":9,"to":0},{"from":16,"steps":1,"to":31}],)"
+            R"("max":20,"mean":1.5,"refused":2,"steps":10})");
+}
+
 TEST(ReportTest, HasEveryKey) {
   const auto json = nlohmann::json::parse(ReportToJson(SomeReport()));
   for (const char* key : {"job",
@@ -58,6 +69,7 @@ TEST(ReportTest, HasEveryKey) {
                           "train_seconds",
                           "samples_per_second",
                           "train_loss",
+                          "staleness",
                           "parameters",
                           "eval",
                           "warnings",

@@ -154,6 +154,30 @@ TEST_F(MinimizeRatesTest, ARateArgIsMadeOrFound) {
   EXPECT_EQ(found.args_size(), 2);
 }
 
+TEST_F(MinimizeRatesTest, StalenessReachesTheFunction) {
+  EXPECT_FALSE(Traced({}).has_staleness());
+  const pb::FunctionProto counts = Traced({.staleness = Staleness{}});
+  EXPECT_TRUE(counts.has_staleness());
+  EXPECT_FALSE(counts.staleness().has_max());
+  EXPECT_EQ(counts.staleness().discount(), pb::STALENESS_DISCOUNT_NONE);
+  const auto traced = [&](StalenessDiscount discount) {
+    return Traced({.staleness = Staleness{.discount = discount, .max = 0}}).staleness();
+  };
+  EXPECT_EQ(traced(StalenessDiscount::kInverse).discount(), pb::STALENESS_DISCOUNT_INVERSE);
+  EXPECT_EQ(traced(StalenessDiscount::kExponential).discount(), pb::STALENESS_DISCOUNT_EXPONENTIAL);
+  EXPECT_TRUE(traced(StalenessDiscount::kNone).has_max());
+}
+
+TEST_F(MinimizeRatesTest, AFunctionHasOneStaleness) {
+  const int line = __LINE__ + 4;
+  const std::string error = TraceError(line, [&](FunctionBuilder& f) {
+    f.Minimize(ReduceSum(w_), {.staleness = Staleness{.max = 3}});
+    f.Minimize(ReduceSum(w_), {});
+    f.Minimize(ReduceSum(w_), {.staleness = Staleness{.max = 4}});
+  });
+  EXPECT_THAT(error, HasSubstr("another staleness"));
+}
+
 TEST_F(MinimizeRatesTest, MistakesHaveTheirPlace) {
   int line = __LINE__ + 2;
   std::string error = TraceError(

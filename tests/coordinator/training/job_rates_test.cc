@@ -42,5 +42,27 @@ TEST(JobRatesTest, ASchedulesEndIsTheJobs) {
   EXPECT_EQ(rates.schedule.proto().step().every(), 3u);
 }
 
+TEST(JobRatesTest, LateGradientsAreTreatedAsTheJobSays) {
+  muster::TrainingProto training;
+  MU_ASSERT_OK_AND_ASSIGN(MinimizeOptions rates, JobRates(training, 500));
+  EXPECT_FALSE(rates.staleness.has_value());
+  muster::StalenessOptionsProto* const staleness = training.mutable_staleness();
+  MU_ASSERT_OK_AND_ASSIGN(rates, JobRates(training, 500));
+  ASSERT_TRUE(rates.staleness.has_value()) << "they are counted";
+  EXPECT_EQ(rates.staleness->discount, StalenessDiscount::kNone);
+  EXPECT_EQ(rates.staleness->max, std::nullopt);
+  staleness->set_max(0);
+  for (const auto& [name, discount] : {std::pair("none", StalenessDiscount::kNone),
+                                       std::pair("inverse", StalenessDiscount::kInverse),
+                                       std::pair("exponential", StalenessDiscount::kExponential)}) {
+    staleness->set_discount(name);
+    MU_ASSERT_OK_AND_ASSIGN(rates, JobRates(training, 500));
+    EXPECT_EQ(rates.staleness->discount, discount) << name;
+    EXPECT_EQ(rates.staleness->max, 0u);
+  }
+  staleness->set_discount("some");
+  EXPECT_THAT(JobRates(training, 1), testing::HasCode(absl::StatusCode::kInvalidArgument));
+}
+
 }  // namespace
 }  // namespace mu

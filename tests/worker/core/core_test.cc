@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/error_kind.h"
+#include "common/client/too_late.h"
 #include "tests/testing/matchers.h"
 #include "tests/worker/core/actions.h"
 
@@ -112,6 +113,32 @@ TEST_F(WorkerCoreTest, AnErrorEndsTheRunAfterTheResultsThatAreHeld) {
   Take();
   StepEnded(absl::OutOfRangeError("an id"));
   EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 OUT_OF_RANGE"));
+}
+
+TEST_F(WorkerCoreTest, AStepWhoseGradientsWereTooLateRunsAgain) {
+  const absl::Status too_late = WithTooLate(absl::AbortedError("late by 3"));
+  MU_ASSERT_OK(Run(1, 1, /*steps=*/1));
+  Take();
+  StepEnded(too_late);
+  EXPECT_THAT(Take(), ElementsAre("run 100 step 0")) << "and there is no result of it";
+  StepEnded(too_late);
+  EXPECT_THAT(Take(), ElementsAre("run 100 step 0"));
+  StepEnded();
+  EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 OK"));
+}
+
+TEST_F(WorkerCoreTest, AStepOfARunThatWasStoppedDoesNotRunAgain) {
+  const absl::Status too_late = WithTooLate(absl::AbortedError("late by 3"));
+  MU_ASSERT_OK(Run(1, 1));
+  MU_ASSERT_OK(Cancel(2, 1));
+  Take();
+  StepEnded(too_late);
+  EXPECT_THAT(Take(), ElementsAre("end 100 CANCELLED", "cancelled 9"));
+  MU_ASSERT_OK(Run(3, 1));
+  core_.Drain(now_, absl::Seconds(5), &actions_);
+  Take();
+  StepEnded(too_late);
+  EXPECT_THAT(Take(), ElementsAre("end 300 OK handed back")) << "another worker does it";
 }
 
 TEST_F(WorkerCoreTest, ACancelWhileARunExecutesAndARepeatOfANewerGenerationArrives) {
