@@ -115,6 +115,8 @@ absl::StatusOr<mu::Dataset> TrainingData(mu::Coordinator& c, const std::string& 
 absl::Status Run(mu::Coordinator& c, const std::string& folder) {
   // From now on the loss of a server does not end the job.
   c.EnableRecovery(folder + "/checkpoints", mu::RecoveryMode::kAll);
+  // No step starts far ahead of the oldest one that has not been applied.
+  c.BoundStaleness(1000);
   MU_ASSIGN_OR_RETURN(Parameters p, CreateParameters(c));
   MU_ASSIGN_OR_RETURN(mu::Dataset train, TrainingData(c, folder));
   MU_ASSIGN_OR_RETURN(mu::Dataset test,
@@ -123,15 +125,17 @@ absl::Status Run(mu::Coordinator& c, const std::string& folder) {
   std::printf("%llu batches in an epoch\n", static_cast<unsigned long long>(batches));
 
   // Functions: of data with a loss and an argument; of data alone; of neither.
-  MU_ASSIGN_OR_RETURN(mu::Function step,
-                      c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
-                        mu::BatchRef batch = f.NextBatch(train);
-                        auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
-                        f.Minimize(loss * f.Arg("weight"));
-                        mu::AssignAdd(p.counter, 1);
-                        f.Return("loss", loss);
-                        f.Return("worker", f.WorkerIndex());
-                      }));
+  MU_ASSIGN_OR_RETURN(
+      mu::Function step, c.DefineFunction("train_step", [&](mu::FunctionBuilder& f) {
+        mu::BatchRef batch = f.NextBatch(train);
+        auto loss = mu::MeanSquaredError(Predict(p, batch), batch["rating"]);
+        f.Minimize(
+            loss * f.Arg("weight"),
+            {.staleness = mu::Staleness{.discount = mu::StalenessDiscount::kInverse, .max = 500}});
+        mu::AssignAdd(p.counter, 1);
+        f.Return("loss", loss);
+        f.Return("worker", f.WorkerIndex());
+      }));
   MU_ASSIGN_OR_RETURN(mu::Function forward,
                       c.DefineFunction("forward", [&](mu::FunctionBuilder& f) {
                         mu::BatchRef batch = f.NextBatch(test);

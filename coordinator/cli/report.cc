@@ -90,6 +90,11 @@ std::string ReportToJson(const RunReport& report) {
                          {"steps_repeated", report.backup_steps_repeated},
                          {"samples_repeated", report.backup_samples_repeated}};
   json["staleness"] = StalenessOf(report);
+  json["bounded_staleness"] = nullptr;
+  if (report.bounded_staleness.has_value()) {
+    json["bounded_staleness"] = {{"steps", report.bounded_staleness->steps},
+                                 {"functions_waited", report.bounded_staleness->functions_waited}};
+  }
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

@@ -217,6 +217,10 @@ absl::StatusOr<Function> Coordinator::DefineFunction(
   return function;
 }
 
+void Coordinator::BoundStaleness(std::optional<uint64_t> steps) {
+  impl_->runtime->BoundStaleness(steps);
+}
+
 RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
   if (function.owner_ != this) {
     return impl_->runtime->Refuse(absl::InvalidArgumentError(

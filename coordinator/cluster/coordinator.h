@@ -122,6 +122,12 @@ class Coordinator : public VariableFactory {
   // Returns at once, unless the queue is full. An earlier function's error, if nobody has seen it
   // yet, is in the value.
   RemoteValue Schedule(const Function& function, ScheduleOptions options = {});
+  // From now on a step of a function that changes parameters starts only when all steps that are
+  // more than `steps` before it, in the order of the job, have been applied. Decided when a
+  // function is sent to a worker, for all its steps: with fewer than a function has, one function
+  // runs at a time. nullopt, the default: no bound. Call it before functions are scheduled, and
+  // again after a restart.
+  void BoundStaleness(std::optional<uint64_t> steps);
   // Waits for everything that was scheduled. The first error of a function, once.
   absl::Status Join();
   absl::StatusOr<bool> Done();

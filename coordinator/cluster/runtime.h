@@ -180,6 +180,8 @@ class Runtime {
   // How much may be kept for repeats before functions that change parameters wait, and assignments
   // with them; 0, the default: any amount, for programs that take their checkpoints themselves.
   void SetMostKept(uint64_t bytes) { PostStep(event::MostKept{bytes}); }
+  // See Coordinator::BoundStaleness.
+  void BoundStaleness(std::optional<uint64_t> steps) { PostStep(event::BoundStaleness{steps}); }
   // What a program wants to be told after a restart; the position of a checkpoint carries the
   // newest. See Schedule.
   void SetUserState(std::string state);

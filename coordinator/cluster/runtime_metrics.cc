@@ -84,6 +84,9 @@ void Runtime::AddMetrics(MetricList* list) const {
                 {{"state", "queued"}});
     list->Gauge("muster_coordinator_functions", kFunctions, count(core_.queue().running()),
                 {{"state", "running"}});
+    list->Counter("muster_coordinator_functions_waited_total",
+                  "Functions that waited for steps more than the bound on staleness before theirs",
+                  count(core_.queue().waited_for_steps()));
     list->Gauge("muster_coordinator_uncovered_functions",
                 "Finished functions that a lost server would make run again",
                 count(core_.queue().uncovered()));

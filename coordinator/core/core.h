@@ -170,6 +170,7 @@ class Core {
   void On(event::Saved& e) { Act(commit_.Saved(e.checkpoint, e.status)); }
   void On(event::ManifestWritten& e) { Act(commit_.ManifestWritten(e.checkpoint, e.status)); }
   void On(event::MostKept& e);
+  void On(event::BoundStaleness& e);
 
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);

@@ -92,6 +92,12 @@ void Core::On(event::Results& e) {
     if (worker != nullptr) ++worker->steps_done;
     Do(action::Deliver{e.start.function, i});
   }
+  dispatch_ |= queue_.waits_for_steps();
+}
+
+void Core::On(event::BoundStaleness& e) {
+  queue_.BoundStaleness(e.steps);
+  dispatch_ = true;
 }
 
 void Core::CountResult(const StartRun& start, const StepOutcome& step, bool delivered) {

@@ -193,15 +193,22 @@ struct MostKept {
   uint64_t bytes = 0;
 };
 
+// See FunctionQueue::BoundStaleness.
+struct BoundStaleness {
+  std::optional<uint64_t> steps;
+};
+
 }  // namespace event
 
-using Event = std::variant<
-    event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
-    event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-    event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
-    event::FileRead, event::CannotRead, event::Schedule, event::Results, event::RunEnded,
-    event::Unreadable, event::CancelEverything, event::WorkerCancelled, event::Fenced, event::Fail,
-    event::Close, event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
-    event::Loaded, event::Restored, event::Saved, event::ManifestWritten, event::MostKept>;
+using Event =
+    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
+                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
+                 event::FileRead, event::CannotRead, event::Schedule, event::Results,
+                 event::RunEnded, event::Unreadable, event::CancelEverything,
+                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
+                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
+                 event::Loaded, event::Restored, event::Saved, event::ManifestWritten,
+                 event::MostKept, event::BoundStaleness>;
 
 }  // namespace mu

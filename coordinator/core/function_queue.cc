@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "coordinator/core/protections.h"
 
@@ -105,11 +106,17 @@ void FunctionQueue::StopRuns() {
 std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, const Held& held,
                                               std::map<FunctionId, uint64_t>* without_data) {
   std::vector<StartRun> starts;
+  waits_for_steps_ = false;
   for (auto queued = queued_.begin(); queued != queued_.end();) {
     const auto it = functions_.find(*queued);
     Function& function = it->second;
     if (function.work.assignment != nullptr) break;  // nothing overtakes it
     if (held != nullptr && function.work.updates && held(it->first, function.bound)) break;
+    if (TooFarAhead(it->first, function)) {
+      waits_for_steps_ = true;
+      if (!std::exchange(function.waited, true)) ++waited_for_steps_;
+      break;
+    }
     const std::optional<WorkerId> worker =
         PoolFor(function.work).Pick(queued_.size(), function.avoid);
     // Functions start in order: none overtakes one that waits for a worker.
@@ -148,6 +155,21 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     dispatched_ = true;
   }
   return starts;
+}
+
+bool FunctionQueue::TooFarAhead(FunctionId id, const Function& function) const {
+  if (!most_ahead_.has_value() || !function.work.trains || MU_BROKEN(far_ahead)) return false;
+  // Functions start in order, so the first that is not finished has the oldest step without a
+  // result.
+  for (const auto& [other, oldest] : functions_) {
+    if (other >= id) break;
+    if (!oldest.work.trains) continue;
+    const uint64_t applied = oldest.work.step_offset + oldest.next_step;
+    const uint64_t end = function.bound ? function.work.step_offset + function.steps
+                                        : taken_steps_ + function.work.steps;
+    return end > applied + *most_ahead_ + 1;
+  }
+  return false;
 }
 
 bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t samples,

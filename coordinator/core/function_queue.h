@@ -12,6 +12,11 @@
 // however often a step runs. Where a worker hangs without being lost, what it has runs elsewhere
 // too (Tick): the run that has the next result first is the one that counts. An assignment that was
 // made between functions keeps its place among them.
+//
+// With a bound on staleness (BoundStaleness) a function that changes state starts only when the
+// steps of others that are more than so many before its last step have their results: all servers
+// have applied them. Its own steps follow each other on its worker, so none of them runs ahead
+// either, and nothing waits on a worker or a server.
 #pragma once
 
 #include <algorithm>
@@ -102,6 +107,7 @@ class FunctionQueue {
     uint32_t lost = 0;              // workers that ended while they ran it, since its last result
     uint32_t backups = 0;           // workers on which it hung, since its last result
     bool finished = false;          // once, at least: this is a repeat
+    bool waited = false;            // for steps of others, see BoundStaleness
     std::vector<uint32_t> samples;  // of each delivered step of a function that changes state
 
     bool Avoids(WorkerId id) const {
@@ -158,6 +164,14 @@ class FunctionQueue {
   using Held = std::function<bool(FunctionId function, bool begun)>;
   std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, const Held& held = nullptr,
                                  std::map<FunctionId, uint64_t>* without_data = nullptr);
+
+  // How many steps may lie between a step that starts and the oldest one without a result;
+  // nullopt, the default: any number.
+  void BoundStaleness(std::optional<uint64_t> steps) { most_ahead_ = steps; }
+  // A result may let a function start that the last Dispatch left waiting for this bound.
+  bool waits_for_steps() const { return waits_for_steps_; }
+  // Functions that have waited for it.
+  uint64_t waited_for_steps() const { return waited_for_steps_; }
 
   // True if the result is to be delivered; false for one of an older run, or one that was delivered
   // before. `*current` (not null): whether it is of the current run.
@@ -306,6 +320,8 @@ class FunctionQueue {
   // The run is no longer its function's current one.
   void TakeFromWorker(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
+  // More than the bound lies between its last step and the oldest one of others without a result.
+  bool TooFarAhead(FunctionId id, const Function& function) const;
   uint64_t VersionFor(const FunctionWork& work) const {
     return std::max(work.needs_version, least_version_);
   }
@@ -355,6 +371,9 @@ class FunctionQueue {
   std::optional<double> now_;  // of the last Tick
   bool dispatched_ = false;    // something, since then
   uint64_t least_version_ = 0;
+  std::optional<uint64_t> most_ahead_;
+  bool waits_for_steps_ = false;
+  uint64_t waited_for_steps_ = 0;
 };
 
 }  // namespace mu

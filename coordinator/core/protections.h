@@ -13,6 +13,7 @@ struct Broken {
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_position = false;       // the position is noted after the cuts
   bool not_reinstalled = false;     // a worker that forgot its functions does not get them again
+  bool far_ahead = false;           // a function starts however far it is ahead
   bool mixed_load = false;          // servers keep what a load that failed has left
 };
 inline thread_local Broken broken;

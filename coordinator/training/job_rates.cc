@@ -51,4 +51,9 @@ absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
   return options;
 }
 
+std::optional<uint64_t> BoundedStalenessOf(const muster::TrainingProto& training) {
+  if (training.mode() != "bounded_staleness") return std::nullopt;
+  return training.bounded_staleness().steps();
+}
+
 }  // namespace mu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "coordinator/frontend/trace_graph.h"
@@ -14,5 +15,8 @@ namespace mu {
 // for an unknown discount.
 absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
                                          uint64_t steps_of_epoch);
+
+// How far a step of the job may be ahead; nullopt: any number of steps.
+std::optional<uint64_t> BoundedStalenessOf(const muster::TrainingProto& training);
 
 }  // namespace mu

@@ -66,6 +66,8 @@ absl::Status JobSession::Start() {
   starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
   // A server that is lost from now on, while the data are looked through as well, is replaced.
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
+  // Also of what an unfinished run left, which goes on before Train.
+  if (trains_) coordinator_->BoundStaleness(BoundedStalenessOf(job_.training()));
   const std::string& from = trains_ ? record_.checkpoint : options_.checkpoint;
   if (!trains_ || !from.empty()) {
     const auto found = CheckpointToRestore(from);
@@ -122,6 +124,7 @@ absl::Status JobSession::Train(RunReport* report) {
   options.epochs = std::max<uint32_t>(1, job_.training().epochs());
   options.max_steps = job_.training().max_steps();
   options.stop = options_.stop;
+  options.bounded_staleness = BoundedStalenessOf(job_.training());
   if (const std::string& steps = job_.training().steps_per_function();
       !steps.empty() && steps != "auto") {
     if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
@@ -253,6 +256,8 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   report->backup_steps_repeated = stats.backup_runs.steps_repeated;
   report->backup_samples_repeated = stats.backup_runs.samples_repeated;
   if (job_.training().has_staleness()) report->staleness = StalenessReportOf(stats.staleness);
+  if (const auto steps = BoundedStalenessOf(job_.training()))
+    report->bounded_staleness = {*steps, stats.waited_for_steps};
   for (const MemberFailure& failure : stats.failures) {
     report->failures.push_back(
         {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 
 namespace mu {
 
@@ -18,8 +19,9 @@ class StepPacer {
   static constexpr uint32_t kMaxSteps = 1000;
 
   // fixed: always that many; 0: chosen. `call_seconds`: what an empty call to a worker takes,
-  // measured.
-  StepPacer(uint32_t fixed, double call_seconds) : fixed_(fixed), call_seconds_(call_seconds) {}
+  // measured. `most_ahead`: see Coordinator::BoundStaleness.
+  StepPacer(uint32_t fixed, double call_seconds, std::optional<uint64_t> most_ahead = std::nullopt)
+      : fixed_(fixed), call_seconds_(call_seconds), most_ahead_(most_ahead) {}
 
   // After `seconds` in which `workers` workers ran `steps` steps.
   void Observe(double seconds, uint64_t steps, int workers) {
@@ -39,6 +41,11 @@ class StepPacer {
       const uint64_t share =
           std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
       steps = std::clamp<uint64_t>(steps, 1, std::min<uint64_t>(kMaxSteps, share));
+      // Every worker can have a function to run and one that waits.
+      if (most_ahead_.has_value()) {
+        const uint64_t functions = 2 * static_cast<uint64_t>(std::max(1, workers));
+        steps = std::min(steps, std::max<uint64_t>(1, *most_ahead_ / functions));
+      }
     }
     return static_cast<uint32_t>(std::min(steps, remaining));
   }
@@ -46,6 +53,7 @@ class StepPacer {
  private:
   const uint32_t fixed_;
   const double call_seconds_;
+  const std::optional<uint64_t> most_ahead_;
   double step_seconds_ = 0;
 };
 

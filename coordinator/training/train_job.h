@@ -133,8 +133,13 @@ struct RunReport {
   uint64_t backup_runs = 0;
   uint64_t backup_steps_repeated = 0;
   uint64_t backup_samples_repeated = 0;
-  std::optional<StalenessReport> staleness;      // nullopt: the job does not ask
-  std::map<std::string, PartTime> time_by_part;  // sums over all processes
+  std::optional<StalenessReport> staleness;  // nullopt: the job does not ask
+  struct BoundedStaleness {
+    uint64_t steps = 0;             // the bound
+    uint64_t functions_waited = 0;  // for it
+  };
+  std::optional<BoundedStaleness> bounded_staleness;  // nullopt: another mode
+  std::map<std::string, PartTime> time_by_part;       // sums over all processes
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;

@@ -74,6 +74,7 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
         "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),
         "' ends after ", has, "; leave out its Epochs(", has, "), or ask for fewer"));
   }
+  if (options.bounded_staleness.has_value()) coordinator.BoundStaleness(options.bounded_staleness);
   const auto stopping = [&] { return options.stop != nullptr && options.stop->load() > 0; };
   // What is left of the data: everything, or what a continued job has not scheduled.
   DataProgress at;
@@ -107,7 +108,8 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     return std::min(std::max(most, scheduled), scheduled + left + later * usual);
   };
   uint64_t total = total_steps(at.epoch + 1, at.epoch < options.epochs ? at.left : 0);
-  StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator));
+  StepPacer pacer(options.steps_per_function, MeasureCallSeconds(coordinator),
+                  options.bounded_staleness);
   TrainResult result;
   const absl::Time begin = SteadyNow();
   double loss_sum = 0, loss_weight = 0;

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -19,6 +20,9 @@ struct TrainOptions {
   uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
   uint64_t max_steps = 0;           // 0: no bound
   std::string loss = "loss";        // the function's returned scalar
+  // A step starts only when all steps that are more than so many before it have been applied;
+  // nullopt: what Coordinator::BoundStaleness was told.
+  std::optional<uint64_t> bounded_staleness = std::nullopt;
   // A job that this one continues: what it did counts, and so does its place in the data.
   const RestoredJob* restored = nullptr;
   // > 0: schedules nothing more, finishes what runs. Where no worker is left, or a server is gone,

@@ -54,6 +54,7 @@ void Coordinator::Start() {
                                                                 : RecoveryMode::kAll});
   if (const uint64_t bytes = cluster_->scenario().most_kept; bytes > 0)
     Step(event::MostKept{bytes});
+  if (const auto most = cluster_->scenario().most_ahead) Step(event::BoundStaleness{*most});
   Step(event::CatalogChanged{.parameters = 1});
   Ask(&beginning_task_, {.kind = ServerTask::Kind::kReady});
 }
@@ -143,14 +144,16 @@ std::vector<uint16_t> Coordinator::RecordsOf(const FunctionQueue::Function& func
 
 void Coordinator::Do(action::Start& a) {
   const StartRun& start = a.start;
-  Message run = WithContext({.kind = Kind::kRun,
-                             .to = PlaceOf(pb::ROLE_WORKER, start.worker.value()).slot,
-                             .first_step = static_cast<uint8_t>(start.first_step),
-                             .steps = static_cast<uint8_t>(start.steps),
-                             .generation = OnWire(generation_),
-                             .function = start.function.value(),
-                             .run = start.run.value(),
-                             .after = start.after.value()});
+  Message run = WithContext(
+      {.kind = Kind::kRun,
+       .to = PlaceOf(pb::ROLE_WORKER, start.worker.value()).slot,
+       .first_step = static_cast<uint8_t>(start.first_step),
+       .steps = static_cast<uint8_t>(start.steps),
+       .generation = OnWire(generation_),
+       .function = start.function.value(),
+       .run = start.run.value(),
+       .after = start.after.value(),
+       .place = static_cast<uint32_t>(core_.queue().Find(start.function)->work.step_offset)});
   const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
   std::copy(records.begin(), records.end(), run.records.begin());
   if (const auto known = records_.find(start.function); known != records_.end())

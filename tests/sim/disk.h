@@ -22,6 +22,7 @@ struct Effect {
   uint32_t function = 0;
   uint8_t step = 0;
   uint16_t record = 0;
+  uint16_t place = 0;  // of the step among all steps of the job
   friend auto operator<=>(const Effect&, const Effect&) = default;
 };
 

@@ -93,6 +93,8 @@ struct Message {
   uint64_t function = 0, run = 0;
   uint64_t after = 0;  // of a run: the one before it
   uint64_t updates = 0;
+  // Of a run's first step among all steps of the job; of a step that pulls or pushes.
+  uint32_t place = 0;
   std::array<uint16_t, kMaxSteps> records{};  // of each step
   // By server: partitions that a step changed, and those left alone since a restored state held it.
   std::array<uint8_t, kMaxServers> step_updates{}, step_inherited{};

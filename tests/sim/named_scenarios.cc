@@ -31,6 +31,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits all = {.recover_shard = false};
   const ScenarioLimits full = {.checkpoint_every = kOften, .most_kept = true};
   const ScenarioLimits late = {.late = true};
+  const ScenarioLimits ahead = {.recover_shard = false, .ahead = true};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
       Row("undisturbed", {}),
@@ -92,6 +93,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("late_gradients",
           {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kCutWorkerServer}, 0,
           4, 0, 0, late),
+      Row("steps_ahead",
+          {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kKillCoordinator}, 0,
+          4, 0, 0, ahead),
   };
   return scenarios;
 }

@@ -49,6 +49,7 @@ const std::vector<Protection>& Protections() {
       {"any_order", [](B* b) { b->worker.any_order = true; }},
       {"late_install", [](B* b) { b->worker.late_install = true; }},
       {"lateness", [](B* b) { b->server.lateness = true; }, "late_gradients"},
+      {"far_ahead", [](B* b) { b->coordinator.far_ahead = true; }, "steps_ahead"},
       {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
 }
@@ -103,6 +104,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix bound(HashCombine(seed, 0x6c617465));
   if (limits.late.value_or(bound.Below(4) == 0))
     s.most_late = static_cast<uint32_t>(bound.Below(2 * kMaxWorkers));
+  if (limits.ahead.value_or(bound.Below(4) == 0))
+    s.most_ahead = static_cast<uint32_t>(bound.Below(3 * kMaxSteps));
   s.broken = limits.broken;
   return s;
 }
@@ -115,6 +118,7 @@ std::string Describe(const Scenario& s) {
       s.per_worker ? ", every worker reads by itself" : "",
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
+      s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", ", checkpoint every ",
       s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ",

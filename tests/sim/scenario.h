@@ -72,7 +72,8 @@ struct Scenario {
   uint64_t most_kept = 0;   // bytes, for repeats; 0: any amount
   int slow_worker = -1;     // its steps take ten times as long
   bool recover_shard = false;
-  std::optional<uint32_t> most_late;  // of a gradient, in updates of its server; nothing: any
+  std::optional<uint32_t> most_late;   // of a gradient, in updates of its server; nothing: any
+  std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
   Time checkpoint_every = 100 * kMillisecond;
@@ -97,9 +98,10 @@ struct ScenarioLimits {
   int least_strikes = 0, most_strikes = 6;
   enum class Messages { kDrawn, kReliable, kLost, kReplyLost, kRepeated, kSlow };
   Messages messages = Messages::kDrawn;
-  uint32_t workers = 0, servers = 0;                                            // 0: drawn
-  Time checkpoint_every = 0;                                                    // 0: drawn
-  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late;  // nothing: drawn
+  uint32_t workers = 0, servers = 0;  // 0: drawn
+  Time checkpoint_every = 0;          // 0: drawn
+  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late,
+      ahead;  // nothing: drawn
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

@@ -74,6 +74,7 @@ void Server::Pull(const Message& request) {
   if (reply.status.ok()) {
     reply.clock = core_.ReadClock(kClock);
     reply.applied = applied_;
+    cluster_->truth().Pulled(index_, request, partitions_);
     core_.Leave();
   }
   cluster_->Reply(request, reply);
@@ -130,8 +131,8 @@ void Server::Apply(Admitted work) {
   ForEachHeld([&](uint32_t p, Partition& partition) {
     if (work->push.IsInherited(KeyOf(p))) return;
     ++partition.counter;
-    partition.effects.push_back(
-        {static_cast<uint32_t>(request.function), request.step, request.records[0]});
+    partition.effects.push_back({static_cast<uint32_t>(request.function), request.step,
+                                 request.records[0], static_cast<uint16_t>(request.place)});
   });
   // It takes its time, now and then.
   if (cluster_->Between(0, 7) > 0) return EndPush(work, absl::OkStatus());

@@ -112,6 +112,24 @@ void Truth::Acknowledged(uint8_t index, uint64_t incarnation, const Message& pus
     fail("although another process has taken its place: nobody will have that update");
 }
 
+void Truth::Pulled(uint8_t index, const Message& pull, const Partitions& partitions) {
+  const uint32_t most = scenario_->most_ahead.value_or(pull.place);
+  // A shard that went back lacks what the others keep; a cancelled step has no place any more.
+  if (pull.place <= most || scenario_->recover_shard || any_cancelled_) return;
+  const uint32_t before = pull.place - most;  // of them, it reads the updates
+  for (uint32_t p = 0; p < scenario_->partitions; ++p) {
+    if (!partitions[p].held) continue;
+    const auto& effects = partitions[p].effects;
+    const auto applied = static_cast<uint32_t>(
+        std::count_if(effects.begin(), effects.end(),
+                      [&](const Effect& effect) { return effect.place < before; }));
+    if (applied == before) continue;
+    return Fail(absl::StrCat("server ", index, ": step ", pull.step, " of function ", pull.function,
+                             ", number ", pull.place, ", starts when partition ", p, " has ",
+                             applied, " of the first ", before, " steps"));
+  }
+}
+
 void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
   uint32_t& next = delivered_[(uint64_t{epoch} << 32) | function];
   // After a restart of the coordinator a function may go on in its middle.

@@ -27,6 +27,8 @@ class Truth {
   // A server says to a worker that it has applied a push; `repeated`: before.
   void Acknowledged(uint8_t index, uint64_t incarnation, const Message& push, bool repeated,
                     Time now);
+  // A step reads this server's state.
+  void Pulled(uint8_t index, const Message& pull, const Partitions& partitions);
   // From now on a coordinator tells each daemon that it hears of that this generation begins.
   void Announced(uint32_t epoch, uint32_t generation, Time now);
   // The user of a coordinator gets the result of a step.

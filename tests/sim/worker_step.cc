@@ -48,7 +48,8 @@ void Worker::CallServers(bool push) {
                .generation = static_cast<uint32_t>(context->generation.value()),
                .pulled = pulled_,
                .low_water = context->low_water.value(),
-               .function = run.function};
+               .function = run.function,
+               .place = run.place + step_};
   call.records[0] = run.records[step_];
   Messages calls(routing_.servers, call);
   for (uint8_t s = 0; s < routing_.servers; ++s) {

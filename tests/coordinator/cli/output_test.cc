@@ -47,12 +47,21 @@ RunReport SomeReport() {
 TEST(ReportTest, SaysHowLateGradientsWereIfTheJobAsks) {
   EXPECT_TRUE(nlohmann::json::parse(ReportToJson(SomeReport()))["staleness"].is_null());
   RunReport report = SomeReport();
-  report.staleness = {
-      {.steps = 10, .mean = 1.5, .max = 20, .refused = 2, .histogram = {{0, 0, 9}, {16, 31, 1}}}};
+  StalenessReport staleness = {.steps = 10, .mean = 1.5, .max = 20, .refused = 2};
+  staleness.histogram = {{0, 0, 9}, {16, 31, 1}};
+  report.staleness = staleness;
   const auto json = nlohmann::json::parse(ReportToJson(report))["staleness"];
   EXPECT_EQ(json.dump(),
             R"({"histogram":[{"from":0,"steps":9,"to":0},{"from":16,"steps":1,"to":31}],)"
             R"("max":20,"mean":1.5,"refused":2,"steps":10})");
+}
+
+TEST(ReportTest, SaysHowManyFunctionsWaitedForTheBound) {
+  EXPECT_TRUE(nlohmann::json::parse(ReportToJson(SomeReport()))["bounded_staleness"].is_null());
+  RunReport report = SomeReport();
+  report.bounded_staleness = {.steps = 8, .functions_waited = 3};
+  const auto json = nlohmann::json::parse(ReportToJson(report))["bounded_staleness"];
+  EXPECT_EQ(json.dump(), R"({"functions_waited":3,"steps":8})");
 }
 
 TEST(ReportTest, HasEveryKey) {
@@ -70,6 +79,7 @@ TEST(ReportTest, HasEveryKey) {
                           "samples_per_second",
                           "train_loss",
                           "staleness",
+                          "bounded_staleness",
                           "parameters",
                           "eval",
                           "warnings",

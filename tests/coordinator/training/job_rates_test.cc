@@ -42,6 +42,17 @@ TEST(JobRatesTest, ASchedulesEndIsTheJobs) {
   EXPECT_EQ(rates.schedule.proto().step().every(), 3u);
 }
 
+TEST(JobRatesTest, TheBoundOnStalenessIsThatOfItsMode) {
+  muster::TrainingProto training;
+  EXPECT_EQ(BoundedStalenessOf(training), std::nullopt);
+  training.mutable_bounded_staleness()->set_steps(0);
+  EXPECT_EQ(BoundedStalenessOf(training), std::nullopt);
+  training.set_mode("bounded_staleness");
+  EXPECT_EQ(BoundedStalenessOf(training), 0u);
+  training.mutable_bounded_staleness()->set_steps(7);
+  EXPECT_EQ(BoundedStalenessOf(training), 7u);
+}
+
 TEST(JobRatesTest, LateGradientsAreTreatedAsTheJobSays) {
   muster::TrainingProto training;
   MU_ASSERT_OK_AND_ASSIGN(MinimizeOptions rates, JobRates(training, 500));

@@ -25,6 +25,14 @@ TEST(StepPacer, SlowStepsAreNotPackedAndTheEndIsShared) {
   EXPECT_EQ(pacer.Next(0, 2), 0u);
 }
 
+TEST(StepPacer, ABoundOnStalenessLeavesWorkForEveryWorker) {
+  StepPacer pacer(0, 0.0005, /*most_ahead=*/40);
+  pacer.Observe(1.0, 100000, 1);
+  EXPECT_EQ(pacer.Next(100000, 2), 10u);
+  EXPECT_EQ(pacer.Next(100000, 100), 1u);
+  EXPECT_EQ(StepPacer(12, 0.0005, 4).Next(100, 2), 12u) << "as the user says";
+}
+
 TEST(StepPacer, AFixedNumberStays) {
   StepPacer pacer(12, 0.0005);
   pacer.Observe(1.0, 100000, 1);
