@@ -1,6 +1,7 @@
 #include "common/metrics/metric_set.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -106,6 +107,30 @@ bool TaskHasMetric(Task task, const std::string& text) {
   return name.ok() && FindMetric(task, *name) != nullptr;
 }
 
+absl::StatusOr<Better> BetterOf(const std::string& text) {
+  // A threshold may have a dot, too.
+  const size_t dot = text.substr(0, text.find('@')).rfind('.');
+  const std::string metric = dot == std::string::npos ? text : text.substr(dot + 1);
+  MU_RETURN_IF_ERROR(CheckMetricName(metric));
+  MU_ASSIGN_OR_RETURN(const MetricName name, ParseMetricName(metric));
+  for (const MetricDef& def : MetricTable()) {
+    if (def.name == name.name && Accepts(def.parameter, name)) return def.better;
+  }
+  return absl::InternalError(absl::StrCat("`", text, "` is in no table"));
+}
+
+double Improvement(Better better, double value, double than) {
+  switch (better) {
+    case Better::kGreater:
+      return value - than;
+    case Better::kLess:
+      return than - value;
+    case Better::kNearOne:
+      return std::abs(than - 1) - std::abs(value - 1);
+  }
+  return 0;
+}
+
 std::vector<std::string> DefaultMetrics(Task task, bool has_group) {
   switch (task) {
     case Task::kBinaryClassification:
@@ -146,6 +171,12 @@ absl::StatusOr<MetricSet> MetricSet::Create(Task task, const std::vector<std::st
     set.chosen_.push_back({text, parameter, def});
   }
   return set;
+}
+
+std::vector<std::string> MetricSet::Names() const {
+  std::vector<std::string> names;
+  for (const Chosen& metric : chosen_) names.push_back(metric.name);
+  return names;
 }
 
 std::vector<MetricValue> MetricSet::Values() const {

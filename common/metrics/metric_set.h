@@ -30,6 +30,13 @@ absl::Status CheckMetricName(const std::string& text);
 // Whether the task has the metric. The name must have passed CheckMetricName.
 bool TaskHasMetric(Task task, const std::string& text);
 
+// Which value of the metric is the better one, in whatever task. `text` may have a task's name
+// before it ("income.auc"). INVALID_ARGUMENT as CheckMetricName.
+absl::StatusOr<Better> BetterOf(const std::string& text);
+
+// By how much `value` is better than `than`; negative: worse. NaN if one of them is (not defined).
+double Improvement(Better better, double value, double than);
+
 // What a job that asks for none gets; `has_group`: the records have groups.
 std::vector<std::string> DefaultMetrics(Task task, bool has_group);
 
@@ -47,6 +54,7 @@ class MetricSet {
   // the values are the same.
   void Merge(const MetricSet& other) { parts_.Merge(other.parts_); }
 
+  std::vector<std::string> Names() const;
   std::vector<MetricValue> Values() const;
   // Those that a record's weight does not change.
   std::vector<std::string> WithoutWeights() const;

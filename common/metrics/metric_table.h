@@ -45,6 +45,13 @@ enum class MetricParameter {
   kThreshold,  // precision@0.3: between 0 and 1; left out: 0.5
 };
 
+// Which of two values of a metric is the better one.
+enum class Better {
+  kGreater,
+  kLess,
+  kNearOne,  // calibration: the one whose distance from 1 is less
+};
+
 // A metric of one task; several tasks may have one of the same name and parameter.
 struct MetricDef {
   const char* name;
@@ -52,6 +59,7 @@ struct MetricDef {
   MetricParameter parameter;
   bool needs_group;
   bool takes_weights;
+  Better better;  // the same in every task that has the metric
   void (*require)(double parameter, MetricParts* parts);
   MetricValue (*value)(double parameter, const MetricParts& parts);  // without the name
   const char* doc;

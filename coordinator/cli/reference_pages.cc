@@ -25,9 +25,9 @@ constexpr char kMetricsHead[] =
     "number of first places, or a threshold (0.5 where it is left out).\n\nAll of them are the "
     "same for any order of the records, and for any number of workers. A metric that is not "
     "defined, such as an AUC without positive labels, is `null` in the report, with a warning that "
-    "says why. Records of a group with equal scores have no order: metrics of groups are then the "
-    "mean over all their orders, so a model that gives all the same score gets what a random order "
-    "gets.\n";
+    "says why. `better` says which value early stopping and `keep_best` prefer. Records of a group "
+    "with equal scores have no order: metrics of groups are then the mean over all their orders, "
+    "so a model that gives all the same score gets what a random order gets.\n";
 
 constexpr Task kTasks[] = {Task::kBinaryClassification, Task::kRegression, Task::kMultiClass,
                            Task::kRanking};
@@ -43,6 +43,18 @@ const char* MeaningOf(Task task) {
     case Task::kRanking:
       return "The model gives each record a score, any number, which orders the records of a "
              "group; the label is 1 for what is relevant to the group, else 0.";
+  }
+  return "";
+}
+
+const char* BetterText(Better better) {
+  switch (better) {
+    case Better::kGreater:
+      return "greater";
+    case Better::kLess:
+      return "less";
+    case Better::kNearOne:
+      return "near 1";
   }
   return "";
 }
@@ -135,15 +147,17 @@ std::string MetricsPage() {
   for (const Task task : kTasks) {
     std::string name(TaskName(task));
     name[0] = static_cast<char>(name[0] - 'a' + 'A');
-    absl::StrAppend(
-        &text, "\n## ", name, "\n\n", MeaningOf(task), " Without `evaluation.metrics`: `",
-        absl::StrJoin(DefaultMetrics(task, true), "`, `"),
-        "`; those of groups only if there is one.\n\n"
-        "| metric | needs `evaluation.group` | weights enter | meaning |\n|---|---|---|---|\n");
+    absl::StrAppend(&text, "\n## ", name, "\n\n", MeaningOf(task),
+                    " Without `evaluation.metrics`: `",
+                    absl::StrJoin(DefaultMetrics(task, true), "`, `"),
+                    "`; those of groups only if there is one.\n\n"
+                    "| metric | better | needs `evaluation.group` | weights enter | meaning |\n"
+                    "|---|---|---|---|---|\n");
     for (const MetricDef& def : MetricTable()) {
       if (def.task != task) continue;
-      absl::StrAppend(&text, "| `", Written(def), "` | ", def.needs_group ? "yes" : "no", " | ",
-                      def.takes_weights ? "yes" : "no", " | ", def.doc, " |\n");
+      absl::StrAppend(&text, "| `", Written(def), "` | ", BetterText(def.better), " | ",
+                      def.needs_group ? "yes" : "no", " | ", def.takes_weights ? "yes" : "no",
+                      " | ", def.doc, " |\n");
     }
   }
   return text;

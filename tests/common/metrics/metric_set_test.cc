@@ -171,6 +171,30 @@ TEST(MetricSet, DefaultsAreMetricsOfTheirTask) {
   EXPECT_THAT(DefaultMetrics(Task::kRegression, false), ElementsAre("rmse", "mae"));
 }
 
+TEST(MetricSet, KnowsWhichValueIsBetter) {
+  EXPECT_EQ(*BetterOf("auc"), Better::kGreater);
+  EXPECT_EQ(*BetterOf("rmse"), Better::kLess);
+  EXPECT_EQ(*BetterOf("income.logloss"), Better::kLess);
+  EXPECT_EQ(*BetterOf("income.precision@0.3"), Better::kGreater);
+  EXPECT_EQ(*BetterOf("calibration"), Better::kNearOne);
+  EXPECT_THAT(BetterOf("income.acu"),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument, ::testing::HasSubstr("`auc`")));
+  EXPECT_EQ(Improvement(Better::kGreater, 0.75, 0.5), 0.25);
+  EXPECT_EQ(Improvement(Better::kLess, 0.75, 0.5), -0.25);
+  EXPECT_EQ(Improvement(Better::kNearOne, 0.75, 1.5), 0.25);
+  EXPECT_TRUE(std::isnan(Improvement(Better::kLess, std::nan(""), 0.5)));
+}
+
+// A name says which value is better; it must not depend on the model.
+TEST(MetricTable, TheBetterValueIsTheSameInEveryTask) {
+  for (const MetricDef& def : MetricTable()) {
+    for (const MetricDef& other : MetricTable()) {
+      if (std::string(def.name) != other.name) continue;
+      EXPECT_EQ(def.better, other.better) << def.name;
+    }
+  }
+}
+
 TEST(MetricTable, EachLineCanBeChosen) {
   for (const MetricDef& def : MetricTable()) {
     EXPECT_NE(std::string(def.doc), "");
