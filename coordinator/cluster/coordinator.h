@@ -89,6 +89,12 @@ struct DataProgress {
   uint64_t left = 0;  // batches of the epoch that no scheduled function will take
 };
 
+struct SaveOptions {
+  // A checkpoint that is there already is replaced, at one moment and once the new one is complete.
+  // The directory becomes a link then, to a folder beside it.
+  bool replace = false;
+};
+
 class Coordinator : public VariableFactory {
  public:
   struct Options {
@@ -154,9 +160,11 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
 
   // Writes all variables and tables into `directory` (made) with a manifest, while functions run.
-  // ALREADY_EXISTS if it holds one; UNAVAILABLE if a server is lost meanwhile: it is none then.
+  // ALREADY_EXISTS if it holds one and is not to be replaced; UNAVAILABLE if a server is lost
+  // meanwhile: it is none then.
   absl::StatusOr<pb::CheckpointProto> Save(const std::string& directory,
-                                           pb::CheckpointProto manifest = {});
+                                           pb::CheckpointProto manifest = {},
+                                           SaveOptions options = {});
   // From now on a lost server does not end the job: servers go back to the last checkpoint
   // (Checkpoint, Restore or Save), or to the initial values, and the functions since then are
   // repeated (kAll), or only the lost server does and the report says what was rolled back

@@ -8,6 +8,7 @@
 #include "common/env/file.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_link.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/cluster/job_position.h"
@@ -42,21 +43,27 @@ absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state) {
 }
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directory,
-                                                      pb::CheckpointProto manifest) {
+                                                      pb::CheckpointProto manifest,
+                                                      SaveOptions options) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
   auto state = std::make_shared<TaskState>();
   // Servers would write over its files before the new manifest: a server lost meanwhile would cost
   // both.
-  state->claim = [absolute]() -> absl::StatusOr<std::string> {
+  state->claim = [absolute, options]() -> absl::StatusOr<std::string> {
+    if (options.replace) return ClaimLinkedCheckpoint(absolute);
     if (!FileExists(JoinPath(absolute, kManifestName))) return absolute;
     return absl::AlreadyExistsError(
-        absl::StrCat(absolute, " holds a checkpoint; name another directory or remove it"));
+        absl::StrCat(absolute,
+                     " holds a checkpoint; name another directory, remove it, or let "
+                     "Save replace it (SaveOptions::replace)"));
   };
-  state->clean = [](const std::string& folder) {
-    RemoveTree(JoinPath(folder, kManifestName)).IgnoreError();  // it is no checkpoint
+  state->clean = [options](const std::string& folder) {
+    // It is no checkpoint.
+    RemoveTree(options.replace ? folder : JoinPath(folder, kManifestName)).IgnoreError();
   };
   state->manifest = std::move(manifest);
   MU_RETURN_IF_ERROR(impl_->Save(state));
+  if (options.replace) MU_RETURN_IF_ERROR(LinkCheckpoint(absolute, state->folder));
   return std::move(state->manifest);
 }
 
