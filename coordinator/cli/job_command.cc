@@ -8,6 +8,7 @@
 #include "common/obs/log.h"
 #include "coordinator/cli/checkpoint_signal.h"
 #include "coordinator/cli/commands.h"
+#include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/run_setup.h"
@@ -39,7 +40,8 @@ RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const Model
                  absl::Status* error) {
   switch (command) {
     case CliOptions::kEval:
-      return EvalJob(setup.job, models, setup.options, error);
+      return !setup.options.follow.empty() ? FollowJob(setup.job, models, setup.options, error)
+                                           : EvalJob(setup.job, models, setup.options, error);
     case CliOptions::kPredict:
       return PredictJob(setup.job, models, setup.options, error);
     default:
@@ -110,6 +112,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   ProgressPrinter printer(ProgressPrinter::ForStdout());
   setup.options.stop = signals.count();
   setup.options.checkpoint_requests = checkpoint_signal.count();
+  setup.options.tell = [&printer](const std::string& line) { printer.Tell(line); };
   setup.options.announce = [](const std::string& text) {
     absl::FPrintF(stderr, "note: %s\n", text);
   };
@@ -121,6 +124,10 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   printer.Finish();
 
   absl::PrintF("%s", SummaryOf(report));
+  const bool again = report.status == "stopped" || ExitCodeOf(error) == kExitMachines;
+  if (cli.command == CliOptions::kTrain && again && !report.refused) {
+    absl::PrintF("to continue: %s\n", ContinueCommand(cli, setup.job, setup.options.job_dir));
+  }
   if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);
   if (error.ok() && !cli.trace.empty()) absl::PrintF("trace: %s\n", cli.trace);

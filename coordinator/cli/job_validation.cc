@@ -117,7 +117,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   ValidateTraining(job.training(), &problems);
   ValidateConsistency(job.training(), &problems);
   ValidateRecovery(job, &problems);
-  ValidateEvaluation(job.evaluation(), &problems);
+  ValidateEvaluation(job, &problems);
   return problems;
 }
 

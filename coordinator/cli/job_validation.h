@@ -44,7 +44,7 @@ void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProbl
 void ValidateOptimizers(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateConsistency(const muster::TrainingProto& training, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
-void ValidateEvaluation(const muster::EvaluationProto& evaluation,
-                        std::vector<JobProblem>* problems);
+// Metrics, when they are measured, and who goes by them.
+void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems);
 
 }  // namespace mu

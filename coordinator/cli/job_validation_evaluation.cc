@@ -1,5 +1,6 @@
-// The rules of a job's evaluation. Whether the model's tasks have the metrics is found when the
-// model is traced.
+// The rules of a job's evaluation, of early stopping, and of the checkpoints that are the best.
+// Whether the model's tasks have the metrics is found when the model is traced.
+#include <cmath>
 #include <set>
 
 #include "absl/strings/str_cat.h"
@@ -7,9 +8,12 @@
 #include "coordinator/cli/job_validation.h"
 
 namespace mu {
+namespace {
 
-void ValidateEvaluation(const muster::EvaluationProto& evaluation,
-                        std::vector<JobProblem>* problems) {
+constexpr char kNoEvalData[] = "needs data.eval, which is what is evaluated";
+constexpr char kAddEvalData[] = "add data.eval, or remove this";
+
+void ValidateMetrics(const muster::EvaluationProto& evaluation, std::vector<JobProblem>* problems) {
   std::set<std::string> seen;
   for (int i = 0; i < evaluation.metrics_size(); ++i) {
     const std::string key = absl::StrCat("evaluation.metrics[", i, "]");
@@ -24,6 +28,69 @@ void ValidateEvaluation(const muster::EvaluationProto& evaluation,
     problems->push_back({"evaluation.group", "must name a column of the data", "or remove it"});
   if (evaluation.has_weight() && evaluation.weight().empty())
     problems->push_back({"evaluation.weight", "must name a column of the data", "or remove it"});
+}
+
+// A metric that something goes by.
+void ValidateMetric(const std::string& key, const std::string& metric,
+                    std::vector<JobProblem>* problems) {
+  if (metric.empty()) {
+    problems->push_back({key, "names no metric", "name one, such as auc or rmse", true});
+  } else if (const auto better = BetterOf(metric); !better.ok()) {
+    problems->push_back({key, absl::StrCat("is wrong: ", better.status().message()), ""});
+  }
+}
+
+void ValidateEvalEvery(const muster::EvalEveryProto& every, std::vector<JobProblem>* problems) {
+  const std::string key = "training.eval_every";
+  const int given =
+      (every.has_steps() ? 1 : 0) + (every.has_epochs() ? 1 : 0) + (every.has_seconds() ? 1 : 0);
+  if (given != 1) {
+    problems->push_back({key,
+                         absl::StrCat("must have one of steps, epochs and seconds, not ", given),
+                         "write for example eval_every: {epochs: 1}"});
+  }
+  const auto positive = [&](bool written, const char* unit, bool fine) {
+    if (written && !fine)
+      problems->push_back({absl::StrCat(key, ".", unit), "must be above 0",
+                           "leave eval_every out to evaluate at the end only"});
+  };
+  positive(every.has_steps(), "steps", every.steps() > 0);
+  positive(every.has_epochs(), "epochs", every.epochs() > 0);
+  positive(every.has_seconds(), "seconds", every.seconds() > 0 && std::isfinite(every.seconds()));
+}
+
+void ValidateEarlyStopping(const muster::EarlyStoppingProto& stopping,
+                           std::vector<JobProblem>* problems) {
+  ValidateMetric("early_stopping.metric", stopping.metric(), problems);
+  if (stopping.has_patience() && stopping.patience() == 0) {
+    problems->push_back({"early_stopping.patience", "must be at least 1",
+                         "1 ends training at the first evaluation that is no better"});
+  }
+  if (!(stopping.min_delta() >= 0) || !std::isfinite(stopping.min_delta())) {
+    problems->push_back({"early_stopping.min_delta", "must not be negative",
+                         "it is by how much a better value has to be better"});
+  }
+}
+
+}  // namespace
+
+void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems) {
+  ValidateMetrics(job.evaluation(), problems);
+  const auto needs_data = [&](bool written, const std::string& key) {
+    if (written && !job.data().has_eval()) problems->push_back({key, kNoEvalData, kAddEvalData});
+  };
+  if (job.training().has_eval_every()) ValidateEvalEvery(job.training().eval_every(), problems);
+  needs_data(job.training().has_eval_every(), "training.eval_every");
+  if (job.has_early_stopping()) ValidateEarlyStopping(job.early_stopping(), problems);
+  needs_data(job.has_early_stopping(), "early_stopping");
+  const muster::KeepBestProto& best = job.checkpoint().keep_best();
+  if (!job.checkpoint().has_keep_best()) return;
+  ValidateMetric("checkpoint.keep_best.metric", best.metric(), problems);
+  if (best.has_count() && best.count() == 0) {
+    problems->push_back(
+        {"checkpoint.keep_best.count", "must be at least 1", "remove keep_best to keep none"});
+  }
+  needs_data(true, "checkpoint.keep_best");
 }
 
 }  // namespace mu

@@ -167,6 +167,7 @@ std::string WrongCommand(const CLI::App& app, int argc, const char* const* argv)
 
 std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* exit_code) {
   CliOptions options;
+  options.command_line.assign(argv, argv + argc);
   CLI::App app(
       "Muster: trains models on workers and parameter servers that may vanish at any moment",
       "coordinator");
@@ -192,6 +193,12 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
                    "columns of the data that are copied before the predictions")
       ->delimiter(',')
       ->type_name("NAME,NAME");
+
+  eval->add_option("--follow", options.follow,
+                   "evaluate each checkpoint of this run's directory as it comes, until its job is "
+                   "over")
+      ->type_name("DIR")
+      ->excludes("--checkpoint");
 
   train
       ->add_option(

@@ -27,6 +27,7 @@ struct CliOptions {
     kExport
   };
   Command command = kTrain;
+  std::vector<std::string> command_line;  // as it was given, the program first
 
   // train, eval, predict, check
   std::string job_file;
@@ -47,7 +48,8 @@ struct CliOptions {
   double backup_after_seconds = 30;
   std::string binary_dir;
   std::string checkpoint;
-  std::string out;  // predict: the CSV; make-data: the folder; stats, make-vocab: the file
+  std::string follow;  // eval: a run's directory, whose checkpoints are evaluated as they come
+  std::string out;     // predict: the CSV; make-data: the folder; stats, make-vocab: the file
   std::vector<std::string> columns;  // predict: of the data, copied beside the predictions
   std::string chaos;                 // train: faults on demand
   bool take_over = false;            // train

@@ -93,6 +93,13 @@ void ProgressPrinter::Show(const Progress& progress, absl::Time now) {
   last_ = now;
 }
 
+void ProgressPrinter::Tell(const std::string& line) {
+  MutexLock lock(&mutex_);
+  absl::FPrintF(options_.out, "%s%s\n", options_.terminal ? "\r\x1b[K" : "", line);
+  std::fflush(options_.out);
+  line_open_ = false;
+}
+
 void ProgressPrinter::Finish() {
   MutexLock lock(&mutex_);
   if (line_open_) absl::FPrintF(options_.out, "\n");

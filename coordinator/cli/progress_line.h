@@ -35,6 +35,8 @@ class ProgressPrinter {
 
   // A plain line comes out at once when the phase changes, else after the interval.
   void Show(const Progress& progress, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // A line that stays.
+  void Tell(const std::string& line) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the line on a terminal, so that what is printed next stands below it.
   void Finish() ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -8,13 +8,14 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "coordinator/training/evaluation_json.h"
 
 namespace mu {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+Json Number(double value) { return NumberToJson(value); }
 
 Json EvalOf(const RunReport& report) {
   if (report.eval_examples == 0 && report.eval_metrics.empty()) return nullptr;
@@ -36,6 +37,43 @@ Json StalenessOf(const RunReport& report) {
           {"histogram", std::move(histogram)}};
 }
 
+Json EpochsOf(const RunReport& report) {
+  Json epochs = Json::array();
+  for (const EpochLoss& epoch : report.epochs) {
+    epochs.push_back(
+        {{"epoch", epoch.epoch}, {"loss", Number(epoch.loss())}, {"samples", epoch.samples}});
+  }
+  return epochs;
+}
+
+Json EvaluationsOf(const RunReport& report) {
+  Json evaluations = Json::array();
+  for (const Evaluation& evaluation : report.evaluations) evaluations.push_back(ToJson(evaluation));
+  return evaluations;
+}
+
+Json EarlyStoppingOf(const RunReport& report) {
+  if (!report.early_stopping.has_value()) return nullptr;
+  const EarlyStoppingReport& stopping = *report.early_stopping;
+  return {{"metric", stopping.metric},
+          {"stopped", stopping.stopped},
+          {"best", Number(stopping.state.best)},
+          {"best_steps", stopping.state.best_steps},
+          {"best_checkpoint", stopping.state.best_checkpoint},
+          {"waits", stopping.state.waits},
+          {"restored_best", stopping.restored_best}};
+}
+
+Json BestCheckpointsOf(const RunReport& report) {
+  Json best = Json::array();
+  for (const BestCheckpoint& checkpoint : report.best_checkpoints) {
+    best.push_back({{"checkpoint", checkpoint.directory},
+                    {"value", Number(checkpoint.value)},
+                    {"steps", checkpoint.steps}});
+  }
+  return best;
+}
+
 }  // namespace
 
 std::string ReportToJson(const RunReport& report) {
@@ -53,6 +91,10 @@ std::string ReportToJson(const RunReport& report) {
   json["samples_per_second"] = Number(report.samples_per_second);
   json["train_loss"] = Number(report.train_loss);
   json["parameters"] = report.parameters;
+  json["epochs"] = EpochsOf(report);
+  json["evaluations"] = EvaluationsOf(report);
+  json["early_stopping"] = EarlyStoppingOf(report);
+  json["best_checkpoints"] = BestCheckpointsOf(report);
   json["eval"] = EvalOf(report);
   json["warnings"] = report.warnings;
   json["failures"] = Json::array();

@@ -19,6 +19,7 @@
 #include "common/env/file.h"
 #include "common/env/subprocess.h"
 #include "common/process/observe_flags.h"
+#include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/job_file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -100,6 +101,7 @@ std::string ChooseCheckpoint(const std::vector<std::string>& candidates,
 void SettleCheckpoint(const CliOptions& cli, JobUse use, const ModelRegistry& models,
                       RunSetup* setup, ProblemList* problems) {
   if (use == JobUse::kCheck || (use == JobUse::kTrain && cli.checkpoint.empty())) return;
+  if (!cli.follow.empty()) return;  // they come one by one
   const auto found = CandidateCheckpoints(cli, setup->job, setup->options.job_dir);
   if (!found.ok()) {
     problems->Add(Place{"--checkpoint"}, std::string(found.status().message()),
@@ -206,12 +208,19 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   muster::JobProto sound = WithSources(file.job, whole);
   if (file.places.IsBad("model")) sound.clear_model();
   if (file.places.IsBad("warm_start") || !BeginsWarm(use, options)) sound.clear_warm_start();
+  // What is wrong with the list of metrics says nothing of who goes by one of them.
+  if (file.places.IsBad("evaluation") || file.places.IsBad("early_stopping"))
+    sound.clear_early_stopping();
+  if (file.places.IsBad("evaluation") || file.places.IsBad("checkpoint"))
+    sound.mutable_checkpoint()->clear_keep_best();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   std::vector<std::string> found = CheckJob(sound, models, options);
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
     partly.clear_model();
     partly.clear_evaluation();
+    partly.clear_early_stopping();
+    partly.mutable_checkpoint()->clear_keep_best();
     for (std::string& problem : CheckJob(partly, models, options))
       found.push_back(std::move(problem));
   }
@@ -287,9 +296,17 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   options.job_dir = Absolute(!cli.job_dir.empty()           ? cli.job_dir
                              : !setup.job.job_dir().empty() ? setup.job.job_dir()
                                                             : NewRunDirectory(setup.job.name()));
+  if (use == JobUse::kTrain && cli.job_dir.empty() && setup.job.job_dir().empty()) {
+    if (const std::string run = UnfinishedRun(kRuns, setup.job); !run.empty()) {
+      setup.notes.push_back(absl::StrCat("a new run begins; ", run,
+                                         " holds one of this job that has not come to its end: ",
+                                         "--job_dir=", run, " continues it"));
+    }
+  }
   options.take_over = cli.take_over;
   options.train_again = cli.train_again;
   options.trace_file = cli.trace;
+  if (!cli.follow.empty()) options.follow = Absolute(cli.follow);
   const Place job_dir_place = PlaceOfJobDir(cli, file);
   for (const auto& [place, path] :
        {std::pair(job_dir_place, options.job_dir), std::pair(Place{"--checkpoint"}, cli.checkpoint),

@@ -7,6 +7,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/kept_checkpoint.h"
 
 namespace mu {
 
@@ -120,7 +121,7 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
     MutexLock lock(&mutex_);
     int kept = 0;
     for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
-      if (kept == keep) old.push_back(*it);
+      if (kept == keep && !IsKept(*it)) old.push_back(*it);
       if (kept < keep && !bad_.contains(*it)) ++kept;
     }
   }

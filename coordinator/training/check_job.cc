@@ -4,6 +4,7 @@
 #include <memory>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -29,6 +30,20 @@
 
 namespace mu {
 namespace {
+
+// Early stopping and keep_best go by metrics that are computed.
+void CheckComputed(const muster::JobProto& job, const std::vector<std::string>& metrics,
+                   std::vector<std::string>* problems) {
+  const auto check = [&](bool there, const char* key, const std::string& metric) {
+    if (!there || absl::c_linear_search(metrics, metric)) return;
+    problems->push_back(absl::StrCat(
+        key, ": is `", metric, "`, which is not computed; computed are ",
+        absl::StrJoin(metrics, ", "), "; choose one of them, or add it to evaluation.metrics"));
+  };
+  check(job.has_early_stopping(), "early_stopping.metric", job.early_stopping().metric());
+  check(job.checkpoint().has_keep_best(), "checkpoint.keep_best.metric",
+        job.checkpoint().keep_best().metric());
+}
 
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                const RunOptions& options, std::vector<std::string>* problems) {
@@ -73,8 +88,11 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     return;
   }
   absl::Status outputs = forward.status();
-  if (outputs.ok() && purpose == DataPurpose::kEval)
-    outputs = Measurement::Create(*forward, job.evaluation()).status();
+  if (outputs.ok() && purpose == DataPurpose::kEval) {
+    const auto measurement = Measurement::Create(*forward, job.evaluation());
+    outputs = measurement.status();
+    if (outputs.ok()) CheckComputed(job, measurement->Names(), problems);
+  }
   if (outputs.ok()) return;
   const bool of_key = absl::StartsWith(outputs.message(), "evaluation.") ||
                       absl::StartsWith(outputs.message(), "--columns: ");

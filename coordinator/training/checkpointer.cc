@@ -23,7 +23,7 @@ Checkpointer::Checkpointer(Coordinator* coordinator, CheckpointerOptions options
   {
     MutexLock lock(&mutex_);
     last_time_ = SteadyNow();
-    last_steps_ = coordinator_->Counts().steps;
+    last_steps_ = Steps();
     answered_ = Requests();
   }
   coordinator_->EnableRecovery(options_.directory, options_.recovery);
@@ -44,13 +44,15 @@ uint64_t Checkpointer::Requests() const {
   return options_.requests == nullptr ? 0 : options_.requests->load();
 }
 
+uint64_t Checkpointer::Steps() const {
+  return options_.steps ? options_.steps() : coordinator_->Counts().steps;
+}
+
 bool Checkpointer::Due() {
   if (!coordinator_->begun()) return false;  // there is nothing but initial values
   if (Requests() != answered_) return true;
   if (SteadyNow() - last_time_ >= options_.every) return true;
-  if (options_.every_steps > 0 &&
-      coordinator_->Counts().steps >= last_steps_ + options_.every_steps)
-    return true;
+  if (options_.every_steps > 0 && Steps() >= last_steps_ + options_.every_steps) return true;
   if (retry_.Due(SteadyNow(), coordinator_->runtime().updates_paused())) return true;
   const Runtime& runtime = coordinator_->runtime();
   return SteadyNow() - last_time_ >= kBetween &&
@@ -110,24 +112,27 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   pb::CheckpointProto manifest;
   if (options_.describe) options_.describe(&manifest);
   const absl::Time begin = SteadyNow();
-  const uint64_t steps = coordinator_->Counts().steps;
+  const uint64_t steps = Steps();
   const uint64_t requests = Requests();
   std::string directory;
   const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();
-  MutexLock lock(&mutex_);
-  // Also after a failure: a full disk is not asked again at once.
-  last_time_ = SteadyNow();
-  last_steps_ = steps;
-  answered_ = requests;
-  if (!status.ok()) {
-    ++failed_;
-    return status;
+  {
+    MutexLock lock(&mutex_);
+    // Also after a failure: a full disk is not asked again at once.
+    last_time_ = SteadyNow();
+    last_steps_ = steps;
+    answered_ = requests;
+    if (!status.ok()) {
+      ++failed_;
+      return status;
+    }
+    retry_.Ended(SteadyNow(), absl::OkStatus());
+    ++taken_;
   }
-  retry_.Ended(SteadyNow(), absl::OkStatus());
-  ++taken_;
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, SteadyNow() - begin);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())
     MU_LOG(WARN, "old checkpoints: {}", pruned);
+  if (options_.on_taken) options_.on_taken(directory);
   return directory;
 }
 

@@ -42,6 +42,10 @@ struct CheckpointerOptions {
   // May fill in the user's state, for jobs that do not give it with their calls. A checkpoint that
   // is taken because a server leaves asks nobody: it has what came with calls.
   std::function<void(pb::CheckpointProto*)> describe = nullptr;
+  // Steps of the job, for every_steps; null: those of all functions. On any thread.
+  std::function<uint64_t()> steps = nullptr;
+  // After each checkpoint, on the thread that took it.
+  std::function<void(const std::string& directory)> on_taken = nullptr;
 };
 
 class Checkpointer {
@@ -57,6 +61,7 @@ class Checkpointer {
   // taken after them. The error of Join.
   absl::StatusOr<std::string> TakeWhole();
 
+  const std::string& directory() const { return options_.directory; }
   uint64_t taken() const;
   uint64_t failed() const;
 
@@ -65,6 +70,7 @@ class Checkpointer {
   void TakeIfDue();
   absl::StatusOr<std::string> Take() ABSL_EXCLUSIVE_LOCKS_REQUIRED(taking_);
   uint64_t Requests() const;
+  uint64_t Steps() const;
   bool Due() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Coordinator* const coordinator_;

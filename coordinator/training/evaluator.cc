@@ -71,7 +71,7 @@ class Pass {
 
 absl::Status Pass::CheckStop() {
   if (options_.stop == nullptr || options_.stop->load() == 0) return absl::OkStatus();
-  coordinator_.Cancel();
+  if (options_.cancel) coordinator_.Cancel();
   return absl::CancelledError("stopped");
 }
 

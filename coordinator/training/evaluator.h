@@ -18,6 +18,8 @@ struct ForEachBatchOptions {
   std::vector<std::string> returns;
   uint32_t steps_per_function = 8;
   const std::atomic<int>* stop = nullptr;
+  // What runs when it is stopped is cancelled; false: it runs to its end, and Join waits for it.
+  bool cancel = true;
   // Batches in the order of the dataset, whatever worker computed them.
   bool in_order = false;
 };

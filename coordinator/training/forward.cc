@@ -38,6 +38,8 @@ absl::StatusOr<Sym> NamedColumn(const BatchRef& batch, const std::string& key,
 
 }  // namespace
 
+Forward ForwardOf(Task task) { return {.tasks = {{"", task, "prediction", "label"}}}; }
+
 absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const BatchRef& batch,
                                           const ModelOutput& output,
                                           const std::vector<std::string>& columns) {
@@ -95,11 +97,11 @@ absl::Status CheckPrediction(const ForwardTask& task, const Tensor& values, uint
 }
 
 absl::StatusOr<Measurement> Measurement::Create(const Forward& forward,
-                                                const pb::EvaluationProto& evaluation) {
+                                                const std::vector<std::string>& metrics) {
   const bool has_group = !forward.group.empty();
   // What one task has is measured of it alone; what none has is a mistake.
-  for (int i = 0; i < evaluation.metrics_size(); ++i) {
-    const std::string& metric = evaluation.metrics(i);
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const std::string& metric = metrics[i];
     const bool some_task_has =
         std::any_of(forward.tasks.begin(), forward.tasks.end(),
                     [&](const ForwardTask& task) { return TaskHasMetric(task.task, metric); });
@@ -113,19 +115,18 @@ absl::StatusOr<Measurement> Measurement::Create(const Forward& forward,
   Measurement measurement;
   for (const ForwardTask& task : forward.tasks) {
     std::vector<std::string> names;
-    for (const std::string& metric : evaluation.metrics()) {
+    for (const std::string& metric : metrics) {
       if (TaskHasMetric(task.task, metric)) names.push_back(metric);
     }
-    if (evaluation.metrics().empty()) names = DefaultMetrics(task.task, has_group);
-    auto metrics = MetricSet::Create(task.task, names, has_group);
-    if (!metrics.ok()) {
+    if (metrics.empty()) names = DefaultMetrics(task.task, has_group);
+    auto set = MetricSet::Create(task.task, names, has_group);
+    if (!set.ok())
       return absl::InvalidArgumentError(
-          absl::StrCat("evaluation.metrics: ", metrics.status().message()));
-    }
+          absl::StrCat("evaluation.metrics: ", set.status().message()));
     const size_t at = measurement.returns_.size();
     measurement.returns_.push_back(task.prediction);
     measurement.returns_.push_back(task.label);
-    measurement.tasks_.push_back({task, *std::move(metrics), at, at + 1});
+    measurement.tasks_.push_back({task, *std::move(set), at, at + 1});
   }
   const auto extra = [&](const std::string& returned, size_t* index) {
     if (returned.empty()) return;
@@ -157,6 +158,15 @@ absl::Status Measurement::Add(const EvaluatedBatch& evaluated) {
     return Annotate(added, absl::StrCat("task `", measured.task.name, "`"));
   }
   return absl::OkStatus();
+}
+
+std::vector<std::string> Measurement::Names() const {
+  std::vector<std::string> names;
+  for (const Measured& measured : tasks_) {
+    for (const std::string& name : measured.metrics.Names())
+      names.push_back(WithTask(measured.task.name, name.c_str()));
+  }
+  return names;
 }
 
 std::vector<MetricValue> Measurement::Values() const {

@@ -33,6 +33,9 @@ struct Forward {
   std::string weight;  // the same
 };
 
+// One task: "prediction" and "label".
+Forward ForwardOf(Task task);
+
 // Returns the model's predictions, and columns of the data, from the function that is being traced.
 // INVALID_ARGUMENT as CheckOutput; beginning with --columns for one that is not there, or has not
 // one value for each record.
@@ -51,16 +54,24 @@ absl::Status CheckPrediction(const ForwardTask& task, const Tensor& values, uint
 // Measures the batches of such a function. Not synchronised.
 class Measurement {
  public:
-  // The job's metrics, or the defaults of each task. INVALID_ARGUMENT beginning with the key of the
-  // job file for a metric that no task of the model has, or that needs a group and there is none.
+  // These metrics or, if there are none, the defaults of each task. INVALID_ARGUMENT beginning with
+  // the key of the job file for a metric that no task of the model has, or that needs a group and
+  // there is none.
   static absl::StatusOr<Measurement> Create(const Forward& forward,
-                                            const muster::EvaluationProto& evaluation);
+                                            const std::vector<std::string>& metrics);
+  static absl::StatusOr<Measurement> Create(const Forward& forward,
+                                            const muster::EvaluationProto& evaluation) {
+    return Create(forward, std::vector<std::string>(evaluation.metrics().begin(),
+                                                    evaluation.metrics().end()));
+  }
 
   // What ForEachBatch is to ask for, and its callback.
   const std::vector<std::string>& returns() const { return returns_; }
   absl::Status Add(const EvaluatedBatch& batch);
 
-  // Of all tasks, by name; a task's own name stands before it: "income.auc".
+  // What is measured; a task's own name stands before the metric's: "income.auc".
+  std::vector<std::string> Names() const;
+  // Of all tasks, under these names.
   std::vector<MetricValue> Values() const;
   // Metrics that a weight does not change, where there is one.
   std::vector<std::string> WithoutWeights() const;

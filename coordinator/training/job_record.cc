@@ -19,8 +19,8 @@ constexpr int kMostLevels = 64;
 
 std::string PathOf(const std::string& job_dir) { return job_dir + "/job.json"; }
 
-// How the data is measured, where files lie and how often checkpoints are taken may change on the
-// way.
+// How the data is measured, what ends training early, where files lie and how often checkpoints are
+// taken may change on the way.
 pb::JobProto Essence(pb::JobProto job) {
   job.clear_job_dir();
   job.clear_checkpoint();
@@ -28,6 +28,8 @@ pb::JobProto Essence(pb::JobProto job) {
   job.clear_evaluation();
   job.mutable_data()->clear_eval();
   job.mutable_data()->clear_predict();
+  job.clear_early_stopping();
+  job.mutable_training()->clear_eval_every();
   job.mutable_training()->clear_eval_batch_size();
   job.mutable_training()->clear_functions_in_flight();
   job.mutable_training()->clear_steps_per_function();

@@ -12,7 +12,7 @@
 namespace mu {
 
 struct JobRecord {
-  std::string status;  // running (or died), stopped, done
+  std::string status;  // running (or died), stopped, failed (what is wrong is the job), done
   // The coordinator's epoch that began it: older checkpoints are another run's
   uint64_t first_epoch = 0;
   // Of the job, at which warm-up and schedule begin: another run's steps are before it

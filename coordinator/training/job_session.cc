@@ -2,18 +2,11 @@
 
 #include <algorithm>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "common/base/steady_now.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
-#include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/job_position.h"
 #include "coordinator/launch/launch.h"
-#include "coordinator/training/check_files.h"
-#include "coordinator/training/job_gradients.h"
 #include "coordinator/training/job_rates.h"
-#include "coordinator/training/loss_watch.h"
 #include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/trainer.h"
 #include "coordinator/training/warm_start_job.h"
@@ -49,9 +42,19 @@ ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& o
   return cluster;
 }
 
+JobSession::JobSession(const pb::JobProto& job, const ModelRegistry& models,
+                       const RunOptions& options)
+    : job_(job), models_(models), options_(options) {}
+JobSession::~JobSession() = default;
+
 void JobSession::Announce(const std::string& text) {
   MU_LOG(WARN, "{}", text);
   if (options_.announce) options_.announce(text);
+}
+
+void JobSession::Tell(const std::string& line) {
+  MU_LOG(INFO, "{}", line);
+  if (options_.tell) options_.tell(line);
 }
 
 void JobSession::Warn(RunReport* report, const std::string& text) {
@@ -94,136 +97,6 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
   return coordinator_->CreateDataset(std::move(dataset));
 }
 
-absl::Status JobSession::Train(RunReport* report) {
-  ScopedSpan span(&Telemetry::Process(), "train");
-  MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kTrain));
-  // What is certain CheckJob has found. Nothing else would tell where nothing is evaluated.
-  if (const NonePositive none = LookForPositives(dataset.proto()); !none.why.empty()) {
-    Warn(report, absl::StrCat(dataset.name(), ": ", none.why,
-                              "; if no others come further behind, the model learns nothing"));
-  }
-  // Looks through the files, which a stop ends as long as `starting_` lives.
-  MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
-  MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));
-  if (!continues_ && !record_.checkpoint.empty()) {
-    // The steps of the run that it begins with are counted, but its schedule is over.
-    MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(record_.checkpoint));
-    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
-    record_.first_step = ScheduledSteps(manifest);
-  }
-  rates.first_step = record_.first_step;
-  rates.gradients = GradientOptionsOf(job_.training());
-  MU_ASSIGN_OR_RETURN(const Function step,
-                      coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
-                        f.Train();
-                        const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
-                        f.Minimize(output.loss, rates);
-                        f.Return("loss", output.loss);
-                      }));
-  TrainOptions options;
-  options.epochs = std::max<uint32_t>(1, job_.training().epochs());
-  options.max_steps = job_.training().max_steps();
-  options.stop = options_.stop;
-  options.bounded_staleness = BoundedStalenessOf(job_.training());
-  if (const std::string& steps = job_.training().steps_per_function();
-      !steps.empty() && steps != "auto") {
-    if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
-      return absl::InvalidArgumentError(absl::StrCat("training.steps_per_function is '", steps,
-                                                     "'; use auto or a number from 1"));
-    }
-  }
-  const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();
-  absl::Duration every = absl::Minutes(5);
-  if (checkpoint.every() == "never") {
-    every = absl::InfiniteDuration();
-  } else if (checkpoint.has_every() && !absl::ParseDuration(checkpoint.every(), &every)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("checkpoint.every is '", checkpoint.every(), "'; use 30s, 5m, 1h or never"));
-  }
-  checkpointer_ = std::make_unique<Checkpointer>(
-      coordinator_.get(),
-      CheckpointerOptions{.directory = CheckpointFolder(),
-                          .every = every,
-                          .every_steps = checkpoint.every_steps(),
-                          .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
-                          .requests = options_.checkpoint_requests,
-                          .recovery = JobRecovery(),
-                          .describe = [this](pb::CheckpointProto* manifest) {
-                            manifest->set_steps(steps_);
-                            manifest->set_samples(samples_);
-                          }});
-  RestoredJob restored;
-  if (continues_) {
-    absl::StatusOr<RestoredJob> found =
-        coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
-    if (found.ok()) {
-      restored = *std::move(found);
-      options.restored = &restored;
-      steps_ = restored.manifest.position().steps();
-      samples_ = restored.manifest.position().samples();
-      report->continued_from = restored.directory;
-      Announce(absl::StrCat(options_.job_dir,
-                            " holds an unfinished run of this job: it CONTINUES from ",
-                            restored.directory, " after ", steps_.load(),
-                            " steps; give another job_dir to begin anew"));
-    } else if (absl::IsNotFound(found.status())) {
-      Announce(
-          absl::StrCat(options_.job_dir,
-                       " holds an unfinished run of this job, but no checkpoint of it: it begins "
-                       "anew"));
-      continues_ = false;
-    } else {
-      return found.status();
-    }
-  }
-  if (!continues_) {
-    if (!record_.checkpoint.empty()) MU_RETURN_IF_ERROR(Restore(record_.checkpoint));
-    if (BeginsWarm()) MU_RETURN_IF_ERROR(WarmStart());
-    coordinator_->StartFresh();
-  }
-  starting_.reset();  // from here on a stop saves what there is
-  MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
-  unsaved_ = true;
-  if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
-  MU_RETURN_IF_ERROR(Record("running"));
-  // So that nothing depends on the other model's checkpoint from here on. An error is in the log.
-  if (BeginsWarm()) checkpointer_->TakeNow().status().IgnoreError();
-  progress_->Begin("training", 0, options.epochs);
-  bool begun = false;
-  LossWatch loss_watch;
-  const absl::Time begin = SteadyNow();
-  const absl::StatusOr<TrainResult> result =
-      mu::Train(*coordinator_, step, dataset, options, [&](const TrainEvent& event) {
-        if (!begun) progress_->Begin("training", event.total_steps, options.epochs);
-        begun = true;
-        steps_ = event.steps;
-        samples_ = event.samples;
-        progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
-        if (const std::string growth = loss_watch.Observe(event.steps, event.loss); !growth.empty())
-          Warn(report, growth);
-      });
-  if (result.ok()) {
-    steps_ = result->steps;
-    samples_ = result->samples;
-  }
-  // Of a job that fails, too.
-  report->steps = steps_;
-  report->samples = samples_;
-  report->train_seconds =
-      result.ok() ? result->seconds : absl::ToDoubleSeconds(SteadyNow() - begin);
-  // Of what this run did in its time; the report's samples may begin with another's.
-  const uint64_t before = restored.manifest.position().samples();
-  report->samples_per_second =
-      static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
-  MU_RETURN_IF_ERROR(result.status());
-  report->functions = result->functions;
-  report->train_loss = result->last_epoch_loss;
-  left_unfinished_ = result->unfinished;
-  report->steps_per_function = result->steps_per_function;
-  if (result->stopped) report->status = "stopped";
-  return absl::OkStatus();
-}
-
 namespace {
 
 StalenessReport StalenessReportOf(const StalenessCounts& counts) {
@@ -243,7 +116,7 @@ StalenessReport StalenessReportOf(const StalenessCounts& counts) {
 absl::Status JobSession::Finish(RunReport* report, bool over) {
   if (coordinator_ == nullptr) return absl::OkStatus();
   starting_.reset();
-  checkpointer_.reset();
+  trainer_.reset();
   progress_.reset();
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();

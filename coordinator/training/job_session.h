@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -12,16 +13,21 @@
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/stop_watcher.h"
-#include "coordinator/training/checkpointer.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
 #include "coordinator/training/progress_reporter.h"
 #include "coordinator/training/telemetry_collector.h"
 #include "coordinator/training/train_job.h"
+#include "coordinator/training/training_history.h"
 
 namespace mu {
 
 struct Forward;
+struct EvaluationSpec;
+struct FitOptions;
+struct FitResult;
+struct TrainerCallbacks;
+class Trainer;
 
 // The cluster that a job and the flags of its run ask for. `trains`: as the job's one coordinator,
 // which fences older ones.
@@ -30,8 +36,8 @@ ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& o
 
 class JobSession {
  public:
-  JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options)
-      : job_(job), models_(models), options_(options) {}
+  JobSession(const muster::JobProto& job, const ModelRegistry& models, const RunOptions& options);
+  ~JobSession();
 
   // Before Start, for training: whether the job_dir holds a run of this job, which is then
   // continued, or done(). INVALID_ARGUMENT naming what differs if it is of another job, and naming
@@ -45,10 +51,14 @@ class JobSession {
   absl::Status Start();
   // What the job_dir says of the run from now on.
   absl::Status Record(const std::string& status);
+  // That a job that was begun here has failed, and nobody tries again.
+  void RecordFailure();
 
   absl::Status Train(RunReport* report);
   // The whole evaluation set, each record once.
   absl::Status Evaluate(RunReport* report);
+  // The same of a checkpoint's values; of one after the other.
+  absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& directory, RunReport* report);
   absl::Status Predict(RunReport* report);
   absl::Status Save(RunReport* report);
   // `checkpoint` or, if it is empty, the newest one of the job's directory.
@@ -77,10 +87,21 @@ class JobSession {
   }
   absl::Status WarmStart();
   void Announce(const std::string& text);
+  // A line about how it goes.
+  void Tell(const std::string& line);
   // Announces what the report says too.
   void Warn(RunReport* report, const std::string& text);
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
+  absl::StatusOr<Function> DefineStep(const Dataset& dataset);
+  absl::StatusOr<EvaluationSpec> DefineEvaluation();
+  absl::Status CreateTrainer(const FitOptions& fit, RunReport* report);
+  TrainerCallbacks CallbacksOf(RunReport* report);
+  // `*restored`: what it continues, if it does.
+  absl::Status ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored);
+  void ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report);
   absl::Status TakeLock();
+  // Where something else lies.
+  void AnnounceNewRun(const std::string& found);
   // Of a record that says "done".
   absl::Status LookAtDone(const JobRecord& record);
   // The command of before: no other checkpoint to begin with is named.
@@ -102,7 +123,9 @@ class JobSession {
   std::unique_ptr<StopWatcher> starting_;  // until there is something to finish
   std::unique_ptr<TelemetryCollector> telemetry_;
   std::unique_ptr<ProgressReporter> progress_;
-  std::unique_ptr<Checkpointer> checkpointer_;  // while training
+  std::unique_ptr<Trainer> trainer_;
+  std::string progress_phase_;                 // that the trainer's callbacks have begun
+  std::optional<Evaluation> last_evaluation_;  // of the values that were trained, if it was made
   std::unique_ptr<Model> model_;
   JobRecord record_;
   FileLock lock_;  // of the job_dir, where it trains

@@ -9,11 +9,13 @@
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
 #include "common/env/host_name.h"
+#include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/launch/send_home.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/trainer.h"
 #include "coordinator/training/warm_start_job.h"
 
 namespace mu {
@@ -67,6 +69,7 @@ absl::Status JobSession::LookForEarlierRun() {
   // checkpoint begins a new run with its values.
   const bool same_run =
       NamesNoOtherCheckpoint(*record) || (!own.empty() && options_.checkpoint == own.back());
+  if (same_job && !same_run && !own.empty()) AnnounceNewRun("an unfinished run of this job");
   if (!same_job || !same_run) return absl::OkStatus();
   record_.checkpoint = record->checkpoint;
   if (own.empty()) return absl::OkStatus();  // it begins again, with the same values
@@ -78,7 +81,10 @@ absl::Status JobSession::LookForEarlierRun() {
 
 absl::Status JobSession::LookAtDone(const JobRecord& record) {
   // Whoever names another checkpoint begins a new run with its values.
-  if (options_.train_again || !NamesNoOtherCheckpoint(record)) return absl::OkStatus();
+  if (options_.train_again || !NamesNoOtherCheckpoint(record)) {
+    AnnounceNewRun("a job that is done");
+    return absl::OkStatus();
+  }
   if (JobFingerprint(record.job) != JobFingerprint(job_)) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir, " holds another job, which is done: ", JobDifferences(record.job, job_),
@@ -86,6 +92,13 @@ absl::Status JobSession::LookAtDone(const JobRecord& record) {
   }
   done_ = true;
   return absl::OkStatus();
+}
+
+void JobSession::AnnounceNewRun(const std::string& found) {
+  Announce(absl::StrCat(
+      options_.job_dir, " holds ", found, ": a new run BEGINS there, with ",
+      options_.checkpoint.empty() ? "initial values" : "the values of " + options_.checkpoint,
+      "; checkpoints of before are deleted as new ones come"));
 }
 
 void JobSession::TellDone(RunReport* report) {
@@ -122,16 +135,20 @@ absl::Status JobSession::Record(const std::string& status) {
   return WriteJobRecord(options_.job_dir, record_);
 }
 
+void JobSession::RecordFailure() {
+  if (record_.status.empty() || replaced()) return;
+  if (const absl::Status written = Record("failed"); !written.ok()) MU_LOG(WARN, "{}", written);
+}
+
 absl::Status JobSession::Save(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "save");
   progress_->Begin("saving", 0);
   // What was scheduled cannot be finished without a worker: it is saved as what is to be done.
   if (left_unfinished_)
     Announce("workers or servers are gone: functions that wait are saved unfinished");
-  MU_ASSIGN_OR_RETURN(report->checkpoint,
-                      left_unfinished_ ? TakeUnfinished() : checkpointer_->TakeWhole());
+  MU_ASSIGN_OR_RETURN(report->checkpoint, left_unfinished_ ? TakeUnfinished() : trainer_->Save());
   unsaved_ = false;
-  checkpointer_.reset();
+  trainer_->EndCheckpoints();
   return absl::OkStatus();
 }
 
@@ -156,7 +173,7 @@ absl::StatusOr<std::string> JobSession::TakeUnfinished() {
   });
   absl::StatusOr<std::string> directory;
   for (int i = 0; i < kTries; ++i) {
-    directory = checkpointer_->TakeNow();
+    directory = trainer_->checkpointer()->TakeNow();
     if (directory.ok() || !absl::IsUnavailable(directory.status())) break;
   }
   taken.Notify();
@@ -174,7 +191,7 @@ std::string JobSession::CheckpointOfAllSteps() const {
   if (!newest.ok()) return "";
   const auto manifest = ReadManifest(*newest);
   const bool own = manifest.ok() && manifest->epoch() >= record_.first_epoch;
-  return own && manifest->position().samples() == stats.samples ? *newest : "";
+  return own && manifest->position().samples() == samples_ ? *newest : "";
 }
 
 absl::StatusOr<std::string> JobSession::CheckpointToRestore(const std::string& checkpoint) const {

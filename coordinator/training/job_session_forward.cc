@@ -1,8 +1,9 @@
 // Evaluation and prediction of a job's session.
+#include <cmath>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/training/check_files.h"
@@ -10,6 +11,7 @@
 #include "coordinator/training/forward.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/prediction_file.h"
+#include "coordinator/training/trainer.h"
 
 namespace mu {
 
@@ -40,40 +42,46 @@ absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool 
   return function;
 }
 
+absl::StatusOr<EvaluationSpec> JobSession::DefineEvaluation() {
+  EvaluationSpec spec;
+  MU_ASSIGN_OR_RETURN(spec.data, CreateDataset(DataPurpose::kEval));
+  MU_ASSIGN_OR_RETURN(spec.function, DefineForward(spec.data, true, &spec.outputs));
+  spec.metrics.assign(job_.evaluation().metrics().begin(), job_.evaluation().metrics().end());
+  return spec;
+}
+
 absl::Status JobSession::Evaluate(RunReport* report) {
-  ScopedSpan span(&Telemetry::Process(), "evaluate");
-  WatchStart();
-  MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kEval));
-  Forward outputs;
-  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, true, &outputs));
-  MU_ASSIGN_OR_RETURN(Measurement measurement, Measurement::Create(outputs, job_.evaluation()));
-  progress_->Begin("evaluating", 0);
-  MU_RETURN_IF_ERROR(PrepareToRead(dataset));
-  uint64_t seen = 0;
-  MU_ASSIGN_OR_RETURN(
-      report->eval_examples,
-      ForEachBatch(
-          *coordinator_, forward, dataset,
-          {.returns = measurement.returns(), .stop = options_.stop},
-          [&](const EvaluatedBatch& batch) {
-            seen += batch.records;
-            return measurement.Add(batch);
-          },
-          [&](uint64_t steps, uint64_t total) { progress_->Update(1, steps, total, seen, 0); }));
-  bool undefined = false;
-  for (const MetricValue& metric : measurement.Values()) {
-    report->eval_metrics[metric.name] = metric.value;
-    undefined = undefined || !metric.undefined.empty();
-    if (!metric.undefined.empty())
-      Warn(report, absl::StrCat(metric.name, " is not defined: ", metric.undefined));
-    if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
+  if (!last_evaluation_.has_value()) {
+    WatchStart();
+    if (trainer_ == nullptr) {
+      MU_ASSIGN_OR_RETURN(EvaluationSpec spec, DefineEvaluation());
+      trainer_ = std::make_unique<Trainer>(
+          coordinator_.get(),
+          TrainerOptions{.evaluation = std::move(spec), .callbacks = CallbacksOf(report)});
+    }
+    progress_->Begin("evaluating", 0);
+    progress_phase_ = "evaluating";
+    MU_RETURN_IF_ERROR(PrepareToRead(trainer_->evaluation()->data));
+    MU_ASSIGN_OR_RETURN(last_evaluation_, trainer_->Evaluate(options_.stop));
   }
-  if (const auto names = measurement.WithoutWeights(); !names.empty())
-    Warn(report, absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
+  report->eval_examples = last_evaluation_->examples;
+  report->eval_metrics = last_evaluation_->metrics;
+  const bool undefined = absl::c_any_of(
+      report->eval_metrics, [](const auto& metric) { return std::isnan(metric.second); });
+  if (!undefined) return absl::OkStatus();
   // A job that trains towards labels of which none is positive learns nothing, and looks perfect.
-  const NonePositive none = undefined ? LookForPositives(dataset.proto()) : NonePositive();
+  const pb::DatasetProto& data = trainer_->evaluation()->data.proto();
+  const NonePositive none = LookForPositives(data);
   if (none.why.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(dataset.name(), ": ", none.why));
+  return absl::InvalidArgumentError(absl::StrCat(data.name(), ": ", none.why));
+}
+
+absl::StatusOr<Evaluation> JobSession::EvaluateCheckpoint(const std::string& directory,
+                                                          RunReport* report) {
+  MU_RETURN_IF_ERROR(Restore(directory));
+  last_evaluation_.reset();
+  MU_RETURN_IF_ERROR(Evaluate(report));
+  return *last_evaluation_;
 }
 
 absl::Status JobSession::Predict(RunReport* report) {
@@ -88,14 +96,16 @@ absl::Status JobSession::Predict(RunReport* report) {
       options_.predict_out.empty() ? options_.job_dir + "/predictions.csv" : options_.predict_out;
   PredictionFile file(path, outputs, dataset.proto().on_bad_record() == pb::ON_BAD_RECORD_SKIP);
   MU_RETURN_IF_ERROR(file.Open());
-  MU_ASSIGN_OR_RETURN(report->samples,
-                      ForEachBatch(
-                          *coordinator_, forward, dataset,
-                          {.returns = file.returns(), .stop = options_.stop, .in_order = true},
-                          [&](const EvaluatedBatch& batch) { return file.Add(batch); },
-                          [&](uint64_t steps, uint64_t total) {
-                            progress_->Update(1, steps, total, file.written(), 0);
-                          }));
+  TrainerCallbacks callbacks;
+  callbacks.on_evaluation_progress = [&](uint64_t steps, uint64_t total) {
+    progress_->Update(1, steps, total, file.written(), 0);
+  };
+  Trainer trainer(coordinator_.get(), {.callbacks = std::move(callbacks)});
+  MU_ASSIGN_OR_RETURN(
+      report->samples,
+      trainer.Predict(
+          forward, dataset, file.returns(),
+          [&](const EvaluatedBatch& batch) { return file.Add(batch); }, options_.stop));
   MU_RETURN_IF_ERROR(file.Close());
   MU_LOG(INFO, "{} lines are in {}", file.written(), path);
   if (file.not_finite() > 0) {

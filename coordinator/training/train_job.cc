@@ -3,7 +3,9 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "coordinator/training/exit_code.h"
+#include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_session.h"
 
 namespace mu {
@@ -14,17 +16,45 @@ bool Stopped(const absl::Status& error, const RunOptions& options) {
   return absl::IsCancelled(error) && options.stop != nullptr && options.stop->load() > 0;
 }
 
-// Runs `body` in a session and fills in what every report has, whatever happens.
-RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
-                       const RunOptions& options, absl::Status* error,
-                       const std::function<absl::Status(JobSession&, RunReport*)>& body,
-                       const std::function<absl::Status(JobSession&)>& before = nullptr) {
+RunReport NewReport(const muster::JobProto& job, const RunOptions& options) {
   RunReport report;
   report.job = job.name();
   report.status = "done";
   report.workers = options.workers;
   report.ps = options.ps;
   report.job_dir = options.job_dir;
+  return report;
+}
+
+// What was found out, or went wrong, before there was a cluster.
+RunReport RunWithoutSession(const muster::JobProto& job, const RunOptions& options,
+                            absl::Status* error) {
+  RunReport report = NewReport(job, options);
+  if (Stopped(*error, options)) {
+    report.status = "stopped";
+    *error = absl::OkStatus();
+  }
+  if (!error->ok()) {
+    report.status = "failed";
+    report.error = std::string(error->message());
+  }
+  return report;
+}
+
+std::string LineOf(const Evaluation& evaluation) {
+  std::string line = absl::StrCat("evaluated ", evaluation.checkpoint, " (", evaluation.steps,
+                                  " steps):", evaluation.metrics.empty() ? " not readable" : "");
+  for (const auto& [name, value] : evaluation.metrics)
+    absl::StrAppendFormat(&line, " %s %.4f", name, value);
+  return line;
+}
+
+// Runs `body` in a session and fills in what every report has, whatever happens.
+RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
+                       const RunOptions& options, absl::Status* error,
+                       const std::function<absl::Status(JobSession&, RunReport*)>& body,
+                       const std::function<absl::Status(JobSession&)>& before = nullptr) {
+  RunReport report = NewReport(job, options);
   JobSession session(job, models, options);
   if (before != nullptr) *error = before(session);
   report.refused = absl::IsInvalidArgument(*error);
@@ -44,6 +74,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
   const int code = ExitCodeOf(*error);
   const bool over = code == kExitBadJob || code == kExitFunctionFailed ||
                     (code == kExitDone && report.status == "done");
+  if (over && !error->ok()) session.RecordFailure();
   const absl::Status finished = session.Finish(&report, over);
   if (error->ok()) *error = finished;
   report.refused = report.refused || session.replaced();
@@ -85,6 +116,34 @@ RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
                         MU_RETURN_IF_ERROR(session.Restore(options.checkpoint));
                         return session.Evaluate(report);
                       });
+}
+
+RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
+                    const RunOptions& options, absl::Status* error) {
+  FollowedRun run(options.follow);
+  // The cluster starts when there is something to do.
+  absl::StatusOr<std::string> next = run.Open();
+  if (next.ok()) next = run.Next(options.stop);
+  RunOptions own = options;
+  own.checkpoint = next.value_or("");
+  const auto follow = [&](JobSession& session, RunReport* report) -> absl::Status {
+    while (!next->empty()) {
+      const absl::StatusOr<Evaluation> evaluated = session.EvaluateCheckpoint(*next, report);
+      MU_RETURN_IF_ERROR(run.Add(*next, evaluated));
+      if (options.tell) options.tell(LineOf(run.evaluations().back()));
+      MU_ASSIGN_OR_RETURN(next, run.Next(options.stop));
+    }
+    return absl::OkStatus();
+  };
+  RunReport report;
+  if (next.ok() && !next->empty()) {
+    report = RunInSession(job, models, own, error, follow);
+  } else {
+    *error = next.status();
+    report = RunWithoutSession(job, options, error);
+  }
+  report.evaluations = run.evaluations();
+  return report;
 }
 
 RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/env/tls_files.h"
+#include "coordinator/training/training_history.h"
 #include "proto/job.pb.h"
 
 namespace mu {
@@ -54,6 +55,7 @@ struct RunOptions {
   absl::Duration backup_after = absl::Seconds(30);
   std::string checkpoint;  // a checkpoint's directory to start from; empty: none (eval and predict:
                            // the job_dir's newest)
+  std::string follow;      // eval: the job_dir whose checkpoints are evaluated as they come
   std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
   std::string trace_file;                    // Chrome trace of all processes
   std::string predict_out;                   // CSV of predictions
@@ -61,6 +63,8 @@ struct RunOptions {
   std::atomic<int>* stop = nullptr;          // > 0: stop cleanly after the functions that run
   // Each change asks for a checkpoint now.
   const std::atomic<uint64_t>* checkpoint_requests = nullptr;
+  // How it goes, a line for each epoch and each evaluation.
+  std::function<void(const std::string&)> tell;
   // What the user should know at once, such as that an unfinished run is continued.
   std::function<void(const std::string&)> announce;
   std::function<void(const Progress&)> progress;  // from a thread of its own, a few times a second
@@ -109,6 +113,13 @@ struct StalenessReport {
   std::vector<Class> histogram;
 };
 
+struct EarlyStoppingReport {
+  std::string metric;
+  EarlyStoppingState state;
+  bool stopped = false;        // by it
+  bool restored_best = false;  // what was saved is the best, not the last
+};
+
 struct RunReport {
   std::string job;
   std::string status;  // done, stopped, failed
@@ -123,6 +134,10 @@ struct RunReport {
   // Mean of the last epoch, weighted by samples; NaN: no training came to its end
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   uint64_t parameters = 0;
+  std::vector<EpochLoss> epochs;        // the newest 1,000, of the whole job
+  std::vector<Evaluation> evaluations;  // on the way, the newest 1,000; checkpoints by their paths
+  std::optional<EarlyStoppingReport> early_stopping;
+  std::vector<BestCheckpoint> best_checkpoints;  // of checkpoint.keep_best, the best first
   uint64_t eval_examples = 0;
   std::map<std::string, double> eval_metrics;  // by name; NaN: not defined
   std::vector<std::string> warnings;           // what went on, but deserves a look
@@ -157,6 +172,10 @@ RunReport TrainJob(const muster::JobProto& job, const ModelRegistry& models,
                    const RunOptions& options, absl::Status* error);
 RunReport EvalJob(const muster::JobProto& job, const ModelRegistry& models,
                   const RunOptions& options, absl::Status* error);
+// Evaluates each checkpoint of options.follow as it comes, until the job there is over:
+// followed_run.h.
+RunReport FollowJob(const muster::JobProto& job, const ModelRegistry& models,
+                    const RunOptions& options, absl::Status* error);
 RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
                      const RunOptions& options, absl::Status* error);
 

@@ -1,68 +1,169 @@
-// The training loop: schedules epochs of a function over a dataset, packs steps, keeps the mean
-// loss. See also evaluator.h. Both are for users' own programs as well as for the CLI.
+// Trains a model with all that belongs to it: evaluations on the way, early stopping, checkpoints,
+// the best ones kept, and going on where an earlier process stopped. `coordinator train` is this
+// class. Whoever wants a loop of their own has the same things one by one: train_loop.h,
+// evaluator.h, early_stopping.h, best_checkpoints.h, checkpointer.h.
+//
+//   mu::Trainer trainer(&c, {.step = step,
+//                            .data = train,
+//                            .evaluation = mu::EvaluationSpec{.function = forward, .data = test},
+//                            .checkpoints = {{.directory = job_dir + "/checkpoints"}}});
+//   MU_ASSIGN_OR_RETURN(mu::FitResult result,
+//                       trainer.Fit({.epochs = 20, .eval_every = {.epochs = 1},
+//                                    .early_stopping = {{.metric = "logloss"}}}));
+//
+// Used by one thread; callbacks say on which they are called.
 #pragma once
 
 #include <atomic>
-#include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/time/time.h"
 #include "coordinator/cluster/coordinator.h"
+#include "coordinator/training/checkpointer.h"
+#include "coordinator/training/evaluator.h"
+#include "coordinator/training/forward.h"
+#include "coordinator/training/train_loop.h"
 
 namespace mu {
 
-struct TrainOptions {
-  // At most those of the dataset; visitation: none: as many steps as it has batches, each
-  uint32_t epochs = 1;
-  uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
-  uint64_t max_steps = 0;           // 0: no bound
-  std::string loss = "loss";        // the function's returned scalar
-  // A step starts only when all steps that are more than so many before it have been applied;
-  // nullopt: what Coordinator::BoundStaleness was told.
+// How a model is measured.
+struct EvaluationSpec {
+  Function function;  // returns what `outputs` names, and changes nothing
+  Dataset data;
+  // By default one task: "prediction" is the probability of "label".
+  Forward outputs = ForwardOf(Task::kBinaryClassification);
+  std::vector<std::string> metrics = {};  // empty: the defaults of each task
+};
+
+enum class StopReason { kAsked, kEarly };  // TrainOptions::stop; early stopping
+
+// On the thread of Fit, but where it says otherwise.
+struct TrainerCallbacks {
+  std::function<void(const TrainEvent&)> on_step = nullptr;  // results of a function's steps
+  // All results of an epoch have come. Again, if a job continues at the end of the epoch.
+  std::function<void(const EpochLoss&)> on_epoch = nullptr;
+  std::function<void(const Evaluation&)> on_evaluation = nullptr;  // also of Evaluate
+  OnEvalProgress on_evaluation_progress = nullptr;
+  // On the thread that took it.
+  std::function<void(const std::string& directory)> on_checkpoint = nullptr;
+  // A daemon was lost; within a second or two, and in the order in which they were.
+  std::function<void(const MemberFailure&)> on_failure = nullptr;
+  std::function<void(StopReason)> on_stop = nullptr;
+  // What deserves a look, each sentence once.
+  std::function<void(const std::string&)> on_warning = nullptr;
+};
+
+struct TrainerOptions {
+  Function step = {};  // trains; not needed for Evaluate and Predict
+  Dataset data = {};
+  std::optional<EvaluationSpec> evaluation = std::nullopt;
+  // With them a lost server is survived, and Fit continues what it finds there. `steps` is
+  // the trainer's.
+  std::optional<CheckpointerOptions> checkpoints = std::nullopt;
+  TrainerCallbacks callbacks = {};
+};
+
+struct FitOptions {
+  uint32_t epochs = 1;  // as TrainOptions has them: counted from the job's beginning
+  uint32_t steps_per_function = 0;
+  uint64_t max_steps = 0;
+  std::string loss = "loss";
   std::optional<uint64_t> bounded_staleness = std::nullopt;
-  // A job that this one continues: what it did counts, and so does its place in the data.
-  const RestoredJob* restored = nullptr;
-  // > 0: schedules nothing more, finishes what runs. Where no worker is left, or a server is gone,
-  // so that it cannot be finished, it is left (TrainResult::unfinished) after `patience`.
   const std::atomic<int>* stop = nullptr;
-  absl::Duration patience = absl::Seconds(5);
+  // Needs TrainerOptions::evaluation. Early stopping and keep_best without it: every epoch.
+  EvalEvery eval_every = {};
+  // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
+  std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
+  std::optional<KeepBestOptions> keep_best = std::nullopt;
+  // A job that the program has restored itself.
+  const RestoredJob* restored = nullptr;
 };
 
-struct TrainResult {
-  uint64_t steps = 0;  // with records; also those of a job that was continued
-  uint64_t samples = 0;
-  uint64_t functions = 0;
-  double seconds = 0;
-  // Mean over the last epoch of which a result came, weighted by samples. Where a job was continued
-  // in the middle of an epoch, results that came while the checkpoint was taken may be missing, or
-  // count twice: at most those of the functions that were in flight.
-  double last_epoch_loss = 0;
-  uint32_t epochs_begun = 0;
-  uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
-  bool stopped = false;
-  // It was stopped and could not finish what ran: functions are scheduled and wait, and a
-  // checkpoint holds them. Join would wait for them.
-  bool unfinished = false;
+struct FitResult {
+  TrainResult train;
+  std::vector<Evaluation> evaluations;               // oldest first, the newest 1,000
+  std::optional<EarlyStoppingState> early_stopping;  // folders' names are those of PathOf
+  bool stopped_early = false;
+  std::vector<BestCheckpoint> best;  // of keep_best, the best first
+  // Of the values that the servers have now, if they have been evaluated.
+  std::optional<Evaluation> last;
+  bool restored_best = false;  // these are those of the best evaluation, not of the last step
 };
 
-// What the loop tells while it runs; on the thread of Train.
-struct TrainEvent {
-  uint32_t epoch = 1;  // the newest of which a result came
-  uint64_t steps = 0;
-  uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
-  uint64_t samples = 0;
-  double loss = 0;  // of the newest function
-};
+class Trainer {
+ public:
+  // Begins to take checkpoints, if there is a folder for them. The coordinator must outlive this.
+  Trainer(Coordinator* coordinator, TrainerOptions options);
+  ~Trainer();
 
-// The function must read the dataset, which must not end before the epochs asked for
-// (INVALID_ARGUMENT). The user's state (Coordinator::SetUserState) is then the trainer's: it keeps
-// the epoch's loss there, and takes it from options.restored. The first error of a function ends it
-// (what runs is cancelled by then).
-absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
-                                  const Dataset& dataset, const TrainOptions& options,
-                                  const std::function<void(const TrainEvent&)>& on_event = nullptr);
+  // Trains; evaluates whenever it is due, and once more at the end if early stopping or keep_best
+  // want it. Before each evaluation that may become the best one a checkpoint is taken, so what is
+  // evaluated is what can be restored, also where a server is lost meanwhile. An evaluation that
+  // fails is a warning, and training goes on, unless early stopping or keep_best depend on it.
+  // FAILED_PRECONDITION and INVALID_ARGUMENT as Train, and for options that do not go together.
+  // Takes no checkpoint at the end: see Save.
+  absl::StatusOr<FitResult> Fit(const FitOptions& options);
+  // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
+  absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);
+  // Calls on_batch with what the function returns for the data's records, in their order. Returns
+  // how many there were.
+  absl::StatusOr<uint64_t> Predict(const Function& function, const Dataset& data,
+                                   const std::vector<std::string>& returns,
+                                   const OnEvaluatedBatch& on_batch,
+                                   const std::atomic<int>* stop = nullptr);
+  // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints.
+  absl::StatusOr<std::string> Save();
+
+  const EvaluationSpec* evaluation() const {
+    return options_.evaluation.has_value() ? &*options_.evaluation : nullptr;
+  }
+  // Null: without checkpoints, or after EndCheckpoints.
+  Checkpointer* checkpointer() { return checkpointer_.get(); }
+  // No more are taken.
+  void EndCheckpoints() { checkpointer_.reset(); }
+  // Where a checkpoint of that name is.
+  std::string PathOf(const std::string& name) const;
+  // Metrics that an evaluation computes, such as "auc" or "income.auc".
+  absl::StatusOr<std::vector<std::string>> Metrics() const;
+
+ private:
+  absl::Status Prepare(const FitOptions& options);
+  absl::Status RestoreIfFound(const FitOptions& options);
+  absl::StatusOr<Better> BetterOfComputed(const std::string& metric, const char* option) const;
+  bool DependsOnEvaluation() const { return stopping_.has_value() || best_.has_value(); }
+  bool WantsCheckpoint() const;
+  // False: training is to end.
+  absl::StatusOr<bool> EvaluateAt(const EvaluationPoint& point);
+  size_t ServersLost() const;
+  absl::StatusOr<Evaluation> EvaluateStill(std::string checkpoint);
+  absl::StatusOr<std::string> TakeCheckpoint();
+  absl::StatusOr<Evaluation> Measure(bool cancel, const std::atomic<int>* stop);
+  absl::Status Finish(FitResult* result);
+  absl::Status RestoreBest(FitResult* result);
+  // Marks what is to stay, `candidate` as well, and takes the marks from what is not.
+  void MarkBest(const std::string& candidate);
+  void TellFailures();
+  void Warn(const std::string& text);
+
+  Coordinator* const coordinator_;
+  const TrainerOptions options_;
+  std::string folder_;  // of checkpoints, absolute; empty: none
+  std::unique_ptr<Checkpointer> checkpointer_;
+  TrainingHistory history_;
+  std::optional<EarlyStopping> stopping_;
+  std::optional<BestCheckpoints> best_;
+  const std::atomic<int>* stop_ = nullptr;  // of Fit
+  std::atomic<uint64_t> trained_steps_{0};
+  RestoredJob restored_;  // that Fit has restored itself
+  bool has_restored_ = false;
+  std::set<std::string> warned_;
+  size_t failures_told_ = 0;
+  absl::Time failures_looked_ = absl::InfinitePast();
+};
 
 }  // namespace mu

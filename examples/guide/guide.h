@@ -72,6 +72,8 @@ absl::StatusOr<double> OneEpoch(mu::Coordinator& c, const mu::Function& step,
                                 const mu::Dataset& data, uint64_t epoch);
 absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Function& forward,
                                            const mu::Dataset& data);
+absl::StatusOr<mu::FitResult> FitWhileItHelps(mu::Coordinator& c, const std::string& file,
+                                              const std::string& folder);
 absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string& file,
                                            const std::string& folder);
 

@@ -75,6 +75,21 @@ TEST_F(GuideTest, StopsEarly) {
   EXPECT_LE(best, 20);
 }
 
+TEST_F(GuideTest, FitsWhileItHelps) {
+  MU_ASSERT_OK_AND_ASSIGN(const mu::FitResult first,
+                          FitWhileItHelps(*c_, kVisits, Path("checkpoints")));
+  ASSERT_FALSE(first.evaluations.empty());
+  EXPECT_GE(first.evaluations.size(), first.best.size());
+  // A program that is started again finds that there is nothing left.
+  Restart();
+  MU_ASSERT_OK_AND_ASSIGN(const mu::FitResult second,
+                          FitWhileItHelps(*c_, kVisits, Path("checkpoints")));
+  EXPECT_EQ(second.train.steps, first.train.steps);
+  EXPECT_EQ(second.evaluations.size(), first.evaluations.size());
+  ASSERT_TRUE(second.early_stopping.has_value());
+  EXPECT_EQ(second.early_stopping->best, first.early_stopping->best);
+}
+
 TEST_F(GuideTest, CrossesAndBuckets) {
   MU_ASSERT_OK_AND_ASSIGN(const mu::Dataset data, c_->CreateDataset(Visits(kVisits).Epochs(1)));
   MU_ASSERT_OK_AND_ASSIGN(const mu::Function step, DefineCrosses(*c_, data));

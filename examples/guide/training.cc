@@ -2,9 +2,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <limits>
 
-#include "absl/strings/str_cat.h"
 #include "examples/guide/guide.h"
 
 namespace guide {
@@ -99,11 +97,10 @@ absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Functio
 }
 // [/evaluate]
 
-// [early-stopping]
-// Trains until two epochs have brought nothing; returns the best epoch, whose values the servers
-// have then.
-absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string& file,
-                                           const std::string& folder) {
+// [trainer]
+absl::StatusOr<mu::FitResult> FitWhileItHelps(mu::Coordinator& c, const std::string& file,
+                                              const std::string& folder) {
+  c.EnableRecovery(folder);  // before anything is created
   MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(c));
   MU_ASSIGN_OR_RETURN(
       mu::Dataset train,
@@ -113,19 +110,54 @@ absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string
       c.CreateDataset(Visits(file).Records(4, {3}).Epochs(1).Batch(100).Name("test")));
   MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(c, model, train));
   MU_ASSIGN_OR_RETURN(mu::Function forward, DefineForward(c, model, test));
-  double best = std::numeric_limits<double>::infinity();
+  mu::Trainer trainer(
+      &c, {.step = step,
+           .data = train,
+           .evaluation =
+               mu::EvaluationSpec{.function = forward, .data = test, .metrics = {"logloss", "auc"}},
+           .checkpoints = mu::CheckpointerOptions{.directory = folder},
+           .callbacks = {.on_evaluation = [](const mu::Evaluation& evaluation) {
+             std::printf("epoch %u: logloss %.4f%s\n", evaluation.epoch,
+                         evaluation.metrics.at("logloss"),
+                         evaluation.best_so_far ? ", the best so far" : "");
+           }}});
+  MU_ASSIGN_OR_RETURN(
+      mu::FitResult result,
+      trainer.Fit({.epochs = 20,
+                   .eval_every = {.epochs = 1},
+                   .early_stopping = mu::EarlyStoppingOptions{.metric = "logloss", .patience = 2},
+                   .keep_best = mu::KeepBestOptions{.metric = "auc", .count = 2}}));
+  MU_RETURN_IF_ERROR(trainer.Save().status());
+  return result;
+}
+// [/trainer]
+
+// [early-stopping]
+// Trains until two epochs have brought nothing; returns the best epoch, whose values the servers
+// have then.
+absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string& file,
+                                           const std::string& best) {
+  MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(c));
+  MU_ASSIGN_OR_RETURN(
+      mu::Dataset train,
+      c.CreateDataset(Visits(file).Records(4, {0, 1, 2}).Shuffle(1000).Name("train")));
+  MU_ASSIGN_OR_RETURN(
+      mu::Dataset test,
+      c.CreateDataset(Visits(file).Records(4, {3}).Epochs(1).Batch(100).Name("test")));
+  MU_ASSIGN_OR_RETURN(mu::Function step, DefineStep(c, model, train));
+  MU_ASSIGN_OR_RETURN(mu::Function forward, DefineForward(c, model, test));
+  mu::EarlyStopping stopping({.metric = "logloss", .patience = 2, .better = mu::Better::kLess});
   uint32_t best_epoch = 0;
-  for (uint32_t epoch = 1; epoch <= best_epoch + 2 && epoch <= 20; ++epoch) {
+  for (uint32_t epoch = 1; epoch <= 20 && !stopping.stopped(); ++epoch) {
     // `epochs` counts from the job's beginning, so this trains one more.
-    MU_RETURN_IF_ERROR(mu::Train(c, step, train, {.epochs = epoch}).status());
+    MU_ASSIGN_OR_RETURN(const mu::TrainResult trained,
+                        mu::Train(c, step, train, {.epochs = epoch}));
     MU_ASSIGN_OR_RETURN(const mu::BinaryMetrics metrics, Evaluate(c, forward, test));
-    std::printf("epoch %u: logloss %.4f, AUC %.3f\n", epoch, metrics.logloss(), metrics.auc());
-    if (metrics.logloss() >= best) continue;
-    best = metrics.logloss();
+    if (!stopping.Observe(metrics.logloss(), trained.end.steps, best)) continue;
     best_epoch = epoch;
-    MU_RETURN_IF_ERROR(c.Save(absl::StrCat(folder, "/epoch-", epoch)).status());
+    MU_RETURN_IF_ERROR(c.Save(best, {}, {.replace = true}).status());
   }
-  MU_RETURN_IF_ERROR(c.Restore(absl::StrCat(folder, "/epoch-", best_epoch)).status());
+  MU_RETURN_IF_ERROR(c.Restore(best).status());
   return best_epoch;
 }
 // [/early-stopping]

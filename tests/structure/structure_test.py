@@ -50,7 +50,9 @@ MAY_SLEEP = {
     "tests/observe/observed_run.py": "the same",
     "common/client/membership.h": "its SleepFor waits for the client's end, with a timeout",
     "common/client/membership.cc": "the same",
-    "coordinator/training/trainer.cc": "the pause between two looks: that no worker comes is announced by nobody",
+    "coordinator/training/followed_run.cc":
+        "the pause between two looks: that another process completed a checkpoint is announced by nobody",
+    "coordinator/training/train_loop.cc": "the pause between two looks: that no worker comes is announced by nobody",
 }
 
 

@@ -46,7 +46,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:1: there is no key `zzzzzzzzz` in a job; it may be one of: name, seed, "
                 "data, model, "
                 "optimizer, training, job_dir, checkpoint, recovery, warm_start, evaluation, "
-                "parameters\n"},
+                "early_stopping, parameters\n"},
         Mistake{"unknown_metric", "seed: 1", "evaluation: {metrics: [auc, acuracy]}",
                 "job.yaml:2:29: `evaluation.metrics[1]` is wrong: there is no metric `acuracy`; "
                 "did you mean `accuracy`?\n"},
@@ -367,7 +367,8 @@ TEST(JobProblemsTest, WhatIsNotYaml) {
   EXPECT_EQ(ProblemsOf("- a\n"),
             "job.yaml:1:1: a job must be a map of keys, not a list; its keys are: name, seed, "
             "data, model, optimizer, "
-            "training, job_dir, checkpoint, recovery, warm_start, evaluation, parameters\n");
+            "training, job_dir, checkpoint, recovery, warm_start, evaluation, early_stopping, "
+            "parameters\n");
   EXPECT_EQ(ProblemsOf("").substr(0, 57),
             "job.yaml:1:1: a job must be a map of keys, not nothing; i");
 }

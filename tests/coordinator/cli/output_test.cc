@@ -33,6 +33,19 @@ RunReport SomeReport() {
   report.samples_per_second = 24000;
   report.train_loss = 0.47;
   report.parameters = 12345678901;
+  report.epochs = {{.epoch = 2, .loss_sum = 5, .samples = 10}};
+  report.evaluations = {{.steps = 100,
+                         .epoch = 2,
+                         .seconds = 1.5,
+                         .examples = 50000,
+                         .metrics = {{"auc", 0.75}, {"logloss", NAN}},
+                         .best_so_far = true,
+                         .checkpoint = "/runs/x/checkpoints/ckpt-1"}};
+  report.early_stopping = {.metric = "auc",
+                           .state = {0.75, 100, "/runs/x/checkpoints/ckpt-1", 3},
+                           .stopped = true,
+                           .restored_best = false};
+  report.best_checkpoints = {{"/runs/x/checkpoints/ckpt-1", 0.75, 100}};
   report.eval_examples = 50000;
   report.eval_metrics = {{"auc", 0.784}, {"logloss", NAN}};
   report.failures = {{"worker", 1, "died", 3.5, "killed by SIGKILL"}};
@@ -81,6 +94,10 @@ TEST(ReportTest, HasEveryKey) {
                           "staleness",
                           "bounded_staleness",
                           "parameters",
+                          "epochs",
+                          "evaluations",
+                          "early_stopping",
+                          "best_checkpoints",
                           "eval",
                           "warnings",
                           "failures",
@@ -98,6 +115,24 @@ TEST(ReportTest, HasEveryKey) {
   EXPECT_EQ(json["failures"][0]["kind"], "died");
   EXPECT_EQ(json["time_by_part"]["worker.pull"]["count"], 586);
   EXPECT_EQ(json["bad_records"]["count"], 2);
+}
+
+TEST(ReportTest, SaysHowItWentByEpochAndByEvaluation) {
+  const auto json = nlohmann::json::parse(ReportToJson(SomeReport()));
+  EXPECT_EQ(json["epochs"], nlohmann::json::parse(R"([{"epoch": 2, "loss": 0.5, "samples": 10}])"));
+  EXPECT_EQ(json["evaluations"], nlohmann::json::parse(R"([{
+    "steps": 100, "epoch": 2, "seconds": 1.5, "examples": 50000,
+    "metrics": {"auc": 0.75, "logloss": null}, "best_so_far": true,
+    "checkpoint": "/runs/x/checkpoints/ckpt-1"}])"));
+  EXPECT_EQ(json["early_stopping"], nlohmann::json::parse(R"({
+    "metric": "auc", "stopped": true, "best": 0.75, "best_steps": 100,
+    "best_checkpoint": "/runs/x/checkpoints/ckpt-1", "waits": 3, "restored_best": false})"));
+  EXPECT_EQ(json["best_checkpoints"], nlohmann::json::parse(R"([{
+    "checkpoint": "/runs/x/checkpoints/ckpt-1", "value": 0.75, "steps": 100}])"));
+  const auto none = nlohmann::json::parse(ReportToJson(RunReport()));
+  EXPECT_TRUE(none["early_stopping"].is_null());
+  for (const char* list : {"epochs", "evaluations", "best_checkpoints"})
+    EXPECT_EQ(none[list], nlohmann::json::array()) << list;
 }
 
 TEST(ReportTest, WithoutEvaluationEvalIsNull) {

@@ -29,6 +29,16 @@ TEST(ReferencePages, AreWhatTheCodeSays) {
   ExpectPage("docs/reference/metrics.md", MetricsPage(), "coordinator metrics --markdown");
 }
 
+TEST(ReferencePages, TheJobFilesPageHasEveryModel) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::string page, ReadFile("docs/job_file.md"));
+  const auto* const kinds = pb::ModelProto::descriptor();
+  for (int i = 0; i < kinds->field_count(); ++i) {
+    const std::string& name = kinds->field(i)->name();
+    if (name == "custom") continue;
+    EXPECT_THAT(page, HasSubstr("\n| `" + name + "` | "));
+  }
+}
+
 // The keys of a message that a doc must have, without those of messages in it.
 std::set<std::string> FieldsOf(const google::protobuf::Descriptor* message) {
   std::set<std::string> fields;

@@ -7,6 +7,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/kept_checkpoint.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -47,6 +48,18 @@ TEST_F(JobCheckpointsTest, TheNewestAreKept) {
   MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse)) << "there is nothing to do";
   MU_EXPECT_OK(checkpoints_.Prune(0, NobodyElse)) << "0 keeps all";
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3), Path(4)));
+}
+
+TEST_F(JobCheckpointsTest, ThoseThatAreMarkedStayBesideTheNewest) {
+  Complete(1, 5);
+  for (const int number : {2, 3, 5}) MU_ASSERT_OK(MarkKept(Path(number), true));
+  MU_ASSERT_OK(MarkKept(Path(3), false));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(2), Path(4), Path(5)));
+  MU_ASSERT_OK(MarkKept(Path(2), false));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4), Path(5)));
+  EXPECT_THAT(MarkKept(Path(2), true), HasCode(absl::StatusCode::kNotFound));
 }
 
 TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {

@@ -1,0 +1,65 @@
+#include "coordinator/cli/continue_command.h"
+
+#include <signal.h>
+
+#include <cerrno>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "common/env/file.h"
+#include "common/env/host_name.h"
+#include "coordinator/cli/run_setup.h"
+#include "coordinator/training/job_holder.h"
+#include "coordinator/training/job_record.h"
+
+namespace mu {
+namespace {
+
+std::string ForShell(const std::string& word) {
+  const bool plain = !word.empty() && absl::c_all_of(word, [](char c) {
+    return absl::ascii_isalnum(c) || std::string("-_./=:,+@%").find(c) != std::string::npos;
+  });
+  if (plain) return word;
+  return absl::StrCat("'", absl::StrReplaceAll(word, {{"'", "'\\''"}}), "'");
+}
+
+bool IsTrainedNow(const std::string& run) {
+  const auto lock = ReadFile(JoinPath(run, "lock"));
+  if (!lock.ok()) return false;
+  const JobHolder holder = ParseJobHolder(*lock);
+  if (holder.pid == 0) return false;
+  return holder.host != HostName() || ::kill(static_cast<pid_t>(holder.pid), 0) == 0 ||
+         errno != ESRCH;
+}
+
+}  // namespace
+
+std::string ContinueCommand(const CliOptions& cli, const muster::JobProto& job,
+                            const std::string& job_dir) {
+  std::vector<std::string> words;
+  for (const std::string& word : cli.command_line) {
+    if (word != "--train_again" && word != "--train-again") words.push_back(ForShell(word));
+  }
+  if (cli.job_dir.empty() && job.job_dir().empty())
+    words.push_back(ForShell(absl::StrCat("--job_dir=", job_dir)));
+  return absl::StrJoin(words, " ");
+}
+
+std::string UnfinishedRun(const std::string& runs, const muster::JobProto& job) {
+  const auto checkpoints = CheckpointsOfJob(runs, job.name());
+  if (!checkpoints.ok()) return "";
+  for (const std::string& checkpoint : *checkpoints) {
+    const std::string run = DirectoryOf(DirectoryOf(checkpoint));
+    const auto record = ReadJobRecord(run);
+    if (!record.ok() || record->status == "done" ||
+        JobFingerprint(record->job) != JobFingerprint(job) || IsTrainedNow(run))
+      continue;
+    return run;
+  }
+  return "";
+}
+
+}  // namespace mu

@@ -1,0 +1,156 @@
+#include "coordinator/training/followed_run.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/status.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/training/evaluation_json.h"
+#include "coordinator/training/job_record.h"
+
+namespace mu {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Between two looks: that a checkpoint is complete is announced by nobody.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr char kCheckpoints[] = "checkpoints";
+constexpr char kHeld[] = "followed";
+constexpr char kRecord[] = "evaluations.json";
+
+std::string RunOf(const std::string& directory) {
+  return BaseName(directory) == kCheckpoints ? DirectoryOf(directory) : directory;
+}
+
+// The same files under another folder's name, at once or not at all.
+absl::Status LinkFolder(const std::string& from, const std::string& to) {
+  const std::string partly = to + ".partly";
+  MU_RETURN_IF_ERROR(RemoveTree(partly));
+  MU_RETURN_IF_ERROR(MakeDirectories(partly));
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(from));
+  for (const std::string& name : names) {
+    const std::string file = JoinPath(partly, name);
+    if (::link(JoinPath(from, name).c_str(), file.c_str()) != 0)
+      return ErrnoToStatus(errno, "link", file);
+  }
+  if (::rename(partly.c_str(), to.c_str()) != 0) return ErrnoToStatus(errno, "rename", partly);
+  return absl::OkStatus();
+}
+
+// Of a checkpoint that will not become better.
+bool IsGone(const absl::Status& status, const std::string& folder) {
+  return absl::IsDataLoss(status) || !FileExists(JoinPath(folder, kManifestName));
+}
+
+}  // namespace
+
+FollowedRun::FollowedRun(const std::string& directory) : directory_(RunOf(directory)) {}
+
+absl::StatusOr<std::string> FollowedRun::Open() {
+  const std::string path = JoinPath(directory_, kRecord);
+  const absl::StatusOr<std::string> text = ReadFile(path);
+  if (absl::IsNotFound(text.status())) return path;
+  MU_RETURN_IF_ERROR(text.status());
+  const Json record = Json::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (!record.is_array())
+    return absl::DataLossError(absl::StrCat(path, " is damaged; remove it to evaluate all again"));
+  for (const Json& evaluation : record) {
+    evaluations_.push_back(EvaluationOf(evaluation));
+    seen_.insert(evaluations_.back().checkpoint);
+  }
+  return path;
+}
+
+bool FollowedRun::JobIsOver() const {
+  const absl::StatusOr<JobRecord> record = ReadJobRecord(directory_);
+  return record.ok() && (record->status == "done" || record->status == "failed");
+}
+
+absl::Status FollowedRun::Hold() {
+  const auto found = ListCheckpoints(JoinPath(directory_, kCheckpoints));
+  if (absl::IsNotFound(found.status())) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(found.status());
+  for (const std::string& folder : *found) {
+    const std::string name = BaseName(folder);
+    if (seen_.contains(name)) continue;
+    const std::string held = JoinPath(JoinPath(directory_, kHeld), name);
+    if (!FileExists(held)) {
+      const absl::Status linked = LinkFolder(folder, held);
+      // Deleted at this moment, it was older than the newest: too late for it.
+      if (!linked.ok() && FileExists(JoinPath(folder, kManifestName))) return linked;
+      if (!linked.ok()) MU_LOG(WARN, "{} was deleted before it could be evaluated", folder);
+    }
+    seen_.insert(name);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> FollowedRun::Held() const {
+  auto listed = ListDirectory(JoinPath(directory_, kHeld));
+  if (absl::IsNotFound(listed.status())) return std::vector<std::string>();
+  MU_ASSIGN_OR_RETURN(std::vector<std::string> names, std::move(listed));
+  names.erase(
+      std::remove_if(names.begin(), names.end(),
+                     [](const std::string& name) { return absl::EndsWith(name, ".partly"); }),
+      names.end());
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
+  while (true) {
+    if (stop != nullptr && stop->load() > 0) return absl::CancelledError("stopped");
+    const bool over = JobIsOver();  // first: then its last checkpoint is there
+    MU_RETURN_IF_ERROR(Hold());
+    MU_ASSIGN_OR_RETURN(const std::vector<std::string> held, Held());
+    for (const std::string& name : held) {
+      const std::string folder = JoinPath(JoinPath(directory_, kHeld), name);
+      const bool evaluated =
+          std::any_of(evaluations_.begin(), evaluations_.end(),
+                      [&](const Evaluation& evaluation) { return evaluation.checkpoint == name; });
+      if (!evaluated) return folder;
+      MU_RETURN_IF_ERROR(RemoveTree(folder));  // written down, but not removed before the end
+    }
+    if (over) return std::string();
+    absl::SleepFor(kLook);
+  }
+}
+
+absl::Status FollowedRun::Write() const {
+  Json record = Json::array();
+  for (const Evaluation& evaluation : evaluations_) record.push_back(ToJson(evaluation));
+  return WriteFileAtomic(JoinPath(directory_, kRecord), record.dump(1) + "\n");
+}
+
+absl::Status FollowedRun::Add(const std::string& folder, absl::StatusOr<Evaluation> evaluated) {
+  if (!evaluated.ok() && !IsGone(evaluated.status(), folder)) return evaluated.status();
+  Evaluation evaluation;
+  if (evaluated.ok()) {
+    evaluation = *std::move(evaluated);
+  } else {
+    MU_LOG(ERROR, "{} cannot be evaluated: {}", folder, evaluated.status());
+    evaluation.seconds = std::nan("");
+  }
+  evaluation.checkpoint = BaseName(folder);
+  if (const auto manifest = ReadManifest(folder); manifest.ok()) {
+    evaluation.steps = manifest->steps();
+    const TrainingHistory history = TrainingHistory::Parse(manifest->user_state());
+    if (!history.epochs().empty()) evaluation.epoch = history.epochs().back().epoch;
+  }
+  evaluations_.push_back(std::move(evaluation));
+  MU_RETURN_IF_ERROR(Write());
+  return RemoveTree(folder);
+}
+
+}  // namespace mu

@@ -1,0 +1,48 @@
+// The checkpoints of a run that another process trains, one after the other, each once: for an
+// evaluation beside training.
+//
+// What has been evaluated is written down in DIR/evaluations.json after each, so a process that is
+// started again goes on. A checkpoint that waits is held by hard links in DIR/followed, so the run
+// may delete it meanwhile. One thread, and one process for a run.
+#pragma once
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/training/training_history.h"
+
+namespace mu {
+
+class FollowedRun {
+ public:
+  // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.
+  explicit FollowedRun(const std::string& directory);
+
+  // Reads what has been evaluated; returns where that is written. DATA_LOSS if it cannot be read.
+  absl::StatusOr<std::string> Open();
+  // The folder of the oldest checkpoint that has not been evaluated. Waits for one; empty if there
+  // is none and the job is over: done, or failed for good. CANCELLED if `stop` asks for it.
+  absl::StatusOr<std::string> Next(const std::atomic<int>* stop);
+  // That one has been evaluated, or cannot be: its files are damaged, or gone. Another error is
+  // returned, and the checkpoint is still to be evaluated.
+  absl::Status Add(const std::string& folder, absl::StatusOr<Evaluation> evaluated);
+
+  // All that is written down, oldest first.
+  const std::vector<Evaluation>& evaluations() const { return evaluations_; }
+
+ private:
+  bool JobIsOver() const;
+  // Takes hold of what is new.
+  absl::Status Hold();
+  absl::StatusOr<std::vector<std::string>> Held() const;  // names, oldest first
+  absl::Status Write() const;
+
+  const std::string directory_;
+  std::vector<Evaluation> evaluations_;
+  std::set<std::string> seen_;  // names of checkpoints that need not be looked at again
+};
+
+}  // namespace mu

@@ -1,0 +1,257 @@
+// Training of a job's session.
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/steady_now.h"
+#include "common/obs/telemetry.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/job_position.h"
+#include "coordinator/training/check_files.h"
+#include "coordinator/training/job_gradients.h"
+#include "coordinator/training/job_rates.h"
+#include "coordinator/training/job_session.h"
+#include "coordinator/training/loss_watch.h"
+#include "coordinator/training/trainer.h"
+
+namespace mu {
+namespace {
+
+absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
+  const pb::TrainingProto& training = job.training();
+  FitOptions options;
+  options.epochs = std::max<uint32_t>(1, training.epochs());
+  options.max_steps = training.max_steps();
+  options.bounded_staleness = BoundedStalenessOf(training);
+  if (const std::string& steps = training.steps_per_function(); !steps.empty() && steps != "auto") {
+    if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
+      return absl::InvalidArgumentError(absl::StrCat("training.steps_per_function is '", steps,
+                                                     "'; use auto or a number from 1"));
+    }
+  }
+  options.eval_every = {.steps = training.eval_every().steps(),
+                        .epochs = training.eval_every().epochs(),
+                        .time = absl::Seconds(training.eval_every().seconds())};
+  if (job.has_early_stopping()) {
+    const pb::EarlyStoppingProto& stopping = job.early_stopping();
+    EarlyStoppingOptions& early = options.early_stopping.emplace();
+    early.metric = stopping.metric();
+    if (stopping.has_patience()) early.patience = stopping.patience();
+    early.min_delta = stopping.min_delta();
+    if (stopping.has_restore_best()) early.restore_best = stopping.restore_best();
+  }
+  if (job.checkpoint().has_keep_best()) {
+    KeepBestOptions& best = options.keep_best.emplace();
+    best.metric = job.checkpoint().keep_best().metric();
+    if (job.checkpoint().keep_best().has_count()) best.count = job.checkpoint().keep_best().count();
+  }
+  return options;
+}
+
+absl::StatusOr<absl::Duration> CheckpointEvery(const pb::CheckpointOptionsProto& checkpoint) {
+  absl::Duration every = absl::Minutes(5);
+  if (checkpoint.every() == "never") return absl::InfiniteDuration();
+  if (checkpoint.has_every() && !absl::ParseDuration(checkpoint.every(), &every)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("checkpoint.every is '", checkpoint.every(), "'; use 30s, 5m, 1h or never"));
+  }
+  return every;
+}
+
+std::string DescribeEarlyStopping(const EarlyStoppingReport& report) {
+  const EarlyStoppingState& state = report.state;
+  if (!std::isfinite(state.best))
+    return absl::StrCat("early stopping: ", report.metric, " was never defined");
+  return absl::StrFormat("%s: %s was best, %.4f, after %d steps%s",
+                         report.stopped ? "stopped early" : "early stopping did not stop",
+                         report.metric, state.best, state.best_steps,
+                         report.restored_best ? "; these values are restored" : "");
+}
+
+}  // namespace
+
+absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
+  // Looks through the files, which a stop ends as long as `starting_` lives.
+  MU_ASSIGN_OR_RETURN(const uint64_t steps, coordinator_->BatchesInEpoch(dataset, 0));
+  MU_ASSIGN_OR_RETURN(MinimizeOptions rates, JobRates(job_.training(), steps));
+  if (!continues_ && !record_.checkpoint.empty()) {
+    // The steps of the run that it begins with are counted, but its schedule is over.
+    MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(record_.checkpoint));
+    MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
+    record_.first_step = ScheduledSteps(manifest);
+  }
+  rates.first_step = record_.first_step;
+  rates.gradients = GradientOptionsOf(job_.training());
+  return coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
+    f.Train();
+    const ModelOutput output = model_->Build(f, f.NextBatch(dataset));
+    f.Minimize(output.loss, rates);
+    f.Return("loss", output.loss);
+  });
+}
+
+absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report) {
+  TrainerOptions options;
+  MU_ASSIGN_OR_RETURN(options.data, CreateDataset(DataPurpose::kTrain));
+  // What is certain CheckJob has found. Nothing else would tell where nothing is evaluated.
+  const pb::DatasetProto& data = options.data.proto();
+  if (const NonePositive none = LookForPositives(data); !none.why.empty()) {
+    Warn(report, absl::StrCat(data.name(), ": ", none.why,
+                              "; if no others come further behind, the model learns nothing"));
+  }
+  MU_ASSIGN_OR_RETURN(options.step, DefineStep(options.data));
+  if (job_.data().has_eval()) {
+    MU_ASSIGN_OR_RETURN(options.evaluation, DefineEvaluation());
+    // So that training does not stand still while the files are looked through.
+    if (fit.eval_every.any() || fit.early_stopping.has_value() || fit.keep_best.has_value())
+      MU_RETURN_IF_ERROR(coordinator_->BatchesInEpoch(options.evaluation->data, 0).status());
+  }
+  MU_ASSIGN_OR_RETURN(const absl::Duration every, CheckpointEvery(job_.checkpoint()));
+  const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();
+  options.checkpoints = {.directory = CheckpointFolder(),
+                         .every = every,
+                         .every_steps = checkpoint.every_steps(),
+                         .keep = checkpoint.has_keep() ? static_cast<int>(checkpoint.keep()) : 3,
+                         .requests = options_.checkpoint_requests,
+                         .recovery = JobRecovery(),
+                         .describe = [this](pb::CheckpointProto* manifest) {
+                           manifest->set_steps(steps_);
+                           manifest->set_samples(samples_);
+                         }};
+  options.callbacks = CallbacksOf(report);
+  trainer_ = std::make_unique<Trainer>(coordinator_.get(), std::move(options));
+  return absl::OkStatus();
+}
+
+TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
+  TrainerCallbacks callbacks;
+  const uint32_t epochs = std::max<uint32_t>(1, job_.training().epochs());
+  callbacks.on_step = [this, report, epochs,
+                       watch = std::make_shared<LossWatch>()](const TrainEvent& event) {
+    if (std::exchange(progress_phase_, "training") != "training")
+      progress_->Begin("training", event.total_steps, epochs);
+    steps_ = event.steps;
+    samples_ = event.samples;
+    progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
+    if (const std::string growth = watch->Observe(event.steps, event.loss); !growth.empty())
+      Warn(report, growth);
+  };
+  callbacks.on_epoch = [this, epochs](const EpochLoss& epoch) {
+    if (epochs > 1)
+      Tell(absl::StrFormat("epoch %d/%d: loss %.4f", epoch.epoch, epochs, epoch.loss()));
+  };
+  callbacks.on_evaluation_progress = [this](uint64_t steps, uint64_t total) {
+    if (std::exchange(progress_phase_, "evaluating") != "evaluating")
+      progress_->Begin("evaluating", total);
+    const uint64_t batch = job_.training().eval_batch_size();  // nearly: the last may be shorter
+    progress_->Update(1, steps, total, steps * batch, 0);
+  };
+  callbacks.on_evaluation = [this](const Evaluation& evaluation) {
+    progress_phase_.clear();
+    if (evaluation.steps == 0) return;  // the last one is in the summary
+    std::string line =
+        absl::StrCat("evaluated after ", evaluation.steps, " steps, epoch ", evaluation.epoch, ":");
+    for (const auto& [name, value] : evaluation.metrics)
+      absl::StrAppendFormat(&line, " %s %.4f", name, value);
+    Tell(absl::StrCat(line, evaluation.best_so_far ? ", the best so far" : ""));
+  };
+  callbacks.on_warning = [this, report](const std::string& text) { Warn(report, text); };
+  return callbacks;
+}
+
+absl::Status JobSession::ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored) {
+  if (continues_) {
+    absl::StatusOr<RestoredJob> found =
+        coordinator_->Restore(CoordinatorEpoch(record_.first_epoch));
+    if (found.ok()) {
+      *restored = *std::move(found);
+      const pb::JobPositionProto& position = (*restored)->manifest.position();
+      steps_ = position.steps();
+      samples_ = position.samples();
+      report->continued_from = (*restored)->directory;
+      Announce(absl::StrCat(options_.job_dir,
+                            " holds an unfinished run of this job: it CONTINUES from ",
+                            (*restored)->directory, " after ", steps_.load(),
+                            " steps; give another job_dir to begin anew"));
+    } else if (absl::IsNotFound(found.status())) {
+      Announce(
+          absl::StrCat(options_.job_dir,
+                       " holds an unfinished run of this job, but no checkpoint of it: it begins "
+                       "anew"));
+      continues_ = false;
+    } else {
+      return found.status();
+    }
+  }
+  if (continues_) return absl::OkStatus();
+  if (!record_.checkpoint.empty()) MU_RETURN_IF_ERROR(Restore(record_.checkpoint));
+  if (BeginsWarm()) MU_RETURN_IF_ERROR(WarmStart());
+  coordinator_->StartFresh();
+  return absl::OkStatus();
+}
+
+absl::Status JobSession::Train(RunReport* report) {
+  ScopedSpan span(&Telemetry::Process(), "train");
+  MU_ASSIGN_OR_RETURN(FitOptions fit, FitOptionsOf(job_));
+  fit.stop = options_.stop;
+  MU_RETURN_IF_ERROR(CreateTrainer(fit, report));
+  std::optional<RestoredJob> restored;
+  MU_RETURN_IF_ERROR(ContinueOrBegin(report, &restored));
+  if (restored.has_value()) fit.restored = &*restored;
+  starting_.reset();  // from here on a stop saves what there is
+  MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+  unsaved_ = true;
+  if (!continues_) record_.first_epoch = coordinator_->runtime().options().epoch.value();
+  MU_RETURN_IF_ERROR(Record("running"));
+  // So that nothing depends on the other model's checkpoint from here on. An error is in the log.
+  if (BeginsWarm()) trainer_->checkpointer()->TakeNow().status().IgnoreError();
+  progress_->Begin("training", 0, fit.epochs);
+  const absl::Time begin = SteadyNow();
+  const absl::StatusOr<FitResult> result = trainer_->Fit(fit);
+  if (result.ok()) {
+    steps_ = result->train.steps;
+    samples_ = result->train.samples;
+  }
+  // Of a job that fails, too.
+  report->steps = steps_;
+  report->samples = samples_;
+  report->train_seconds =
+      result.ok() ? result->train.seconds : absl::ToDoubleSeconds(SteadyNow() - begin);
+  // Of what this run did in its time; the report's samples may begin with another's.
+  const uint64_t before = restored.has_value() ? restored->manifest.position().samples() : 0;
+  report->samples_per_second =
+      static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
+  MU_RETURN_IF_ERROR(result.status());
+  ReportFit(*result, fit, report);
+  return absl::OkStatus();
+}
+
+void JobSession::ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report) {
+  report->functions = result.train.functions;
+  report->train_loss = result.train.last_epoch_loss;
+  left_unfinished_ = result.train.unfinished;
+  report->steps_per_function = result.train.steps_per_function;
+  if (result.train.stopped) report->status = "stopped";
+  report->epochs = result.train.epochs;
+  report->evaluations = result.evaluations;
+  for (Evaluation& evaluation : report->evaluations)
+    evaluation.checkpoint = trainer_->PathOf(evaluation.checkpoint);
+  if (result.early_stopping.has_value()) {
+    report->early_stopping = {fit.early_stopping->metric, *result.early_stopping,
+                              result.stopped_early, result.restored_best};
+    std::string& best = report->early_stopping->state.best_checkpoint;
+    best = trainer_->PathOf(best);
+    Tell(DescribeEarlyStopping(*report->early_stopping));
+  }
+  report->best_checkpoints = result.best;
+  for (BestCheckpoint& checkpoint : report->best_checkpoints)
+    checkpoint.directory = trainer_->PathOf(checkpoint.directory);
+  last_evaluation_ = result.last;
+}
+
+}  // namespace mu

@@ -1,0 +1,371 @@
+#include "coordinator/training/train_loop.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "common/base/steady_now.h"
+#include "common/rpc/typed.h"
+#include "coordinator/cluster/completion_queue.h"
+#include "coordinator/training/step_pacer.h"
+
+namespace mu {
+namespace {
+
+// Whether the job was asked to stop meanwhile.
+constexpr absl::Duration kLook = absl::Milliseconds(100);
+constexpr double kDefaultCallSeconds = 0.0005;
+// What an empty call to a worker takes: the fixed cost that packing steps has to hide.
+double MeasureCallSeconds(Coordinator& coordinator) {
+  const auto workers = coordinator.runtime().Workers();
+  if (workers.empty()) return kDefaultCallSeconds;
+  std::vector<double> seconds;
+  for (int i = 0; i < 5; ++i) {
+    const absl::Time begin = SteadyNow();
+    const auto reply =
+        Call<pb::TelemetryReply>(*workers[0]->channel, "/muster.Worker/GetTelemetry",
+                                 pb::TelemetryRequest(), {.timeout = absl::Seconds(1)});
+    if (!reply.ok()) return kDefaultCallSeconds;
+    seconds.push_back(absl::ToDoubleSeconds(SteadyNow() - begin));
+  }
+  std::sort(seconds.begin(), seconds.end());
+  return seconds[seconds.size() / 2];
+}
+
+// With visitation: none a step counts as a batch, whichever its worker read.
+DataProgress ProgressOfSteps(uint64_t taken, uint64_t batches) {
+  return {taken / batches, batches - taken % batches};
+}
+
+uint64_t StepsTaken(const RestoredJob& restored) {
+  const pb::JobPositionProto& position = restored.manifest.position();
+  uint64_t taken = position.steps();
+  for (const auto& function : position.functions())
+    taken += function.steps() - function.next_step();
+  return taken;
+}
+
+// One call of Train.
+class TrainLoop {
+ public:
+  TrainLoop(Coordinator& coordinator, const Function& function, const Dataset& dataset,
+            const TrainOptions& options, const std::function<void(const TrainEvent&)>& on_event)
+      : coordinator_(coordinator),
+        function_(function),
+        dataset_(dataset),
+        options_(options),
+        on_event_(on_event),
+        history_(options.history != nullptr ? *options.history : own_history_),
+        each_for_itself_(dataset.proto().visitation() == pb::VISITATION_NONE),
+        most_(options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max()),
+        pacer_(options.steps_per_function, MeasureCallSeconds(coordinator),
+               options.bounded_staleness) {}
+
+  absl::StatusOr<TrainResult> Run();
+
+ private:
+  bool Stopping() const { return options_.stop != nullptr && options_.stop->load() > 0; }
+  absl::StatusOr<uint64_t> BatchesIn(uint64_t epoch) {
+    return coordinator_.BatchesInEpoch(dataset_, each_for_itself_ ? 0 : epoch);
+  }
+  int Workers() const {
+    return std::max<int>(1, static_cast<int>(coordinator_.Counts().workers_ready));
+  }
+  absl::Status FindPlace();
+  void TakeRestored();
+  absl::Status CheckSomethingIsLeft() const;
+  uint64_t TotalSteps(uint64_t epoch, uint64_t left) const;
+  uint64_t StepsOfFunction(uint64_t epoch, uint64_t left) const;
+  absl::Status TrainEpoch(uint64_t epoch, uint64_t batches);
+  absl::Status EvaluateIfDue(uint64_t epoch, bool epoch_ends);
+  absl::Status Take(const CompletionQueue::Completion& done);
+  absl::Status TakeResults(size_t most_pending);
+  void TellEndedEpochs(uint64_t scheduled_epoch);
+  bool Alone();
+  absl::Status Join();
+  void KeepState() { coordinator_.SetUserState(history_.ToString()); }
+
+  Coordinator& coordinator_;
+  const Function& function_;
+  const Dataset& dataset_;
+  const TrainOptions& options_;
+  const std::function<void(const TrainEvent&)>& on_event_;
+  TrainingHistory own_history_;
+  TrainingHistory& history_;
+  const bool each_for_itself_;
+  const uint64_t most_;  // steps of the job
+  StepPacer pacer_;
+  const absl::Time begin_ = SteadyNow();
+  absl::Duration evaluating_;  // how long it has stood still
+  absl::Duration Trained() const { return SteadyNow() - begin_ - evaluating_; }
+
+  DataProgress at_;         // what is left of the data at the beginning
+  uint64_t usual_ = 0;      // batches of an epoch, nearly
+  uint64_t scheduled_ = 0;  // steps of the whole job
+  uint64_t total_ = 0;
+  uint64_t restored_steps_ = 0;
+  std::optional<EvaluationSchedule> evaluations_;
+  CompletionQueue pending_;                      // tagged with their epochs
+  std::map<uint64_t, size_t> pending_by_epoch_;  // of these, how many
+  uint64_t told_epochs_ = 0;                     // of which options_.on_epoch knows
+  absl::Time alone_since_ = absl::InfiniteFuture();
+  TrainResult result_;
+};
+
+// What is left of the data: everything, or what a continued job has not scheduled.
+absl::Status TrainLoop::FindPlace() {
+  if (each_for_itself_) {
+    MU_ASSIGN_OR_RETURN(const uint64_t batches, BatchesIn(0));
+    at_ = ProgressOfSteps(options_.restored != nullptr ? StepsTaken(*options_.restored) : 0,
+                          std::max<uint64_t>(1, batches));
+  } else {
+    MU_ASSIGN_OR_RETURN(at_, coordinator_.ProgressOf(dataset_));
+  }
+  // Epochs differ by a few batches (short ones at the ends of leases), and to count them exactly
+  // takes a plan of the epoch: later ones are counted when they begin, until then as this one.
+  MU_ASSIGN_OR_RETURN(usual_, BatchesIn(at_.epoch));
+  scheduled_ = at_.epoch * usual_;
+  // What happens at a step of the job happens there also after a restart.
+  if (options_.max_steps > 0 || options_.eval_every.any()) {
+    scheduled_ = 0;
+    for (uint64_t epoch = 0; epoch < at_.epoch; ++epoch) {
+      MU_ASSIGN_OR_RETURN(const uint64_t batches, BatchesIn(epoch));
+      scheduled_ += batches;
+    }
+  }
+  scheduled_ += usual_ - std::min(usual_, at_.left);
+  return absl::OkStatus();
+}
+
+void TrainLoop::TakeRestored() {
+  told_epochs_ = at_.epoch;
+  if (options_.restored == nullptr) return;
+  const RestoredJob& restored = *options_.restored;
+  if (options_.history == nullptr) history_ = TrainingHistory::Parse(restored.user_state);
+  result_.steps = restored_steps_ = restored.manifest.position().steps();
+  result_.samples = restored.manifest.position().samples();
+  result_.epochs_begun = std::min(options_.epochs, static_cast<uint32_t>(at_.epoch) + 1);
+  if (!history_.epochs().empty())
+    result_.epochs_begun = std::min(result_.epochs_begun, history_.epochs().back().epoch);
+  for (const RemoteValue& value : restored.unfinished) {
+    pending_.Add(value, result_.epochs_begun);
+    ++pending_by_epoch_[result_.epochs_begun];
+  }
+}
+
+// Whoever calls a second time to train on has to say so.
+absl::Status TrainLoop::CheckSomethingIsLeft() const {
+  const bool all_trained = at_.epoch + (at_.left == 0 ? 1 : 0) >= options_.epochs;
+  if (options_.restored != nullptr || options_.epochs == 0 || scheduled_ == 0)
+    return absl::OkStatus();
+  if (scheduled_ >= most_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "TrainOptions::max_steps is ", most_, ", counted from the job's beginning, and ",
+        scheduled_, " have been trained already: nothing is left to do; ask for more"));
+  }
+  if (!all_trained || each_for_itself_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "TrainOptions::epochs is ", options_.epochs, ", counted from the job's beginning, and the ",
+      "data set '", dataset_.name(), "' has been read ", at_.epoch + (at_.left == 0 ? 1 : 0),
+      " times already: nothing is left to do; ask for more epochs, or let the data set begin "
+      "again ",
+      "with StartEpoch(data, 0)"));
+}
+
+// Of the whole job, if `left` steps of this epoch (from 1) are to be scheduled.
+uint64_t TrainLoop::TotalSteps(uint64_t epoch, uint64_t left) const {
+  const uint64_t later = options_.epochs - std::min<uint64_t>(options_.epochs, epoch);
+  return std::min(std::max(most_, scheduled_), scheduled_ + left + later * usual_);
+}
+
+// Of a job that is to stop: whether for long now nobody is there who could finish what runs.
+bool TrainLoop::Alone() {
+  if (!Stopping()) return false;
+  const RuntimeCounts counts = coordinator_.Counts();
+  if (counts.workers_ready > 0 && counts.servers >= coordinator_.runtime().options().servers) {
+    alone_since_ = absl::InfiniteFuture();
+    return false;
+  }
+  alone_since_ = std::min(alone_since_, SteadyNow());
+  return SteadyNow() - alone_since_ >= options_.patience;
+}
+
+// What has arrived may have to be repeated, since a server was lost.
+absl::Status TrainLoop::Join() {
+  while (true) {
+    MU_ASSIGN_OR_RETURN(const bool done, coordinator_.Done());
+    if (done) return absl::OkStatus();
+    if (!Stopping()) return coordinator_.Join();
+    if (Alone()) {
+      result_.unfinished = true;
+      return absl::OkStatus();
+    }
+    absl::SleepFor(kLook);  // between two looks: that nobody comes is announced by nobody
+  }
+}
+
+// Takes a result. A worker that hangs keeps those of its functions, and holds up no other.
+absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
+  auto epoch = static_cast<uint32_t>(done.tag);
+  const auto values = done.value.Fetch();
+  if (const auto it = pending_by_epoch_.find(done.tag); --it->second == 0)
+    pending_by_epoch_.erase(it);
+  if (!values.ok()) {
+    // Cancelled because of another function, whose error Join knows.
+    const absl::Status first = coordinator_.Join();
+    return first.ok() ? values.status() : first;
+  }
+  // What a continued job had in flight may be of the epoch before.
+  if (!each_for_itself_ && !values->batches().empty())
+    epoch = static_cast<uint32_t>(values->batches()[0].lease->epoch()) + 1;
+  result_.epochs_begun = std::max(result_.epochs_begun, epoch);
+  ++result_.functions;
+  for (size_t i = 0; i < values->steps(); ++i) result_.steps += values->samples(i) > 0 ? 1 : 0;
+  result_.samples += values->samples();
+  double loss = 0;
+  if (auto mean = values->Mean(options_.loss); mean.ok()) {
+    loss = *mean;
+    history_.AddLoss(epoch, loss, values->samples());
+  } else if (values->samples() > 0) {
+    return mean.status();
+  }
+  KeepState();
+  pacer_.Observe(absl::ToDoubleSeconds(Trained()), result_.steps - restored_steps_, Workers());
+  if (on_event_) on_event_({result_.epochs_begun, result_.steps, total_, result_.samples, loss});
+  return absl::OkStatus();
+}
+
+// Takes what has arrived; waits until fewer than `most_pending` functions are unfinished.
+absl::Status TrainLoop::TakeResults(size_t most_pending) {
+  while (!pending_.empty() && !result_.unfinished) {
+    const bool wait = pending_.size() >= most_pending;
+    if (const auto done = pending_.Next(wait ? kLook : absl::ZeroDuration())) {
+      MU_RETURN_IF_ERROR(Take(*done));
+    } else if (!wait) {
+      break;
+    } else {
+      result_.unfinished = Alone();
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Everything of the epochs up to this one has been scheduled.
+void TrainLoop::TellEndedEpochs(uint64_t scheduled_epoch) {
+  while (told_epochs_ < scheduled_epoch && !result_.unfinished &&
+         (pending_by_epoch_.empty() || pending_by_epoch_.begin()->first > told_epochs_ + 1)) {
+    ++told_epochs_;
+    if (options_.on_epoch == nullptr) continue;
+    for (const EpochLoss& epoch : history_.epochs()) {
+      if (epoch.epoch == told_epochs_) options_.on_epoch(epoch);
+    }
+  }
+}
+
+absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
+  if (options_.evaluate == nullptr || Stopping() || result_.ended ||
+      !evaluations_->Due(scheduled_, epoch_ends ? epoch : 0, SteadyNow()))
+    return absl::OkStatus();
+  MU_RETURN_IF_ERROR(TakeResults(1));
+  if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
+  if (result_.unfinished) return absl::OkStatus();
+  if (epoch_ends) TellEndedEpochs(epoch);
+  const absl::Time begin = SteadyNow();
+  MU_ASSIGN_OR_RETURN(const bool go_on,
+                      options_.evaluate({scheduled_, static_cast<uint32_t>(epoch), epoch_ends}));
+  evaluating_ += SteadyNow() - begin;
+  result_.ended = !go_on;
+  evaluations_->Evaluated(scheduled_, SteadyNow());
+  KeepState();
+  return absl::OkStatus();
+}
+
+// Where training is about to stand still, as at its end, the last functions are small.
+uint64_t TrainLoop::StepsOfFunction(uint64_t epoch, uint64_t left) const {
+  const uint64_t due = evaluations_->StepsUntilDue(scheduled_);
+  uint64_t remaining = std::min(total_ - scheduled_, due);
+  if (options_.eval_every.epochs > 0 && epoch % options_.eval_every.epochs == 0)
+    remaining = std::min(remaining, left);
+  return std::min<uint64_t>(pacer_.Next(remaining, Workers()), left);
+}
+
+// Schedules what is left of this epoch (from 1), which are so many batches.
+absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
+  const uint64_t wanted = std::min(batches, most_ - std::min(most_, scheduled_));
+  uint64_t left = wanted;
+  total_ = TotalSteps(epoch, left);
+  while (left > 0 && !Stopping()) {
+    MU_RETURN_IF_ERROR(EvaluateIfDue(epoch, /*epoch_ends=*/false));
+    if (result_.ended || result_.unfinished || Stopping()) break;
+    const auto steps = static_cast<uint32_t>(StepsOfFunction(epoch, left));
+    pending_.Add(coordinator_.Schedule(function_, {.steps = steps}), epoch);
+    ++pending_by_epoch_[epoch];
+    // Towards the end there is less to pack.
+    if (result_.steps_per_function == 0 || result_.steps < total_ / 2)
+      result_.steps_per_function = steps;
+    left -= steps;
+    scheduled_ += steps;
+    // Enough for every worker to have its next functions at hand, also where half of them hang;
+    // few enough to stop and to adapt soon.
+    const auto in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
+    MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(Workers())));
+    TellEndedEpochs(epoch - 1);
+  }
+  result_.end = {scheduled_, static_cast<uint32_t>(epoch), left == 0 && wanted == batches};
+  result_.stopped = left > 0 && !result_.ended;
+  if (result_.stopped) return absl::OkStatus();
+  return EvaluateIfDue(epoch, result_.end.epoch_ends);
+}
+
+absl::StatusOr<TrainResult> TrainLoop::Run() {
+  MU_RETURN_IF_ERROR(FindPlace());
+  MU_RETURN_IF_ERROR(CheckSomethingIsLeft());
+  if (options_.bounded_staleness.has_value())
+    coordinator_.BoundStaleness(options_.bounded_staleness);
+  TakeRestored();
+  evaluations_.emplace(options_.eval_every,
+                       history_.evaluations().empty() ? 0 : history_.evaluations().back().steps,
+                       SteadyNow());
+  result_.end = {scheduled_, static_cast<uint32_t>(at_.epoch) + 1, at_.left == 0};
+  for (uint64_t epoch = at_.epoch + 1; epoch <= options_.epochs; ++epoch) {
+    uint64_t batches = at_.left;
+    if (epoch != at_.epoch + 1) {
+      MU_ASSIGN_OR_RETURN(batches, BatchesIn(epoch - 1));
+    }
+    MU_RETURN_IF_ERROR(TrainEpoch(epoch, batches));
+    if (result_.stopped || result_.ended || result_.unfinished) break;
+    if (epoch == options_.epochs || scheduled_ >= most_) break;
+    if (Stopping()) {
+      result_.stopped = true;
+      break;
+    }
+  }
+  MU_RETURN_IF_ERROR(TakeResults(1));
+  if (!result_.unfinished) MU_RETURN_IF_ERROR(Join());
+  if (result_.end.epoch_ends) TellEndedEpochs(result_.end.epoch);
+  result_.stopped = result_.stopped || result_.unfinished;
+  result_.seconds = absl::ToDoubleSeconds(Trained());
+  result_.epochs.assign(history_.epochs().begin(), history_.epochs().end());
+  if (!result_.epochs.empty()) result_.last_epoch_loss = result_.epochs.back().loss();
+  return std::move(result_);
+}
+
+}  // namespace
+
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
+                                  const Dataset& dataset, const TrainOptions& options,
+                                  const std::function<void(const TrainEvent&)>& on_event) {
+  if (const uint32_t has = dataset.proto().epochs(); has > 0 && options.epochs > has) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),
+        "' ends after ", has, "; leave out its Epochs(", has, "), or ask for fewer"));
+  }
+  return TrainLoop(coordinator, function, dataset, options, on_event).Run();
+}
+
+}  // namespace mu

@@ -1,0 +1,92 @@
+// The training loop: schedules epochs of a function over a dataset, packs steps, keeps the mean
+// loss of each epoch, and stands still for evaluations. `Train` is for programs with a loop of
+// their own around it; see trainer.h for all of it together.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "coordinator/cluster/coordinator.h"
+#include "coordinator/training/evaluation_schedule.h"
+#include "coordinator/training/training_history.h"
+
+namespace mu {
+
+// Where training stands still.
+struct EvaluationPoint {
+  uint64_t steps = 0;  // of the job, all of which have been applied
+  uint32_t epoch = 1;  // of the last of them, from 1
+  bool epoch_ends = false;
+};
+
+// What the loop tells while it runs; on the thread of Train.
+struct TrainEvent {
+  uint32_t epoch = 1;  // the newest of which a result came
+  uint64_t steps = 0;
+  uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
+  uint64_t samples = 0;
+  double loss = 0;  // of the newest function
+};
+
+struct TrainOptions {
+  // Counted from the job's beginning, so the same call continues what was begun. At most those of
+  // the dataset; visitation: none: as many steps as it has batches, each
+  uint32_t epochs = 1;
+  uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
+  uint64_t max_steps = 0;           // of the job; 0: no bound
+  std::string loss = "loss";        // the function's returned scalar
+  // A step starts only when all steps that are more than so many before it have been applied;
+  // nullopt: what Coordinator::BoundStaleness was told.
+  std::optional<uint64_t> bounded_staleness = std::nullopt;
+  // A job that this one continues: what it did counts, and so does its place in the data.
+  const RestoredJob* restored = nullptr;
+  // > 0: schedules nothing more, finishes what runs. Where no worker is left, or a server is gone,
+  // so that it cannot be finished, it is left (TrainResult::unfinished) after `patience`.
+  const std::atomic<int>* stop = nullptr;
+  absl::Duration patience = absl::Seconds(5);
+  // When `evaluate` is called. Nothing runs then, and all steps have been applied. False: training
+  // is to end.
+  EvalEvery eval_every = {};
+  std::function<absl::StatusOr<bool>(const EvaluationPoint&)> evaluate = nullptr;
+  // All results of this epoch have come.
+  std::function<void(const EpochLoss&)> on_epoch = nullptr;
+  // Where the job's losses are kept, and from where it goes on; null: in the loop itself.
+  TrainingHistory* history = nullptr;
+};
+
+struct TrainResult {
+  uint64_t steps = 0;  // with records; also those of a job that was continued
+  uint64_t samples = 0;
+  uint64_t functions = 0;
+  double seconds = 0;
+  // Mean over the last epoch of which a result came, weighted by samples. Where a job was continued
+  // in the middle of an epoch, results that came while the checkpoint was taken may be missing, or
+  // count twice: at most those of the functions that were in flight.
+  double last_epoch_loss = 0;
+  std::vector<EpochLoss> epochs;  // the same for each, the newest 1,000; also of a continued job
+  uint32_t epochs_begun = 0;
+  uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
+  EvaluationPoint end;              // where it ended
+  bool stopped = false;             // because of TrainOptions::stop
+  bool ended = false;               // because `evaluate` said so
+  // It was stopped and could not finish what ran: functions are scheduled and wait, and a
+  // checkpoint holds them. Join would wait for them.
+  bool unfinished = false;
+};
+
+// The function must read the dataset, which must not end before the epochs asked for
+// (INVALID_ARGUMENT). FAILED_PRECONDITION if all of them have been trained already, in this
+// program: there is nothing to do. The user's state (Coordinator::SetUserState) is then the loop's:
+// it keeps the losses there, and takes them from options.restored. The first error of a function
+// ends it (what runs is cancelled by then).
+absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& function,
+                                  const Dataset& dataset, const TrainOptions& options,
+                                  const std::function<void(const TrainEvent&)>& on_event = nullptr);
+
+}  // namespace mu

@@ -1,0 +1,139 @@
+// Evaluations of a trainer: on the way, and when they are asked for.
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/steady_now.h"
+#include "common/env/file.h"
+#include "common/obs/log.h"
+#include "common/obs/telemetry.h"
+#include "coordinator/training/trainer.h"
+
+namespace mu {
+namespace {
+
+bool AskedToStop(const std::atomic<int>* stop) { return stop != nullptr && stop->load() > 0; }
+
+}  // namespace
+
+bool Trainer::WantsCheckpoint() const {
+  return best_.has_value() || (stopping_.has_value() && stopping_->options().restore_best);
+}
+
+// A checkpoint that cannot be taken ends neither training nor evaluation.
+absl::StatusOr<std::string> Trainer::TakeCheckpoint() {
+  if (checkpointer_ == nullptr) {
+    MU_RETURN_IF_ERROR(coordinator_->Join());
+    return std::string();
+  }
+  const absl::StatusOr<std::string> taken = checkpointer_->TakeWhole();
+  if (taken.ok()) return BaseName(*taken);
+  MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+  Warn(absl::StrCat("no checkpoint before an evaluation, so its values cannot be gone back to: ",
+                    taken.status().message()));
+  return std::string();
+}
+
+absl::StatusOr<bool> Trainer::EvaluateAt(const EvaluationPoint& point) {
+  std::string checkpoint;
+  if (WantsCheckpoint()) {
+    MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
+    MarkBest(checkpoint);
+  }
+  absl::StatusOr<Evaluation> evaluated = EvaluateStill(std::move(checkpoint));
+  if (!evaluated.ok()) {
+    MarkBest("");
+    if (AskedToStop(stop_) && absl::IsCancelled(evaluated.status())) return true;
+    MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+    if (DependsOnEvaluation()) return evaluated.status();
+    Warn(absl::StrCat("an evaluation failed, training goes on: ", evaluated.status().message()));
+    return true;
+  }
+  evaluated->steps = point.steps;
+  evaluated->epoch = point.epoch;
+  const auto value = [&](const std::string& metric) {
+    const auto it = evaluated->metrics.find(metric);
+    return it != evaluated->metrics.end() ? it->second : std::nan("");
+  };
+  if (best_.has_value()) {
+    best_->Offer({evaluated->checkpoint, value(best_->options().metric), point.steps});
+    evaluated->best_so_far = !best_->best().empty() && best_->best()[0].steps == point.steps;
+    history_.SetBest(*best_);
+  }
+  if (stopping_.has_value()) {
+    evaluated->best_so_far =
+        stopping_->Observe(value(stopping_->options().metric), point.steps, evaluated->checkpoint);
+    history_.SetEarlyStopping(*stopping_);
+  }
+  history_.AddEvaluation(*evaluated);
+  MarkBest("");
+  if (options_.callbacks.on_evaluation) options_.callbacks.on_evaluation(*evaluated);
+  return !stopping_.has_value() || !stopping_->stopped();
+}
+
+size_t Trainer::ServersLost() const {
+  const RuntimeStats stats = coordinator_->Stats();
+  return stats.unlisted_failures.failures +
+         static_cast<size_t>(std::count_if(
+             stats.failures.begin(), stats.failures.end(),
+             [](const MemberFailure& failure) { return failure.role == pb::ROLE_PSSERVER; }));
+}
+
+// Of one state of the servers. Where one is lost meanwhile, training steps run again while the
+// evaluation reads; then it begins anew, from a checkpoint, after which nothing has to be repeated.
+absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
+  while (true) {
+    const size_t lost = ServersLost();
+    MU_ASSIGN_OR_RETURN(Evaluation evaluation, Measure(/*cancel=*/false, stop_));
+    evaluation.checkpoint = checkpoint;
+    if (!checkpoint.empty() || ServersLost() == lost) return evaluation;
+    MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
+    if (checkpoint.empty() && checkpointer_ != nullptr)
+      return evaluation;  // the disk, say, is full
+  }
+}
+
+absl::StatusOr<Evaluation> Trainer::Measure(bool cancel, const std::atomic<int>* stop) {
+  ScopedSpan span(&Telemetry::Process(), "evaluate");
+  if (!options_.evaluation.has_value())
+    return absl::FailedPreconditionError("the trainer was given no TrainerOptions::evaluation");
+  const EvaluationSpec& spec = *options_.evaluation;
+  MU_ASSIGN_OR_RETURN(Measurement measurement, Measurement::Create(spec.outputs, spec.metrics));
+  const absl::Time begin = SteadyNow();
+  Evaluation evaluation;
+  MU_ASSIGN_OR_RETURN(evaluation.examples,
+                      ForEachBatch(
+                          *coordinator_, spec.function, spec.data,
+                          {.returns = measurement.returns(), .stop = stop, .cancel = cancel},
+                          [&](const EvaluatedBatch& batch) { return measurement.Add(batch); },
+                          options_.callbacks.on_evaluation_progress));
+  evaluation.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
+  for (const MetricValue& metric : measurement.Values()) {
+    evaluation.metrics[metric.name] = metric.value;
+    if (!metric.undefined.empty())
+      Warn(absl::StrCat(metric.name, " is not defined: ", metric.undefined));
+    if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
+  }
+  if (const auto names = measurement.WithoutWeights(); !names.empty())
+    Warn(absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
+  return evaluation;
+}
+
+absl::StatusOr<Evaluation> Trainer::Evaluate(const std::atomic<int>* stop) {
+  MU_ASSIGN_OR_RETURN(Evaluation evaluation, Measure(/*cancel=*/true, stop));
+  if (options_.callbacks.on_evaluation) options_.callbacks.on_evaluation(evaluation);
+  return evaluation;
+}
+
+absl::StatusOr<uint64_t> Trainer::Predict(const Function& function, const Dataset& data,
+                                          const std::vector<std::string>& returns,
+                                          const OnEvaluatedBatch& on_batch,
+                                          const std::atomic<int>* stop) {
+  return ForEachBatch(*coordinator_, function, data,
+                      {.returns = returns, .stop = stop, .in_order = true}, on_batch,
+                      options_.callbacks.on_evaluation_progress);
+}
+
+}  // namespace mu

@@ -1,0 +1,146 @@
+#include "coordinator/training/training_history.h"
+
+#include <algorithm>
+#include <cinttypes>
+#include <cmath>
+#include <cstdio>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_format.h"
+#include "coordinator/training/evaluation_json.h"
+
+namespace mu {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr char kNewest[] = "epoch=%" SCNu32 " loss_sum=%lg loss_weight=%lg";
+
+double MetricOf(const Evaluation& evaluation, const std::string& metric) {
+  const auto it = evaluation.metrics.find(metric);
+  return it != evaluation.metrics.end() ? it->second : std::nan("");
+}
+
+}  // namespace
+
+TrainingHistory TrainingHistory::Parse(const std::string& text) {
+  TrainingHistory history;
+  const size_t begin = text.find('{');
+  if (begin != std::string::npos) {
+    const Json past = Json::parse(text.substr(begin), nullptr, /*allow_exceptions=*/false);
+    if (!past.is_object()) return history;
+    for (const Json& epoch : ListOf(past, "epochs")) {
+      history.epochs_.push_back({static_cast<uint32_t>(CountOf(epoch, "epoch")),
+                                 NumberOf(epoch, "loss_sum"), CountOf(epoch, "samples")});
+    }
+    for (const Json& evaluation : ListOf(past, "evaluations"))
+      history.evaluations_.push_back(EvaluationOf(evaluation));
+    if (const auto stopping = past.find("early_stopping"); stopping != past.end()) {
+      history.stopping_ = {TextOf(*stopping, "metric"),
+                           {NumberOf(*stopping, "best"), CountOf(*stopping, "best_steps"),
+                            TextOf(*stopping, "best_checkpoint"),
+                            static_cast<uint32_t>(CountOf(*stopping, "waits"))}};
+    }
+    if (const auto best = past.find("keep_best"); best != past.end()) {
+      history.best_ = {TextOf(*best, "metric"), {}};
+      for (const Json& checkpoint : ListOf(*best, "checkpoints")) {
+        history.best_->checkpoints.push_back({TextOf(checkpoint, "checkpoint"),
+                                              NumberOf(checkpoint, "value"),
+                                              CountOf(checkpoint, "steps")});
+      }
+    }
+  }
+  EpochLoss newest;
+  double samples = 0;
+  if (std::sscanf(text.c_str(), kNewest, &newest.epoch, &newest.loss_sum, &samples) == 3) {
+    newest.samples = static_cast<uint64_t>(samples);
+    if (newest.samples > 0) history.epochs_.push_back(newest);
+  }
+  return history;
+}
+
+std::string TrainingHistory::ToString() const {
+  if (!past_known_) {
+    Json past = Json::object();
+    for (size_t i = 0; i + 1 < epochs_.size(); ++i) {
+      const EpochLoss& epoch = epochs_[i];
+      past["epochs"].push_back({{"epoch", epoch.epoch},
+                                {"loss_sum", NumberToJson(epoch.loss_sum)},
+                                {"samples", epoch.samples}});
+    }
+    for (const Evaluation& evaluation : evaluations_)
+      past["evaluations"].push_back(ToJson(evaluation));
+    if (stopping_.has_value()) {
+      past["early_stopping"] = {{"metric", stopping_->metric},
+                                {"best", NumberToJson(stopping_->state.best)},
+                                {"best_steps", stopping_->state.best_steps},
+                                {"best_checkpoint", stopping_->state.best_checkpoint},
+                                {"waits", stopping_->state.waits}};
+    }
+    if (best_.has_value()) {
+      past["keep_best"] = {{"metric", best_->metric}, {"checkpoints", Json::array()}};
+      for (const BestCheckpoint& checkpoint : best_->checkpoints) {
+        past["keep_best"]["checkpoints"].push_back({{"checkpoint", checkpoint.directory},
+                                                    {"value", checkpoint.value},
+                                                    {"steps", checkpoint.steps}});
+      }
+    }
+    past_ = past.empty() ? "" : " " + past.dump(-1, ' ', false, Json::error_handler_t::replace);
+    past_known_ = true;
+  }
+  const EpochLoss newest = epochs_.empty() ? EpochLoss() : epochs_.back();
+  return absl::StrFormat("epoch=%d loss_sum=%.17g loss_weight=%.17g%s", newest.epoch,
+                         newest.loss_sum, static_cast<double>(newest.samples), past_);
+}
+
+void TrainingHistory::AddLoss(uint32_t epoch, double loss, uint64_t samples) {
+  auto it = std::lower_bound(
+      epochs_.begin(), epochs_.end(), epoch,
+      [](const EpochLoss& listed, uint32_t number) { return listed.epoch < number; });
+  if (it == epochs_.end() || it->epoch != epoch) {
+    if (it == epochs_.begin() && epochs_.size() == kMostListed)
+      return;  // late, not listed any more
+    it = epochs_.insert(it, EpochLoss{epoch});
+    past_known_ = false;
+  }
+  if (std::next(it) != epochs_.end()) past_known_ = false;
+  it->loss_sum += loss * static_cast<double>(samples);
+  it->samples += samples;
+  if (epochs_.size() > kMostListed) epochs_.pop_front();
+}
+
+void TrainingHistory::AddEvaluation(Evaluation evaluation) {
+  evaluations_.push_back(std::move(evaluation));
+  if (evaluations_.size() > kMostListed) evaluations_.pop_front();
+  past_known_ = false;
+}
+
+void TrainingHistory::SetEarlyStopping(const EarlyStopping& stopping) {
+  stopping_ = {stopping.options().metric, stopping.state()};
+  past_known_ = false;
+}
+
+void TrainingHistory::SetBest(const BestCheckpoints& best) {
+  best_ = {best.options().metric, best.best()};
+  past_known_ = false;
+}
+
+EarlyStopping TrainingHistory::EarlyStoppingWith(EarlyStoppingOptions options) const {
+  if (stopping_.has_value() && stopping_->metric == options.metric)
+    return EarlyStopping(std::move(options), stopping_->state);
+  EarlyStopping stopping(std::move(options));
+  for (const Evaluation& evaluation : evaluations_) {
+    stopping.Observe(MetricOf(evaluation, stopping.options().metric), evaluation.steps,
+                     evaluation.checkpoint);
+  }
+  return stopping;
+}
+
+BestCheckpoints TrainingHistory::BestWith(KeepBestOptions options) const {
+  if (best_.has_value() && best_->metric == options.metric)
+    return BestCheckpoints(std::move(options), best_->checkpoints);
+  return BestCheckpoints(std::move(options));  // others were not kept
+}
+
+}  // namespace mu

@@ -1,0 +1,76 @@
+// What a job has reached so far: the loss of each epoch, its evaluations, what early stopping and
+// keep_best know. As text it is the user's state of the job's checkpoints, so that a coordinator
+// that is started again goes on with it. Pure. Not thread safe.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "coordinator/training/best_checkpoints.h"
+#include "coordinator/training/early_stopping.h"
+
+namespace mu {
+
+struct EpochLoss {
+  uint32_t epoch = 1;
+  double loss_sum = 0;  // weighted by samples
+  uint64_t samples = 0;
+  double loss() const { return samples > 0 ? loss_sum / static_cast<double>(samples) : 0; }
+};
+
+// Of values after so many steps of the job.
+struct Evaluation {
+  uint64_t steps = 0;
+  uint32_t epoch = 0;  // that was trained last, from 1
+  double seconds = 0;  // that it took
+  uint64_t examples = 0;
+  std::map<std::string, double> metrics;  // by name; NaN: not defined
+  bool best_so_far = false;               // by early stopping's metric, else keep_best's
+  std::string checkpoint;  // the folder's name, of the one with these values; empty: none was taken
+};
+
+class TrainingHistory {
+ public:
+  // Of each the newest so many.
+  static constexpr size_t kMostListed = 1000;
+
+  // An empty history for a text that is none. Checkpoints of before version 0.9 knew one epoch.
+  static TrainingHistory Parse(const std::string& text);
+  std::string ToString() const;
+
+  // Results of a function of this epoch; also late ones, if the epoch is still listed.
+  void AddLoss(uint32_t epoch, double loss, uint64_t samples);
+  void AddEvaluation(Evaluation evaluation);
+  void SetEarlyStopping(const EarlyStopping& stopping);
+  void SetBest(const BestCheckpoints& best);
+
+  const std::deque<EpochLoss>& epochs() const { return epochs_; }             // by epoch
+  const std::deque<Evaluation>& evaluations() const { return evaluations_; }  // oldest first
+  // What early stopping knows; of another metric, or of a job that did not use it, what it would
+  // know if it had seen the evaluations that are listed.
+  EarlyStopping EarlyStoppingWith(EarlyStoppingOptions options) const;
+  BestCheckpoints BestWith(KeepBestOptions options) const;
+
+ private:
+  struct Stopping {
+    std::string metric;
+    EarlyStoppingState state;
+  };
+  struct Best {
+    std::string metric;
+    std::vector<BestCheckpoint> checkpoints;
+  };
+  std::deque<EpochLoss> epochs_;
+  std::deque<Evaluation> evaluations_;
+  std::optional<Stopping> stopping_;
+  std::optional<Best> best_;
+  mutable std::string past_;  // all but the newest epoch, as text
+  mutable bool past_known_ = false;
+};
+
+}  // namespace mu

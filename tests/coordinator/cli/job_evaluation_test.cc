@@ -1,0 +1,90 @@
+// Mistakes of a job in when it is evaluated, and in who goes by the evaluations.
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "tests/coordinator/cli/job_text.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::GoodJob;
+using testing::ProblemsOf;
+using testing::With;
+
+// Lines 8 and 9 are new; what follows is two lines below its place in GoodJob.
+std::string Evaluated(const std::string& line) {
+  return With(GoodJob(), "model:\n",
+              absl::StrCat("  eval: {format: criteo_tsv, files: [tests/coordinator/cli/"
+                           "CMakeLists.txt]}\n",
+                           line, "\nmodel:\n"));
+}
+std::string Trained(const std::string& keys) {
+  return With(Evaluated(""), "{epochs: 1", absl::StrCat("{", keys, ", epochs: 1"));
+}
+
+TEST(JobEvaluation, WhatIsRightIsRight) {
+  EXPECT_EQ(ProblemsOf(Evaluated(
+                "early_stopping: {metric: auc, patience: 1, min_delta: 0.1, restore_best: false}")),
+            "");
+  EXPECT_EQ(ProblemsOf(Evaluated("checkpoint: {keep_best: {metric: logloss, count: 2}}")), "");
+  for (const char* every : {"{steps: 100}", "{epochs: 2}", "{seconds: 0.5}"})
+    EXPECT_EQ(ProblemsOf(Trained(absl::StrCat("eval_every: ", every))), "") << every;
+}
+
+TEST(JobEvaluation, OneUnitSaysHowOften) {
+  EXPECT_EQ(ProblemsOf(Trained("eval_every: {}")),
+            "job.yaml:18:12: `training.eval_every` must have one of steps, epochs and seconds, not "
+            "0; write for example eval_every: {epochs: 1}\n");
+  EXPECT_EQ(ProblemsOf(Trained("eval_every: {epochs: 1, steps: 5}")),
+            "job.yaml:18:12: `training.eval_every` must have one of steps, epochs and seconds, not "
+            "2; write for example eval_every: {epochs: 1}\n");
+  EXPECT_EQ(ProblemsOf(Trained("eval_every: {steps: 0}")),
+            "job.yaml:18:32: `training.eval_every.steps` must be above 0; leave eval_every out to "
+            "evaluate at the end only\n");
+  EXPECT_EQ(ProblemsOf(Trained("eval_every: {epochs: 0}")),
+            "job.yaml:18:33: `training.eval_every.epochs` must be above 0; leave eval_every out to "
+            "evaluate at the end only\n");
+  EXPECT_EQ(ProblemsOf(Trained("eval_every: {seconds: -1}")),
+            "job.yaml:18:34: `training.eval_every.seconds` must be above 0; leave eval_every out "
+            "to evaluate at the end only\n");
+}
+
+TEST(JobEvaluation, EarlyStoppingGoesByAMetric) {
+  EXPECT_EQ(ProblemsOf(Evaluated("early_stopping: {patience: 2}")),
+            "job.yaml:9:1: the key `early_stopping.metric` is missing: it names no metric; name "
+            "one, such as auc or rmse\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("early_stopping: {metric: acu}")),
+            "job.yaml:9:26: `early_stopping.metric` is wrong: there is no metric `acu`; did you "
+            "mean `auc`?\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("early_stopping: {metric: auc, patience: 0}")),
+            "job.yaml:9:41: `early_stopping.patience` must be at least 1; 1 ends training at the "
+            "first evaluation that is no better\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("early_stopping: {metric: auc, min_delta: -0.1}")),
+            "job.yaml:9:42: `early_stopping.min_delta` must not be negative; it is by how much a "
+            "better value has to be better\n");
+}
+
+TEST(JobEvaluation, TheBestCheckpointsGoByAMetric) {
+  EXPECT_EQ(ProblemsOf(Evaluated("checkpoint: {keep_best: {metric: ndcg}}")),
+            "job.yaml:9:34: `checkpoint.keep_best.metric` is wrong: `ndcg` is not how this metric "
+            "is written; write ndcg@10\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("checkpoint: {keep_best: {metric: auc, count: 0}}")),
+            "job.yaml:9:46: `checkpoint.keep_best.count` must be at least 1; remove keep_best to "
+            "keep none\n");
+}
+
+TEST(JobEvaluation, NothingIsEvaluatedWithoutData) {
+  EXPECT_EQ(ProblemsOf(With(GoodJob(), "epochs: 1", "eval_every: {epochs: 1}")),
+            "job.yaml:16:12: `training.eval_every` needs data.eval, which is what is evaluated; "
+            "add data.eval, or remove this\n");
+  EXPECT_EQ(ProblemsOf(With(GoodJob(), "seed: 1", "early_stopping: {metric: auc}")),
+            "job.yaml:2:1: `early_stopping` needs data.eval, which is what is evaluated; add "
+            "data.eval, or remove this\n");
+  EXPECT_EQ(ProblemsOf(With(GoodJob(), "seed: 1", "checkpoint: {keep_best: {metric: auc}}")),
+            "job.yaml:2:14: `checkpoint.keep_best` needs data.eval, which is what is evaluated; "
+            "add data.eval, or remove this\n");
+}
+
+}  // namespace
+}  // namespace mu

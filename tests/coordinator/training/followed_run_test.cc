@@ -1,0 +1,136 @@
+#include "coordinator/training/followed_run.h"
+
+#include <gmock/gmock.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/training/job_record.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::HasCode;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+class FollowedRunTest : public ::testing::Test {
+ protected:
+  std::string Name(int number) const { return absl::StrFormat("ckpt-%08d", number); }
+  std::string Folder(int number) const {
+    return absl::StrCat(directory_->path(), "/checkpoints/", Name(number));
+  }
+  void Complete(int number) {
+    MU_ASSERT_OK(MakeDirectories(Folder(number)));
+    pb::CheckpointProto manifest;
+    manifest.set_format_version(kCheckpointFormat);
+    manifest.set_steps(100 * number);
+    MU_ASSERT_OK(WriteFileAtomic(JoinPath(Folder(number), "ps-0.safetensors"), "values"));
+    MU_ASSERT_OK(WriteManifest(Folder(number), manifest));
+  }
+  void End(const std::string& status) {
+    JobRecord record;
+    record.status = status;
+    MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
+  }
+  FollowedRun Open() {
+    FollowedRun run(directory_->path());
+    MU_EXPECT_OK(run.Open().status());
+    return run;
+  }
+  // Evaluates everything until the job is over; the names, in their order.
+  std::vector<std::string> Follow(FollowedRun* run) {
+    std::vector<std::string> names;
+    while (true) {
+      const auto next = run->Next(nullptr);
+      MU_EXPECT_OK(next.status());
+      if (!next.ok() || next->empty()) return names;
+      EXPECT_TRUE(FileExists(JoinPath(*next, "ps-0.safetensors")));
+      names.push_back(BaseName(*next));
+      MU_EXPECT_OK(run->Add(*next, Evaluation{.examples = 5, .metrics = {{"auc", 0.5}}}));
+    }
+  }
+
+  absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("followed-run");
+};
+
+TEST_F(FollowedRunTest, EachOnceInTheirOrder) {
+  for (const int number : {1, 2, 4, 10}) Complete(number);
+  End("done");
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(1), Name(2), Name(4), Name(10)));
+  ASSERT_THAT(run.evaluations(), SizeIs(4));
+  EXPECT_EQ(run.evaluations()[2].steps, 400u);
+  EXPECT_EQ(run.evaluations()[2].checkpoint, Name(4));
+  FollowedRun again = Open();
+  EXPECT_THAT(Follow(&again), IsEmpty());
+  EXPECT_THAT(again.evaluations(), SizeIs(4));
+  EXPECT_EQ(again.evaluations()[0].metrics.at("auc"), 0.5);
+  EXPECT_THAT(*ListDirectory(directory_->path() + "/followed"), IsEmpty());
+}
+
+// Whenever it is started again, nothing is missed and nothing repeated.
+TEST_F(FollowedRunTest, GoesOnAfterADeath) {
+  for (int number = 1; number <= 3; ++number) Complete(number);
+  {
+    FollowedRun dies = Open();
+    MU_ASSERT_OK_AND_ASSIGN(const std::string first, dies.Next(nullptr));
+    MU_ASSERT_OK(dies.Add(first, Evaluation()));
+    MU_ASSERT_OK(dies.Next(nullptr).status());  // the second is not written down
+  }
+  // One that was written down, and that could not be removed any more.
+  MU_ASSERT_OK(MakeDirectories(directory_->path() + "/followed/" + Name(1)));
+  MU_ASSERT_OK(MakeDirectories(directory_->path() + "/followed/" + Name(9) + ".partly"));
+  Complete(4);
+  End("done");
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(2), Name(3), Name(4)));
+}
+
+// The run keeps its newest only; those that wait are held.
+TEST_F(FollowedRunTest, WhatTheRunDeletesIsHeld) {
+  for (int number = 1; number <= 3; ++number) Complete(number);
+  FollowedRun run = Open();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string first, run.Next(nullptr));
+  for (int number = 1; number <= 3; ++number) MU_ASSERT_OK(RemoveCheckpoint(Folder(number)));
+  EXPECT_TRUE(FileExists(JoinPath(first, kManifestName)));
+  End("done");
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(1), Name(2), Name(3)));
+}
+
+TEST_F(FollowedRunTest, EndsWithTheJobOrWhenItIsAskedTo) {
+  const std::atomic<int> stop = 1;
+  FollowedRun run = Open();
+  EXPECT_THAT(run.Next(&stop), HasCode(absl::StatusCode::kCancelled));
+  End("failed");
+  EXPECT_THAT(Follow(&run), IsEmpty());
+}
+
+TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {
+  Complete(1);
+  End("done");
+  FollowedRun run = Open();
+  MU_ASSERT_OK_AND_ASSIGN(const std::string folder, run.Next(nullptr));
+  EXPECT_THAT(run.Add(folder, absl::UnavailableError("a server was lost")),
+              HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(run.evaluations(), IsEmpty());
+  MU_ASSERT_OK(run.Add(folder, absl::DataLossError("a checksum")));
+  ASSERT_THAT(run.evaluations(), SizeIs(1));
+  EXPECT_EQ(run.evaluations()[0].examples, 0u);
+  EXPECT_THAT(Follow(&run), IsEmpty());
+}
+
+TEST_F(FollowedRunTest, ARecordThatCannotBeReadIsRefused) {
+  MU_ASSERT_OK(WriteFileAtomic(directory_->path() + "/evaluations.json", "[{"));
+  EXPECT_THAT(FollowedRun(directory_->path() + "/checkpoints").Open().status(),
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("remove it to evaluate all again")));
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,119 @@
+#include "coordinator/training/training_history.h"
+
+#include <gmock/gmock.h>
+
+namespace mu {
+namespace {
+
+using ::testing::SizeIs;
+
+Evaluation At(uint64_t steps, double auc, const std::string& checkpoint) {
+  return {.steps = steps,
+          .epoch = 2,
+          .seconds = 0.125,
+          .examples = 100,
+          .metrics = {{"auc", auc}, {"logloss", 1 - auc}},
+          .best_so_far = auc > 0.5,
+          .checkpoint = checkpoint};
+}
+
+TEST(TrainingHistory, ComesBackAsItWas) {
+  TrainingHistory history;
+  history.AddLoss(1, 1.0 / 3, 10);
+  history.AddLoss(1, 0.1, 20);
+  history.AddLoss(2, 0.7, 5);
+  history.AddEvaluation(At(10, 0.75, "ckpt-00000001"));
+  history.AddEvaluation(At(20, std::nan(""), ""));
+  EarlyStopping stopping({.metric = "auc", .patience = 7});
+  stopping.Observe(0.1 + 0.2, 10, "ckpt-00000001");
+  stopping.Observe(0.2, 20, "");
+  history.SetEarlyStopping(stopping);
+  BestCheckpoints best({.metric = "logloss", .count = 2, .better = Better::kLess});
+  best.Offer({"ckpt-00000001", 0.25, 10});
+  history.SetBest(best);
+
+  const TrainingHistory again = TrainingHistory::Parse(history.ToString());
+  EXPECT_EQ(again.ToString(), history.ToString());
+  ASSERT_THAT(again.epochs(), SizeIs(2));
+  EXPECT_EQ(again.epochs()[0].loss_sum, 1.0 / 3 * 10 + 0.1 * 20);
+  EXPECT_EQ(again.epochs()[0].samples, 30u);
+  EXPECT_DOUBLE_EQ(again.epochs()[1].loss(), 0.7);
+  ASSERT_THAT(again.evaluations(), SizeIs(2));
+  const Evaluation& first = again.evaluations()[0];
+  EXPECT_EQ(first.steps, 10u);
+  EXPECT_EQ(first.epoch, 2u);
+  EXPECT_EQ(first.seconds, 0.125);
+  EXPECT_EQ(first.examples, 100u);
+  EXPECT_EQ(first.metrics.at("auc"), 0.75);
+  EXPECT_TRUE(first.best_so_far);
+  EXPECT_EQ(first.checkpoint, "ckpt-00000001");
+  EXPECT_TRUE(std::isnan(again.evaluations()[1].metrics.at("auc")));
+  EXPECT_FALSE(again.evaluations()[1].best_so_far);
+  const EarlyStoppingState state = again.EarlyStoppingWith({.metric = "auc"}).state();
+  EXPECT_EQ(state.best, 0.1 + 0.2);
+  EXPECT_EQ(state.best_steps, 10u);
+  EXPECT_EQ(state.best_checkpoint, "ckpt-00000001");
+  EXPECT_EQ(state.waits, 1u);
+  const auto kept = again.BestWith({.metric = "logloss", .better = Better::kLess}).best();
+  ASSERT_THAT(kept, SizeIs(1));
+  EXPECT_EQ(kept[0].directory, "ckpt-00000001");
+  EXPECT_EQ(kept[0].value, 0.25);
+  EXPECT_EQ(kept[0].steps, 10u);
+}
+
+// The text of a job with one epoch is what earlier versions wrote.
+TEST(TrainingHistory, ReadsWhatEarlierVersionsWrote) {
+  const std::string text = "epoch=3 loss_sum=12.5 loss_weight=25";
+  const TrainingHistory history = TrainingHistory::Parse(text);
+  ASSERT_THAT(history.epochs(), SizeIs(1));
+  EXPECT_EQ(history.epochs()[0].epoch, 3u);
+  EXPECT_EQ(history.epochs()[0].loss(), 0.5);
+  EXPECT_EQ(history.ToString(), text);
+  EXPECT_THAT(TrainingHistory::Parse("").epochs(), SizeIs(0));
+  EXPECT_THAT(TrainingHistory::Parse("a program's own state").epochs(), SizeIs(0));
+  EXPECT_THAT(TrainingHistory::Parse("{\"epochs\": 7, \"evaluations\": [1]").evaluations(),
+              SizeIs(0));
+}
+
+TEST(TrainingHistory, LateResultsCountInTheirEpoch) {
+  TrainingHistory history;
+  history.AddLoss(2, 4, 1);
+  history.ToString();
+  history.AddLoss(1, 2, 1);
+  history.AddLoss(1, 4, 1);
+  ASSERT_THAT(history.epochs(), SizeIs(2));
+  EXPECT_EQ(history.epochs()[0].loss(), 3);
+  EXPECT_EQ(TrainingHistory::Parse(history.ToString()).epochs()[0].loss(), 3)
+      << "what is written is not what was known before";
+}
+
+TEST(TrainingHistory, OldOnesAreForgotten) {
+  TrainingHistory history;
+  const auto most = static_cast<uint32_t>(TrainingHistory::kMostListed);
+  for (uint32_t i = 1; i <= most + 5; ++i) {
+    history.AddLoss(i, i, 1);
+    history.AddEvaluation(At(i, 0.5, ""));
+  }
+  history.AddLoss(3, 7, 1);
+  EXPECT_THAT(history.epochs(), SizeIs(most));
+  EXPECT_EQ(history.epochs().front().epoch, 6u);
+  EXPECT_THAT(history.evaluations(), SizeIs(most));
+  EXPECT_EQ(history.evaluations().front().steps, 6u);
+}
+
+// Of another metric than before: as if it had seen what is listed.
+TEST(TrainingHistory, EarlyStoppingByAnotherMetric) {
+  TrainingHistory history;
+  history.AddEvaluation(At(10, 0.75, "a"));
+  history.AddEvaluation(At(20, 0.5, "b"));
+  history.SetEarlyStopping(EarlyStopping({.metric = "auc"}, {0.9, 5, "other", 2}));
+  const EarlyStopping stopping =
+      history.EarlyStoppingWith({.metric = "logloss", .better = Better::kLess});
+  EXPECT_EQ(stopping.state().best, 0.25);
+  EXPECT_EQ(stopping.state().best_checkpoint, "a");
+  EXPECT_EQ(stopping.state().waits, 1u);
+  EXPECT_EQ(history.EarlyStoppingWith({.metric = "auc"}).state().best, 0.9);
+}
+
+}  // namespace
+}  // namespace mu

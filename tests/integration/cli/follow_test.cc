@@ -1,0 +1,100 @@
+// `coordinator eval --follow`: an evaluation beside training, by a process of its own.
+#include <gmock/gmock.h>
+
+#include <map>
+#include <set>
+
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+class FollowTest : public testing::CliTest {
+ protected:
+  // With a checkpoint after each epoch, and an evaluation of it.
+  std::string EvaluatedJob(int epochs) {
+    return Job({{"model:",
+                 "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+                 "{name: item, kind: id}, {name: rating, kind: number}]}\n"
+                 "checkpoint: {every: never, keep: 0, keep_best: {metric: rmse}}\nmodel:"},
+                {"training: {epochs: 1, batch_size: 32}",
+                 absl::StrCat("training: {epochs: ", epochs, ", batch_size: 20}")}});
+  }
+  std::unique_ptr<Subprocess> Follow(const std::string& job) {
+    return Start({"eval", job, "--follow=" + Path("run"), "--job_dir=" + Path("follower"),
+                  "--workers=1", "--ps=1"});
+  }
+  Json Evaluations() {
+    const std::string text = ReadFile(Path("run/evaluations.json")).value_or("[]");
+    return Json::parse(text, nullptr, false);
+  }
+};
+
+TEST_F(FollowTest, ThirtyCheckpointsAndKilledTwice) {
+  const std::string job = EvaluatedJob(30);
+  auto follower = Follow(job);
+  auto training = Start({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=2"});
+  for (const size_t evaluated : {5, 15}) {
+    EXPECT_TRUE(testing::Eventually(
+        [&] { return Evaluations().size() >= evaluated || follower->TryWait().has_value(); }));
+    ASSERT_FALSE(follower->TryWait().has_value()) << Output();
+    MU_ASSERT_OK(follower->Kill(SIGKILL));
+    ExitOf(follower.get());
+    follower = Follow(job);
+  }
+  EXPECT_EQ(ExitOf(training.get()), 0);
+  EXPECT_EQ(ExitOf(follower.get()), 0) << Output();
+  const auto checkpoints = ListCheckpoints(Path("run/checkpoints"));
+  MU_ASSERT_OK(checkpoints);
+  ASSERT_GE(checkpoints->size(), 30u);
+  std::map<std::string, Json> evaluated;
+  for (const Json& evaluation : Evaluations()) {
+    const auto name = evaluation["checkpoint"].get<std::string>();
+    EXPECT_TRUE(evaluated.emplace(name, evaluation).second) << name << " twice";
+    EXPECT_EQ(evaluation["examples"], 2000);
+  }
+  for (const std::string& checkpoint : *checkpoints)
+    EXPECT_TRUE(evaluated.contains(BaseName(checkpoint))) << checkpoint << " is missed";
+  EXPECT_EQ(evaluated.size(), checkpoints->size());
+  // The training has evaluated them as well, on its own cluster.
+  for (const Json& evaluation : Report(Path("run/report.json"))["evaluations"]) {
+    const std::string name = BaseName(evaluation["checkpoint"].get<std::string>());
+    EXPECT_EQ(evaluated[name]["metrics"], evaluation["metrics"]) << name;
+    EXPECT_EQ(evaluated[name]["steps"], evaluation["steps"]) << name;
+    EXPECT_EQ(evaluated[name]["epoch"], evaluation["epoch"]) << name;
+  }
+  const Json report = Report(Path("follower/report.json"));
+  EXPECT_EQ(report["status"], "done");
+  EXPECT_EQ(report["evaluations"].size(), checkpoints->size());
+  EXPECT_EQ(report["eval"]["rmse"], evaluated[BaseName(checkpoints->back())]["metrics"]["rmse"]);
+}
+
+TEST_F(FollowTest, AnEndedJobWithNothingNewIsDone) {
+  const std::string job = EvaluatedJob(2);
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=1"}), 0)
+      << Output();
+  EXPECT_EQ(ExitOf(Follow(job).get()), 0) << Output();
+  const size_t evaluated = Evaluations().size();
+  EXPECT_GE(evaluated, 2u);
+  EXPECT_EQ(ExitOf(Follow(job).get()), 0) << Output();
+  EXPECT_EQ(Evaluations().size(), evaluated);
+}
+
+TEST_F(FollowTest, StopsOnRequestWhileItWaits) {
+  auto follower = Follow(EvaluatedJob(1));
+  EXPECT_TRUE(testing::Eventually([&] { return Output().find("job small") != std::string::npos; }));
+  MU_ASSERT_OK(follower->Kill(SIGTERM));
+  EXPECT_EQ(ExitOf(follower.get()), 143) << Output();
+}
+
+TEST_F(FollowTest, ACheckpointBesideItIsRefused) {
+  EXPECT_EQ(Run({"eval", EvaluatedJob(1), "--follow=" + Path("run"), "--checkpoint=x"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--follow"));
+}
+
+}  // namespace
+}  // namespace mu
