@@ -1,5 +1,6 @@
 """What PyTorch on one machine reaches with the models of deploy/jobs/movielens_two_tower.yaml and movielens_sasrec.yaml:
-the hit rate at 10, each user's last film among 100 that the user never rated. By hand; needs python3-torch.
+the hit rate at 10, each user's last film among 100 that the user never rated. By hand; needs python3-torch. Results go to
+model_results.json.
 
   deploy/movielens_ranking.py DATA/movielens/ratings.csv.gz FOLDER
   ranking_models.py FOLDER [--seeds=1,2,3] [popularity|two_tower|sasrec ...]
@@ -14,6 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+
+import model_results
 
 USERS, ITEMS = 611, 9725
 RANKS_AT = 10
@@ -182,14 +185,14 @@ def main():
     parser.add_argument("models", nargs="*", default=list(MODELS))
     arguments = parser.parse_args()
     data = Data(arguments.folder, SasRec.LENGTH)
-    for name in arguments.models:
-        found = []
-        for seed in map(int, arguments.seeds.split(",")):
-            torch.manual_seed(seed)
-            model = MODELS[name]()
-            model.fit(data)
-            found.append(hit_rate(data.test, model.scores(data)))
-        print(f"{name}: mean hit rate {np.mean(found):.4f} of " + ", ".join(f"{one:.4f}" for one in found), flush=True)
+
+    def train(name, seed):
+        torch.manual_seed(seed)
+        model = MODELS[name]()
+        model.fit(data)
+        return hit_rate(data.test, model.scores(data))
+
+    model_results.run("ranking", arguments.models, [int(seed) for seed in arguments.seeds.split(",")], train)
 
 
 if __name__ == "__main__":
