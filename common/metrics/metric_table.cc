@@ -71,6 +71,12 @@ MetricValue Precision(double threshold, const MetricParts& parts) {
                absl::StrCat("no prediction reaches ", threshold));
 }
 
+MetricValue F1(double threshold, const MetricParts& parts) {
+  const ThresholdMetrics& counts = parts.thresholds.at(threshold);
+  return Value(counts.f1(), NoRecords(counts, counts.weight()),
+               absl::StrCat("no label is 1, and no prediction reaches ", threshold));
+}
+
 template <double (RegressionMetrics::*kMethod)() const>
 MetricValue OfRegression(double, const MetricParts& parts) {
   const RegressionMetrics& regression = *parts.regression;
@@ -156,6 +162,8 @@ constexpr MetricDef kTable[] = {
     {"recall", kBinary, kAt, false, true, kGreater, Threshold,
      OfThreshold<&ThresholdMetrics::recall>,
      "part of the records with label 1 that are predicted as 1"},
+    {"f1", kBinary, kAt, false, true, kGreater, Threshold, F1,
+     "harmonic mean of precision and recall"},
     {"gauc", kBinary, kNone, true, false, kGreater, Grouped, Gauc, kGaucDoc},
     {"recall", kBinary, kK, true, false, kGreater, Grouped, OfGroupsAt<&GroupedMetrics::recall>,
      kRecallDoc},

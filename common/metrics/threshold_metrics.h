@@ -1,4 +1,4 @@
-// Accuracy, precision and recall of a binary classifier that says "1" from a threshold on.
+// Accuracy, precision, recall and F1 of a binary classifier that says "1" from a threshold on.
 // Mergeable; pure; not synchronised.
 #pragma once
 
@@ -25,6 +25,8 @@ class ThresholdMetrics {
   double accuracy() const { return (true_positive_ + true_negative_) / weight(); }
   double precision() const { return true_positive_ / predicted_positive(); }
   double recall() const { return true_positive_ / positive(); }
+  // The harmonic mean of both.
+  double f1() const { return 2 * true_positive_ / (predicted_positive() + positive()); }
 
  private:
   double threshold_;

@@ -47,6 +47,7 @@ def main():
         "accuracy": metrics.accuracy_score(y, p >= 0.5),
         "precision@0.3": metrics.precision_score(y, says_one),
         "recall@0.3": metrics.recall_score(y, says_one),
+        "f1@0.3": metrics.f1_score(y, says_one),
         "ndcg@3": np.mean(ndcg),
     }
     weighted = {

@@ -114,6 +114,9 @@ TEST(MetricSet, EveryUndefinedMetricSaysWhy) {
   EXPECT_EQ(reason("precision", 0.3f, 1, 1), "no prediction reaches 0.5");
   EXPECT_EQ(reason("precision@0.2", 0.3f, 0, 1), "");
   EXPECT_EQ(reason("recall", 0.3f, 0, 1), "no label is 1");
+  EXPECT_EQ(reason("f1", 0.3f, 0, 1), "no label is 1, and no prediction reaches 0.5");
+  EXPECT_EQ(reason("f1", 0.3f, 1, 1), "");
+  EXPECT_EQ(reason("f1", 0.6f, 0, 1), "");
   EXPECT_EQ(reason("gauc", 0.3f, 1, 1), "each of the 1 groups has labels of one kind only");
   EXPECT_EQ(reason("ndcg@10", 0.3f, 0, 1), "each of the 1 groups has no label that is 1");
 }

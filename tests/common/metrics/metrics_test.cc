@@ -129,6 +129,7 @@ TEST(ThresholdMetrics, AgreesWithTheDefinitions) {
     EXPECT_EQ(metrics.accuracy(), counted.right / counted.all);
     EXPECT_EQ(metrics.precision(), counted.true_positive / counted.predicted);
     EXPECT_EQ(metrics.recall(), counted.true_positive / counted.positive);
+    EXPECT_NEAR(metrics.f1(), 2 / (1 / metrics.precision() + 1 / metrics.recall()), 1e-12);
   }
 }
 
