@@ -42,6 +42,8 @@ const std::vector<CallDoc>& LossDocs() {
       {"HuberLoss", "predictions, targets -> elementwise",
        "d * d / 2 up to delta, delta * (d - delta / 2) above, with d = |prediction - target|."},
       {"MeanAbsoluteError", "predictions, targets -> scalar", "The mean of |prediction - target|."},
+      {"QuantileLoss", "predictions, targets -> elementwise",
+       "quantile * d where d = target - prediction is above 0, (quantile - 1) * d below."},
       {"HingeLoss", "logits, labels -> elementwise",
        "max(0, 1 - logit) of a label 1, max(0, 1 + logit) of a 0."},
       {"FocalLoss", "logits, labels -> elementwise",

@@ -33,6 +33,12 @@ Sym MeanAbsoluteError(const Operand& predictions, const Operand& targets) {
   return ReduceMean(Abs(predictions - targets));
 }
 
+Sym QuantileLoss(const Operand& predictions, const Operand& targets, float quantile) {
+  const CallScope scope(predictions.place());
+  const Sym distance = targets - predictions;
+  return Maximum(distance * quantile, distance * (quantile - 1));
+}
+
 Sym HingeLoss(const Operand& logits, const Operand& labels) {
   const CallScope scope(logits.place());
   return Relu(1.0f - logits.Bind() * Signs(labels.Bind()));

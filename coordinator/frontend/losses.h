@@ -11,6 +11,11 @@ namespace mu {
 Sym HuberLoss(const Operand& predictions, const Operand& targets, float delta = 1.0f);
 Sym MeanAbsoluteError(const Operand& predictions, const Operand& targets);  // scalar
 
+// d = target - prediction: quantile * d where the prediction is too small, (quantile - 1) * d where
+// it is too large. What is learnt is that quantile (Koenker and Bassett, "Regression Quantiles",
+// 1978).
+Sym QuantileLoss(const Operand& predictions, const Operand& targets, float quantile);
+
 // labels are 0 or 1: max(0, 1 - logit) of a 1, max(0, 1 + logit) of a 0.
 Sym HingeLoss(const Operand& logits, const Operand& labels);
 

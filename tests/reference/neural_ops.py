@@ -134,6 +134,7 @@ def main():
     case("multi_head_attention", [r(2, 5, 4), mask] + [r(4, 4) for _ in range(4)] + [r(12)], attention)
     for mode in ("sum", "mean", "sqrtn"):
         case("embedding_bag_" + mode, [r(7, 3)], bags(mode))
+    case("quantile", [r(9), r(9)], lambda x, z: torch.maximum(0.8 * (z - x), 0.2 * (x - z)))
     print("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]")
 
 

@@ -124,6 +124,8 @@ void AddLosses(std::vector<CheckCase>& cases) {
       [](const Vars& v) { return HuberLoss(v[0], v[1], 0.9f); });
   Add(cases, "abs", "mean_absolute_error", {{{6}, 0, 0, far}, {{6}, -0.1f, 0.1f}},
       [](const Vars& v) { return MeanAbsoluteError(v[0], v[1]); });
+  Add(cases, "maximum", "quantile", {{{6}, 0, 0, far}, {{6}, -0.1f, 0.1f}},
+      [](const Vars& v) { return QuantileLoss(v[0], v[1], 0.9f); });
   Add(cases, "relu", "hinge", {{{6}, 0, 0, far}},
       [=](const Vars& v) { return HingeLoss(v[0], labels()); });
   Add(cases, "exp", "focal", {{{6}, -2, 2}},

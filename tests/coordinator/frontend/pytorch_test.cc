@@ -84,6 +84,7 @@ std::map<std::string, std::function<Sym(const Syms&)>> Functions() {
       {"batch_matmul", [](const Syms& x) { return BatchMatMul(x[0], x[1]); }},
       {"huber", [](const Syms& x) { return HuberLoss(x[0], x[1], 0.8f); }},
       {"mean_absolute_error", [](const Syms& x) { return MeanAbsoluteError(x[0], x[1]); }},
+      {"quantile", [](const Syms& x) { return QuantileLoss(x[0], x[1], 0.8f); }},
       {"hinge", [](const Syms& x) { return HingeLoss(x[0], x[1]); }},
       {"focal", [](const Syms& x) { return FocalLoss(x[0], x[1]); }},
       {"bpr", [](const Syms& x) { return BprLoss(x[0], x[1]); }},
