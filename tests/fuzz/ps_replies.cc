@@ -63,9 +63,11 @@ class AnsweringChannel final : public Channel {
 
 MUSTER_FUZZ_MESSAGE(muster::fuzz::PsReplies) {
   const auto channel = std::make_shared<mu::AnsweringChannel>(input);
-  mu::PsClient client(
-      [&](const std::string&) { return channel; },
-      {.call_timeout = absl::Milliseconds(100), .total_timeout = absl::Milliseconds(2)});
+  mu::PsClient client([&](const std::string&) { return channel; },
+                      {.call_timeout = absl::Milliseconds(100),
+                       .total_timeout = absl::Milliseconds(2),
+                       .first_backoff = absl::Microseconds(100),  // some tries, little waiting
+                       .longest_backoff = absl::Microseconds(500)});
   MU_CHECK(client.SetRouting(mu::fuzzing::SmallModel()).ok());
   mu::PsSession session(&client, {.context = mu::fuzzing::SmallContext(), .function = 1});
   std::vector<float> weights(12), bias(1), items(6), users(2);

@@ -90,7 +90,8 @@ class FuzzedWorker {
     options.cache_dir = directory + "/cache";
     options.lease_bytes = 1 << 20;
     options.servers.call_timeout = absl::Milliseconds(200);
-    options.servers.total_timeout = absl::Milliseconds(20);
+    options.servers.total_timeout = absl::Milliseconds(5);
+    options.servers.first_backoff = absl::Microseconds(500);
     options.telemetry = telemetry;
     return options;
   }
