@@ -65,7 +65,7 @@ TEST_F(ModesCli, KeysOfAnotherModeAreRefusedAtTheirPlace) {
   const std::string job = Job(
       {{kTraining, "mode: bounded_staleness, staleness: {max: 2}, bounded_staleness: {steps: 9}"}});
   EXPECT_EQ(Run({"check", job}), 2);
-  EXPECT_THAT(Output(), HasSubstr(job + ":14:48: `training.staleness` belongs to mode async, and "
+  EXPECT_THAT(Output(), HasSubstr(job + ":14:37: `training.staleness` belongs to mode async, and "
                                         "training.mode is bounded_staleness; remove one of them"));
 }
 

@@ -70,16 +70,16 @@ INSTANTIATE_TEST_SUITE_P(
                 "exponential, not `some`; inverse divides the learning rate by the lateness\n"},
         Mistake{"staleness_of_another_mode", "steps_per_function: auto",
                 "mode: bounded_staleness, bounded_staleness: {steps: 8}, staleness: {max: 1}",
-                "job.yaml:16:107: `training.staleness` belongs to mode async, and training.mode is "
+                "job.yaml:16:96: `training.staleness` belongs to mode async, and training.mode is "
                 "bounded_staleness; remove one of them\n"},
         Mistake{"bound_of_another_mode", "steps_per_function: auto",
                 "bounded_staleness: {steps: 8}",
-                "job.yaml:16:59: `training.bounded_staleness` belongs to mode bounded_staleness, "
+                "job.yaml:16:40: `training.bounded_staleness` belongs to mode bounded_staleness, "
                 "and training.mode is async; write mode: bounded_staleness, or remove it\n"},
         Mistake{"bound_without_steps", "steps_per_function: auto",
                 "mode: bounded_staleness, bounded_staleness: {}",
-                "job.yaml:16:84: `training.bounded_staleness.steps` is missing; some times the "
-                "number of workers is usual\n"},
+                "job.yaml:16:65: the key `training.bounded_staleness.steps` is missing: it says no "
+                "number of steps; some times the number of workers is usual\n"},
         Mistake{"bound_below_a_function", "steps_per_function: auto",
                 "steps_per_function: 10, mode: bounded_staleness, bounded_staleness: {steps: 8}",
                 "job.yaml:16:116: `training.bounded_staleness.steps` is 8, but a function has 10 "

@@ -197,11 +197,12 @@ TEST_F(PassesTest, WhatAFunctionSaysBesideItsNodesStays) {
   function.mutable_schedule()->mutable_cosine()->set_steps(9);
   function.set_rate_arg(1);
   function.set_first_step(5);
+  function.mutable_staleness()->set_max(3);
   function.add_args()->set_name("scale");
   MU_ASSERT_OK_AND_ASSIGN(pb::FunctionProto lowered, LowerFunction(function));
   EXPECT_EQ(lowered.SerializeAsString(), function.SerializeAsString());
   // Of a new field this test must know too.
-  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 9);
+  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 10);
 }
 
 TEST_F(PassesTest, BagsBecomeSegments) {
