@@ -51,7 +51,7 @@ MUSTER_FUZZ_MESSAGE(muster::fuzz::CheckpointInput) {
     proto->set_crc32c(mu::Crc32c(bytes.data(), bytes.size()));
   }
   mu::Store store;
-  MU_CHECK(store.Configure(mu::fuzzing::SmallModel(), 0, false, nullptr).ok());
+  MU_CHECK(store.Configure(mu::fuzzing::SmallModel(), 0).ok());
   const auto model = store.directory();
   if (mu::VerifyCheckpointFiles(*model, directory.path(), files).ok())
     (void)mu::LoadCheckpoint(*model, directory.path(), files, input.low_water());
