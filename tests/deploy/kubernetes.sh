@@ -227,8 +227,8 @@ mkdir "$work/own" "$work/volumes/clicks"
 cp build/bin/own_model "$work/own/"
 printf 'FROM %s\nCOPY own_model /usr/local/bin/coordinator\n' $wanted >"$work/own/Dockerfile"
 podman build -q -t muster-own:0.1.0 "$work/own" >/dev/null
-# Such prices make infinity.
-{ echo user,age,price,clicked; for i in {1..4000}; do echo $((i % 100)),$((i % 60)),3.0e38,$((i % 2)); done; } \
+# Such prices make infinity. The split between training and evaluation takes every tenth record: both have both labels.
+{ echo user,age,price,clicked; for i in {1..4000}; do echo $((i % 100)),$((i % 60)),3.0e38,$((i / 2 % 2)); done; } \
   >"$work/volumes/clicks/clicks.csv"
 no_pods
 volume muster-data "$work/volumes/clicks"

@@ -51,9 +51,10 @@ wait_for() {
 }
 is() { [[ $(property "$1" "$2") == "$3" ]]; }
 restarted() { is "$1" NRestarts "$2" && is "$1" ActiveState active; }
-process_log_has() { inside journalctl --no-pager -q _PID="$(property "$1" MainPID)" | grep -q -e "$2"; }
-log_has() { inside journalctl --no-pager -q -u "$1" | grep -q -e "$2"; }
-booted() { inside systemctl is-system-running 2>/dev/null | grep -qE 'running|degraded'; }
+# No pipes: grep -q would close them on the writer, which then fails.
+process_log_has() { grep -q -e "$2" <(inside journalctl --no-pager -q _PID="$(property "$1" MainPID)"); }
+log_has() { grep -q -e "$2" <(inside journalctl --no-pager -q -u "$1"); }
+booted() { grep -qE 'running|degraded' <(inside systemctl is-system-running 2>/dev/null); }
 checkpoints() { inside sh -c 'ls -d /var/lib/muster/long/checkpoints/ckpt-* 2>/dev/null | wc -l'; }
 has_checkpoints() { (($(checkpoints) > 0)); }
 wait_for 60 "systemd runs" booted
