@@ -81,7 +81,6 @@ absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string
 absl::Status CreateOneOfEach(mu::Coordinator& c);
 absl::Status ReadAndAssign(mu::Coordinator& c, const ClickModel& model);
 absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset& visits);
-mu::Sym Remainder(const mu::Sym& ids, int64_t n);
 absl::StatusOr<std::vector<int64_t>> StepsByWorker(mu::Coordinator& c);
 
 // data.cc

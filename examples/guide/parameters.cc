@@ -43,22 +43,15 @@ absl::Status ReadAndAssign(mu::Coordinator& c, const ClickModel& model) {
 }
 // [/read-and-assign]
 
-// [remainder]
-// ids modulo n, both below 2^24: up to there float32 is exact.
-mu::Sym Remainder(const mu::Sym& ids, int64_t n) {
-  auto quotient = mu::Cast(mu::Cast(ids, mu::kFloat32) / n, mu::kInt64);  // rounds towards zero
-  return ids - quotient * n;
-}
-// [/remainder]
-
 // [features]
 absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset& visits) {
-  // One table for three features: each has rows of its own.
-  constexpr int64_t kAges = 4, kJobs = 100, kHours = 24;
+  // One table for four features: each has rows of its own.
+  constexpr int64_t kAges = 4, kJobs = 100, kHours = 24, kCrosses = 1000;
   constexpr int64_t kJobAndHour = kAges, kUserOfTen = kJobAndHour + kJobs * kHours;
+  constexpr int64_t kUserAndQuarter = kUserOfTen + 10;
   MU_ASSIGN_OR_RETURN(
       mu::EmbeddingTable weights,
-      c.CreateEmbeddingTable({.name = "weights", .rows = kUserOfTen + 10, .dim = 1}));
+      c.CreateEmbeddingTable({.name = "weights", .rows = kUserAndQuarter + kCrosses, .dim = 1}));
   return c.DefineFunction("crosses", [&](mu::FunctionBuilder& f) {
     mu::BatchRef batch = f.NextBatch(visits);
     // Buckets by thresholds: 0 below 18, 1 below 30, 2 below 50, else 3.
@@ -68,10 +61,14 @@ absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset
     auto hour = mu::Cast(mu::Maximum(mu::Minimum(batch["hour"], kHours - 1), 0), mu::kInt64);
     auto job_and_hour = batch["job"] * kHours + hour + kJobAndHour;
     // Many ids in few rows.
-    auto user = Remainder(batch["user"], 10) + kUserOfTen;
-    // [batch, 3] ids -> [batch, 3, 1] weights -> [batch] logits
+    auto user = mu::Modulo(batch["user"], 10) + kUserOfTen;
+    // A cross that would have too many rows: hashed. Quarters of a day are hours divided by 6.
+    auto quarter = mu::FloorDivide(hour, 6);
+    auto user_and_quarter = mu::HashCross({batch["user"], quarter}, kCrosses) + kUserAndQuarter;
+    // [batch, 4] ids -> [batch, 4, 1] weights -> [batch] logits
     auto column = [](const mu::Sym& ids) { return mu::Reshape(ids, {-1, 1}); };
-    auto ids = mu::Concat({column(age), column(job_and_hour), column(user)}, 1);
+    auto ids =
+        mu::Concat({column(age), column(job_and_hour), column(user), column(user_and_quarter)}, 1);
     auto logits = mu::ReduceSum(mu::EmbeddingLookup(weights, ids), {1, 2});
     auto loss = mu::ReduceMean(mu::SigmoidCrossEntropy(logits, batch["clicked"]));
     f.Minimize(loss);
