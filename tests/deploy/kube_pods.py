@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Makes of a rendered overlay what `podman play kube` takes: a Pod for each pod that Jobs and StatefulSets would make, and
-the ConfigMaps. Image, command, arguments, environment, volumes, security context and probes stay as they are, but for
+"""Makes of a rendered overlay what `podman play kube` takes: a Pod for each pod that Jobs, StatefulSets and Deployments
+would make, and the ConfigMaps. Image, command, arguments, environment, volumes, security context and probes stay as they are, but for
 what the kubelet would have put in their place:
 
   - a pod's address is its name, which the network of the containers knows; the coordinator's is its Service's name
@@ -8,9 +8,10 @@ what the kubelet would have put in their place:
   - a Secret is a volume of the same name and an emptyDir one of the pod's name and its own, filled and given to the
     user beforehand, as claims of volumes are: podman reads Secrets in another way and knows no fsGroup
   - ports, which are a remark in Kubernetes, are left out: podman would open them on the host
+  - what ends is not started again: that is for whoever plays the controller
 
   kube_pods.py OVERLAY DIR [--workers=N] [--env ROLE NAME=VALUE]...    one file for each pod: DIR/NAME.yaml
-  kube_pods.py OVERLAY --after ROLE EXIT_CODE                          what the pod's Job does after this exit code
+  kube_pods.py OVERLAY --after ROLE EXIT_CODE                          what happens after this exit code
 """
 import copy
 import os
@@ -47,7 +48,7 @@ def pod(name, template, index, more_env):
     metadata["name"] = name
     for kind in ("labels", "annotations"):
         metadata.setdefault(kind, {}).update({key: str(index) for key in INDEX})
-    made["spec"].setdefault("restartPolicy", "Never")
+    made["spec"]["restartPolicy"] = "Never"
     for container in made["spec"]["containers"]:
         container["env"] = resolved(container["env"] + more_env, name, metadata)
         del container["ports"]  # podman would open them on the host
@@ -65,7 +66,7 @@ def pods_of(objects, workers=None, env=()):
             for thing in objects if thing["kind"] == "ConfigMap"]
     for kind, name, spec, template in manifests.pod_templates(objects):
         role = role_of(template)
-        count = spec["replicas"] if kind == "StatefulSet" else spec.get("parallelism", 1)
+        count = spec["parallelism"] if kind == "Job" else spec["replicas"]
         if role == "worker" and workers is not None:
             count = workers
         added = [dict(zip(("name", "value"), text.split("=", 1))) for of, text in env if of == role]
@@ -77,9 +78,9 @@ def pods_of(objects, workers=None, env=()):
 
 def main(arguments):
     if len(arguments) == 4 and arguments[1] == "--after":
-        for _, _, spec, template in manifests.pod_templates(manifests.render(arguments[0])):
+        for kind, _, spec, template in manifests.pod_templates(manifests.render(arguments[0])):
             if role_of(template) == arguments[2]:
-                print(manifests.after_exit(spec.get("podFailurePolicy"), int(arguments[3])))
+                print(manifests.after_exit(kind, spec.get("podFailurePolicy"), int(arguments[3])))
                 return 0
         return 2
     workers, env, places = None, [], []

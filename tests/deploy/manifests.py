@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import yaml
 
@@ -10,6 +11,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 FOLDER = os.path.join(ROOT, "deploy", "kubernetes")
 OVERLAYS = sorted(name for name in os.listdir(FOLDER)
                   if os.path.exists(os.path.join(FOLDER, name, "kustomization.yaml")))
+CERTIFICATES = os.path.join(FOLDER, "cert-manager", "certificates")  # the component
 
 
 def why_not():
@@ -28,6 +30,15 @@ def render(overlay):
     return [thing for thing in yaml.safe_load_all(done.stdout) if thing]
 
 
+def render_own(text, files=None):
+    """What a user's kustomization.yaml renders to, in which PATH is the tree; `files`: name -> text, beside it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, content in {"kustomization.yaml": text, **(files or {})}.items():
+            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+                file.write(content.replace("PATH", os.path.relpath(ROOT, os.path.realpath(folder))))
+        return render(folder)
+
+
 def pod_templates(objects):
     """(kind, name, spec of the Job or StatefulSet, template of its pods) for all; of a JobSet for each of its Jobs."""
     for thing in objects:
@@ -40,9 +51,12 @@ def pod_templates(objects):
                 yield "Job", f"{name}-{job['name']}", inner, inner["template"]
 
 
-def after_exit(policy, exit_code, disrupted=False):
-    """What a Job does when its pod has ended: Complete, FailJob, Ignore or Count, by the first rule that matches (see
+def after_exit(kind, policy, exit_code, disrupted=False):
+    """What happens when a pod has ended. A StatefulSet or a Deployment has it again: Restart. A Job does one of Complete,
+    FailJob, Ignore (which makes a new pod as well) and Count, by the first rule that matches (see
     https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy). Only 0 completes."""
+    if kind != "Job":
+        return "Restart"
     if exit_code == 0:
         return "Complete"
     for rule in (policy or {}).get("rules", []):

@@ -3,6 +3,7 @@ variables and probes that the programs know, grace and drain times, Pod Security
 
   manifests_test.py FOLDER_OF_THE_PROGRAMS      (77: skipped, since nothing can be rendered here)
 """
+import functools
 import os
 import re
 import subprocess
@@ -18,6 +19,9 @@ except ImportError as error:
 PROGRAMS = sys.argv.pop() if len(sys.argv) > 1 else os.path.join(manifests.ROOT, "build", "bin")
 RENDERED = {}
 END_GRACE = 15  # seconds: a daemon that has been let go ends within these
+SAVE_TIME = 60  # seconds: for the checkpoint of a coordinator that was stopped
+LONGEST_BACK_OFF = 600  # seconds: of a Job before its next pod, which then has to start
+DOCS = os.path.join(manifests.ROOT, "docs", "deploy.md")
 
 
 def all_containers(objects):
@@ -26,6 +30,7 @@ def all_containers(objects):
             yield f"{kind} {name}", spec, template, container
 
 
+@functools.lru_cache(maxsize=None)
 def help_of(*command):
     path = os.path.join(PROGRAMS, command[0])
     return subprocess.run([path, *command[1:], "--help"], capture_output=True, text=True, check=True).stdout
@@ -35,6 +40,13 @@ def known_variables(program):
     texts = [help_of(program)] if program != "coordinator" else [help_of(program, "train")]
     texts.append(help_of(program, "health"))
     return set(re.findall(r"\(Env:(\w+)\)", "".join(texts)))
+
+
+def wait_for_lost_servers():
+    """Seconds for which a coordinator that is stopped waits for servers that are gone."""
+    path = os.path.join(manifests.ROOT, "coordinator", "training", "job_session_directory.cc")
+    with open(path, encoding="utf-8") as file:
+        return 60 * int(re.search(r"kSavePatience = absl::Minutes\((\d+)\)", file.read())[1])
 
 
 def value(container, name):
@@ -56,7 +68,8 @@ class Manifests(unittest.TestCase):
         return {thing["metadata"]["name"]: thing for thing in objects if thing["kind"] == kind}
 
     def test_there_are_all_overlays_with_all_roles(self):
-        self.assertEqual(set(RENDERED), {"base", "local", "spot", "on-demand", "jobset", "cert-manager"})
+        without = {"base", "local", "spot", "on-demand", "jobset"}
+        self.assertEqual(set(RENDERED), without | {"cert-manager"} | {f"{name} with certificates" for name in without})
         for objects in self.each():
             roles = {t["metadata"]["labels"]["app.kubernetes.io/component"]
                      for *_, t in manifests.pod_templates(objects)}
@@ -99,12 +112,14 @@ class Manifests(unittest.TestCase):
             for kind, name, spec, template in manifests.pod_templates(objects):
                 if kind == "StatefulSet":
                     self.assertIn(spec["serviceName"], self.find(objects, "Service"))
+                if kind != "Job":
                     self.assertTrue(spec["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items())
 
     def test_volumes_and_accounts_exist(self):
-        for objects in self.each():
+        for overlay, objects in RENDERED.items():
             secrets = {c["spec"]["secretName"] for c in self.find(objects, "Certificate").values()}
             made_by_hand = {f"muster-{role}-tls" for role in ("coordinator", "psserver", "worker")}
+            self.assertEqual(bool(secrets), "cert" in overlay, overlay)
             for where, _, template, container in all_containers(objects):
                 volumes = {v["name"]: v for v in template["spec"]["volumes"]}
                 self.assertEqual({m["name"] for m in container["volumeMounts"]}, set(volumes), where)
@@ -167,8 +182,29 @@ class Manifests(unittest.TestCase):
             for where, _, template, container in all_containers(objects):
                 program = container["command"][0]
                 grace = template["spec"]["terminationGracePeriodSeconds"]
+                if program == "coordinator":
+                    self.assertGreaterEqual(grace, wait_for_lost_servers() + SAVE_TIME, where)
+                    continue
                 drain = float(value(container, f"MUSTER_{program.upper()}_DRAIN_TIMEOUT") or 25)
                 self.assertGreaterEqual(grace, drain + END_GRACE, where)
+
+    def test_daemons_wait_longer_than_a_job_does_before_its_next_pod(self):
+        for objects in self.each():
+            for where, _, _, container in all_containers(objects):
+                program = container["command"][0]
+                if program != "coordinator":
+                    patience = float(value(container, f"MUSTER_{program.upper()}_ORPHAN_TIMEOUT"))
+                    self.assertGreaterEqual(patience, 1.5 * LONGEST_BACK_OFF, where)
+
+    def test_jobs_of_a_jobset_have_what_its_defaults_would_spoil(self):
+        jobs = {name: spec for kind, name, spec, _ in manifests.pod_templates(RENDERED["jobset"])}
+        self.assertEqual(set(jobs), {"muster-coordinator", "muster-psserver", "muster-worker"})
+        for name, spec in jobs.items():
+            self.assertIn(spec.get("completionMode"), ("Indexed", "NonIndexed"), f"{name}: JobSet makes it Indexed")
+            if spec["completionMode"] == "Indexed":
+                self.assertIn("completions", spec, f"{name}: the API refuses an indexed Job without")
+            self.assertEqual(spec["template"]["spec"].get("restartPolicy"), "Never", name)
+        self.assertNotIn("completions", jobs["muster-worker"], "their number may change")
 
     def test_servers_end_with_an_error_before_the_kernel_ends_them(self):
         for objects in self.each():
@@ -214,18 +250,20 @@ class Manifests(unittest.TestCase):
             for kind, name, spec, template in manifests.pod_templates(objects):
                 role, policy = template["metadata"]["labels"]["app.kubernetes.io/component"], spec.get("podFailurePolicy")
                 if kind != "Job":
-                    self.assertEqual((kind, role), ("StatefulSet", "psserver"))
-                    self.assertEqual(spec["podManagementPolicy"], "Parallel")
+                    self.assertIn((kind, role), (("StatefulSet", "psserver"), ("Deployment", "worker")))
+                    self.assertEqual(spec.get("podManagementPolicy", "Parallel"), "Parallel")
+                    self.assertNotIn("podFailurePolicy", spec)
                     continue
                 self.assertEqual(template["spec"]["restartPolicy"], "Never", "policies need that")
-                outcome = {code: manifests.after_exit(policy, code) for code in (0, 2, 3, 4, 130, 137, 143)}
+                outcome = {code: manifests.after_exit(kind, policy, code) for code in (0, 2, 3, 4, 5, 130, 137, 143)}
                 self.assertEqual(outcome[0], "Complete")
-                self.assertEqual(outcome[2], "FailJob", f"{name}: wrong input")
+                # One worker of many may have wrong settings: the others go on.
+                self.assertEqual(outcome[2], "Count" if role == "worker" else "FailJob", f"{name}: wrong input")
                 self.assertEqual({outcome[4], outcome[137]}, {"Count"}, f"{name}: machines failed")
-                self.assertEqual(manifests.after_exit(policy, 137, disrupted=True), "Ignore", name)
+                self.assertEqual(manifests.after_exit(kind, policy, 137, disrupted=True), "Ignore", name)
                 if role == "coordinator":
                     self.assertEqual(outcome[3], "FailJob", "the user's function failed")
-                    self.assertEqual({outcome[130], outcome[143]}, {"Count"})
+                    self.assertEqual({outcome[5], outcome[130], outcome[143]}, {"Count"})
                 else:
                     code = value(template["spec"]["containers"][0], f"MUSTER_{role.upper()}_DRAINED_EXIT_CODE")
                     self.assertEqual(code, "143", f"{name}: 0 would be the end of the work")
@@ -256,6 +294,42 @@ class Manifests(unittest.TestCase):
                 self.assertEqual(budget["spec"]["unhealthyPodEvictionPolicy"], "AlwaysAllow")
                 self.assertEqual(budget["spec"]["maxUnavailable"], 1)
 
+    def test_only_workers_of_spot_run_on_nodes_that_vanish(self):
+        for overlay in ("on-demand", "spot"):
+            for kind, name, _, template in manifests.pod_templates(RENDERED[overlay]):
+                vanishes = overlay == "spot" and name == "muster-worker"
+                pod = template["spec"]
+                affinity = pod["affinity"]["nodeAffinity"]
+                self.assertEqual("requiredDuringSchedulingIgnoredDuringExecution" in affinity, not vanishes, f"{overlay}: {name}")
+                tolerated = {toleration["key"] for toleration in pod.get("tolerations", [])}
+                self.assertEqual("cloud.google.com/gke-spot" in tolerated, vanishes, f"{overlay}: {name}")
+
+    def test_the_folder_of_ones_own_in_the_docs_renders(self):
+        with open(DOCS, encoding="utf-8") as file:
+            text = re.search(r"```yaml\n(# kustomization.yaml\n.*?)```", file.read(), re.DOTALL)[1]
+        objects = manifests.render_own(text, {"job.yaml": "name: mine\n"})
+        self.assertEqual(self.find(objects, "ConfigMap")["muster-job"]["data"], {"job.yaml": "name: mine\n"})
+        self.assertTrue(self.find(objects, "Certificate"))
+        for where, _, _, container in all_containers(objects):
+            self.assertEqual(container["image"], "registry.example/muster:0.1.0", where)
+            if container["command"][0] == "coordinator":
+                self.assertEqual(value(container, "MUSTER_COORDINATOR_JOB_DIR"), "/checkpoints/clicks")
+
+    def test_the_command_in_the_docs_waits_for_either_end(self):
+        with open(DOCS, encoding="utf-8") as file:
+            command = re.search(r"^until kubectl .*?^kubectl[^\n]*delete[^\n]*", file.read(), re.DOTALL | re.MULTILINE)[0]
+        for condition in ("complete", "failed"):
+            # A kubectl whose second round finds the Job so.
+            fake = f"""rounds=0; function sleep {{ rounds=1; }}
+                kubectl() {{ case "$*" in *wait*job/muster-coordinator*condition={condition}*) ((rounds == 1)) ;;
+                                          *wait*) false ;; *) echo "$*" ;; esac; }}\n"""
+            done = subprocess.run(["bash", "-c", fake + command], capture_output=True, text=True, timeout=10)
+            self.assertEqual(done.stdout.split(), ["-n", "muster", "delete", "statefulset/muster-psserver",
+                                                   "deployment/muster-worker"], condition)
+        for objects in (objects for overlay, objects in RENDERED.items() if "jobset" not in overlay):
+            restarted = {f"{kind.lower()}/{name}" for kind, name, *_ in manifests.pod_templates(objects) if kind != "Job"}
+            self.assertEqual(restarted, {"statefulset/muster-psserver", "deployment/muster-worker"})
+
     def test_certificates_are_of_roles(self):
         certificates = self.find(RENDERED["cert-manager"], "Certificate")
         for role in ("coordinator", "psserver", "worker"):
@@ -272,8 +346,9 @@ class AfterExit(unittest.TestCase):
     def test_the_first_rule_that_matches_decides(self):
         for code, disrupted, action in ((0, True, "Complete"), (2, True, "FailJob"), (7, True, "Ignore"),
                                         (7, False, "FailJob"), (4, False, "Count"), (137, True, "Ignore")):
-            self.assertEqual(manifests.after_exit(self.POLICY, code, disrupted), action, code)
-        self.assertEqual(manifests.after_exit(None, 2), "Count")
+            self.assertEqual(manifests.after_exit("Job", self.POLICY, code, disrupted), action, code)
+        self.assertEqual(manifests.after_exit("Job", None, 2), "Count")
+        self.assertEqual(manifests.after_exit("Deployment", None, 0), "Restart")
 
 
 if __name__ == "__main__":
@@ -281,5 +356,10 @@ if __name__ == "__main__":
     if missing:
         print(f"manifests_test: SKIPPED: {missing}")
         sys.exit(77)
-    RENDERED.update({overlay: manifests.render(overlay) for overlay in manifests.OVERLAYS})
+    component = os.path.relpath(manifests.CERTIFICATES, manifests.ROOT)
+    for overlay in manifests.OVERLAYS:
+        RENDERED[overlay] = manifests.render(overlay)
+        if overlay != "cert-manager":
+            RENDERED[f"{overlay} with certificates"] = manifests.render_own(
+                f"resources: [PATH/deploy/kubernetes/{overlay}]\ncomponents: [PATH/{component}]\n")
     unittest.main()
