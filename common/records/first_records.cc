@@ -1,5 +1,6 @@
 #include "common/records/first_records.h"
 
+#include <limits>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -44,7 +45,7 @@ void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, 
 }
 
 absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                  uint64_t most, FirstRecords* result) {
+                  uint64_t most, bool until_positive, FirstRecords* result) {
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(dataset));
   FileRecords records(format);
   MU_RETURN_IF_ERROR(records.Open(paths, &result->problems));
@@ -56,6 +57,7 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   BadRecords bad;
   absl::Status broken;
   for (; result->records < most; ++result->records) {
+    if (until_positive && labels.AllHavePositives()) break;
     const bool keep = selection.Keeps(result->records);
     const absl::StatusOr<FileRecords::Next> next = records.ParseNext(keep, &columns);
     broken = next.status();
@@ -73,16 +75,26 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   return broken;
 }
 
-}  // namespace
-
-FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                              uint64_t most) {
+FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
+                      uint64_t most, bool until_positive) {
   FirstRecords result;
-  const absl::Status status = Read(dataset, paths, most, &result);
+  const absl::Status status = Read(dataset, paths, most, until_positive, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());
   // Files may hold any bytes, messages may not.
   for (std::string& problem : result.problems) problem = ValidUtf8(problem);
   return result;
+}
+
+}  // namespace
+
+FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
+                              uint64_t most) {
+  return ReadFile(dataset, paths, most, /*until_positive=*/false);
+}
+
+FirstRecords ReadUntilPositive(const pb::DatasetProto& dataset,
+                               absl::Span<const std::string> paths) {
+  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), /*until_positive=*/true);
 }
 
 }  // namespace mu

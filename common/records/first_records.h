@@ -18,7 +18,7 @@ struct FirstRecords {
   std::vector<std::string> problems;
   // That were found, good or bad, the header not among them; at most what was asked for.
   uint64_t records = 0;
-  // By the name of each column of kind label.
+  // By the name of each column that has `positive` texts.
   std::map<std::string, LabelTexts::Found> labels;
 };
 
@@ -30,5 +30,9 @@ struct FirstRecords {
 // `most` records is good.
 FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
                               absl::Span<const std::string> paths, uint64_t most);
+
+// The same, but reads on until each column that has `positive` texts has had one, or to the end.
+FirstRecords ReadUntilPositive(const muster::DatasetProto& dataset,
+                               absl::Span<const std::string> paths);
 
 }  // namespace mu

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/status.h"
 #include "common/graph/dataset_schema.h"
+#include "common/records/libsvm_parser.h"
 #include "common/records/parse_number.h"
 
 namespace mu {
@@ -58,6 +60,20 @@ LabelTexts::LabelTexts(const pb::DatasetProto& dataset) {
     }
     ++index;
   }
+  if (dataset.libsvm().positive().empty()) return;
+  auto& [name, found] = by_column_[LibsvmParser::kLabel];
+  name = "label";
+  found.positive.assign(dataset.libsvm().positive().begin(), dataset.libsvm().positive().end());
+}
+
+void LabelTexts::OnMissing(int column) {
+  const auto label = by_column_.find(column);
+  if (label != by_column_.end()) ++label->second.second.missing;
+}
+
+bool LabelTexts::AllHavePositives() const {
+  return absl::c_all_of(by_column_,
+                        [](const auto& label) { return label.second.second.positives > 0; });
 }
 
 void LabelTexts::OnText(int column, absl::string_view text) {
@@ -85,11 +101,21 @@ void Add(const std::map<std::string, LabelTexts::Found>& more,
     sum.positive = found.positive;
     sum.positives += found.positives;
     sum.others += found.others;
+    sum.missing += found.missing;
     for (const std::string& text : found.texts) Note(text, &sum);
   }
 }
 
+bool HasNoPositive(const LabelTexts::Found& found) {
+  return found.positives == 0 && found.others + found.missing > 0;
+}
+
 std::string NoneIsPositive(const LabelTexts::Found& found) {
+  if (found.others == 0) {
+    return absl::StrCat("all of ", found.missing,
+                        " labels are missing, which counts as 0; write required: true to have "
+                        "such records refused, or name another field");
+  }
   std::string remedy = "; name those that mean 1 in `positive`";
   if (const std::string* const near = NearlyPositive(found); near != nullptr) {
     remedy = absl::StripAsciiWhitespace(*near) == *near

@@ -17,17 +17,20 @@ class LabelTexts final : public FieldObserver {
     std::vector<std::string> positive;  // that the column names
     uint64_t positives = 0;
     uint64_t others = 0;             // not missing
+    uint64_t missing = 0;            // which count as 0
     std::vector<std::string> texts;  // of the others, the first few that differ
   };
 
+  // Looks at the columns of kind label, and at libsvm's label where `positive` is given.
   explicit LabelTexts(const muster::DatasetProto& dataset);
 
   void OnText(int column, absl::string_view text) override;
   void OnNumber(int /*column*/, double /*number*/) override {}
-  void OnMissing(int /*column*/) override {}
+  void OnMissing(int column) override;
 
   // By the name of the column.
   std::map<std::string, Found> found() const;
+  bool AllHavePositives() const;  // every column: also where there is none
 
  private:
   std::map<int, std::pair<std::string, Found>> by_column_;
@@ -36,6 +39,7 @@ class LabelTexts final : public FieldObserver {
 void Add(const std::map<std::string, LabelTexts::Found>& more,
          std::map<std::string, LabelTexts::Found>* all);
 
+bool HasNoPositive(const LabelTexts::Found& found);  // but labels, or missing ones
 // "none of 100 labels is one of its `positive` texts, \"yes\"; they are \"no\", \" yes\"", and what
 // to do about it where that is plain.
 std::string NoneIsPositive(const LabelTexts::Found& found);

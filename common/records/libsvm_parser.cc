@@ -8,9 +8,6 @@
 namespace mu {
 namespace {
 
-constexpr int kLabel = 0;
-constexpr int kFeatures = 1;
-
 bool IsSpace(char c) { return c == ' ' || c == '\t'; }
 
 // The next text between spaces, taken off `rest`; empty at the end or where a comment begins.
@@ -36,6 +33,7 @@ bool LibsvmParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
     return WrongField("label", label.empty() ? record : label,
                       "is no label; a line is LABEL ID:VALUE ID:VALUE ...", error);
   }
+  if (columns->observer() != nullptr) columns->observer()->OnText(kLabel, label);
   if (!positive_.empty()) {
     *columns->Floats(kLabel) = positive_.contains(label) ? 1.0f : 0.0f;
   } else if (!ParseNumber(label, columns->Floats(kLabel))) {

@@ -11,9 +11,13 @@ namespace mu {
 
 class LibsvmParser final : public RecordParser {
  public:
+  static constexpr int kLabel = 0;  // the columns, as SchemaOf() lists them
+  static constexpr int kFeatures = 1;
+
   explicit LibsvmParser(const muster::LibsvmProto& libsvm);
   // Ids must grow along the line, as LIBSVM itself demands: one that comes twice is a mistake of
-  // whoever wrote the file. A "qid:" of ranking data is refused, since nothing would use it.
+  // whoever wrote the file. The observer sees the label's text. A "qid:" of ranking data is
+  // refused, since nothing would use it.
   bool Parse(absl::string_view record, ColumnSet* columns, std::string* error) const override;
 
  private:

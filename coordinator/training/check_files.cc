@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/records/dataset_files.h"
@@ -19,13 +20,8 @@ namespace {
 // record.
 constexpr int kWellReadFiles = 4;
 constexpr uint64_t kWellRead = 100;
-constexpr uint64_t kForLabels = 10'000;
 // Past so many, one reads on only in vain: the same mistake is in every file.
 constexpr size_t kMostProblems = 20;
-
-bool HasNoPositive(const LabelTexts::Found& found) {
-  return found.positives == 0 && found.others > 0;
-}
 
 bool AllReadable(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
@@ -34,39 +30,33 @@ bool AllReadable(const std::vector<std::string>& paths) {
   return true;
 }
 
-// Among the first `most` records of the first files.
-NonePositive LookForPositives(const pb::DatasetProto& expanded, uint64_t most) {
-  NonePositive result;
-  result.all = expanded.files_size() <= kWellReadFiles;
-  std::map<std::string, LabelTexts::Found> labels;
-  for (int i = 0; i < std::min(expanded.files_size(), kWellReadFiles); ++i) {
-    const std::vector<std::string> parts = PartsOfFile(expanded, i);
-    if (!AllReadable(parts)) {
-      result.all = false;
-      continue;
-    }
-    const FirstRecords first = ReadFirstRecords(expanded, parts, most);
-    Add(first.labels, &labels);
-    result.all = result.all && first.records < most && first.problems.empty();
-  }
-  for (const auto& [name, found] : labels) {
-    if (HasNoPositive(found)) {
-      absl::StrAppend(&result.why, result.why.empty() ? "" : "; ", "column ", name, ": ",
-                      NoneIsPositive(found));
-    }
-  }
-  return result;
-}
-
 }  // namespace
 
 NonePositive LookForPositives(const pb::DatasetProto& dataset) {
   pb::DatasetProto expanded = dataset;
   if (!ReadVocabularies(&expanded).ok() || !CheckFormat(expanded).ok()) return {};
   if (!ExpandDatasetFiles(&expanded).ok()) return {};
-  // Mostly a few records will do.
-  NonePositive result = LookForPositives(expanded, kWellRead);
-  return result.why.empty() || result.all ? result : LookForPositives(expanded, kForLabels);
+  NonePositive result;
+  result.all = true;
+  std::map<std::string, LabelTexts::Found> labels;
+  for (int i = 0; i < expanded.files_size(); ++i) {
+    const std::vector<std::string> parts = PartsOfFile(expanded, i);
+    if (!AllReadable(parts)) {
+      result.all = false;
+      continue;
+    }
+    const FirstRecords read = ReadUntilPositive(expanded, parts);
+    result.all = result.all && read.problems.empty();
+    Add(read.labels, &labels);
+    if (!absl::c_any_of(labels, [](const auto& label) { return label.second.positives == 0; }))
+      return {};
+  }
+  for (const auto& [name, found] : labels) {
+    if (!HasNoPositive(found)) continue;
+    absl::StrAppend(&result.why, result.why.empty() ? "" : "; ", "column ", name, ": ",
+                    NoneIsPositive(found));
+  }
+  return result;
 }
 
 std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere) {
@@ -92,8 +82,8 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
     Add(first.labels, &labels);
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
   }
-  // Positive labels may be rare, and come further behind; a text that is one but for a space is a
-  // mistake.
+  // Positive labels may be rare, and come further behind: then the files are read on. A text that
+  // is one but for a space is a mistake.
   bool suspicious = false, wrong = false;
   for (const auto& [name, found] : labels) {
     suspicious = suspicious || HasNoPositive(found);

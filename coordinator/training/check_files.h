@@ -14,12 +14,13 @@ namespace mu {
 // here is not looked at.
 std::vector<std::string> CheckFiles(const muster::DatasetProto& dataset, bool files_elsewhere);
 
-// Whether the first labels of the first few files are all other than the column's `positive` texts.
+// Whether all labels of the files are other than the column's `positive` texts. Reads to the first
+// positive one, or to the end.
 struct NonePositive {
   // What they are, and what to do; empty if there are positive ones, or nothing is to be seen of
   // them from here.
   std::string why;
-  bool all = false;  // there are no others
+  bool all = false;  // all files could be read from here
 };
 NonePositive LookForPositives(const muster::DatasetProto& dataset);
 

@@ -94,20 +94,68 @@ TEST_F(LabelsTest, OfWhichNoneIsPositive) {
 }
 
 TEST_F(LabelsTest, PositiveOnesMayComeFurtherBehind) {
-  Add("file", Lines(10'000));
+  Add("file", Lines(30'000));
+  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("none of 30000 labels")));
+  EXPECT_TRUE(LookForPositives(dataset_).all);
+  Add("another", Lines(30'000) + "yes\n");
   EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
-  const NonePositive none = LookForPositives(dataset_);
-  EXPECT_THAT(none.why, HasSubstr("none of 10000 labels"));
-  EXPECT_FALSE(none.all);
+  EXPECT_EQ(LookForPositives(dataset_).why, "");
 }
 
 TEST_F(LabelsTest, PositiveOnesMayBeInOtherFiles) {
-  for (int i = 0; i < 4; ++i) Add(absl::StrCat(i), Lines(1));
-  EXPECT_TRUE(LookForPositives(dataset_).all);
-  Add("4", Lines(1));
+  for (int i = 0; i < 5; ++i) Add(absl::StrCat(i), Lines(1));
+  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("none of 5 labels")));
+  Add("5", "yes\n");
   EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+}
+
+TEST_F(LabelsTest, OneColumnsPositivesDoNotStandForAnothers) {
+  pb::CsvColumnProto* const other = dataset_.mutable_csv()->add_columns();
+  other->set_name("y");
+  other->set_kind(pb::CsvColumnProto::LABEL);
+  other->set_index(1);
+  other->add_positive("yes");
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += "yes,no\n";
+  Add("file", lines);
+  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("column y: none of 200 labels")));
+  Add("another", "no,no\nno,yes\n");
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+}
+
+TEST_F(LabelsTest, AllMissing) {
+  dataset_.mutable_csv()->add_missing("?");
+  Add("file", "?\n?\n?\n");
+  EXPECT_THAT(CheckFiles(dataset_, false),
+              ElementsAre(HasSubstr("column x: all of 3 labels are missing, which counts as 0")));
+  Add("another", "?\nyes\n");
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+}
+
+// What cannot be read to its end may have positive labels there.
+TEST_F(LabelsTest, BadRecordsAreToldInstead) {
+  dataset_.mutable_csv()->mutable_columns(0)->set_required(true);
+  dataset_.mutable_csv()->add_missing("?");
+  Add("file", Lines(200) + "?\n");
   EXPECT_FALSE(LookForPositives(dataset_).all);
-  EXPECT_THAT(LookForPositives(dataset_).why, HasSubstr("none of 4 labels"));
+  dataset_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("none of 200 labels")));
+}
+
+TEST_F(LabelsTest, OfLibsvm) {
+  dataset_.mutable_libsvm()->set_features(4);
+  dataset_.mutable_libsvm()->add_positive("2");
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += i % 2 == 0 ? "-1 0:1\n" : "+1 3:1\n";
+  Add("file", lines);
+  EXPECT_THAT(CheckFiles(dataset_, false),
+              ElementsAre("column label: none of 200 labels is one of its `positive` texts, "
+                          "\"2\"; they are \"-1\", \"+1\"; name those that mean 1 in "
+                          "`positive`"));
+  Add("another", lines + "2 0:1\n");
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+  dataset_.mutable_libsvm()->set_positive(0, "1");
+  EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("add \"+1\" to `positive`")));
 }
 
 TEST_F(LabelsTest, PositiveOnesMayBeOnAnotherMachine) {
