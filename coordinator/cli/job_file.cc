@@ -4,12 +4,15 @@
 #include <cstddef>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
 #include "coordinator/cli/config_override.h"
 #include "coordinator/cli/job_paths.h"
+#include "coordinator/frontend/feature_models.h"
 
 namespace mu {
 namespace {
@@ -37,6 +40,14 @@ MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places
   MessageHook hook;
   hook.message = pb::ModelProto::descriptor()->full_name();
   hook.hidden = {"custom"};
+  hook.is_refused = [](const std::string& path) {
+    for (const FeatureModelKind& kind : FeatureModelKinds()) {
+      absl::string_view key = path;
+      if (absl::ConsumePrefix(&key, absl::StrCat("model.", kind.name, ".")))
+        return !FeatureModel::HasKey(kind, key);
+    }
+    return false;
+  };
   for (const std::string& model : models) {
     if (pb::ModelProto::descriptor()->FindFieldByName(model) == nullptr) hook.keys.push_back(model);
   }
@@ -57,8 +68,27 @@ MessageHook UserModels(const std::vector<std::string>& models, KeyPlaces* places
   return hook;
 }
 
+// What the key's own rule says of a number that the field's type does not hold, such as "must be
+// from 1 to 1048576, not -3"; if it allows the nearest one that it holds, what the type says.
+std::string OfNumberBeyondType(const std::vector<JobProblem>& found, const std::string& key,
+                               const KeyPlaces::BeyondType& number) {
+  for (const JobProblem& problem : found) {
+    absl::string_view rule = problem.message;
+    if (problem.key != key || !absl::StartsWith(rule, "must be ")) continue;
+    absl::ConsumeSuffix(&rule, absl::StrCat(", not ", number.nearest));
+    return absl::StrCat(rule, ", not ", number.text,
+                        problem.remedy.empty() ? "" : absl::StrCat("; ", problem.remedy));
+  }
+  return number.problem;
+}
+
 void AddJobProblems(const std::vector<JobProblem>& found, KeyPlaces* places,
                     ProblemList* problems) {
+  for (const auto& [key, number] : places->beyond_type()) {
+    problems->Add(places->Find(key),
+                  absl::StrCat("`", key, "` ", OfNumberBeyondType(found, key, number)));
+    places->MarkBad(key);
+  }
   for (const JobProblem& problem : found) {
     if (places->IsBad(problem.key)) continue;
     const bool missing = problem.required && !places->Has(problem.key);

@@ -64,9 +64,10 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
                          "0 leaves gradients as they are"});
   }
   batch("training.eval_batch_size", training.eval_batch_size() != 0, training.eval_batch_size());
-  if (training.functions_in_flight() > kMaxInFlight) {
+  const uint32_t in_flight = training.functions_in_flight();
+  if (training.has_functions_in_flight() && (in_flight == 0 || in_flight > kMaxInFlight)) {
     problems->push_back({"training.functions_in_flight",
-                         absl::StrCat("must be from 1 to ", kMaxInFlight),
+                         absl::StrCat("must be from 1 to ", kMaxInFlight, ", not ", in_flight),
                          "2 hides the round trip"});
   }
 }

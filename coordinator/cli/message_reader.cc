@@ -43,17 +43,31 @@ std::string TypeName(const Field* field) {
 }
 
 absl::StatusOr<int64_t> Within(absl::StatusOr<int64_t> value, int64_t low, int64_t high) {
-  // Of 0 the key's own rules say whether it is allowed.
   if (value.ok() && low == 0 && *value < 0)
-    return absl::InvalidArgumentError(absl::StrCat("must not be negative, but is ", *value));
+    return absl::OutOfRangeError(absl::StrCat("must not be negative, but is ", *value));
   if (value.ok() && *value < low)
-    return absl::InvalidArgumentError(absl::StrCat("must be at least ", low, ", not ", *value));
+    return absl::OutOfRangeError(absl::StrCat("must be at least ", low, ", not ", *value));
   if (value.ok() && *value > high)
-    return absl::InvalidArgumentError(absl::StrCat("must be at most ", high, ", not ", *value));
+    return absl::OutOfRangeError(absl::StrCat("must be at most ", high, ", not ", *value));
   return value;
 }
 
-// Parses `text` for the field and sets or adds it.
+// What the field holds instead of a whole number that is out of its type's range.
+std::string NearestOf(const std::string& text, const Field* field) {
+  const bool negative = text[0] == '-';
+  switch (field->cpp_type()) {
+    case Field::CPPTYPE_INT32:
+      return absl::StrCat(negative ? std::numeric_limits<int32_t>::min()
+                                   : std::numeric_limits<int32_t>::max());
+    case Field::CPPTYPE_UINT32:
+      return negative ? "0" : absl::StrCat(std::numeric_limits<uint32_t>::max());
+    default:
+      return "0";
+  }
+}
+
+// Parses `text` for the field and sets or adds it. OUT_OF_RANGE: a whole number that the field's
+// type does not hold.
 absl::Status SetScalar(const std::string& text, const Field* field, protobuf::Message* message) {
   const protobuf::Reflection* reflection = message->GetReflection();
   const bool many = field->is_repeated();
@@ -79,6 +93,8 @@ absl::Status SetScalar(const std::string& text, const Field* field, protobuf::Me
     case Field::CPPTYPE_INT64:
       MU_SET(Int64, ParseInt(text))
     case Field::CPPTYPE_UINT64:
+      if (const auto value = ParseInt(text); value.ok() && *value < 0)
+        return Within(value, 0, std::numeric_limits<int64_t>::max()).status();
       MU_SET(UInt64, ParseUint(text))
     case Field::CPPTYPE_FLOAT:
       MU_SET(Float, ParseFloat(text))
@@ -149,9 +165,21 @@ std::vector<std::string> MessageReader::KeysOf(const protobuf::Descriptor* type)
   return keys;
 }
 
+std::vector<std::string> MessageReader::OfferedKeys(const protobuf::Descriptor* type,
+                                                    const std::string& path) const {
+  std::vector<std::string> keys = KeysOf(type);
+  if (hook_.is_refused) {
+    keys.erase(
+        std::remove_if(keys.begin(), keys.end(),
+                       [&](const std::string& key) { return hook_.is_refused(Join(path, key)); }),
+        keys.end());
+  }
+  return keys;
+}
+
 void MessageReader::UnknownKey(const ConfigEntry& entry, const std::string& key,
                                const protobuf::Message& message) {
-  const std::vector<std::string> keys = KeysOf(message.GetDescriptor());
+  const std::vector<std::string> keys = OfferedKeys(message.GetDescriptor(), key);
   const std::string nearest = NearestName(entry.key, keys);
   std::string remedy;
   if (!nearest.empty()) {
@@ -182,7 +210,8 @@ void MessageReader::Read(const ConfigNode& node, const std::string& key,
     Bad(key, node.place,
         absl::StrCat(key.empty() ? "a job" : absl::StrCat("`", key, "`"),
                      " must be a map of keys, not ", node.Describe()),
-        absl::StrCat("its keys are: ", absl::StrJoin(KeysOf(message->GetDescriptor()), ", ")));
+        absl::StrCat("its keys are: ",
+                     absl::StrJoin(OfferedKeys(message->GetDescriptor(), key), ", ")));
     return;
   }
   for (const ConfigEntry& entry : node.entries) ReadEntry(entry, key, message);
@@ -257,7 +286,12 @@ void MessageReader::ReadValue(const ConfigNode& node, const Field* field, const 
         node.kind == ConfigNode::kScalar ? "write it without quotes" : "");
     return;
   }
-  if (const absl::Status status = SetScalar(node.text, field, message); !status.ok()) {
+  const absl::Status status = SetScalar(node.text, field, message);
+  if (absl::IsOutOfRange(status)) {
+    const std::string nearest = NearestOf(node.text, field);
+    places_->SetBeyondType(key, {node.text, nearest, std::string(status.message())});
+    MU_CHECK(SetScalar(nearest, field, message).ok());
+  } else if (!status.ok()) {
     Bad(key, node.place, absl::StrCat("`", key, "` ", status.message()));
   }
 }

@@ -32,10 +32,22 @@ class KeyPlaces {
   // It, or a key around it or below it, is bad.
   bool IsBad(const std::string& key) const;
 
+  // A number that the field's type cannot hold. The field has the nearest one, so that the key's
+  // own rule finds it wrong and names the range; where it does not, `problem` says what is wrong.
+  struct BeyondType {
+    std::string text, nearest;
+    std::string problem;  // behind "`key` "
+  };
+  void SetBeyondType(const std::string& key, BeyondType number) {
+    beyond_type_[key] = std::move(number);
+  }
+  const std::map<std::string, BeyondType>& beyond_type() const { return beyond_type_; }
+
  private:
   Place root_;
   std::map<std::string, Place> places_;
   std::set<std::string> bad_;
+  std::map<std::string, BeyondType> beyond_type_;
 };
 
 // What a message's keys mean beside its fields; for the models of users.
@@ -43,6 +55,9 @@ struct MessageHook {
   std::string message;              // full name of the message
   std::vector<std::string> hidden;  // fields that are no keys
   std::vector<std::string> keys;    // keys that are no fields
+  // By its path: a field that is refused there, though others with this message have it. It is not
+  // offered where a key is wrong.
+  std::function<bool(const std::string& path)> is_refused;
   std::function<void(const std::string& key, const ConfigNode& value, google::protobuf::Message*)>
       read;
 };
@@ -58,6 +73,9 @@ class MessageReader {
  private:
   using Field = google::protobuf::FieldDescriptor;
   std::vector<std::string> KeysOf(const google::protobuf::Descriptor* type) const;
+  // Those to choose from for the message at `path`.
+  std::vector<std::string> OfferedKeys(const google::protobuf::Descriptor* type,
+                                       const std::string& path) const;
   std::string PathOfKey(const google::protobuf::Descriptor* type, const std::string& name,
                         const std::string& path) const;
   void Bad(const std::string& key, const Place& place, std::string message,

@@ -37,6 +37,14 @@ const FeatureModelKind* FeatureModelOf(const pb::ModelProto& model) {
   return nullptr;
 }
 
+bool FeatureModel::HasKey(const FeatureModelKind& kind, absl::string_view key) {
+  if (key == "embedding_dim") return kind.embeds();
+  if (key == "hidden") return kind.deep;
+  if (key == "cross_layers") return kind.cross;
+  if (key == "classes") return !kind.pairs;
+  return true;
+}
+
 std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
                                                  const Config& config) {
   std::vector<ModelProblem> problems;
@@ -44,13 +52,13 @@ std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
   if (config.label_column().empty())
     problems.push_back({"label_column", "must name a column of the data", "", true});
   const auto refuse = [&](bool written, const char* key) {
-    if (written)
+    if (written && !HasKey(kind, key))
       problems.push_back({key, absl::StrCat("is no key of model ", kind.name), "remove it"});
   };
-  if (!kind.embeds()) refuse(config.has_embedding_dim(), "embedding_dim");
-  if (!kind.deep) refuse(!config.hidden().empty(), "hidden");
-  if (!kind.cross) refuse(config.has_cross_layers(), "cross_layers");
-  if (kind.pairs) refuse(config.has_classes(), "classes");
+  refuse(config.has_embedding_dim(), "embedding_dim");
+  refuse(!config.hidden().empty(), "hidden");
+  refuse(config.has_cross_layers(), "cross_layers");
+  refuse(config.has_classes(), "classes");
   if (!kind.pairs && config.has_classes() && config.classes() < 2)
     problems.push_back({"classes", "must be at least 2", "leave it out for labels 0 and 1"});
   if (kind.embeds() && config.has_embedding_dim() &&

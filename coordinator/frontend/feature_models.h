@@ -41,6 +41,8 @@ const FeatureModelKind* FeatureModelOf(const pb::ModelProto& model);
 
 class FeatureModel final : public Model {
  public:
+  // Whether a model of this kind takes the key of FeatureModelProto; it refuses the others.
+  static bool HasKey(const FeatureModelKind& kind, absl::string_view key);
   // All that is wrong with the configuration.
   static std::vector<ModelProblem> Problems(const FeatureModelKind& kind,
                                             const pb::FeatureModelProto& config);

@@ -1,7 +1,7 @@
 // What a right job file becomes: values, defaults, overrides, environment, paths, users' models.
 #include "coordinator/cli/job_file.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <random>
 
@@ -14,6 +14,7 @@ namespace {
 
 using testing::GoodCsvJob;
 using testing::GoodJob;
+using ::testing::HasSubstr;
 using testing::NoEnvironment;
 using testing::ProblemsOf;
 using testing::ProblemsWithSet;
@@ -83,6 +84,47 @@ TEST(JobFileTest, OverridesHaveTheirOwnPlace) {
             "a.b=[1, 2]\n");
   EXPECT_EQ(ProblemsWithSet(GoodJob(), {"data.train.files=[a"}).substr(0, 41),
             "--set data.train.files: this is not YAML:");
+}
+
+// The range is the key's, not that of its type.
+TEST(JobFileTest, ANumberBeyondItsTypeIsToldTheKeysRange) {
+  const auto said = [](const std::string& key, const std::string& number) {
+    std::string text = ProblemsWithSet(GoodJob(), {key + "=" + number});
+    const std::string begin = "--set " + key + ": `" + key + "` ";
+    EXPECT_EQ(text.substr(0, begin.size()), begin);
+    return text.substr(begin.size());
+  };
+  EXPECT_EQ(said("training.batch_size", "-3"), "must be from 1 to 1048576, not -3\n");
+  EXPECT_EQ(said("training.batch_size", "0"), "must be from 1 to 1048576, not 0\n");
+  EXPECT_EQ(said("training.eval_batch_size", "5000000000"),
+            "must be from 1 to 1048576, not 5000000000\n");
+  EXPECT_EQ(said("training.epochs", "-3"), "must be at least 1, not -3; leave it out for 1\n");
+  EXPECT_EQ(said("training.epochs", "5000000000"), "must be at most 4294967295, not 5000000000\n");
+  for (const char* number : {"0", "-3", "65", "5000000000"}) {
+    EXPECT_EQ(said("training.functions_in_flight", number),
+              absl::StrCat("must be from 1 to 64, not ", number, "; 2 hides the round trip\n"));
+  }
+  EXPECT_EQ(said("model.dlrm.embedding_dim", "-1"),
+            "must be from 1 to 65536, not -1; 16 is usual\n");
+  // 0 is allowed there.
+  EXPECT_EQ(said("training.eval_batch_size", "-3"), "must not be negative, but is -3\n");
+  EXPECT_EQ(said("training.max_steps", "-3"), "must not be negative, but is -3\n");
+  EXPECT_EQ(said("seed", "-3"), "must not be negative, but is -3\n");
+}
+
+TEST(JobFileTest, OnlyKeysThatTheModelTakesAreOffered) {
+  const auto offered = [](const std::string& model) {
+    return ProblemsWithSet(GoodJob(), {"model={" + model +
+                                       ": {features: [{column: dense}], "
+                                       "label_column: label, hidden: [4], zzz: 3}}"});
+  };
+  EXPECT_THAT(offered("mlp"),
+              HasSubstr("it may be one of: features, label_column, embedding_dim, hidden, "
+                        "classes\n"));
+  EXPECT_THAT(offered("dcn_v2"), HasSubstr("hidden, cross_layers, classes\n"));
+  EXPECT_THAT(offered("deepfm"), HasSubstr("embedding_dim, hidden\n"));
+  EXPECT_THAT(ProblemsWithSet(GoodJob(), {"model={logistic_regression: 1}"}),
+              HasSubstr("its keys are: features, label_column, classes\n"));
 }
 
 TEST(JobFileTest, ExpandsTheEnvironment) {

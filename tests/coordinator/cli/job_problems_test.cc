@@ -116,10 +116,15 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:16:35: `training.batch_size` must be a whole number, not `1e3` (write it "
                 "out in digits)\n"},
         Mistake{"negative", "512,", "-5,",
-                "job.yaml:16:35: `training.batch_size` must not be negative, but is -5\n"},
-        Mistake{
-            "overflow_32", "512,", "4294967296,",
-            "job.yaml:16:35: `training.batch_size` must be at most 4294967295, not 4294967296\n"},
+                "job.yaml:16:35: `training.batch_size` must be from 1 to 1048576, not -5\n"},
+        Mistake{"overflow_32", "512,", "4294967296,",
+                "job.yaml:16:35: `training.batch_size` must be from 1 to 1048576, not "
+                "4294967296\n"},
+        Mistake{"negative_in_list", "[32, 16]", "[-32, 16]",
+                "job.yaml:12:18: `model.dlrm.bottom_mlp[0]` must be from 1 to 65536, not -32\n"},
+        // What follows from it is not told: the list does not end in embedding_dim.
+        Mistake{"negative_last_in_list", "[32, 16]", "[32, -16]",
+                "job.yaml:12:22: `model.dlrm.bottom_mlp[1]` must be from 1 to 65536, not -16\n"},
         Mistake{"overflow_64", "seed: 1", "seed: 18446744073709551616",
                 "job.yaml:2:7: `seed` must be within 64 bits, not `18446744073709551616`\n"},
         Mistake{"nan", "0.02", ".nan",
