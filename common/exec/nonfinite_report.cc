@@ -61,6 +61,13 @@ std::string RemedyFor(const pb::NodeProto& node, const std::string& kind) {
                : "It is the logarithm of 0: add a small number to its input, or bound it from "
                  "below";
   }
+  if (op == "pow") {
+    return nan ? "It is a negative number to a power that is no whole number: keep the base from "
+                 "falling below 0"
+               : "It is 0 to a negative power, or a power beyond the largest number: bound the "
+                 "base "
+                 "from below and above";
+  }
   if (op == "sqrt" && nan)
     return "It is the square root of a negative number: keep its input from falling below 0";
   if (op == "divide") {

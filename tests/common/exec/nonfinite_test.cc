@@ -79,8 +79,9 @@ TEST_F(NonFiniteTest, SaysWhatTheOpDoesNotTake) {
   const auto of = [&](const char* op, float x) {
     GraphMaker one;
     const Ref column = one.Column("x", kFloat32, {-1});
-    one.Return("y", std::string(op) == "divide" ? one.Op(op, {column, one.Op("negate", {column})})
-                                                : one.Op(op, {column}));
+    const bool binary = std::string(op) == "divide" || std::string(op) == "pow";
+    one.Return("y",
+               binary ? one.Op(op, {column, one.Op("negate", {column})}) : one.Op(op, {column}));
     graph = one;
     const std::string message(Run({x}).message());
     EXPECT_THAT(message, ::testing::Not(HasSubstr("learning rate")));
@@ -90,6 +91,8 @@ TEST_F(NonFiniteTest, SaysWhatTheOpDoesNotTake) {
   EXPECT_THAT(of("log", 0), HasSubstr("the logarithm of 0: add a small number to its input"));
   EXPECT_THAT(of("sqrt", -2), HasSubstr("the square root of a negative number"));
   EXPECT_THAT(of("divide", 0), HasSubstr("0 divided by 0: add a small number to the divisor"));
+  EXPECT_THAT(of("pow", -2.5), HasSubstr("a negative number to a power that is no whole number"));
+  EXPECT_THAT(of("pow", -40), HasSubstr("a power beyond the largest number"));
   EXPECT_THAT(of("relu", kInf), HasSubstr("Look at the data"));
 }
 
