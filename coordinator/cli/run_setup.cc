@@ -182,6 +182,25 @@ muster::JobProto WithSources(muster::JobProto job,
   return job;
 }
 
+// Clears the fields at `key` that are bad.
+void ClearBadFields(const KeyPlaces& places, const std::string& key,
+                    google::protobuf::Message* message) {
+  const auto* const descriptor = message->GetDescriptor();
+  for (int i = 0; i < descriptor->field_count(); ++i) {
+    const auto* const field = descriptor->field(i);
+    if (places.IsBad(absl::StrCat(key, ".", field->name())))
+      message->GetReflection()->ClearField(message, field);
+  }
+}
+
+// A value that is told to be wrong says nothing of the model: without it the job is looked at on.
+void ClearBadTraining(const KeyPlaces& places, muster::JobProto* job) {
+  ClearBadFields(places, "training", job->mutable_training());
+  for (int i = 0; i < job->parameters_size(); ++i)
+    ClearBadFields(places, absl::StrCat("parameters[", i, "]"), job->mutable_parameters(i));
+  FillJobDefaults(job);
+}
+
 // Whether the run would begin with what `warm_start` names: not if it goes on from a checkpoint of
 // its own, which may be all that is left, nor from one that was named.
 bool BeginsWarm(JobUse use, const RunOptions& options) {
@@ -214,6 +233,7 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   if (file.places.IsBad("evaluation") || file.places.IsBad("checkpoint"))
     sound.mutable_checkpoint()->clear_keep_best();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
+  ClearBadTraining(file.places, &sound);
   std::vector<std::string> found = CheckJob(sound, models, options);
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
@@ -230,7 +250,12 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     absl::string_view text = problem;
     if (absl::StartsWith(text, "model: model.")) absl::ConsumePrefix(&text, "model: ");
     const std::string key(text.substr(0, text.find_first_of(": ")));
-    problems->Add(file.places.Has(key) ? file.places.Find(key) : Place{path}, std::string(text));
+    if (absl::StartsWith(key, "parameters[") && file.places.IsBad(key)) continue;
+    const Place place = file.places.Has(key) ? file.places.Find(key) : Place{path};
+    // The place of a value from the command line names the key already.
+    if (place.source == absl::StrCat("--set ", key))
+      absl::ConsumePrefix(&text, absl::StrCat(key, ": "));
+    problems->Add(place, std::string(text));
   }
 }
 

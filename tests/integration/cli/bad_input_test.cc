@@ -48,6 +48,34 @@ TEST_F(BadInputTest, CheckFindsTheSameAndLeavesNothing) {
           "job.yaml:9:30: `data.train.columns[2].kind` must be number, id, hash, label, class"));
 }
 
+// What follows from a mistake is not told as another one.
+TEST_F(BadInputTest, AMistakeIsToldOnce) {
+  const auto one = [&](const std::string& set, const std::string& problem) {
+    EXPECT_EQ(Run({"check", Job(), "--set", set}), 2);
+    EXPECT_THAT(Output(), HasSubstr("1 problem; nothing was started:\n--set " + problem)) << set;
+  };
+  for (const char* key :
+       {"clip_by_value", "clip_by_norm", "clip_by_global_norm", "l1", "l2", "weight_decay"}) {
+    one(absl::StrCat("training.", key, "=-1"),
+        absl::StrCat("training.", key, ": `training.", key, "` must not be negative, not -1"));
+  }
+  one("training.batch_size=-1", "training.batch_size: `training.batch_size` must be from 1 to");
+  one("training.batch_size=0", "training.batch_size: `training.batch_size` must be from 1 to");
+  one("parameters=[{match: \"*\", learning_rate_factor: -2}]",
+      "parameters: `parameters[0].learning_rate_factor` must be above 0");
+  one("parameters=[{match: \"*\", optimizer: {sgd: {learning_rate: -2}}}]",
+      "parameters: `parameters[0].optimizer.sgd.learning_rate` must be above 0");
+  one("parameters=[{trainable: false}]", "parameters: the key `parameters[0].match` is missing");
+  one("parameters=[{match: nothing, trainable: false}]",
+      "parameters: parameters[0].match: `nothing` is the name of no variable or table");
+}
+
+TEST_F(BadInputTest, AKeyOfTheCommandLineIsNamedOnce) {
+  WriteText("wrong.csv", "1,2\n");
+  EXPECT_EQ(Run({"check", Job(), "--set", "data.train.files=[wrong.csv]"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("\n--set data.train.files: " + Path("wrong.csv:1: the header")));
+}
+
 TEST_F(BadInputTest, CommandLine) {
   EXPECT_EQ(Run({"trian"}), 2);
   EXPECT_THAT(Output(), HasSubstr("did you mean \"train\"?"));
