@@ -17,6 +17,7 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models);
 int RunModelsCommand(const CliOptions& options, const ModelRegistry& models);
 int RunDescribeCommand(const CliOptions& options, const ModelRegistry& models);
 int RunMetricsCommand(const CliOptions& options);
+int RunSoakCommand(const CliOptions& options, const ModelRegistry& models);
 int RunExportCommand(const CliOptions& options, const ModelRegistry& models);
 
 }  // namespace mu

@@ -12,6 +12,7 @@
 #include "common/process/tls_flags.h"
 #include "coordinator/cli/make_data.h"
 #include "coordinator/export/onnx_file.h"
+#include "coordinator/soak/soak.h"
 #include "coordinator/training/exit_code.h"
 
 namespace mu {
@@ -54,8 +55,8 @@ void AddDataSource(CLI::App* command, CliOptions* options) {
       ->capture_default_str();
 }
 
-void AddJobOptions(CLI::App* command, CliOptions* options) {
-  AddJobFile(command, options);
+// The processes that work for a job.
+void AddClusterOptions(CLI::App* command, CliOptions* options) {
   command->add_flag("--local", options->local,
                     "start the daemons on this machine (the default without --listen)");
   command->add_option("--workers", options->workers, "workers to start or to wait for")
@@ -65,14 +66,9 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->check(WholeNumber(0, kMostDaemons))
       ->capture_default_str();
   command
-      ->add_option("--job_dir,--job-dir", options->job_dir,
-                   "logs, checkpoints, report (default ./runs/NAME-TIME)")
-      ->type_name("DIR");
-  command
       ->add_option("--listen", options->listen,
                    "wait here for the daemons of a cluster instead of starting some")
       ->type_name("HOST:PORT");
-  AddHttpFlag(command, &options->http);
   AddLogFormatFlag(command, &options->log_format);
   AddTlsFlags(command, &options->tls);
   command->add_flag("--insecure", options->insecure,
@@ -97,8 +93,63 @@ void AddJobOptions(CLI::App* command, CliOptions* options) {
       ->add_option("--binary_dir,--binary-dir", options->binary_dir,
                    "where `worker` and `psserver` are (default: beside this program)")
       ->type_name("DIR");
+}
+
+void AddJobOptions(CLI::App* command, CliOptions* options) {
+  AddJobFile(command, options);
+  AddClusterOptions(command, options);
+  command
+      ->add_option("--job_dir,--job-dir", options->job_dir,
+                   "logs, checkpoints, report (default ./runs/NAME-TIME)")
+      ->type_name("DIR");
+  AddHttpFlag(command, &options->http);
   command->add_flag("-v,--verbose", options->verbose,
                     "the coordinator's log goes to standard error too");
+}
+
+void AddSoakOptions(CLI::App* command, CliOptions* options) {
+  command->add_option("jobs", options->job_files, "the job files, which take turns")
+      ->required()
+      ->type_name("JOB.yaml");
+  AddSetOption(command, options);
+  AddClusterOptions(command, options);
+  command
+      ->add_option("--record", options->record,
+                   "the folder that says what each run did, this time and before; index.html in it "
+                   "shows it")
+      ->required()
+      ->type_name("DIR");
+  options->preemption = SoakOptions().preemption;
+  command
+      ->add_option("--preempt", options->preemption,
+                   "what befalls the daemons while they train, as train's --chaos has it")
+      ->type_name("worker:kill:every=20s,ps:kill:every=3m")
+      ->capture_default_str();
+  command
+      ->add_option("--preempt_command,--preempt-command", options->preempt_command,
+                   "with --listen: the shell command that ends a daemon; it finds MUSTER_ROLE, "
+                   "MUSTER_ACTION and MUSTER_CHOICE in its environment")
+      ->type_name("COMMAND");
+  command
+      ->add_option("--rounds", options->rounds,
+                   "runs of each job with preemptions (default: one, or with --for as many as fit)")
+      ->check(WholeNumber(1, kMostDaemons));
+  command->add_option("--for", options->soak_for, "begin no run after this time")->type_name("1h");
+  command
+      ->add_option("--metric", options->metric,
+                   "of the evaluation, by which quality is judged (default: the one that the job "
+                   "itself goes by, or its first)")
+      ->type_name("NAME");
+  options->quality_limit = SoakLimits().quality;
+  command
+      ->add_option("--quality_limit,--quality-limit", options->quality_limit,
+                   "a metric that is worse by more than this is flagged")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  command
+      ->add_option("--prices", options->prices,
+                   "prices of machines, for the cost of each role (docs/soak.md)")
+      ->type_name("PRICES.yaml");
 }
 
 void AddRunOptions(CLI::App* command, CliOptions* options) {
@@ -287,6 +338,10 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       "export", "writes a saved model for other programs (docs/serving.md); starts no cluster");
   AddExportOptions(export_model, &options);
 
+  CLI::App* soak = app.add_subcommand(
+      "soak", "trains jobs again and again while daemons are taken away, and keeps a record");
+  AddSoakOptions(soak, &options);
+
   // Handled before (RunCli); here it is for --help.
   app.add_subcommand("health", "whether a running coordinator is healthy (for probes)");
 
@@ -317,7 +372,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       {models, CliOptions::kModels},
       {describe, CliOptions::kDescribe},
       {metrics, CliOptions::kMetrics},
-      {export_model, CliOptions::kExport}};
+      {export_model, CliOptions::kExport},
+      {soak, CliOptions::kSoak}};
   for (const auto& [command, value] : commands) {
     if (command->parsed()) options.command = value;
   }

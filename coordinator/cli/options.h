@@ -24,7 +24,8 @@ struct CliOptions {
     kModels,
     kDescribe,
     kMetrics,
-    kExport
+    kExport,
+    kSoak
   };
   Command command = kTrain;
   std::vector<std::string> command_line;  // as it was given, the program first
@@ -85,6 +86,17 @@ struct CliOptions {
   std::string onnx;
   uint64_t onnx_inside = uint64_t{1} << 30;
   std::vector<std::string> names;  // patterns
+
+  // soak; also what train has of the cluster
+  std::vector<std::string> job_files;
+  std::string record;
+  std::string preemption;
+  std::string preempt_command;
+  uint64_t rounds = 0;   // 0: not given
+  std::string soak_for;  // a time; empty: not given
+  std::string metric;
+  double quality_limit = 0;
+  std::string prices;
 };
 
 // Nothing, with the exit code in `*exit_code`, if there is nothing to run: help was asked for

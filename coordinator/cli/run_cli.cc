@@ -25,6 +25,8 @@ int RunCli(int argc, const char* const* argv, const ModelRegistry& models) {
       return RunCheckpointsCommand(*options);
     case CliOptions::kExport:
       return RunExportCommand(*options, models);
+    case CliOptions::kSoak:
+      return RunSoakCommand(*options, models);
     case CliOptions::kMakeData:
       return RunMakeDataCommand(*options);
     case CliOptions::kStats:

@@ -1,0 +1,61 @@
+// What soaking (soak.h) keeps of each run: a line of JSON in RECORD/runs.jsonl.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace mu {
+
+// What losses of one role cost in one run; sums.
+struct SoakLosses {
+  uint64_t count = 0;
+  uint64_t recovered = 0;  // of them, those after which the run went on
+  double recovery_seconds = 0;
+  uint64_t steps_repeated = 0;
+  uint64_t updates_rolled_back = 0;
+};
+
+struct SoakRecord {
+  std::string job;         // its name
+  std::string setup;       // equal: the runs may be compared
+  std::string preemption;  // what was injected (coordinator/launch/chaos_plan.h); empty: nothing
+  std::string version;     // of Muster
+  int64_t began = 0;       // Unix time, seconds
+  std::string status;      // done, failed, stopped; hung: it had to be ended; died: by a signal
+  std::string error;       // what failed; empty otherwise
+  int workers = 0, ps = 0;
+  double seconds = 0;        // from start to end of the program
+  double train_seconds = 0;  // of it, in training
+  uint64_t samples = 0, steps = 0;
+  bool exact = true;   // it must use as many samples as undisturbed
+  std::string metric;  // by which quality is judged; empty: the job has none
+  double quality = std::numeric_limits<double>::quiet_NaN();
+  std::map<std::string, SoakLosses> losses;  // by role: worker, psserver
+
+  bool disturbed() const { return !preemption.empty(); }
+  bool done() const { return status == "done"; }
+};
+
+// One line, without its end.
+std::string ToJsonLine(const SoakRecord& record);
+// INVALID_ARGUMENT says what is wrong with the line.
+absl::StatusOr<SoakRecord> FromJsonLine(const std::string& line);
+
+// The runs of a record, in order; none if there is no record yet. A last line that has no end is
+// what a crash left, and is passed over. INVALID_ARGUMENT names the file and the line.
+absl::StatusOr<std::vector<SoakRecord>> ReadRecords(const std::string& directory);
+// Adds a run. Mends what a crash left.
+absl::Status AddRecord(const std::string& directory, const SoakRecord& record);
+
+// What a run's report says of it (docs/report.md): status, error, sizes, losses, quality by
+// record->metric, or, if that is empty, by the first of a few usual metrics that the report has.
+// INVALID_ARGUMENT if it is no report.
+absl::Status FillFromReport(const std::string& report, SoakRecord* record);
+
+}  // namespace mu

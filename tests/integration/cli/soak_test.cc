@@ -1,0 +1,85 @@
+// `coordinator soak` with real processes.
+#include <gmock/gmock.h>
+
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class SoakCommandTest : public testing::CliTest {
+ protected:
+  std::vector<nlohmann::json> Runs() const {
+    std::vector<nlohmann::json> runs;
+    std::istringstream lines(ReadFile(Path("record/runs.jsonl")).value_or(""));
+    for (std::string line; std::getline(lines, line);)
+      runs.push_back(nlohmann::json::parse(line, nullptr, false));
+    return runs;
+  }
+  // Long enough to be struck.
+  std::string LongerJob() {
+    return Job(
+        {{"training: {epochs: 1,", "checkpoint: {every_steps: 500}\ntraining: {epochs: 40,"}});
+  }
+};
+
+TEST_F(SoakCommandTest, TrainsWithAndWithoutPreemptions) {
+  WriteText(
+      "prices.yaml",
+      "coordinator: {on_demand: 1}\nworker: {on_demand: 4, preemptible: 1}\nps: {on_demand: 6}\n");
+  const int code =
+      Run({"soak", LongerJob(), "--record=" + Path("record"), "--workers=1", "--ps=1",
+           "--preempt=worker:kill:every=100ms:count=1", "--prices=" + Path("prices.yaml")});
+  EXPECT_EQ(code, 0) << Output();
+  const auto runs = Runs();
+  ASSERT_EQ(runs.size(), 2u) << Output();
+  EXPECT_EQ(runs[0]["preemption"], "");
+  EXPECT_EQ(runs[0]["losses"].size(), 0u);
+  EXPECT_EQ(runs[1]["status"], "done");
+  EXPECT_EQ(runs[1]["losses"]["worker"]["count"], 1) << Output();
+  EXPECT_EQ(runs[1]["samples"], 40 * 2000);
+  EXPECT_EQ(runs[1]["samples"], runs[0]["samples"]);
+  EXPECT_THAT(Output(),
+              AllOf(HasSubstr("small, with preemptions: done"), HasSubstr("2 runs, 0 flagged")));
+  EXPECT_THAT(ReadFile(Path("record/index.html")).value_or(""),
+              AllOf(HasSubstr("<h2>small</h2>"), HasSubstr("preemptible")));
+}
+
+TEST_F(SoakCommandTest, AStopEndsTheRunThatIsUnderWay) {
+  auto soak = Start({"soak", EndlessJob(), "--record=" + Path("record"), "--workers=1", "--ps=1"});
+  const std::string output = Path("record/runs/small-1/output.txt");
+  EXPECT_TRUE(testing::Eventually([&] {
+    return ReadFile(output).value_or("").find("\ntraining ") != std::string::npos;
+  })) << ReadFile(output).value_or("nothing");
+  MU_EXPECT_OK(soak->Kill(SIGINT));
+  EXPECT_EQ(ExitOf(soak.get()), 128 + SIGINT) << Output();
+  const auto runs = Runs();
+  ASSERT_EQ(runs.size(), 1u);
+  EXPECT_EQ(runs[0]["status"], "stopped");
+  EXPECT_FALSE(FileExists(Path("record/runs/small-1")));
+}
+
+TEST_F(SoakCommandTest, WhatIsWrongIsToldBeforeAnythingStarts) {
+  const std::string job = Job();
+  EXPECT_EQ(Run({"soak", job, job, "--record=" + Path("record"), "--preempt=worker:eat:every=1s",
+                 "--for=soon", "--metric=beauty", "--prices=" + Path("none.yaml"),
+                 "--preempt_command=true"}),
+            2);
+  EXPECT_THAT(Output(),
+              AllOf(HasSubstr("another job is called small, too"), HasSubstr("`eat`"),
+                    HasSubstr("`soon` is no time"), HasSubstr("no metric `beauty`"),
+                    HasSubstr("none.yaml"), HasSubstr("is for the daemons of a cluster")));
+  EXPECT_FALSE(FileExists(Path("record")));
+}
+
+TEST_F(SoakCommandTest, AJobThatIsWrongIsNotSoaked) {
+  WriteText("data.csv", "user,item,stars\n1,2,3\n");  // the job file alone does not show it
+  EXPECT_EQ(Run({"soak", Job(), "--record=" + Path("record")}), 2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("the job is wrong"), HasSubstr("rating")));
+  EXPECT_TRUE(Runs().empty());
+}
+
+}  // namespace
+}  // namespace mu
