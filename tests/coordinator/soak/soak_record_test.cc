@@ -115,8 +115,10 @@ TEST(SoakReport, WithoutEvaluationHasNoQuality) {
   EXPECT_EQ(record.status, "failed");
   EXPECT_EQ(record.error, "e");
   EXPECT_TRUE(std::isnan(record.quality));
-  EXPECT_THAT(FillFromReport("garbage", &record), StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
-  EXPECT_THAT(FillFromReport("[1]", &record), StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
+  EXPECT_THAT(FillFromReport("garbage", &record),
+              StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
+  EXPECT_THAT(FillFromReport("[1]", &record),
+              StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_));
 }
 
 }  // namespace
