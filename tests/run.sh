@@ -41,6 +41,11 @@ if [[ $label =~ ^(unit|sim)([|](unit|sim))*$ ]]; then
   for name in ${label//|/ }; do targets+=(--target "tests_$name"); done
 fi
 cmake --build "$folder" -j "$cores" "${targets[@]}"
+# Without npm, or a registry that answers, the tests of ONNX models are skipped.
+if [[ $preset == release && -x $folder/tests/onnx_runtime_test ]]; then
+  tests/coordinator/export/onnxruntime.sh "$folder/onnxruntime" >"$folder/onnxruntime.log" 2>&1 ||
+    echo "run.sh: no ONNX Runtime: $(tail -n 1 "$folder/onnxruntime.log")"
+fi
 if [[ $preset == threadsafety ]]; then
   echo "thread-safety analysis: clean"
   exit 0
