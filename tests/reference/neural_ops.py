@@ -82,6 +82,19 @@ def batch_norm(x, gamma, beta):
     return back(F.batch_norm(image(x), None, None, gamma, beta, training=True, eps=1e-5))
 
 
+def cross_network(x, *layers):
+    y = x
+    for kernel, bias in zip(layers[::2], layers[1::2]):
+        y = x * (y @ kernel + bias) + y
+    return y
+
+
+def fm(a, b, numbers, vectors):
+    """The products of all pairs, one by one."""
+    features = [a, b] + [numbers[:, i:i + 1] * vectors[i] for i in range(len(vectors))]
+    return sum((features[i] * features[j]).sum(1) for i in range(len(features)) for j in range(i))
+
+
 def bags(mode):
     offsets = torch.tensor([0, 3, 3, 4])
     ids = torch.tensor([4, 2, 4, 6, 2, 2])
@@ -135,6 +148,8 @@ def main():
     for mode in ("sum", "mean", "sqrtn"):
         case("embedding_bag_" + mode, [r(7, 3)], bags(mode))
     case("quantile", [r(9), r(9)], lambda x, z: torch.maximum(0.8 * (z - x), 0.2 * (x - z)))
+    case("cross_network", [r(4, 3), r(3, 3), r(3), r(3, 3), r(3)], cross_network)
+    case("fm", [r(4, 3), r(4, 3), r(4, 2), r(2, 3)], fm)
     print("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]")
 
 

@@ -8,6 +8,7 @@
 #include "common/exec/executor.h"
 #include "coordinator/frontend/image_ops.h"
 #include "coordinator/frontend/layers_attention.h"
+#include "coordinator/frontend/layers_interaction.h"
 #include "coordinator/frontend/layers_norm.h"
 #include "coordinator/frontend/losses.h"
 #include "coordinator/passes/trace.h"
@@ -243,9 +244,40 @@ TEST_F(PyTorchTest, EmbeddingBags) {
   }
 }
 
+TEST_F(PyTorchTest, CrossNetworkLayer) {
+  const Json& one = Case("cross_network");
+  const Json& inputs = one.at("inputs");
+  CreateInputs(one, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const CrossNetwork layer,
+                          CrossNetwork::Create(factory_, "cross", 3, {.layers = 2}));
+  const std::vector<std::string> names = {"cross_0/kernel", "cross_0/bias", "cross_1/kernel",
+                                          "cross_1/bias"};
+  for (size_t i = 0; i < names.size(); ++i) Set(names[i], inputs[1 + i].at("floats"));
+  Run(one, [&](const Syms& x) { return layer(x[0]); });
+  ExpectGradient("input_0", inputs[0].at("gradient"));
+  for (size_t i = 0; i < names.size(); ++i) ExpectGradient(names[i], inputs[1 + i].at("gradient"));
+}
+
+TEST_F(PyTorchTest, FmLayer) {
+  const Json& one = Case("fm");
+  const Json& inputs = one.at("inputs");
+  CreateInputs(one, 3);
+  MU_ASSERT_OK_AND_ASSIGN(const Fm layer, Fm::Create(factory_, "fm", 2, 3));
+  Set("fm/numbers", inputs[3].at("floats"));
+  Run(one, [&](const Syms& x) { return layer({x[0], x[1]}, x[2]); });
+  for (int i = 0; i < 3; ++i)
+    ExpectGradient("input_" + std::to_string(i), inputs[i].at("gradient"));
+  ExpectGradient("fm/numbers", inputs[3].at("gradient"));
+}
+
 TEST(PyTorchCases, AllAreCompared) {
-  const std::set<std::string> layers = {"batch_norm", "multi_head_attention", "embedding_bag_sum",
-                                        "embedding_bag_mean", "embedding_bag_sqrtn"};
+  const std::set<std::string> layers = {"batch_norm",
+                                        "multi_head_attention",
+                                        "embedding_bag_sum",
+                                        "embedding_bag_mean",
+                                        "embedding_bag_sqrtn",
+                                        "cross_network",
+                                        "fm"};
   EXPECT_EQ(AllCases().size(), Functions().size() + layers.size());
   for (const Json& one : AllCases()) {
     const std::string name = one.at("name");
