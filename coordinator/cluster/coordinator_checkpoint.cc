@@ -11,7 +11,7 @@
 #include "coordinator/cluster/checkpoint_link.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
-#include "coordinator/cluster/job_position.h"
+#include "coordinator/core/job_position.h"
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {

@@ -7,8 +7,8 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/job_position.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/core/job_position.h"
 
 namespace mu {
 
@@ -65,13 +65,9 @@ void Runtime::AddPosition(pb::CheckpointProto* manifest) const {
   pb::JobPositionProto& position = *manifest->mutable_position();
   position.Clear();
   const JobPosition job = core_.PositionAfterCuts();
-  AddQueuePosition(job.functions, &position);
+  AddJobPosition(job, &position);
   for (pb::DatasetPositionProto& dataset : core_.DataPositions())
     *position.add_datasets() = std::move(dataset);
-  position.set_steps(job.steps);
-  position.set_samples(job.samples);
-  position.set_scheduled_steps(job.taken_steps);
-  for (const uint64_t acknowledged : job.acknowledged) position.add_acknowledged(acknowledged);
   if (job.steps > 0) {
     manifest->set_steps(job.steps);
     manifest->set_samples(job.samples);

@@ -1,8 +1,8 @@
 // What callers ask of the servers' state: they wait for the core's answer.
 #include <utility>
 
-#include "coordinator/cluster/job_position.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/core/job_position.h"
 
 namespace mu {
 

@@ -12,6 +12,7 @@ struct Broken {
   bool commit_after_fence = false;  // functions that are cancelled end no checkpoint
   bool cancel_below_mark = false;   // a cancellation ends what is below the low-water mark only
   bool late_position = false;       // the position is noted after the cuts
+  bool resumed_untrained = false;   // functions of a manifest do not count as training
   bool not_reinstalled = false;     // a worker that forgot its functions does not get them again
   bool far_ahead = false;           // a function starts however far it is ahead
   bool mixed_load = false;          // servers keep what a load that failed has left

@@ -11,7 +11,7 @@
 #include "common/base/steady_now.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/cluster/job_position.h"
+#include "coordinator/core/job_position.h"
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/job_gradients.h"
 #include "coordinator/training/job_rates.h"

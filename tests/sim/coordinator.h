@@ -110,6 +110,7 @@ class Coordinator final : public Process {
   // one.
   void Continue();
   void Begun();
+  pb::JobPositionProto ManifestPosition() const;
   void TakeCheckpoints();
   void TakeCheckpoint();
   // Calls (coordinator_servers.cc).
@@ -134,6 +135,7 @@ class Coordinator final : public Process {
   TaskId beginning_task_, save_task_, assign_task_;  // 0: none
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
+  FunctionQueue::Position begin_functions_;     // of its manifest
   Generation generation_;                       // that the servers were given last
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is

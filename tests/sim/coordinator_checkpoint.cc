@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/core/job_position.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -34,10 +35,11 @@ void Coordinator::Continue() {
   if (begin_from_ == 0) return Begun();
   // Its manifest, which has been read when somebody else removes it.
   begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
-  auto point = std::make_shared<ResumePoint>();
-  point->resumes = true;
-  point->job = begin_checkpoint_->position;
-  for (const pb::DatasetPositionProto& position : begin_checkpoint_->data) {
+  auto read = ResumePointOf(begin_checkpoint_->position, catalog_);
+  if (!read.ok()) return cluster_->truth().Fail(std::string(read.status().message()));
+  begin_functions_ = read->job.functions;
+  auto point = std::make_shared<ResumePoint>(*std::move(read));
+  for (const pb::DatasetPositionProto& position : begin_checkpoint_->position.datasets()) {
     const DataLayout& data = core_.leases(kDataset)->data();
     point->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
   }
@@ -53,8 +55,7 @@ void Coordinator::Begun() {
   cluster_->truth().NewEpoch(epoch_, &*begin_checkpoint_);
   // Also those that had finished for the coordinator before: they are not in the checkpoint's
   // state.
-  for (const auto& [id, function] : begin_checkpoint_->position.functions.unfinished)
-    records_[id] = RecordsOf(function);
+  for (const auto& [id, function] : begin_functions_.unfinished) records_[id] = RecordsOf(function);
 }
 
 void Coordinator::TakeCheckpoints() {
@@ -86,12 +87,20 @@ void Coordinator::Do(action::Save& a) {
           });
 }
 
+pb::JobPositionProto Coordinator::ManifestPosition() const {
+  pb::JobPositionProto position;
+  AddJobPosition(core_.PositionAfterCuts(), &position);
+  for (pb::DatasetPositionProto& dataset : core_.DataPositions())
+    *position.add_datasets() = std::move(dataset);
+  return position;
+}
+
 void Coordinator::Do(action::WriteManifest& a) {
   // A disk is slow now and then.
   const Time most = cluster_->Between(0, 9) == 0 ? 300 * kMillisecond : 3 * kMillisecond;
   After(cluster_->Between(0, most), "manifest written",
         [this, number = a.checkpoint, folder = folders_.at(a.checkpoint),
-         position = core_.PositionAfterCuts(), data = core_.DataPositions()] {
+         position = ManifestPosition()] {
           Disk& disk = cluster_->disk();
           // Only the current epoch commits.
           if (disk.epoch != epoch_ && !cluster_->scenario().broken.server.fencing)
@@ -100,7 +109,6 @@ void Coordinator::Do(action::WriteManifest& a) {
           if (it == disk.checkpoints.end())
             return Step(event::ManifestWritten{number, absl::NotFoundError("no such directory")});
           it->second.position = position;
-          it->second.data = data;
           it->second.committed = true;
           Step(event::ManifestWritten{number, absl::OkStatus()});
         });

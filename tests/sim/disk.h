@@ -9,7 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "coordinator/core/server_task.h"
+#include "common/base/status.h"
+#include "coordinator/core/checkpoint_number.h"
+#include "proto/checkpoint.pb.h"
 #include "psserver/core/inherited_memory.h"
 #include "psserver/core/update_clocks.h"
 #include "tests/sim/message.h"
@@ -53,8 +55,7 @@ struct Checkpoint {
   uint8_t servers = 0;
   std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not written, or gone
   bool committed = false;                                            // it has a manifest
-  JobPosition position;
-  std::vector<pb::DatasetPositionProto> data;
+  pb::JobPositionProto position;                                     // of its manifest
 
   bool good() const {
     return committed && std::all_of(files.begin(), files.begin() + servers, [](const auto& file) {

@@ -38,6 +38,7 @@ const std::vector<Protection>& Protections() {
       {"commit_after_fence", [](B* b) { b->coordinator.commit_after_fence = true; }, "user_errors"},
       {"cancel_below_mark", [](B* b) { b->coordinator.cancel_below_mark = true; }, "user_errors"},
       {"late_position", [](B* b) { b->coordinator.late_position = true; }},
+      {"resumed_untrained", [](B* b) { b->coordinator.resumed_untrained = true; }},
       {"not_reinstalled", [](B* b) { b->coordinator.not_reinstalled = true; }},
       {"mixed_load", [](B* b) { b->coordinator.mixed_load = true; }, "torn_shard"},
       {"resumed_early", [](B* b) { b->worker.resumed_early = true; }},

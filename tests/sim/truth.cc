@@ -49,11 +49,13 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
   rolled_back_before_ += std::exchange(rolled_back_, 0);
   for (auto& steps : acknowledged_) steps.clear();
   if (checkpoint == nullptr) return cancelled_.clear();
-  const FunctionQueue::Position& position = checkpoint->position.functions;
+  const uint64_t next_function = checkpoint->position.next_function();
+  std::map<uint64_t, uint32_t> unfinished;  // to their first step without a result
+  for (const auto& function : checkpoint->position.functions())
+    unfinished[function.function()] = function.next_step();
   // What the checkpoint knows nothing of, or takes for unfinished, is not cancelled any more.
   std::erase_if(cancelled_, [&](const auto& cancelled) {
-    const FunctionId id(cancelled.first);
-    return id >= position.next_id || position.unfinished.contains(id);
+    return cancelled.first >= next_function || unfinished.contains(cancelled.first);
   });
   for (uint32_t p = 0; p < scenario_->partitions; ++p) {
     for (const auto& file : checkpoint->files) {
@@ -61,10 +63,9 @@ void Truth::NewEpoch(uint32_t epoch, const Checkpoint* checkpoint) {
       for (const Effect& effect : file->partitions[p].effects) {
         // What had no result when the checkpoint was begun has no result for the new coordinator
         // either.
-        const FunctionId id(effect.function);
-        const auto unfinished = position.unfinished.find(id);
-        if (id < position.next_id &&
-            (unfinished == position.unfinished.end() || effect.step < unfinished->second.next_step))
+        const auto resumes = unfinished.find(effect.function);
+        if (effect.function < next_function &&
+            (resumes == unfinished.end() || effect.step < resumes->second))
           acknowledged_[p].insert(KeyOf(effect.function, effect.step));
       }
     }
@@ -162,6 +163,7 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
     std::vector<Effect> effects = partition.effects;
     std::sort(effects.begin(), effects.end());
     std::vector<bool> used(places);
+    std::map<uint16_t, const Effect*> numbers;  // that steps were given for their learning rates
     const Effect* last = nullptr;
     for (const Effect& effect : effects) {
       const auto fail = [&](const auto&... why) {
@@ -174,6 +176,10 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
       if (place >= places) return fail(" used a record that does not exist");
       if (used[place]) return fail(" used record ", effect.record, ", which another step had used");
       used[place] = true;
+      if (const auto [other, first] = numbers.try_emplace(effect.place, &effect); !first) {
+        return fail(" has number ", effect.place, ", as step ", other->second->step,
+                    " of function ", other->second->function);
+      }
       last = &effect;
     }
     std::vector<uint32_t> lost;

@@ -1,5 +1,5 @@
 // A position survives its way through a manifest, and one that makes no sense is refused.
-#include "coordinator/cluster/job_position.h"
+#include "coordinator/core/job_position.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -69,6 +69,8 @@ TEST_F(JobPositionTest, ComesBackAsItWas) {
     EXPECT_EQ(function.work.dataset, wanted.work.dataset);
     EXPECT_EQ(function.work.step_offset, wanted.work.step_offset);
     EXPECT_EQ(function.work.needs_version, 5u);
+    EXPECT_TRUE(function.work.trains) << "its steps count, and bound the staleness of others";
+    EXPECT_TRUE(function.work.updates) << "it runs again after a restore";
     EXPECT_EQ(function.work.args == nullptr, wanted.work.args == nullptr);
     EXPECT_EQ(function.bound, wanted.bound);
     EXPECT_EQ(function.next_step, wanted.next_step);

@@ -7,8 +7,11 @@
 
 namespace mu {
 
-// Fills in next_function, functions and leases.
+// Fills in next_function, functions and leases. Only functions that train have a place in it; an
+// assignment has none.
 void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionProto* proto);
+// All but the data's positions.
+void AddJobPosition(const JobPosition& job, pb::JobPositionProto* proto);
 
 // INVALID_ARGUMENT for one that makes no sense. Functions of `proto` need what the catalog of
 // version `needs_version` has.

@@ -1,4 +1,4 @@
-#include "coordinator/cluster/job_position.h"
+#include "coordinator/core/job_position.h"
 
 #include <algorithm>
 #include <map>
@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "coordinator/core/protections.h"
 
 namespace mu {
 namespace {
@@ -55,6 +56,14 @@ void AddQueuePosition(const FunctionQueue::Position& position, pb::JobPositionPr
   }
 }
 
+void AddJobPosition(const JobPosition& job, pb::JobPositionProto* proto) {
+  AddQueuePosition(job.functions, proto);
+  proto->set_steps(job.steps);
+  proto->set_samples(job.samples);
+  proto->set_scheduled_steps(job.taken_steps);
+  for (const uint64_t acknowledged : job.acknowledged) proto->add_acknowledged(acknowledged);
+}
+
 absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto,
                                                         uint64_t needs_version) {
   FunctionQueue::Position position;
@@ -75,6 +84,7 @@ absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionPro
     function.work.needs_version = needs_version;
     function.work.step_offset = in.step_offset();
     function.work.updates = true;
+    function.work.trains = !MU_BROKEN(resumed_untrained);
     if (in.args_size() > 0) {
       function.work.args =
           std::make_shared<const std::vector<pb::TensorProto>>(in.args().begin(), in.args().end());
