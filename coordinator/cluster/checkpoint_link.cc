@@ -20,6 +20,20 @@
 namespace mu {
 namespace {
 
+constexpr char kMark[] = "replaceable";
+
+// The mark holds the folder's inode: a copy has another one.
+absl::Status Mark(const std::string& folder) {
+  MU_ASSIGN_OR_RETURN(const FileInfo info, GetFileInfo(folder));
+  return WriteFileAtomic(JoinPath(folder, kMark), absl::StrCat(info.inode));
+}
+
+bool IsMarked(const std::string& folder) {
+  const auto info = GetFileInfo(folder);
+  const auto mark = ReadFile(JoinPath(folder, kMark));
+  return info.ok() && mark.ok() && *mark == absl::StrCat(info->inode);
+}
+
 // The numbers N of folders PATH.N.
 absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& path) {
   MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(DirectoryOf(path)));
@@ -33,21 +47,53 @@ absl::StatusOr<std::vector<uint64_t>> Numbers(const std::string& path) {
   return numbers;
 }
 
+// Nobody has it.
+absl::StatusOr<uint64_t> NextNumber(const std::string& path) {
+  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(path));
+  return numbers.empty() ? 1 : *std::max_element(numbers.begin(), numbers.end()) + 1;
+}
+
+// The folder that was `path` has the name `replaced` since. It becomes one of the numbered ones, so
+// that it can go when no server goes back to it any more.
+absl::Status NumberReplaced(const std::string& path, const std::string& replaced,
+                            JobCheckpoints* checkpoints) {
+  MU_ASSIGN_OR_RETURN(const uint64_t number, NextNumber(path));
+  const std::string folder = absl::StrCat(path, ".", number);
+  MU_RETURN_IF_ERROR(RenameFile(replaced, folder));
+  checkpoints->Renamed(path, folder);
+  return Mark(folder);
+}
+
 }  // namespace
+
+std::string LinkedFolder(const std::string& path) {
+  std::string target(4096, '\0');
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  if (size <= 0) return path;
+  target.resize(static_cast<size_t>(size));
+  return BaseName(target) == target ? JoinPath(DirectoryOf(path), target) : path;
+}
 
 absl::StatusOr<std::string> ClaimLinkedCheckpoint(const std::string& path) {
   MU_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(path)));
-  MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(path));
-  uint64_t number = numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end());
-  while (true) {
-    std::string folder = absl::StrCat(path, ".", ++number);
-    if (::mkdir(folder.c_str(), 0777) == 0) return folder;
-    if (errno != EEXIST) return ErrnoToStatus(errno, "make the directory", folder);
+  MU_ASSIGN_OR_RETURN(uint64_t number, NextNumber(path));
+  for (;; ++number) {
+    std::string folder = absl::StrCat(path, ".", number);
+    if (::mkdir(folder.c_str(), 0777) != 0) {
+      if (errno == EEXIST) continue;
+      return ErrnoToStatus(errno, "make the directory", folder);
+    }
+    if (absl::Status marked = Mark(folder); !marked.ok()) {
+      RemoveTree(folder).IgnoreError();
+      return marked;
+    }
+    return folder;
   }
 }
 
-absl::Status LinkCheckpoint(const std::string& path, const std::string& folder) {
-  const std::string link = path + ".link";
+absl::Status LinkCheckpoint(const std::string& path, const std::string& folder,
+                            JobCheckpoints* checkpoints) {
+  const std::string link = path + ".link", before = LinkedFolder(path);
   MU_RETURN_IF_ERROR(RemoveTree(link));
   if (::symlink(BaseName(folder).c_str(), link.c_str()) != 0)
     return ErrnoToStatus(errno, "make the link", link);
@@ -59,11 +105,12 @@ absl::Status LinkCheckpoint(const std::string& path, const std::string& folder) 
   if (renamed != 0) return ErrnoToStatus(errno, "replace", path);
   MU_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(path)));
   // The folder that it was before has the link's name now.
-  if (is_folder) MU_RETURN_IF_ERROR(RemoveCheckpoint(link));
+  if (is_folder) MU_RETURN_IF_ERROR(NumberReplaced(path, link, checkpoints));
   MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(path));
   for (const uint64_t number : numbers) {
     const std::string other = absl::StrCat(path, ".", number);
-    if (other != folder) MU_RETURN_IF_ERROR(RemoveCheckpoint(other));
+    if (other == folder || checkpoints->IsWanted(other)) continue;
+    if (other == before || IsMarked(other)) MU_RETURN_IF_ERROR(RemoveCheckpoint(other));
   }
   return absl::OkStatus();
 }

@@ -63,7 +63,8 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Save(const std::string& directo
   };
   state->manifest = std::move(manifest);
   MU_RETURN_IF_ERROR(impl_->Save(state));
-  if (options.replace) MU_RETURN_IF_ERROR(LinkCheckpoint(absolute, state->folder));
+  if (options.replace)
+    MU_RETURN_IF_ERROR(LinkCheckpoint(absolute, state->folder, &impl_->checkpoints));
   return std::move(state->manifest);
 }
 
@@ -95,7 +96,8 @@ absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
 
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {
   auto state = std::make_shared<TaskState>();
-  MU_ASSIGN_OR_RETURN(state->folder, AbsolutePath(directory));
+  MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
+  state->folder = LinkedFolder(absolute);  // servers may go back to it when the link names another
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
   MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
@@ -110,7 +112,8 @@ absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& d
         "functions have been scheduled already; WarmStart() comes before them");
   }
   auto state = std::make_shared<TaskState>();
-  MU_ASSIGN_OR_RETURN(state->folder, AbsolutePath(directory));
+  MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
+  state->folder = LinkedFolder(absolute);  // servers may go back to it when the link names another
   MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
   std::vector<WarmStartProblem> problems;
   state->take = std::make_shared<const pb::TakenValuesProto>(

@@ -1,5 +1,8 @@
 #include "coordinator/cluster/job_checkpoints.h"
 
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -98,6 +101,26 @@ absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const 
   return absl::NotFoundError("the checkpoint's directory is not known");
 }
 
+bool JobCheckpoints::IsWanted(const std::string& folder) const {
+  std::vector<std::string> wanted;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [number, point] : points_) wanted.push_back(point.folder);
+  }
+  // A program may have named it by a link or with "..".
+  return std::any_of(wanted.begin(), wanted.end(), [&folder](const std::string& point) {
+    std::error_code unreadable;
+    return point == folder || std::filesystem::equivalent(point, folder, unreadable);
+  });
+}
+
+void JobCheckpoints::Renamed(const std::string& from, const std::string& to) {
+  MutexLock lock(&mutex_);
+  for (auto& [number, point] : points_) {
+    if (point.folder == from) point.folder = to;
+  }
+}
+
 std::shared_ptr<const pb::TakenValuesProto> JobCheckpoints::TakenFrom(
     CheckpointNumber number) const {
   MutexLock lock(&mutex_);
@@ -116,14 +139,16 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
   MU_ASSIGN_OR_RETURN(const std::string parent, found);
   MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
   MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
+  std::set<std::string> bad;
   {
-    // One that was found to be damaged does not stand for a good one, which is older.
     MutexLock lock(&mutex_);
-    int kept = 0;
-    for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
-      if (kept == keep && !IsKept(*it)) old.push_back(*it);
-      if (kept < keep && !bad_.contains(*it)) ++kept;
-    }
+    bad = bad_;
+  }
+  int kept = 0;
+  for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
+    if (kept == keep && !IsKept(*it) && !IsWanted(*it)) old.push_back(*it);
+    // One that was found to be damaged does not stand for a good one, which is older.
+    if (kept < keep && !bad.contains(*it)) ++kept;
   }
   for (const std::string& directory : old) {
     if (superseded()) return absl::AbortedError("a newer coordinator has taken over");

@@ -52,13 +52,18 @@ class JobCheckpoints {
   void Remove(CheckpointNumber number);
   // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
   absl::StatusOr<std::string> Find(CheckpointNumber number) const;
+  // Whether servers may go back to the checkpoint in this folder, by whatever path it is named.
+  bool IsWanted(const std::string& folder) const;
+  // The folder has another name now.
+  void Renamed(const std::string& from, const std::string& to);
   // What servers take of it; null: everything.
   std::shared_ptr<const pb::TakenValuesProto> TakenFrom(CheckpointNumber number) const;
 
   // Its files are damaged or missing.
   void NoteBad(const std::string& folder);
-  // Deletes all but the newest `keep` good ones; ABORTED once `superseded` says that a newer
-  // coordinator has taken over. None may be under way.
+  // Deletes all but the newest `keep` good ones, those that are marked, and those that servers may
+  // go back to; ABORTED once `superseded` says that a newer coordinator has taken over. None may be
+  // under way.
   absl::Status Prune(int keep, const std::function<bool()>& superseded);
 
  private:

@@ -69,6 +69,18 @@ TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(2), Path(3), Path(4)));
 }
 
+// A program restores an old one by itself: that is all its servers can go back to.
+TEST_F(JobCheckpointsTest, OneThatServersMayGoBackToStays) {
+  Complete(1, 5);
+  checkpoints_.Add(CheckpointNumber(1), Parent() + "/../checkpoints/ckpt-00000002");
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(2), Path(4), Path(5)));
+  checkpoints_.Add(CheckpointNumber(2), Path(5));
+  checkpoints_.Forget(CheckpointNumber(2));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4), Path(5)));
+}
+
 TEST_F(JobCheckpointsTest, WhatAFailedOneLeftGoesWithTheOldOnes) {
   Complete(1, 1);
   MU_ASSERT_OK_AND_ASSIGN(const std::string failed, checkpoints_.Claim(/*begun=*/true));
