@@ -140,9 +140,9 @@ void Runtime::Do(action::FenceServers& a) {
   pb::RequestContext context = ContextNow();
   context.set_generation(a.generation.value());
   context.set_low_water(a.below.value());
-  fences_.Add([this, context, attempt = a.attempt] {
+  fences_.Add([this, context, attempt = a.attempt, servers = std::move(a.servers)] {
     event::Fenced fenced = {.attempt = attempt, .failed = {}};
-    for (auto& [server, status] : options_.server_api->Fence(context))
+    for (auto& [server, status] : options_.server_api->Fence(context, servers))
       fenced.failed[server] = CallError::Of(std::move(status));
     PostStep(std::move(fenced));
   });

@@ -44,9 +44,11 @@ class ServerApi {
   // server.
   virtual absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
                                                           const std::string& directory) = 0;
-  // Asks servers to refuse every push of a function below context.low_water in context.generation,
-  // also those under way. The errors of those that have not confirmed it, by server.
-  virtual std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) = 0;
+  // Asks these servers to refuse every push of a function below context.low_water in
+  // context.generation, also those under way. The errors of those that have not confirmed it, by
+  // server. Those that have been given no routing are not asked: they hold nothing.
+  virtual std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
+                                                 const std::vector<uint32_t>& servers) = 0;
   // Once for each `place`, however often it is called.
   virtual absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                               const Assignment& assignment) = 0;

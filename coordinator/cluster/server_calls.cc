@@ -1,5 +1,6 @@
 #include "coordinator/cluster/server_calls.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,8 +10,10 @@
 namespace mu {
 namespace {
 
-// Of one try. Who does not answer at all is found out by its heartbeats, and the call is ended.
-constexpr absl::Duration kTimeout = absl::Minutes(30);
+// For so long calls that may take long are tried again. A try has no end of its own, since nobody
+// knows how long a server's disk takes: heartbeats say whether it moves, and InterruptServers ends
+// the call of a server that is lost.
+constexpr absl::Duration kTries = absl::Minutes(30);
 
 // Of short calls. A server that does not answer for this long is lost or about to be found so: its
 // replacement has another address.
@@ -28,7 +31,9 @@ absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const 
   if (view == nullptr)
     return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
   RetryPolicy policy = client_.policy();
-  policy.call_timeout = policy.total_timeout = kTimeout;
+  policy.call_timeout = absl::InfiniteDuration();
+  policy.bound_tries = false;
+  policy.total_timeout = kTries;
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view->channels.size(); ++s) {
     auto request = make(s, view->routing->servers()[s].index());
@@ -102,20 +107,28 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
   });
 }
 
-std::map<uint32_t, absl::Status> ServerCalls::Fence(const pb::RequestContext& context) {
+std::map<uint32_t, absl::Status> ServerCalls::Fence(const pb::RequestContext& context,
+                                                    const std::vector<uint32_t>& servers) {
   const auto view = client_.view();
   if (view == nullptr) return {};  // no server has been given anything yet
-  if (admin_.Fence(context).ok()) return {};
-  // Which of them has not confirmed?
   pb::FenceRequest request;
   *request.mutable_context() = context;
-  std::map<uint32_t, absl::Status> failed;
+  std::vector<PsCall> calls;
   for (size_t s = 0; s < view->channels.size(); ++s) {
     const uint32_t index = view->routing->servers()[s].index();
-    const absl::Status status = PsCallGroup().Run(
-        {{index, view->channels[s], "/muster.PsServer/Fence", Buffer(request.SerializeAsString())}},
-        client_.policy(), [](size_t, const Buffer&) { return absl::OkStatus(); });
-    if (!status.ok()) failed[index] = status;
+    if (std::find(servers.begin(), servers.end(), index) == servers.end()) continue;
+    calls.push_back(
+        {index, view->channels[s], "/muster.PsServer/Fence", Buffer(request.SerializeAsString())});
+  }
+  const auto run = [this](std::vector<PsCall> these) {
+    return PsCallGroup().Run(std::move(these), client_.policy(),
+                             [](size_t, const Buffer&) { return absl::OkStatus(); });
+  };
+  if (run(calls).ok()) return {};
+  // Which of them has not confirmed?
+  std::map<uint32_t, absl::Status> failed;
+  for (const PsCall& call : calls) {
+    if (const absl::Status status = run({call}); !status.ok()) failed[call.server_index] = status;
   }
   return failed;
 }

@@ -22,7 +22,8 @@ class ServerCalls final : public ServerApi {
                                                         const std::vector<bool>& keep) override;
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call,
                                                   const std::string& directory) override;
-  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override;
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
+                                         const std::vector<uint32_t>& servers) override;
   absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                       const Assignment& assignment) override;
 

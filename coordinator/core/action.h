@@ -90,11 +90,12 @@ struct CancelOnWorkers {
   Generation generation;  // in which they ran
   std::vector<WorkerId> workers;
 };
-// Servers refuse functions below `below` in this generation; answered by event::Fenced.
+// These servers refuse functions below `below` in this generation; answered by event::Fenced.
 struct FenceServers {
   uint64_t attempt = 0;
   FunctionId below;
   Generation generation;
+  std::vector<uint32_t> servers;
 };
 // Nothing is left of what was cancelled; `error`, unless OK, is now to be reported once.
 struct Cancelled {

@@ -49,10 +49,17 @@ void Core::FenceWhenWorkersAreQuiet() {
 }
 
 void Core::Fence() {
-  std::map<uint32_t, Incarnation> servers;
-  for (const Member& member : membership_.Servers()) servers[member.index] = member.incarnation;
-  Do(action::FenceServers{cancellation_.NextAttempt(now_, std::move(servers)),
-                          cancellation_.below(), cancellation_.generation()});
+  action::FenceServers fence = {.below = cancellation_.below(),
+                                .generation = cancellation_.generation()};
+  std::map<uint32_t, Incarnation> asked;
+  for (const Member& member : membership_.Servers()) {
+    // What has taken a lost server's place has no state yet, and gets it in a newer generation.
+    if (recovery_.lost().contains(member.index)) continue;
+    asked[member.index] = member.incarnation;
+    fence.servers.push_back(member.index);
+  }
+  fence.attempt = cancellation_.NextAttempt(now_, std::move(asked));
+  Do(std::move(fence));
 }
 
 // Servers that have not confirmed do so without a fence: all go back to a checkpoint, or are in a
@@ -74,7 +81,8 @@ void Core::On(event::Fenced& e) {
     NoteEpoch(error.epoch);
     const auto member = membership_.Find(pb::ROLE_PSSERVER, server);
     if (error.kind != pb::ERROR_MACHINE || !member.has_value() ||
-        !cancellation_.Asked(server, member->incarnation) || RefusesWhatWasCancelled())
+        !cancellation_.Asked(server, member->incarnation) || recovery_.lost().contains(server) ||
+        RefusesWhatWasCancelled())
       continue;
     Note(Level::kWarning, "fence: ", error.status.ToString());
     // One whose heartbeats arrive and that answers nothing else does not serve either.

@@ -29,7 +29,10 @@ class WillingServers final : public ServerApi {
   absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call& call, const std::string&) override {
     return std::vector<pb::SaveReply>(static_cast<size_t>(call.routing->servers_size()));
   }
-  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext&) override { return {}; }
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext&,
+                                         const std::vector<uint32_t>&) override {
+    return {};
+  }
   absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
     return absl::OkStatus();
   }

@@ -137,6 +137,7 @@ class Coordinator final : public Process {
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
   FunctionQueue::Position begin_functions_;     // of its manifest
   Generation generation_;                       // that the servers were given last
+  std::vector<Place> given_state_;              // these servers
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint8_t bad_functions_ = 0;

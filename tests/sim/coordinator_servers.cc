@@ -55,10 +55,16 @@ Messages Coordinator::ToServers(Message request) const {
 void Coordinator::Do(action::FenceServers& a) {
   auto fenced = std::make_shared<event::Fenced>();
   fenced->attempt = a.attempt;
-  auto open = std::make_shared<uint32_t>(expected_servers_);
-  const Messages fences = ToServers(
+  auto open = std::make_shared<size_t>(a.servers.size());
+  if (a.servers.empty()) return Step(*fenced);
+  Messages fences = ToServers(
       {.kind = Kind::kFence, .generation = OnWire(a.generation), .low_water = a.below.value()});
-  for (uint32_t s = 0; s < expected_servers_; ++s) {
+  for (const uint32_t s : a.servers) {
+    // What was given the servers' state last, not what has taken its place since.
+    if (s < given_state_.size()) {
+      fences[s].to = given_state_[s].slot;
+      fences[s].to_incarnation = given_state_[s].incarnation;
+    }
     CallAll({fences[s]}, kOnce, [=, this](const absl::Status& status, const Messages&) {
       if (!status.ok()) fenced->failed[s] = CallError::Of(status);
       if (--*open == 0) Step(*fenced);
@@ -76,6 +82,9 @@ void Coordinator::Do(action::InterruptServers&) {
 void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder,
                            std::vector<bool> keep, Done done) {
   generation_ = generation;
+  given_state_.clear();
+  for (uint32_t s = 0; s < expected_servers_; ++s)
+    given_state_.push_back(PlaceOf(pb::ROLE_PSSERVER, s));
   const auto look = [=, this](const absl::Status& status, const Messages& answers) {
     if (!IsCannotRead(status)) return done(status, answers);
     // A look at the files says whose fault it is.

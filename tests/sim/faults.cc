@@ -170,7 +170,7 @@ void Cluster::Strike(Fault fault) {
     case Fault::kKillWorker:
     case Fault::kKillServer:
       Kill(victim);
-      return Restart(victim, kLongest);
+      return Restart(victim, scenario_.slow_replacements ? 6 * kLease : kLongest);
     case Fault::kKillCoordinator:
       Kill(victim);
       return StartCoordinatorAfter(150 * kMillisecond);

@@ -107,6 +107,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_late = static_cast<uint32_t>(bound.Below(2 * kMaxWorkers));
   if (limits.ahead.value_or(bound.Below(4) == 0))
     s.most_ahead = static_cast<uint32_t>(bound.Below(3 * kMaxSteps));
+  SplitMix slow(HashCombine(seed, 0x736c6f77));
+  s.slow_replacements = slow.Below(8) == 0;
   s.broken = limits.broken;
   return s;
 }
@@ -121,10 +123,10 @@ std::string Describe(const Scenario& s) {
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
-      s.told_of_deaths ? ", deaths told" : "", ", checkpoint every ",
-      s.checkpoint_every / kMillisecond, " ms, calls lost ", s.per_mille_lost, ", replies lost ",
-      s.per_mille_reply_lost, ", calls repeated ", s.per_mille_repeated, ", slow ",
-      s.per_mille_slow, " per mille");
+      s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
+      ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms, calls lost ",
+      s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost, ", calls repeated ",
+      s.per_mille_repeated, ", slow ", s.per_mille_slow, " per mille");
   for (const auto& strike : s.strikes) {
     absl::StrAppend(&text, "; ", ToString(strike.fault), " at ", strike.at / kMillisecond, " ms");
   }

@@ -76,6 +76,7 @@ struct Scenario {
   std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
+  bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
   Time checkpoint_every = 100 * kMillisecond;
   // Messages: calls, what comes back, calls that come twice, any that takes long.
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;

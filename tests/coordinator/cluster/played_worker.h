@@ -168,7 +168,8 @@ class PlayedServers final : public ServerApi {
     if (saving != nullptr) MU_RETURN_IF_ERROR(saving(call));
     return std::vector<pb::SaveReply>(static_cast<size_t>(call.routing->servers_size()));
   }
-  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context) override {
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
+                                         const std::vector<uint32_t>&) override {
     const absl::Status status = fence(context);
     if (status.ok()) return {};
     return {{0, status}};

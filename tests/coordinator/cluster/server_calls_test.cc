@@ -64,6 +64,40 @@ class PlayedServer {
   std::unique_ptr<RpcServer> server_;
 };
 
+// Notes how long calls may take. One to `silent` has no answer.
+class NotingChannel final : public Channel {
+ public:
+  struct Notes {
+    std::map<std::string, absl::Duration> timeouts;  // of the last call to each method
+    std::string silent;
+    std::function<void()> asked;  // of a call that has no answer
+  };
+  NotingChannel(std::shared_ptr<Channel> inner, Notes* notes)
+      : inner_(std::move(inner)), notes_(notes) {}
+
+  std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
+                                    std::function<void(absl::Status, Buffer)> done) override {
+    notes_->timeouts[method] = options.timeout;
+    if (method != notes_->silent)
+      return inner_->Unary(method, std::move(request), options, std::move(done));
+    notes_->asked();
+    return std::make_shared<Unanswered>();
+  }
+  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                           CallOptions options, std::function<void(Buffer)> message,
+                                           std::function<void(absl::Status)> done) override {
+    return inner_->ServerStream(method, std::move(request), options, std::move(message),
+                                std::move(done));
+  }
+
+ private:
+  struct Unanswered final : ClientCall {
+    void Cancel() override {}
+  };
+  const std::shared_ptr<Channel> inner_;
+  Notes* const notes_;
+};
+
 class ServerCallsTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kServers = 2;
@@ -93,8 +127,10 @@ class ServerCallsTest : public ::testing::Test {
   const std::unique_ptr<Transport> transport_ = NewMemoryTransport();
   std::vector<std::unique_ptr<PlayedServer>> servers_;
   pb::RoutingProto routing_;
+  NotingChannel::Notes notes_;
   ServerCalls calls_{[this](const std::string& address) {
-    return transport_->Connect(address, pb::ROLE_PSSERVER);
+    return std::make_shared<NotingChannel>(transport_->Connect(address, pb::ROLE_PSSERVER),
+                                           &notes_);
   }};
 };
 
@@ -159,13 +195,14 @@ TEST_F(ServerCallsTest, EachServerIsConfiguredUnderItsIndex) {
 }
 
 TEST_F(ServerCallsTest, AFenceNamesTheServersThatHaveNotConfirmedIt) {
-  EXPECT_TRUE(calls_.Fence(NewCall().context).empty()) << "no server has been given anything";
+  EXPECT_TRUE(calls_.Fence(NewCall().context, {0, 1}).empty())
+      << "no server has been given anything";
   MU_ASSERT_OK(calls_.Configure(NewCall()));
-  EXPECT_TRUE(calls_.Fence(NewCall().context).empty());
+  EXPECT_TRUE(calls_.Fence(NewCall().context, {0, 1}).empty());
   const absl::Status stale =
       WithKind(absl::FailedPreconditionError("newer"), pb::ERROR_STALE, pb::ROLE_PSSERVER);
   servers_[1]->fence.errors = {stale, stale};
-  const auto failed = calls_.Fence(NewCall().context);
+  const auto failed = calls_.Fence(NewCall().context, {0, 1});
   ASSERT_EQ(failed.size(), 1u);
   EXPECT_EQ(KindOf(failed.at(1)), pb::ERROR_STALE);
   for (const auto& server : servers_) {
@@ -173,6 +210,44 @@ TEST_F(ServerCallsTest, AFenceNamesTheServersThatHaveNotConfirmedIt) {
       EXPECT_EQ(request.context().low_water(), 5u);
       EXPECT_EQ(request.context().generation(), kGeneration);
     }
+  }
+}
+
+// One whose place is taken by another process has another address, and nothing to refuse.
+TEST_F(ServerCallsTest, OnlyTheServersThatAreNamedAreFenced) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  const absl::Status down = absl::UnavailableError("gone");
+  servers_[0]->fence.errors = {down, down};
+  EXPECT_TRUE(calls_.Fence(NewCall().context, {1}).empty());
+  EXPECT_TRUE(calls_.Fence(NewCall().context, {}).empty());
+  EXPECT_TRUE(servers_[0]->fence.requests.empty());
+  EXPECT_EQ(servers_[1]->fence.requests.size(), 1u);
+}
+
+// Nobody knows how long a disk takes. Heartbeats say whether a server moves.
+TEST_F(ServerCallsTest, CallsThatMoveFilesHaveNoTimeOfTheirOwn) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  MU_ASSERT_OK(calls_.Save(NewCall(), "/d/ckpt-1"));
+  MU_ASSERT_OK(calls_.Restore(NewCall(), {"/d/ckpt-1", {}, nullptr}, {}));
+  EXPECT_TRUE(calls_.Fence(NewCall().context, {0, 1}).empty());
+  for (const char* method : {"Configure", "Save", "Restore"}) {
+    EXPECT_EQ(notes_.timeouts.at(absl::StrCat("/muster.PsServer/", method)),
+              absl::InfiniteDuration())
+        << method;
+  }
+  EXPECT_LT(notes_.timeouts.at("/muster.PsServer/Fence"), absl::Minutes(1));
+}
+
+TEST_F(ServerCallsTest, ACallWithoutAnAnswerEndsWhenItIsCancelled) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  for (const char* method : {"Save", "Restore"}) {
+    const ServerApi::Call call = NewCall();
+    notes_.silent = absl::StrCat("/muster.PsServer/", method);
+    notes_.asked = [&] { call.group->Cancel(); };
+    const absl::Status status = method == std::string("Save")
+                                    ? calls_.Save(call, "/d").status()
+                                    : calls_.Restore(call, {"/d", {}, nullptr}, {}).status();
+    EXPECT_THAT(status, HasCode(absl::StatusCode::kCancelled)) << method;
   }
 }
 

@@ -184,6 +184,47 @@ TEST(CoreCancel, AServerThatHasTakenALostOnesPlaceIsNotTakenForOneThatHangs) {
   EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
 }
 
+// The round waits for the other place, so nobody has a newer generation yet.
+TEST(CoreCancel, AServerWithoutStateIsNotAskedWhileAnotherPlaceIsEmpty) {
+  CoreDriver d(3);
+  d.Step(event::EnableRecovery{RecoveryMode::kShard});
+  d.Serve(0);
+  d.Step(event::CancelEverything{});
+  EXPECT_THAT(d.Last<action::FenceServers>().servers, ::testing::ElementsAre(0, 1, 2));
+  const uint64_t first = d.Last<action::FenceServers>().attempt;
+  d.Step(event::DaemonDied{100});
+  d.Step(event::DaemonDied{101});
+  d.Join(pb::ROLE_PSSERVER, 200, 0);
+  const auto gone = [](uint32_t server) {
+    return CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, server));
+  };
+  EXPECT_EQ(d.Step(event::Fenced{first, {{0, gone(0)}, {1, gone(1)}, {2, gone(2)}}}), "");
+  EXPECT_EQ(d.TickAfter(CoreDriver::kHeartbeat), "fence below 1 in generation 0");
+  EXPECT_THAT(d.Last<action::FenceServers>().servers, ::testing::ElementsAre(2));
+  const uint64_t second = d.Last<action::FenceServers>().attempt;
+  // For longer than a server that stalls has time.
+  for (int second = 0; second < 60; ++second) {
+    d.now += CoreDriver::kHeartbeat;
+    d.Beat(pb::ROLE_PSSERVER, 200, 0);
+    d.Beat(pb::ROLE_PSSERVER, 102, 2);
+  }
+  EXPECT_EQ(d.Step(event::Fenced{second, {{0, gone(0)}}}), "cancelled OK") << "0 does not hang";
+  d.Join(pb::ROLE_PSSERVER, 201, 1);
+  EXPECT_EQ(d.Restored(1), "use routing; serve in 1");
+}
+
+// A server that was lost after it had been asked, and replaced before the answer.
+TEST(CoreCancel, AServerThatIsLostWhileItIsAskedHasNothingToConfirm) {
+  CoreDriver d(2);
+  d.Step(event::EnableRecovery{RecoveryMode::kShard});
+  d.Serve(0);
+  d.Step(event::CancelEverything{});
+  const uint64_t attempt = d.Last<action::FenceServers>().attempt;
+  d.Step(event::DaemonDied{100});
+  const CallError gone = CallError::Of(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
+  EXPECT_EQ(d.Step(event::Fenced{attempt, {{0, gone}}}), "cancelled OK");
+}
+
 // One that has taken a newer generation says nothing of another one that stalls.
 TEST(CoreCancel, EachServerConfirmsForItself) {
   CoreDriver d(2);
