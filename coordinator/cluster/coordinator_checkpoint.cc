@@ -85,9 +85,11 @@ absl::Status Coordinator::PruneCheckpoints(int keep) {
 absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
   const bool warm = state->take != nullptr;
   if (!warm) MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
-  if (state->point == nullptr)
-    state->point = std::make_shared<const ResumePoint>(
-        ValuesOf(warm ? pb::CheckpointProto() : state->manifest));
+  if (state->point == nullptr) {
+    ResumePoint point = ValuesOf(warm ? pb::CheckpointProto() : state->manifest);
+    point.begins = warm;
+    state->point = std::make_shared<const ResumePoint>(std::move(point));
+  }
   return runtime->Run({.kind = ServerTask::Kind::kLoad,
                        .loaded = CheckpointNumber(warm ? 0 : state->manifest.number()),
                        .point = state->point},
@@ -107,10 +109,6 @@ absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& dire
 
 absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& directory,
                                                             const WarmStartSpec& spec) {
-  if (impl_->runtime->begun()) {
-    return absl::FailedPreconditionError(
-        "functions have been scheduled already; WarmStart() comes before them");
-  }
   auto state = std::make_shared<TaskState>();
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
   state->folder = LinkedFolder(absolute);  // servers may go back to it when the link names another

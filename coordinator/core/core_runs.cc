@@ -160,6 +160,10 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   if (e.error.kind == pb::ERROR_USER)
     return FailFunction(start.function, start.run, e.error.status);
   if (e.error.kind == pb::ERROR_NOT_INSTALLED) {
+    // Nor will it, if it or another worker has found the function wrong. Schedule refuses such a
+    // function; what a checkpoint or a restore brings back comes here.
+    if (const absl::Status refused = RefusalOf(function->work.fingerprint); !refused.ok())
+      return FailFunction(start.function, start.run, refused);
     // The worker does not know the function: it started anew.
     Note(Level::kWarning, "worker ", start.worker.value(), ": ", e.error.status.ToString(),
          "; installing again");

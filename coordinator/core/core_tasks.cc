@@ -245,6 +245,10 @@ absl::Status Core::Fits(const ResumePoint& point) const {
     return absl::FailedPreconditionError(
         "functions have been scheduled already; Restore() comes before them");
   }
+  if (point.begins && queue_.scheduled()) {
+    return absl::FailedPreconditionError(
+        "functions have been scheduled already; WarmStart() comes before them");
+  }
   for (const ResumePoint::Data& data : point.data)
     MU_RETURN_IF_ERROR(leases_.at(data.dataset).Fits(data.position, data.plan));
   return absl::OkStatus();

@@ -51,6 +51,8 @@ struct ResumePoint {
   // A coordinator that was started again continues there. False: nothing of the job runs again, but
   // what is new must not have the ids of its functions.
   bool resumes = false;
+  // What was trained before would be overwritten: it is refused once a function was scheduled.
+  bool begins = false;
   JobPosition job;
   std::vector<Data> data;  // known datasets
 };

@@ -332,6 +332,47 @@ TEST(CoreTasks, AContinuedJobCountsItsStepsOn) {
   EXPECT_EQ(d.core.queue().Find(FunctionId(1))->work.step_offset, 700u);
 }
 
+// Values that come after the first step would overwrite what it has trained.
+TEST(CoreTasks, ALoadThatBeginsTheJobComesBeforeItsFunctions) {
+  CoreDriver d;
+  d.Serve(1);
+  auto values = std::make_shared<ResumePoint>();
+  values->begins = true;
+  d.Want(2, {.kind = Kind::kLoad, .point = values});
+  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
+  d.Routing(2, 1);
+  d.Installed(0, 10, 2);
+  d.Schedule();
+  EXPECT_EQ(d.Want(3, {.kind = Kind::kLoad, .point = values}), "done 3 FAILED_PRECONDITION");
+  d.Result(1, 0);
+  d.Ended(1);
+  EXPECT_EQ(d.Want(4, {.kind = Kind::kLoad, .point = values}), "done 4 FAILED_PRECONDITION");
+  EXPECT_EQ(d.Want(5, {.kind = Kind::kLoad}), "load for 5 in 2") << "any other values";
+}
+
+// Schedule refuses such a function; one that a checkpoint brings back was scheduled before.
+TEST(CoreTasks, AResumedFunctionThatWorkersRefuseEndsWithTheirError) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Step(event::FunctionRefused{WorkerId(0), Fingerprint(5), absl::InvalidArgumentError("wrong")});
+  d.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10)});
+  ASSERT_EQ(d.Step(event::Fenced{d.Last<action::FenceServers>().attempt}),
+            "cancelled INVALID_ARGUMENT");
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  point->job.functions.next_id = FunctionId(8);
+  FunctionQueue::Function& function = point->job.functions.unfinished[FunctionId(7)];
+  function.work = {.fingerprint = Fingerprint(5), .trains = true, .updates = true};
+  function.steps = 1;
+  d.Want(2, {.kind = Kind::kLoad, .point = point});
+  d.Step(event::Loaded{.attempt = Attempt(d), .updates = {0}});
+  d.Routing(2, 1);
+  ASSERT_EQ(d.Installed(0, 10, 2), "start 7 on 0 from 0");
+  EXPECT_EQ(d.Ended(7, testing::Typed(pb::ERROR_NOT_INSTALLED)),
+            "finish 7 INVALID_ARGUMENT; cancel below 8 in generation 1 on 1");
+  EXPECT_EQ(d.core.queue().unfinished(), 0u);
+}
+
 TEST(CoreTasks, AllEndWithTheJob) {
   CoreDriver d;
   d.Serve(0);
