@@ -7,6 +7,7 @@
 #include "common/base/error_kind.h"
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
+#include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/file_layout_check.h"
 #include "coordinator/cluster/runtime.h"
@@ -135,12 +136,12 @@ absl::Status Runtime::ScanFiles(
     const auto round = std::make_shared<ScanRound>(Context(), options_.timeout);
     const absl::Cleanup cancel = [&] { round->Cancel(); };
     if (!ids.empty()) {
-      for (auto& [id, given] : scan.Begin(ids))
+      for (auto& [id, given] : scan.Begin(ids, SteadyNow()))
         round->Ask(workers.at(id), dataset, std::move(given));
     }
     absl::Status wrong;
     std::vector<ScanRound::Arrived> arrived;
-    for (bool open = true; open;) {
+    for (bool open = true; open && !scan.done();) {
       open = round->Next(&arrived);
       MU_RETURN_IF_ERROR(ended());
       for (auto& [worker, of, installed, reply] : arrived) {
@@ -153,8 +154,7 @@ absl::Status Runtime::ScanFiles(
         }
         if (reply.ok()) {
           PostStep(event::FileRead{dataset.id(), static_cast<uint32_t>(of[0])});
-          found(of[0], *std::move(reply));
-          scan.Counted(of[0]);
+          if (scan.Counted(of[0], worker->id, SteadyNow())) found(of[0], *std::move(reply));
           continue;
         }
         const CallError error = CallError::Of(reply.status());
@@ -163,9 +163,23 @@ absl::Status Runtime::ScanFiles(
             error.input.kind() != pb::InputFault::NONE || (!installed && error.answered());
         if (complains) wrong.Update(CannotRead(*worker, dataset.id(), reply.status()));
         for (const size_t file : of) {
-          const absl::Status failed = scan.Failed(file, worker->id, error);
+          const absl::Status failed = scan.Failed(file, worker->id, error, SteadyNow());
           if (!complains) wrong.Update(failed);
         }
+      }
+      if (!open) break;
+      for (const FileScan::Silence& silence : scan.Silent(SteadyNow())) {
+        MU_LOG(WARN,
+               "worker {} has not finished looking through {} ({} files are left) for {}; that "
+               "takes minutes where a large compressed file is read for the first time, and has no "
+               "end where a network disk hangs",
+               silence.worker.value(), dataset.files(static_cast<int>(silence.first)),
+               silence.files, absl::FormatDuration(absl::Floor(silence.lasts, absl::Seconds(1))));
+      }
+      for (const auto& [id, file] : scan.Help(SteadyNow())) {
+        MU_LOG(INFO, "worker {} looks through {} too", id.value(),
+               dataset.files(static_cast<int>(file)));
+        round->Ask(workers.at(id), dataset, {file});
       }
     }
     MU_RETURN_IF_ERROR(wrong);
