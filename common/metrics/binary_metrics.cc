@@ -40,7 +40,9 @@ absl::Status CheckBinaryLabels(absl::Span<const float> labels) {
   for (const float label : labels) {
     if (label == 0 || label == 1) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("a label is ", label, "; a classifier's labels are 0 and 1"));
+        absl::StrCat("a label is ", label,
+                     "; a classifier's labels are 0 and 1: name the texts that "
+                     "mean 1 in `positive`, or, of more than two classes, all in `classes`"));
   }
   return absl::OkStatus();
 }

@@ -25,6 +25,8 @@ class FileRecords {
   // Fills the next row of `columns`, if the record is to be kept; the caller commits or drops it.
   // Errors as RecordStream.
   absl::StatusOr<Next> ParseNext(bool keep, ColumnSet* columns);
+  // "PATH:LINE" of the last record, in the first of the files.
+  std::string place() const { return parts_.front().stream.place(); }
   // "PATH:LINE: column X: ..." of the last record, which was bad.
   const std::string& problem() const { return problem_; }
 

@@ -1,10 +1,13 @@
 #include "common/records/first_records.h"
 
+#include <algorithm>
 #include <limits>
 #include <memory>
+#include <set>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/graph/dataset_schema.h"
@@ -44,8 +47,56 @@ void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, 
   }
 }
 
+// Labels of two classes, as the model gets them.
+class BinaryLabels {
+ public:
+  BinaryLabels(const pb::DatasetProto& dataset, const std::vector<std::string>& names)
+      : dataset_(dataset), names_(names) {}
+
+  bool any() const { return !names_.empty(); }
+
+  void Add(const Batch& record, const std::string& place) {
+    for (const std::string& name : names_) {
+      const Tensor* const label = record.Find(name);
+      if (label == nullptr || label->dtype() != kFloat32 || label->elements() != 1) continue;
+      const float value = *label->data<float>();
+      values_.insert(value);
+      // What lies between may be meant, as the part of a group that is positive.
+      if ((value >= 0 && value <= 1) || !first_.empty()) continue;
+      first_ = absl::StrCat(place, ": column ", name, ": ", value,
+                            " is neither 0 nor 1, as a label of two classes has to be");
+    }
+  }
+
+  std::string Problem() const {
+    constexpr size_t kShown = 8;
+    if (first_.empty()) return "";
+    std::vector<float> shown(values_.begin(), values_.end());
+    shown.resize(std::min(shown.size(), kShown));
+    return absl::StrCat(first_, "; the first labels are ", absl::StrJoin(shown, ", "),
+                        values_.size() > kShown ? ", ..." : "", "; ", Remedy());
+  }
+
+ private:
+  std::string Remedy() const {
+    if (dataset_.has_arrays()) return "write 0 and 1 into the file";
+    if (dataset_.has_libsvm()) return "name the texts that mean 1: positive: [\"+1\"]";
+    return values_.size() <= 2
+               ? "write kind: label, and name the texts that mean 1: positive: [\"1\"]"
+               : "write kind: class and `classes`, there and in the model; or kind: label, and "
+                 "name "
+                 "the texts that mean 1 in `positive`";
+  }
+
+  const pb::DatasetProto& dataset_;
+  const std::vector<std::string>& names_;
+  std::set<float> values_;
+  std::string first_;
+};
+
 absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                  uint64_t most, bool until_positive, FirstRecords* result) {
+                  uint64_t most, bool until_positive, const std::vector<std::string>& binary,
+                  FirstRecords* result) {
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(dataset));
   FileRecords records(format);
   MU_RETURN_IF_ERROR(records.Open(paths, &result->problems));
@@ -54,6 +105,7 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   ColumnSet columns(SchemaOf(dataset), /*capacity=*/1);
   LabelTexts labels(dataset);
   columns.set_observer(&labels);
+  BinaryLabels binary_labels(dataset, binary);
   BadRecords bad;
   absl::Status broken;
   for (; result->records < most; ++result->records) {
@@ -65,20 +117,27 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
     if (!keep) continue;
     if (*next == FileRecords::Next::kGood) {
       ++bad.good;
+      if (binary_labels.any()) {
+        columns.CommitRow();
+        binary_labels.Add(columns.Gather({0}), records.place());
+        columns.Clear();
+        continue;
+      }
     } else if (bad.count++ < kShownBadRecords) {
       bad.shown.push_back(records.problem());
     }
     columns.DropRow();
   }
   result->labels = labels.found();
+  result->not_binary = binary_labels.Problem();
   ReportBadRecords(dataset, paths[0], most, std::move(bad), result);
   return broken;
 }
 
 FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                      uint64_t most, bool until_positive) {
+                      uint64_t most, bool until_positive, const std::vector<std::string>& binary) {
   FirstRecords result;
-  const absl::Status status = Read(dataset, paths, most, until_positive, &result);
+  const absl::Status status = Read(dataset, paths, most, until_positive, binary, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());
   // Files may hold any bytes, messages may not.
   for (std::string& problem : result.problems) problem = ValidUtf8(problem);
@@ -88,13 +147,14 @@ FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::str
 }  // namespace
 
 FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                              uint64_t most) {
-  return ReadFile(dataset, paths, most, /*until_positive=*/false);
+                              uint64_t most, const std::vector<std::string>& binary) {
+  return ReadFile(dataset, paths, most, /*until_positive=*/false, binary);
 }
 
 FirstRecords ReadUntilPositive(const pb::DatasetProto& dataset,
                                absl::Span<const std::string> paths) {
-  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), /*until_positive=*/true);
+  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), /*until_positive=*/true,
+                  {});
 }
 
 }  // namespace mu

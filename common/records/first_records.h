@@ -18,6 +18,9 @@ struct FirstRecords {
   std::vector<std::string> problems;
   // That were found, good or bad, the header not among them; at most what was asked for.
   uint64_t records = 0;
+  // What is wrong with labels of two classes that are read as numbers: the place of the first that
+  // is below 0 or above 1, and what to do. Empty: nothing.
+  std::string not_binary;
   // By the name of each column that has `positive` texts.
   std::map<std::string, LabelTexts::Found> labels;
 };
@@ -27,9 +30,10 @@ struct FirstRecords {
 // records that the dataset keeps, with the parser that training uses. The
 // dataset's format must have passed CheckFormat(); its list of files is not looked at. Bad records
 // are problems if the dataset fails by them; if it skips them, only a file none of whose first
-// `most` records is good.
+// `most` records is good. `binary`: the columns that the model takes as labels of two classes.
 FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
-                              absl::Span<const std::string> paths, uint64_t most);
+                              absl::Span<const std::string> paths, uint64_t most,
+                              const std::vector<std::string>& binary = {});
 
 // The same, but reads on until each column that has `positive` texts has had one, or to the end.
 FirstRecords ReadUntilPositive(const muster::DatasetProto& dataset,

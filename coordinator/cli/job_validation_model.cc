@@ -16,7 +16,7 @@ constexpr int64_t kMaxRows = 1'000'000'000'000;
 class ModelRules {
  public:
   ModelRules(const pb::JobProto& job, JobUse use, std::vector<JobProblem>* problems)
-      : job_(job), problems_(problems) {
+      : job_(job), predicts_(use == JobUse::kPredict), problems_(problems) {
     for (const auto& [key, source] : SourcesFor(use, job.data()))
       sources_.emplace_back(key, source);
   }
@@ -135,7 +135,7 @@ class ModelRules {
     if (name.empty()) return Add(key, "must name a column of the data", "", true);
     for (const auto& [source_key, source] : sources_) {
       if (source->columns().empty()) continue;
-      if (!ids && source_key == "data.predict")
+      if (!ids && (predicts_ || source_key == "data.predict"))
         continue;  // what is to be predicted need not be there
       const pb::JobColumnProto* found = nullptr;
       std::vector<std::string> names;
@@ -175,6 +175,7 @@ class ModelRules {
   }
 
   const pb::JobProto& job_;
+  const bool predicts_;
   std::vector<JobProblem>* const problems_;
   std::vector<std::pair<std::string, const pb::SourceProto*>> sources_;
 };

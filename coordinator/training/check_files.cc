@@ -59,7 +59,8 @@ NonePositive LookForPositives(const pb::DatasetProto& dataset) {
   return result;
 }
 
-std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere) {
+std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_elsewhere,
+                                    const std::vector<std::string>& binary) {
   std::vector<std::string> problems;
   pb::DatasetProto expanded = dataset;
   absl::Status sound = ReadVocabularies(&expanded);
@@ -70,6 +71,7 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
   const int files = paired ? expanded.files_size() : 0;
   uint64_t records = 0;
   std::map<std::string, LabelTexts::Found> labels;
+  std::string not_binary;
   bool unseen = false;
   for (int i = 0; i < files && problems.size() < kMostProblems; ++i) {
     const std::vector<std::string> parts = PartsOfFile(expanded, i);
@@ -77,11 +79,15 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
       unseen = true;
       continue;
     }
-    FirstRecords first = ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1);
+    FirstRecords first =
+        ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1, binary);
     records += first.records;
     Add(first.labels, &labels);
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
+    // The first says what is to be changed in the job, for all files.
+    if (not_binary.empty()) not_binary = first.not_binary;
   }
+  if (!not_binary.empty()) problems.push_back(not_binary);
   // Positive labels may be rare, and come further behind: then the files are read on. A text that
   // is one but for a space is a mistake.
   bool suspicious = false, wrong = false;

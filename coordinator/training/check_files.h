@@ -11,8 +11,9 @@ namespace mu {
 // Opens every file (patterns are expanded), reads its header and its first record, of the first few
 // files a hundred records, and parses them as training will. Each problem is a sentence. With
 // `files_elsewhere` (a cluster, whose workers read the data) a file that is not to be seen from
-// here is not looked at.
-std::vector<std::string> CheckFiles(const muster::DatasetProto& dataset, bool files_elsewhere);
+// here is not looked at. `binary`: the columns that the model takes as labels of two classes.
+std::vector<std::string> CheckFiles(const muster::DatasetProto& dataset, bool files_elsewhere,
+                                    const std::vector<std::string>& binary = {});
 
 // Whether all labels of the files are other than the column's `positive` texts. Reads to the first
 // positive one, or to the end.

@@ -12,6 +12,7 @@
 #include "absl/strings/strip.h"
 #include "common/env/file.h"
 #include "common/graph/dataset_schema.h"
+#include "common/graph/op_table.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
@@ -45,6 +46,25 @@ void CheckComputed(const muster::JobProto& job, const std::vector<std::string>& 
         job.checkpoint().keep_best().metric());
 }
 
+// The columns that are, just as they are read, the labels of the model's tasks of two classes.
+std::vector<std::string> BinaryLabels(Model& model, pb::DatasetProto dataset) {
+  dataset.set_id(1);
+  const auto function = Trace("labels", [&](FunctionBuilder& f) {
+    const ModelOutput output = model.Build(f, f.NextBatch(Dataset(dataset)));
+    for (const TaskOutput& task : TasksOf(output)) {
+      if (task.task == Task::kBinaryClassification && task.label.valid())
+        f.Return(absl::StrCat("label.", task.name), task.label);
+    }
+  });
+  std::vector<std::string> names;
+  if (!function.ok()) return names;  // that is told where the model is traced as a whole
+  for (const pb::ReturnProto& returned : function->returns()) {
+    const pb::NodeProto& node = function->nodes(returned.value().node());
+    if (DefOf(node).source == OpSource::kColumn) names.push_back(node.attrs().at("column").s());
+  }
+  return names;
+}
+
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                const RunOptions& options, std::vector<std::string>* problems) {
   const auto source = DatasetOf(job, purpose);
@@ -53,11 +73,13 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     return;
   }
   pb::DatasetProto dataset = *source;
+  std::vector<std::string> binary;
   if (model != nullptr) {
     BoundIds(*model, &dataset);
+    if (purpose != DataPurpose::kPredict) binary = BinaryLabels(*model, dataset);
     if (purpose == DataPurpose::kPredict) DropLabels(*model, options.predict_columns, &dataset);
   }
-  for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local)) {
+  for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local, binary)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
   if (model == nullptr) return;
@@ -247,8 +269,11 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
       problems.push_back(absl::StrCat("model: ", line));
   }
   if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), options, &problems);
-  if (job.data().has_eval()) CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
-  if (job.data().has_predict())
+  // Without data of its own, predicting takes the evaluation's, and needs no label of them.
+  const bool predicts_eval = !options.predict_out.empty() && !job.data().has_predict();
+  if (job.data().has_eval() && !predicts_eval)
+    CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
+  if (job.data().has_predict() || (job.data().has_eval() && predicts_eval))
     CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
   if (model == nullptr || !job.data().has_train()) return problems;
   if (job.data().has_eval()) CompareIds(job, *model, DataPurpose::kEval, &problems);

@@ -109,6 +109,7 @@ absl::StatusOr<pb::DatasetProto> DatasetOf(const pb::JobProto& job, DataPurpose 
     return absl::NotFoundError(
         absl::StrCat("the job has no data.", key, "; add it to the job file"));
   }
+  if (source == &data.eval()) key = "eval";  // also to predict
   pb::DatasetProto dataset;
   dataset.set_name(absl::StrCat("data.", key));
   if (const absl::Status format = FillFormat(*source, job.model(), &dataset); !format.ok())

@@ -105,6 +105,39 @@ TEST_F(FirstRecordsTest, SkippedRecordsAreAProblemOnlyIfNoneIsGood) {
           none + ":2: column user")));
 }
 
+TEST_F(FirstRecordsTest, NumbersThatAreNoLabelsOfTwoClasses) {
+  const auto wrong = [&](const std::string& name, const std::string& lines) {
+    const std::string path = Write(name, "user,rating\n" + lines);
+    const FirstRecords first = ReadFirstRecords(csv_, {path}, kMost, {"rating", "absent", "user"});
+    EXPECT_THAT(first.problems, IsEmpty());
+    return first.not_binary.empty() ? "" : first.not_binary.substr(path.size());
+  };
+  EXPECT_EQ(wrong("a.csv", "1,1\n2,-1\n3,-1\n"),
+            ":3: column rating: -1 is neither 0 nor 1, as a label of two classes has to be; the "
+            "first labels are -1, 1; write kind: label, and name the texts that mean 1: positive: "
+            "[\"1\"]");
+  EXPECT_EQ(wrong("b.csv", "1,1\n2,2\n3,3\n"),
+            ":3: column rating: 2 is neither 0 nor 1, as a label of two classes has to be; the "
+            "first labels are 1, 2, 3; write kind: class and `classes`, there and in the model; or "
+            "kind: label, and name the texts that mean 1 in `positive`");
+  EXPECT_THAT(wrong("c.csv", "1,1\n2,2\n2,3\n2,4\n2,5\n2,6\n2,7\n2,8\n2,9\n"),
+              HasSubstr("are 1, 2, 3, 4, 5, 6, 7, 8, ...; "));
+  EXPECT_EQ(wrong("d.csv", "1,0\n2,1\n3,0.25\n"), "");
+  EXPECT_EQ(First(csv_, Write("e.csv", "user,rating\n1,-1\n"), kMost).not_binary, "");
+  // A bad record is not the only thing to be told.
+  const std::string both = Write("f.csv", "user,rating\nx,-1\n2,-2\n");
+  const FirstRecords two = ReadFirstRecords(csv_, {both}, kMost, {"rating"});
+  EXPECT_THAT(two.problems, ElementsAre(HasSubstr("f.csv:2: column user")));
+  EXPECT_THAT(two.not_binary, HasSubstr("f.csv:3: column rating: -2 is neither"));
+  pb::DatasetProto libsvm;
+  libsvm.mutable_libsvm()->set_features(3);
+  const std::string path = Write("g", "+1 1:1\n-1 2:1\n");
+  EXPECT_EQ(ReadFirstRecords(libsvm, {path}, kMost, {"label"}).not_binary,
+            path +
+                ":2: column label: -1 is neither 0 nor 1, as a label of two classes has to be; "
+                "the first labels are -1, 1; name the texts that mean 1: positive: [\"+1\"]");
+}
+
 TEST_F(FirstRecordsTest, AClickLogWithAnotherNumberOfFields) {
   const std::string path = Write("a.tsv", "1\t2\t3\n");
   EXPECT_THAT(

@@ -106,6 +106,44 @@ TEST_F(DataCommandsTest, ManyLabelsOfWhichNoneIsPositive) {
   EXPECT_EQ(Run({"check", job}), 0) << Output();
 }
 
+// They trained to losses below 0, and only the evaluation failed.
+TEST_F(DataCommandsTest, LabelsThatAreNeitherZeroNorOne) {
+  WriteText("signs.svm", "+1 1:1\n-1 2:1\n-1 1:1 2:1\n");
+  const std::string source = "{format: libsvm, files: [signs.svm], features: 3";
+  const auto job = [&](const std::string& positive, const std::string& model) {
+    WriteText("signs.yaml",
+              absl::StrCat("name: signs\ndata:\n  train: ", source, positive, "}\nmodel: ", model,
+                           "\noptimizer: {sgd: {learning_rate: 0.1}}\n"));
+    return Path("signs.yaml");
+  };
+  const std::string model =
+      "{logistic_regression: {features: [{column: features, kind: weighted_list, rows: 3}], "
+      "label_column: label}}";
+  EXPECT_EQ(Run({"train", job("", model), "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(),
+              HasSubstr("1 problem; nothing was started:\n" + Path("signs.yaml") +
+                        ":3:27: data.train.files: " + Path("signs.svm") +
+                        ":2: column label: -1 is neither 0 nor 1, as a label of two classes has to "
+                        "be; the first labels are -1, 1; name the texts that mean 1: positive: "
+                        "[\"+1\"]\n"));
+  EXPECT_EQ(Run({"check", job(", positive: [\"+1\"]", model)}), 0) << Output();
+}
+
+TEST_F(DataCommandsTest, DataOfTheEvaluationArePredictedWithoutALabel) {
+  const std::string job = PeopleJob(kGood);
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  WriteText("people.csv", "age,city\n21,rome\n22,oslo\n");
+  ASSERT_EQ(Run({"predict", job, "--job_dir=" + Path("run"), "--out=" + Path("out.csv")}), 0)
+      << Output();
+  const std::string lines = ReadFile(Path("out.csv")).value();
+  EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
+  // To be measured or copied, it has to be there; and what is wrong has the place of data.eval.
+  EXPECT_EQ(Run({"eval", job, "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("the header has no column \"income\""));
+  EXPECT_EQ(Run({"predict", job, "--job_dir=" + Path("run"), "--columns=income"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("people.yaml:4:23: data.eval.files: " + Path("people.csv:1")));
+}
+
 TEST_F(DataCommandsTest, DataToPredictNeedsNoLabel) {
   WriteText("new.csv", "age,city\n21,rome\n22,oslo\n");
   const std::string predict =
