@@ -4,12 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "common/base/status.h"
+#include "common/client/daemon_log.h"
 #include "common/client/health_command.h"
 #include "common/client/node_monitor.h"
 #include "common/obs/log.h"
@@ -20,14 +20,6 @@
 
 namespace mu {
 namespace {
-
-// The last word of the process: on standard error, where whoever started it looks, and in the log
-// if that is elsewhere.
-int Fail(int code, const absl::Status& status, bool log = false) {
-  std::fprintf(stderr, "psserver: %s\n", std::string(status.message()).c_str());
-  if (log) MU_LOG(ERROR, "{}", status);
-  return code;
-}
 
 int CodeOf(const absl::Status& status) {
   return KindOf(status) == pb::ERROR_MACHINE ? kExitInfrastructure : kExitBadInput;
@@ -45,21 +37,20 @@ struct MemoryFlags {
 };
 
 int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport& make_transport) {
+  const auto fail = [&flags](int code, const absl::Status& status) {
+    TellEnd(flags, pb::ROLE_PSSERVER, status);
+    return code;
+  };
+  if (absl::Status status = InitDaemonLog(flags, "psserver"); !status.ok())
+    return fail(kExitBadInput, status);
   if (absl::Status status = CheckDaemonFlags(flags, pb::ROLE_PSSERVER); !status.ok())
-    return Fail(kExitBadInput, status);
+    return fail(kExitBadInput, status);
   auto process = DaemonProcess::Start(flags);
-  if (!process.ok()) return Fail(kExitInfrastructure, process.status());
-  LogOptions log;
-  log.format = ParseLogFormat(flags.log_format).value_or(LogFormat::kText);
-  log.role = "psserver";
-  log.file = flags.log_file;
-  log.to_stderr = flags.log_file.empty();
-  if (absl::Status status = InitLogging(log); !status.ok()) return Fail(kExitBadInput, status);
+  if (!process.ok()) return fail(kExitInfrastructure, process.status());
 
-  const bool logged = !flags.log_file.empty();
   const auto transport = NewMeteredTransport(make_transport({.tls = flags.tls}));
   auto monitor = MonitorOf(flags);
-  if (!monitor.ok()) return Fail(kExitInfrastructure, monitor.status(), logged);
+  if (!monitor.ok()) return fail(kExitInfrastructure, monitor.status());
   PsNodeOptions options;
   if (*monitor != nullptr)
     options.http = AdvertisedHttp(flags, (*monitor)->address(), (*monitor)->secure());
@@ -83,10 +74,10 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
     (*process)->RequestStop(absl::OkStatus());
   };
   auto node = PsNode::Listen(transport.get(), options);
-  if (!node.ok()) return Fail(kExitInfrastructure, node.status(), logged);
+  if (!node.ok()) return fail(kExitInfrastructure, node.status());
   const WatchedNode watched(monitor->get(), node->get());
   if (absl::Status status = (*process)->AnnounceReady((*node)->address()); !status.ok()) {
-    return Fail(kExitInfrastructure, status, logged);
+    return fail(kExitInfrastructure, status);
   }
   MU_LOG(INFO, "listening on {}", (*node)->address());
 
@@ -94,7 +85,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   const absl::Status registered = (*node)->Register();
   (*process)->OnStop(nullptr);
   if (!registered.ok()) {
-    if (!(*process)->stopping()) return Fail(CodeOf(registered), registered, logged);
+    if (!(*process)->stopping()) return fail(CodeOf(registered), registered);
     // The coordinator may have registered us all the same.
     (*node)->Leave("asked to stop", absl::Seconds(1)).IgnoreError();
     return flags.drained_exit_code;
@@ -104,7 +95,7 @@ int Run(const DaemonFlags& flags, const MemoryFlags& memory, const MakeTransport
   // A save or a restore may hang in the disk, and never come back.
   EndWithin(end.ok() ? flags.drain_timeout() + kEndGrace : kEndGrace,
             end.ok() ? ended_well : kExitInfrastructure);
-  if (!end.ok()) return Fail(kExitInfrastructure, end, logged);
+  if (!end.ok()) return fail(kExitInfrastructure, end);
   MU_LOG(INFO, "asked to stop: serves until the coordinator lets it go, for {} s at most",
          flags.drain_timeout_seconds);
   const absl::Status left = (*node)->Drain("SIGTERM", flags.drain_timeout());

@@ -3,7 +3,6 @@
 
 #include <CLI/CLI.hpp>
 #include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/mutex.h"
+#include "common/client/daemon_log.h"
 #include "common/client/health_command.h"
 #include "common/client/node_monitor.h"
 #include "common/exec/memory_budget.h"
@@ -143,22 +143,16 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }
-  if (absl::Status status = CheckDaemonFlags(flags, pb::ROLE_WORKER); !status.ok()) {
-    std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
+  const std::string name = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";
+  absl::Status wrong = InitDaemonLog(flags, name);
+  if (wrong.ok()) wrong = CheckDaemonFlags(flags, pb::ROLE_WORKER);
+  if (!wrong.ok()) {
+    TellEnd(flags, pb::ROLE_WORKER, wrong);
     return kExitBadInput;
   }
   node_options.stuck_timeout = absl::Seconds(stuck_timeout_seconds);
   options.most_lease_bytes = static_cast<size_t>(memory_limit_mb * (1 << 20));
   MemoryBudget::Process().SetLimit(options.most_lease_bytes);
-  LogOptions log;
-  log.format = ParseLogFormat(flags.log_format).value_or(LogFormat::kText);
-  log.role = flags.index >= 0 ? absl::StrCat("worker ", flags.index) : "worker";
-  log.file = flags.log_file;
-  log.to_stderr = flags.log_file.empty();
-  if (absl::Status status = InitLogging(log); !status.ok()) {
-    std::fprintf(stderr, "worker: %s\n", std::string(status.message()).c_str());
-    return kExitBadInput;
-  }
   return Run(flags, std::move(node_options), make_transport);
 }
 

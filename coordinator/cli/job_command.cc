@@ -1,6 +1,7 @@
 // train, eval, predict and check.
 #include <cstdio>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
 #include "common/base/steady_now.h"
@@ -9,6 +10,7 @@
 #include "coordinator/cli/checkpoint_signal.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/continue_command.h"
+#include "coordinator/cli/notices.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/run_setup.h"
@@ -31,9 +33,9 @@ JobUse UseOf(CliOptions::Command command) {
   }
 }
 
-void PrintProblems(const ProblemList& problems) {
-  absl::FPrintF(stderr, "%d problem%s; nothing was started:\n%s", problems.size(),
-                problems.size() == 1 ? "" : "s", problems.ToString());
+void PrintProblems(const ProblemList& problems, const Notices& notices) {
+  notices.Problems(absl::StrFormat("%d problem%s; nothing was started:\n%s", problems.size(),
+                                   problems.size() == 1 ? "" : "s", problems.ToString()));
 }
 
 RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const ModelRegistry& models,
@@ -49,9 +51,10 @@ RunReport RunJob(CliOptions::Command command, const RunSetup& setup, const Model
   }
 }
 
-void WriteOneReport(const RunReport& report, const std::string& path, bool tell) {
+void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
+                    const Notices& notices) {
   if (const absl::Status status = WriteReport(report, path); !status.ok()) {
-    absl::FPrintF(stderr, "the report was not written: %s\n", std::string(status.message()));
+    notices.Problems(absl::StrCat("the report was not written: ", status.message(), "\n"));
   } else if (tell) {
     absl::PrintF("report: %s\n", path);
   }
@@ -59,11 +62,35 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell)
 
 // To the run's directory, unless that is another's, and where --report says. An error of these is
 // told but does not undo the run.
-void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked) {
+void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked,
+                  const Notices& notices) {
   const std::string own = JoinPath(job_dir, "report.json");
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
-  if (!report.refused) WriteOneReport(report, own, other == own);
-  if (other != own) WriteOneReport(report, other, true);
+  if (!report.refused) WriteOneReport(report, own, other == own, notices);
+  if (other != own) WriteOneReport(report, other, true, notices);
+}
+
+LogOptions LogOf(const CliOptions& cli) {
+  LogOptions log;
+  log.role = "coordinator";
+  log.to_stderr = cli.verbose;
+  log.format = ParseLogFormat(cli.log_format).value_or(LogFormat::kText);
+  return log;
+}
+
+// The end of a job that was not begun.
+int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemList& problems,
+                    const Notices& notices) {
+  InitLogging(LogOf(cli)).IgnoreError();  // no file: there may be no folder
+  PrintProblems(problems, notices);
+  RunReport report;
+  report.job = setup.job.name();
+  report.status = "failed";
+  report.error = problems.ToString();
+  report.workers = cli.workers;
+  report.ps = cli.ps;
+  if (!cli.report.empty()) WriteOneReport(report, cli.report, true, notices);
+  return kExitBadJob;
 }
 
 }  // namespace
@@ -72,7 +99,7 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
   ProblemList problems;
   const RunSetup setup = SetUpRun(options, JobUse::kCheck, models, &problems);
   if (!problems.empty()) {
-    PrintProblems(problems);
+    PrintProblems(problems, Notices(/*json=*/false));
     return kExitBadJob;
   }
   absl::PrintF("%s: no problem found in job %s\n", options.job_file, setup.job.name());
@@ -82,30 +109,18 @@ int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
 int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   ProblemList problems;
   RunSetup setup = SetUpRun(cli, UseOf(cli.command), models, &problems);
-  if (!problems.empty()) {
-    PrintProblems(problems);
-    RunReport report;
-    report.job = setup.job.name();
-    report.status = "failed";
-    report.error = problems.ToString();
-    report.workers = cli.workers;
-    report.ps = cli.ps;
-    if (!cli.report.empty()) WriteOneReport(report, cli.report, true);
-    return kExitBadJob;
-  }
+  LogOptions log = LogOf(cli);
+  const Notices notices(log.to_stderr && log.format == LogFormat::kJson);
+  if (!problems.empty()) return EndWithProblems(cli, setup, problems, notices);
 
-  LogOptions log;
-  log.role = "coordinator";
   log.file = JoinPath(setup.options.job_dir, "logs/coordinator.log");
-  log.to_stderr = cli.verbose;
-  log.format = ParseLogFormat(cli.log_format).value_or(LogFormat::kText);
   absl::Status logging = MakeDirectories(DirectoryOf(log.file));
   logging.Update(InitLogging(log));
-  if (!logging.ok()) absl::FPrintF(stderr, "no log is kept: %s\n", std::string(logging.message()));
+  if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
   std::fflush(stdout);
-  for (const std::string& note : setup.notes) absl::FPrintF(stderr, "note: %s\n", note);
+  for (const std::string& note : setup.notes) notices.Note(note);
 
   StopSignals signals;
   const CheckpointSignal checkpoint_signal;
@@ -113,8 +128,9 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   setup.options.stop = signals.count();
   setup.options.checkpoint_requests = checkpoint_signal.count();
   setup.options.tell = [&printer](const std::string& line) { printer.Tell(line); };
-  setup.options.announce = [](const std::string& text) {
-    absl::FPrintF(stderr, "note: %s\n", text);
+  // What is announced is in the log as well.
+  setup.options.announce = [&notices](const std::string& text) {
+    if (!notices.json()) notices.Note(text);
   };
   setup.options.progress = [&printer](const Progress& progress) {
     printer.Show(progress, SteadyNow());
@@ -131,10 +147,10 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);
   if (error.ok() && !cli.trace.empty()) absl::PrintF("trace: %s\n", cli.trace);
-  WriteReports(report, setup.options.job_dir, cli.report);
+  WriteReports(report, setup.options.job_dir, cli.report, notices);
   std::fflush(stdout);
   if (!error.ok()) {
-    absl::FPrintF(stderr, "error: %s\n", std::string(error.message()));
+    notices.Error(std::string(error.message()));
     const int code = ExitCodeOf(error);
     // Where the model is Muster's own, what failed in it is the job's values or its data.
     return code == kExitFunctionFailed && !setup.job.model().has_custom() ? kExitBadJob : code;

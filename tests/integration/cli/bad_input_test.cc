@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "absl/strings/str_split.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class BadInputTest : public testing::CliTest {
  protected:
@@ -372,6 +374,36 @@ TEST_F(BadInputTest, DaemonThatCannotStart) {
   for (const pid_t pid : Daemons(Path("run"))) {
     EXPECT_TRUE(testing::Eventually([&] { return !testing::ProcessRuns(pid); }));
   }
+}
+
+// Whoever collects lines of JSON can read all that comes on standard error.
+TEST_F(BadInputTest, IsToldInJsonWhereTheLogIs) {
+  const std::vector<std::string> args = {
+      "train",     Path("job.yaml"),   "--workers=1", "--ps=1", "--job_dir=" + Path("run"),
+      "--verbose", "--log_format=json"};
+  Job();
+  ASSERT_EQ(Run(args), 0) << Output();
+  EXPECT_EQ(Run(args), 0) << Output();  // with an announcement: it is done
+  EXPECT_THAT(Output(), HasSubstr("nothing is trained"));
+  EXPECT_THAT(Output(), Not(HasSubstr("note: ")));
+  const auto expect_error = [&](const std::string& text) {
+    EXPECT_EQ(Run(args), 2);
+    EXPECT_THAT(Output(), Not(HasSubstr("error: ")));
+    int errors = 0;
+    for (const absl::string_view line : absl::StrSplit(Output(), '\n', absl::SkipEmpty())) {
+      const auto json =
+          nlohmann::json::parse(std::string(line), nullptr, /*allow_exceptions=*/false);
+      if (!json.is_object() || json["level"] != "error") continue;
+      EXPECT_THAT(json["message"].get<std::string>(), HasSubstr(text));
+      ++errors;
+    }
+    EXPECT_EQ(errors, 1) << Output();
+  };
+  Job({{"learning_rate: 0.1", "learning_rate: 0.2"}});
+  expect_error("holds another job");
+  Job({{"learning_rate: 0.1", "learning_rat: 0.1"}});
+  expect_error("1 problem; nothing was started:\n");
+  EXPECT_THAT(Output(), Not(HasSubstr("\n1 problem")));
 }
 
 }  // namespace

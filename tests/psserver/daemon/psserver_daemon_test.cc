@@ -4,10 +4,12 @@
 #include <signal.h>
 
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <numeric>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "common/base/mutex.h"
 #include "common/client/ps_admin.h"
 #include "common/env/file.h"
@@ -217,6 +219,21 @@ TEST_F(PsDaemonTest, ExitCodesTellWhatWasWrong) {
   EXPECT_THAT(output, HasSubstr("--insecure"));
   EXPECT_THAT(output, HasSubstr("in use"));
   EXPECT_THAT(output, HasSubstr("the coordinator could not be reached"));
+}
+
+// Whoever collects lines of JSON can read all of them.
+TEST_F(PsDaemonTest, TheLastWordIsJsonWhereTheLogIs) {
+  for (const std::string& flag :
+       {std::string("--listen=0.0.0.0:0"), "--listen=" + coordinator_->address()})
+    EXPECT_NE(StartDaemon({"--log_format=json", flag})->Wait().code, kExitOk);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string output, ReadFile(OutputFile()));
+  int errors = 0;
+  for (const absl::string_view line : absl::StrSplit(output, '\n', absl::SkipEmpty())) {
+    const auto json = nlohmann::json::parse(std::string(line), nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(json.is_object()) << line;
+    errors += json["level"] == "error";
+  }
+  EXPECT_EQ(errors, 2) << output;
 }
 
 TEST_F(PsDaemonTest, EndsWhenTheCoordinatorStaysAway) {
