@@ -15,6 +15,7 @@
 #include "coordinator/cli/report.h"
 #include "coordinator/cli/run_setup.h"
 #include "coordinator/cli/stop_signals.h"
+#include "coordinator/training/dismissal.h"
 #include "coordinator/training/exit_code.h"
 
 namespace mu {
@@ -90,6 +91,16 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
   report.workers = cli.workers;
   report.ps = cli.ps;
   if (!cli.report.empty()) WriteOneReport(report, cli.report, true, notices);
+  if (setup.options.local) return kExitBadJob;
+  notices.Note(absl::StrCat("daemons that register at ", setup.options.listen, " are sent home"));
+  std::fflush(stdout);
+  StopSignals signals;
+  RunOptions options = setup.options;
+  options.stop = signals.count();
+  const absl::Status sent = cli.command == CliOptions::kTrain
+                                ? DismissDaemonsIfFree(setup.job, options)
+                                : DismissDaemons(setup.job, options, /*owns_job=*/false);
+  if (!sent.ok()) notices.Note(std::string(sent.message()));
   return kExitBadJob;
 }
 

@@ -47,6 +47,8 @@ class JobSession {
   bool done() const { return done_; }
   // Says so, and sends the daemons of a cluster home that may still wait for a coordinator.
   void TellDone(RunReport* report);
+  // The job_dir is not for this job, and nobody tries again: the same for the daemons.
+  void Refuse(const absl::Status& why);
   // Launches the cluster and creates the model's variables.
   absl::Status Start();
   // What the job_dir says of the run from now on.
@@ -100,6 +102,7 @@ class JobSession {
   absl::Status ContinueOrBegin(RunReport* report, std::optional<RestoredJob>* restored);
   void ReportFit(const FitResult& result, const FitOptions& fit, RunReport* report);
   absl::Status TakeLock();
+  void SendDaemonsHome();
   // Where something else lies.
   void AnnounceNewRun(const std::string& found);
   // Of a record that says "done".

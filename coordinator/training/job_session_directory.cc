@@ -12,7 +12,7 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
-#include "coordinator/launch/send_home.h"
+#include "coordinator/training/dismissal.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/trainer.h"
@@ -24,9 +24,6 @@ namespace {
 // How long a job that was stopped waits for servers that are gone, to save, and how often it tries.
 constexpr absl::Duration kSavePatience = absl::Minutes(2);
 constexpr int kTries = 20;
-// How long it is waited for daemons of a job that is done: their names are looked up again, and
-// they try again every second.
-constexpr absl::Duration kHomePatience = absl::Seconds(30);
 // Between two looks at what nobody announces.
 constexpr absl::Duration kLook = absl::Seconds(1);
 
@@ -107,10 +104,19 @@ void JobSession::TellDone(RunReport* report) {
   Announce(absl::StrCat(options_.job_dir,
                         " holds this job, and it is done: nothing is trained; give another "
                         "job_dir, or --train_again to train it from the start"));
-  if (options_.local) return;
-  const absl::Status sent =
-      SendHome(ClusterOptionsOf(job_, options_, /*trains=*/true), kHomePatience);
-  if (!sent.ok()) Announce(absl::StrCat("daemons that wait were not told: ", sent.message()));
+  SendDaemonsHome();
+}
+
+void JobSession::Refuse(const absl::Status& why) {
+  if (options_.local || !lock_.held()) return;  // else its holder's daemons
+  Announce(absl::StrCat(why.message(), "; daemons that register at ", options_.listen,
+                        " are sent home"));
+  SendDaemonsHome();
+}
+
+void JobSession::SendDaemonsHome() {
+  const absl::Status sent = DismissDaemons(job_, options_, /*owns_job=*/true);
+  if (!sent.ok()) Announce(std::string(sent.message()));
 }
 
 absl::Status JobSession::TakeLock() {

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "coordinator/training/dismissal.h"
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_session.h"
@@ -26,6 +27,14 @@ RunReport NewReport(const muster::JobProto& job, const RunOptions& options) {
   return report;
 }
 
+// Nobody continues the job. What is to be tried again, or was stopped, is continued by another
+// coordinator with the same daemons.
+bool IsOver(const RunReport& report, const absl::Status& error) {
+  const int code = ExitCodeOf(error);
+  return code == kExitBadJob || code == kExitFunctionFailed ||
+         (code == kExitDone && report.status == "done");
+}
+
 // What was found out, or went wrong, before there was a cluster.
 RunReport RunWithoutSession(const muster::JobProto& job, const RunOptions& options,
                             absl::Status* error) {
@@ -37,6 +46,10 @@ RunReport RunWithoutSession(const muster::JobProto& job, const RunOptions& optio
   if (!error->ok()) {
     report.status = "failed";
     report.error = std::string(error->message());
+  }
+  if (IsOver(report, *error)) {
+    const absl::Status sent = DismissDaemons(job, options, /*owns_job=*/false);
+    if (!sent.ok() && options.announce) options.announce(std::string(sent.message()));
   }
   return report;
 }
@@ -62,6 +75,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
     session.TellDone(&report);
     return report;
   }
+  if (ExitCodeOf(*error) == kExitBadJob) session.Refuse(*error);
   if (error->ok()) *error = session.Start();
   if (error->ok()) *error = body(session, &report);
   // While it trains and saves, a stop makes no error: what comes then is one of its own.
@@ -69,11 +83,7 @@ RunReport RunInSession(const muster::JobProto& job, const ModelRegistry& models,
     report.status = "stopped";
     *error = absl::OkStatus();
   }
-  // What is to be tried again, or was stopped, is continued by another coordinator with the same
-  // daemons.
-  const int code = ExitCodeOf(*error);
-  const bool over = code == kExitBadJob || code == kExitFunctionFailed ||
-                    (code == kExitDone && report.status == "done");
+  const bool over = IsOver(report, *error);
   if (over && !error->ok()) session.RecordFailure();
   const absl::Status finished = session.Finish(&report, over);
   if (error->ok()) *error = finished;

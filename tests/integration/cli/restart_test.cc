@@ -1,4 +1,6 @@
 // `coordinator train` that is killed and started again with the same job_dir.
+#include "tests/integration/cli/restart.h"
+
 #include <gmock/gmock.h>
 
 #include <cstring>
@@ -6,7 +8,6 @@
 
 #include "absl/strings/match.h"
 #include "common/base/steady_now.h"
-#include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
@@ -14,82 +15,11 @@ namespace {
 using ::testing::AnyOf;
 using ::testing::Gt;
 using ::testing::HasSubstr;
+using testing::kEpochs;
+using testing::kRecords;
+using testing::RestartTest;
 using ::testing::SizeIs;
 using ::testing::UnorderedElementsAre;
-
-#ifdef __SANITIZE_ADDRESS__
-constexpr int kEpochs = 12;  // ten times slower
-#else
-constexpr int kEpochs = 20;
-#endif
-constexpr int kRecords = 2000;
-
-class RestartTest : public testing::CliTest {
- protected:
-  // Long enough to be killed on the way; the order of its steps is fixed.
-  std::string LongJob(const std::string& rate = "0.01") {
-    return Job({{"learning_rate: 0.1", "learning_rate: " + rate},
-                {"model:",
-                 "  predict: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
-                 "{name: item, kind: id}]}\n"
-                 "model:"},
-                {"training: {epochs: 1, batch_size: 32}",
-                 absl::StrCat("training: {epochs: ", kEpochs,
-                              ", batch_size: 4, steps_per_function: 20, functions_in_flight: 1}\n"
-                              "checkpoint: {every: never, every_steps: 500}")}});
-  }
-  // Those that are complete, oldest first.
-  std::vector<std::string> Checkpoints(const std::string& job_dir) const {
-    std::vector<std::string> complete;
-    for (const std::string& name :
-         ListDirectory(job_dir + "/checkpoints").value_or(std::vector<std::string>())) {
-      const std::string directory = absl::StrCat(job_dir, "/checkpoints/", name);
-      if (FileExists(directory + "/manifest.json")) complete.push_back(directory);
-    }
-    return complete;
-  }
-  void WaitForCheckpoints(const std::string& job_dir, size_t count) {
-    EXPECT_TRUE(testing::Eventually([&] { return Checkpoints(job_dir).size() >= count; }))
-        << Output();
-  }
-  // HOST:PORT that was free a moment ago.
-  std::string FreeAddress() {
-    auto probe = StartTraining({"--local", "--listen=127.0.0.1:0", "--workers=1", "--ps=1"});
-    std::string address = ListenAddress();
-    MU_EXPECT_OK(probe->Kill(SIGKILL));
-    ExitOf(probe.get());
-    return address;
-  }
-  // Servers 0 and 1, then workers 0 and 1.
-  std::vector<std::unique_ptr<Subprocess>> StartDaemons(const std::string& address) {
-    std::vector<std::unique_ptr<Subprocess>> daemons;
-    for (int i = 0; i < 4; ++i) {
-      SubprocessOptions options;
-      options.path = std::string(MUSTER_BINARY_DIR) + (i < 2 ? "/psserver" : "/worker");
-      options.args = {"--coordinator=" + address, absl::StrCat("--index=", i % 2),
-                      "--drained_exit_code=143"};
-      if (i >= 2) options.args.push_back("--cache_dir=" + Path(absl::StrCat("cache-", i)));
-      options.output_file = Path(absl::StrCat("daemon-", i));
-      auto daemon = Subprocess::Start(testing::EndsWithThisTest(std::move(options)));
-      MU_EXPECT_OK(daemon.status());
-      daemons.push_back(*std::move(daemon));
-    }
-    return daemons;
-  }
-  // As after the end of their job.
-  void ExpectSentHome(const std::vector<std::unique_ptr<Subprocess>>& daemons) {
-    for (const auto& daemon : daemons) {
-      const auto end = daemon->WaitFor(absl::Seconds(20));
-      ASSERT_TRUE(end.has_value());
-      EXPECT_EQ(end->code, 0) << end->ToString();
-    }
-  }
-  void ExpectWhole(const nlohmann::json& report) {
-    EXPECT_EQ(report["status"], "done");
-    EXPECT_EQ(report["samples"], kEpochs * kRecords);
-    EXPECT_EQ(report["steps"], kEpochs * kRecords / 4);
-  }
-};
 
 std::vector<std::string> KeysOf(const nlohmann::json& object) {
   std::vector<std::string> keys;
@@ -368,19 +298,6 @@ TEST_F(RestartTest, AJobThatIsDoneIsNotTrainedAgain) {
   again.back() = "--checkpoint=" + checkpoints.back();
   EXPECT_EQ(Run(again), 0) << Output();
   EXPECT_THAT(Output(), HasSubstr("begins with " + checkpoints.back()));
-}
-
-// Its coordinator died between its last word and theirs: they wait for another one.
-TEST_F(RestartTest, DaemonsOfAJobThatIsDoneAreSentHome) {
-  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("cluster")}), 0) << Output();
-  const std::string address = FreeAddress();
-  Job();  // FreeAddress wrote another one
-  auto again = Start({"train", Path("job.yaml"), "--listen=" + address, "--workers=2", "--ps=2",
-                      "--job_dir=" + Path("cluster")});
-  const auto daemons = StartDaemons(address);
-  EXPECT_EQ(ExitOf(again.get()), 0) << Output();
-  EXPECT_THAT(Output(), HasSubstr("it is done: nothing is trained"));
-  ExpectSentHome(daemons);
 }
 
 // The command that began with another run's values continues its own run when it is given again.
