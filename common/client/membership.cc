@@ -13,6 +13,7 @@
 #include "common/base/version.h"
 #include "common/env/deadline.h"
 #include "common/env/host_name.h"
+#include "common/obs/log.h"
 #include "common/rpc/typed.h"
 
 namespace mu {
@@ -22,6 +23,7 @@ constexpr char kRegister[] = "/muster.Coordinator/Register";
 constexpr char kHeartbeat[] = "/muster.Coordinator/Heartbeat";
 constexpr char kLeave[] = "/muster.Coordinator/Leave";
 constexpr absl::Duration kRegisterTimeout = absl::Seconds(5);
+constexpr absl::Duration kTellEvery = absl::Seconds(30);
 
 bool IsMachine(const absl::Status& status) { return KindOf(status) == pb::ERROR_MACHINE; }
 
@@ -116,7 +118,9 @@ MembershipCore::Next MembershipClient::RegisterOnce(int64_t sent_ns) {
     MutexLock lock(&mutex_);
     if (stopping_) return MembershipCore::Next::kWait;
     next = core_.Registered(options_.clock->Now(), reply);
+    if (next == MembershipCore::Next::kTaken) tell_next_ns_ = 0;
   }
+  if (next == MembershipCore::Next::kWait) TellUnanswered(reply.status());
   if (next == MembershipCore::Next::kTaken && options_.on_registered)
     options_.on_registered(*reply, sent_ns);
   return next;
@@ -139,12 +143,27 @@ MembershipCore::Next MembershipClient::Beat(int64_t sent_ns) {
     MutexLock lock(&mutex_);
     if (stopping_) return MembershipCore::Next::kWait;
     next = core_.Beaten(options_.clock->Now(), reply.status());
+    if (next == MembershipCore::Next::kTaken) tell_next_ns_ = 0;
   }
+  if (next == MembershipCore::Next::kWait) TellUnanswered(reply.status());
   if (next == MembershipCore::Next::kTaken && options_.on_heartbeat)
     options_.on_heartbeat(*reply, sent_ns);
   if (next == MembershipCore::Next::kTaken && reply->dismissed() && options_.on_dismissed)
     options_.on_dismissed();
   return next;
+}
+
+void MembershipClient::TellUnanswered(const absl::Status& status) {
+  // Not: an older coordinator answers, or one that does not know this daemon, which leaves.
+  if (status.ok() || !IsMachine(status)) return;
+  const int64_t now_ns = options_.clock->Now();
+  {
+    MutexLock lock(&mutex_);
+    if (tell_next_ns_ != 0 && now_ns < tell_next_ns_) return;
+    tell_next_ns_ = now_ns + absl::ToInt64Nanoseconds(kTellEvery);
+  }
+  MU_LOG(WARN, "the coordinator does not answer; this daemon tries again for {}. {}",
+         options_.orphan_timeout, status);
 }
 
 absl::Status MembershipClient::Register() {

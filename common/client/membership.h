@@ -90,6 +90,8 @@ class MembershipClient {
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> CallUntilStopped(const char* method, const Request& request,
                                          absl::Duration timeout);
+  // Logs why the coordinator does not answer: at first, and every 30 s while it goes on.
+  void TellUnanswered(const absl::Status& status);
   bool stopping() const;
   // False once Stop was called.
   bool SleepFor(absl::Duration time);
@@ -103,6 +105,7 @@ class MembershipClient {
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   MembershipCore core_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ClientCall> call_ ABSL_GUARDED_BY(mutex_);
+  int64_t tell_next_ns_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: it answers
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 

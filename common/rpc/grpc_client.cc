@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/error_kind.h"
@@ -37,7 +38,7 @@ struct CallBase : ClientCall {
                                                         " did not answer within ",
                                                         absl::FormatDuration(timeout)));
       case absl::StatusCode::kUnavailable:
-        return Annotate(result, peer->tls.any() ? TlsContext() : peer->address);
+        return Annotate(result, peer->tls.any() ? TlsContext() : ClearContext(result));
       default:
         return result;
     }
@@ -49,6 +50,13 @@ struct CallBase : ClientCall {
     const absl::Status own = CheckTlsFiles(peer->tls, pb::ROLE_UNSPECIFIED);
     return absl::StrCat(peer->address, " (TLS, as ", TlsNameOf(peer->role), ")",
                         own.ok() ? "" : ": ", std::string(own.message()));
+  }
+
+  // An end that wants TLS closes a connection in the clear without a word.
+  std::string ClearContext(const absl::Status& status) const {
+    const bool hung_up = absl::StrContains(status.message(), "failed to connect") &&
+                         absl::StrContains(status.message(), "Socket closed");
+    return absl::StrCat(peer->address, hung_up ? " (in the clear; does it want --tls_cert?)" : "");
   }
 
   const std::shared_ptr<const GrpcPeer> peer;

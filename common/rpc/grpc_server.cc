@@ -112,6 +112,7 @@ grpc::ServerGenericBidiReactor* GrpcServer::Service::CreateReactor(
     call->Answer(admitted);
   } else if (!access.ok()) {
     Refused(kRole)->Add();
+    ReportRefusedRole(access, context->peer());
     call->Answer(access);
   } else if (method == nullptr) {
     Refused(kMethod)->Add();

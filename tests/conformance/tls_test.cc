@@ -105,6 +105,7 @@ TEST_F(CertificatesTest, WrongCertificate) {
     EXPECT_EQ(end.code, 4) << end.output;
     EXPECT_THAT(end.output, HasSubstr("(TLS, as coordinator.muster)"));
     EXPECT_THAT(end.output, HasSubstr("certificate verify failed"));
+    EXPECT_THAT(end.output, HasSubstr("does not answer; this daemon tries again for 1s"));
   }
   ExpectUndisturbed(t);
 }
@@ -125,6 +126,8 @@ TEST_F(CertificatesTest, NoCertificate) {
     SCOPED_TRACE(program);
     MU_ASSERT_OK_AND_ASSIGN(const End end, EndOf(program, {"--coordinator=" + t.c().address()}));
     EXPECT_EQ(end.code, 4) << end.output;
+    EXPECT_THAT(end.output, HasSubstr("does not answer; this daemon tries again for 1s"));
+    EXPECT_THAT(end.output, HasSubstr("(in the clear; does it want --tls_cert?)"));
   }
   ExpectUndisturbed(t);
 }

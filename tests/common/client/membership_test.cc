@@ -7,9 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "common/base/error_kind.h"
+#include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -256,6 +259,27 @@ TEST_F(MembershipTest, WaitsForACoordinatorThatIsNotThereYet) {
   std::thread late([&] { coordinator_.Start(coordinator_.address()); });
   MU_EXPECT_OK(client->Register());
   late.join();
+}
+
+TEST_F(MembershipTest, SaysWhyTheCoordinatorDoesNotAnswerNowAndThen) {
+  ManualClock clock;
+  coordinator_.FailRegister(absl::UnavailableError("no coordinator for NowAndThen"));
+  MembershipOptions options = Options();
+  options.clock = &clock;
+  auto client = Client(options);
+  std::thread waiting([&] { client->Register().IgnoreError(); });
+  const auto lines = [] {
+    int count = 0;
+    for (const std::string& line : LastLogLines())
+      count += absl::StrContains(line, "no coordinator for NowAndThen");
+    return count;
+  };
+  EXPECT_TRUE(testing::Eventually([&] { return coordinator_.registrations() >= 4; }));
+  EXPECT_EQ(lines(), 1);
+  clock.Advance(absl::Seconds(31));
+  EXPECT_TRUE(testing::Eventually([&] { return lines() == 2; }));
+  client->RequestStop();
+  waiting.join();
 }
 
 TEST_F(MembershipTest, GivesUpAfterTheOrphanTimeout) {

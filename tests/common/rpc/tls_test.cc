@@ -5,8 +5,10 @@
 #include <fstream>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/time/clock.h"
 #include "common/env/file.h"
+#include "common/obs/log.h"
 #include "common/obs/tls_refusals.h"
 #include "tests/common/rpc/transport_fixture.h"
 #include "tests/testing/certificates.h"
@@ -75,6 +77,24 @@ TEST_F(TlsTest, RolesDoNotCallWhatIsOthers) {
   EXPECT_EQ(refused.value(), before + 1);
 }
 
+// One line a second at most, so the line of this call may have to wait for the one of another test.
+TEST_F(TlsTest, ARefusedRoleIsInTheLog) {
+  const auto told = [] {
+    for (const std::string& line : LastLogLines()) {
+      if (absl::StrContains(line, "TLS: a call of ipv4:127.0.0.1:") &&
+          absl::StrContains(line, "PERMISSION_DENIED: " + std::string(kSave)) &&
+          absl::StrContains(line, "the caller's is of psserver.muster"))
+        return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(testing::Eventually([&] {
+    EXPECT_THAT(CallAs(certificates_.Of(pb::ROLE_PSSERVER), kSave),
+                HasCode(absl::StatusCode::kPermissionDenied));
+    return told();
+  }));
+}
+
 TEST_F(TlsTest, AServerOfAnotherRoleIsNotBelieved) {
   EXPECT_THAT(CallAs(certificates_.Of(pb::ROLE_WORKER), kPull, pb::ROLE_COORDINATOR),
               StatusIs(absl::StatusCode::kUnavailable, HasSubstr("coordinator.muster")));
@@ -101,7 +121,8 @@ TEST_F(TlsTest, AnExpiredCertificateIsRefusedAndTheCallerSaysWhy) {
 TEST_F(TlsTest, WhoHasNoCertificateIsRefusedAndCounted) {
   const Counter& refused = *RefusedByTls("rpc");
   const int64_t before = refused.value();
-  EXPECT_THAT(CallAs({}, kPull), HasCode(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(CallAs({}, kPull),
+              StatusIs(absl::StatusCode::kUnavailable, HasSubstr("does it want --tls_cert?")));
   // The server's end hears of it a little later, perhaps.
   EXPECT_TRUE(testing::Eventually([&] { return refused.value() > before; }));
 }
