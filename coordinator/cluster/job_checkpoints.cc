@@ -11,6 +11,7 @@
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/kept_checkpoint.h"
+#include "coordinator/core/checkpoint_rules.h"
 
 namespace mu {
 
@@ -66,7 +67,7 @@ absl::StatusOr<std::string> JobCheckpoints::Claim(bool begun) {
   if (!begun && !starts_fresh()) {
     const auto earlier = ListCheckpoints(parent);
     if (!earlier.ok() && !absl::IsNotFound(earlier.status())) return earlier.status();
-    if (earlier.ok() && !earlier->empty()) {
+    if (!MayAddCheckpoint(/*begun=*/false, earlier.ok() && !earlier->empty())) {
       return absl::FailedPreconditionError(absl::StrCat(
           parent,
           " holds checkpoints, and this program has neither continued from them nor begun: a "
@@ -144,12 +145,12 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
     MutexLock lock(&mutex_);
     bad = bad_;
   }
-  int kept = 0;
-  for (auto it = complete.rbegin(); it != complete.rend(); ++it) {
-    if (kept == keep && !IsKept(*it) && !IsWanted(*it)) old.push_back(*it);
-    // One that was found to be damaged does not stand for a good one, which is older.
-    if (kept < keep && !bad.contains(*it)) ++kept;
-  }
+  std::vector<KnownCheckpoint> known;
+  for (const std::string& folder : complete)
+    known.push_back(
+        {.bad = bad.contains(folder), .kept = IsKept(folder), .wanted = IsWanted(folder)});
+  for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep)))
+    old.push_back(complete[i]);
   for (const std::string& directory : old) {
     if (superseded()) return absl::AbortedError("a newer coordinator has taken over");
     MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));

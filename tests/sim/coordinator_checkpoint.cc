@@ -2,16 +2,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/job_position.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
 namespace mu::sim {
-namespace {
-
-constexpr size_t kKeep = 3;
-
-}  // namespace
 
 void Coordinator::Ask(TaskId* task, ServerTask what) {
   *task = last_task_ = last_task_.Next();
@@ -69,9 +65,9 @@ void Coordinator::TakeCheckpoint() {
 
 void Coordinator::Do(action::Save& a) {
   Disk& disk = cluster_->disk();
-  if (beginning_ && std::any_of(disk.checkpoints.begin(), disk.checkpoints.end(),
-                                [](const auto& c) { return c.second.committed; })) {
-    // It would be taken for the job's newest state.
+  if (!MayAddCheckpoint(!beginning_,
+                        std::any_of(disk.checkpoints.begin(), disk.checkpoints.end(),
+                                    [](const auto& c) { return c.second.committed; }))) {
     return Step(event::Saved{a.checkpoint, absl::FailedPreconditionError("not continued yet")});
   }
   const uint64_t folder = ++disk.last_checkpoint;  // made exclusively
@@ -117,12 +113,18 @@ void Coordinator::Do(action::WriteManifest& a) {
 void Coordinator::Do(action::Committed& a) {
   cluster_->Trace(slot_, "checkpoint ", a.checkpoint.value(), ": committed");
   auto& checkpoints = cluster_->disk().checkpoints;
-  std::vector<uint64_t> committed;
-  for (const auto& [folder, checkpoint] : checkpoints) {
-    if (checkpoint.committed) committed.push_back(folder);
-  }
-  for (size_t i = 0; i + kKeep < committed.size(); ++i) checkpoints.erase(committed[i]);
   folders_.erase(folders_.begin(), folders_.lower_bound(a.oldest));
+  std::vector<uint64_t> committed;
+  std::vector<KnownCheckpoint> known;
+  for (const auto& [folder, checkpoint] : checkpoints) {
+    if (!checkpoint.committed) continue;
+    committed.push_back(folder);
+    known.push_back({.wanted = std::any_of(folders_.begin(), folders_.end(), [&](const auto& f) {
+                       return f.second == committed.back();
+                     })});
+  }
+  for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep))
+    checkpoints.erase(committed[i]);
 }
 
 void Coordinator::Do(action::Aborted& a) {

@@ -109,6 +109,7 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_ahead = static_cast<uint32_t>(bound.Below(3 * kMaxSteps));
   SplitMix slow(HashCombine(seed, 0x736c6f77));
   s.slow_replacements = slow.Below(8) == 0;
+  s.keep = static_cast<uint32_t>(1 + slow.Below(3));
   s.broken = limits.broken;
   return s;
 }
@@ -124,9 +125,9 @@ std::string Describe(const Scenario& s) {
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
-      ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms, calls lost ",
-      s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost, ", calls repeated ",
-      s.per_mille_repeated, ", slow ", s.per_mille_slow, " per mille");
+      ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms (", s.keep,
+      " are kept), calls lost ", s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost,
+      ", calls repeated ", s.per_mille_repeated, ", slow ", s.per_mille_slow, " per mille");
   for (const auto& strike : s.strikes) {
     absl::StrAppend(&text, "; ", ToString(strike.fault), " at ", strike.at / kMillisecond, " ms");
   }

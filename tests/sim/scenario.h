@@ -78,6 +78,7 @@ struct Scenario {
   bool told_of_deaths = false;
   bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
   Time checkpoint_every = 100 * kMillisecond;
+  uint32_t keep = 3;  // checkpoints
   // Messages: calls, what comes back, calls that come twice, any that takes long.
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;
   struct Strike {

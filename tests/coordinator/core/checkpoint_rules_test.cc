@@ -1,0 +1,41 @@
+#include "coordinator/core/checkpoint_rules.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+TEST(CheckpointRules, TheNewestStay) {
+  const std::vector<KnownCheckpoint> four(4);
+  EXPECT_THAT(CheckpointsToDelete(four, 3), ElementsAre(0));
+  EXPECT_THAT(CheckpointsToDelete(four, 1), ElementsAre(2, 1, 0));
+  EXPECT_THAT(CheckpointsToDelete(four, 4), IsEmpty());
+  EXPECT_THAT(CheckpointsToDelete(four, 9), IsEmpty());
+  EXPECT_THAT(CheckpointsToDelete(four, 0), IsEmpty()) << "all are kept";
+  EXPECT_THAT(CheckpointsToDelete({}, 1), IsEmpty());
+}
+
+TEST(CheckpointRules, ADamagedOneStaysAndStandsForNone) {
+  EXPECT_THAT(CheckpointsToDelete({{}, {}, {}, {.bad = true}}, 1), ElementsAre(1, 0));
+  EXPECT_THAT(CheckpointsToDelete({{.bad = true}, {}, {}}, 1), ElementsAre(1, 0));
+}
+
+TEST(CheckpointRules, WhatAnybodyCountsOnStaysBesideThem) {
+  EXPECT_THAT(CheckpointsToDelete({{.kept = true}, {}, {.wanted = true}, {}}, 1), ElementsAre(1));
+  EXPECT_THAT(CheckpointsToDelete({{}, {.wanted = true}}, 1), ElementsAre(0))
+      << "the newest is counted, whoever wants it";
+}
+
+TEST(CheckpointRules, OneIsAddedByWhoeverContinuesOrBegins) {
+  EXPECT_TRUE(MayAddCheckpoint(/*begun=*/false, /*any_complete=*/false));
+  EXPECT_TRUE(MayAddCheckpoint(true, true));
+  EXPECT_TRUE(MayAddCheckpoint(true, false));
+  EXPECT_FALSE(MayAddCheckpoint(false, true));
+}
+
+}  // namespace
+}  // namespace mu
