@@ -62,6 +62,10 @@ class Assigner {
       Read(update.gradients, kNever);
     }
     for (const int value : plan_.returns) Read(value, kNever);
+    if (plan_.part != PlanPart::kSlice) return;
+    for (const PlannedAccumulation& accumulation : plan_.accumulations) {
+      for (const int value : accumulation.inputs) Read(value, kNever);
+    }
   }
 
   int64_t AssumedBytes(int value) const {

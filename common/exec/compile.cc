@@ -73,9 +73,18 @@ absl::Status CheckAgainstRouting(const pb::FunctionProto& function,
 absl::StatusOr<std::shared_ptr<const CompiledFunction>> CompileWithOptions(
     const pb::FunctionProto& function, const pb::RoutingProto& routing,
     const PlanOptions& options) {
-  MU_ASSIGN_OR_RETURN(Plan plan, MakePlan(function, options));
+  if (function.micro_batches() <= 1) {
+    MU_ASSIGN_OR_RETURN(Plan plan, MakePlan(function, options));
+    MU_RETURN_IF_ERROR(CheckAgainstRouting(function, routing));
+    return std::make_shared<const CompiledFunction>(std::move(plan));
+  }
+  PlanOptions part = options;
+  part.part = PlanPart::kSlice;
+  MU_ASSIGN_OR_RETURN(Plan slice, MakePlan(function, part));
+  part.part = PlanPart::kFinish;
+  MU_ASSIGN_OR_RETURN(Plan finish, MakePlan(function, part));
   MU_RETURN_IF_ERROR(CheckAgainstRouting(function, routing));
-  return std::make_shared<const CompiledFunction>(std::move(plan));
+  return std::make_shared<const CompiledFunction>(std::move(finish), std::move(slice));
 }
 
 absl::StatusOr<std::shared_ptr<const CompiledFunction>> Compile(const pb::FunctionProto& function,

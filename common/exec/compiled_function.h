@@ -1,7 +1,9 @@
-// What Compile makes: a plan that any number of executors run. Immutable; safe from all threads.
+// What Compile makes: a plan, or one for each part of a step in slices, that any number of
+// executors run. Immutable; safe from all threads.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "common/exec/executor.h"
@@ -11,11 +13,16 @@ namespace mu {
 
 class CompiledFunction {
  public:
-  explicit CompiledFunction(Plan plan) : plan_(std::move(plan)) {}
+  explicit CompiledFunction(Plan plan, std::optional<Plan> slice_plan = std::nullopt)
+      : plan_(std::move(plan)), slice_plan_(std::move(slice_plan)) {}
+  // Of the whole step, or of what is left of it after the last slice.
   const Plan& plan() const { return plan_; }
+  // Of one slice of the batch; null if it is not cut.
+  const Plan* slice_plan() const { return slice_plan_.has_value() ? &*slice_plan_ : nullptr; }
 
  private:
   const Plan plan_;
+  const std::optional<Plan> slice_plan_;
 };
 
 // Compile with other options than the usual ones, for tests that compare them. Results are the same

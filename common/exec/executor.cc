@@ -8,6 +8,7 @@
 #include "common/exec/compiled_function.h"
 #include "common/exec/nonfinite_report.h"
 #include "common/exec/run.h"
+#include "common/exec/sliced_batch.h"
 #include "common/obs/telemetry.h"
 
 namespace mu {
@@ -29,20 +30,29 @@ struct Executor::State {
   State(std::shared_ptr<const CompiledFunction> compiled, Telemetry* telemetry)
       : function(std::move(compiled)),
         run(function->plan()),
-        ids_timer(FindTimer(telemetry, "step.ids")),
-        pull_timer(FindTimer(telemetry, "step.pull")),
-        compute_timer(FindTimer(telemetry, "step.compute")),
-        push_timer(FindTimer(telemetry, "step.push")) {}
+        timers{FindTimer(telemetry, "step.ids"), FindTimer(telemetry, "step.pull"),
+               FindTimer(telemetry, "step.compute"), FindTimer(telemetry, "step.push")} {
+    if (function->slice_plan() != nullptr) slices = std::make_unique<SlicedBatch>(*function);
+  }
 
-  absl::Status Pull(ParameterAccess& access) {
-    const ScopedTimer timing(pull_timer);
+  // What is left to compute has its inputs afterwards.
+  absl::Status Prepare(const StepInputs& inputs, ParameterAccess& access) {
+    if (slices != nullptr) {
+      MU_RETURN_IF_ERROR(slices->Run(inputs, timers, access, &run));
+      return run.Begin(inputs);
+    }
+    {
+      const ScopedTimer timing(timers.ids);
+      MU_RETURN_IF_ERROR(run.Begin(inputs));
+    }
+    const ScopedTimer timing(timers.pull);
     MU_RETURN_IF_ERROR(run.PreparePull());
     if (run.variables.empty() && run.rows.empty()) return absl::OkStatus();
     return WithPlaceOfBadId(function->plan(), run, access.Pull(run.variables, run.rows));
   }
 
   absl::Status Compute(const StepInputs& inputs) {
-    const ScopedTimer timing(compute_timer);
+    const ScopedTimer timing(timers.compute);
     const ScopedFlushDenormals flush;
     MU_RETURN_IF_ERROR(run.Compute());
     MU_RETURN_IF_ERROR(run.PreparePush());
@@ -50,17 +60,15 @@ struct Executor::State {
   }
 
   absl::Status Push(ParameterAccess& access) {
-    const ScopedTimer timing(push_timer);
+    const ScopedTimer timing(timers.push);
     if (run.variable_writes.empty() && run.row_writes.empty()) return absl::OkStatus();
     return access.Push(run.variable_writes, run.row_writes);
   }
 
   const std::shared_ptr<const CompiledFunction> function;
   Run run;
-  Timer* const ids_timer;
-  Timer* const pull_timer;
-  Timer* const compute_timer;
-  Timer* const push_timer;
+  const StepTimers timers;
+  std::unique_ptr<SlicedBatch> slices;  // null: the batch is not cut
 };
 
 Executor::Executor(std::shared_ptr<const CompiledFunction> function, Telemetry* telemetry)
@@ -71,11 +79,7 @@ Executor::~Executor() = default;
 absl::Status Executor::RunStep(const StepInputs& inputs, ParameterAccess& access,
                                std::vector<Tensor>* returns) {
   State& state = *state_;
-  {
-    const ScopedTimer timing(state.ids_timer);
-    MU_RETURN_IF_ERROR(state.run.Begin(inputs));
-  }
-  MU_RETURN_IF_ERROR(state.Pull(access));
+  MU_RETURN_IF_ERROR(state.Prepare(inputs, access));
   MU_RETURN_IF_ERROR(state.Compute(inputs));
   // Copied before the push, which may take long; the values stay valid, but errors of the push
   // return nothing.

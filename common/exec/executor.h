@@ -4,8 +4,10 @@
 //   Executor executor(*compiled);                // buffers; one thread at a time
 //   executor.RunStep(inputs, access, &returns);
 //
-// A step: compute the ids it needs; one Pull; the rest of the graph; one Push. Denormal floats are
-// taken for 0 (common/base/flush_denormals.h).
+// A step: compute the ids it needs; one Pull; the rest of the graph; one Push. Of a function with
+// micro_batches, ids, Pull and what is accumulated are computed for each slice of the batch, with
+// the buffers of one slice, and the rest once. Denormal floats are taken for 0
+// (common/base/flush_denormals.h).
 #pragma once
 
 #include <memory>
@@ -33,8 +35,11 @@ struct StepInputs {
   absl::Span<const Tensor> args;  // scalars, in the order of FunctionProto.args
   int64_t worker_index = 0;
   // The step's number in the job, the same each time it is run; random numbers are a function of
-  // it.
+  // it and of the slice.
   uint64_t step = 0;
+  // Which slice of the step's batch `batch` is (FunctionProto.micro_batches). The executor cuts the
+  // batch itself.
+  uint32_t slice = 0;
 };
 
 class Executor {

@@ -14,9 +14,9 @@ absl::Status NoMemory(const Shape& shape) {
           ? ""
           : absl::StrCat(": the functions of this process have ", budget.used() >> 20, " MB of ",
                          budget.limit() >> 20, " MB that they may have together (--memory_limit)");
-  return absl::ResourceExhaustedError(absl::StrCat("a tensor of shape ", shape.ToString(),
-                                                   " does not fit into memory", limit,
-                                                   "; a smaller batch may help"));
+  return absl::ResourceExhaustedError(
+      absl::StrCat("a tensor of shape ", shape.ToString(), " does not fit into memory", limit,
+                   "; a smaller batch, or micro_batches, may help"));
 }
 
 void* ReserveFor(const Shape& shape, DType dtype, AlignedBuffer& buffer) {

@@ -86,8 +86,8 @@ class KernelContext {
   // Output `i` is the memory of `input` under another shape.
   void Alias(int i, int input, const Shape& shape);
   Scratch& scratch() { return *scratch_; }
-  // The step's number in the job, the same whenever and wherever it is run: what random ops draw
-  // by.
+  // What random ops draw by: the step's number in the job, with the slice of its batch mixed in
+  // (random.h). The same whenever and wherever the step is run.
   uint64_t step() const { return step_; }
 
  private:

@@ -9,12 +9,33 @@
 namespace mu {
 namespace {
 
-// A value that leaves the step, and what to call it.
+// A value that leaves the step, or one of its slices, and what to call it.
 struct Result {
   int value;
   int node;  // that returns or pushes it
   std::string what;
 };
+
+// The value that a slice computes: of rows, their gradients.
+int ComputedOf(const PlannedAccumulation& accumulation) {
+  return accumulation.inputs[accumulation.of_rows() ? 1 : 0];
+}
+
+std::string WhatIsAccumulated(const pb::FunctionProto& function, int node) {
+  for (const pb::ReturnProto& value : function.returns()) {
+    if (value.value().node() == node)
+      return absl::StrCat("the returned value \"", value.name(), "\"");
+  }
+  for (const pb::NodeProto& user : function.nodes()) {
+    const OpDef& def = DefOf(user);
+    if (!def.has_effect() || user.inputs(user.inputs_size() - 1).node() != node) continue;
+    const char* const kind = def.parameter == OpParameter::kVariable ? "variable" : "table";
+    return absl::StrCat(
+        def.effect == OpEffect::kGradient ? "the gradient of " : "what is added to ", kind, " \"",
+        user.attrs().at(kind).s(), "\"");
+  }
+  return "what is accumulated over the batch";
+}
 
 std::vector<Result> ResultsOf(const Plan& plan) {
   std::vector<Result> results;
@@ -35,6 +56,11 @@ std::vector<Result> ResultsOf(const Plan& plan) {
   for (const PlannedRowsUpdate& update : plan.row_updates) {
     results.push_back({update.gradients, update.node,
                        absl::StrCat("the gradient of table \"", attr(update.node, "table"), "\"")});
+  }
+  if (plan.part != PlanPart::kSlice) return results;
+  for (const PlannedAccumulation& accumulation : plan.accumulations) {
+    results.push_back({ComputedOf(accumulation), accumulation.node,
+                       WhatIsAccumulated(plan.function, accumulation.node)});
   }
   return results;
 }
@@ -94,8 +120,9 @@ std::vector<bool> Ancestors(const pb::FunctionProto& function, int node) {
 // that is not finite and that the `bad` one depends on, or -1, and its view's name in `kind`.
 absl::StatusOr<int> FirstNonFinite(const Plan& plan, const Run& run, const StepInputs& inputs,
                                    int bad, std::string* kind) {
-  MU_ASSIGN_OR_RETURN(const Plan slow,
-                      MakePlan(plan.function, {.fuse = false, .reuse = false, .fold = false}));
+  MU_ASSIGN_OR_RETURN(
+      const Plan slow,
+      MakePlan(plan.function, {.fuse = false, .reuse = false, .fold = false, .part = plan.part}));
   Run again(slow);
   MU_RETURN_IF_ERROR(again.Begin(inputs));
   MU_RETURN_IF_ERROR(again.PreparePull());
@@ -127,13 +154,20 @@ absl::Status CheckStepIsFinite(const Plan& plan, const Run& run, const StepInput
   }
   for (const PlannedRowsUpdate& update : plan.row_updates)
     finite = finite && AllFinite(run.value(update.gradients));
+  if (plan.part == PlanPart::kSlice) {
+    for (const PlannedAccumulation& accumulation : plan.accumulations)
+      finite = finite && AllFinite(run.value(ComputedOf(accumulation)));
+  }
   if (finite) return absl::OkStatus();
 
   for (const Result& result : ResultsOf(plan)) {
     const View& view = run.value(result.value);
     if (AllFinite(view)) continue;
     std::string kind = NameOfNonFinite(view);
-    const absl::StatusOr<int> first = FirstNonFinite(plan, run, inputs, result.value, &kind);
+    // What the finish gets was finite in all slices.
+    const absl::StatusOr<int> first = plan.part == PlanPart::kFinish
+                                          ? -1
+                                          : FirstNonFinite(plan, run, inputs, result.value, &kind);
     const int node = first.ok() && *first >= 0 ? plan.node_of[*first] : result.node;
     return NodeError(
         plan.function, node,

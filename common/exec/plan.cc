@@ -30,6 +30,7 @@ class Planner {
  public:
   Planner(const pb::FunctionProto& function, const PlanOptions& options) : options_(options) {
     plan_.function = function;
+    plan_.part = options.part;
     draft_.function = &function;
   }
 
@@ -67,16 +68,27 @@ class Planner {
     draft_.wanted.resize(plan_.specs.size(), false);
   }
 
-  // Nodes that returns or effects depend on; the rest is left out.
+  // Whether it accumulates, where the step is planned in two parts.
+  bool IsSeam(const pb::NodeProto& node) const {
+    return options_.part != PlanPart::kWhole && DefOf(node).source == OpSource::kSlices;
+  }
+
+  // Nodes that returns or effects depend on; the rest is left out. Of a step in two parts: up to
+  // the accumulations, or from them.
   void FindNeeded() {
-    needed_.resize(function().nodes_size(), false);
-    for (const pb::ReturnProto& value : function().returns()) needed_[value.value().node()] = true;
+    const size_t count = function().nodes_size();
+    std::vector<bool> finish(count, false), slice(count, false);
+    for (const pb::ReturnProto& value : function().returns()) finish[value.value().node()] = true;
     for (int i = function().nodes_size() - 1; i >= 0; --i) {
       const pb::NodeProto& node = function().nodes(i);
-      if (DefOf(node).has_effect()) needed_[i] = true;
-      if (!needed_[i]) continue;
-      for (const pb::NodeInput& input : node.inputs()) needed_[input.node()] = true;
+      if (DefOf(node).has_effect()) finish[i] = true;
+      if (finish[i] && IsSeam(node)) slice[i] = true;  // both have it
+      for (const pb::NodeInput& input : node.inputs()) {
+        if (slice[i]) slice[input.node()] = true;
+        if (finish[i] && !IsSeam(node)) finish[input.node()] = true;
+      }
     }
+    needed_ = options_.part == PlanPart::kSlice ? slice : finish;
   }
 
   absl::Status AddNodes() {
@@ -96,6 +108,7 @@ class Planner {
       MU_RETURN_IF_ERROR(MakeKernel(draft_, &draft));
       draft_.nodes.push_back(std::move(draft));
     }
+    if (options_.part == PlanPart::kSlice) return absl::OkStatus();
     for (const pb::ReturnProto& value : function().returns()) {
       plan_.returns.push_back(Value(value.value()));
       draft_.wanted[plan_.returns.back()] = true;
@@ -132,6 +145,9 @@ class Planner {
       case OpSource::kParameter:
         AddPull(i, node, def, attrs);
         break;
+      case OpSource::kSlices:
+        AddAccumulation(i, node, def, attrs);
+        break;
       case OpSource::kNone:
         break;
     }
@@ -157,6 +173,18 @@ class Planner {
     }
     plan_.variable_updates.push_back({i, id, kind, Input(node, 0), attrs.GetShape("shape")});
     return absl::OkStatus();
+  }
+
+  void AddAccumulation(int i, const pb::NodeProto& node, const OpDef& def,
+                       const AttrReader& attrs) {
+    PlannedAccumulation& added = plan_.accumulations.emplace_back();
+    added.node = i;
+    added.sums = def.outputs == 1 && attrs.String("combine") == "sum";
+    added.first_output = first_value_[i];
+    for (int k = 0; k < node.inputs_size(); ++k) {
+      added.inputs.push_back(Input(node, k));
+      if (options_.part == PlanPart::kSlice) draft_.wanted[added.inputs.back()] = true;
+    }
   }
 
   void AddPull(int i, const pb::NodeProto& node, const OpDef& def, const AttrReader& attrs) {

@@ -18,11 +18,16 @@
 
 namespace mu {
 
+// Of a function with micro batches there are two plans: what is computed for each slice of the
+// batch, up to the accumulations, and what is computed once, from what they gave.
+enum class PlanPart { kWhole, kSlice, kFinish };
+
 struct PlanOptions {
   bool fuse = true;  // matmul with bias, relu and relu_grad
   // Buffers shared by values that live at different times, results over dying inputs.
   bool reuse = true;
   bool fold = true;  // what depends on constants only is computed at compile time
+  PlanPart part = PlanPart::kWhole;
 };
 
 // Where an output goes: indices of buffers, see OutputPlace.
@@ -83,8 +88,18 @@ struct PlannedRowsUpdate {
   int gradients;
 };
 
+// The seam between the parts of a step in slices; both have the same ones, in the same order.
+struct PlannedAccumulation {
+  int node;
+  bool sums;                // else it averages, by records
+  std::vector<int> inputs;  // values of the slices' plan: x, or ids, gradients and rows
+  int first_output;         // values of the finish's plan: the same of all slices
+  bool of_rows() const { return inputs.size() > 1; }
+};
+
 struct Plan {
   pb::FunctionProto function;
+  PlanPart part = PlanPart::kWhole;
   std::vector<TensorSpec> specs;  // by value
   std::vector<int> node_of;       // by value: node of the graph
   int buffers = 0;
@@ -100,6 +115,7 @@ struct Plan {
   std::vector<PlannedVariableUpdate> variable_updates;
   std::vector<PlannedRowsUpdate> row_updates;
   std::vector<int> returns;  // values
+  std::vector<PlannedAccumulation> accumulations;
 };
 
 // Verifies and plans a lowered graph. INVALID_ARGUMENT, with op and file:line, if it does not

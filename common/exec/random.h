@@ -1,5 +1,6 @@
 // The random numbers of an op (OpDef::random): a pure function of its attributes seed and index, of
-// the step and of the element, so that they do not depend on who runs a step, nor how often.
+// the step, of the slice of its batch and of the element, so that they do not depend on who runs a
+// step, nor how often.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +14,10 @@ namespace mu {
 inline uint64_t StreamOf(const AttrReader& attrs) {
   return HashCombine(static_cast<uint64_t>(attrs.Int("seed")),
                      static_cast<uint64_t>(attrs.Int("index")));
+}
+// KernelContext::step() of a slice. The first one draws as a step that is not cut.
+inline uint64_t StepOfSlice(uint64_t step, uint32_t slice) {
+  return slice == 0 ? step : HashCombine(step, slice);
 }
 inline uint64_t StepKey(uint64_t stream, uint64_t step) { return HashCombine(stream, step); }
 

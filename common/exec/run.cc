@@ -1,6 +1,7 @@
 #include "common/exec/run.h"
 
 #include "absl/strings/str_cat.h"
+#include "common/exec/random.h"
 #include "common/graph/verifier.h"
 
 namespace mu {
@@ -127,22 +128,31 @@ absl::Status Run::Begin(const StepInputs& inputs) {
   MU_RETURN_IF_ERROR(BindColumns(inputs.batch));
   MU_RETURN_IF_ERROR(BindArgs(inputs.args));
   worker_index_ = inputs.worker_index;
-  step_ = inputs.step;
+  step_ = StepOfSlice(inputs.step, inputs.slice);
   for (const int value : plan_.worker_indices) values_[value].data = &worker_index_;
   return RunNodes(0, plan_.id_nodes);
 }
 
-absl::Status Run::PreparePull() {
+void* Run::MemoryOf(uint32_t variable) const {
+  for (const VariableRead& read : variables) {
+    if (read.variable == variable) return read.out;
+  }
+  return nullptr;
+}
+
+absl::Status Run::PreparePull(const Run* other) {
   variables.clear();
   for (const PlannedVariable& variable : plan_.variables) {
-    void* const memory = buffers_[variable.buffer].TryReserve(variable.bytes);
+    void* const pulled = other == nullptr ? nullptr : other->MemoryOf(variable.id);
+    void* const memory =
+        pulled != nullptr ? pulled : buffers_[variable.buffer].TryReserve(variable.bytes);
     if (memory == nullptr)
       return NodeError(plan_.function, variable.node, NoMemory(variable.shape));
     for (const int value : variable.values) {
       values_[value].shape = variable.shape;
       values_[value].data = memory;
     }
-    variables.push_back({variable.id, memory});
+    if (pulled == nullptr) variables.push_back({variable.id, memory});
   }
   rows.clear();
   for (const PlannedRows& planned : plan_.rows) {

@@ -19,8 +19,10 @@ class Run {
   // Sources and then the nodes that ids depend on.
   absl::Status Begin(const StepInputs& inputs);
   // Memory for what is pulled, once the ids are there; then `variables` and `rows` are what to
-  // pull.
-  absl::Status PreparePull();
+  // pull. Variables that `other` pulls, if any, are read where it has them.
+  absl::Status PreparePull(const Run* other = nullptr);
+  // The value is in memory of somebody else.
+  void Bind(int value, const View& view) { values_[value] = view; }
   // The rest of the nodes.
   absl::Status Compute();
   // Sets `variable_writes` and `row_writes`.
@@ -34,6 +36,7 @@ class Run {
   std::vector<RowsWrite> row_writes;
 
  private:
+  void* MemoryOf(uint32_t variable) const;  // null if it is not pulled
   absl::Status BindColumns(const Batch* batch);
   absl::Status BindArgs(absl::Span<const Tensor> args);
   absl::Status RunNodes(int begin, int end);

@@ -104,6 +104,10 @@ Fingerprint FingerprintOf(const pb::FunctionProto& function) {
     hasher.Add(static_cast<uint64_t>(staleness.discount()));
     hasher.Add(staleness.has_max() ? uint64_t{staleness.max()} + 1 : 0);
   }
+  if (function.micro_batches() > 1) {
+    hasher.AddText("micro_batches");
+    hasher.Add(function.micro_batches());
+  }
   return Fingerprint(hasher.state());
 }
 

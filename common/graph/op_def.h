@@ -83,6 +83,8 @@ enum class OpSource {
   kWorkerIndex,  // of the worker that runs the step
   kColumn,       // of the step's batch
   kParameter,    // pulled from the servers: a variable or rows of a table
+  kSlices,       // of what its inputs are in each slice of the step's batch
+                 // (FunctionProto.micro_batches)
 };
 
 // What an op does, at the end of the step, to the parameter that it names.

@@ -64,6 +64,7 @@ const OpTable& AllOps() {
     RegisterRandomOps(*made);
     RegisterGradientOps(*made);
     RegisterParameterOps(*made);
+    RegisterAccumulationOps(*made);
     return made;
   }();
   return *table;

@@ -233,7 +233,8 @@ void RegisterParameterOps(OpTable& table) {
   table.BeginSection(
       "Parameters, as passes leave them",
       "Only coordinator/passes make these. A function has at most one pull_rows and one push_rows "
-      "per table, on the result of one unique. Gradients of rows that gather (axis 0) took from "
+      "per table, on the result of one unique; with micro_batches push_rows is on the result of "
+      "accumulate_rows. Gradients of rows that gather (axis 0) took from "
       "pull_rows are gather_grad with pull_rows' result as `like`; those of several lookups are "
       "added up with add, in the order of the lookups.");
   OpDef unique = MakeOp("unique", 1, OpDef::kAnyNumber, InferUnique, {});

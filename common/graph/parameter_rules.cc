@@ -35,7 +35,9 @@ absl::Status ParameterRules::CheckLowered(const pb::FunctionProto& function, con
   const bool rows = def.parameter == OpParameter::kTable;
   if (rows) {
     const pb::NodeInput& ids = node.inputs(0);
-    if (function.nodes(ids.node()).op() != "unique" || ids.output() != 0) {
+    const std::string& maker = function.nodes(ids.node()).op();
+    const bool distinct = maker == "unique" || (maker == "accumulate_rows" && def.has_effect());
+    if (!distinct || ids.output() != 0) {
       return absl::InvalidArgumentError(
           "needs the distinct ids that \"unique\" makes, its output 0");
     }

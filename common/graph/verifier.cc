@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/graph/op_table.h"
 #include "common/graph/parameter_rules.h"
+#include "common/graph/slice_rules.h"
 #include "common/optimizer/schedule.h"
 
 namespace mu {
@@ -114,6 +115,17 @@ absl::Status CheckRates(const pb::FunctionProto& function) {
                                               " multiplies learning rates, so it is a float32"));
 }
 
+absl::Status CheckMicroBatches(const pb::FunctionProto& function) {
+  if (function.micro_batches() <= 1) return absl::OkStatus();
+  if (function.dataset() == 0) {
+    return FunctionError(function,
+                         "micro_batches cuts the batch of a step, but it reads no dataset");
+  }
+  if (function.micro_batches() <= kMaxMicroBatches) return absl::OkStatus();
+  return FunctionError(function, absl::StrCat("micro_batches must be at most ", kMaxMicroBatches,
+                                              ", not ", function.micro_batches()));
+}
+
 absl::Status CheckStage(const OpDef& def, GraphStage stage) {
   if (stage == GraphStage::kTraced && def.internal) {
     return absl::InvalidArgumentError("is made by the passes only and may not be traced");
@@ -170,7 +182,9 @@ absl::Status VerifyFunction(const pb::FunctionProto& function, GraphStage stage)
     if (!valid.ok()) return NodeError(function, i, valid);
   }
   MU_RETURN_IF_ERROR(CheckRates(function));
-  return CheckSignature(function, specs);
+  MU_RETURN_IF_ERROR(CheckMicroBatches(function));
+  MU_RETURN_IF_ERROR(CheckSignature(function, specs));
+  return stage == GraphStage::kLowered ? CheckSlices(function) : absl::OkStatus();
 }
 
 }  // namespace mu

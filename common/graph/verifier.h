@@ -25,7 +25,8 @@ absl::StatusOr<FunctionSpecs> InferSpecs(const muster::FunctionProto& function);
 
 // InferSpecs, and: arguments and returns exist; all nodes agree on what a variable, table or column
 // is; no op is of the other stage; lowered, a variable or table is updated once by each kind of
-// update and pushed ids are unique's.
+// update and pushed ids are unique's; what leaves a step with micro batches is accumulated
+// (slice_rules.h).
 absl::Status VerifyFunction(const muster::FunctionProto& function, GraphStage stage);
 
 // `status` with "op at file:line: " before it and an ErrorDetail of kind ERROR_USER.

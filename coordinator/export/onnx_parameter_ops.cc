@@ -100,7 +100,8 @@ void AddOnnxParameterRules(OnnxRules* rules) {
   rules->Add("embedding_lookup", EmbeddingLookup);
   for (const char* op : {"assign_add", "apply_gradient", "embedding_gradient", "push_rows"})
     rules->AddNone(op, kUpdate);
-  for (const char* op : {"unique", "pull_rows", "segment_combine", "segment_combine_grad"})
+  for (const char* op : {"unique", "pull_rows", "segment_combine", "segment_combine_grad",
+                         "accumulate", "accumulate_rows"})
     rules->AddNone(op, kLowered);
 }
 

@@ -53,6 +53,8 @@ TEST(Fingerprint, EverythingElseIs) {
       [](pb::FunctionProto& f) { f.mutable_schedule()->mutable_cosine()->set_steps(2); },
       [](pb::FunctionProto& f) { f.set_rate_arg(1); },
       [](pb::FunctionProto& f) { f.set_first_step(1); },
+      [](pb::FunctionProto& f) { f.set_micro_batches(2); },
+      [](pb::FunctionProto& f) { f.set_micro_batches(3); },
       [](pb::FunctionProto& f) { f.mutable_staleness(); },
       [](pb::FunctionProto& f) { f.mutable_staleness()->set_max(0); },
       [](pb::FunctionProto& f) { f.mutable_staleness()->set_max(1); },

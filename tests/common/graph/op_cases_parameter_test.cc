@@ -104,12 +104,37 @@ void AddTableCases(OpCases& cases) {
       Refuses({I32({3, 8}), I32({9}), I32({4}), F32({5, 8})}, {mean}, "dy must be float32")};
 }
 
+void AddAccumulationCases(OpCases& cases) {
+  const NamedAttr mean = Text("combine", "mean");
+  const NamedAttr sum = Text("combine", "sum");
+  cases["accumulate"] = {Accepts({F32({2, -1})}, {mean}, {F32({2, -1})}),
+                         Accepts({I64({})}, {sum}, {I64({})}),
+                         Refuses({I64({})}, {mean}, "what is averaged must be float32"),
+                         Refuses({Bool({})}, {sum}, "what is added up must be float32"),
+                         Refuses({F32({})}, {Text("combine", "max")}, "mean or sum, got \"max\""),
+                         Refuses({F32({})}, {}, "lacks attribute \"combine\"")};
+  cases["accumulate_rows"] = {
+      Accepts({I64({-1}), F32({-1, 8}), F32({-1, -1})}, {},
+              {I64({-1}), F32({-1, 8}), F32({-1, 8})}),
+      Accepts({I64({3}), F32({3, 8}), F32({3, 8})}, {}, {I64({-1}), F32({-1, 8}), F32({-1, 8})}),
+      Refuses({I32({3}), F32({3, 8}), F32({3, 8})}, {}, "ids must be int64"),
+      Refuses({I64({3, 1}), F32({3, 8}), F32({3, 8})}, {}, "ids must have 1 axis"),
+      Refuses({I64({3}), I64({3, 8}), F32({3, 8})}, {}, "the gradient must be float32"),
+      Refuses({I64({3}), F32({3}), F32({3, 8})}, {}, "the gradient must have 2 axes"),
+      Refuses({I64({3}), F32({3, 8}), F32({3})}, {}, "rows must have 2 axes"),
+      Refuses({I64({3}), F32({4, 8}), F32({3, 8})}, {}, "3 and 4"),
+      Refuses({I64({3}), F32({3, 8}), F32({4, 8})}, {}, "3 and 4"),
+      Refuses({I64({3}), F32({3, 8}), F32({3, 7})}, {}, "8 and 7"),
+      Refuses({I64({3}), F32({3, 8})}, {}, "takes 3 inputs")};
+}
+
 }  // namespace
 
 void AddParameterCases(OpCases& cases) {
   AddSourceCases(cases);
   AddUpdateCases(cases);
   AddTableCases(cases);
+  AddAccumulationCases(cases);
 }
 
 }  // namespace mu
