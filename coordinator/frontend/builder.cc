@@ -82,6 +82,29 @@ Sym FunctionBuilder::WorkerIndex(const char* file, int line) {
 
 void FunctionBuilder::Train(const char* file, int line) { graph_->SetTraining(true, {file, line}); }
 
+absl::Status FunctionBuilder::SetMicroBatches(uint32_t micro_batches) {
+  const uint32_t largest = dataset_.valid() ? dataset_.proto().batch_size() : 0;  // 0: not known
+  if (micro_batches == 0)
+    return absl::InvalidArgumentError("micro_batches must be at least 1; 1 computes a batch whole");
+  if (micro_batches > 1 && !dataset_.valid()) {
+    return absl::InvalidArgumentError(
+        "micro_batches cuts the batch of a step, but the function has no NextBatch before this");
+  }
+  if (largest > 0 && micro_batches > largest) {
+    return absl::InvalidArgumentError(absl::StrCat("micro_batches is ", micro_batches,
+                                                   ", but a batch of dataset \"", dataset_.name(),
+                                                   "\" has ", largest, " records"));
+  }
+  pb::FunctionProto& function = graph_->proto();
+  const uint32_t before = std::max(1u, function.micro_batches());
+  if (!graph_->minimize_requests().empty() && before != micro_batches) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the function has ", before, " micro_batches already; all its losses have the same"));
+  }
+  if (micro_batches > 1) function.set_micro_batches(micro_batches);
+  return absl::OkStatus();
+}
+
 absl::Status FunctionBuilder::SetRates(const MinimizeOptions& options) {
   pb::FunctionProto& function = graph_->proto();
   function.set_warmup_steps(std::max(function.warmup_steps(), options.warmup_steps));
@@ -104,6 +127,7 @@ absl::Status FunctionBuilder::SetRates(const MinimizeOptions& options) {
       return absl::InvalidArgumentError("the function has another staleness already");
     *function.mutable_staleness() = staleness;
   }
+  MU_RETURN_IF_ERROR(SetMicroBatches(options.micro_batches));
   if (options.rate_arg.empty()) return absl::OkStatus();
   int index = 0;
   while (index < function.args_size() && function.args(index).name() != options.rate_arg) ++index;

@@ -80,6 +80,7 @@ class FunctionBuilder {
  private:
   // What the losses of the function share.
   absl::Status SetRates(const MinimizeOptions& options);
+  absl::Status SetMicroBatches(uint32_t micro_batches);
   std::shared_ptr<TraceGraph> graph_;
   Dataset dataset_;
 };

@@ -56,6 +56,11 @@ struct MinimizeOptions {
   // What is done about gradients of values that other workers have changed meanwhile. All losses of
   // a function have the same. nullopt: nothing, and nobody counts how late they are.
   std::optional<Staleness> staleness = std::nullopt;
+  // A step computes its batch in so many slices of records, one after the other, and pushes their
+  // gradients together: a worker then holds the activations and the rows of one slice only. The
+  // loss is to be a mean over the records. From 1 to the batch size; all losses of a function have
+  // the same.
+  uint32_t micro_batches = 1;
 };
 
 // A wish to minimise a node's output; autodiff fulfils it when tracing ends.

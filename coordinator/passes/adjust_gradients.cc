@@ -62,8 +62,11 @@ class Adjustment {
     if (DefOf(node).parameter == OpParameter::kVariable) {
       return rewriter_.Emit("variable_read", {}, node.attrs(), node.location());
     }
-    return rewriter_.Emit("pull_rows", {rewriter_.Map(node.inputs(0))}, node.attrs(),
-                          node.location());
+    // Of accumulated gradients the rows are accumulated with them.
+    const pb::NodeInput& ids = node.inputs(0);
+    if (DefOf(old_.nodes(ids.node())).source == OpSource::kSlices)
+      return rewriter_.Map(OutputOf(ids, 2));
+    return rewriter_.Emit("pull_rows", {rewriter_.Map(ids)}, node.attrs(), node.location());
   }
 
   void AddScaled(Update* update, const pb::NodeInput& value, float factor) {

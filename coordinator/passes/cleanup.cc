@@ -95,7 +95,8 @@ absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& functio
   // Sharing before lowering lets lookups of the same ids share positions.
   const pb::FunctionProto cleaned = MergeUpdates(PruneDeadNodes(ShareCommonNodes(function)));
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto lowered, LowerEmbeddings(cleaned));
-  return PruneDeadNodes(ShareCommonNodes(AdjustGradients(lowered, options)));
+  const pb::FunctionProto accumulated = AccumulateGradients(lowered);
+  return PruneDeadNodes(ShareCommonNodes(AdjustGradients(accumulated, options)));
 }
 
 }  // namespace mu

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/status.h"
 #include "coordinator/frontend/gradient_options.h"
 #include "proto/graph.pb.h"
@@ -24,11 +25,21 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 // naming the lookup if its ids depend on values that the step pulls.
 absl::StatusOr<pb::FunctionProto> LowerEmbeddings(const pb::FunctionProto& function);
 
-// Penalties, clipping and weight decay, on a lowered graph.
+// Of a function with micro_batches, as it is traced, with the gradients of `losses`: what it
+// returns and adds to variables is accumulated over the slices of the batch, a mean over the
+// records as a mean, a sum as a sum. INVALID_ARGUMENT, with op and file:line, for what is neither,
+// and for a loss that is no mean.
+absl::StatusOr<pb::FunctionProto> AccumulateResults(const pb::FunctionProto& function,
+                                                    absl::Span<const pb::NodeInput> losses);
+
+// Of a lowered function with micro_batches: so are the gradients that it pushes.
+pb::FunctionProto AccumulateGradients(const pb::FunctionProto& function);
+
+// Penalties, clipping and weight decay, on a lowered graph: of what is accumulated, where it is.
 pb::FunctionProto AdjustGradients(const pb::FunctionProto& function,
                                   const GradientOptions& options);
 
-// All of the above, in the right order.
+// All of the above but AccumulateResults, in the right order.
 absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
                                                 const GradientOptions& options = {});
 

@@ -33,11 +33,13 @@ absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
                                         uint64_t seed) {
   const std::shared_ptr<TraceGraph> graph = RunBuild(name, build, seed);
   if (!graph->status().ok()) return InFunction(name, graph->status());
+  std::vector<pb::NodeInput> losses;
+  for (const MinimizeRequest& request : graph->minimize_requests()) losses.push_back(request.loss);
   if (const absl::Status added = AddGradients(*graph); !added.ok()) return InFunction(name, added);
   MU_RETURN_IF_ERROR(VerifyFunction(graph->proto(), GraphStage::kTraced));
-  MU_ASSIGN_OR_RETURN(
-      pb::FunctionProto lowered,
-      LowerFunction(graph->proto(), graph->gradient_options().value_or(GradientOptions())));
+  MU_ASSIGN_OR_RETURN(const pb::FunctionProto traced, AccumulateResults(graph->proto(), losses));
+  MU_ASSIGN_OR_RETURN(pb::FunctionProto lowered,
+                      LowerFunction(traced, graph->gradient_options().value_or(GradientOptions())));
   MU_RETURN_IF_ERROR(VerifyFunction(lowered, GraphStage::kLowered));
   return lowered;
 }

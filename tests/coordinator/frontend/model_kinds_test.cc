@@ -184,11 +184,12 @@ std::vector<Case> Cases() {
   };
 }
 
-absl::StatusOr<pb::FunctionProto> TrainStep(Model& model, const Dataset& data) {
+absl::StatusOr<pb::FunctionProto> TrainStep(Model& model, const Dataset& data,
+                                            uint32_t micro_batches = 1) {
   return Trace("train", [&](FunctionBuilder& f) {
     f.Train();
     const ModelOutput output = model.Build(f, f.NextBatch(data));
-    f.Minimize(output.loss);
+    f.Minimize(output.loss, {.micro_batches = micro_batches});
     f.Return("loss", output.loss);
   });
 }
@@ -245,6 +246,38 @@ TEST(ModelKinds, GradientsOfAllParametersAreRight) {
       // Where another pixel becomes the largest of a window, or a ReLU switches, they are a little
       // off.
       checker.Check(name, own, c.data == kImages ? 1e-2 : 3e-3);
+    }
+  }
+}
+
+// Slices give the gradients of the batch, but where records of a batch meet, numbers are drawn for
+// it, or the loss is a mean over something else than its records.
+TEST(ModelKinds, EachTrainsInMicroBatches) {
+  const std::set<std::string> differ = {"cnn", "resnet", "two_tower", "sasrec"};
+  for (const Case& c : Cases()) {
+    SCOPED_TRACE(c.name);
+    Made made(c);
+    StepInputs inputs;
+    inputs.batch = &c.batch;
+    std::map<uint32_t, std::map<std::string, std::vector<float>>> gradients;
+    std::map<uint32_t, float> loss;
+    for (const uint32_t micro_batches : {1, 2}) {
+      MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto step,
+                              TrainStep(*made.model, made.data, micro_batches));
+      MU_ASSERT_OK_AND_ASSIGN(auto compiled, Compile(step, made.factory.parameters.routing()));
+      Executor executor(compiled);
+      std::vector<Tensor> returns;
+      MU_ASSERT_OK(executor.RunStep(inputs, made.factory.parameters, &returns));
+      gradients[micro_batches] = made.factory.parameters.gradients;
+      loss[micro_batches] = *returns[0].data<float>();
+    }
+    ASSERT_EQ(gradients[1].size(), gradients[2].size());
+    if (differ.contains(c.name)) continue;
+    EXPECT_NEAR(loss[1], loss[2], 1e-5);
+    for (const auto& [name, whole] : gradients[1]) {
+      const std::vector<float>& sliced = gradients[2][name];
+      ASSERT_EQ(whole.size(), sliced.size()) << name;
+      for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(whole[i], sliced[i], 1e-5) << name;
     }
   }
 }

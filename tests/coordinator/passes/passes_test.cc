@@ -198,11 +198,12 @@ TEST_F(PassesTest, WhatAFunctionSaysBesideItsNodesStays) {
   function.set_rate_arg(1);
   function.set_first_step(5);
   function.mutable_staleness()->set_max(3);
+  function.set_micro_batches(4);
   function.add_args()->set_name("scale");
   MU_ASSERT_OK_AND_ASSIGN(pb::FunctionProto lowered, LowerFunction(function));
   EXPECT_EQ(lowered.SerializeAsString(), function.SerializeAsString());
   // Of a new field this test must know too.
-  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 10);
+  EXPECT_EQ(pb::FunctionProto::descriptor()->field_count(), 11);
 }
 
 TEST_F(PassesTest, BagsBecomeSegments) {

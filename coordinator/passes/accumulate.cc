@@ -1,0 +1,154 @@
+// What a step with micro batches accumulates over the slices of its batch: what it returns and adds
+// to variables (AccumulateResults), and gradients (AccumulateGradients).
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/graph/op_table.h"
+#include "common/graph/slice_rules.h"
+#include "common/graph/verifier.h"
+#include "coordinator/frontend/trace_graph.h"
+#include "coordinator/passes/passes.h"
+#include "coordinator/passes/record_degree.h"
+#include "coordinator/passes/rewriter.h"
+
+namespace mu {
+namespace {
+
+constexpr char kRemedy[] =
+    "; or take it from a function without micro_batches, or train without them";
+
+absl::StatusOr<std::string> CombineOf(const std::string& what, const RecordDegree& degree,
+                                      const TensorSpec& spec) {
+  if (!spec.shape.IsFullyKnown()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " has an entry for each record, ", spec.ToString(),
+                     ", so that the slices of micro_batches cannot be put together: take its mean "
+                     "or sum over the records",
+                     kRemedy));
+  }
+  const bool known = degree.degree == 0 || degree.degree == 1;
+  if (!known || degree.extreme) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(what,
+                     " is neither a mean nor a sum over the batch's records, so that its value for "
+                     "the batch does not follow from those of the slices of micro_batches: take "
+                     "means (ReduceMean) and sums (ReduceSum), and compute the rest of what was "
+                     "fetched",
+                     kRemedy));
+  }
+  const bool is_mean = degree.degree == 0;
+  if (spec.dtype == kFloat32 || (!is_mean && (spec.dtype == kInt32 || spec.dtype == kInt64)))
+    return is_mean ? "mean" : "sum";
+  return absl::InvalidArgumentError(
+      absl::StrCat(what, " is ", spec.ToString(), ", which the slices of micro_batches have no ",
+                   is_mean ? "mean" : "sum", " of: Cast it to float32", kRemedy));
+}
+
+class ResultsPass {
+ public:
+  ResultsPass(const pb::FunctionProto& old, const FunctionSpecs& specs)
+      : old_(old), specs_(specs), degrees_(RecordDegreesOf(old, specs)), rewriter_(old) {}
+
+  absl::Status CheckLoss(const pb::NodeInput& loss) const {
+    const int node = loss.node();
+    if (!degrees_[node].varies || degrees_[node].degree == 0) return absl::OkStatus();
+    const bool is_sum = degrees_[node].degree == 1;
+    return NodeError(
+        old_, node,
+        absl::InvalidArgumentError(absl::StrCat(
+            "is minimized with micro_batches, but is ", is_sum ? "a sum" : "no mean",
+            " over the batch's records: the gradients of slices are averaged, so take the mean "
+            "over the records (ReduceMean, or a sum divided by the Count of its records)")));
+  }
+
+  absl::StatusOr<pb::FunctionProto> Run() {
+    for (int i = 0; i < old_.nodes_size(); ++i) {
+      const pb::NodeProto& node = old_.nodes(i);
+      if (DefOf(node).effect != OpEffect::kAdd) {
+        rewriter_.Copy(i);
+        continue;
+      }
+      const std::string what =
+          absl::StrCat("what is added to variable \"", node.attrs().at("variable").s(), "\"");
+      auto delta = Accumulated(node.inputs(0), what);
+      if (!delta.ok()) return NodeError(old_, i, delta.status());
+      rewriter_.Emit(node.op(), {*delta}, node.attrs(), node.location());
+    }
+    std::vector<pb::NodeInput> returns;
+    for (const pb::ReturnProto& value : old_.returns()) {
+      auto accumulated =
+          Accumulated(value.value(), absl::StrCat("the returned value \"", value.name(), "\""));
+      if (!accumulated.ok()) return NodeError(old_, value.value().node(), accumulated.status());
+      returns.push_back(*accumulated);
+    }
+    pb::FunctionProto made = rewriter_.Finish();
+    for (size_t i = 0; i < returns.size(); ++i)
+      *made.mutable_returns(static_cast<int>(i))->mutable_value() = returns[i];
+    return made;
+  }
+
+ private:
+  absl::StatusOr<pb::NodeInput> Accumulated(const pb::NodeInput& old, const std::string& what) {
+    if (!degrees_[old.node()].varies) return rewriter_.Map(old);
+    MU_ASSIGN_OR_RETURN(std::string combine,
+                        CombineOf(what, degrees_[old.node()], specs_[old.node()][old.output()]));
+    return rewriter_.Emit("accumulate", {rewriter_.Map(old)},
+                          Attrs().String("combine", std::move(combine)),
+                          old_.nodes(old.node()).location());
+  }
+
+  const pb::FunctionProto& old_;
+  const FunctionSpecs& specs_;
+  const std::vector<RecordDegree> degrees_;
+  Rewriter rewriter_;
+};
+
+// The rows that the function pulls for these ids.
+pb::NodeInput RowsOf(const pb::FunctionProto& function, const pb::NodeInput& ids) {
+  pb::NodeInput rows;
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const pb::NodeProto& node = function.nodes(i);
+    if (node.op() == "pull_rows" && node.inputs(0).node() == ids.node()) rows.set_node(i);
+  }
+  return rows;
+}
+
+}  // namespace
+
+absl::StatusOr<pb::FunctionProto> AccumulateResults(const pb::FunctionProto& function,
+                                                    absl::Span<const pb::NodeInput> losses) {
+  if (function.micro_batches() <= 1) return function;
+  MU_ASSIGN_OR_RETURN(const FunctionSpecs specs, InferSpecs(function));
+  ResultsPass pass(function, specs);
+  for (const pb::NodeInput& loss : losses) MU_RETURN_IF_ERROR(pass.CheckLoss(loss));
+  return pass.Run();
+}
+
+pb::FunctionProto AccumulateGradients(const pb::FunctionProto& function) {
+  if (function.micro_batches() <= 1) return function;
+  const std::vector<StepPart> parts = StepPartsOf(function);
+  Rewriter rewriter(function);
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const pb::NodeProto& node = function.nodes(i);
+    const OpDef& def = DefOf(node);
+    if (def.effect != OpEffect::kGradient ||
+        parts[node.inputs(node.inputs_size() - 1).node()] != StepPart::kSlice) {
+      rewriter.Copy(i);
+    } else if (def.parameter == OpParameter::kVariable) {
+      const pb::NodeInput mean = rewriter.Emit("accumulate", {rewriter.Map(node.inputs(0))},
+                                               Attrs().String("combine", "mean"), node.location());
+      rewriter.Emit(node.op(), {mean}, node.attrs(), node.location());
+    } else {
+      const pb::NodeInput rows =
+          rewriter.Emit("accumulate_rows",
+                        {rewriter.Map(node.inputs(0)), rewriter.Map(node.inputs(1)),
+                         rewriter.Map(RowsOf(function, node.inputs(0)))},
+                        {}, node.location());
+      rewriter.Emit(node.op(), {rows, OutputOf(rows, 1)}, node.attrs(), node.location());
+    }
+  }
+  return rewriter.Finish();
+}
+
+}  // namespace mu

@@ -1,0 +1,203 @@
+#include "coordinator/passes/record_degree.h"
+
+#include <map>
+#include <string>
+
+#include "common/base/status.h"
+#include "common/graph/op_table.h"
+#include "common/graph/shape_util.h"
+#include "common/graph/slice_rules.h"
+
+namespace mu {
+namespace {
+
+using Degree = std::optional<int>;
+
+// How an op's degree follows from those of its inputs.
+enum class Rule {
+  kSame,      // it adds its inputs or chooses among them, so they are of one degree
+  kProduct,   // of sums over an axis of records, too: matmul
+  kQuotient,  // of input 0 and input 1
+  kMoves,     // the elements of input 0 elsewhere, or a multiple of each
+  kSum,       // over axes
+  kMean,
+  kExtreme,
+  kCount,
+  kSumOfSquares,
+  kOther,  // anything else: of inputs of degree 0 only
+};
+
+Rule RuleOf(const std::string& op) {
+  static const auto* const rules = new std::map<std::string, Rule>{
+      {"add", Rule::kSame},
+      {"subtract", Rule::kSame},
+      {"maximum", Rule::kSame},
+      {"minimum", Rule::kSame},
+      {"concat", Rule::kSame},
+      {"where", Rule::kSame},
+      {"multiply", Rule::kProduct},
+      {"matmul", Rule::kProduct},
+      {"batch_matmul", Rule::kProduct},
+      {"divide", Rule::kQuotient},
+      {"negate", Rule::kMoves},
+      {"abs", Rule::kMoves},
+      {"relu", Rule::kMoves},
+      {"cast", Rule::kMoves},
+      {"reshape", Rule::kMoves},
+      {"transpose", Rule::kMoves},
+      {"slice", Rule::kMoves},
+      {"expand_dims", Rule::kMoves},
+      {"squeeze", Rule::kMoves},
+      {"tile", Rule::kMoves},
+      {"stop_gradient", Rule::kMoves},
+      {"reduce_sum", Rule::kSum},
+      {"reduce_mean", Rule::kMean},
+      {"mean_squared_error", Rule::kMean},
+      {"reduce_max", Rule::kExtreme},
+      {"reduce_min", Rule::kExtreme},
+      {"reduce_any", Rule::kExtreme},
+      {"reduce_all", Rule::kExtreme},
+      {"count", Rule::kCount},
+      {"sum_of_squares", Rule::kSumOfSquares},
+  };
+  const auto found = rules->find(op);
+  return found == rules->end() ? Rule::kOther : found->second;
+}
+
+int UnknownAxes(const Shape& shape) {
+  int unknown = 0;
+  for (const int64_t size : shape) unknown += size == kUnknownDim ? 1 : 0;
+  return unknown;
+}
+
+class NodeDegree {
+ public:
+  NodeDegree(const pb::NodeProto& node, const FunctionSpecs& specs,
+             const std::vector<RecordDegree>& degrees)
+      : node_(node), specs_(specs), degrees_(degrees) {}
+
+  Degree Of(const std::vector<TensorSpec>& outputs) const {
+    switch (const Rule rule = RuleOf(node_.op())) {
+      case Rule::kSame:
+        return Common(node_.op() == "where" ? 1 : 0);
+      case Rule::kProduct:
+        return Sum(Sum(Input(0), Input(1)), ContractedAxes());
+      case Rule::kQuotient: {
+        const Degree divisor = Input(1);
+        return divisor.has_value() ? Sum(Input(0), -*divisor) : std::nullopt;
+      }
+      case Rule::kMoves:
+        return LosesRecords(outputs) ? std::nullopt : Input(0);
+      case Rule::kSum:
+      case Rule::kCount:
+        return Sum(rule == Rule::kSum ? Input(0) : 0, ReducedAxes());
+      case Rule::kMean:
+        return node_.inputs_size() == 1 ? Input(0) : Zero();
+      case Rule::kExtreme:
+        return Input(0);
+      case Rule::kSumOfSquares:
+        return Zero().has_value() ? Common(0, /*add_axes=*/true) : std::nullopt;
+      case Rule::kOther:
+        return LosesRecords(outputs) || ScansRecords() ? std::nullopt : Zero();
+    }
+    return std::nullopt;
+  }
+
+  // Whether it takes the largest or smallest over records.
+  bool IsExtreme() const { return RuleOf(node_.op()) == Rule::kExtreme && ReducedAxes() > 0; }
+
+ private:
+  static Degree Sum(Degree a, Degree b) {
+    return a.has_value() && b.has_value() ? Degree(*a + *b) : std::nullopt;
+  }
+
+  const RecordDegree& DegreeOf(int i) const { return degrees_[node_.inputs(i).node()]; }
+  const Shape& ShapeOf(int i) const {
+    return specs_[node_.inputs(i).node()][node_.inputs(i).output()].shape;
+  }
+  // What does not vary is a factor like any number.
+  Degree Input(int i) const { return DegreeOf(i).varies ? DegreeOf(i).degree : 0; }
+
+  // Of those from `first` that vary: what does not may be added to any (as epsilon is).
+  Degree Common(int first, bool add_axes = false) const {
+    std::optional<Degree> common;
+    for (int i = first; i < node_.inputs_size(); ++i) {
+      if (!DegreeOf(i).varies) continue;
+      const Degree own = Sum(DegreeOf(i).degree, add_axes ? UnknownAxes(ShapeOf(i)) : 0);
+      if (common.has_value() && *common != own) return std::nullopt;
+      common = own;
+    }
+    return common.value_or(0);
+  }
+
+  Degree Zero() const {
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      if (Input(i) != 0) return std::nullopt;
+    }
+    return 0;
+  }
+
+  // Whether an input has an entry for each record and no output does.
+  bool LosesRecords(const std::vector<TensorSpec>& outputs) const {
+    for (const TensorSpec& output : outputs) {
+      if (UnknownAxes(output.shape) > 0) return false;
+    }
+    for (int i = 0; i < node_.inputs_size(); ++i) {
+      if (DegreeOf(i).varies && UnknownAxes(ShapeOf(i)) > 0) return true;
+    }
+    return false;
+  }
+
+  // Whether it has for each record what depends on those before.
+  bool ScansRecords() const {
+    return node_.op() == "cumsum" &&
+           ShapeOf(0)[static_cast<int>(DefOf(node_).Read(node_.attrs()).Int("axis"))] ==
+               kUnknownDim;
+  }
+
+  int ReducedAxes() const {
+    const Shape& shape = ShapeOf(0);
+    const auto axes = ResolveAxes(DefOf(node_).Read(node_.attrs()).Ints("axes"), shape.rank());
+    int unknown = 0;
+    for (const int axis : axes.value_or(std::vector<int>()))
+      unknown += shape[axis] == kUnknownDim ? 1 : 0;
+    return unknown;
+  }
+
+  int ContractedAxes() const {
+    if (node_.op() == "multiply") return 0;
+    const Shape& a = ShapeOf(0);
+    const bool transposed = DefOf(node_).Read(node_.attrs()).Bool("transpose_a");
+    return a[a.rank() - (transposed ? 2 : 1)] == kUnknownDim ? 1 : 0;
+  }
+
+  const pb::NodeProto& node_;
+  const FunctionSpecs& specs_;
+  const std::vector<RecordDegree>& degrees_;
+};
+
+}  // namespace
+
+std::vector<RecordDegree> RecordDegreesOf(const pb::FunctionProto& function,
+                                          const FunctionSpecs& specs) {
+  const std::vector<StepPart> parts = StepPartsOf(function);
+  std::vector<RecordDegree> degrees;
+  degrees.reserve(function.nodes_size());
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const pb::NodeProto& node = function.nodes(i);
+    const NodeDegree rule(node, specs, degrees);
+    RecordDegree own;
+    own.varies = parts[i] != StepPart::kAny;
+    const bool is_source = DefOf(node).source != OpSource::kNone;
+    if (own.varies && !is_source) {
+      own.degree = rule.Of(specs[i]);
+      own.extreme = rule.IsExtreme();
+      for (const pb::NodeInput& input : node.inputs())
+        own.extreme = own.extreme || degrees[input.node()].extreme;
+    }
+    degrees.push_back(own);
+  }
+  return degrees;
+}
+
+}  // namespace mu

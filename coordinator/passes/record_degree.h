@@ -1,0 +1,29 @@
+// How the values of a function grow with the number of records that they are computed from: what is
+// the mean over the slices of a batch for one of them, and the sum for another.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "common/graph/verifier.h"
+#include "proto/graph.pb.h"
+
+namespace mu {
+
+struct RecordDegree {
+  // Whether it depends on the records at all. If not, the rest means nothing.
+  bool varies = false;
+  // 0: it stays as it is if the records come twice, as a mean over them or what is of each record.
+  // 1: it doubles, as a sum. nullopt: neither that is known.
+  std::optional<int> degree = 0;
+  // Depends on the largest or smallest over the records: those of a batch do not follow from those
+  // of its slices.
+  bool extreme = false;
+};
+
+// By node, of a traced function. What is of each record has an axis of unknown size, as columns of
+// a batch have.
+std::vector<RecordDegree> RecordDegreesOf(const muster::FunctionProto& function,
+                                          const FunctionSpecs& specs);
+
+}  // namespace mu
