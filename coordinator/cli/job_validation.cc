@@ -12,6 +12,7 @@ namespace mu {
 namespace {
 
 constexpr uint32_t kMaxBatchSize = 1 << 20;
+constexpr uint32_t kDefaultBatchSize = 512;
 constexpr uint32_t kMaxStepsPerFunction = 10'000;
 constexpr uint32_t kMaxInFlight = 64;
 
@@ -34,6 +35,15 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
     problems->push_back({"training.epochs", "must be at least 1", "leave it out for 1"});
   }
   batch("training.batch_size", training.has_batch_size(), training.batch_size());
+  // Where no batch size is written, this is before it has its default.
+  const uint32_t size = training.has_batch_size() ? training.batch_size() : kDefaultBatchSize;
+  if (training.has_micro_batches() &&
+      (training.micro_batches() == 0 || training.micro_batches() > size)) {
+    problems->push_back({"training.micro_batches",
+                         absl::StrCat("must be from 1 to the batch size, ", size, ", not ",
+                                      training.micro_batches()),
+                         "1 computes a batch as a whole"});
+  }
   const std::string& steps = training.steps_per_function();
   uint32_t number = 0;
   if (training.has_steps_per_function() && steps != "auto" &&
@@ -125,7 +135,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
 void FillJobDefaults(pb::JobProto* job) {
   pb::TrainingProto* training = job->mutable_training();
   if (!training->has_epochs()) training->set_epochs(1);
-  if (!training->has_batch_size()) training->set_batch_size(512);
+  if (!training->has_batch_size()) training->set_batch_size(kDefaultBatchSize);
   if (!training->has_steps_per_function()) training->set_steps_per_function("auto");
   if (!training->has_warmup_steps()) training->set_warmup_steps("auto");
   if (training->eval_batch_size() == 0) training->set_eval_batch_size(training->batch_size());

@@ -95,7 +95,8 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     const BatchRef batch = f.NextBatch(Dataset(dataset));
     const ModelOutput output = model->Build(f, batch);
     if (purpose == DataPurpose::kTrain)
-      f.Minimize(output.loss, {.gradients = GradientOptionsOf(job.training())});
+      f.Minimize(output.loss, {.gradients = GradientOptionsOf(job.training()),
+                               .micro_batches = MicroBatchesOf(job.training())});
     if (purpose == DataPurpose::kPredict) {
       forward = ReturnPredictions(f, batch, output, options.predict_columns);
       return;

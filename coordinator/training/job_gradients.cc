@@ -11,4 +11,8 @@ GradientOptions GradientOptionsOf(const muster::TrainingProto& training) {
           .weight_decay = training.weight_decay()};
 }
 
+uint32_t MicroBatchesOf(const muster::TrainingProto& training) {
+  return training.has_micro_batches() ? training.micro_batches() : 1;
+}
+
 }  // namespace mu

@@ -87,6 +87,7 @@ absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
   }
   rates.first_step = record_.first_step;
   rates.gradients = GradientOptionsOf(job_.training());
+  rates.micro_batches = MicroBatchesOf(job_.training());
   return coordinator_->DefineFunction("train_step", [&](FunctionBuilder& f) {
     f.Train();
     const ModelOutput output = model_->Build(f, f.NextBatch(dataset));

@@ -242,6 +242,12 @@ INSTANTIATE_TEST_SUITE_P(
                 "changes no evaluation, and predictions keep that of the files; remove it\n"},
         Mistake{"zero_epochs", "epochs: 1", "epochs: 0",
                 "job.yaml:16:20: `training.epochs` must be at least 1; leave it out for 1\n"},
+        Mistake{"no_micro_batches", "epochs: 1", "micro_batches: 0",
+                "job.yaml:16:27: `training.micro_batches` must be from 1 to the batch size, 512, "
+                "not 0; 1 computes a batch as a whole\n"},
+        Mistake{"micro_batches", "epochs: 1, batch_size: 512", "batch_size: 6, micro_batches: 7",
+                "job.yaml:16:42: `training.micro_batches` must be from 1 to the batch size, 6, not "
+                "7; 1 computes a batch as a whole\n"},
         Mistake{"negative_norm", "epochs: 1", "clip_by_global_norm: -1",
                 "job.yaml:16:33: `training.clip_by_global_norm` must not be negative, not -1; 0 "
                 "leaves gradients as they are\n"},

@@ -68,7 +68,7 @@ pb::JobProto FullJob() {
             skip_lines: 1
           }
         }
-        training { epochs: 3 batch_size: 64 eval_batch_size: 128 }
+        training { epochs: 3 batch_size: 64 eval_batch_size: 128 micro_batches: 2 }
       )pb",
       &job));
   return job;

@@ -25,5 +25,12 @@ TEST(JobGradients, EachKeyIsItsOption) {
   EXPECT_EQ(options.weight_decay, 6);
 }
 
+TEST(JobGradients, WithoutMicroBatchesABatchIsComputedWhole) {
+  pb::TrainingProto training;
+  EXPECT_EQ(MicroBatchesOf(training), 1u);
+  training.set_micro_batches(4);
+  EXPECT_EQ(MicroBatchesOf(training), 4u);
+}
+
 }  // namespace
 }  // namespace mu

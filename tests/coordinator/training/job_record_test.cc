@@ -87,5 +87,15 @@ TEST(JobFingerprintTest, DoesNotDependOnTheEvaluation) {
   EXPECT_NE(JobFingerprint(job), JobFingerprint(measured));
 }
 
+// One is what a job without the key has; with more, functions are others.
+TEST(JobFingerprintTest, DependsOnMicroBatches) {
+  pb::JobProto job, written;
+  written.mutable_training()->set_micro_batches(1);
+  EXPECT_EQ(JobFingerprint(job), JobFingerprint(written));
+  written.mutable_training()->set_micro_batches(2);
+  EXPECT_NE(JobFingerprint(job), JobFingerprint(written));
+  EXPECT_NE(JobDifferences(job, written), "");
+}
+
 }  // namespace
 }  // namespace mu

@@ -99,6 +99,20 @@ TEST_F(OptionsTest, SchedulesAndRulesOfParametersReachTheServers) {
   EXPECT_THAT(Loss(with("parameters=[{match: \"*\", learning_rate_factor: 0.000001}]")), Gt(7.0));
 }
 
+// One worker, so that both trainings take the same steps.
+TEST_F(OptionsTest, MicroBatchesTrainAsWholeBatchesDo) {
+  const auto train = [&](const std::string& micro_batches) {
+    return Train({"training.epochs=3", "training.warmup_steps=0", "training.batch_size=30",
+                  "training.clip_by_global_norm=0.5", "optimizer={adagrad: {learning_rate: 0.1}}",
+                  "training.micro_batches=" + micro_batches});
+  };
+  const nlohmann::json whole = train("1"), sliced = train("4");
+  EXPECT_THAT(whole["train_loss"].get<double>(), Lt(4.0));
+  EXPECT_NEAR(sliced["train_loss"].get<double>(), whole["train_loss"].get<double>(), 1e-4);
+  EXPECT_EQ(sliced["steps"], whole["steps"]);
+  EXPECT_EQ(sliced["samples"], whole["samples"]);
+}
+
 // The steps of the run whose values it begins with are counted on, but are no part of its schedule.
 TEST_F(OptionsTest, AScheduleBeginsWithTheRun) {
   const auto steps =
