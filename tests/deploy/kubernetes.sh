@@ -146,7 +146,7 @@ expect_report() { # WHAT CONDITION
   python3 - "$work/volumes/muster-checkpoints/job/report.json" "$2" <<'PY' || fail "$1"
 import json, sys
 report = json.load(open(sys.argv[1]))
-if not eval(sys.argv[2]):
+if not eval(f"({sys.argv[2]})"):  # of several lines
     print({key: report[key] for key in ("status", "steps", "samples", "checkpoint", "continued_from", "failures", "eval")})
     sys.exit(1)
 PY
