@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
@@ -263,17 +264,18 @@ TEST_F(MembershipTest, WaitsForACoordinatorThatIsNotThereYet) {
 
 TEST_F(MembershipTest, SaysWhyTheCoordinatorDoesNotAnswerNowAndThen) {
   ManualClock clock;
-  coordinator_.FailRegister(absl::UnavailableError("no coordinator for NowAndThen"));
+  static int repetition = 0;  // its lines are still there
+  const std::string error = absl::StrCat("no coordinator, in repetition ", ++repetition, ".");
+  coordinator_.FailRegister(absl::UnavailableError(error));
   MembershipOptions options = Options();
   options.clock = &clock;
   auto client = Client(options);
-  std::thread waiting([&] { client->Register().IgnoreError(); });
-  const auto lines = [] {
+  const auto lines = [&] {
     int count = 0;
-    for (const std::string& line : LastLogLines())
-      count += absl::StrContains(line, "no coordinator for NowAndThen");
+    for (const std::string& line : LastLogLines()) count += absl::StrContains(line, error);
     return count;
   };
+  std::thread waiting([&] { client->Register().IgnoreError(); });
   EXPECT_TRUE(testing::Eventually([&] { return coordinator_.registrations() >= 4; }));
   EXPECT_EQ(lines(), 1);
   clock.Advance(absl::Seconds(31));
