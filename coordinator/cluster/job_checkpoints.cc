@@ -102,17 +102,20 @@ absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const 
   return absl::NotFoundError("the checkpoint's directory is not known");
 }
 
+// A program may have named it by a link or with "..".
+static bool SameFolder(const std::string& a, const std::string& b) {
+  std::error_code unreadable;
+  return a == b || std::filesystem::equivalent(a, b, unreadable);
+}
+
 bool JobCheckpoints::IsWanted(const std::string& folder) const {
   std::vector<std::string> wanted;
   {
     MutexLock lock(&mutex_);
     for (const auto& [number, point] : points_) wanted.push_back(point.folder);
   }
-  // A program may have named it by a link or with "..".
-  return std::any_of(wanted.begin(), wanted.end(), [&folder](const std::string& point) {
-    std::error_code unreadable;
-    return point == folder || std::filesystem::equivalent(point, folder, unreadable);
-  });
+  return std::any_of(wanted.begin(), wanted.end(),
+                     [&folder](const std::string& point) { return SameFolder(folder, point); });
 }
 
 void JobCheckpoints::Renamed(const std::string& from, const std::string& to) {
@@ -141,14 +144,17 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
   MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
   MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
   std::set<std::string> bad;
+  std::string newest;  // that servers may go back to; an older one goes as the job says
   {
     MutexLock lock(&mutex_);
     bad = bad_;
+    if (!points_.empty()) newest = points_.rbegin()->second.folder;
   }
   std::vector<KnownCheckpoint> known;
   for (const std::string& folder : complete)
-    known.push_back(
-        {.bad = bad.contains(folder), .kept = IsKept(folder), .wanted = IsWanted(folder)});
+    known.push_back({.bad = bad.contains(folder),
+                     .kept = IsKept(folder),
+                     .wanted = SameFolder(folder, newest)});
   for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep)))
     old.push_back(complete[i]);
   for (const std::string& directory : old) {

@@ -61,9 +61,9 @@ class JobCheckpoints {
 
   // Its files are damaged or missing.
   void NoteBad(const std::string& folder);
-  // Deletes all but the newest `keep` good ones, those that are marked, and those that servers may
-  // go back to; ABORTED once `superseded` says that a newer coordinator has taken over. None may be
-  // under way.
+  // Deletes all but the newest `keep` good ones, those that are marked, and the newest that servers
+  // may go back to; ABORTED once `superseded` says that a newer coordinator has taken over. None
+  // may be under way.
   absl::Status Prune(int keep, const std::function<bool()>& superseded);
 
  private:
