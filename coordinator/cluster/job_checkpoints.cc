@@ -102,20 +102,18 @@ absl::StatusOr<std::string> JobCheckpoints::Find(CheckpointNumber number) const 
   return absl::NotFoundError("the checkpoint's directory is not known");
 }
 
-// A program may have named it by a link or with "..".
-static bool SameFolder(const std::string& a, const std::string& b) {
-  std::error_code unreadable;
-  return a == b || std::filesystem::equivalent(a, b, unreadable);
-}
-
-bool JobCheckpoints::IsWanted(const std::string& folder) const {
-  std::vector<std::string> wanted;
+uint64_t JobCheckpoints::PointIn(const std::string& folder) const {
+  std::vector<std::pair<CheckpointNumber, std::string>> points;
   {
     MutexLock lock(&mutex_);
-    for (const auto& [number, point] : points_) wanted.push_back(point.folder);
+    for (const auto& [number, point] : points_) points.emplace_back(number, point.folder);
   }
-  return std::any_of(wanted.begin(), wanted.end(),
-                     [&folder](const std::string& point) { return SameFolder(folder, point); });
+  // A program may have named it by a link or with "..".
+  const auto same = std::find_if(points.rbegin(), points.rend(), [&folder](const auto& point) {
+    std::error_code unreadable;
+    return point.second == folder || std::filesystem::equivalent(point.second, folder, unreadable);
+  });
+  return same == points.rend() ? 0 : same->first.value() + 1;
 }
 
 void JobCheckpoints::Renamed(const std::string& from, const std::string& to) {
@@ -144,17 +142,14 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
   MU_ASSIGN_OR_RETURN(std::vector<std::string> old, ListFailedCheckpoints(parent));
   MU_ASSIGN_OR_RETURN(const auto complete, ListCheckpoints(parent));
   std::set<std::string> bad;
-  std::string newest;  // that servers may go back to; an older one goes as the job says
   {
     MutexLock lock(&mutex_);
     bad = bad_;
-    if (!points_.empty()) newest = points_.rbegin()->second.folder;
   }
   std::vector<KnownCheckpoint> known;
   for (const std::string& folder : complete)
-    known.push_back({.bad = bad.contains(folder),
-                     .kept = IsKept(folder),
-                     .wanted = SameFolder(folder, newest)});
+    known.push_back(
+        {.bad = bad.contains(folder), .kept = IsKept(folder), .point = PointIn(folder)});
   for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep)))
     old.push_back(complete[i]);
   for (const std::string& directory : old) {

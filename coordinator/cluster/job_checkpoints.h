@@ -53,7 +53,7 @@ class JobCheckpoints {
   // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
   absl::StatusOr<std::string> Find(CheckpointNumber number) const;
   // Whether servers may go back to the checkpoint in this folder, by whatever path it is named.
-  bool IsWanted(const std::string& folder) const;
+  bool IsWanted(const std::string& folder) const { return PointIn(folder) != 0; }
   // The folder has another name now.
   void Renamed(const std::string& from, const std::string& to);
   // What servers take of it; null: everything.
@@ -61,12 +61,14 @@ class JobCheckpoints {
 
   // Its files are damaged or missing.
   void NoteBad(const std::string& folder);
-  // Deletes all but the newest `keep` good ones, those that are marked, and the newest that servers
-  // may go back to; ABORTED once `superseded` says that a newer coordinator has taken over. None
-  // may be under way.
+  // Deletes what is old (core/checkpoint_rules.h); ABORTED once `superseded` says that a newer
+  // coordinator has taken over. None may be under way.
   absl::Status Prune(int keep, const std::function<bool()>& superseded);
 
  private:
+  // As KnownCheckpoint has it.
+  uint64_t PointIn(const std::string& folder) const;
+
   mutable Mutex mutex_;
   std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
   struct Point {

@@ -119,9 +119,10 @@ void Coordinator::Do(action::Committed& a) {
   for (const auto& [folder, checkpoint] : checkpoints) {
     if (!checkpoint.committed) continue;
     committed.push_back(folder);
-    known.push_back({.wanted = std::any_of(folders_.begin(), folders_.end(), [&](const auto& f) {
-                       return f.second == committed.back();
-                     })});
+    KnownCheckpoint& one = known.emplace_back();
+    for (const auto& [number, its_folder] : folders_) {
+      if (its_folder == folder) one.point = number.value() + 1;
+    }
   }
   for (const size_t i : CheckpointsToDelete(known, cluster_->scenario().keep))
     checkpoints.erase(committed[i]);

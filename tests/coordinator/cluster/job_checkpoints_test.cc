@@ -81,6 +81,24 @@ TEST_F(JobCheckpointsTest, OneThatServersMayGoBackToStays) {
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4), Path(5)));
 }
 
+TEST_F(JobCheckpointsTest, ASecondChoiceOfServersGoesAsTheOthersDo) {
+  Complete(1, 3);
+  checkpoints_.Add(CheckpointNumber(1), Path(2));
+  checkpoints_.Add(CheckpointNumber(2), Path(3));
+  EXPECT_TRUE(checkpoints_.IsWanted(Path(2)));
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3)));
+}
+
+TEST_F(JobCheckpointsTest, ASecondChoiceStaysIfTheFirstIsDamaged) {
+  Complete(1, 3);
+  checkpoints_.Add(CheckpointNumber(1), Path(1));
+  checkpoints_.Add(CheckpointNumber(2), Path(2));
+  checkpoints_.NoteBad(Path(2));
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3)));
+}
+
 TEST_F(JobCheckpointsTest, WhatAFailedOneLeftGoesWithTheOldOnes) {
   Complete(1, 1);
   MU_ASSERT_OK_AND_ASSIGN(const std::string failed, checkpoints_.Claim(/*begun=*/true));

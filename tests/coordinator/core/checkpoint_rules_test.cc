@@ -25,9 +25,17 @@ TEST(CheckpointRules, ADamagedOneStaysAndStandsForNone) {
 }
 
 TEST(CheckpointRules, WhatAnybodyCountsOnStaysBesideThem) {
-  EXPECT_THAT(CheckpointsToDelete({{.kept = true}, {}, {.wanted = true}, {}}, 1), ElementsAre(1));
-  EXPECT_THAT(CheckpointsToDelete({{}, {.wanted = true}}, 1), ElementsAre(0))
+  EXPECT_THAT(CheckpointsToDelete({{.kept = true}, {}, {.point = 1}, {}}, 1), ElementsAre(1));
+  EXPECT_THAT(CheckpointsToDelete({{}, {.point = 1}}, 1), ElementsAre(0))
       << "the newest is counted, whoever wants it";
+}
+
+TEST(CheckpointRules, OfThoseThatServersMayGoBackToTheFirstChoiceStays) {
+  EXPECT_THAT(CheckpointsToDelete({{.point = 4}, {.point = 5}}, 1), ElementsAre(0));
+  EXPECT_THAT(CheckpointsToDelete({{.point = 5}, {.point = 4}, {}}, 1), ElementsAre(1))
+      << "a program went back to an older one";
+  EXPECT_THAT(CheckpointsToDelete({{.point = 4}, {.bad = true, .point = 5}, {}}, 1), ElementsAre(1))
+      << "they cannot go back to a damaged one";
 }
 
 TEST(CheckpointRules, OneIsAddedByWhoeverContinuesOrBegins) {
