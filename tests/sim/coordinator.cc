@@ -158,6 +158,8 @@ void Coordinator::Do(action::Start& a) {
   std::copy(records.begin(), records.end(), run.records.begin());
   if (const auto known = records_.find(start.function); known != records_.end())
     known->second = records;
+  else
+    repeated_[start.function] = records;
   cluster_->Send(run);
 }
 
@@ -198,8 +200,10 @@ void Coordinator::Do(action::Deliver& a) {
 
 void Coordinator::Do(action::Finish& a) {
   const auto records = records_.extract(a.function);
-  if (!records.empty() && !a.status.ok() && !ended())
-    cluster_->truth().Cancelled(epoch_, a.function.value(), records.mapped());
+  if (a.status.ok() || ended()) return;
+  // One that had its result may fail when it is repeated. It is left out then, too.
+  cluster_->truth().Cancelled(epoch_, a.function.value(),
+                              records.empty() ? repeated_[a.function] : records.mapped());
 }
 
 void Coordinator::UserError() {

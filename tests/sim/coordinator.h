@@ -127,8 +127,9 @@ class Coordinator final : public Process {
   bool stepping_ = false;
   const Message* handling_ = nullptr;
   mu::CallId last_call_;
-  std::map<mu::CallId, Message> asked_;                  // by daemons
-  std::map<FunctionId, std::vector<uint16_t>> records_;  // of functions that somebody waits for
+  std::map<mu::CallId, Message> asked_;                   // by daemons
+  std::map<FunctionId, std::vector<uint16_t>> records_;   // of functions that somebody waits for
+  std::map<FunctionId, std::vector<uint16_t>> repeated_;  // of those that ran again afterwards
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;
