@@ -79,8 +79,10 @@ inside sh -ec '
   sed -e "s/^  dlrm:/  nonsense:/" short.yaml >wrong.yaml'
 
 echo "--- a wrong job"
-inside systemctl start muster-coordinator@wrong
-wait_for 30 "the wrong job has ended" is muster-coordinator@wrong ActiveState failed
+inside systemctl start muster-coordinator@wrong muster-worker@a
+# It sends those home that register within 30 s.
+wait_for 60 "the wrong job has ended" is muster-coordinator@wrong ActiveState failed
+wait_for 30 "its worker was sent home" is muster-worker@a ActiveState inactive
 is muster-coordinator@wrong ExecMainStatus 2 || fail "the wrong job did not end with 2"
 is muster-coordinator@wrong NRestarts 0 || fail "the wrong job was started again"
 inside systemctl reset-failed
