@@ -7,12 +7,20 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/optimizer/optimizer_settings.h"
 #include "common/optimizer/optimizer_table.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace mu::testing {
+
+// "sgd, adagrad, ...", as messages list them.
+inline std::string OptimizerNames() {
+  return absl::StrJoin(AllOptimizers(), ", ", [](std::string* out, const OptimizerKind& kind) {
+    absl::StrAppend(out, kind.name);
+  });
+}
 
 struct ExampleOptimizer {
   std::string name;     // such as "sgd_momentum"
@@ -53,7 +61,8 @@ inline std::vector<ExampleOptimizer> ExampleOptimizers() {
     const std::string json =
         absl::StrCat("{\"", kind.name, "\": {\"learning_rate\": 0.05", settings, "}}");
     const auto parsed = google::protobuf::util::JsonStringToMessage(json, &example.proto);
-    if (parsed.ok() && ProblemsOf(example.proto).empty()) examples.push_back(std::move(example));
+    if (parsed.ok() && mu::ProblemsOf(example.proto).empty())
+      examples.push_back(std::move(example));
   };
   for (const OptimizerKind& kind : AllOptimizers()) {
     add(kind, kind.name, "", "");

@@ -5,6 +5,7 @@
 #include "coordinator/cli/config_node.h"
 #include "coordinator/cli/job_file.h"
 #include "tests/coordinator/cli/job_text.h"
+#include "tests/testing/example_optimizers.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -145,8 +146,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:1: `seed` has no value; write a whole number or remove the key\n"},
         Mistake{"two_choices", "  adagrad", "  sgd: {learning_rate: 1}\n  adagrad",
                 "job.yaml:16:3: `optimizer.adagrad` stands beside another choice under "
-                "`optimizer`; keep one of: sgd, "
-                "adagrad, adam, adamw, rmsprop, rowwise_adagrad, ftrl\n"},
+                "`optimizer`; keep one of: " +
+                    testing::OptimizerNames() + "\n"},
         Mistake{"merge_key", "seed: 1", "<<: {seed: 1}",
                 "job.yaml:2:1: merge keys (`<<`) are not supported; write the keys out\n"},
         Mistake{"tag", "seed: 1", "seed: !!int 1",

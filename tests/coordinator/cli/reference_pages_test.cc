@@ -6,12 +6,14 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/optimizer/optimizer_table.h"
 #include "coordinator/frontend/feature_models.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
 namespace {
 
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using testing::StatusIs;
 
@@ -37,6 +39,14 @@ TEST(ReferencePages, TheJobFilesPageHasEveryModel) {
     if (name == "custom") continue;
     EXPECT_THAT(page, HasSubstr("\n| `" + name + "` | "));
   }
+}
+
+TEST(ReferencePages, TheJobFilesPageHasEveryOptimizer) {
+  MU_ASSERT_OK_AND_ASSIGN(const std::string page, ReadFile("docs/job_file.md"));
+  const std::string section = page.substr(page.find("\n## optimizer\n"));
+  const std::string table = section.substr(0, section.find("\n## parameters\n"));
+  for (const OptimizerKind& kind : AllOptimizers())
+    EXPECT_THAT(table, ContainsRegex(absl::StrCat("\n\\| [^|]*`", kind.name, "`[^|]*\\| ")));
 }
 
 // The keys of a message that a doc must have, without those of messages in it.
