@@ -12,6 +12,9 @@ struct Exp {
 struct Log {
   static Packet Apply(Packet x) { return LogOf(x); }
 };
+struct Log1p {
+  static Packet Apply(Packet x) { return Eigen::internal::plog1p(x); }
+};
 struct Sin {
   static Packet Apply(Packet x) { return Eigen::internal::psin(x); }
 };
@@ -115,6 +118,7 @@ absl::StatusOr<KernelPtr> MakeCrossEntropy(const NodeSpec&) {
 void RegisterMathKernels(KernelTable& table) {
   table.Add("exp", Make<Exp>);
   table.Add("log", Make<Log>);
+  table.Add("log1p", Make<Log1p>);
   table.Add("tanh", Make<Tanh>);
   table.Add("erf", Make<Erf>);
   table.Add("sigmoid", Make<Sigmoid>);

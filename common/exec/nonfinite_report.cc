@@ -87,6 +87,10 @@ std::string RemedyFor(const pb::NodeProto& node, const std::string& kind) {
                : "It is the logarithm of 0: add a small number to its input, or bound it from "
                  "below";
   }
+  if (op == "log1p") {
+    return nan ? "It is the logarithm of 1 + x for an x below -1: keep its input above -1"
+               : "It is the logarithm of 1 + x for x = -1: bound its input from below";
+  }
   if (op == "pow") {
     return nan ? "It is a negative number to a power that is no whole number: keep the base from "
                  "falling below 0"

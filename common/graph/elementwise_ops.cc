@@ -79,6 +79,7 @@ void RegisterElementwiseOps(OpTable& table) {
   unary("tanh", "The hyperbolic tangent.");
   unary("erf", "The error function.");
   unary("log", "The natural logarithm.");
+  unary("log1p", "log(1 + x), exact also where x is near 0.");
   unary("exp", "The exponential function.");
   unary("sqrt", "The square root.");
   unary("square", "x * x.");

@@ -50,6 +50,7 @@ Syms SigmoidRule(const ForwardOp& op) {
 }
 Syms TanhRule(const ForwardOp& op) { return {Multiply(op.dy, Subtract(1.0f, Square(op.output)))}; }
 Syms LogRule(const ForwardOp& op) { return {Divide(op.dy, op.inputs[0])}; }
+Syms Log1pRule(const ForwardOp& op) { return {Divide(op.dy, Add(op.inputs[0], 1.0f))}; }
 Syms ExpRule(const ForwardOp& op) { return {Multiply(op.dy, op.output)}; }
 Syms SqrtRule(const ForwardOp& op) { return {Divide(Multiply(op.dy, 0.5f), op.output)}; }
 Syms SquareRule(const ForwardOp& op) { return {Multiply(op.dy, Multiply(op.inputs[0], 2.0f))}; }
@@ -170,6 +171,7 @@ void RegisterMathGradients(GradientTable& table) {
   table.AddRule("sigmoid", SigmoidRule);
   table.AddRule("tanh", TanhRule);
   table.AddRule("log", LogRule);
+  table.AddRule("log1p", Log1pRule);
   table.AddRule("exp", ExpRule);
   table.AddRule("sqrt", SqrtRule);
   table.AddRule("square", SquareRule);

@@ -9,6 +9,19 @@ using Names = std::vector<std::string>;
 
 OnnxOutputs Square(OnnxOp& o) { return Names{o.graph.Add("Mul", {o.inputs[0], o.inputs[0]})}; }
 
+// With u = 1 + x rounded: log(u) * x / (u - 1), as Kahan writes it; x where u is 1, and log(u)
+// where nothing was rounded, which is so for infinity as well.
+OnnxOutputs Log1p(OnnxOp& o) {
+  const std::string& x = o.inputs[0];
+  const std::string one = o.graph.Scalar(1.0f);
+  const std::string u = o.graph.Add("Add", {x, one});
+  const std::string log = o.graph.Add("Log", {u});
+  const std::string rounded = o.graph.Add("Sub", {u, one});
+  const std::string scaled = o.graph.Add("Mul", {log, o.graph.Add("Div", {x, rounded})});
+  const std::string exact = o.graph.Add("Where", {o.graph.Add("Equal", {rounded, x}), log, scaled});
+  return Names{o.graph.Add("Where", {o.graph.Add("Equal", {u, one}), x, exact})};
+}
+
 // ONNX says nothing of floats that the integers do not have.
 OnnxOutputs Cast(OnnxOp& o) {
   const DType to = o.attrs.Type("dtype");
@@ -72,6 +85,7 @@ void AddOnnxElementwiseRules(OnnxRules* rules) {
   rules->AddSame("tanh", "Tanh");
   rules->AddSame("log", "Log");
   rules->AddSame("exp", "Exp");
+  rules->Add("log1p", Log1p);
   rules->AddSame("sqrt", "Sqrt");
   rules->AddSame("erf", "Erf");
   rules->AddSame("sin", "Sin");

@@ -25,6 +25,7 @@ Sym Relu(const Operand& x) { return Unary("relu", x); }
 Sym Sigmoid(const Operand& x) { return Unary("sigmoid", x); }
 Sym Tanh(const Operand& x) { return Unary("tanh", x); }
 Sym Log(const Operand& x) { return Unary("log", x); }
+Sym Log1p(const Operand& x) { return Unary("log1p", x); }
 Sym Exp(const Operand& x) { return Unary("exp", x); }
 Sym Sqrt(const Operand& x) { return Unary("sqrt", x); }
 Sym Square(const Operand& x) { return Unary("square", x); }

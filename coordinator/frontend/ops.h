@@ -25,6 +25,7 @@ Sym Relu(const Operand& x);
 Sym Sigmoid(const Operand& x);
 Sym Tanh(const Operand& x);
 Sym Log(const Operand& x);
+Sym Log1p(const Operand& x);  // log(1 + x), exact also near 0
 Sym Exp(const Operand& x);
 Sym Sqrt(const Operand& x);
 Sym Square(const Operand& x);

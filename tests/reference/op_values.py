@@ -120,7 +120,7 @@ def arithmetic(x, row, edges, ints, divisors):
     case("negate", [ints], -ints)
     wide = torch.cat([edges, torch.tensor([-100.0, -88.0, -20.0, -1e-3, 1e-6, 20.0, 88.0, 100.0])])
     for op, f in {"relu": torch.relu, "sigmoid": torch.sigmoid, "tanh": torch.tanh, "erf": torch.erf, "log": torch.log,
-                  "exp": torch.exp, "sqrt": torch.sqrt, "square": torch.square}.items():
+                  "log1p": torch.log1p, "exp": torch.exp, "sqrt": torch.sqrt, "square": torch.square}.items():
         case(op, [x], f(x))
         case(op, [wide], f(wide))
     labels = torch.rand(3, 5)

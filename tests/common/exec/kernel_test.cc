@@ -110,8 +110,9 @@ constexpr float kInf = std::numeric_limits<float>::infinity();
 TEST(KernelEdgeTest, NansAreNotLost) {
   const Tensor x = Tensor::Of<float>({2}, {kNan, 1});
   const Tensor y = Tensor::Of<float>({2}, {2, kNan});
-  for (const char* op : {"relu", "exp", "log", "tanh", "sigmoid", "sqrt", "square", "negate", "abs",
-                         "sign", "sin", "cos", "floor", "ceil", "round", "stop_gradient"}) {
+  for (const char* op :
+       {"relu", "exp", "log", "log1p", "tanh", "sigmoid", "sqrt", "square", "negate", "abs", "sign",
+        "sin", "cos", "floor", "ceil", "round", "stop_gradient"}) {
     const auto result = RunOp(op, {x});
     MU_ASSERT_OK(result.status());
     EXPECT_TRUE(std::isnan((*result)[0].data<float>()[0])) << op;
@@ -148,6 +149,13 @@ TEST(KernelEdgeTest, FarTailsAreExactOrInfinite) {
   EXPECT_EQ((*result)[0].data<float>()[0], -kInf);
   EXPECT_TRUE(std::isnan((*result)[0].data<float>()[1]));
   EXPECT_EQ((*result)[0].data<float>()[2], kInf);
+  result = RunOp("log1p", {Tensor::Of<float>({5}, {1e-10f, -1e-10f, -1, -2, kInf})});
+  MU_ASSERT_OK(result.status());
+  EXPECT_EQ((*result)[0].data<float>()[0], 1e-10f);
+  EXPECT_EQ((*result)[0].data<float>()[1], -1e-10f);
+  EXPECT_EQ((*result)[0].data<float>()[2], -kInf);
+  EXPECT_TRUE(std::isnan((*result)[0].data<float>()[3]));
+  EXPECT_EQ((*result)[0].data<float>()[4], kInf);
 }
 
 TEST(KernelEdgeTest, AValueDoesNotDependOnItsPlace) {

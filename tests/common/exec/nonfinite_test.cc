@@ -89,6 +89,8 @@ TEST_F(NonFiniteTest, SaysWhatTheOpDoesNotTake) {
   };
   EXPECT_THAT(of("log", -2), HasSubstr("the logarithm of a negative number: keep its input above"));
   EXPECT_THAT(of("log", 0), HasSubstr("the logarithm of 0: add a small number to its input"));
+  EXPECT_THAT(of("log1p", -2), HasSubstr("for an x below -1: keep its input above -1"));
+  EXPECT_THAT(of("log1p", -1), HasSubstr("for x = -1: bound its input from below"));
   EXPECT_THAT(of("sqrt", -2), HasSubstr("the square root of a negative number"));
   EXPECT_THAT(of("divide", 0), HasSubstr("0 divided by 0: add a small number to the divisor"));
   EXPECT_THAT(of("pow", -2.5), HasSubstr("a negative number to a power that is no whole number"));

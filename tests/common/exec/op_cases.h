@@ -351,6 +351,7 @@ inline const std::map<std::string, CaseMaker>& CaseMakers() {
       {"sigmoid", cases::UnaryFloat},
       {"tanh", cases::UnaryFloat},
       {"log", cases::UnaryPositive},
+      {"log1p", cases::UnaryPositive},
       {"exp", cases::UnaryFloat},
       {"sqrt", cases::UnaryPositive},
       {"square", cases::UnaryFloat},

@@ -367,6 +367,7 @@ inline const std::map<std::string, Reference>& References() {
       {"sigmoid", MU_UNARY(1 / (1 + std::exp(-x)))},
       {"tanh", MU_UNARY(std::tanh(x))},
       {"log", MU_UNARY(std::log(x))},
+      {"log1p", MU_UNARY(std::log1p(x))},
       {"exp", MU_UNARY(std::exp(x))},
       {"sqrt", MU_UNARY(std::sqrt(x))},
       {"square", MU_UNARY(x * x)},

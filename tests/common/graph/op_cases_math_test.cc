@@ -31,8 +31,8 @@ void AddElementwiseCases(OpCases& cases) {
                  Refuses({Bool({1})}, {}, "must be float32"),
                  Refuses({}, {}, "takes 1 inputs, got 0")};
   }
-  for (const char* op : {"relu", "sigmoid", "tanh", "log", "exp", "sqrt", "square", "sin", "cos",
-                         "floor", "ceil", "round"}) {
+  for (const char* op : {"relu", "sigmoid", "tanh", "log", "log1p", "exp", "sqrt", "square", "sin",
+                         "cos", "floor", "ceil", "round"}) {
     cases[op] = {Accepts({F32({-1, 3})}, {}, {F32({-1, 3})}), Accepts({F32({})}, {}, {F32({})}),
                  Refuses({I64({3})}, {}, "must be float32"),
                  Refuses({F32({3}), F32({3})}, {}, "takes 1 inputs, got 2")};

@@ -130,6 +130,7 @@ std::vector<CheckCase> MathCheckCases() {
   AddUnary(cases, "sigmoid", Sigmoid, -3, 3);
   AddUnary(cases, "tanh", Tanh, -2, 2);
   AddUnary(cases, "log", Log, 0.5f, 2);
+  AddUnary(cases, "log1p", Log1p, -0.5f, 2);
   AddUnary(cases, "exp", Exp, -1, 1);
   AddUnary(cases, "sqrt", Sqrt, 0.5f, 2);
   AddUnary(cases, "square", Square, -1, 1);

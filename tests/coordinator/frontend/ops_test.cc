@@ -192,6 +192,7 @@ TEST(Ops, EveryUserOpHasItsCall) {
                          Sigmoid(x),
                          Tanh(x),
                          Log(x),
+                         Log1p(x),
                          Exp(x),
                          Sqrt(x),
                          Square(x),
