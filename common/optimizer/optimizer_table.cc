@@ -156,11 +156,29 @@ OptimizerKind Ftrl() {
           }};
 }
 
+OptimizerKind Lion() {
+  return {
+      OptimizerProto::kLion,
+      "lion",
+      "The sign of a momentum, with one slot and decoupled weight decay (Chen et al., \"Symbolic "
+      "Discovery of Optimization Algorithms\", 2023, algorithm 2). A step changes only the rows "
+      "that it read",
+      {"c = beta1 * m + (1 - beta1) * g; x = x - r * (sign(c) + weight_decay * x)",
+       "m = beta2 * m + (1 - beta2) * g"},
+      {LearningRate("0.0001 is usual, a tenth to a third of Adam's"),
+       {"beta1", Range::kBelowOne, 0.9, "part of m in the step's direction"},
+       {"beta2", Range::kBelowOne, 0.99, "how slowly m forgets"},
+       {"weight_decay", Range::kNotNegative, 0, "part of x that a rate of 1 removes"}},
+      [](const OptimizerProto&, uint64_t width) {
+        return SlotLayouts{{"momentum", width, 0}};
+      }};
+}
+
 }  // namespace
 
 const std::vector<OptimizerKind>& AllOptimizers() {
   static const auto& all = *new std::vector<OptimizerKind>{
-      Sgd(), Adagrad(), Adam(), AdamW(), Rmsprop(), RowwiseAdagrad(), Ftrl()};
+      Sgd(), Adagrad(), Adam(), AdamW(), Rmsprop(), RowwiseAdagrad(), Ftrl(), Lion()};
   return all;
 }
 

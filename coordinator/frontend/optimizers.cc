@@ -63,6 +63,14 @@ Optimizer::Optimizer(const Ftrl& ftrl) {
   proto->set_initial_accumulator(ftrl.initial_accumulator);
 }
 
+Optimizer::Optimizer(const Lion& lion) {
+  pb::LionProto* const proto = proto_.mutable_lion();
+  proto->set_learning_rate(lion.learning_rate);
+  proto->set_beta1(lion.beta1);
+  proto->set_beta2(lion.beta2);
+  proto->set_weight_decay(lion.weight_decay);
+}
+
 absl::StatusOr<pb::OptimizerProto> ToProto(const Optimizer& optimizer) {
   MU_RETURN_IF_ERROR(CheckOptimizer(optimizer.proto()));
   return optimizer.proto();

@@ -72,6 +72,14 @@ struct Ftrl {
   float initial_accumulator = 0.0f;
 };
 
+// Chen et al. (2023): the sign of a momentum. One slot, where Adam has two.
+struct Lion {
+  float learning_rate = 0.0001f;
+  float beta1 = 0.9f;
+  float beta2 = 0.99f;
+  float weight_decay = 0.0f;
+};
+
 // One of them.
 class Optimizer {
  public:
@@ -83,6 +91,7 @@ class Optimizer {
   Optimizer(const Rmsprop& rmsprop);
   Optimizer(const RowwiseAdagrad& rowwise_adagrad);
   Optimizer(const Ftrl& ftrl);
+  Optimizer(const Lion& lion);
   // NOLINTEND(google-explicit-constructor)
   explicit Optimizer(pb::OptimizerProto proto) : proto_(std::move(proto)) {}
 

@@ -18,6 +18,8 @@ std::unique_ptr<const UpdateRule> MakeUpdateRule(const muster::OptimizerProto& f
       return MakeRowwiseAdagrad(full.rowwise_adagrad());
     case muster::OptimizerProto::kFtrl:
       return MakeFtrl(full.ftrl());
+    case muster::OptimizerProto::kLion:
+      return MakeLion(full.lion());
     case muster::OptimizerProto::KIND_NOT_SET:
       break;
   }

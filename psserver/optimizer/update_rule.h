@@ -65,5 +65,6 @@ std::unique_ptr<const UpdateRule> MakeAdamW(const muster::AdamWProto& settings);
 std::unique_ptr<const UpdateRule> MakeRmsprop(const muster::RmspropProto& settings);
 std::unique_ptr<const UpdateRule> MakeRowwiseAdagrad(const muster::RowwiseAdagradProto& settings);
 std::unique_ptr<const UpdateRule> MakeFtrl(const muster::FtrlProto& settings);
+std::unique_ptr<const UpdateRule> MakeLion(const muster::LionProto& settings);
 
 }  // namespace mu

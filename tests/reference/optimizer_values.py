@@ -129,6 +129,19 @@ def rmsprop(rate, rho, epsilon):
     return make
 
 
+def lion(rate, beta1, beta2, decay):
+    """Chen et al. (2023), algorithm 2."""
+    def make():
+        m = np.zeros(DIM)
+
+        def update(x, g, _):
+            c = beta1 * m + (1 - beta1) * g
+            x -= rate * (np.sign(c) + decay * x)
+            m[:] = beta2 * m + (1 - beta2) * g
+        return update
+    return make
+
+
 CASES = []
 
 
@@ -187,6 +200,9 @@ def main():
     formula_case("ftrl", {"ftrl": {"learning_rate": 0.1}}, ftrl(0.1, 1, 0, 0, 0), rows=False)
     formula_case("ftrl_rows", {"ftrl": {"learning_rate": 0.2, "beta": 0.5, "l1": 2.0, "l2": 0.3,
                                         "initial_accumulator": 0.1}}, ftrl(0.2, 0.5, 2.0, 0.3, 0.1))
+    formula_case("lion", {"lion": {"learning_rate": 0.01}}, lion(0.01, 0.9, 0.99, 0.0), rows=False)
+    formula_case("lion_rows", {"lion": {"learning_rate": 0.02, "beta1": 0.8, "beta2": 0.95, "weight_decay": 0.1}},
+                 lion(0.02, 0.8, 0.95, 0.1))
     lines = ",\n".join(json.dumps(c) for c in CASES)
     print(f'{{"rows": {ROWS}, "dim": {DIM}, "steps": {STEPS}, "cases": [\n{lines}\n]}}')
 

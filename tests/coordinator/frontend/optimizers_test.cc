@@ -23,7 +23,7 @@ constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
 // Of every kind there is a struct, and its defaults are those of the table.
 TEST(Optimizers, StructsHaveTheTablesDefaults) {
   const std::vector<Optimizer> structs = {Sgd{},     Adagrad{},        Adam{}, AdamW{},
-                                          Rmsprop{}, RowwiseAdagrad{}, Ftrl{}};
+                                          Rmsprop{}, RowwiseAdagrad{}, Ftrl{}, Lion{}};
   ASSERT_THAT(structs, SizeIs(AllOptimizers().size()));
   for (size_t i = 0; i < structs.size(); ++i) {
     const OptimizerKind& kind = AllOptimizers()[i];
@@ -69,6 +69,11 @@ TEST(Optimizers, SettingsReachTheServers) {
   EXPECT_EQ(ftrl.ftrl().l1(), 3);
   EXPECT_EQ(ftrl.ftrl().l2(), 4);
   EXPECT_EQ(ftrl.ftrl().initial_accumulator(), 5);
+  const pb::OptimizerProto lion =
+      Optimizer(Lion{.beta1 = 0.8f, .beta2 = 0.7f, .weight_decay = 0.25f}).proto();
+  EXPECT_EQ(lion.lion().beta1(), 0.8f);
+  EXPECT_EQ(lion.lion().beta2(), 0.7f);
+  EXPECT_EQ(lion.lion().weight_decay(), 0.25f);
 }
 
 TEST(Optimizers, WhatIsWrongIsNamed) {
