@@ -17,6 +17,9 @@ const std::vector<LayerDoc>& LayerDocs() {
        "Each row gets mean beta and deviation gamma."},
       {"RmsNorm", "[..., width] -> the same", "NAME/gamma",
        "Each row is divided by the root of the mean of its squares, times gamma."},
+      {"GroupNorm", "[batch, ..., channels] -> the same", "NAME/gamma, NAME/beta",
+       "Each group of channels of each record is normalised by itself; then each channel gets mean "
+       "beta and deviation gamma."},
       {"BatchNorm", "[..., channels] -> the same",
        "NAME/gamma, NAME/beta; not trained: NAME/moving_mean, NAME/moving_variance",
        "Each channel gets mean beta and deviation gamma: by the batch's moments in a function that "

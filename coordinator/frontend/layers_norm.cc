@@ -47,6 +47,49 @@ absl::StatusOr<RmsNorm> RmsNorm::Create(VariableFactory& factory, const std::str
   return layer;
 }
 
+absl::StatusOr<GroupNorm> GroupNorm::Create(VariableFactory& factory, const std::string& name,
+                                            int64_t channels, int64_t groups,
+                                            const NormOptions& options) {
+  MU_RETURN_IF_ERROR(CheckWidth(name, channels));
+  if (groups < 1 || channels % groups != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("layer \"", name, "\" cannot cut ", channels,
+                                                   " channels into ", groups, " equal groups"));
+  }
+  GroupNorm layer;
+  layer.channels_ = channels;
+  layer.groups_ = groups;
+  layer.epsilon_ = options.epsilon;
+  MU_ASSIGN_OR_RETURN(layer.gamma_,
+                      CreateScale(factory, name + "/gamma", channels, 1, options.optimizer));
+  MU_ASSIGN_OR_RETURN(layer.beta_,
+                      CreateScale(factory, name + "/beta", channels, 0, options.optimizer));
+  return layer;
+}
+
+Sym GroupNorm::operator()(const Operand& x) const {
+  const CallScope scope(x.place());
+  const Sym value = x.Bind();
+  if (!value.valid()) return value;
+  const Shape& shape = value.shape();
+  Shape record;  // its sizes, behind the batch's
+  for (int axis = 1; axis < shape.rank(); ++axis) record.Append(shape[axis]);
+  if (record.rank() == 0 || !record.IsFullyKnown() || record[record.rank() - 1] != channels_) {
+    return value.graph()->Fail(
+        "group_norm",
+        absl::InvalidArgumentError(absl::StrCat("takes [batch, ..., ", channels_,
+                                                "] whose sizes behind the batch's are ",
+                                                "known, got ", value.spec().ToString())),
+        {});
+  }
+  const Sym grouped =
+      Reshape(value, {-1, record.elements() / channels_, groups_, channels_ / groups_});
+  const Sym centred = grouped - ReduceMean(grouped, {1, 3}, true);
+  const Sym variance = ReduceMean(Square(centred), {1, 3}, true);
+  Shape sizes({-1});
+  for (const int64_t size : record) sizes.Append(size);
+  return Reshape(centred / Sqrt(variance + epsilon_), sizes) * gamma_ + beta_;
+}
+
 absl::StatusOr<BatchNorm> BatchNorm::Create(VariableFactory& factory, const std::string& name,
                                             int64_t channels, const BatchNormOptions& options) {
   MU_RETURN_IF_ERROR(CheckWidth(name, channels));

@@ -41,6 +41,29 @@ class RmsNorm {
   float epsilon_ = 0;
 };
 
+// Each of `groups` equal groups of the channels of x [batch, ..., channels] is normalised by itself
+// in each record, over its channels and the axes between; a channel then gets the mean beta and the
+// deviation gamma (Wu, He, "Group Normalization", 2018). It does not depend on the batch, so it
+// needs no averages: better than BatchNorm for small batches. With as many groups as channels it is
+// instance normalisation. Variables NAME/gamma and NAME/beta [channels], 1 and 0 at first.
+//
+// All sizes but the batch's must be known.
+class GroupNorm {
+ public:
+  // INVALID_ARGUMENT unless groups divide the channels.
+  static absl::StatusOr<GroupNorm> Create(VariableFactory& factory, const std::string& name,
+                                          int64_t channels, int64_t groups,
+                                          const NormOptions& options = {});
+  Sym operator()(const Operand& x) const;
+
+ private:
+  Variable gamma_;
+  Variable beta_;
+  int64_t channels_ = 0;
+  int64_t groups_ = 0;
+  float epsilon_ = 0;
+};
+
 struct BatchNormOptions {
   float epsilon = 1e-5f;
   // A step moves the averages by 1 - momentum of their distance from the batch's moments.

@@ -150,6 +150,7 @@ def main():
     case("quantile", [r(9), r(9)], lambda x, z: torch.maximum(0.8 * (z - x), 0.2 * (x - z)))
     case("cross_network", [r(4, 3), r(3, 3), r(3), r(3, 3), r(3)], cross_network)
     case("fm", [r(4, 3), r(4, 3), r(4, 2), r(2, 3)], fm)
+    case("group_norm", [r(3, 2, 2, 6), r(6), r(6)], lambda x, g, b: back(F.group_norm(image(x), 3, g, b)))
     print("[\n" + ",\n".join(json.dumps(c) for c in CASES) + "\n]")
 
 

@@ -1,6 +1,7 @@
 // Layers: names and shapes of their variables, their gradients, what training changes, and the
 // summary.
 #include "common/exec/executor.h"
+#include "common/tensor/batch_slice.h"
 #include "coordinator/frontend/layers_attention.h"
 #include "coordinator/frontend/layers_embedding.h"
 #include "coordinator/frontend/layers_image.h"
@@ -116,6 +117,42 @@ TEST_F(LayersTest, LayerNormAndRmsNorm) {
   CheckGradients([&](FunctionBuilder&, const BatchRef& batch) {
     return rms(layer(batch["dense"]) + batch["dense"]);
   });
+}
+
+TEST_F(LayersTest, GroupNorm) {
+  MU_ASSERT_OK_AND_ASSIGN(const GroupNorm layer, GroupNorm::Create(factory_, "gn", 6, 2));
+  MU_ASSERT_OK_AND_ASSIGN(const GroupNorm flat, GroupNorm::Create(factory_, "flat", 12, 3));
+  EXPECT_THAT(Names(), UnorderedElementsAre("gn/gamma", "gn/beta", "flat/gamma", "flat/beta"));
+  const Build build = [&](FunctionBuilder&, const BatchRef& batch) {
+    const Sym some = Slice(batch["dense"], {0, 0}, {-1, 12});
+    return Reshape(layer(Reshape(some, {-1, 2, 1, 6})), {-1, 12}) + flat(some);
+  };
+  CheckGradients(build);
+  // A record's result does not depend on the others.
+  const Batch batch = CriteoBatch(8);
+  Batch some;
+  MU_ASSERT_OK(SliceBatch(batch, 0, 3, &some));
+  const Tensor three = Run(false, some, build);
+  const Tensor eight = Run(true, batch, build);
+  for (int i = 0; i < 36; ++i) EXPECT_EQ(three.data<float>()[i], eight.data<float>()[i]) << i;
+}
+
+TEST_F(LayersTest, GroupNormSaysWhatItDoesNotTake) {
+  EXPECT_THAT(GroupNorm::Create(factory_, "gn", 6, 4).status().message(),
+              HasSubstr("\"gn\" cannot cut 6 channels into 4 equal groups"));
+  EXPECT_THAT(GroupNorm::Create(factory_, "gn", 6, 0).status().message(), HasSubstr("into 0"));
+  MU_ASSERT_OK_AND_ASSIGN(const GroupNorm layer, GroupNorm::Create(factory_, "gn", 6, 3));
+  const auto refused = [&](const Build& build) {
+    return std::string(
+        Trace("f",
+              [&](FunctionBuilder& f) { f.Return("y", build(f, f.NextBatch(CriteoDataset()))); })
+            .status()
+            .message());
+  };
+  EXPECT_THAT(refused([&](FunctionBuilder&, const BatchRef& b) { return layer(b["dense"]); }),
+              HasSubstr("takes [batch, ..., 6]"));
+  EXPECT_THAT(refused([&](FunctionBuilder&, const BatchRef& b) { return layer(b["label"]); }),
+              HasSubstr("takes [batch, ..., 6]"));
 }
 
 TEST_F(LayersTest, BatchNormTrainsByItsBatchAndEvaluatesByTheAverages) {

@@ -205,6 +205,18 @@ TEST_F(PyTorchTest, BatchNorm) {
   ExpectGradient("bn/beta", one.at("inputs")[2].at("gradient"));
 }
 
+TEST_F(PyTorchTest, GroupNorm) {
+  const Json& one = Case("group_norm");
+  CreateInputs(one, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const GroupNorm layer, GroupNorm::Create(factory_, "gn", 6, 3));
+  Set("gn/gamma", one.at("inputs")[1].at("floats"));
+  Set("gn/beta", one.at("inputs")[2].at("floats"));
+  Run(one, [&](const Syms& x) { return layer(x[0]); });
+  ExpectGradient("input_0", one.at("inputs")[0].at("gradient"));
+  ExpectGradient("gn/gamma", one.at("inputs")[1].at("gradient"));
+  ExpectGradient("gn/beta", one.at("inputs")[2].at("gradient"));
+}
+
 TEST_F(PyTorchTest, MultiHeadAttention) {
   const Json& one = Case("multi_head_attention");
   const Json& inputs = one.at("inputs");
@@ -271,13 +283,9 @@ TEST_F(PyTorchTest, FmLayer) {
 }
 
 TEST(PyTorchCases, AllAreCompared) {
-  const std::set<std::string> layers = {"batch_norm",
-                                        "multi_head_attention",
-                                        "embedding_bag_sum",
-                                        "embedding_bag_mean",
-                                        "embedding_bag_sqrtn",
-                                        "cross_network",
-                                        "fm"};
+  const std::set<std::string> layers = {
+      "batch_norm",         "group_norm",          "multi_head_attention", "embedding_bag_sum",
+      "embedding_bag_mean", "embedding_bag_sqrtn", "cross_network",        "fm"};
   EXPECT_EQ(AllCases().size(), Functions().size() + layers.size());
   for (const Json& one : AllCases()) {
     const std::string name = one.at("name");
