@@ -84,6 +84,11 @@ MetricValue OfRegression(double, const MetricParts& parts) {
                regression.label_sum() == 0 ? "the labels add up to 0" : "");
 }
 
+MetricValue R2(double, const MetricParts& parts) {
+  const RegressionMetrics& regression = *parts.regression;
+  return Value(regression.r2(), NoRecords(regression, regression.weight()), "all labels are equal");
+}
+
 template <double (MultiClassMetrics::*kMethod)() const>
 MetricValue OfMultiClass(double, const MetricParts& parts) {
   const MultiClassMetrics& classes = *parts.multi_class;
@@ -178,6 +183,9 @@ constexpr MetricDef kTable[] = {
      OfRegression<&RegressionMetrics::mae>, "mean absolute error"},
     {"calibration", Task::kRegression, kNone, false, true, kNearOne, Regression,
      OfRegression<&RegressionMetrics::calibration>, "mean prediction / mean label"},
+    {"r2", Task::kRegression, kNone, false, true, kGreater, Regression, R2,
+     "coefficient of determination: 1 - squared errors / squared distances of the labels from "
+     "their mean; 0 is what predicting the mean label always reaches"},
     {"accuracy", kMulti, kNone, false, true, kGreater, MultiClass,
      OfMultiClass<&MultiClassMetrics::accuracy>,
      "part of the records whose most probable class is the true one"},

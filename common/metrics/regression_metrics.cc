@@ -30,6 +30,7 @@ absl::Status RegressionMetrics::Add(absl::Span<const float> predictions,
     absolutes_.Add(weight * std::fabs(error));
     predictions_.Add(weight * prediction);
     labels_.Add(weight * label);
+    label_squares_.Add(weight * label * label);
   }
   count_ += predictions.size();
   return absl::OkStatus();
@@ -42,6 +43,7 @@ void RegressionMetrics::Merge(const RegressionMetrics& other) {
   absolutes_.Merge(other.absolutes_);
   predictions_.Merge(other.predictions_);
   labels_.Merge(other.labels_);
+  label_squares_.Merge(other.label_squares_);
 }
 
 double RegressionMetrics::rmse() const { return std::sqrt(squares_.Value() / weight()); }
@@ -51,6 +53,15 @@ double RegressionMetrics::mae() const { return absolutes_.Value() / weight(); }
 double RegressionMetrics::calibration() const {
   const double labels = label_sum();
   return labels == 0 ? std::numeric_limits<double>::quiet_NaN() : predictions_.Value() / labels;
+}
+
+double RegressionMetrics::r2() const {
+  const double labels = label_sum();
+  const double spread = label_squares_.Value() - labels * labels / weight();
+  // Rounding leaves something of the squares where nothing is spread.
+  constexpr double kRounding = 1e-14;
+  return spread > kRounding * label_squares_.Value() ? 1 - squares_.Value() / spread
+                                                     : std::numeric_limits<double>::quiet_NaN();
 }
 
 std::map<std::string, double> RegressionMetrics::Values() const {

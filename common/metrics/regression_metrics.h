@@ -27,6 +27,8 @@ class RegressionMetrics {
   double rmse() const;
   double mae() const;
   double calibration() const;  // mean prediction / mean label; NaN if that is 0
+  double r2() const;  // 1 - squared errors / squared distances of the labels from their mean;
+                      // NaN if all labels are equal
   // {"rmse", "mae"}
   std::map<std::string, double> Values() const;
 
@@ -37,6 +39,7 @@ class RegressionMetrics {
   ExactSum absolutes_;
   ExactSum predictions_;
   ExactSum labels_;
+  ExactSum label_squares_;
 };
 
 }  // namespace mu

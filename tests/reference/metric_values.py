@@ -66,6 +66,7 @@ def main():
     regression = {
         "rmse": metrics.mean_squared_error(truth, guess, squared=False),
         "mae": metrics.mean_absolute_error(truth, guess),
+        "r2": metrics.r2_score(truth, guess),
     }
     print("// Made by tests/reference/metric_values.py with scikit-learn; do not edit it.")
     print("#pragma once\n\n#include <cstdint>\n#include <map>\n#include <string>\n#include <vector>\n")

@@ -117,6 +117,9 @@ TEST(MetricSet, EveryUndefinedMetricSaysWhy) {
   EXPECT_EQ(reason("f1", 0.3f, 0, 1), "no label is 1, and no prediction reaches 0.5");
   EXPECT_EQ(reason("f1", 0.3f, 1, 1), "");
   EXPECT_EQ(reason("f1", 0.6f, 0, 1), "");
+  MU_ASSERT_OK_AND_ASSIGN(MetricSet r2, MetricSet::Create(Task::kRegression, {"r2"}, false));
+  MU_ASSERT_OK(r2.Add({.predictions = {1, 2}, .labels = {3, 3}}));
+  EXPECT_EQ(r2.Values()[0].undefined, "all labels are equal");
   EXPECT_EQ(reason("gauc", 0.3f, 1, 1), "each of the 1 groups has labels of one kind only");
   EXPECT_EQ(reason("ndcg@10", 0.3f, 0, 1), "each of the 1 groups has no label that is 1");
 }

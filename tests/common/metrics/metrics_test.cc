@@ -133,6 +133,18 @@ TEST(ThresholdMetrics, AgreesWithTheDefinitions) {
   }
 }
 
+TEST(RegressionMetrics, R2IsNotDefinedWithoutSpread) {
+  // 0.1 is no sum of few powers of 2: rounding leaves a spread of its squares.
+  const std::vector<float> labels(1000, 1000.1f), predictions(1000, 3.0f);
+  RegressionMetrics equal;
+  MU_ASSERT_OK(equal.Add(predictions, labels));
+  EXPECT_TRUE(std::isnan(equal.r2()));
+  // A spread that is small beside the mean is one.
+  RegressionMetrics spread;
+  MU_ASSERT_OK(spread.Add({1000, 1000, 1000, 1000}, {999.75f, 1000.25f, 999.5f, 1000.5f}));
+  EXPECT_NEAR(spread.r2(), 0, 1e-6);
+}
+
 TEST(RegressionMetrics, AgreesWithTheDefinitions) {
   const Records r = RegressionRecords(5, 300);
   RegressionMetrics metrics;
@@ -148,6 +160,10 @@ TEST(RegressionMetrics, AgreesWithTheDefinitions) {
   }
   EXPECT_NEAR(metrics.rmse(), std::sqrt(squares / weights), 1e-12);
   EXPECT_NEAR(metrics.mae(), absolutes / weights, 1e-12);
+  double spread = 0;
+  for (size_t i = 0; i < r.size(); ++i)
+    spread += r.weights[i] * std::pow(r.labels[i] - labels / weights, 2);
+  EXPECT_NEAR(metrics.r2(), 1 - squares / spread, 1e-10);
   EXPECT_NEAR(metrics.calibration(), predicted / labels, 1e-12);
   EXPECT_THAT(metrics.Add({INFINITY}, {1}), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(metrics.count(), 300u);

@@ -20,7 +20,7 @@ inline const std::vector<float> kGuess = {2.5654666f, 1.4506508f, 3.8589528f, 1.
 inline const std::map<std::string, double> kBinary = {{"auc", 0.8491428571428572}, {"pr_auc", 0.7881252591246944}, {"logloss", 0.4752502168673231}, {"accuracy", 0.7833333333333333}, {"precision@0.3", 0.6285714285714286}, {"recall@0.3", 0.88}, {"f1@0.3", 0.7333333333333334}, {"ndcg@3", 0.8661367224609637}};
 inline const std::map<std::string, double> kBinaryWeighted = {{"auc", 0.8498444251608348}, {"pr_auc", 0.7709123288195516}, {"logloss", 0.48649862580466974}, {"accuracy", 0.8023890775862486}};
 inline const std::map<std::string, double> kMultiClass = {{"accuracy", 0.18333333333333332}, {"top_k_accuracy@2", 0.48333333333333334}, {"logloss", 2.628718030756383}, {"mrr", 0.4688888888888887}, {"ndcg@2", 0.37261225940477066}};
-inline const std::map<std::string, double> kRegression = {{"rmse", 0.3482256531715393}, {"mae", 0.2993946373462677}};
+inline const std::map<std::string, double> kRegression = {{"rmse", 0.3482256531715393}, {"mae", 0.2993946373462677}, {"r2", 0.8537870496477583}};
 // clang-format on
 
 }  // namespace mu::testing::reference
