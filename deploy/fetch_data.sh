@@ -17,6 +17,11 @@ while (($#)); do
   shift
 done
 ((${#sets[@]})) || sets=(movielens)
+known=" movielens a9a adult mnist kdd99 criteo-sample "
+for set in "${sets[@]}"; do  # before anything is downloaded
+  [[ $known == *" $set "* ]] ||
+    { echo "fetch_data: no data set $set; there are:${known% } (a folder is given by --out)" >&2; exit 2; }
+done
 [[ $out == /* ]] || out=$PWD/$out
 
 failed() {
@@ -152,9 +157,18 @@ After you have accepted the terms there and have day_0.gz, deploy/jobs/criteo_sa
 TEXT
 }
 
+# jobs SET: which job files read it, and how.
+jobs() {
+  local repository job list=()
+  repository=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+  for job in "$repository"/deploy/jobs/*.yaml; do
+    if grep -q "/$1/" "$job"; then list+=("${job#"$repository"/}"); fi
+  done
+  echo "fetch_data: $out/$1 is read by ${list[*]}"
+  [[ $out == "$repository/data" ]] || echo "fetch_data: with MUSTER_DATA=$out before the command"
+}
+
 for set in "${sets[@]}"; do
-  case $set in
-    movielens | a9a | adult | mnist | kdd99 | criteo-sample) "$set" ;;
-    *) echo "fetch_data: no data set $set; there are: movielens a9a adult mnist kdd99 criteo-sample" >&2; exit 2 ;;
-  esac
+  "$set"
+  [[ $set == criteo-sample ]] || jobs "$set"
 done
