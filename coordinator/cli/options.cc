@@ -332,7 +332,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
     command->add_flag("--markdown", options.markdown, "as the page in docs/reference");
   CLI::App* describe =
       app.add_subcommand("describe", "prints a model's keys: type, default and meaning");
-  describe->add_option("model", options.model, "its name")->required()->type_name("MODEL");
+  describe->add_option("model", options.model, "its name, one of `coordinator models`")
+      ->type_name("MODEL");
 
   CLI::App* export_model = app.add_subcommand(
       "export", "writes a saved model for other programs (docs/serving.md); starts no cluster");

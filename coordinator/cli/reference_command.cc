@@ -9,7 +9,11 @@
 namespace mu {
 
 int RunModelsCommand(const CliOptions& options, const ModelRegistry& models) {
-  absl::PrintF("%s", options.markdown ? ModelsPage(models) : ModelList(models));
+  if (options.markdown) {
+    absl::PrintF("%s", ModelsPage(models));
+  } else {
+    absl::PrintF("%s\n`coordinator describe MODEL` prints the keys of one.\n", ModelList(models));
+  }
   return kExitDone;
 }
 

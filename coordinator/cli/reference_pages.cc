@@ -102,6 +102,11 @@ std::string ModelList(const ModelRegistry& models) {
 }
 
 absl::StatusOr<std::string> DescribeModel(const ModelRegistry& models, const std::string& name) {
+  if (name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat("name a model, as in `coordinator describe ",
+                                                   models.Names().front(), "`; there are ",
+                                                   absl::StrJoin(models.Names(), ", ")));
+  }
   if (!models.Has(name)) {
     const std::string nearest = NearestName(name, models.Names());
     return absl::InvalidArgumentError(absl::StrCat(

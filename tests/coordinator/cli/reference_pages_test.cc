@@ -112,6 +112,10 @@ TEST(ReferencePages, DescribesOneModel) {
   EXPECT_THAT(text, HasSubstr("\nl2             number        0         weight of"));
   EXPECT_THAT(DescribeModel(models, "deepmf"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("did you mean `deepfm`?")));
+  EXPECT_THAT(
+      DescribeModel(models, ""),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("name a model, as in `coordinator describe cnn`; there are cnn, ")));
   EXPECT_THAT(ModelList(models), HasSubstr("\ndlrm                   Probability of a click"));
 }
 
