@@ -17,16 +17,19 @@ pb::ColumnSchema Column(const std::string& name, DType dtype, const Shape& shape
   return column;
 }
 
+void AddList(const std::string& name, bool weighted, std::vector<pb::ColumnSchema>* columns) {
+  columns->push_back(Column(name + ".values", kInt64, {kUnknownDim}));
+  columns->push_back(Column(name + ".splits", kInt32, {kUnknownDim}));
+  if (weighted) columns->push_back(Column(name + ".weights", kFloat32, {kUnknownDim}));
+}
+
 void AddFieldColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchema>* columns) {
   const DType dtype = IsIds(proto) ? kInt64 : kFloat32;
   if (proto.length() > 0) {
     columns->push_back(Column(proto.name(), dtype, {kUnknownDim, int64_t{proto.length()}}));
     columns->push_back(Column(proto.name() + ".length", kInt64, {kUnknownDim}));
   } else if (IsIds(proto) && HasSeveralValues(proto)) {
-    columns->push_back(Column(proto.name() + ".values", kInt64, {kUnknownDim}));
-    columns->push_back(Column(proto.name() + ".splits", kInt32, {kUnknownDim}));
-    if (IsWeighted(proto))
-      columns->push_back(Column(proto.name() + ".weights", kFloat32, {kUnknownDim}));
+    AddList(proto.name(), IsWeighted(proto), columns);
   } else {
     Shape shape({kUnknownDim});
     for (const int64_t size : proto.shape()) shape.Append(size);
@@ -39,14 +42,13 @@ void AddFieldColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchem
 std::vector<pb::ColumnSchema> SchemaOf(const pb::DatasetProto& dataset) {
   std::vector<pb::ColumnSchema> columns;
   if (dataset.has_criteo_tsv()) {
-    columns.push_back(Column("label", kFloat32, {kUnknownDim}));
+    if (!dataset.criteo_tsv().unlabelled())
+      columns.push_back(Column("label", kFloat32, {kUnknownDim}));
     columns.push_back(Column("dense", kFloat32, {kUnknownDim, kCriteoDense}));
     columns.push_back(Column("ids", kInt64, {kUnknownDim, kCriteoCategorical}));
   } else if (dataset.has_libsvm()) {
-    columns.push_back(Column("label", kFloat32, {kUnknownDim}));
-    columns.push_back(Column("features.values", kInt64, {kUnknownDim}));
-    columns.push_back(Column("features.splits", kInt32, {kUnknownDim}));
-    columns.push_back(Column("features.weights", kFloat32, {kUnknownDim}));
+    if (!dataset.libsvm().unlabelled()) columns.push_back(Column("label", kFloat32, {kUnknownDim}));
+    AddList("features", /*weighted=*/true, &columns);
   } else if (dataset.has_arrays()) {
     for (const pb::ArrayColumnProto& column : dataset.arrays().columns()) {
       Shape shape({kUnknownDim});
@@ -71,6 +73,28 @@ FieldColumnList* MutableFieldColumnsOf(pb::DatasetProto* dataset) {
   if (dataset->has_jsonl()) return dataset->mutable_jsonl()->mutable_columns();
   if (dataset->has_tfrecord()) return dataset->mutable_tfrecord()->mutable_columns();
   return nullptr;
+}
+
+std::vector<TextLabel> TextLabelsOf(const pb::DatasetProto& dataset) {
+  std::vector<TextLabel> labels;
+  int index = 0;
+  for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset)) {
+    if (column.kind() == pb::CsvColumnProto::LABEL)
+      labels.push_back({index, column.name(), &column.positive()});
+    ++index;
+  }
+  const auto first = [&](const auto& format) {
+    if (!format.unlabelled() && !format.positive().empty())
+      labels.push_back({0, "label", &format.positive()});
+  };
+  if (dataset.has_libsvm()) first(dataset.libsvm());
+  return labels;
+}
+
+std::map<std::string, int64_t> IdBoundsOfFormat(const pb::DatasetProto& dataset) {
+  std::map<std::string, int64_t> bounds;
+  if (dataset.has_libsvm()) bounds["features"] = dataset.libsvm().features();
+  return bounds;
 }
 
 bool IsIds(const pb::CsvColumnProto& column) {

@@ -2,6 +2,7 @@
 // fill them by it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -9,9 +10,9 @@
 
 namespace mu {
 
-// In the order of proto/dataset.proto (criteo_tsv: label, dense, ids; csv, jsonl, tfrecord, arrays:
-// as their columns are listed, each of the forms that CsvColumnProto describes). Empty if no format
-// is set.
+// In the order of proto/dataset.proto (criteo_tsv: label unless unlabelled, dense, ids; csv, jsonl,
+// tfrecord, arrays: as their columns are listed, each of the forms that CsvColumnProto describes).
+// Empty if no format is set.
 std::vector<muster::ColumnSchema> SchemaOf(const muster::DatasetProto& dataset);
 
 using FieldColumnList = google::protobuf::RepeatedPtrField<muster::CsvColumnProto>;
@@ -19,6 +20,17 @@ using FieldColumnList = google::protobuf::RepeatedPtrField<muster::CsvColumnProt
 // The columns of csv, jsonl and tfrecord; none of other formats.
 const FieldColumnList& FieldColumnsOf(const muster::DatasetProto& dataset);
 FieldColumnList* MutableFieldColumnsOf(muster::DatasetProto* dataset);  // null: none
+
+// A label that is 1 where its text is one of some.
+struct TextLabel {
+  int index = 0;  // as a FieldObserver counts columns
+  std::string name;
+  const google::protobuf::RepeatedPtrField<std::string>* positive = nullptr;  // the dataset's
+};
+std::vector<TextLabel> TextLabelsOf(const muster::DatasetProto& dataset);
+
+// Bounds of the ids that the format itself gives, by column; those of field columns: IdBoundOf.
+std::map<std::string, int64_t> IdBoundsOfFormat(const muster::DatasetProto& dataset);
 
 // The column's values are int64.
 bool IsIds(const muster::CsvColumnProto& column);

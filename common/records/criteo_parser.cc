@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -12,7 +13,8 @@
 namespace mu {
 namespace {
 
-constexpr int kLabelColumn = 0, kDenseColumn = 1, kIdsColumn = 2;  // as SchemaOf lists them
+constexpr int kLabelColumn = 0;  // as SchemaOf lists them
+constexpr int kFields = 1 + kCriteoDense + kCriteoCategorical;
 constexpr int kMaxDigits = 18;
 
 // log(1 + x), which most integers of click logs are small enough to look up.
@@ -72,7 +74,6 @@ bool WrongField(int field, const char* p, const char* end, absl::string_view pro
 }
 
 bool TooFew(int field, std::string* error) {
-  constexpr int kFields = 1 + kCriteoDense + kCriteoCategorical;
   *error = absl::StrCat("column ", FieldName(field), ": is not there; the line has ", field, " of ",
                         kFields, " tab separated fields");
   return false;
@@ -80,11 +81,30 @@ bool TooFew(int field, std::string* error) {
 
 }  // namespace
 
-CriteoParser::CriteoParser(int64_t hash_buckets) {
+CriteoParser::CriteoParser(int64_t hash_buckets, bool labelled) : dense_column_(labelled ? 1 : 0) {
   for (int field = 0; field < kCriteoCategorical; ++field) {
     hashes_.emplace_back(static_cast<uint64_t>(field), static_cast<uint64_t>(hash_buckets));
     missing_.push_back(hashes_.back().OfMissing());
   }
+}
+
+bool CriteoParser::TakeLabel(const char** at, const char* end, ColumnSet* columns,
+                             std::string* error) const {
+  const char* p = *at;
+  if (dense_column_ == 0) {
+    if (std::count(p, end, '\t') == kFields - 2) return true;  // it is not there
+    p += FieldAt(p, end).size();
+    if (p == end) return TooFew(1, error);
+    *at = p + 1;
+    return true;
+  }
+  if (end - p < 1 || (*p != '0' && *p != '1') || (p + 1 < end && p[1] != '\t')) {
+    return WrongField(0, p, end, "is not 0 or 1", error);
+  }
+  if (p + 1 == end) return TooFew(1, error);
+  *columns->Floats(kLabelColumn) = static_cast<float>(*p - '0');
+  *at = p + 2;
+  return true;
 }
 
 bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::string* error) const {
@@ -92,14 +112,9 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
   const char* const end = p + record.size();
   // Every field but the last must be followed by a tab. Bytes behind `end` may be looked at
   // (kRecordPadding), so a position is compared with `end` before what stands there is believed.
-  if (end - p < 1 || (*p != '0' && *p != '1') || (p + 1 < end && p[1] != '\t')) {
-    return WrongField(0, p, end, "is not 0 or 1", error);
-  }
-  if (p + 1 == end) return TooFew(1, error);
-  *columns->Floats(kLabelColumn) = static_cast<float>(*p - '0');
-  p += 2;
+  if (!TakeLabel(&p, end, columns, error)) return false;
 
-  float* dense = columns->Floats(kDenseColumn);
+  float* dense = columns->Floats(dense_column_);
   for (int field = 0; field < kCriteoDense; ++field) {
     const char* const begin = p;
     const bool negative = p < end && *p == '-';
@@ -121,7 +136,7 @@ bool CriteoParser::Parse(absl::string_view record, ColumnSet* columns, std::stri
     ++p;
   }
 
-  int64_t* ids = columns->Ints(kIdsColumn);
+  int64_t* ids = columns->Ints(dense_column_ + 1);
   for (int field = 0; field < kCriteoCategorical; ++field) {
     const bool is_last = field == kCriteoCategorical - 1;
     uint64_t value;

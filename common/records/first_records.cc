@@ -80,7 +80,7 @@ class BinaryLabels {
  private:
   std::string Remedy() const {
     if (dataset_.has_arrays()) return "write 0 and 1 into the file";
-    if (dataset_.has_libsvm()) return "name the texts that mean 1: positive: [\"+1\"]";
+    if (FieldColumnsOf(dataset_).empty()) return "name the texts that mean 1: positive: [\"+1\"]";
     return values_.size() <= 2
                ? "write kind: label, and name the texts that mean 1: positive: [\"1\"]"
                : "write kind: class and `classes`, there and in the model; or kind: label, and "

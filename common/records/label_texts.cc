@@ -10,7 +10,6 @@
 #include "absl/strings/strip.h"
 #include "common/base/status.h"
 #include "common/graph/dataset_schema.h"
-#include "common/records/libsvm_parser.h"
 #include "common/records/parse_number.h"
 
 namespace mu {
@@ -51,19 +50,11 @@ const std::string* NearlyPositive(const LabelTexts::Found& found) {
 }  // namespace
 
 LabelTexts::LabelTexts(const pb::DatasetProto& dataset) {
-  int index = 0;
-  for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset)) {
-    if (column.kind() == pb::CsvColumnProto::LABEL) {
-      auto& [name, found] = by_column_[index];
-      name = column.name();
-      found.positive.assign(column.positive().begin(), column.positive().end());
-    }
-    ++index;
+  for (const TextLabel& label : TextLabelsOf(dataset)) {
+    auto& [name, found] = by_column_[label.index];
+    name = label.name;
+    found.positive.assign(label.positive->begin(), label.positive->end());
   }
-  if (dataset.libsvm().positive().empty()) return;
-  auto& [name, found] = by_column_[LibsvmParser::kLabel];
-  name = "label";
-  found.positive.assign(dataset.libsvm().positive().begin(), dataset.libsvm().positive().end());
 }
 
 void LabelTexts::OnMissing(int column) {

@@ -21,7 +21,7 @@ class LabelTexts final : public FieldObserver {
     std::vector<std::string> texts;  // of the others, the first few that differ
   };
 
-  // Looks at the columns of kind label, and at libsvm's label where `positive` is given.
+  // Looks at TextLabelsOf the dataset.
   explicit LabelTexts(const muster::DatasetProto& dataset);
 
   void OnText(int column, absl::string_view text) override;

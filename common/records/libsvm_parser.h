@@ -4,16 +4,13 @@
 
 #include <string>
 
-#include "absl/container/flat_hash_set.h"
 #include "common/records/record_parser.h"
+#include "common/records/sparse_text.h"
 
 namespace mu {
 
 class LibsvmParser final : public RecordParser {
  public:
-  static constexpr int kLabel = 0;  // the columns, as SchemaOf() lists them
-  static constexpr int kFeatures = 1;
-
   explicit LibsvmParser(const muster::LibsvmProto& libsvm);
   // Ids must grow along the line, as LIBSVM itself demands: one that comes twice is a mistake of
   // whoever wrote the file. The observer sees the label's text. A "qid:" of ranking data is
@@ -25,7 +22,7 @@ class LibsvmParser final : public RecordParser {
                     std::string* error) const;
 
   const int64_t features_;
-  const absl::flat_hash_set<std::string> positive_;
+  const SparseLabel label_;
 };
 
 }  // namespace mu

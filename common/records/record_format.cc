@@ -18,7 +18,7 @@ using FormatOr = absl::StatusOr<std::shared_ptr<const RecordFormat>>;
 
 FormatOr MakeCriteo(const pb::CriteoTsvProto& criteo) {
   return std::make_shared<TextFormat>(RecordSyntax(), [criteo](absl::string_view) -> ParserOr {
-    return std::make_unique<CriteoParser>(criteo.hash_buckets());
+    return std::make_unique<CriteoParser>(criteo.hash_buckets(), !criteo.unlabelled());
   });
 }
 

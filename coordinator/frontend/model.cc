@@ -123,12 +123,11 @@ absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset,
                            : absl::StrCat("column \"", column.name(), "\" has ids from 0 to ",
                                           own - 1, ", the model has rows for ", bound->second));
   }
-  const auto features = bounds.find("features");
-  if (dataset.has_libsvm() && features != bounds.end() &&
-      dataset.libsvm().features() > features->second) {
-    problems.push_back(absl::StrCat("column \"features\" has ids below ",
-                                    dataset.libsvm().features(), ", the model has rows for ",
-                                    features->second));
+  for (const auto& [column, own] : IdBoundsOfFormat(dataset)) {
+    const auto bound = bounds.find(column);
+    if (bound == bounds.end() || own <= bound->second) continue;
+    problems.push_back(absl::StrCat("column \"", column, "\" has ids below ", own,
+                                    ", the model has rows for ", bound->second));
   }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

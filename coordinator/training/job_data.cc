@@ -162,6 +162,10 @@ void DropLabels(const Model& model, const std::vector<std::string>& wanted,
   for (const pb::ColumnSchema& column : model.ColumnsFor(DataPurpose::kPredict))
     labels.erase(column.name());
   for (const std::string& column : wanted) labels.erase(column);
+  if (labels.contains("label")) {
+    if (dataset->has_criteo_tsv()) dataset->mutable_criteo_tsv()->set_unlabelled(true);
+    if (dataset->has_libsvm()) dataset->mutable_libsvm()->set_unlabelled(true);
+  }
   if (FieldColumnList* const fields = MutableFieldColumnsOf(dataset); fields != nullptr) {
     const bool crossed = absl::c_any_of(*fields, [&](const pb::CsvColumnProto& column) {
       return absl::c_any_of(column.of(), [&](const auto& of) { return labels.contains(of); });

@@ -1,52 +1,25 @@
 #include "common/records/libsvm_parser.h"
 
-#include "common/graph/dataset_schema.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/common/records/open_parser.h"
+#include "tests/common/records/sparse_records.h"
 
 namespace mu {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
-class LibsvmTest : public ::testing::Test {
+class LibsvmTest : public testing::SparseTextTest {
  protected:
-  explicit LibsvmTest(const std::vector<std::string>& positive = {"+1", "1"}) {
+  explicit LibsvmTest(const std::vector<std::string>& positive = {"+1", "1"},
+                      bool unlabelled = false) {
     dataset_.mutable_libsvm()->set_features(10);
     for (const std::string& text : positive) dataset_.mutable_libsvm()->add_positive(text);
-    columns_ = std::make_unique<ColumnSet>(SchemaOf(dataset_), 10);
+    dataset_.mutable_libsvm()->set_unlabelled(unlabelled);
+    MakeColumns();
   }
-
-  // "" for a record that was taken, else what is wrong with it.
-  std::string Parse(const std::string& record) {
-    const auto parser = testing::ParserOf(dataset_);
-    if (parser == nullptr) return "no parser";
-    std::string padded = record + std::string(kRecordPadding, '\0');
-    std::string error;
-    if (!parser->Parse(absl::string_view(padded).substr(0, record.size()), columns_.get(),
-                       &error)) {
-      columns_->DropRow();
-      return error.empty() ? "no reason" : error;
-    }
-    columns_->CommitRow();
-    return "";
-  }
-
-  template <typename T>
-  std::vector<T> Column(const std::string& name, const std::vector<uint32_t>& rows) {
-    const Batch batch = columns_->Gather(rows);
-    for (size_t i = 0; i < batch.names.size(); ++i) {
-      if (batch.names[i] != name) continue;
-      const T* data = batch.columns[i].template data<T>();
-      return std::vector<T>(data, data + batch.columns[i].shape().elements());
-    }
-    return {};
-  }
-
-  pb::DatasetProto dataset_;
-  std::unique_ptr<ColumnSet> columns_;
 };
 
 TEST_F(LibsvmTest, ReadsLabelsIdsAndValues) {
@@ -99,6 +72,22 @@ TEST_F(LibsvmTest, SaysWhatIsWrong) {
 TEST_F(LibsvmTest, NeedsABoundOfIds) {
   dataset_.mutable_libsvm()->set_features(0);
   EXPECT_THAT(CheckFormat(dataset_).message(), HasSubstr("must be above every id"));
+}
+
+class UnlabelledLibsvmTest : public LibsvmTest {
+ protected:
+  UnlabelledLibsvmTest() : LibsvmTest({"+1"}, /*unlabelled=*/true) {}
+};
+
+TEST_F(UnlabelledLibsvmTest, TheLabelMayBeThereOrNot) {
+  EXPECT_EQ(Parse("1:1 3:0.5"), "");
+  EXPECT_EQ(Parse("anything 2:1"), "");
+  EXPECT_EQ(Parse("# nothing"), "");
+  EXPECT_THAT(Column<float>("label", {0, 1, 2}), IsEmpty());
+  EXPECT_THAT(Column<int64_t>("features.values", {0, 1, 2}), ElementsAre(1, 3, 2));
+  EXPECT_THAT(Column<int32_t>("features.splits", {0, 1, 2}), ElementsAre(0, 2, 3, 3));
+  EXPECT_THAT(Column<float>("features.weights", {0, 1, 2}), ElementsAre(1, 0.5f, 1));
+  EXPECT_THAT(Parse("1:1 many"), HasSubstr("\"many\" is not ID:VALUE"));
 }
 
 }  // namespace

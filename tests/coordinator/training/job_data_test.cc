@@ -260,5 +260,31 @@ TEST(DropLabelsTest, DataToPredictNeedNoLabel) {
   EXPECT_EQ(arrays.companions_size(), 0);
 }
 
+// A model of the label of criteo_tsv and libsvm.
+class OfLabel : public TwoTables {
+ public:
+  std::vector<pb::ColumnSchema> Columns() const override {
+    return {MakeColumn("label", pb::FLOAT32, {-1})};
+  }
+};
+
+TEST(DropLabelsTest, TheLabelOfLinesMayBeMissing) {
+  pb::DatasetProto criteo, libsvm;
+  criteo.mutable_criteo_tsv()->set_hash_buckets(5);
+  libsvm.mutable_libsvm()->set_features(5);
+  const pb::DatasetProto before[] = {criteo, libsvm};
+  for (const pb::DatasetProto& dataset : before) {
+    pb::DatasetProto copied = dataset;
+    DropLabels(OfLabel(), {"label"}, &copied);
+    EXPECT_EQ(copied.ShortDebugString(), dataset.ShortDebugString()) << "it is copied";
+    DropLabels(Labelled(), {}, &copied);
+    EXPECT_EQ(copied.ShortDebugString(), dataset.ShortDebugString()) << "the model's is another";
+  }
+  for (pb::DatasetProto* const dataset : {&criteo, &libsvm})
+    DropLabels(OfLabel(), {}, dataset);
+  EXPECT_TRUE(criteo.criteo_tsv().unlabelled());
+  EXPECT_TRUE(libsvm.libsvm().unlabelled());
+}
+
 }  // namespace
 }  // namespace mu

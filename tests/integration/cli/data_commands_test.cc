@@ -159,6 +159,55 @@ TEST_F(DataCommandsTest, DataToPredictNeedsNoLabel) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
 }
 
+// Of formats whose label has a place in the line, and no name.
+TEST_F(DataCommandsTest, LinesToPredictNeedNoLabel) {
+  std::string clicks, bare_clicks;
+  for (int i = 0; i < 40; ++i) {
+    std::string line;
+    for (int field = 0; field < 39; ++field)
+      absl::StrAppend(&line, field == 0 ? "" : "\t",
+                      field < 13 ? (i + field) % 5 : 0xABCDEF00 + i % 3);
+    absl::StrAppend(&clicks, i % 2, "\t", line, "\n");
+    absl::StrAppend(&bare_clicks, line, "\n");
+  }
+  const auto predicted = [&](const std::string& name, const std::string& keys,
+                             const std::string& model, const std::string& labelled,
+                             const std::string& bare) {
+    WriteText(name + ".txt", labelled);
+    WriteText("bare_" + name + ".txt", bare);
+    const auto source = [&](const std::string& file) {
+      return absl::StrCat("{format: ", name, keys, ", files: [", file, ".txt]}\n");
+    };
+    WriteText("lines.yaml",
+              absl::StrCat("name: lines\ndata:\n  train: ", source(name), "  eval: ", source(name),
+                           "  predict: ", source("bare_" + name), "model: {logistic_regression: {",
+                           "features: [", model, "], label_column: label}}\n",
+                           "optimizer: {sgd: {learning_rate: 0.1}}\ntraining: {batch_size: 20}\n"));
+    const std::string run = "--job_dir=" + Path("run_" + name);
+    EXPECT_EQ(Run({"check", Path("lines.yaml")}), 0) << Output();
+    EXPECT_EQ(Run({"train", Path("lines.yaml"), run}), 0) << Output();
+    EXPECT_EQ(Run({"predict", Path("lines.yaml"), run, "--out=" + Path("bare.csv")}), 0)
+        << Output();
+    EXPECT_EQ(Run({"predict", Path("lines.yaml"), run, "--out=" + Path("with.csv"),
+                   "--set=data.predict.files=[" + name + ".txt]"}),
+              0)
+        << Output();
+    const std::string lines = ReadFile(Path("bare.csv")).value_or("");
+    EXPECT_EQ(ReadFile(Path("with.csv")).value_or("none"), lines) << "a label changes nothing";
+    return lines;
+  };
+  const auto lines = [](const std::string& text) {
+    return std::count(text.begin(), text.end(), '\n');
+  };
+  EXPECT_EQ(lines(predicted("criteo_tsv", "", "{column: ids, kind: id, size: 26, rows: 50}", clicks,
+                            bare_clicks)),
+            41);
+  EXPECT_EQ(lines(predicted("libsvm", ", features: 3, positive: [\"+1\"]",
+                            "{column: features, kind: weighted_list, rows: 3}",
+                            "+1 1:1\n-1 2:1\n-1 1:1 2:1\n+1\n", "1:1\n2:1\n1:1 2:1\n# none\n")),
+            5);
+}
+
 // A mistake in one column hides none of another.
 TEST_F(DataCommandsTest, AWrongHeaderNameIsFoundBesideOtherMistakes) {
   WriteText("two.yaml",

@@ -57,6 +57,37 @@ TEST_F(CriteoTest, ParsesAllKindsOfFields) {
   EXPECT_EQ(batch.Find("ids")->shape(), Shape({2, 26}));
 }
 
+// As Criteo's own files to predict are: without the first field. It may be there, too.
+TEST_F(CriteoTest, UnlabelledRecordsMayHaveALabelOrNot) {
+  const std::string rest = Line("", {"5", "-2"}, {"0000000a", "", "word"}).substr(1);
+  pb::DatasetProto dataset = Criteo(rest + "\n1\t" + rest + "\n\t" + rest + "\nno\t" + rest);
+  dataset.mutable_criteo_tsv()->set_unlabelled(true);
+  MU_ASSERT_OK_AND_ASSIGN(const auto data, ReadFileWhole(Reader(dataset).get()));
+  const Batch batch = data->MakeBatch(0);
+  EXPECT_THAT(batch.names, ElementsAre("dense", "ids"));
+  const std::vector<float> dense = Values<float>(batch, "dense");
+  const std::vector<int64_t> ids = Values<int64_t>(batch, "ids");
+  ASSERT_EQ(dense.size(), 4u * 13);
+  for (size_t record = 0; record < 4; ++record) {
+    EXPECT_EQ(dense[13 * record], std::log1p(5.0f)) << record;
+    EXPECT_EQ(dense[13 * record + 1], 0) << record;
+    EXPECT_EQ(ids[26 * record + 2], BucketHash(2, 1000).OfText("word")) << record;
+    EXPECT_EQ(ids[26 * record + 25], BucketHash(25, 1000).OfMissing()) << record;
+  }
+}
+
+TEST_F(CriteoTest, UnlabelledRecordsOfAnotherLengthAreBad) {
+  const std::string rest = Line("", {"5"}, {"a"}).substr(1);
+  for (const std::string& line :
+       {rest.substr(0, rest.size() - 1), "1\t1\t" + rest, std::string("1")}) {
+    pb::DatasetProto dataset = Criteo(line);
+    dataset.mutable_criteo_tsv()->set_unlabelled(true);
+    EXPECT_THAT(ReadFileWhole(Reader(dataset).get()),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("column ")))
+        << line;
+  }
+}
+
 TEST_F(CriteoTest, NamesWhatIsWrong) {
   const std::string good = Line("1", {"1"}, {"00000001"});
   const std::vector<std::pair<std::string, std::string>> cases = {
