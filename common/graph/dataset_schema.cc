@@ -28,7 +28,8 @@ void AddFieldColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchem
   if (proto.length() > 0) {
     columns->push_back(Column(proto.name(), dtype, {kUnknownDim, int64_t{proto.length()}}));
     columns->push_back(Column(proto.name() + ".length", kInt64, {kUnknownDim}));
-  } else if (IsIds(proto) && HasSeveralValues(proto)) {
+  } else if (proto.kind() == pb::CsvColumnProto::TEXT ||
+             (IsIds(proto) && HasSeveralValues(proto))) {
     AddList(proto.name(), IsWeighted(proto), columns);
   } else {
     Shape shape({kUnknownDim});
@@ -74,6 +75,8 @@ FieldColumnList* MutableFieldColumnsOf(pb::DatasetProto* dataset) {
   if (dataset->has_tfrecord()) return dataset->mutable_tfrecord()->mutable_columns();
   return nullptr;
 }
+
+std::string TextColumnOf(const std::string& column) { return column + ".text"; }
 
 std::vector<TextLabel> TextLabelsOf(const pb::DatasetProto& dataset) {
   std::vector<TextLabel> labels;

@@ -21,6 +21,8 @@ using FieldColumnList = google::protobuf::RepeatedPtrField<muster::CsvColumnProt
 const FieldColumnList& FieldColumnsOf(const muster::DatasetProto& dataset);
 FieldColumnList* MutableFieldColumnsOf(muster::DatasetProto* dataset);  // null: none
 
+// The list of a column of kind TEXT with what the field of `column` holds.
+std::string TextColumnOf(const std::string& column);
 // A label that is 1 where its text is one of some.
 struct TextLabel {
   int index = 0;  // as a FieldObserver counts columns

@@ -91,6 +91,7 @@ std::vector<std::string> CsvHeaderProblems(const pb::CsvProto& csv, absl::string
   const std::vector<std::string> names = HeaderNames(CsvSyntax(csv), header);
   for (const pb::CsvColumnProto& column : csv.columns()) {
     if (column.kind() == pb::CsvColumnProto::CROSS) continue;
+    if (column.kind() == pb::CsvColumnProto::TEXT) continue;  // of a field that another reads, too
     const absl::Status status = FieldOf(column, csv.header(), names).status();
     if (!status.ok()) problems.emplace_back(status.message());
   }
@@ -156,7 +157,7 @@ bool CsvParser::Parse(absl::string_view record, ColumnSet* columns, std::string*
 
 bool CsvParser::Store(int column, absl::string_view text, bool missing, FieldRow* row,
                       std::string* error) const {
-  if (missing) return row->Missing(column);
+  if (missing && !columns_->is_text(column)) return row->Missing(column);
   return columns_->has_several(column) ? StoreSeveral(column, text, row, error)
                                        : row->Set(column, text);
 }

@@ -1,6 +1,7 @@
 #include "common/records/field_columns.h"
 
 #include <algorithm>
+#include <charconv>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -55,6 +56,8 @@ absl::StatusOr<std::shared_ptr<const FieldColumns>> FieldColumns::Create(
       for (const int64_t size : proto.shape()) entry.values *= static_cast<size_t>(size);
     } else if (HasSeveralValues(proto)) {
       entry.form = Form::kList;
+    } else if (proto.kind() == Column::TEXT) {
+      entry.form = Form::kText;
     }
   }
   for (Entry& entry : all->columns_) {
@@ -89,6 +92,17 @@ void FieldRow::Observe(int column, int64_t value) {
 void FieldRow::NoteForCross(int column, int64_t value) {
   const std::string decimal = std::to_string(value);
   NoteForCross(column, absl::string_view(decimal));
+}
+
+bool FieldRow::SetText(const FieldColumns::Entry& entry, int64_t value) {
+  return SetText(entry, absl::string_view(std::to_string(value)));
+}
+
+// The shortest text that gives the same float again.
+bool FieldRow::SetText(const FieldColumns::Entry& entry, float value) {
+  char text[32];
+  const char* const end = std::to_chars(text, text + sizeof(text), value).ptr;
+  return SetText(entry, absl::string_view(text, static_cast<size_t>(end - text)));
 }
 
 // Floats have no one text: only their bucket can be crossed.
@@ -147,6 +161,7 @@ bool FieldRow::End(int column) {
 
 bool FieldRow::Missing(int column) {
   const FieldColumns::Entry& entry = Of(column);
+  if (entry.form == FieldColumns::Form::kText) return SetText(entry, absl::string_view());
   if (observer_ != nullptr) observer_->OnMissing(column);
   if (entry.rules.proto().required()) {
     *error_ = absl::StrCat("column ", entry.rules.name(), ": is missing, but required");

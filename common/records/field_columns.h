@@ -13,6 +13,7 @@
 #include "common/graph/dataset_schema.h"
 #include "common/records/column_set.h"
 #include "common/records/field_column.h"
+#include "common/records/packed_text.h"
 
 namespace mu {
 
@@ -35,11 +36,16 @@ class FieldColumns {
   const FieldColumn& column(int i) const { return columns_[static_cast<size_t>(i)].rules; }
   bool is_cross(int i) const { return column(i).proto().kind() == muster::CsvColumnProto::CROSS; }
   // Its field has several values: Begin, Add and End. Else it has one: Set.
-  bool has_several(int i) const { return columns_[static_cast<size_t>(i)].form != Form::kOne; }
+  bool has_several(int i) const {
+    const Form form = columns_[static_cast<size_t>(i)].form;
+    return form != Form::kOne && form != Form::kText;
+  }
+  // It takes a text that is marked as missing as well, as it stands there.
+  bool is_text(int i) const { return columns_[static_cast<size_t>(i)].form == Form::kText; }
 
  private:
   friend class FieldRow;
-  enum class Form { kOne, kList, kSequence, kShape };
+  enum class Form { kOne, kList, kSequence, kShape, kText };
   struct Entry {
     explicit Entry(const muster::CsvColumnProto& proto) : rules(proto) {}
     FieldColumn rules;
@@ -65,6 +71,7 @@ class FieldRow {
   template <typename T>
   bool Set(int column, T value) {
     const FieldColumns::Entry& entry = Of(column);
+    if (entry.form == FieldColumns::Form::kText) return SetText(entry, value);
     if (observer_ != nullptr) Observe(column, value);
     if (entry.crossed) NoteForCross(column, value);
     if (!entry.rules.is_ids())
@@ -101,6 +108,12 @@ class FieldRow {
   const FieldColumns::Entry& Of(int column) const {
     return all_.columns_[static_cast<size_t>(column)];
   }
+  bool SetText(const FieldColumns::Entry& entry, absl::string_view text) {
+    PackText(text, entry.target, columns_);
+    return true;
+  }
+  bool SetText(const FieldColumns::Entry& entry, int64_t value);
+  bool SetText(const FieldColumns::Entry& entry, float value);
   bool AddId(const FieldColumns::Entry& entry, int64_t id, float weight);
   bool EndSequence(const FieldColumns::Entry& entry);
   void NoteCross(int column, uint64_t value) { crossed_[static_cast<size_t>(column)] = value; }

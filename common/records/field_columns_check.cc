@@ -53,6 +53,10 @@ class ColumnCheck {
         break;
       case Column::BUCKET:
         return CheckBoundaries();
+      case Column::TEXT:
+        if (column_.length() > 0 || HasSeveralValues(column_))
+          return Wrong("a text is the whole field");
+        break;
       default:
         return Wrong("its kind is unknown");
     }

@@ -102,7 +102,9 @@ bool JsonlParser::Store(int column, const Values& values, FieldRow* row, std::st
   absl::string_view text;
   bool missing = false;
   if (!TextOf(column, value, &text, &missing, error)) return false;
-  if (missing) return row->Missing(column);
+  // A text stays as it is, even if it is a mark.
+  const bool is_null = value.type == JsonValue::kNull || value.type == JsonValue::kAbsent;
+  if (missing && (is_null || !columns_->is_text(column))) return row->Missing(column);
   if (!columns_->has_several(column)) return row->Set(column, text);
   return WrongField(columns_->column(column).name(), text, "is no array, but list: true says so",
                     error);

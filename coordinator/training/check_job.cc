@@ -77,7 +77,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   if (model != nullptr) {
     BoundIds(*model, &dataset);
     if (purpose != DataPurpose::kPredict) binary = BinaryLabels(*model, dataset);
-    if (purpose == DataPurpose::kPredict) DropLabels(*model, options.predict_columns, &dataset);
+    if (purpose == DataPurpose::kPredict) {
+      DropLabels(*model, options.predict_columns, &dataset);
+      WithTexts(options.predict_columns, &dataset);
+    }
   }
   for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local, binary)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));

@@ -36,7 +36,7 @@ class Pass {
  private:
   struct BatchValues {
     uint32_t records = 0;
-    std::vector<Tensor> values;        // parallel to options_.returns; empty without records
+    std::vector<Tensor> values;        // as EvaluatedBatch has them
     std::vector<MarkedRecord> marked;  // of the lease whose first batch it is
     uint64_t lease = 0;
     uint32_t index = 0;  // in the lease
@@ -112,6 +112,10 @@ absl::StatusOr<Pass::BatchValues> Pass::ValuesOf(const FunctionResult& result, s
           absl::StrCat("'", name, "' has shape ", shape.ToString(), " for a batch of ",
                        batch.records, " records; the model must give one value for each"));
     }
+    batch.values.push_back(std::move(value));
+  }
+  for (const std::string& name : options_.returned_lists) {
+    MU_ASSIGN_OR_RETURN(Tensor value, result.Get(step, name));
     batch.values.push_back(std::move(value));
   }
   return batch;

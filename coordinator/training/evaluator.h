@@ -16,6 +16,9 @@ namespace mu {
 struct ForEachBatchOptions {
   // What the function returns that is wanted. Each has the batch's records as its first size.
   std::vector<std::string> returns;
+  // The same of lists (NAME.values, NAME.splits), which have other sizes; behind `returns` in
+  // EvaluatedBatch::values.
+  std::vector<std::string> returned_lists;
   uint32_t steps_per_function = 8;
   const std::atomic<int>* stop = nullptr;
   // What runs when it is stopped is cancelled; false: it runs to its end, and Join waits for it.
@@ -26,7 +29,8 @@ struct ForEachBatchOptions {
 
 struct EvaluatedBatch {
   uint32_t records = 0;
-  absl::Span<const Tensor> values;  // parallel to ForEachBatchOptions::returns; empty: no records
+  // Parallel to ForEachBatchOptions::returns and returned_lists; empty: no records
+  absl::Span<const Tensor> values;
   // With in_order: records that were left out, each before one of the batch's (or behind its last).
   absl::Span<const MarkedRecord> marked;
 };

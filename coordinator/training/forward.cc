@@ -7,6 +7,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/graph/dataset_schema.h"
 #include "common/graph/nearest_name.h"
 
 namespace mu {
@@ -51,8 +52,17 @@ absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const BatchR
   }
   for (const std::string& name : columns) {
     MU_ASSIGN_OR_RETURN(const Sym column, NamedColumn(batch, "--columns", name, std::nullopt));
-    forward.columns.push_back({name, absl::StrCat("column.", name)});
-    builder.Return(forward.columns.back().returned, column);
+    const std::string returned = absl::StrCat("column.", name);
+    const std::string texts = TextColumnOf(name) + ".values",
+                      splits = TextColumnOf(name) + ".splits";
+    if (!batch.Has(texts)) {
+      forward.columns.push_back({.name = name, .value = returned});
+      builder.Return(returned, column);
+      continue;
+    }
+    forward.columns.push_back({.name = name, .texts = returned, .splits = returned + ".splits"});
+    builder.Return(returned, batch[texts]);
+    builder.Return(returned + ".splits", batch[splits]);
   }
   return forward;
 }

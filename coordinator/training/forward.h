@@ -20,10 +20,13 @@ struct ForwardTask {
   std::string label;
 };
 
-// A column that is copied beside predictions.
+// A column that is copied beside predictions: its value, or the text that its field has in the
+// data.
 struct CopiedColumn {
   std::string name;
-  std::string returned;  // what the function returns it as
+  std::string value;  // what the function returns it as; empty: it is copied as a text
+  std::string texts;  // of a text: what the function returns the list's values as
+  std::string splits;
 };
 
 struct Forward {
@@ -37,6 +40,7 @@ struct Forward {
 Forward ForwardOf(Task task);
 
 // Returns the model's predictions, and columns of the data, from the function that is being traced.
+// A column beside which there is its text (WithTexts, job_data.h) is returned as that.
 // INVALID_ARGUMENT as CheckOutput; beginning with --columns for one that is not there, or has not
 // one value for each record.
 absl::StatusOr<Forward> ReturnPredictions(FunctionBuilder& builder, const BatchRef& batch,

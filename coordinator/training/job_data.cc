@@ -186,4 +186,20 @@ void DropLabels(const Model& model, const std::vector<std::string>& wanted,
   }
 }
 
+void WithTexts(const std::vector<std::string>& wanted, pb::DatasetProto* dataset) {
+  FieldColumnList* const columns = MutableFieldColumnsOf(dataset);
+  if (columns == nullptr) return;
+  const FieldColumnList read = *columns;
+  for (const pb::CsvColumnProto& column : read) {
+    if (!absl::c_linear_search(wanted, column.name())) continue;
+    if (column.kind() == pb::CsvColumnProto::CROSS || HasSeveralValues(column)) continue;
+    pb::CsvColumnProto* const text = columns->Add();
+    text->set_name(TextColumnOf(column.name()));
+    text->set_kind(pb::CsvColumnProto::TEXT);
+    const bool by_index = dataset->has_csv() && column.field().empty() && column.index() >= 0;
+    text->set_index(by_index ? column.index() : -1);
+    if (!by_index) text->set_field(column.field().empty() ? column.name() : column.field());
+  }
+}
+
 }  // namespace mu

@@ -26,4 +26,9 @@ void BoundIds(const Model& model, pb::DatasetProto* dataset);
 void DropLabels(const Model& model, const std::vector<std::string>& wanted,
                 muster::DatasetProto* dataset);
 
+// Of csv, jsonl and tfrecord: adds the texts that the fields of these columns have in the data,
+// each as a list TextColumnOf(NAME), so that they can be copied as they stand there. Columns of
+// several values, crosses and names that there are not stay without.
+void WithTexts(const std::vector<std::string>& wanted, muster::DatasetProto* dataset);
+
 }  // namespace mu

@@ -93,7 +93,10 @@ absl::Status JobSession::Start() {
 absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
   MU_ASSIGN_OR_RETURN(pb::DatasetProto dataset, DatasetOf(job_, purpose));
   BoundIds(*model_, &dataset);
-  if (purpose == DataPurpose::kPredict) DropLabels(*model_, options_.predict_columns, &dataset);
+  if (purpose == DataPurpose::kPredict) {
+    DropLabels(*model_, options_.predict_columns, &dataset);
+    WithTexts(options_.predict_columns, &dataset);
+  }
   return coordinator_->CreateDataset(std::move(dataset));
 }
 

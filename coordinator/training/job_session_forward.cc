@@ -101,11 +101,13 @@ absl::Status JobSession::Predict(RunReport* report) {
     progress_->Update(1, steps, total, file.written(), 0);
   };
   Trainer trainer(coordinator_.get(), {.callbacks = std::move(callbacks)});
-  MU_ASSIGN_OR_RETURN(
-      report->samples,
-      trainer.Predict(
-          forward, dataset, file.returns(),
-          [&](const EvaluatedBatch& batch) { return file.Add(batch); }, options_.stop));
+  MU_ASSIGN_OR_RETURN(report->samples, trainer.Predict(forward, dataset,
+                                                       {.returns = file.returns(),
+                                                        .returned_lists = file.returned_lists(),
+                                                        .stop = options_.stop},
+                                                       [&](const EvaluatedBatch& batch) {
+                                                         return file.Add(batch);
+                                                       }));
   MU_RETURN_IF_ERROR(file.Close());
   MU_LOG(INFO, "{} lines are in {}", file.written(), path);
   if (file.not_finite() > 0) {

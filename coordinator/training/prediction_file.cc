@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "common/records/packed_text.h"
 
 namespace mu {
 namespace {
@@ -20,6 +20,31 @@ template <typename Number>
 void Append(Number value, std::string* buffer) {
   char text[32];
   buffer->append(text, std::to_chars(text, text + sizeof(text), value).ptr);
+}
+
+// As RFC 4180 says.
+void AppendField(absl::string_view text, std::string* buffer) {
+  if (text.find_first_of(",\"\r\n") == absl::string_view::npos) {
+    absl::StrAppend(buffer, text);
+  } else {
+    absl::StrAppend(buffer, "\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+  }
+}
+
+// INVALID_ARGUMENT unless these are the values and the splits of a list of each record.
+absl::Status CheckList(const CopiedColumn& column, const Tensor* list, uint32_t records) {
+  bool fits = list[0].dtype() == kInt64 && list[1].dtype() == kInt32 &&
+              list[1].elements() == int64_t{records} + 1;
+  if (fits) {
+    const absl::Span<const int32_t> splits = list[1].flat<int32_t>();
+    fits = splits[0] == 0 && std::is_sorted(splits.begin(), splits.end()) &&
+           splits[records] == list[0].elements();
+  }
+  if (fits) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("column '", column.name,
+                                                 "' has no text for each "
+                                                 "of ",
+                                                 records, " records"));
 }
 
 }  // namespace
@@ -38,9 +63,30 @@ PredictionFile::~PredictionFile() {
 
 std::vector<std::string> PredictionFile::returns() const {
   std::vector<std::string> names;
-  for (const CopiedColumn& column : forward_.columns) names.push_back(column.returned);
   for (const ForwardTask& task : forward_.tasks) names.push_back(task.prediction);
+  for (const CopiedColumn& column : forward_.columns)
+    if (!column.value.empty()) names.push_back(column.value);
   return names;
+}
+
+std::vector<std::string> PredictionFile::returned_lists() const {
+  std::vector<std::string> names;
+  for (const CopiedColumn& column : forward_.columns) {
+    if (!column.value.empty()) continue;
+    names.push_back(column.texts);
+    names.push_back(column.splits);
+  }
+  return names;
+}
+
+std::vector<size_t> PredictionFile::PlacesOfColumns() const {
+  size_t value = forward_.tasks.size(), text = returns().size();
+  std::vector<size_t> places;
+  for (const CopiedColumn& column : forward_.columns) {
+    places.push_back(column.value.empty() ? text : value);
+    (column.value.empty() ? text : value) += column.value.empty() ? 2 : 1;
+  }
+  return places;
 }
 
 std::vector<std::string> PredictionFile::Header() const {
@@ -62,7 +108,12 @@ std::vector<std::string> PredictionFile::Header() const {
 absl::Status PredictionFile::Open() {
   out_.open(temporary_, std::ios::trunc);
   if (!out_.good()) return absl::ResourceExhaustedError(absl::StrCat("cannot write ", temporary_));
-  absl::StrAppend(&buffer_, absl::StrJoin(Header(), ","), "\n");
+  const std::vector<std::string> names = Header();
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) buffer_ += ',';
+    AppendField(names[i], &buffer_);
+  }
+  buffer_ += '\n';
   return absl::OkStatus();
 }
 
@@ -82,6 +133,14 @@ void PredictionFile::AppendColumn(const Tensor& values, uint32_t record) {
     default:
       return Append(values.flat<float>()[record], &buffer_);
   }
+}
+
+void PredictionFile::AppendText(const Tensor& texts, const Tensor& splits, uint32_t record) {
+  const absl::Span<const int32_t> ends = splits.flat<int32_t>();
+  const auto begin = static_cast<size_t>(ends[record]);
+  const std::string text = UnpackText(
+      texts.flat<int64_t>().subspan(begin, static_cast<size_t>(ends[record + 1]) - begin));
+  AppendField(text, &buffer_);
 }
 
 void PredictionFile::AppendPrediction(const ForwardTask& task, const Tensor& values,
@@ -104,22 +163,31 @@ void PredictionFile::AppendSkipped(const std::string& reason) {
 }
 
 absl::Status PredictionFile::Add(const EvaluatedBatch& batch) {
-  const size_t columns = forward_.columns.size(), tasks = forward_.tasks.size();
+  const size_t tasks = forward_.tasks.size();
+  const std::vector<size_t> places = PlacesOfColumns();
   for (size_t i = 0; batch.records > 0 && i < tasks; ++i)
-    MU_RETURN_IF_ERROR(
-        CheckPrediction(forward_.tasks[i], batch.values[columns + i], batch.records));
+    MU_RETURN_IF_ERROR(CheckPrediction(forward_.tasks[i], batch.values[i], batch.records));
+  for (size_t i = 0; batch.records > 0 && i < places.size(); ++i) {
+    if (forward_.columns[i].value.empty())
+      MU_RETURN_IF_ERROR(CheckList(forward_.columns[i], &batch.values[places[i]], batch.records));
+  }
   size_t marked = 0;
   for (uint32_t record = 0; record <= batch.records; ++record) {
     for (; marked < batch.marked.size() && batch.marked[marked].before <= record; ++marked)
       if (with_skipped_) AppendSkipped(batch.marked[marked].reason);
     if (record == batch.records) break;
-    for (size_t i = 0; i < columns; ++i) {
-      AppendColumn(batch.values[i], record);
+    for (size_t i = 0; i < places.size(); ++i) {
+      const Tensor& values = batch.values[places[i]];
+      if (forward_.columns[i].value.empty()) {
+        AppendText(values, batch.values[places[i] + 1], record);
+      } else {
+        AppendColumn(values, record);
+      }
       buffer_ += ',';
     }
     for (size_t i = 0; i < tasks; ++i) {
       if (i > 0) buffer_ += ',';
-      AppendPrediction(forward_.tasks[i], batch.values[columns + i], record);
+      AppendPrediction(forward_.tasks[i], batch.values[i], record);
     }
     if (with_skipped_) buffer_ += ',';
     buffer_ += '\n';

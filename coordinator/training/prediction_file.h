@@ -15,10 +15,11 @@
 
 namespace mu {
 
-// First the columns that are copied, then each task: `prediction`, or the task's name; multi-class:
-// `class` and its `probability` (`NAME_class`, `NAME_probability`), the most probable one. Numbers
-// are the shortest that give the same float32 again. Where records may be left out, a last column
-// `skipped` says why; the other fields of such a line are empty. Not synchronised.
+// First the columns that are copied, as their fields stand in the data where they are texts (quoted
+// as RFC 4180 says), then each task: `prediction`, or the task's name; multi-class: `class` and its
+// `probability` (`NAME_class`, `NAME_probability`), the most probable one. Numbers are the shortest
+// that give the same float32 again. Where records may be left out, a last column `skipped` says
+// why; the other fields of such a line are empty. Not synchronised.
 class PredictionFile {
  public:
   // `with_skipped`: the batches' marked records get lines.
@@ -27,6 +28,7 @@ class PredictionFile {
 
   // What Add wants of a batch, for ForEachBatchOptions.
   std::vector<std::string> returns() const;
+  std::vector<std::string> returned_lists() const;
   absl::Status Open();
   // RESOURCE_EXHAUSTED if the disk is full.
   absl::Status Add(const EvaluatedBatch& batch);
@@ -40,7 +42,10 @@ class PredictionFile {
 
  private:
   std::vector<std::string> Header() const;
+  // Where each copied column is in a batch's values; of a text its values, then its splits.
+  std::vector<size_t> PlacesOfColumns() const;
   void AppendColumn(const Tensor& values, uint32_t record);
+  void AppendText(const Tensor& texts, const Tensor& splits, uint32_t record);
   void AppendPrediction(const ForwardTask& task, const Tensor& values, uint32_t record);
   void AppendNumber(float value);
   void AppendSkipped(const std::string& reason);

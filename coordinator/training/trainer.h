@@ -110,12 +110,9 @@ class Trainer {
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
   absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);
-  // Calls on_batch with what the function returns for the data's records, in their order. Returns
-  // how many there were.
+  // ForEachBatch of the data's records in their order. Returns how many there were.
   absl::StatusOr<uint64_t> Predict(const Function& function, const Dataset& data,
-                                   const std::vector<std::string>& returns,
-                                   const OnEvaluatedBatch& on_batch,
-                                   const std::atomic<int>* stop = nullptr);
+                                   ForEachBatchOptions options, const OnEvaluatedBatch& on_batch);
   // A checkpoint that holds all of it; its folder. FAILED_PRECONDITION without checkpoints.
   absl::StatusOr<std::string> Save();
 

@@ -128,11 +128,10 @@ absl::StatusOr<Evaluation> Trainer::Evaluate(const std::atomic<int>* stop) {
 }
 
 absl::StatusOr<uint64_t> Trainer::Predict(const Function& function, const Dataset& data,
-                                          const std::vector<std::string>& returns,
-                                          const OnEvaluatedBatch& on_batch,
-                                          const std::atomic<int>* stop) {
-  return ForEachBatch(*coordinator_, function, data,
-                      {.returns = returns, .stop = stop, .in_order = true}, on_batch,
+                                          ForEachBatchOptions options,
+                                          const OnEvaluatedBatch& on_batch) {
+  options.in_order = true;
+  return ForEachBatch(*coordinator_, function, data, options, on_batch,
                       options_.callbacks.on_evaluation_progress);
 }
 

@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 
 #include "absl/strings/str_cat.h"
+#include "common/records/packed_text.h"
 #include "tests/common/records/parsed.h"
 
 namespace mu {
@@ -46,6 +47,55 @@ TEST(FieldColumnsTest, StandardisedNumbersKeepTheMissingValue) {
   Parsed centred = Column("kind: NUMBER mean: 10");
   EXPECT_EQ(centred.Add("{\"x\": 12}"), "");
   EXPECT_THAT(centred.Values<float>("x"), ElementsAre(2));
+}
+
+// What fields hold, unpacked.
+std::vector<std::string> TextsOf(const Parsed& parsed, const std::string& column) {
+  const std::vector<int64_t> values = parsed.Values<int64_t>(column + ".values");
+  const std::vector<int32_t> splits = parsed.Values<int32_t>(column + ".splits");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i + 1 < splits.size(); ++i) {
+    const auto begin = static_cast<size_t>(splits[i]), end = static_cast<size_t>(splits[i + 1]);
+    texts.push_back(UnpackText(absl::MakeSpan(values).subspan(begin, end - begin)));
+  }
+  return texts;
+}
+
+TEST(FieldColumnsTest, TextsStayAsTheyAre) {
+  Parsed json = Column("kind: TEXT");
+  for (const char* value :
+       {"1.50", "\"two\\n\\u0061\"", "null", "\"?\"", "\"\"", "true", "\"12345678\""})
+    EXPECT_EQ(json.Add(absl::StrCat("{\"x\": ", value, "}")), "");
+  EXPECT_EQ(json.Add("{}"), "");
+  EXPECT_THAT(TextsOf(json, "x"),
+              ElementsAre("1.50", "two\na", "", "?", "", "true", "12345678", ""));
+  EXPECT_THAT(json.Add("{\"x\": [1]}"), HasSubstr("is an array"));
+
+  pb::DatasetProto dataset;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"pb(header: true
+           missing: "?"
+           columns { name: "a" kind: NUMBER index: -1 mean: 1 }
+           columns { name: "b" kind: ID index: 1 }
+           columns { name: "a.text" kind: TEXT index: -1 field: "a" }
+           columns { name: "b.text" kind: TEXT index: 1 })pb",
+      dataset.mutable_csv()));
+  Parsed csv(dataset, "a,b");
+  EXPECT_EQ(csv.Add("1e1,007"), "");
+  EXPECT_EQ(csv.Add("?,\"1\""), "");
+  EXPECT_THAT(csv.Values<float>("a"), ElementsAre(9, 0));
+  EXPECT_THAT(csv.Values<int64_t>("b"), ElementsAre(7, 1));
+  EXPECT_THAT(TextsOf(csv, "a.text"), ElementsAre("1e1", "?"));
+  EXPECT_THAT(TextsOf(csv, "b.text"), ElementsAre("007", "1"));
+}
+
+TEST(FieldColumnsTest, ATextIsTheWholeField) {
+  for (const char* form : {"list: true", "list: true length: 3"}) {
+    EXPECT_THAT(
+        CheckFormat(Jsonl(absl::StrCat("columns { name: \"x\" kind: TEXT ", form, " }"))),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("a text is the whole field")))
+        << form;
+  }
 }
 
 TEST(FieldColumnsTest, NumbersOfAShape) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/records/packed_text.h"
 #include "tests/common/records/example.pb.h"
 #include "tests/common/records/parsed.h"
 
@@ -49,6 +50,20 @@ const std::string kGood = Feature("dense", "float_list { value: [1.5, -2] }") +
                           Feature("tag_weights", "float_list { value: [0.5, 2] }") +
                           Feature("label", "int64_list { value: 1 }") +
                           Feature("not wanted", "bytes_list { value: \"x\" }");
+
+TEST(TfrecordTest, TextsOfFeaturesOfEveryType) {
+  Parsed parsed(Tfrecord("columns { name: \"x\" kind: TEXT }"));
+  for (const char* list : {"int64_list { value: -7 }", "float_list { value: 0.1 }",
+                           "bytes_list { value: \"bonn\" }", "bytes_list { value: \"\" }"})
+    EXPECT_EQ(parsed.Add(Frame(Feature("x", list))), "") << list;
+  const std::vector<int64_t> values = parsed.Values<int64_t>("x.values");
+  const std::vector<int32_t> splits = parsed.Values<int32_t>("x.splits");
+  std::vector<std::string> texts;
+  for (size_t i = 0; i + 1 < splits.size(); ++i)
+    texts.push_back(UnpackText(absl::MakeSpan(values).subspan(
+        static_cast<size_t>(splits[i]), static_cast<size_t>(splits[i + 1] - splits[i]))));
+  EXPECT_THAT(texts, ElementsAre("-7", "0.1", "bonn", ""));
+}
 
 TEST(TfrecordTest, ReadsFeaturesOfEveryType) {
   Parsed parsed(Tfrecord(kColumns));

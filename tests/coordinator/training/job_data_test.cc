@@ -286,5 +286,34 @@ TEST(DropLabelsTest, TheLabelOfLinesMayBeMissing) {
   EXPECT_TRUE(libsvm.libsvm().unlabelled());
 }
 
+TEST(WithTextsTest, AddsWhatTheFieldsOfCopiedColumnsHold) {
+  pb::DatasetProto dataset;
+  const auto add = [&](const char* name, int32_t index, pb::CsvColumnProto::Kind kind) {
+    pb::CsvColumnProto* const column = dataset.mutable_csv()->add_columns();
+    column->set_name(name);
+    column->set_index(index);
+    column->set_kind(kind);
+    return column;
+  };
+  add("named", -1, pb::CsvColumnProto::NUMBER)->set_mean(3);
+  add("third", 2, pb::CsvColumnProto::HASH);
+  add("other", -1, pb::CsvColumnProto::ID);
+  add("of_field", 4, pb::CsvColumnProto::ID)->set_field("f");
+  add("several", -1, pb::CsvColumnProto::ID)->set_separator("|");
+  add("crossed", -1, pb::CsvColumnProto::CROSS)->add_of("named");
+  const pb::DatasetProto before = dataset;
+  WithTexts({"named", "third", "of_field", "several", "crossed", "absent"}, &dataset);
+  ASSERT_EQ(dataset.csv().columns_size(), 9);
+  const auto text = [&](int i) { return dataset.csv().columns(i).ShortDebugString(); };
+  EXPECT_EQ(text(6), "name: \"named.text\" index: -1 kind: TEXT field: \"named\"");
+  EXPECT_EQ(text(7), "name: \"third.text\" index: 2 kind: TEXT");
+  EXPECT_EQ(text(8), "name: \"of_field.text\" index: -1 kind: TEXT field: \"f\"");
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(text(i), before.csv().columns(i).ShortDebugString());
+  pb::DatasetProto criteo;
+  criteo.mutable_criteo_tsv()->set_hash_buckets(5);
+  WithTexts({"label"}, &criteo);
+  EXPECT_TRUE(criteo.has_criteo_tsv());
+}
+
 }  // namespace
 }  // namespace mu

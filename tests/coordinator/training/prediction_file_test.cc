@@ -4,6 +4,8 @@
 #include <limits>
 
 #include "common/env/file.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/packed_text.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -60,11 +62,11 @@ TEST(PredictionFile, RecordsThatWereLeftOutHaveTheirLines) {
                       {.tasks = {TaskCalled("", Task::kRegression)},
                        .columns = {{"user", "column.user"}, {"age", "column.age"}}},
                       true);
-  EXPECT_EQ(file.returns(), (std::vector<std::string>{"column.user", "column.age", "prediction"}));
+  EXPECT_EQ(file.returns(), (std::vector<std::string>{"prediction", "column.user", "column.age"}));
   MU_ASSERT_OK(file.Open());
   const std::vector<int64_t> users = {-7, 1L << 40};
   MU_ASSERT_OK(file.Add(
-      Of(2, {Tensor::Of<int64_t>({2}, users), Floats({2}, {30, 1e-8f}), Floats({2}, {0.5f, 2})},
+      Of(2, {Floats({2}, {0.5f, 2}), Tensor::Of<int64_t>({2}, users), Floats({2}, {30, 1e-8f})},
          {{0, "a.csv:1: bad"},
           {1, "a.csv:3: \"x\" is no number"},
           {1, "a.csv:4: bad"},
@@ -82,6 +84,83 @@ TEST(PredictionFile, RecordsThatWereLeftOutHaveTheirLines) {
             ",,,\"a.csv:7: bad\"\n");
   EXPECT_EQ(file.written(), 7u);
   EXPECT_EQ(file.skipped(), 5u);
+}
+
+// A column's packed texts, and its splits.
+std::vector<Tensor> Texts(const std::vector<std::string>& texts) {
+  ColumnSet columns(SchemaOf([] {
+                      pb::DatasetProto dataset;
+                      pb::CsvColumnProto* const column = dataset.mutable_csv()->add_columns();
+                      column->set_name("x");
+                      column->set_kind(pb::CsvColumnProto::TEXT);
+                      return dataset;
+                    }()),
+                    /*capacity=*/10);
+  std::vector<uint32_t> rows;
+  for (const std::string& text : texts) {
+    PackText(text, 0, &columns);
+    columns.CommitRow();
+    rows.push_back(static_cast<uint32_t>(rows.size()));
+  }
+  return columns.Gather(rows).columns;
+}
+
+TEST(PredictionFile, TextsAreCopiedAsTheyAre) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
+  const std::string path = dir.path() + "/out.csv";
+  const CopiedColumn city{.name = "city, \"town\"", .texts = "c", .splits = "c.splits"};
+  PredictionFile file(path,
+                      {.tasks = {TaskCalled("", Task::kRegression)},
+                       .columns = {city,
+                                   {.name = "age", .value = "column.age"},
+                                   {.name = "day", .texts = "d", .splits = "d.splits"}}},
+                      false);
+  EXPECT_EQ(file.returns(), (std::vector<std::string>{"prediction", "column.age"}));
+  EXPECT_EQ(file.returned_lists(), (std::vector<std::string>{"c", "c.splits", "d", "d.splits"}));
+  MU_ASSERT_OK(file.Open());
+  const std::string long_text(1000, 'x');
+  const std::vector<Tensor> cities = Texts({"Bonn", "", "New \"York\", NY", long_text, "a\nb"});
+  const std::vector<Tensor> days =
+      Texts({"12345678", "0123456789", " 7", std::string("a\0b", 3), "é"});
+  MU_ASSERT_OK(file.Add(Of(5, {Floats({5}, {1, 2, 3, 4, 5}), Floats({5}, {6, 7, 8, 9, 10}),
+                               cities[0], cities[1], days[0], days[1]})));
+  MU_ASSERT_OK(file.Close());
+  EXPECT_EQ(*ReadFile(path),
+            "\"city, \"\"town\"\"\",age,day,prediction\n"
+            "Bonn,6,12345678,1\n"
+            ",7,0123456789,2\n"
+            "\"New \"\"York\"\", NY\",8, 7,3\n" +
+                long_text + ",9," + std::string("a\0b", 3) +
+                ",4\n"
+                "\"a\nb\",10,é,5\n");
+}
+
+// What a worker sends is not believed.
+TEST(PredictionFile, TextsThatAreNoListsAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory dir, TempDirectory::Create("predictions_"));
+  PredictionFile file(dir.path() + "/out.csv",
+                      {.tasks = {TaskCalled("", Task::kRegression)},
+                       .columns = {{.name = "x", .texts = "x", .splits = "x.splits"}}},
+                      false);
+  MU_ASSERT_OK(file.Open());
+  const Tensor two = Floats({2}, {1, 2});
+  const std::vector<Tensor> good = Texts({"a", "b"});
+  MU_ASSERT_OK(file.Add(Of(2, {two, good[0], good[1]})));
+  const auto refused = [&](const Tensor& values, const Tensor& splits) {
+    EXPECT_THAT(file.Add(Of(2, {two, values, splits})),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::HasSubstr("column 'x' has no text for each of 2")));
+  };
+  refused(good[0], Texts({"a"})[1]);
+  refused(good[0], Tensor::Of<int32_t>({3}, {0, 2, 5}));
+  refused(good[0], Tensor::Of<int32_t>({3}, {0, 5, 4}));
+  refused(good[0], Tensor::Of<int32_t>({3}, {1, 2, 4}));
+  refused(two, good[1]);
+  refused(good[0], two);
+  // The lengths within the list are not believed either.
+  EXPECT_EQ(UnpackText({-1, 97}), "");
+  EXPECT_EQ(UnpackText({int64_t{1} << 62, 97}), std::string("a\0\0\0\0\0\0\0", 8));
+  EXPECT_EQ(UnpackText({}), "");
 }
 
 TEST(PredictionFile, LeavesNothingBehindWhenItIsNotClosed) {

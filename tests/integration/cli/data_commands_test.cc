@@ -159,6 +159,25 @@ TEST_F(DataCommandsTest, DataToPredictNeedsNoLabel) {
   EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 3) << lines;
 }
 
+TEST_F(DataCommandsTest, FieldsAreCopiedAsTheyStandInTheData) {
+  std::string job = PeopleJob(kGood);
+  std::string text = ReadFile(job).value();
+  for (size_t at = 0; (at = text.find("kind: number", at)) != std::string::npos; at += 20)
+    text.replace(at, 12, "kind: number, mean: 20, stddev: 4");
+  WriteText("people.yaml", text);
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  WriteText("people.csv",
+            "age,city,income\n12345678901.50,\"Rome, \"\"the city\"\"\", >50K\n?,oslo,poor\n");
+  ASSERT_EQ(Run({"predict", job, "--job_dir=" + Path("run"), "--columns=city,age,income",
+                 "--out=" + Path("out.csv")}),
+            0)
+      << Output();
+  EXPECT_THAT(ReadFile(Path("out.csv")).value(),
+              ::testing::MatchesRegex("city,age,income,prediction\n"
+                                      "\"Rome, \"\"the city\"\"\",12345678901.50, >50K,[^,]*\n"
+                                      "oslo,\\?,poor,[^,]*\n"));
+}
+
 // Of formats whose label has a place in the line, and no name.
 TEST_F(DataCommandsTest, LinesToPredictNeedNoLabel) {
   std::string clicks, bare_clicks;
