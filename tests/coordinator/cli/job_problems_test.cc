@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/cli/config_node.h"
+#include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_file.h"
 #include "tests/coordinator/cli/job_text.h"
 #include "tests/testing/example_optimizers.h"
@@ -199,8 +200,8 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"zero_layer", "[32, 1]", "[0, 1]",
                 "job.yaml:13:15: `model.dlrm.top_mlp[0]` must be from 1 to 65536, not 0\n"},
         Mistake{"format", "criteo_tsv", "tsv",
-                "job.yaml:5:13: `data.train.format` must be criteo_tsv, csv, libsvm, jsonl, "
-                "tfrecord, idx or npy, not `tsv`; docs/reference/readers.md describes them\n"},
+                "job.yaml:5:13: `data.train.format` must be " + FormatNames(kAllFormats, "or") +
+                    ", not `tsv`; docs/reference/readers.md describes them\n"},
         Mistake{"libsvm_without_features", "format: criteo_tsv", "format: libsvm",
                 "job.yaml:4:3: the key `data.train.features` is missing: it must be above every id "
                 "of the files; a file with ids from 1 to 123 has features: 124\n"},
