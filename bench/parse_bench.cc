@@ -248,6 +248,21 @@ Input LibsvmInput() {
   return input;
 }
 
+Input LibffmInput() {
+  Input input;
+  input.records = kFieldRecords;
+  input.dataset.mutable_libffm()->set_features(1 << 20);
+  input.dataset.mutable_libffm()->set_fields(kNumbers + kTexts);
+  SplitMix random(1);
+  for (uint32_t r = 0; r < input.records; ++r) {
+    input.bytes += r % 2 == 0 ? "1" : "0";
+    for (int i = 0; i < kNumbers + kTexts; ++i)
+      absl::StrAppend(&input.bytes, " ", i, ":", random.Below(1 << 20), ":", NumberText(&random));
+    input.bytes += "\n";
+  }
+  return input;
+}
+
 pb::ArrayColumnProto* AddArray(pb::DatasetProto* dataset, DType dtype) {
   pb::ArrayColumnProto* const column = dataset->mutable_arrays()->add_columns();
   column->set_name("x");
@@ -309,6 +324,7 @@ BENCHMARK_CAPTURE(BM_Parse, csv, CsvInput)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Parse, jsonl, JsonlInput)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Parse, tfrecord, TfrecordInput)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Parse, libsvm, LibsvmInput)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(BM_Parse, libffm, LibffmInput)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Parse, idx, IdxInput)->Unit(benchmark::kMillisecond);
 BENCHMARK_CAPTURE(BM_Parse, npy, NpyInput)->Unit(benchmark::kMillisecond);
 

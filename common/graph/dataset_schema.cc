@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/graph/limits.h"
 #include "common/tensor/dtype.h"
 #include "common/tensor/shape.h"
 
@@ -21,6 +23,11 @@ void AddList(const std::string& name, bool weighted, std::vector<pb::ColumnSchem
   columns->push_back(Column(name + ".values", kInt64, {kUnknownDim}));
   columns->push_back(Column(name + ".splits", kInt32, {kUnknownDim}));
   if (weighted) columns->push_back(Column(name + ".weights", kFloat32, {kUnknownDim}));
+}
+
+// Of a dataset that was not checked, too.
+int64_t LibffmFieldsOf(const pb::DatasetProto& dataset) {
+  return std::min(dataset.libffm().fields(), kMostLibffmFields);
 }
 
 void AddFieldColumn(const pb::CsvColumnProto& proto, std::vector<pb::ColumnSchema>* columns) {
@@ -50,6 +57,10 @@ std::vector<pb::ColumnSchema> SchemaOf(const pb::DatasetProto& dataset) {
   } else if (dataset.has_libsvm()) {
     if (!dataset.libsvm().unlabelled()) columns.push_back(Column("label", kFloat32, {kUnknownDim}));
     AddList("features", /*weighted=*/true, &columns);
+  } else if (dataset.has_libffm()) {
+    if (!dataset.libffm().unlabelled()) columns.push_back(Column("label", kFloat32, {kUnknownDim}));
+    for (int64_t field = 0; field < LibffmFieldsOf(dataset); ++field)
+      AddList(LibffmColumnOf(field), /*weighted=*/true, &columns);
   } else if (dataset.has_arrays()) {
     for (const pb::ArrayColumnProto& column : dataset.arrays().columns()) {
       Shape shape({kUnknownDim});
@@ -77,6 +88,7 @@ FieldColumnList* MutableFieldColumnsOf(pb::DatasetProto* dataset) {
 }
 
 std::string TextColumnOf(const std::string& column) { return column + ".text"; }
+std::string LibffmColumnOf(int64_t field) { return absl::StrCat("field_", field); }
 
 std::vector<TextLabel> TextLabelsOf(const pb::DatasetProto& dataset) {
   std::vector<TextLabel> labels;
@@ -91,12 +103,15 @@ std::vector<TextLabel> TextLabelsOf(const pb::DatasetProto& dataset) {
       labels.push_back({0, "label", &format.positive()});
   };
   if (dataset.has_libsvm()) first(dataset.libsvm());
+  if (dataset.has_libffm()) first(dataset.libffm());
   return labels;
 }
 
 std::map<std::string, int64_t> IdBoundsOfFormat(const pb::DatasetProto& dataset) {
   std::map<std::string, int64_t> bounds;
   if (dataset.has_libsvm()) bounds["features"] = dataset.libsvm().features();
+  for (int64_t field = 0; field < LibffmFieldsOf(dataset); ++field)
+    bounds[LibffmColumnOf(field)] = dataset.libffm().features();
   return bounds;
 }
 

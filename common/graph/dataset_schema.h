@@ -23,6 +23,9 @@ FieldColumnList* MutableFieldColumnsOf(muster::DatasetProto* dataset);  // null:
 
 // The list of a column of kind TEXT with what the field of `column` holds.
 std::string TextColumnOf(const std::string& column);
+// The list of a field of libffm.
+std::string LibffmColumnOf(int64_t field);
+
 // A label that is 1 where its text is one of some.
 struct TextLabel {
   int index = 0;  // as a FieldObserver counts columns

@@ -2,10 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/graph/limits.h"
 #include "common/records/array_format.h"
 #include "common/records/criteo_parser.h"
 #include "common/records/csv_parser.h"
 #include "common/records/jsonl_parser.h"
+#include "common/records/libffm_parser.h"
 #include "common/records/libsvm_parser.h"
 #include "common/records/text_format.h"
 #include "common/records/tfrecord_format.h"
@@ -37,6 +39,23 @@ FormatOr MakeLibsvm(const pb::LibsvmProto& libsvm) {
   });
 }
 
+FormatOr MakeLibffm(const pb::LibffmProto& libffm) {
+  return std::make_shared<TextFormat>(RecordSyntax(), [libffm](absl::string_view) -> ParserOr {
+    return std::make_unique<LibffmParser>(libffm);
+  });
+}
+
+absl::Status CheckLibffm(const pb::LibffmProto& libffm) {
+  if (libffm.features() <= 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("libffm: features is ", libffm.features(), ", but must be above every id"));
+  }
+  if (libffm.fields() > 0 && libffm.fields() <= kMostLibffmFields) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("libffm: fields is ", libffm.fields(),
+                                                 ", but must be above every field, and at most ",
+                                                 kMostLibffmFields));
+}
+
 FormatOr MakeJsonl(const pb::JsonlProto& jsonl) {
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const FieldColumns> columns,
                       FieldColumns::Create(jsonl.columns()));
@@ -65,6 +84,8 @@ absl::Status CheckOneFormat(const pb::DatasetProto& dataset) {
       if (dataset.libsvm().features() > 0) return absl::OkStatus();
       return absl::InvalidArgumentError(absl::StrCat(
           "libsvm: features is ", dataset.libsvm().features(), ", but must be above every id"));
+    case pb::DatasetProto::kLibffm:
+      return CheckLibffm(dataset.libffm());
     case pb::DatasetProto::kArrays:
       return CheckArrays(dataset.arrays());
     case pb::DatasetProto::kJsonl:
@@ -74,7 +95,8 @@ absl::Status CheckOneFormat(const pb::DatasetProto& dataset) {
                       "tfrecord");
     default:
       return absl::InvalidArgumentError(
-          "the dataset has no format; give criteo_tsv, csv, libsvm, jsonl, tfrecord or arrays");
+          "the dataset has no format; give criteo_tsv, csv, libsvm, libffm, jsonl, tfrecord or "
+          "arrays");
   }
 }
 
@@ -95,6 +117,8 @@ FormatOr MakeRecordFormat(const pb::DatasetProto& dataset) {
       return MakeCsv(dataset.csv());
     case pb::DatasetProto::kLibsvm:
       return MakeLibsvm(dataset.libsvm());
+    case pb::DatasetProto::kLibffm:
+      return MakeLibffm(dataset.libffm());
     case pb::DatasetProto::kJsonl:
       return MakeJsonl(dataset.jsonl());
     case pb::DatasetProto::kTfrecord:

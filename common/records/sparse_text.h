@@ -1,4 +1,4 @@
-// The words of sparse text, and the label before them.
+// What libsvm and libffm have in common: words between spaces, and the label before them.
 #pragma once
 
 #include <cstdint>

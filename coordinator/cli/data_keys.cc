@@ -23,6 +23,10 @@ constexpr FormatInfo kFormats[] = {
      "A line `LABEL ID:VALUE ID:VALUE ...`, separated by spaces; the ids of a line grow, and what "
      "follows a `#` is a comment",
      "`label` float32 [batch]; the weighted list `features`"},
+    {"libffm", kLibffmBit,
+     "A line `LABEL FIELD:ID:VALUE FIELD:ID:VALUE ...`, separated by spaces, in any order; what "
+     "follows a `#` is a comment",
+     "`label` float32 [batch]; the weighted lists `field_0`, `field_1`, ..., one for each field"},
     {"jsonl", kJsonlBit,
      "A JSON object a line (RFC 8259). A column is a key of the object. A number is read as its "
      "text; `true` and `false` as these words, or as 1 and 0 by numbers and buckets",
@@ -73,9 +77,11 @@ constexpr SourceKeyInfo kSourceKeys[] = {
     {"skip_lines", kCsvBit,
      "lines at the beginning of each file that are no records, before the header", "0"},
     {"columns", kFieldFormats | kNpyBit, "list of columns, see below", "required"},
-    {"features", kLibsvmBit, "ids are from 0 and below it; a larger id makes the record bad",
+    {"features", kLibsvmBit | kLibffmBit,
+     "ids are from 0 and below it; a larger id makes the record bad", "required"},
+    {"fields", kLibffmBit, "fields are from 0 and below it; a larger field makes the record bad",
      "required"},
-    {"positive", kLibsvmBit,
+    {"positive", kLibsvmBit | kLibffmBit,
      "list of the label's texts that mean 1, such as `[\"+1\"]`; other texts mean 0",
      "the label is the number that stands there"},
     {"labels", kIdxBit,

@@ -14,12 +14,13 @@ enum FormatBit : unsigned {
   kCriteoTsvBit = 1,
   kCsvBit = 2,
   kLibsvmBit = 4,
-  kJsonlBit = 8,
-  kTfrecordBit = 16,
-  kIdxBit = 32,
-  kNpyBit = 64,
+  kLibffmBit = 8,
+  kJsonlBit = 16,
+  kTfrecordBit = 32,
+  kIdxBit = 64,
+  kNpyBit = 128,
   kFieldFormats = kCsvBit | kJsonlBit | kTfrecordBit,  // those of named columns
-  kAllFormats = 127,
+  kAllFormats = 255,
 };
 enum KindBit : unsigned {
   kNumberBit = 1,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/graph/limits.h"
 #include "coordinator/cli/data_keys.h"
 #include "coordinator/cli/job_validation.h"
 
@@ -62,6 +63,16 @@ void ValidateLibsvm(const pb::SourceProto& source, const std::string& key,
                        "a file with ids from 1 to 123 has features: 124", true});
 }
 
+void ValidateLibffm(const pb::SourceProto& source, const std::string& key,
+                    std::vector<JobProblem>* problems) {
+  ValidateLibsvm(source, key, problems);
+  if (source.fields() > 0 && source.fields() <= kMostLibffmFields) return;
+  problems->push_back(
+      {key + ".fields",
+       absl::StrCat("must be above every field of the files, at most ", kMostLibffmFields),
+       "a file with fields from 0 to 38 has fields: 39", true});
+}
+
 void ValidateIdx(const pb::SourceProto& source, const std::string& key,
                  std::vector<JobProblem>* problems) {
   for (int i = 0; i < source.labels_size(); ++i) {
@@ -112,6 +123,7 @@ void ValidateSource(const pb::SourceProto& source, const std::string& key,
   }
   if (format == kCsvBit) ValidateCsv(source, key, problems);
   if (format == kLibsvmBit) ValidateLibsvm(source, key, problems);
+  if (format == kLibffmBit) ValidateLibffm(source, key, problems);
   if (format == kIdxBit) ValidateIdx(source, key, problems);
   if ((format & (kFieldFormats | kNpyBit)) != 0) ValidateColumns(source, format, key, problems);
   if (format == kNpyBit) {

@@ -36,6 +36,15 @@ DatasetSpec Libsvm(const std::vector<std::string>& files, int64_t features,
   return DatasetSpec(std::move(proto));
 }
 
+DatasetSpec Libffm(const std::vector<std::string>& files, int64_t features, int64_t fields,
+                   const std::vector<std::string>& positive) {
+  pb::DatasetProto proto = Begin("libffm", files);
+  proto.mutable_libffm()->set_features(features);
+  proto.mutable_libffm()->set_fields(fields);
+  proto.mutable_libffm()->mutable_positive()->Assign(positive.begin(), positive.end());
+  return DatasetSpec(std::move(proto));
+}
+
 DatasetSpec Jsonl(const std::vector<std::string>& files) {
   pb::DatasetProto proto = Begin("jsonl", files);
   proto.mutable_jsonl();

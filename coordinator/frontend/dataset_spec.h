@@ -101,6 +101,11 @@ DatasetSpec Csv(const std::vector<std::string>& files);
 DatasetSpec Libsvm(const std::vector<std::string>& files, int64_t features,
                    const std::vector<std::string>& positive = {});
 
+// Sparse text with fields, as LIBFFM's programs read it: columns label, and field_F.values,
+// field_F.splits, field_F.weights of each field F below `fields`. `positive` as Libsvm's.
+DatasetSpec Libffm(const std::vector<std::string>& files, int64_t features, int64_t fields,
+                   const std::vector<std::string>& positive = {});
+
 // A JSON object a line, and TensorFlow's record files of tf.Example messages; then come the
 // columns.
 DatasetSpec Jsonl(const std::vector<std::string>& files);

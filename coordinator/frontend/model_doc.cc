@@ -64,7 +64,8 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
   AddFeatureKeys("features.", &doc);
   AddKeys(message, "",
           {{"label_column", "",
-            "name of a column of kind `label`; `label` in `criteo_tsv` and `libsvm`. `predict` "
+            "name of a column of kind `label`; `label` in `criteo_tsv`, `libsvm` and `libffm`. "
+            "`predict` "
             "does not need it"}},
           &doc);
   if (kind.embeds()) {

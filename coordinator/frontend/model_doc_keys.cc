@@ -39,11 +39,11 @@ void AddFeatureKeys(const std::string& prefix, ModelDoc* doc) {
   AddKeys(pb::FeatureProto::descriptor(), prefix,
           {{"column", "",
             "the column's name. In `criteo_tsv`: `dense` (13 numbers) and `ids` (26 ids); in "
-            "`libsvm`: `features`"},
+            "`libsvm`: `features`; in `libffm`: `field_0`, `field_1`, ..."},
            {"kind", "number",
             "`number`; `id`: one id, of a column of kind `id` or `hash`; `list`: such a column "
             "with a `separator`, whose vectors are added up; `weighted_list`: the same with a "
-            "weight for each vector, as `libsvm` gives them"},
+            "weight for each vector, as `libsvm` and `libffm` give them"},
            {"size", "one", "`number`, `id`: how many a record has; each id has a table of its own"},
            {"rows", "none",
             "`id` and lists (required): rows of the table; ids must be below it. `hash` columns "

@@ -74,6 +74,10 @@ absl::Status FillFormat(const pb::SourceProto& source, const pb::ModelProto& mod
   } else if (source.format() == "libsvm") {
     dataset->mutable_libsvm()->set_features(source.features());
     *dataset->mutable_libsvm()->mutable_positive() = source.positive();
+  } else if (source.format() == "libffm") {
+    dataset->mutable_libffm()->set_features(source.features());
+    dataset->mutable_libffm()->set_fields(source.fields());
+    *dataset->mutable_libffm()->mutable_positive() = source.positive();
   } else if (source.format() == "jsonl") {
     *dataset->mutable_jsonl()->mutable_missing() = source.missing();
     return FillColumns(source, model, dataset->mutable_jsonl()->mutable_columns());
@@ -86,7 +90,7 @@ absl::Status FillFormat(const pb::SourceProto& source, const pb::ModelProto& mod
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("unknown format '", source.format(),
-                     "'; use criteo_tsv, csv, libsvm, jsonl, tfrecord, idx or npy"));
+                     "'; use criteo_tsv, csv, libsvm, libffm, jsonl, tfrecord, idx or npy"));
   }
   return absl::OkStatus();
 }
@@ -165,6 +169,7 @@ void DropLabels(const Model& model, const std::vector<std::string>& wanted,
   if (labels.contains("label")) {
     if (dataset->has_criteo_tsv()) dataset->mutable_criteo_tsv()->set_unlabelled(true);
     if (dataset->has_libsvm()) dataset->mutable_libsvm()->set_unlabelled(true);
+    if (dataset->has_libffm()) dataset->mutable_libffm()->set_unlabelled(true);
   }
   if (FieldColumnList* const fields = MutableFieldColumnsOf(dataset); fields != nullptr) {
     const bool crossed = absl::c_any_of(*fields, [&](const pb::CsvColumnProto& column) {

@@ -21,8 +21,8 @@ void BoundIds(const Model& model, pb::DatasetProto* dataset);
 
 // Removes the columns that the model reads in evaluation only, such as its label: data to predict
 // need not have them. Of csv, jsonl and tfrecord (unless a cross takes one), and of arrays with
-// their files; the label of criteo_tsv and libsvm may be there or not. Those among `wanted`, the
-// columns to be copied beside the predictions, stay.
+// their files; the label of criteo_tsv, libsvm and libffm may be there or not. Those among
+// `wanted`, the columns to be copied beside the predictions, stay.
 void DropLabels(const Model& model, const std::vector<std::string>& wanted,
                 muster::DatasetProto* dataset);
 

@@ -95,6 +95,24 @@ std::string LibsvmText() {
          "+1 10:1 qid:4\n";
 }
 
+pb::DatasetProto Libffm() {
+  pb::DatasetProto dataset = Libsvm();
+  dataset.set_name("libffm");
+  dataset.mutable_libffm()->set_features(10);
+  dataset.mutable_libffm()->set_fields(3);
+  dataset.mutable_libffm()->add_positive("1");
+  return dataset;
+}
+
+std::string LibffmText() {
+  return "1 0:1:1 2:3:0.5 0:9:-2e1\n"
+         "0\t1:2:.5 # 1:4:1\r\n"
+         "\n"
+         "0:1:1\n"
+         "1 3:1:1 x:1:1\n"
+         "1 0:10:1 1:2\n";
+}
+
 // Of named fields: every kind and form.
 void AddFieldColumns(FieldColumnList* columns, bool typed) {
   const auto add = [&](const char* name, pb::CsvColumnProto::Kind kind, bool several) {
@@ -239,7 +257,8 @@ std::map<std::string, fuzz::RecordsInput> RecordTexts() {
   inputs["libsvm"].set_text(LibsvmText());
   inputs["libsvm"].add_chunks(5);
   for (const auto& [name, dataset, text] :
-       {std::tuple("fields", Fields(), FieldsText()), std::tuple("jsonl", Jsonl(), JsonlText()),
+       {std::tuple("libffm", Libffm(), LibffmText()), std::tuple("fields", Fields(), FieldsText()),
+        std::tuple("jsonl", Jsonl(), JsonlText()),
         std::tuple("tfrecord", Tfrecord(), TfrecordBytes()),
         std::tuple("idx", Arrays(pb::ArraysProto::IDX, kFloat32), IdxBytes()),
         std::tuple("npy", Arrays(pb::ArraysProto::NPY, kInt64),
@@ -270,7 +289,8 @@ std::map<std::string, fuzz::DatasetInput> DataSets() {
   std::map<std::string, fuzz::DatasetInput> inputs;
   for (const auto& [name, dataset, text] :
        {std::tuple("criteo", Criteo(), CriteoText()), std::tuple("csv", Csv(), CsvText()),
-        std::tuple("libsvm", Libsvm(), LibsvmText()), std::tuple("jsonl", Jsonl(), JsonlText()),
+        std::tuple("libsvm", Libsvm(), LibsvmText()), std::tuple("libffm", Libffm(), LibffmText()),
+        std::tuple("jsonl", Jsonl(), JsonlText()),
         std::tuple("tfrecord", Tfrecord(), TfrecordBytes())}) {
     for (const Compression compression :
          {Compression::kNone, Compression::kGzip, Compression::kZstd}) {

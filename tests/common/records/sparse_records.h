@@ -1,4 +1,4 @@
-// Parses records of libsvm into a ColumnSet.
+// Parses records of libsvm and libffm into a ColumnSet.
 #pragma once
 
 #include <memory>

@@ -104,9 +104,10 @@ TEST(DataKeysTest, KeysOfOtherFormatsAndKinds) {
   EXPECT_EQ(Problems(absl::StrCat("format: jsonl, trim: true, ", kFile,
                                   ", columns: [{name: x, kind: id}]")),
             "trim` is for format csv, not for jsonl; remove it\n");
-  EXPECT_EQ(Problems(absl::StrCat("format: csv, positive: [a], ", kFile,
-                                  ", columns: [{name: x, kind: id}]")),
-            "positive` is for format libsvm, not for csv; write it in the label's column\n");
+  EXPECT_EQ(
+      Problems(
+          absl::StrCat("format: csv, positive: [a], ", kFile, ", columns: [{name: x, kind: id}]")),
+      "positive` is for format libsvm and libffm, not for csv; write it in the label's column\n");
 }
 
 TEST(DataKeysTest, RulesOfColumns) {

@@ -206,8 +206,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:4:3: the key `data.train.features` is missing: it must be above every id "
                 "of the files; a file with ids from 1 to 123 has features: 124\n"},
         Mistake{"libsvm_key", "    format", "    features: 7\n    format",
-                "job.yaml:5:15: `data.train.features` is for format libsvm, not for criteo_tsv; "
-                "remove it\n"},
+                "job.yaml:5:15: `data.train.features` is for format " +
+                    FormatNames(kLibsvmBit | kLibffmBit) + ", not for criteo_tsv; remove it\n"},
+        Mistake{
+            "libffm_without_fields", "format: criteo_tsv", "features: 5\n    format: libffm",
+            "job.yaml:4:3: the key `data.train.fields` is missing: it must be above every field "
+            "of the files, at most 10000; a file with fields from 0 to 38 has fields: 39\n"},
+        Mistake{
+            "libffm_fields", "format: criteo_tsv",
+            "fields: 10001\n    features: 5\n    format: libffm",
+            "job.yaml:5:13: `data.train.fields` must be above every field of the files, at most "
+            "10000; a file with fields from 0 to 38 has fields: 39\n"},
         Mistake{
             "csv_key", "    format", "    trim: true\n    format",
             "job.yaml:5:11: `data.train.trim` is for format csv, not for criteo_tsv; remove it\n"},

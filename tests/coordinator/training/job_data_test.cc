@@ -86,6 +86,11 @@ pb::JobProto FullLibsvmJob() {
   return job;
 }
 
+pb::JobProto JobOf(const std::string& source);
+pb::JobProto FullLibffmJob() {
+  return JobOf(R"(format: "libffm" files: "a" features: 124 fields: 5 positive: "1")");
+}
+
 // And for those of the formats that are not text.
 pb::JobProto JobOf(const std::string& source) {
   pb::JobProto job;
@@ -142,7 +147,7 @@ void WithoutEach(Message* message, const std::string& path,
 TEST(DatasetOfTest, EveryKeyOfASourceCounts) {
   std::set<std::string> visited;
   for (pb::JobProto job :
-       {FullJob(), FullLibsvmJob(), FullJsonlJob(), FullIdxJob(), FullNpyJob()}) {
+       {FullJob(), FullLibsvmJob(), FullLibffmJob(), FullJsonlJob(), FullIdxJob(), FullNpyJob()}) {
     const std::string full = DatasetText(job, DataPurpose::kTrain);
     WithoutEach(job.mutable_data()->mutable_train(), "train", [&](const std::string& path) {
       visited.insert(path);
@@ -260,7 +265,7 @@ TEST(DropLabelsTest, DataToPredictNeedNoLabel) {
   EXPECT_EQ(arrays.companions_size(), 0);
 }
 
-// A model of the label of criteo_tsv and libsvm.
+// A model of the label of criteo_tsv, libsvm and libffm.
 class OfLabel : public TwoTables {
  public:
   std::vector<pb::ColumnSchema> Columns() const override {
@@ -269,10 +274,11 @@ class OfLabel : public TwoTables {
 };
 
 TEST(DropLabelsTest, TheLabelOfLinesMayBeMissing) {
-  pb::DatasetProto criteo, libsvm;
+  pb::DatasetProto criteo, libsvm, libffm;
   criteo.mutable_criteo_tsv()->set_hash_buckets(5);
   libsvm.mutable_libsvm()->set_features(5);
-  const pb::DatasetProto before[] = {criteo, libsvm};
+  libffm.mutable_libffm()->set_features(5);
+  const pb::DatasetProto before[] = {criteo, libsvm, libffm};
   for (const pb::DatasetProto& dataset : before) {
     pb::DatasetProto copied = dataset;
     DropLabels(OfLabel(), {"label"}, &copied);
@@ -280,10 +286,11 @@ TEST(DropLabelsTest, TheLabelOfLinesMayBeMissing) {
     DropLabels(Labelled(), {}, &copied);
     EXPECT_EQ(copied.ShortDebugString(), dataset.ShortDebugString()) << "the model's is another";
   }
-  for (pb::DatasetProto* const dataset : {&criteo, &libsvm})
+  for (pb::DatasetProto* const dataset : {&criteo, &libsvm, &libffm})
     DropLabels(OfLabel(), {}, dataset);
   EXPECT_TRUE(criteo.criteo_tsv().unlabelled());
   EXPECT_TRUE(libsvm.libsvm().unlabelled());
+  EXPECT_TRUE(libffm.libffm().unlabelled());
 }
 
 TEST(WithTextsTest, AddsWhatTheFieldsOfCopiedColumnsHold) {

@@ -225,6 +225,11 @@ TEST_F(DataCommandsTest, LinesToPredictNeedNoLabel) {
                             "{column: features, kind: weighted_list, rows: 3}",
                             "+1 1:1\n-1 2:1\n-1 1:1 2:1\n+1\n", "1:1\n2:1\n1:1 2:1\n# none\n")),
             5);
+  EXPECT_EQ(lines(predicted("libffm", ", features: 3, fields: 2, positive: [\"1\"]",
+                            "{column: field_0, kind: weighted_list, rows: 3}, {column: field_1, "
+                            "kind: weighted_list, rows: 3}",
+                            "1 0:1:1\n0 1:2:1\n0 0:1:1 1:2:1\n", "0:1:1\n1:2:1\n0:1:1 1:2:1\n")),
+            4);
 }
 
 // A mistake in one column hides none of another.
