@@ -15,15 +15,17 @@ constexpr Uniform kSmall{-0.05f, 0.05f};
 using Config = pb::FeatureModelProto;
 using Kind = pb::ModelProto;
 
+// wide, pairs, deep, cross, pooled
 constexpr FeatureModelKind kKinds[] = {
     {"logistic_regression", Kind::kLogisticRegression, &Kind::logistic_regression, true, false,
-     false, false},
+     false, false, false},
     {"factorization_machine", Kind::kFactorizationMachine, &Kind::factorization_machine, true, true,
-     false, false},
-    {"mlp", Kind::kMlp, &Kind::mlp, false, false, true, false},
-    {"wide_deep", Kind::kWideDeep, &Kind::wide_deep, true, false, true, false},
-    {"deepfm", Kind::kDeepfm, &Kind::deepfm, true, true, true, false},
-    {"dcn_v2", Kind::kDcnV2, &Kind::dcn_v2, false, false, true, true},
+     false, false, false},
+    {"mlp", Kind::kMlp, &Kind::mlp, false, false, true, false, false},
+    {"wide_deep", Kind::kWideDeep, &Kind::wide_deep, true, false, true, false, false},
+    {"deepfm", Kind::kDeepfm, &Kind::deepfm, true, true, true, false, false},
+    {"dcn_v2", Kind::kDcnV2, &Kind::dcn_v2, false, false, true, true, false},
+    {"nfm", Kind::kNfm, &Kind::nfm, true, false, true, false, true},
 };
 
 }  // namespace
@@ -41,7 +43,7 @@ bool FeatureModel::HasKey(const FeatureModelKind& kind, absl::string_view key) {
   if (key == "embedding_dim") return kind.embeds();
   if (key == "hidden") return kind.deep;
   if (key == "cross_layers") return kind.cross;
-  if (key == "classes") return !kind.pairs;
+  if (key == "classes") return !kind.multiplies();
   return true;
 }
 
@@ -59,7 +61,7 @@ std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
   refuse(!config.hidden().empty(), "hidden");
   refuse(config.has_cross_layers(), "cross_layers");
   refuse(config.has_classes(), "classes");
-  if (!kind.pairs && config.has_classes() && config.classes() < 2)
+  if (!kind.multiplies() && config.has_classes() && config.classes() < 2)
     problems.push_back({"classes", "must be at least 2", "leave it out for labels 0 and 1"});
   if (kind.embeds() && config.has_embedding_dim() &&
       (config.embedding_dim() < 1 || config.embedding_dim() > kMaxWidth)) {
@@ -105,7 +107,7 @@ absl::Status FeatureModel::Create(VariableFactory& factory) {
   if (kind_.embeds()) {
     MU_ASSIGN_OR_RETURN(tables_, features_.CreateTables(factory, "embedding", dim_, kSmall));
   }
-  if (kind_.pairs) {
+  if (kind_.multiplies()) {
     MU_ASSIGN_OR_RETURN(
         pairs_, Fm::Create(factory, "pairs", features_.numbers(), dim_, {.initializer = kSmall}));
   }
@@ -124,7 +126,7 @@ absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
 }
 
 absl::Status FeatureModel::CreateDeep(VariableFactory& factory) {
-  const int64_t inputs = features_.numbers() + features_.fields() * dim_;
+  const int64_t inputs = kind_.pooled ? dim_ : features_.numbers() + features_.fields() * dim_;
   if (kind_.cross) {
     MU_ASSIGN_OR_RETURN(cross_,
                         CrossNetwork::Create(factory, "cross", inputs, {.layers = cross_layers_}));
@@ -145,9 +147,7 @@ Sym FeatureModel::Wide(const BatchRef& batch) const {
   return sum + bias_;
 }
 
-Sym FeatureModel::Deep(const BatchRef& batch, std::vector<Sym> vectors) const {
-  if (features_.numbers() > 0) vectors.push_back(features_.Numbers(batch));
-  const Sym first = vectors.size() == 1 ? vectors[0] : Concat(vectors, 1);
+Sym FeatureModel::Deep(const Sym& first) const {
   const Sym logits = deep_(cross_(first));
   return classes_ == 0 ? Reshape(logits, {-1}) : logits;
 }
@@ -156,10 +156,15 @@ Sym FeatureModel::Logits(const BatchRef& batch) const {
   std::vector<Sym> parts;
   if (kind_.wide) parts.push_back(Wide(batch));
   if (kind_.embeds()) {
-    const std::vector<Sym> vectors = features_.Lookup(tables_, batch);
-    const Sym numbers = kind_.pairs && features_.numbers() > 0 ? features_.Numbers(batch) : Sym();
+    std::vector<Sym> vectors = features_.Lookup(tables_, batch);
+    const Sym numbers = features_.numbers() > 0 ? features_.Numbers(batch) : Sym();
     if (kind_.pairs) parts.push_back(pairs_(vectors, numbers));
-    if (kind_.deep) parts.push_back(Deep(batch, vectors));
+    if (kind_.pooled) {
+      parts.push_back(Deep(pairs_.Products(vectors, numbers)));
+    } else if (kind_.deep) {
+      if (features_.numbers() > 0) vectors.push_back(numbers);
+      parts.push_back(Deep(vectors.size() == 1 ? vectors[0] : Concat(vectors, 1)));
+    }
   }
   Sym logits = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) logits = logits + parts[i];

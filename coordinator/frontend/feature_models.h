@@ -1,5 +1,6 @@
 // The models of a label that read any features (features.h). The label is 0 or 1, or one of several
-// classes (but for those with pairs). Each model adds up some of four parts of the logits:
+// classes (but for those with pairs or pooled vectors). Each model adds up some of three parts of
+// the logits, whose mlp may come behind something else:
 //
 // - wide: a weight for each row and number, and a bias: logistic regression;
 // - pairs: products of the vectors of all pairs of features (Rendle, "Factorization Machines",
@@ -7,7 +8,9 @@
 // - deep: an mlp over the features' vectors;
 // - cross: layers x' = x0 * (W x + b) + x over these vectors, before the mlp (Wang et al., "DCN
 // V2",
-//   2021, stacked).
+//   2021, stacked);
+// - pooled: the products of the vectors of all pairs, added up to one vector, which the mlp gets
+//   instead (He, Chua, "Neural Factorization Machines", 2017).
 //
 // wide_deep is of Cheng et al., "Wide & Deep Learning for Recommender Systems" (2016), deepfm of
 // Guo et al., "DeepFM" (2017).
@@ -31,8 +34,10 @@ struct FeatureModelKind {
   bool pairs;
   bool deep;
   bool cross;
+  bool pooled;
 
   bool embeds() const { return pairs || deep; }
+  bool multiplies() const { return pairs || pooled; }  // so that numbers have vectors, too
 };
 
 absl::Span<const FeatureModelKind> FeatureModelKinds();
@@ -67,7 +72,7 @@ class FeatureModel final : public Model {
   absl::Status CreateWide(VariableFactory& factory);
   absl::Status CreateDeep(VariableFactory& factory);
   Sym Wide(const BatchRef& batch) const;
-  Sym Deep(const BatchRef& batch, std::vector<Sym> vectors) const;
+  Sym Deep(const Sym& first) const;  // the logits of the mlp over this
 
   const FeatureModelKind kind_;
   const std::string label_;
@@ -81,7 +86,7 @@ class FeatureModel final : public Model {
   Variable number_weights_;              // wide/numbers [numbers, outputs()]
   Variable bias_;                        // [outputs()]
   std::vector<EmbeddingTable> tables_;   // embedding/...: rows of dim_ numbers
-  Fm pairs_;                             // pairs/numbers [numbers, dim_]
+  Fm pairs_;                             // pairs/numbers [numbers, dim_]; also of pooled ones
   CrossNetwork cross_;                   // cross_0, cross_1, ...
   Mlp deep_;
 };

@@ -42,9 +42,15 @@ absl::StatusOr<Fm> Fm::Create(VariableFactory& factory, const std::string& name,
   return layer;
 }
 
-// The sum over all pairs is half of (square of the sum - sum of the squares).
 Sym Fm::operator()(const std::vector<Sym>& vectors, const Sym& numbers, const char* file,
                    int line) const {
+  const CallScope scope({file, line});
+  return ReduceSum(Products(vectors, numbers, file, line), {1});
+}
+
+// The sum over all pairs is half of (square of the sum - sum of the squares).
+Sym Fm::Products(const std::vector<Sym>& vectors, const Sym& numbers, const char* file,
+                 int line) const {
   const CallScope scope({file, line});
   Sym sum;
   Sym squares;
@@ -62,7 +68,7 @@ Sym Fm::operator()(const std::vector<Sym>& vectors, const Sym& numbers, const ch
     sum = vectors.empty() ? number_sum : sum + number_sum;
     squares = vectors.empty() ? number_squares : squares + number_squares;
   }
-  return ReduceSum(Square(sum) - squares, {1}) * 0.5f;
+  return (Square(sum) - squares) * 0.5f;
 }
 
 }  // namespace mu

@@ -46,6 +46,10 @@ class Fm {
   // -> [batch]. `numbers` is an empty Sym if there are none.
   Sym operator()(const std::vector<Sym>& vectors, const Sym& numbers = {},
                  const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
+  // The same before the sum over the vectors' elements: -> [batch, dim] (the bi-interaction pooling
+  // of He and Chua, "Neural Factorization Machines", 2017).
+  Sym Products(const std::vector<Sym>& vectors, const Sym& numbers = {},
+               const char* file = __builtin_FILE(), int line = __builtin_LINE()) const;
 
  private:
   Variable number_vectors_;

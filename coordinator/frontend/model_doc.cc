@@ -50,6 +50,10 @@ constexpr KindText kFeatureModels[] = {
     {"deepfm",
      "Probability that a label is 1: the sum of `factorization_machine` and `mlp`, with the same "
      "vectors (Guo et al., 2017)"},
+    {"nfm",
+     "Probability that a label is 1: the sum of `logistic_regression` and of layers over the "
+     "products "
+     "of the vectors of all pairs of features, added up to one vector (He and Chua, 2017)"},
     {"dcn_v2", "Probability that a label is 1: `mlp` behind cross layers (Wang et al., 2021)"},
 };
 
@@ -77,7 +81,7 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
   if (kind.cross) {
     AddKeys(message, "", {{"cross_layers", "3", "number of cross layers"}}, &doc);
   }
-  if (!kind.pairs) {
+  if (!kind.multiplies()) {
     AddKeys(
         message, "",
         {{"classes", "none",

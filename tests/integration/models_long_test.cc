@@ -132,7 +132,7 @@ TEST_P(ClickModelsTest, RankAsWellAsInPyTorch) {
 
 INSTANTIATE_TEST_SUITE_P(All, ClickModelsTest,
                          ::testing::Values("logistic_regression", "factorization_machine", "mlp",
-                                           "wide_deep", "deepfm", "dcn_v2", "dlrm"),
+                                           "wide_deep", "deepfm", "dcn_v2", "nfm", "dlrm"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -20,10 +20,10 @@ import model_results
 
 FIELDS, DENSE, BUCKETS, DIM, HIDDEN = 26, 13, 100_000, 16, (512, 256)
 BATCH, RATE = 512, 0.02
-# wide, pairs, deep, cross layers
+# wide, pairs ("pooled": before the layers, He and Chua, 2017), deep, cross layers
 MODELS = {"logistic_regression": (True, False, False, 0), "factorization_machine": (True, True, False, 0),
           "mlp": (False, False, True, 0), "wide_deep": (True, False, True, 0), "deepfm": (True, True, True, 0),
-          "dcn_v2": (False, False, True, 2)}
+          "dcn_v2": (False, False, True, 2), "nfm": (True, "pooled", True, 0)}
 BOTTOM, TOP = (512, 256, 64, DIM), (512, 256, 1)  # of DLRM
 
 
@@ -67,7 +67,7 @@ class Net(nn.Module):
             nn.init.uniform_(self.vectors.weight, -0.05, 0.05)
         if pairs:
             self.dense_vectors = nn.Parameter(torch.empty(DENSE, DIM).uniform_(-0.05, 0.05))
-        width = DENSE + FIELDS * DIM
+        width = DIM if pairs == "pooled" else DENSE + FIELDS * DIM
         self.cross = nn.ModuleList(nn.Linear(width, width) for _ in range(cross))
         self.layers = nn.ModuleList()
         for out in (*HIDDEN, 1) if deep else ():
@@ -87,9 +87,11 @@ class Net(nn.Module):
         if pairs:
             total = vectors.sum(1) + dense @ self.dense_vectors
             squares = (vectors ** 2).sum(1) + dense ** 2 @ self.dense_vectors ** 2
-            logit = logit + 0.5 * (total ** 2 - squares).sum(1)
+            products = 0.5 * (total ** 2 - squares)
+            if pairs != "pooled":
+                logit = logit + products.sum(1)
         if deep:
-            first = x = torch.cat([vectors.flatten(1), dense], 1)
+            first = x = products if pairs == "pooled" else torch.cat([vectors.flatten(1), dense], 1)
             for layer in self.cross:
                 x = first * layer(x) + x
             for layer in self.layers[:-1]:

@@ -256,6 +256,7 @@ TEST_F(OnnxModels, PredictAsTheClusterDoes) {
       {"mlp", "embedding_dim: 4 hidden: [8, 4]"},
       {"wide_deep", "embedding_dim: 4 hidden: [8]"},
       {"deepfm", "embedding_dim: 4 hidden: [8]"},
+      {"nfm", "embedding_dim: 4 hidden: [8]"},
       {"dcn_v2", "embedding_dim: 4 hidden: [8] cross_layers: 2"}};
   for (const auto& [kind, keys] : kinds)
     trials.push_back({kind, absl::StrCat(kind, " { ", kFeatures, keys, " }"), Records()});
