@@ -83,19 +83,20 @@ CoreShell::Outbox CoreShell::Apply(const WorkerActions& actions) {
 
 void CoreShell::Send(Outbox outbox) {
   int ended = 0;
-  for (Outgoing& out : outbox) {
+  for (size_t i = 0; i < outbox.size(); ++i) {
+    Outgoing& out = outbox[i];
     switch (out.kind) {
       case Outgoing::Kind::kResults:
+        // The end of the run takes along what comes right before it.
+        if (i + 1 < outbox.size() && outbox[i + 1].kind == Outgoing::Kind::kEnd &&
+            outbox[i + 1].run == out.run)
+          break;
         out.run->call->Send(Reply(out.run->held));
         out.run->held.Clear();
         break;
       case Outgoing::Kind::kEnd:
-        if (out.handed_back) {
-          pb::RunReply reply;
-          reply.set_handed_back(true);
-          out.run->call->Send(Reply(reply));
-        }
-        out.run->call->Finish(out.status);
+        if (out.handed_back) out.run->held.set_handed_back(true);
+        out.run->call->Finish(out.status, Reply(out.run->held));
         ++ended;
         break;
       case Outgoing::Kind::kCancelled:
@@ -194,7 +195,14 @@ absl::StatusOr<std::shared_ptr<DatasetReader>> CoreShell::Look(const pb::Request
   return datasets_->Find(dataset);
 }
 
-WorkerCore::RunRequest CoreShell::Resolve(const pb::RunRequest& request, RunInputs* inputs) {
+absl::StatusOr<bool> CoreShell::OpenFeed(const pb::FeedHello& hello) {
+  return Decide([&](WorkerCore& core, WorkerActions* actions) {
+    return core.OpenFeed(hello.context(), {hello.stream(), hello.connection()}, actions);
+  });
+}
+
+WorkerCore::RunRequest CoreShell::Resolve(const pb::RunRequest& request, const RunLeases& leases,
+                                          RunInputs* inputs) {
   WorkerCore::RunRequest resolved;
   resolved.run = {.function = FunctionId(request.function()),
                   .generation = Generation(request.context().generation()),
@@ -207,12 +215,12 @@ WorkerCore::RunRequest CoreShell::Resolve(const pb::RunRequest& request, RunInpu
   if (function == functions_.end()) return resolved;
   inputs->function = function->second;
   resolved.dataset = inputs->function->graph.dataset();
-  resolved.inputs = ParseInputs(inputs->function->graph, request, &inputs->args);
+  resolved.inputs = ParseInputs(inputs->function->graph, request, leases.batches, &inputs->args);
   if (resolved.dataset != 0) inputs->dataset = datasets_->Find(resolved.dataset);
   return resolved;
 }
 
-std::shared_ptr<FunctionRun> CoreShell::StartRun(pb::RunRequest request,
+std::shared_ptr<FunctionRun> CoreShell::StartRun(pb::RunRequest request, RunLeases leases,
                                                  std::shared_ptr<ServerCall> call) {
   std::shared_ptr<FunctionRun> run;
   Outbox outbox;
@@ -220,9 +228,10 @@ std::shared_ptr<FunctionRun> CoreShell::StartRun(pb::RunRequest request,
   {
     MutexLock lock(&mutex_);
     RunInputs inputs;
-    WorkerCore::RunRequest resolved = Resolve(request, &inputs);
+    WorkerCore::RunRequest resolved = Resolve(request, leases, &inputs);
     last_call_ = resolved.run.call = last_call_.Next();
-    run = std::make_shared<FunctionRun>(last_call_, std::move(request), call, std::move(inputs));
+    run = std::make_shared<FunctionRun>(last_call_, std::move(request), std::move(leases), call,
+                                        std::move(inputs));
     runs_[run->id] = run;
     WorkerActions actions;
     status = core_.Run(SteadyNow(), run->request.context(), std::move(resolved), &actions);

@@ -49,8 +49,11 @@ class CoreShell {
   absl::Status Installed(WorkerCore::InstallToken token, std::shared_ptr<DatasetReader> dataset);
   absl::StatusOr<std::shared_ptr<DatasetReader>> Look(const pb::RequestContext& context,
                                                       uint64_t dataset);
+  // True: it is a new stream, whose coordinator waits for nothing of the one before.
+  absl::StatusOr<bool> OpenFeed(const pb::FeedHello& hello);
   // Finishes the call in any case. Null if the run was refused.
-  std::shared_ptr<FunctionRun> StartRun(pb::RunRequest request, std::shared_ptr<ServerCall> call);
+  std::shared_ptr<FunctionRun> StartRun(pb::RunRequest request, RunLeases leases,
+                                        std::shared_ptr<ServerCall> call);
   void CallerGone(CallId run);
   void CancelRuns(const pb::CancelRunsRequest& request, std::shared_ptr<ServerCall> call);
   // Returns when nothing runs.
@@ -95,8 +98,8 @@ class CoreShell {
   void Send(Outbox outbox) ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits for a change or the core's alarm. False, at once, if the alarm is due.
   bool WaitForAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  WorkerCore::RunRequest Resolve(const pb::RunRequest& request, RunInputs* inputs)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  WorkerCore::RunRequest Resolve(const pb::RunRequest& request, const RunLeases& leases,
+                                 RunInputs* inputs) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<PsClient> NewClient() const;
 
   Transport* const transport_;

@@ -1,5 +1,5 @@
-// One call of a function on this worker, from its arrival until its stream ends: what the core's
-// decisions about it are carried out with.
+// One run of a function on this worker, from its arrival until its end: what the core's decisions
+// about it are carried out with.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,18 @@
 #include "common/tensor/tensor.h"
 #include "proto/worker.pb.h"
 #include "worker/core/action.h"
+#include "worker/step_plan.h"
 
 namespace mu {
 
 class DatasetReader;
 struct WorkerFunction;
+
+// The leases that a request names by their ids.
+struct RunLeases {
+  std::vector<LeasedBatches> batches;  // as RunRequest.batches
+  std::vector<std::shared_ptr<const muster::LeaseProto>> upcoming;
+};
 
 // What a run needs beside its request.
 struct RunInputs {
@@ -25,13 +32,18 @@ struct RunInputs {
 
 // Constant, but for what is held, which belongs to the thread that executes it.
 struct FunctionRun {
-  FunctionRun(CallId id, muster::RunRequest request, std::shared_ptr<ServerCall> call,
-              RunInputs inputs)
-      : id(id), request(std::move(request)), call(std::move(call)), inputs(std::move(inputs)) {}
+  FunctionRun(CallId id, muster::RunRequest request, RunLeases leases,
+              std::shared_ptr<ServerCall> call, RunInputs inputs)
+      : id(id),
+        request(std::move(request)),
+        leases(std::move(leases)),
+        call(std::move(call)),
+        inputs(std::move(inputs)) {}
 
   const CallId id;
   const muster::RunRequest request;
-  const std::shared_ptr<ServerCall> call;
+  const RunLeases leases;
+  const std::shared_ptr<ServerCall> call;  // gets RunReplies; the last one with Finish
   const RunInputs inputs;
   muster::RunReply held;  // results that have not been sent
 };

@@ -15,15 +15,18 @@ constexpr absl::Duration kLeaveTimeout = absl::Seconds(5);
 WorkerOptions OptionsOf(const WorkerNodeOptions& options) {
   WorkerOptions worker = options.worker;
   worker.registers = true;
+  worker.incarnation = RandomIdentity();
   if (options.index >= 0) worker.index = static_cast<uint32_t>(options.index);
   return worker;
 }
 
 }  // namespace
 
-WorkerNode::WorkerNode(const WorkerNodeOptions& options, Transport* transport)
+WorkerNode::WorkerNode(const WorkerNodeOptions& options, const WorkerOptions& worker,
+                       Transport* transport)
     : options_(options),
-      worker_(OptionsOf(options), transport),
+      incarnation_(worker.incarnation),
+      worker_(worker, transport),
       stuck_watcher_([this] { return worker_.place(); }, options.stuck_timeout, options.on_stuck) {}
 
 WorkerNode::~WorkerNode() {
@@ -33,7 +36,7 @@ WorkerNode::~WorkerNode() {
 
 absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transport,
                                                                WorkerNodeOptions options) {
-  auto node = std::unique_ptr<WorkerNode>(new WorkerNode(options, transport));
+  auto node = std::unique_ptr<WorkerNode>(new WorkerNode(options, OptionsOf(options), transport));
   MethodTable methods;
   node->worker_.AddMethods(&methods);
   AddHealthMethod(&methods, [n = node.get()] { return n->health(); });
@@ -45,6 +48,7 @@ absl::StatusOr<std::unique_ptr<WorkerNode>> WorkerNode::Listen(Transport* transp
   membership.role = pb::ROLE_WORKER;
   membership.address = node->address_;
   membership.index = options.index;
+  membership.incarnation = node->incarnation_;
   membership.http = options.http;
   membership.orphan_timeout = options.orphan_timeout;
   membership.on_registered = [n = node.get()](const pb::RegisterReply& reply, int64_t) {

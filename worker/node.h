@@ -72,10 +72,12 @@ class WorkerNode {
   void Stop();
 
  private:
-  explicit WorkerNode(const WorkerNodeOptions& options, Transport* transport);
+  explicit WorkerNode(const WorkerNodeOptions& options, const WorkerOptions& worker,
+                      Transport* transport);
   void OnRegistered(const muster::RegisterReply& reply);
 
   const WorkerNodeOptions options_;
+  const Incarnation incarnation_;
   WorkerServer worker_;
   StuckWatcher stuck_watcher_;
   std::string address_;

@@ -17,7 +17,7 @@ absl::Status CallersError(const std::string& message) {
 }  // namespace
 
 absl::Status ParseInputs(const pb::FunctionProto& graph, const pb::RunRequest& request,
-                         std::vector<Tensor>* args) {
+                         const std::vector<LeasedBatches>& batches, std::vector<Tensor>* args) {
   if (request.args_size() != graph.args_size()) {
     return CallersError(absl::StrCat("function '", graph.name(), "' takes ", graph.args_size(),
                                      " arguments, not ", request.args_size()));
@@ -32,10 +32,10 @@ absl::Status ParseInputs(const pb::FunctionProto& graph, const pb::RunRequest& r
     }
     args->push_back(*std::move(arg));
   }
-  for (const auto& range : request.batches()) {
-    if (range.lease().dataset() != graph.dataset()) {
+  for (const LeasedBatches& range : batches) {
+    if (range.lease->dataset() != graph.dataset()) {
       return CallersError(absl::StrCat("function '", graph.name(), "' reads dataset ",
-                                       graph.dataset(), ", not dataset ", range.lease().dataset()));
+                                       graph.dataset(), ", not dataset ", range.lease->dataset()));
     }
   }
   return absl::OkStatus();

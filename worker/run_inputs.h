@@ -7,11 +7,12 @@
 #include "common/tensor/tensor.h"
 #include "proto/graph.pb.h"
 #include "proto/worker.pb.h"
+#include "worker/step_plan.h"
 
 namespace mu {
 
 // INVALID_ARGUMENT (ERROR_USER): the arguments or the dataset are not those of the function.
 absl::Status ParseInputs(const muster::FunctionProto& graph, const muster::RunRequest& request,
-                         std::vector<Tensor>* args);
+                         const std::vector<LeasedBatches>& batches, std::vector<Tensor>* args);
 
 }  // namespace mu

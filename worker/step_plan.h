@@ -2,17 +2,24 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
-#include "google/protobuf/repeated_field.h"
 #include "proto/dataset.pb.h"
 
 namespace mu {
 
+// Batches of a lease, one after the other.
+struct LeasedBatches {
+  std::shared_ptr<const muster::LeaseProto> lease;
+  uint32_t first_batch = 0;
+  uint32_t batches = 0;
+};
+
 class StepPlan {
  public:
   // `ranges` hold the batches of all steps, from step 0; they must outlive the plan.
-  explicit StepPlan(const google::protobuf::RepeatedPtrField<muster::BatchRangeProto>& ranges);
+  explicit StepPlan(const std::vector<LeasedBatches>& ranges);
 
   struct Place {
     const muster::LeaseProto* lease = nullptr;  // null: the data ended before this step
@@ -24,7 +31,7 @@ class StepPlan {
   std::vector<const muster::LeaseProto*> LeasesFrom(uint32_t first_step) const;
 
  private:
-  const google::protobuf::RepeatedPtrField<muster::BatchRangeProto>& ranges_;
+  const std::vector<LeasedBatches>& ranges_;
   std::vector<uint64_t> ends_;  // step after the last of each range
 };
 

@@ -42,7 +42,7 @@ void StepRunner::Execute(FunctionRun& run, uint32_t first_step) {
     idle_timer_->Record(last_end_ns_, now_ns);
     if (on_idle_) on_idle_(last_end_ns_, now_ns);
   }
-  Reading reading{StepPlan(run.request.batches())};
+  Reading reading{StepPlan(run.leases.batches)};
   std::optional<uint32_t> step = first_step;
   uint32_t refused = 0;  // attempts at this step
   while (step.has_value()) {

@@ -33,7 +33,11 @@ WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
                  options.most_lease_bytes, options.threads}),
       shell_(std::make_shared<CoreShell>(WorkerCore::Options{.registers = options.registers},
                                          transport, options.servers, &datasets_)),
-      runner_(shell_.get(), &datasets_.leases(), options.telemetry) {
+      runner_(shell_.get(), &datasets_.leases(), options.telemetry),
+      feeds_(options.incarnation, shell_.get(),
+             [this](Call call, pb::RunRequest request, RunLeases leases) {
+               StartRun(std::move(call), std::move(request), std::move(leases));
+             }) {
   runner_.SetIndex(options.index);
   runner_.SlowDown(options.slow_down);
   runner_.WaitInSteps(options.step_wait);
@@ -60,9 +64,10 @@ void WorkerServer::AddMethods(MethodTable* methods) {
   add("InstallFunction", AfterRegistration<pb::InstallFunctionRequest>(
                              shell_.get(), [this](const auto& r) { return InstallFunction(r); }));
   add("CancelRuns", [this](Call call, Buffer bytes) { CancelRuns(std::move(call), bytes); });
-  // Whoever sends a Run has installed its function before.
-  methods->AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
-                           [this](Call call, Buffer bytes) { StartRun(std::move(call), bytes); });
+  // Whoever opens a stream has installed functions before.
+  methods->AddConversation(
+      "/muster.Worker/Feed", RunOn::kTransportThread,
+      [this](Call call, Buffer bytes) { feeds_.Open(std::move(call), bytes); });
   methods->AddUnary("/muster.Worker/GetTelemetry", own,
                     TypedHandler<pb::TelemetryRequest>(
                         [this](const auto& r) -> absl::StatusOr<pb::TelemetryReply> {
@@ -162,12 +167,9 @@ absl::StatusOr<pb::InstallFunctionReply> WorkerServer::InstallFunction(
   return pb::InstallFunctionReply();
 }
 
-void WorkerServer::StartRun(Call call, const Buffer& bytes) {
-  pb::RunRequest request;
-  if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
-    return call->Finish(DoesNotParse("a RunRequest"));
-  }
-  const std::shared_ptr<FunctionRun> run = shell_->StartRun(std::move(request), call);
+void WorkerServer::StartRun(Call call, pb::RunRequest request, RunLeases leases) {
+  const std::shared_ptr<FunctionRun> run =
+      shell_->StartRun(std::move(request), std::move(leases), call);
   if (run == nullptr) return;
   call->OnCancel([weak = std::weak_ptr<CoreShell>(shell_), id = run->id] {
     if (auto shell = weak.lock()) shell->CallerGone(id);
@@ -177,13 +179,13 @@ void WorkerServer::StartRun(Call call, const Buffer& bytes) {
 
 void WorkerServer::ReadAhead(const FunctionRun& run) {
   if (run.inputs.dataset != nullptr) {
-    for (const auto* lease : StepPlan(run.request.batches()).LeasesFrom(run.request.first_step())) {
+    for (const auto* lease : StepPlan(run.leases.batches).LeasesFrom(run.request.first_step())) {
       datasets_.leases().Prefetch(run.inputs.dataset, *lease);
     }
   }
-  for (const auto& lease : run.request.upcoming()) {
-    if (auto reader = datasets_.Find(lease.dataset()); reader != nullptr) {
-      datasets_.leases().Prefetch(std::move(reader), lease);
+  for (const auto& lease : run.leases.upcoming) {
+    if (auto reader = datasets_.Find(lease->dataset()); reader != nullptr) {
+      datasets_.leases().Prefetch(std::move(reader), *lease);
     }
   }
 }

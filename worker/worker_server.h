@@ -22,15 +22,17 @@
 #include "proto/worker.pb.h"
 #include "worker/core_shell.h"
 #include "worker/dataset_store.h"
+#include "worker/feed_server.h"
 #include "worker/step_runner.h"
 
 namespace mu {
 
 struct WorkerOptions {
   uint32_t index = 0;
-  bool registers = false;  // requests wait for Registered(); else the first one decides to which
-                           // job the worker belongs
-  std::string cache_dir;   // for unpacked copies of compressed files
+  bool registers = false;    // requests wait for Registered(); else the first one decides to which
+                             // job the worker belongs
+  uint64_t incarnation = 0;  // of this process, as it registers; 0: whoever calls means this one
+  std::string cache_dir;     // for unpacked copies of compressed files
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   size_t most_lease_bytes = 0;                // of one of them; 0: any
@@ -74,7 +76,7 @@ class WorkerServer {
   absl::StatusOr<pb::ScanFileReply> ScanFile(const pb::ScanFileRequest& request);
   absl::StatusOr<pb::InstallFunctionReply> InstallFunction(
       const pb::InstallFunctionRequest& request);
-  void StartRun(Call call, const Buffer& bytes);
+  void StartRun(Call call, pb::RunRequest request, RunLeases leases);
   // Prefetches what the run reads and what will probably come next.
   void ReadAhead(const FunctionRun& run);
   void CancelRuns(Call call, const Buffer& bytes);
@@ -83,6 +85,7 @@ class WorkerServer {
   DatasetStore datasets_;
   const std::shared_ptr<CoreShell> shell_;  // shared with calls that may be cancelled late
   StepRunner runner_;
+  FeedServer feeds_;
   std::thread thread_;  // executes runs
 };
 

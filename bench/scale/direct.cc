@@ -1,6 +1,7 @@
 #include "bench/scale/direct.h"
 
 #include <atomic>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "absl/time/clock.h"
 #include "bench/process_times.h"
 #include "common/base/mutex.h"
+#include "common/client/feed_client.h"
 #include "common/graph/fingerprint.h"
 #include "common/obs/telemetry.h"
 #include "common/rpc/typed.h"
@@ -16,23 +18,22 @@
 namespace mu::scale {
 namespace {
 
+// A stream to each address, on which `in_flight` things are under way at any time.
 class DirectLoop {
  public:
-  // The request of a call on a worker, and the number of the one before it there (0: none).
-  using Request = std::function<Buffer(uint64_t number, uint64_t before)>;
-
-  DirectLoop(Transport* transport, const DirectOptions& options, std::string method,
-             Request request)
-      : options_(options), method_(std::move(method)), request_(std::move(request)) {
+  DirectLoop(Transport* transport, const DirectOptions& options) : options_(options) {
     for (const std::string& address : options.addresses)
-      workers_.emplace_back(transport->Connect(address, pb::ROLE_WORKER));
+      channels_.push_back(transport->Connect(address, pb::ROLE_WORKER));
   }
 
-  Channel& channel(size_t worker) { return *workers_[worker].channel; }
+  Channel& channel(size_t worker) { return *channels_[worker]; }
+  std::shared_ptr<Channel> shared_channel(size_t worker) { return channels_[worker]; }
 
-  absl::StatusOr<DirectResult> Run() {
-    for (size_t worker = 0; worker < workers_.size(); ++worker) {
-      for (int i = 0; i < options_.in_flight; ++i) Start(worker);
+  // `start` begins one thing on this worker; its end is told by Ended.
+  absl::StatusOr<DirectResult> Run(std::function<void(size_t worker)> start) {
+    start_ = std::move(start);
+    for (size_t worker = 0; worker < channels_.size(); ++worker) {
+      for (int i = 0; i < options_.in_flight; ++i) start_(worker);
     }
     absl::SleepFor(options_.warm_up);
     DirectResult result = {.begin_ns = NowNs()};
@@ -45,46 +46,25 @@ class DirectLoop {
     result.cpu_seconds = OwnCpuSeconds() - cpu_before;
     stopping_ = true;
     MutexLock lock(&mutex_);
-    while (open_ > 0) changed_.Wait(&mutex_);
     return error_.ok() ? absl::StatusOr<DirectResult>(result) : error_;
   }
 
- private:
-  struct Worker {
-    std::shared_ptr<Channel> channel;
-    std::atomic<uint64_t> last = 0;
-    explicit Worker(std::shared_ptr<Channel> c) : channel(std::move(c)) {}
-    Worker(Worker&& other) noexcept : channel(std::move(other.channel)) {}
-  };
-
-  void Start(size_t index) {
-    {
-      MutexLock lock(&mutex_);
-      ++open_;
-    }
-    Worker& worker = workers_[index];
-    const uint64_t number = next_.fetch_add(1) + 1;
-    const uint64_t before = worker.last.exchange(number);
-    worker.channel->ServerStream(
-        method_, request_(number, before), {.timeout = absl::InfiniteDuration()}, [](Buffer) {},
-        [this, index](absl::Status status) {
-          ++ended_;
-          if (status.ok() && !stopping_) Start(index);
-          MutexLock lock(&mutex_);
-          error_.Update(status);
-          if (--open_ == 0) changed_.SignalAll();
-        });
+  void Ended(size_t worker) {
+    ++ended_;
+    if (!stopping_) start_(worker);
+  }
+  void Failed(const absl::Status& status) {
+    MutexLock lock(&mutex_);
+    if (!stopping_) error_.Update(status);
   }
 
+ private:
   const DirectOptions options_;
-  const std::string method_;
-  const Request request_;
-  std::vector<Worker> workers_;
-  std::atomic<uint64_t> next_ = 0, ended_ = 0;
+  std::vector<std::shared_ptr<Channel>> channels_;
+  std::function<void(size_t)> start_;
+  std::atomic<uint64_t> ended_ = 0;
   std::atomic<bool> stopping_ = false;
   Mutex mutex_;
-  CondVar changed_;
-  int open_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -121,29 +101,50 @@ absl::Status CallEach(DirectLoop& loop, size_t workers, const char* method,
 }  // namespace
 
 absl::StatusOr<DirectResult> DriveEcho(const DirectOptions& options) {
-  const auto transport = NewGrpcTransport();
   // As large as a small RunRequest.
-  const std::string bytes(48, 'x');
-  DirectLoop loop(transport.get(), options, "/bench/Echo",
-                  [&](uint64_t, uint64_t) { return Buffer(bytes); });
-  return loop.Run();
+  constexpr size_t kBytes = 48;
+  struct Stream {
+    std::shared_ptr<ClientStream> stream;
+    std::atomic<size_t> unsaid = 0;
+  };
+  std::deque<Stream> streams(options.addresses.size());
+  auto transport = NewGrpcTransport();
+  DirectLoop loop(transport.get(), options);
+  for (size_t i = 0; i < streams.size(); ++i) {
+    Stream& one = streams[i];
+    ++one.unsaid;  // a stream begins with a message
+    one.stream =
+        loop.channel(i).Converse("/bench/Echo",
+                                 {[&one](Buffer* message) {
+                                    const size_t count = one.unsaid.exchange(0);
+                                    *message = Buffer(std::string(count * kBytes, 'x'));
+                                    return count > 0;
+                                  },
+                                  [&one, &loop, i](const Buffer& message) {
+                                    for (size_t n = message.size() / kBytes; n > 0; --n)
+                                      loop.Ended(i);
+                                  }},
+                                 [&loop](const absl::Status& status) { loop.Failed(status); });
+  }
+  auto result = loop.Run([&streams](size_t worker) {
+    ++streams[worker].unsaid;
+    streams[worker].stream->Poke();
+  });
+  transport = nullptr;  // no callback comes later
+  return result;
 }
 
 absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
                                           const pb::FunctionProto& function, uint32_t steps) {
-  const auto transport = NewGrpcTransport();
   const Fingerprint fingerprint = FingerprintOf(function);
-  const auto run = [&](uint64_t number, uint64_t before) {
-    pb::RunRequest request;
-    *request.mutable_context() = Context();
-    request.set_function(number);
-    request.set_fingerprint(fingerprint.value());
-    request.set_steps(steps);
-    request.set_run(number);
-    request.set_after(before);
-    return Buffer(request.SerializeAsString());
+  struct Worker {
+    std::shared_ptr<FeedClient> feed;
+    std::atomic<uint64_t> last = 0;
   };
-  DirectLoop loop(transport.get(), options, "/muster.Worker/Run", run);
+  std::deque<Worker> workers(options.addresses.size());
+  std::atomic<uint64_t> last_run = 0;
+  auto transport = NewGrpcTransport();
+  DirectLoop loop(transport.get(), options);
   pb::ConfigureWorkerRequest configure;
   *configure.mutable_context() = Context();
   configure.mutable_routing()->set_version(1);
@@ -155,7 +156,38 @@ absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
   install.set_fingerprint(fingerprint.value());
   MU_RETURN_IF_ERROR(CallEach<pb::InstallFunctionReply>(loop, options.addresses.size(),
                                                         "/muster.Worker/InstallFunction", install));
-  return loop.Run();
+  for (size_t i = 0; i < workers.size(); ++i) {
+    FeedClient::Options feed;
+    feed.channel = loop.shared_channel(i);
+    *feed.hello.mutable_context() = Context();
+    feed.hello.set_stream(1);
+    feed.on_reply = [&loop, i](const pb::FeedReply& reply) {
+      for (const std::string& bytes : reply.replies()) {
+        pb::RunReply run;
+        if (!run.ParseFromString(bytes) || run.end().code() != 0)
+          loop.Failed(absl::InternalError("a run failed"));
+        if (run.has_end()) loop.Ended(i);
+      }
+    };
+    feed.on_ended = [&loop](const absl::Status& status) { loop.Failed(status); };
+    workers[i].feed = FeedClient::Open(std::move(feed));
+  }
+  auto result = loop.Run([&](size_t worker) {
+    pb::FeedRequest said;
+    pb::RunRequest& request = *said.add_runs();
+    const uint64_t number = ++last_run;
+    *request.mutable_context() = Context();
+    request.set_function(number);
+    request.set_fingerprint(fingerprint.value());
+    request.set_steps(steps);
+    request.set_run(number);
+    request.set_after(workers[worker].last.exchange(number));
+    workers[worker].feed->Send(said.ByteSizeLong(),
+                               [said](std::string* message) { said.AppendToString(message); });
+  });
+  for (Worker& worker : workers) worker.feed->Close();
+  transport = nullptr;  // no callback comes later
+  return result;
 }
 
 }  // namespace mu::scale

@@ -1,5 +1,6 @@
 // The loop that needs no coordinator: it keeps calls under way to each address, as many as a
-// coordinator would, and starts the next one when one has ended.
+// coordinator would, and starts the next one when one has ended. All go through one stream to each
+// address.
 #pragma once
 
 #include <string>

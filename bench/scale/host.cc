@@ -116,6 +116,33 @@ void Churn(Host& host, std::vector<Joined>& workers) {
   }
 }
 
+// Says what it hears; what is there together goes together, as on the streams of workers.
+void Echo(std::shared_ptr<ServerCall> call, Buffer request) {
+  struct Heard {
+    Mutex mutex;
+    std::string bytes ABSL_GUARDED_BY(mutex);
+  };
+  const auto heard = std::make_shared<Heard>();
+  const std::weak_ptr<ServerCall> weak = call;
+  const auto hear = [heard, weak](const Buffer& message) {
+    {
+      MutexLock lock(&heard->mutex);
+      heard->bytes.append(message.data(), message.size());
+    }
+    if (const auto open = weak.lock()) open->Poke();
+  };
+  call->Converse({[heard](Buffer* message) {
+                    MutexLock lock(&heard->mutex);
+                    if (heard->bytes.empty()) return false;
+                    *message = Buffer(std::exchange(heard->bytes, std::string()));
+                    return true;
+                  },
+                  hear});
+  // It is there until its caller is gone.
+  call->OnCancel([call] { call->Finish(absl::OkStatus()); });
+  hear(request);
+}
+
 void Write(Host& host) {
   std::ofstream out(host.options.log + ".part");
   MutexLock lock(&host.mutex);
@@ -173,11 +200,7 @@ absl::Status Serve(Host& host) {
           std::make_unique<WorkerServer>(host.OptionsOf(host.NewSeen()), host.transport.get()));
       workers.back()->AddMethods(&methods);
     } else {
-      methods.AddServerStream("/bench/Echo", RunOn::kTransportThread,
-                              [](std::shared_ptr<ServerCall> call, Buffer request) {
-                                call->Send(std::move(request));
-                                call->Finish(absl::OkStatus());
-                              });
+      methods.AddConversation("/bench/Echo", RunOn::kTransportThread, Echo);
     }
     MU_ASSIGN_OR_RETURN(auto server, host.transport->Listen("127.0.0.1:0", std::move(methods)));
     addresses.push_back(server->address());

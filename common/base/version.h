@@ -9,7 +9,9 @@ namespace mu {
 std::string Version();  // of the release, "0.2.0"
 
 // Of what processes say to each other. Grows when a process of before would misunderstand. A
-// coordinator understands its own and the older ones (0: from before there were versions).
-inline constexpr uint32_t kProtocol = 1;
+// coordinator understands its own and the older ones from the one below on (0: from before there
+// were versions). 2: runs of functions go through a stream to each worker.
+inline constexpr uint32_t kProtocol = 2;
+inline constexpr uint32_t kOldestOfWorkers = 2;
 
 }  // namespace mu

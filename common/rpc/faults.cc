@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/faulty_stream.h"
 #include "common/rpc/timer_queue.h"
 
 namespace mu {
@@ -59,20 +60,20 @@ class LateCall final : public ClientCall {
   std::function<void()> give_up_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The calls that have not started, for the end of the transport.
+// The calls that have not started, and streams with faults, for the end of the transport.
 class LateCalls {
  public:
-  void Add(const std::shared_ptr<LateCall>& call) {
+  void Add(const std::shared_ptr<ClientCall>& call) {
     MutexLock lock(&mutex_);
     calls_.insert(call);
   }
-  void Remove(const std::shared_ptr<LateCall>& call) {
+  void Remove(const std::shared_ptr<ClientCall>& call) {
     MutexLock lock(&mutex_);
     calls_.erase(call);
     if (calls_.empty()) empty_.SignalAll();
   }
   void CancelAndWait() {
-    std::vector<std::shared_ptr<LateCall>> calls;
+    std::vector<std::shared_ptr<ClientCall>> calls;
     {
       MutexLock lock(&mutex_);
       calls.assign(calls_.begin(), calls_.end());
@@ -85,7 +86,7 @@ class LateCalls {
  private:
   Mutex mutex_;
   CondVar empty_;
-  absl::flat_hash_set<std::shared_ptr<LateCall>> calls_ ABSL_GUARDED_BY(mutex_);
+  absl::flat_hash_set<std::shared_ptr<ClientCall>> calls_ ABSL_GUARDED_BY(mutex_);
 };
 
 class FaultyChannel final : public Channel {
@@ -172,6 +173,19 @@ class FaultyChannel final : public Channel {
          message = std::move(message), shared] {
           return inner->ServerStream(method, request, options, message, std::move(*shared));
         });
+  }
+
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override {
+    auto stream = std::make_shared<FaultyStream>(
+        method, plan_, std::move(conversation), std::move(done),
+        [late = late_](const std::shared_ptr<ClientCall>& ended) { late->Remove(ended); });
+    late_->Add(stream);
+    stream->Start(
+        [inner = inner_, method](Conversation both, std::function<void(absl::Status)> end) {
+          return inner->Converse(method, std::move(both), std::move(end));
+        });
+    return stream;
   }
 
  private:

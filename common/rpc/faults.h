@@ -24,7 +24,9 @@ enum class Fault {
 };
 
 struct FaultRule {
-  std::string method;  // whole ("/muster.PsServer/Push") or its end ("Push"); empty: all
+  // Whole ("/muster.PsServer/Push") or its end ("Push"); empty: all. A stream in both directions is
+  // one call, and each of its messages another one, by kind ("Feed/Run", see feed_kinds.h).
+  std::string method;
   Fault fault = Fault::kLoseRequest;
   double probability = 1;
   int skip = 0;    // the first so many calls of the method that it would hit go well
@@ -58,7 +60,8 @@ class FaultPlan {
 
 // `inner` may be shared by several, e.g. one per member of a cluster, each with a plan of its own.
 // The reply of a stream is all its messages: kLoseReply loses every one of them, and says so when
-// the stream has ended.
+// the stream has ended. A message of a stream in both directions is lost with its connection, which
+// ends with the rule's error.
 std::unique_ptr<Transport> NewFaultyTransport(std::shared_ptr<Transport> inner,
                                               std::shared_ptr<FaultPlan> plan);
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/status.h"
+#include "common/rpc/status_proto.h"
 
 namespace mu {
 namespace {
@@ -62,28 +63,21 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
     message.resize(kMaxMessageText);
     message += "...";
   }
-  pb::StatusProto proto;
-  status.ForEachPayload([&](absl::string_view url, const absl::Cord& payload) {
-    google::protobuf::Any* detail = proto.add_details();
-    detail->set_type_url(url.data(), url.size());
-    detail->set_value(std::string(payload));
-  });
+  pb::StatusProto proto = ToProto(status);
   if (proto.details().empty()) return grpc::Status(code, message);
-  proto.set_code(static_cast<int>(code));
   // The message is beside it already; saying it twice would halve the room.
+  proto.clear_message();
   return grpc::Status(code, message, proto.SerializeAsString());
 }
 
 absl::Status FromGrpcStatus(const grpc::Status& status) {
   if (status.ok()) return absl::OkStatus();
-  absl::Status result(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
   pb::StatusProto proto;
-  if (!status.error_details().empty() && proto.ParseFromString(status.error_details())) {
-    for (const google::protobuf::Any& detail : proto.details()) {
-      result.SetPayload(detail.type_url(), absl::Cord(detail.value()));
-    }
-  }
-  return result;
+  if (status.error_details().empty() || !proto.ParseFromString(status.error_details()))
+    proto.Clear();
+  proto.set_code(static_cast<int>(status.error_code()));
+  proto.set_message(status.error_message());
+  return FromProto(proto);
 }
 
 }  // namespace mu

@@ -10,14 +10,18 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/error_kind.h"
+#include "common/env/nobody_listens.h"
 #include "common/rpc/grpc_bytes.h"
 #include "common/rpc/grpc_options.h"
+#include "common/rpc/refused.h"
+#include "common/rpc/write_pump.h"
 
 namespace mu {
 namespace {
 
 // What both kinds of call share: the context, and the place for error messages.
-struct CallBase : ClientCall {
+template <typename Base>
+struct CallBase : Base {
   CallBase(std::shared_ptr<const GrpcPeer> peer, std::string method, CallOptions options,
            std::shared_ptr<GrpcActiveCalls> active)
       : peer(std::move(peer)),
@@ -68,7 +72,7 @@ struct CallBase : ClientCall {
   grpc::ByteBuffer response;
 };
 
-struct UnaryCall final : CallBase {
+struct UnaryCall final : CallBase<ClientCall> {
   using CallBase::CallBase;
   void Done(const grpc::Status& status) {
     {
@@ -84,7 +88,8 @@ struct UnaryCall final : CallBase {
 };
 
 // Keeps itself alive until OnDone.
-struct StreamCall final : CallBase, grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+struct StreamCall final : CallBase<ClientCall>,
+                          grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
   using CallBase::CallBase;
   void OnReadDone(bool ok) override {
     if (!ok) return;
@@ -105,6 +110,65 @@ struct StreamCall final : CallBase, grpc::ClientBidiReactor<grpc::ByteBuffer, gr
   std::function<void(Buffer)> message;
   std::function<void(absl::Status)> done;
   std::shared_ptr<StreamCall> self;
+};
+
+// The same in both directions. A hold stands for whoever may poke: gRPC ends the call when it is
+// let go of, which is when nothing more can be read.
+struct ConverseCall final : CallBase<ClientStream>,
+                            grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
+  using CallBase::CallBase;
+  void Poke() override {
+    if (pump.Poke()) WriteNext();
+  }
+  void WriteNext() {
+    Buffer next;
+    if (!pump.Next(&next)) return;
+    MutexLock lock(&mutex);
+    if (ended) return;  // nobody reads it
+    outgoing = ToByteBuffer(next);
+    StartWrite(&outgoing);
+  }
+  void OnWriteDone(bool ok) override {
+    if (ok) WriteNext();
+  }
+  void OnReadDone(bool ok) override {
+    if (ok) {
+      message(FromByteBuffer(response));
+      response.Clear();
+      return StartRead(&response);
+    }
+    MutexLock lock(&mutex);
+    ended = true;
+    RemoveHold();
+  }
+  void OnDone(const grpc::Status& status) override {
+    pump.Stop();
+    absl::Status end = ToStatus(status);
+    if (!absl::IsUnavailable(end) || !status.error_details().empty()) return End(std::move(end));
+    // Whether the callee is gone its machine says at once, or nothing for a while.
+    active->threads().Post([this, end = std::move(end)] {
+      End(NobodyListens(peer->address, kRefusalTimeout) ? AsRefused(end) : end);
+    });
+  }
+  void End(absl::Status status) {
+    {
+      const auto callback = std::move(done);
+      done = nullptr;
+      message = nullptr;
+      callback(std::move(status));
+    }
+    const std::shared_ptr<ConverseCall> last = std::move(self);
+    active->Remove(this);
+  }
+
+  static constexpr absl::Duration kRefusalTimeout = absl::Milliseconds(500);
+  WritePump pump;
+  std::function<void(Buffer)> message;
+  std::function<void(absl::Status)> done;
+  std::shared_ptr<ConverseCall> self;
+  grpc::ByteBuffer outgoing;  // what gRPC is writing
+  Mutex mutex;
+  bool ended ABSL_GUARDED_BY(mutex) = false;  // nothing is written any more
 };
 
 }  // namespace
@@ -189,6 +253,24 @@ std::shared_ptr<ClientCall> GrpcChannel::ServerStream(const std::string& method,
   stub_.PrepareBidiStreamingCall(&call->context, call->method, grpc::StubOptions(), call.get());
   call->StartWriteLast(&call->request, grpc::WriteOptions());
   call->StartRead(&call->response);
+  call->StartCall();
+  return call;
+}
+
+std::shared_ptr<ClientStream> GrpcChannel::Converse(const std::string& method,
+                                                    Conversation conversation,
+                                                    std::function<void(absl::Status)> done) {
+  auto call = std::make_shared<ConverseCall>(
+      peer_, method, CallOptions{.timeout = absl::InfiniteDuration()}, active_);
+  call->pump.Start(std::move(conversation.next));
+  call->message = std::move(conversation.message);
+  call->done = std::move(done);
+  call->self = call;
+  if (!active_->Add(call.get(), call, this)) call->Cancel();
+  stub_.PrepareBidiStreamingCall(&call->context, call->method, grpc::StubOptions(), call.get());
+  call->AddHold();
+  call->StartRead(&call->response);
+  call->Poke();
   call->StartCall();
   return call;
 }

@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
 #include "common/rpc/grpc_credentials.h"
+#include "common/rpc/thread_pool.h"
 #include "common/rpc/transport.h"
 
 namespace mu {
@@ -22,6 +23,8 @@ class GrpcActiveCalls {
   void Remove(ClientCall* call);
   void CancelCallsOf(const Channel* channel);
   void CloseAndWait();
+  // For what the end of a call has to wait for.
+  ThreadPool& threads() { return threads_; }
 
  private:
   struct Entry {
@@ -34,6 +37,7 @@ class GrpcActiveCalls {
   CondVar empty_;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   absl::flat_hash_map<ClientCall*, Entry> calls_ ABSL_GUARDED_BY(mutex_);
+  ThreadPool threads_{64};
 };
 
 // Who is called.
@@ -54,6 +58,8 @@ class GrpcChannel final : public Channel {
   std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
                                            CallOptions options, std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override;
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override;
 
  private:
   const std::shared_ptr<const GrpcPeer> peer_;  // its calls may outlive us

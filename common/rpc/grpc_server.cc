@@ -168,6 +168,7 @@ void GrpcServer::Run(std::shared_ptr<GrpcServerCall> call, Buffer request) {
   {
     const std::shared_ptr<GrpcServerCall> held = std::move(call);
     held->method().handler(held->NewHandle(), std::move(request));
+    if (held->method().converses) held->ReadOn();
   }
   MutexLock lock(&mutex_);
   --running_;

@@ -26,6 +26,10 @@ class Handle final : public ServerCall {
   void Finish(absl::Status status, Buffer reply) override {
     call_->Answer(std::move(status), reply);
   }
+  void Converse(Conversation conversation) override {
+    call_->SetConversation(std::move(conversation));
+  }
+  void Poke() override { call_->Poke(); }
 
  private:
   const std::shared_ptr<GrpcServerCall> call_;
@@ -39,11 +43,69 @@ std::shared_ptr<ServerCall> GrpcServerCall::NewHandle() {
 }
 
 void GrpcServerCall::OnReadDone(bool ok) {
+  if (dispatched_) {
+    if (!ok) return;  // the caller says nothing more; whether it is gone OnCancel tells
+    std::shared_ptr<const Conversation> conversation;
+    {
+      MutexLock lock(&mutex_);
+      conversation = conversation_;
+    }
+    if (conversation == nullptr) return;
+    conversation->message(FromByteBuffer(request_));
+    request_.Clear();
+    conversation = nullptr;
+    return ReadOn();
+  }
   if (!ok)
     return Answer(absl::InvalidArgumentError("the call of " + name_ + " carries no request"));
   Buffer request = FromByteBuffer(request_);
   request_.Clear();
+  dispatched_ = true;
   server_->Dispatch(shared_from_this(), std::move(request));
+}
+
+void GrpcServerCall::ReadOn() {
+  MutexLock lock(&mutex_);
+  if (conversation_ != nullptr && !answered_) StartRead(&request_);
+}
+
+void GrpcServerCall::SetConversation(Conversation conversation) {
+  pump_.Start(conversation.next);
+  auto shared = std::make_shared<const Conversation>(std::move(conversation));
+  MutexLock lock(&mutex_);
+  if (!answered_) conversation_ = std::move(shared);
+}
+
+void GrpcServerCall::Poke() {
+  {
+    MutexLock lock(&mutex_);
+    if (answered_ || cancelled_) return;
+    ++pumping_;
+  }
+  if (pump_.Poke()) {
+    Pump();
+  } else {
+    EndPumping(/*broken=*/false);
+  }
+}
+
+void GrpcServerCall::Pump() {
+  Buffer next;
+  if (pump_.Next(&next)) {
+    MutexLock lock(&mutex_);
+    if (!answered_ && !cancelled_) {
+      outgoing_ = ToByteBuffer(next);
+      StartWrite(&outgoing_);
+      return;
+    }
+  }
+  EndPumping(/*broken=*/false);
+}
+
+void GrpcServerCall::EndPumping(bool broken) {
+  MutexLock lock(&mutex_);
+  cancelled_ |= broken;
+  if (--pumping_ == 0 && answered_) Finish(final_);
 }
 
 void GrpcServerCall::Send(Buffer message) {
@@ -62,6 +124,7 @@ void GrpcServerCall::WriteNext() {
 }
 
 void GrpcServerCall::OnWriteDone(bool ok) {
+  if (method_->converses) return ok ? Pump() : EndPumping(/*broken=*/true);
   MutexLock lock(&mutex_);
   writing_ = false;
   if (!ok) {
@@ -76,13 +139,16 @@ void GrpcServerCall::OnWriteDone(bool ok) {
 }
 
 void GrpcServerCall::Answer(absl::Status status, const Buffer& reply) {
-  std::function<void()> dropped;  // destroyed without the lock: it may own anything
+  // Destroyed without the lock: they may own anything.
+  std::function<void()> dropped;
+  std::shared_ptr<const Conversation> conversation;
   MutexLock lock(&mutex_);
   if (answered_) return;
   answered_ = true;
   dropped.swap(on_cancel_);
+  conversation.swap(conversation_);
   final_ = ToGrpcStatus(status);
-  if (writing_) return;  // OnWriteDone finishes
+  if (writing_ || pumping_ > 0) return;  // OnWriteDone or EndPumping finishes
   if (status.ok() && method_ != nullptr && !method_->streams) {
     outgoing_ = ToByteBuffer(reply);
     StartWriteAndFinish(&outgoing_, grpc::WriteOptions(), final_);

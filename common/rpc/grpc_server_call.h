@@ -12,6 +12,7 @@
 
 #include "common/base/mutex.h"
 #include "common/rpc/transport.h"
+#include "common/rpc/write_pump.h"
 
 namespace mu {
 
@@ -37,6 +38,10 @@ class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
   bool IsCancelled() const;
   bool CallerMayBe(pb::Role role) const;
   void SetOnCancel(std::function<void()> callback);
+  void SetConversation(Conversation conversation);
+  void Poke();
+  // The handler has returned: a stream in both directions reads on.
+  void ReadOn();
   // The server goes away: tells the handler and answers UNAVAILABLE in its place.
   void Abort();
 
@@ -49,20 +54,27 @@ class GrpcServerCall final : public grpc::ServerGenericBidiReactor,
 
  private:
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks the conversation what is to be written.
+  void Pump();
+  void EndPumping(bool broken);
 
   GrpcServer* const server_;  // not after OnDone
   const MethodTable::Method* const method_;
   const std::string name_;
   const std::optional<std::vector<std::string>> caller_;
   grpc::ByteBuffer request_;
+  bool dispatched_ = false;  // the first message went to the handler
+  WritePump pump_;           // of a conversation
 
   mutable Mutex mutex_;
   bool answered_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
+  int pumping_ ABSL_GUARDED_BY(mutex_) = 0;  // threads in Poke, and a write that one has begun
   grpc::ByteBuffer outgoing_ ABSL_GUARDED_BY(mutex_);  // what gRPC is writing
   std::deque<Buffer> queue_ ABSL_GUARDED_BY(mutex_);
   grpc::Status final_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const Conversation> conversation_ ABSL_GUARDED_BY(mutex_);
   std::function<void()> on_cancel_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -22,6 +22,10 @@ class Handle final : public ServerCall {
   void Finish(absl::Status status, Buffer reply) override {
     call_->Answer(std::move(status), std::move(reply));
   }
+  void Converse(Conversation conversation) override {
+    call_->SetConversation(std::move(conversation));
+  }
+  void Poke() override { call_->PokeServer(); }
 
  private:
   const std::shared_ptr<MemoryCall> call_;
@@ -39,7 +43,8 @@ MemoryCall::MemoryCall(std::shared_ptr<MemoryNetwork> network, Spec spec)
       method_(std::move(spec.method)),
       channel_(spec.channel),
       message_(std::move(spec.message)),
-      done_(std::move(spec.done)) {}
+      done_(std::move(spec.done)),
+      from_client_(std::move(spec.next)) {}
 
 bool MemoryCall::Attach(std::shared_ptr<MemoryServerState> server) {
   MutexLock lock(&mutex_);
@@ -79,6 +84,7 @@ void MemoryCall::Deliver() {
       continue;
     }
     message_ = nullptr;
+    from_client_.Stop();
     {
       // Gone, with all that it owns, before the transport hears that the call is over.
       const auto done = std::move(done_);
@@ -139,16 +145,83 @@ void MemoryCall::Send(Buffer message) {
 void MemoryCall::Answer(absl::Status status, Buffer reply) {
   std::shared_ptr<MemoryServerState> server;
   std::function<void()> dropped;
+  std::shared_ptr<const Conversation> conversation;
   {
     MutexLock lock(&mutex_);
     if (answered_) return;
     answered_ = true;
     server.swap(server_);
     dropped.swap(on_cancel_);
+    conversation.swap(conversation_);
+    said_.clear();
   }
   dropped = nullptr;
+  conversation = nullptr;
+  from_server_.Stop();
   EndForClient(std::move(status), std::move(reply), false);
   if (server != nullptr) server->Remove(this);
+}
+
+void MemoryCall::SetConversation(Conversation conversation) {
+  from_server_.Start(conversation.next);
+  auto shared = std::make_shared<const Conversation>(std::move(conversation));
+  MutexLock lock(&mutex_);
+  if (!answered_) conversation_ = std::move(shared);
+}
+
+void MemoryCall::Listen() {
+  MutexLock lock(&mutex_);
+  listening_ = true;
+  if (!said_.empty()) ScheduleServing();
+}
+
+void MemoryCall::PostPump(WritePump* pump) {
+  if (!pump->Poke()) return;
+  network_->threads().Post([self = shared_from_this(), pump] { self->Pump(pump); });
+}
+
+void MemoryCall::Pump(WritePump* pump) {
+  Buffer message;
+  while (pump->Next(&message)) {
+    if (pump == &from_server_) {
+      Send(std::move(message));
+      continue;
+    }
+    MutexLock lock(&mutex_);
+    if (ended_ || answered_) continue;
+    said_.push_back(std::move(message));
+    if (listening_) ScheduleServing();
+  }
+}
+
+void MemoryCall::ScheduleServing() {
+  if (serving_) return;
+  serving_ = true;
+  network_->threads().Post([self = shared_from_this()] { self->Serve(); });
+}
+
+void MemoryCall::Serve() {
+  while (true) {
+    std::shared_ptr<MemoryServerState> server;
+    std::shared_ptr<const Conversation> conversation;
+    Buffer message;
+    {
+      MutexLock lock(&mutex_);
+      server = server_;
+      conversation = conversation_;
+      if (said_.empty() || conversation == nullptr || server == nullptr) {
+        said_.clear();
+        serving_ = false;
+        return;
+      }
+      message = std::move(said_.front());
+      said_.pop_front();
+    }
+    if (!server->Enter()) continue;  // it is shutting down, and answers soon
+    conversation->message(std::move(message));
+    conversation = nullptr;
+    server->Leave();
+  }
 }
 
 bool MemoryCall::IsCancelled() const {

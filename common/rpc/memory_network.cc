@@ -5,6 +5,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/rpc/refused.h"
 #include "common/rpc/timer_queue.h"
 
 namespace mu {
@@ -37,7 +38,9 @@ void MemoryServerState::Accept(std::shared_ptr<MemoryCall> call, Buffer request)
 
 void MemoryServerState::Run(const MethodTable::Method& method, std::shared_ptr<MemoryCall> call,
                             Buffer request) {
-  method.handler(NewMemoryHandle(std::move(call)), std::move(request));
+  method.handler(NewMemoryHandle(call), std::move(request));
+  if (method.converses) call->Listen();
+  call = nullptr;
   request = Buffer();  // what the request holds is gone before Shutdown returns
   Leave();
 }
@@ -129,7 +132,8 @@ void MemoryNetwork::Start(std::shared_ptr<MemoryCall> call, Buffer request,
           if (it != self->servers_.end()) server = it->second;
         }
         if (server == nullptr) {
-          call->EndFromClient(absl::UnavailableError("nobody listens at " + call->address()));
+          call->EndFromClient(
+              AsRefused(absl::UnavailableError("nobody listens at " + call->address())));
         } else {
           server->Accept(std::move(call), std::move(request));
         }

@@ -1,6 +1,7 @@
 // The transport within one process, see common/rpc/transport.h. Free of gRPC, and clean under TSan.
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/rpc/memory_call.h"
 #include "common/rpc/memory_network.h"
 #include "common/rpc/transport.h"
@@ -16,19 +17,30 @@ class MemoryChannel final : public Channel {
 
   std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
                                     std::function<void(absl::Status, Buffer)> done) override {
-    return Start({address_, method, this, nullptr, std::move(done)}, std::move(request), options);
+    return Start({address_, method, this, nullptr, nullptr, std::move(done)}, std::move(request),
+                 options);
   }
   std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
                                            CallOptions options, std::function<void(Buffer)> message,
                                            std::function<void(absl::Status)> done) override {
     return Start(
-        {address_, method, this, std::move(message),
+        {address_, method, this, std::move(message), nullptr,
          [done = std::move(done)](absl::Status status, Buffer) { done(std::move(status)); }},
         std::move(request), options);
   }
 
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override {
+    Buffer first;
+    MU_CHECK(conversation.next(&first));
+    return Start(
+        {address_, method, this, std::move(conversation.message), std::move(conversation.next),
+         [done = std::move(done)](absl::Status status, Buffer) { done(std::move(status)); }},
+        std::move(first), {.timeout = absl::InfiniteDuration()});
+  }
+
  private:
-  std::shared_ptr<ClientCall> Start(MemoryCall::Spec spec, Buffer request, CallOptions options) {
+  std::shared_ptr<MemoryCall> Start(MemoryCall::Spec spec, Buffer request, CallOptions options) {
     auto call = std::make_shared<MemoryCall>(network_, std::move(spec));
     network_->Start(call, std::move(request), options.timeout);
     return call;

@@ -54,6 +54,18 @@ class MethodMeter {
   Counter* received_;
 };
 
+Conversation Metered(Conversation inner, const std::shared_ptr<MethodMeter>& meter) {
+  return {[meter, next = std::move(inner.next)](Buffer* message) {
+            if (!next(message)) return false;
+            meter->Sent(message->size());
+            return true;
+          },
+          [meter, take = std::move(inner.message)](Buffer message) {
+            meter->Received(message.size());
+            take(std::move(message));
+          }};
+}
+
 // The meters of the methods that were called, each made at the first call.
 class Meters {
  public:
@@ -108,6 +120,16 @@ class MeteredChannel final : public Channel {
         });
   }
 
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override {
+    const std::shared_ptr<MethodMeter> meter = meters_->Of(method);
+    return inner_->Converse(method, Metered(std::move(conversation), meter),
+                            [meter, began = NowNs(), done = std::move(done)](absl::Status status) {
+                              meter->Ended(began, status);
+                              done(std::move(status));
+                            });
+  }
+
  private:
   const std::shared_ptr<Channel> inner_;
   const std::shared_ptr<Meters> meters_;
@@ -136,6 +158,10 @@ class MeteredServerCall final : public ServerCall {
     }
     inner_->Finish(std::move(status), std::move(reply));
   }
+  void Converse(Conversation conversation) override {
+    inner_->Converse(Metered(std::move(conversation), meter_));
+  }
+  void Poke() override { inner_->Poke(); }
 
  private:
   const std::shared_ptr<ServerCall> inner_;
@@ -161,11 +187,9 @@ class MeteredTransport final : public Transport {
         meter->Received(request.size());
         inner(std::make_shared<MeteredServerCall>(std::move(call), meter), std::move(request));
       };
-      if (method.streams) {
-        metered.AddServerStream(name, method.run_on, std::move(handler));
-      } else {
-        metered.AddUnary(name, method.run_on, std::move(handler));
-      }
+      MethodTable::Method counted = method;
+      counted.handler = std::move(handler);
+      metered.Add(name, std::move(counted));
     }
     return inner_->Listen(address, std::move(metered));
   }

@@ -17,6 +17,7 @@
 #include "common/base/status.h"
 #include "common/env/tls_files.h"
 #include "common/rpc/buffer.h"
+#include "common/rpc/conversation.h"
 
 namespace mu {
 
@@ -26,6 +27,13 @@ class ClientCall {
   virtual ~ClientCall() = default;
   // The call ends soon, with CANCELLED unless it had ended already. Never calls back from within.
   virtual void Cancel() = 0;
+};
+
+// A stream in both directions, as its caller holds it. Thread safe.
+class ClientStream : public ClientCall {
+ public:
+  // There may be something to write: Conversation::next is asked, here or on another thread.
+  virtual void Poke() = 0;
 };
 
 struct CallOptions {
@@ -49,6 +57,12 @@ class Channel {
                                                    CallOptions options,
                                                    std::function<void(Buffer)> message,
                                                    std::function<void(absl::Status)> done) = 0;
+  // A stream in both directions, without a deadline. `next` has the first message at once. `done`
+  // is called once, after the last `message`. An end without an answer, because the callee's
+  // machine says that nobody listens at the address, is marked (common/rpc/refused.h).
+  virtual std::shared_ptr<ClientStream> Converse(const std::string& method,
+                                                 Conversation conversation,
+                                                 std::function<void(absl::Status)> done) = 0;
 };
 
 // A call under way, as its handler holds it. Thread safe; Finish exactly once (a later one is
@@ -64,6 +78,11 @@ class ServerCall {
   virtual void Send(Buffer message) = 0;  // streams only; queued, never blocks
   virtual void Finish(absl::Status status,
                       Buffer reply = {}) = 0;  // the reply of a unary call; empty for streams
+  // Of streams in both directions, once, before the handler returns: what the caller says from then
+  // on, and what it is told instead of by Send. Both are let go of soon after Finish.
+  virtual void Converse(Conversation) {}
+  // There may be something to write, as ClientStream::Poke.
+  virtual void Poke() {}
 };
 
 using Handler = std::function<void(std::shared_ptr<ServerCall>, Buffer request)>;
@@ -79,14 +98,20 @@ class MethodTable {
   struct Method {
     Handler handler;
     RunOn run_on;
-    bool streams;
+    bool streams = false;    // replies
+    bool converses = false;  // in both directions
   };
   void AddUnary(std::string method, RunOn run_on, Handler handler) {
-    methods_[std::move(method)] = {std::move(handler), run_on, false};
+    methods_[std::move(method)] = {std::move(handler), run_on};
   }
   void AddServerStream(std::string method, RunOn run_on, Handler handler) {
     methods_[std::move(method)] = {std::move(handler), run_on, true};
   }
+  // The handler gets the first message.
+  void AddConversation(std::string method, RunOn run_on, Handler handler) {
+    methods_[std::move(method)] = {std::move(handler), run_on, true, true};
+  }
+  void Add(std::string method, Method like) { methods_[std::move(method)] = std::move(like); }
   const absl::flat_hash_map<std::string, Method>& all() const { return methods_; }
   const Method* Find(const std::string& method) const {
     const auto it = methods_.find(method);

@@ -1,34 +1,47 @@
-// RunRequests as bytes. The blocks of a lease take kilobytes and go with every function that reads
-// of it: they are serialised once per lease, not once per function. Not synchronised.
+// Runs as they are said on the stream to one worker. The blocks of a lease take kilobytes, and many
+// functions read of one lease: the stream brings each lease once, under an id. Used by one thread
+// at a time.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "coordinator/core/batch_range.h"
+#include "coordinator/core/function_queue.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
 
 class RunRequests {
  public:
-  // `header`: all but `batches` and `upcoming`. `upcoming` may be null.
-  std::string Serialize(const pb::RunRequest& header, const std::vector<BatchRange>& batches,
-                        const std::shared_ptr<const pb::LeaseProto>& upcoming);
-  // Leases whose bytes are kept: those in use, and at most as many that are not any more.
+  struct Run {
+    StartRun start;
+    pb::RequestContext context;
+    Fingerprint fingerprint;
+    uint64_t step_offset = 0;
+    std::shared_ptr<const std::vector<pb::TensorProto>> args;  // null: none
+    std::vector<BatchRange> batches;
+    std::shared_ptr<const pb::LeaseProto> upcoming;  // null: none
+  };
+  // Appends parts of a FeedRequest: the run, leases that are new to the stream, and the ids of
+  // those that nobody but this has any more.
+  void Append(const Run& run, std::string* message);
+  // That the worker has: those in use, and at most as many that are not any more.
   size_t kept() const { return leases_.size(); }
 
  private:
   struct Lease {
     std::shared_ptr<const pb::LeaseProto> lease;  // so that no other one gets its address
-    std::string bytes;
+    uint64_t id = 0;
   };
-  const std::string& BytesOf(const std::shared_ptr<const pb::LeaseProto>& lease);
+  uint64_t IdOf(const std::shared_ptr<const pb::LeaseProto>& lease, pb::FeedRequest* message);
 
-  absl::flat_hash_map<const pb::LeaseProto*, std::unique_ptr<const Lease>> leases_;
+  absl::flat_hash_map<const pb::LeaseProto*, Lease> leases_;
+  uint64_t next_id_ = 1;
   size_t look_at_ = 64;  // so many leases: those that nobody else has are forgotten
 };
 

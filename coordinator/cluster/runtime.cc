@@ -37,6 +37,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   r->work_.Start();
   r->plans_.Start();
   r->silences_.Start();
+  r->feed_writer_.Start();
   r->loop_.Start(
       [r] {
         r->loop_.AssertHeld();
@@ -86,7 +87,9 @@ void Runtime::PostStep(Event event) {
 
 void Runtime::Drop(const std::shared_ptr<WorkerLink>& link) {
   link->gone = true;
-  for (auto& [run, call] : link->runs) call->Cancel();
+  if (link->feed != nullptr) link->feed->Close();
+  for (const auto& [run, start] : std::exchange(link->runs, {}))
+    PostEnd(start, absl::CancelledError("the worker is lost"));
   if (link->install_call != nullptr) link->install_call->Cancel();
   if (link->cancel_call != nullptr) link->cancel_call->Cancel();
 }
@@ -125,6 +128,7 @@ void Runtime::Stop() {
     return callbacks_ == 0;
   });
   silences_.Stop();
+  feed_writer_.Stop();
   loop_.Stop();
 }
 

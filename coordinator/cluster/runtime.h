@@ -26,7 +26,6 @@
 #include "coordinator/cluster/loop.h"
 #include "coordinator/cluster/published_counts.h"
 #include "coordinator/cluster/remote_value.h"
-#include "coordinator/cluster/run_requests.h"
 #include "coordinator/cluster/runtime_counters.h"
 #include "coordinator/cluster/runtime_types.h"
 #include "coordinator/cluster/server_api.h"
@@ -267,8 +266,26 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // A worker cannot look through a file: the error that this ends with, or OK: try again.
   absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why);
-  void OnRunReply(const StartRun& start, const Buffer& message);
-  void OnRunEnded(const StartRun& start, const absl::Status& status);
+  // The stream to a worker. Replies are parsed on the transport's threads.
+  struct Arrived {
+    pb::RunReply reply;
+    std::vector<StepOutcome> outcomes;
+    std::vector<FunctionResult::Step> values;
+    std::string unreadable;           // what is wrong with it
+    std::optional<absl::Status> end;  // of the run
+  };
+  void OpenFeed(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void OnFeedReply(const std::weak_ptr<WorkerLink>& link, const pb::FeedReply& reply);
+  void OnFeedEnded(const std::shared_ptr<WorkerLink>& link, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Take(WorkerLink& link, Arrived* arrived) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void OnRunEnded(const StartRun& start, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // The end of a run that no message tells of, after what is being done.
+  void PostRunEnded(const StartRun& start, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void PostEnd(const StartRun& start, const absl::Status& status)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnCancelled(WorkerId worker, Incarnation incarnation, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Drop(const std::shared_ptr<WorkerLink>& link) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -340,10 +357,7 @@ class Runtime {
     std::shared_ptr<FunctionState> state;
     FunctionId id;
   } * scheduling_ ABSL_GUARDED_BY(loop_) = nullptr;
-  struct Arrived {
-    pb::RunReply reply;
-    std::vector<FunctionResult::Step> values;
-  } * arrived_ ABSL_GUARDED_BY(loop_) = nullptr;
+  Arrived* arrived_ ABSL_GUARDED_BY(loop_) = nullptr;
   CallId next_call_ ABSL_GUARDED_BY(loop_);
   std::map<CallId, std::shared_ptr<ServerCall>> calls_ ABSL_GUARDED_BY(loop_);  // of daemons
   absl::Time next_beat_ ABSL_GUARDED_BY(loop_);
@@ -351,7 +365,7 @@ class Runtime {
   std::string phase_ ABSL_GUARDED_BY(loop_) = "starting";
   RuntimeStats stats_ ABSL_GUARDED_BY(loop_);  // without the failures; see CountsNow
   PublishedCounts published_;
-  RunRequests run_requests_ ABSL_GUARDED_BY(loop_);
+  uint64_t last_feed_ ABSL_GUARDED_BY(loop_) = 0;  // FeedHello.stream
   FunctionSpans spans_ ABSL_GUARDED_BY(loop_);
   uint64_t saving_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when the checkpoint under way began
   // Of `stats_`, what other coordinators of the job have done. Unsigned: what is taken from it is
@@ -365,10 +379,11 @@ class Runtime {
 
   std::unique_ptr<RpcServer> server_;
   EpochWatcher epochs_;
-  JobThread fences_;    // a server that hangs is waited for here
-  JobThread recovery_;  // rounds of restores
-  JobThread work_;      // tasks and checkpoints: their calls and files
-  JobThread silences_;  // on_silent_
+  JobThread fences_;       // a server that hangs is waited for here
+  JobThread recovery_;     // rounds of restores
+  JobThread work_;         // tasks and checkpoints: their calls and files
+  JobThread silences_;     // on_silent_
+  JobThread feed_writer_;  // makes and writes what streams say
 };
 
 }  // namespace mu

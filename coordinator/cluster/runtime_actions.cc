@@ -49,13 +49,6 @@ void Runtime::Do(action::Scheduled& a) {
   spans_.Scheduled(a.function, scheduling_->name);
 }
 
-void Runtime::Do(action::StopRun& a) {
-  const auto link = links_.find(a.worker);
-  if (link == links_.end()) return;
-  if (const auto run = link->second->runs.find(a.run); run != link->second->runs.end())
-    run->second->Cancel();
-}
-
 void Runtime::Do(action::Deliver& a) {
   const auto state = states_.find(a.function);
   if (state == states_.end()) return;

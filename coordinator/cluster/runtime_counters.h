@@ -32,12 +32,15 @@ class RuntimeCounters {
     return telemetry_->counter("coordinator.function_errors", "Functions that ended with an error",
                                {{"kind", kind}});
   }
+  Counter* FeedsBroken() const { return feeds_broken_; }
   Counter* CheckpointFailures() const { return checkpoint_failures_; }
   Timer* Checkpoint() const { return checkpoint_; }
   Timer* Recovery() const { return recovery_; }
 
  private:
   Telemetry* const telemetry_;
+  Counter* const feeds_broken_ = telemetry_->counter(
+      "coordinator.feeds_broken", "Connections to workers that broke and were opened again");
   Counter* const checkpoint_failures_ = telemetry_->counter(
       "coordinator.checkpoint_failures", "Checkpoints that were begun and did not become complete");
   Timer* const checkpoint_ = telemetry_->timer("coordinator.checkpoint",

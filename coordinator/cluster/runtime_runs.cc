@@ -1,11 +1,17 @@
-// Runs of functions on workers: the calls, their results and ends.
+// Runs of functions on workers: the streams to them, results and ends.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "common/obs/log.h"
+#include "common/rpc/status_proto.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
 namespace {
+
+// About what a run takes on the stream, without leases.
+constexpr size_t kRunBytes = 100;
 
 StepOutcome OutcomeOf(const pb::StepResult& step) {
   StepOutcome outcome = {
@@ -19,76 +25,158 @@ StepOutcome OutcomeOf(const pb::StepResult& step) {
 
 }  // namespace
 
+void Runtime::OpenFeed(const std::shared_ptr<WorkerLink>& link) {
+  FeedClient::Options options;
+  options.channel = link->channel;
+  *options.hello.mutable_context() = ContextNow();
+  options.hello.set_incarnation(link->member.incarnation.value());
+  options.hello.set_stream(++last_feed_);
+  // Who has given up waits for nothing any more; a worker that hears so late only works in vain.
+  options.hello.set_patience_ms(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(3 * options_.timeout)));
+  options.give_up = options_.timeout;
+  options.writer = [this](std::function<void()> write) { feed_writer_.Add(std::move(write)); };
+  const std::weak_ptr<WorkerLink> weak = link;
+  options.on_reply = [this, weak](const pb::FeedReply& reply) { OnFeedReply(weak, reply); };
+  options.on_broken = [this, worker = link->id](const absl::Status& why) {
+    MU_LOG(INFO, "the stream to worker {} has broken and is opened again: {}", worker.value(), why);
+    counters_.FeedsBroken()->Add();
+  };
+  options.on_ended = [this, weak](const absl::Status& status) {
+    loop_.Post([this, weak, status] {
+      loop_.AssertHeld();
+      --callbacks_;
+      loop_.LookAgain();
+      if (const auto ended = weak.lock()) OnFeedEnded(ended, status);
+    });
+  };
+  ++callbacks_;
+  link->run_requests = std::make_shared<RunRequests>();
+  link->feed = FeedClient::Open(std::move(options));
+}
+
 void Runtime::Do(action::Start& a) {
   const StartRun& start = a.start;
-  WorkerLink& link = *links_.at(start.worker);
+  const std::shared_ptr<WorkerLink>& link = links_.at(start.worker);
   const FunctionQueue::Function& function = *core_.queue().Find(start.function);
-  pb::RunRequest request;
-  *request.mutable_context() = ContextNow();
-  request.set_function(start.function.value());
-  request.set_fingerprint(function.work.fingerprint.value());
-  request.set_first_step(start.first_step);
-  request.set_steps(start.steps);
-  request.set_run(start.run.value());
-  request.set_after(start.after.value());
-  request.set_step_offset(function.work.step_offset);
   // A repeat of a finished function has nobody who waits for it.
   if (const auto state = states_.find(start.function); state != states_.end()) {
     state->second->SetBatches(function.batches);
   }
-  if (function.work.args != nullptr) {
-    for (const auto& arg : *function.work.args) *request.add_args() = arg;
-  }
   ++stats_.runs;
-  ++callbacks_;
   spans_.Started(start, function.work.name);
-  link.runs[start.run] = link.channel->ServerStream(
-      "/muster.Worker/Run",
-      Buffer(run_requests_.Serialize(request, function.batches,
-                                     core_.UpcomingLease(function.work.dataset, start.worker))),
-      {.timeout = absl::InfiniteDuration()},
-      [this, start](Buffer message) { OnRunReply(start, message); },
-      [this, start](absl::Status status) { OnRunEnded(start, status); });
+  link->runs[start.run] = start;
+  if (link->feed_ended.has_value()) return PostRunEnded(start, *link->feed_ended);
+  if (link->feed == nullptr) OpenFeed(link);
+  RunRequests::Run run = {.start = start,
+                          .context = ContextNow(),
+                          .fingerprint = function.work.fingerprint,
+                          .step_offset = function.work.step_offset,
+                          .args = function.work.args,
+                          .batches = function.batches,
+                          .upcoming = core_.UpcomingLease(function.work.dataset, start.worker)};
+  link->feed->Send(kRunBytes, [requests = link->run_requests, run = std::move(run)](
+                                  std::string* message) { requests->Append(run, message); });
 }
 
-void Runtime::OnRunReply(const StartRun& start, const Buffer& message) {
-  auto arrived = std::make_shared<Arrived>();
-  pb::RunReply& reply = arrived->reply;
-  event::Results results = {.start = start};
-  std::string unreadable;
-  if (!reply.ParseFromArray(message.data(), static_cast<int>(message.size()))) {
-    unreadable = "bytes that are no RunReply";
+void Runtime::Do(action::StopRun& a) {
+  const auto it = links_.find(a.worker);
+  if (it == links_.end()) return;
+  const auto run = it->second->runs.find(a.run);
+  if (run == it->second->runs.end()) return;
+  if (it->second->feed != nullptr) {
+    it->second->feed->Send(kRunBytes, [run = a.run](std::string* message) {
+      pb::FeedRequest part;
+      part.add_unwanted_runs(run.value());
+      part.AppendToString(message);
+    });
   }
-  results.handed_back = reply.handed_back();
-  for (const pb::StepResult& step : reply.steps()) {
-    if (!unreadable.empty()) break;
-    results.steps.push_back(OutcomeOf(step));
-    auto parsed = FunctionState::Parse(step);
-    if (parsed.ok()) {
-      arrived->values.push_back(*std::move(parsed));
-    } else {
-      unreadable =
-          absl::StrCat("values that are none (", std::string(parsed.status().message()), ")");
+  PostRunEnded(run->second, absl::CancelledError("nobody waits for the run any more"));
+}
+
+void Runtime::OnFeedReply(const std::weak_ptr<WorkerLink>& link, const pb::FeedReply& reply) {
+  auto arrived = std::make_shared<std::vector<Arrived>>();
+  for (const std::string& bytes : reply.replies()) {
+    Arrived& one = arrived->emplace_back();
+    if (!one.reply.ParseFromString(bytes)) one.unreadable = "bytes that are no RunReply";
+    for (const pb::StepResult& step : one.reply.steps()) {
+      one.outcomes.push_back(OutcomeOf(step));
+      auto parsed = FunctionState::Parse(step);
+      if (parsed.ok()) {
+        one.values.push_back(*std::move(parsed));
+      } else {
+        one.unreadable =
+            absl::StrCat("values that are none (", std::string(parsed.status().message()), ")");
+      }
     }
+    if (one.reply.has_end()) one.end = FromWire(FromProto(one.reply.end()));
   }
-  if (!unreadable.empty()) return PostStep(event::Unreadable{start, unreadable});
-  loop_.Post([this, arrived, results = std::move(results)] {
+  loop_.Post([this, link, arrived] {
     loop_.AssertHeld();
-    arrived_ = arrived.get();
-    Step(results);
-    arrived_ = nullptr;
+    for (Arrived& one : *arrived) {
+      const auto held = link.lock();
+      if (held == nullptr || held->gone) return;
+      Take(*held, &one);
+    }
   });
 }
 
-void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
+void Runtime::Take(WorkerLink& link, Arrived* arrived) {
+  auto run = link.runs.find(RunId(arrived->reply.run()));
+  if (!arrived->unreadable.empty() && run == link.runs.end()) run = link.runs.begin();
+  if (run == link.runs.end()) return;  // nobody waits for it any more
+  const StartRun start = run->second;
+  if (!arrived->unreadable.empty()) return Step(event::Unreadable{start, arrived->unreadable});
+  if (!arrived->outcomes.empty() || arrived->reply.handed_back()) {
+    arrived_ = arrived;
+    Step(event::Results{.start = start,
+                        .steps = std::move(arrived->outcomes),
+                        .handed_back = arrived->reply.handed_back()});
+    arrived_ = nullptr;
+  }
+  // Its result may have been the last of the worker, for this coordinator.
+  if (arrived->end.has_value() && link.runs.contains(start.run)) OnRunEnded(start, *arrived->end);
+}
+
+void Runtime::PostRunEnded(const StartRun& start, const absl::Status& status) {
+  const std::shared_ptr<WorkerLink> link = links_.at(start.worker);
+  link->runs.erase(start.run);
+  PostEnd(start, status);
+}
+
+void Runtime::PostEnd(const StartRun& start, const absl::Status& status) {
+  ++callbacks_;
   loop_.Post([this, start, status] {
     loop_.AssertHeld();
     --callbacks_;
     spans_.Ended(start, status);
-    if (const auto it = links_.find(start.worker); it != links_.end())
-      it->second->runs.erase(start.run);
     Step(event::RunEnded{start, CallError::Of(status)});
   });
+}
+
+void Runtime::OnRunEnded(const StartRun& start, const absl::Status& status) {
+  if (const auto it = links_.find(start.worker); it != links_.end())
+    it->second->runs.erase(start.run);
+  spans_.Ended(start, status);
+  Step(event::RunEnded{start, CallError::Of(status)});
+}
+
+void Runtime::OnFeedEnded(const std::shared_ptr<WorkerLink>& link, const absl::Status& status) {
+  link->feed = nullptr;
+  if (link->gone) return;
+  link->feed_ended = FromWire(
+      absl::IsUnimplemented(status)
+          ? absl::UnavailableError(absl::StrCat(
+                "the worker at ", link->member.address,
+                " does not know the stream of runs: it is of an older Muster; start it with the "
+                "coordinator's version"))
+          : status);
+  // What the first one brings about may end the others.
+  while (!link->gone && !link->runs.empty()) {
+    const StartRun start = link->runs.begin()->second;
+    if (absl::IsDataLoss(status)) Step(event::Unreadable{start, std::string(status.message())});
+    if (link->runs.contains(start.run)) OnRunEnded(start, *link->feed_ended);
+  }
 }
 
 }  // namespace mu

@@ -32,6 +32,12 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
         "), the coordinator of ", Version(), ", which understands protocols up to ", kProtocol,
         "; update the coordinator first"));
   }
+  if (role == pb::ROLE_WORKER && request.protocol() > 0 && request.protocol() < kOldestOfWorkers) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "this worker is of Muster ", request.version(), " (protocol ", request.protocol(),
+        "), the coordinator of ", Version(), ", which understands workers from protocol ",
+        kOldestOfWorkers, " on; start the worker with the coordinator's version"));
+  }
   const Incarnation incarnation(request.incarnation());
   for (const auto& [expelled, refusal] : expelled_) {
     if (expelled == incarnation) return refusal;

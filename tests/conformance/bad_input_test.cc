@@ -146,9 +146,13 @@ TEST(Conformance, ShapeLie) {
   run.set_steps(1);
   *run.add_args() = Tensor::Scalar(1.0f).ToProto();
   run.mutable_args(0)->mutable_shape()->add_dims(int64_t{1} << 40);
-  EXPECT_THAT(
-      victims->Send(victims->worker(), "/muster.Worker/Run", Buffer(run.SerializeAsString())),
-      HasCode(kInvalid));
+  pb::FeedRequest feed;
+  *feed.mutable_hello()->mutable_context() = run.context();
+  feed.set_number(1);
+  *feed.add_runs() = run;
+  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Feed", testing::Serialized(feed)),
+              HasCode(absl::StatusCode::kFailedPrecondition))
+      << "a stream that is older than the coordinator's";
 
   // Payloads that are not what their headers say.
   pb::PushRequest push;

@@ -36,7 +36,7 @@ TEST(Conformance, OversizeMessage) {
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("larger than max"));
   EXPECT_THAT(victims->Send(victims->server(), "/muster.PsServer/Push", huge), too_large);
   EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/InstallFunction", huge), too_large);
-  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Run", huge), too_large);
+  EXPECT_THAT(victims->Send(victims->worker(), "/muster.Worker/Feed", huge), too_large);
   EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register", huge),
               too_large);
   victims->ExpectUnharmed();

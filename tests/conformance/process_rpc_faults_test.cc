@@ -52,6 +52,8 @@ TEST_P(RpcFaultsBetweenProcesses, NothingIsLostOrDoneTwice) {
   // The coordinator makes some fifty calls, and one run in ten had no fault in any of them: one is
   // sure.
   faults->Add({.method = "/muster.PsServer/Save", .fault = GetParam().fault, .times = 1});
+  faults->Add({.method = "/muster.Worker/Feed/Run", .fault = GetParam().fault, .times = 3});
+  faults->Add({.method = "/muster.Worker/Feed/Result", .fault = GetParam().fault, .times = 3});
   faults->Add(rules[0]);
   TestClusterOptions options;
   options.workers = 2;

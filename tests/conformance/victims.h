@@ -11,6 +11,7 @@
 #include "common/graph/fingerprint.h"
 #include "tests/conformance/checked_job.h"
 #include "tests/psserver/frames.h"
+#include "tests/testing/raw_stream.h"
 
 namespace mu::testing {
 
@@ -54,13 +55,9 @@ class Victims {
       answer->status = std::move(status);
       answer->done.Notify();
     };
-    if (method == "/muster.Worker/Run") {
-      channel->ServerStream(
-          method, std::move(message), {}, [](Buffer) {}, end);
-    } else {
-      channel->Unary(method, std::move(message), {},
-                     [end](absl::Status status, Buffer) { end(std::move(status)); });
-    }
+    if (method == "/muster.Worker/Feed") return EndOfStream(*channel, method, {message});
+    channel->Unary(method, std::move(message), {},
+                   [end](absl::Status status, Buffer) { end(std::move(status)); });
     answer->done.Wait();
     return answer->status;
   }

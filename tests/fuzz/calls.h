@@ -32,6 +32,14 @@ class RecordedCall final : public ServerCall {
     done_.Notify();
   }
 
+  void Converse(Conversation conversation) override { conversation_ = std::move(conversation); }
+  void Poke() override {
+    Buffer message;
+    while (conversation_.next(&message)) Send(std::move(message));
+  }
+  // Of a stream in both directions, in the order in which it is said.
+  void Hear(Buffer message) { conversation_.message(std::move(message)); }
+
   // Whether it finished within the time.
   bool Wait(absl::Duration timeout) { return done_.WaitFor(timeout); }
   absl::Status status() const {
@@ -48,6 +56,7 @@ class RecordedCall final : public ServerCall {
   bool finished_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   Buffer reply_ ABSL_GUARDED_BY(mutex_);
+  Conversation conversation_;  // set by the handler
   std::vector<Buffer> messages_ ABSL_GUARDED_BY(mutex_);
   Notification done_;
 };

@@ -10,6 +10,7 @@
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 #include "tests/fuzz/structured.h"
+#include "tests/testing/played_feed.h"
 
 namespace mu {
 namespace {
@@ -51,9 +52,7 @@ class AnsweringWorker {
     };
     for (const char* name : {"Configure", "InstallDataset", "InstallFunction", "CancelRuns"})
       agree(name);
-    methods.AddServerStream(
-        "/muster.Worker/Run", RunOn::kTransportThread,
-        [this](const std::shared_ptr<ServerCall>& call, const Buffer&) { Answer(call); });
+    feed_.AddMethod(&methods);
     server_ = *transport->Listen("memory:0", std::move(methods));
   }
   std::string address() const { return server_->address(); }
@@ -76,6 +75,8 @@ class AnsweringWorker {
   }
 
   const fuzz::CoordinatorCalls& input_;
+  testing::PlayedFeed feed_{[this](const std::shared_ptr<ServerCall>& call, const pb::RunRequest&,
+                                   const RunLeases&) { Answer(call); }};
   Mutex mutex_;
   int next_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unique_ptr<RpcServer> server_;

@@ -51,6 +51,10 @@ class AnsweringChannel final : public Channel {
                                            std::function<void(absl::Status)>) override {
     return nullptr;
   }
+  std::shared_ptr<ClientStream> Converse(const std::string&, Conversation,
+                                         std::function<void(absl::Status)>) override {
+    return nullptr;
+  }
 
  private:
   const fuzz::PsReplies& input_;

@@ -199,16 +199,20 @@ fuzz::WorkerCalls WorkerSession() {
   *run->mutable_context() = SmallContext();
   run->set_function(1);
   run->set_steps(2);
-  pb::BatchRangeProto* const range = run->add_batches();
+  run->set_run(1);
+  pb::RunBatches* const range = run->add_batches();
+  range->set_lease(1);
   range->set_batches(2);
-  range->mutable_lease()->set_dataset(1);
-  range->mutable_lease()->set_permutation(5);
+  pb::FeedLease* const lease = input.mutable_calls(input.calls_size() - 1)->add_leases();
+  lease->set_id(1);
+  lease->mutable_lease()->set_dataset(1);
+  lease->mutable_lease()->set_permutation(5);
   for (const auto& [first, count] : {std::pair(0, 2), std::pair(2, 1)}) {
-    pb::BlockProto* const block = range->mutable_lease()->add_blocks();
+    pb::BlockProto* const block = lease->mutable_lease()->add_blocks();
     block->set_first(static_cast<uint64_t>(first));
     block->set_count(static_cast<uint32_t>(count));
   }
-  *run->add_upcoming() = range->lease();
+  run->add_upcoming(1);
   return input;
 }
 

@@ -40,7 +40,9 @@ class FuzzedWorker {
     worker_.AddMethods(&methods_);
   }
   ~FuzzedWorker() {
-    for (const auto& run : runs_) run->Wait(absl::Milliseconds(100));
+    if (feed_ == nullptr) return;
+    worker_.Drain(absl::Milliseconds(100));
+    feed_->Finish(absl::OkStatus(), {});
   }
 
   void Configure() {
@@ -72,7 +74,7 @@ class FuzzedWorker {
       case fuzz::WorkerCall::kInstallFunction:
         return InstallFunction(call.install_function(), call.wrong_fingerprint());
       case fuzz::WorkerCall::kRun:
-        return Run(call.run(), call.wrong_fingerprint());
+        return Run(call.run(), call);
       case fuzz::WorkerCall::kCancelRuns:
         return Call("CancelRuns", call.cancel_runs());
       case fuzz::WorkerCall::kRaw:
@@ -100,8 +102,7 @@ class FuzzedWorker {
     Call(method, Buffer(request.SerializeAsString()));
   }
   void Call(const std::string& method, Buffer request) {
-    auto call = fuzzing::CallHandler(methods_, "/muster.Worker/" + method, std::move(request));
-    if (method == "Run") runs_.push_back(std::move(call));
+    fuzzing::CallHandler(methods_, "/muster.Worker/" + method, std::move(request));
   }
 
   void InstallFunction(pb::InstallFunctionRequest request, bool wrong_fingerprint) {
@@ -113,16 +114,26 @@ class FuzzedWorker {
     Call("InstallFunction", request);
   }
 
-  void Run(pb::RunRequest request, bool wrong_fingerprint) {
-    if (!wrong_fingerprint) request.set_fingerprint(fingerprint_);
+  void Run(pb::RunRequest request, const fuzz::WorkerCall& call) {
+    if (!call.wrong_fingerprint()) request.set_fingerprint(fingerprint_);
     request.set_steps(std::min(request.steps(), kMostSteps));
-    for (const auto& range : request.batches()) {
-      if (range.lease().blocks_size() > kMostBlocks) return;
+    if (feed_ == nullptr) {
+      pb::FeedRequest first;
+      *first.mutable_hello()->mutable_context() = request.context();
+      first.mutable_hello()->set_stream(1);
+      first.mutable_hello()->set_connection(1);
+      feed_ =
+          fuzzing::CallHandler(methods_, "/muster.Worker/Feed", Buffer(first.SerializeAsString()));
+      if (feed_->Wait(absl::ZeroDuration())) feed_ = nullptr;  // refused
     }
-    for (const auto& lease : request.upcoming()) {
-      if (lease.blocks_size() > kMostBlocks) return;
+    if (feed_ == nullptr) return;
+    pb::FeedRequest said;
+    said.set_number(++said_);
+    for (const pb::FeedLease& lease : call.leases()) {
+      if (lease.lease().blocks_size() <= kMostBlocks) *said.add_leases() = lease;
     }
-    Call("Run", request);
+    *said.add_runs() = std::move(request);
+    feed_->Hear(Buffer(said.SerializeAsString()));
   }
 
   const std::string directory_;
@@ -133,7 +144,8 @@ class FuzzedWorker {
   WorkerServer worker_;
   MethodTable methods_;
   uint64_t fingerprint_ = 0;  // of the function that was installed last
-  std::vector<std::shared_ptr<fuzzing::RecordedCall>> runs_;
+  std::shared_ptr<fuzzing::RecordedCall> feed_;
+  uint64_t said_ = 0;
 };
 
 }  // namespace

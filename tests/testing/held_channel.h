@@ -49,6 +49,11 @@ class HeldChannel final : public Channel {
     MU_CHECK(false);
     return nullptr;
   }
+  std::shared_ptr<ClientStream> Converse(const std::string&, Conversation,
+                                         std::function<void(absl::Status)>) override {
+    MU_CHECK(false);
+    return nullptr;
+  }
 
   // Waits for it.
   std::shared_ptr<Call> Next() {

@@ -14,17 +14,31 @@ namespace {
 
 using testing::Eventually;
 
-// A run's call as its handler holds it: its end takes as long as the test wants.
-class SlowCall final : public ServerCall {
+// The stream as its handler holds it: to write the end of a run takes as long as the test wants.
+class SlowFeed final : public ServerCall {
  public:
   bool IsCancelled() const override { return false; }
   void OnCancel(std::function<void()>) override {}
-  void Send(Buffer) override { ++results; }
-  void Finish(absl::Status, Buffer) override {
-    ends.Notify();
-    may_end.Wait();
+  void Send(Buffer) override {}
+  void Finish(absl::Status, Buffer) override { conversation = {}; }
+  void Converse(Conversation c) override { conversation = std::move(c); }
+  void Poke() override {
+    Buffer message;
+    while (conversation.next != nullptr && conversation.next(&message)) {
+      pb::FeedReply said;
+      ASSERT_TRUE(said.ParseFromArray(message.data(), static_cast<int>(message.size())));
+      for (const std::string& bytes : said.replies()) {
+        pb::RunReply reply;
+        ASSERT_TRUE(reply.ParseFromString(bytes));
+        results += reply.steps_size();
+        if (!reply.has_end()) continue;
+        ends.Notify();
+        may_end.Wait();
+      }
+    }
   }
 
+  Conversation conversation;
   std::atomic<int> results{0};
   Notification ends, may_end;
 };
@@ -38,11 +52,18 @@ TEST(WorkerDrain, WaitsForTheEndsOfRunsToBeSent) {
   MU_ASSERT_OK(cluster.InstallFunction(function));
   MethodTable methods;
   cluster.worker().AddMethods(&methods);
-  const auto call = std::make_shared<SlowCall>();
-  methods.Find("/muster.Worker/Run")
-      ->handler(call, Buffer(cluster.MakeRun(1, function, 1).SerializeAsString()));
+  const auto call = std::make_shared<SlowFeed>();
+  pb::FeedRequest hello, run;
+  *hello.mutable_hello()->mutable_context() = cluster.context();
+  hello.mutable_hello()->set_stream(1);
+  hello.mutable_hello()->set_connection(1);
+  methods.Find("/muster.Worker/Feed")->handler(call, Buffer(hello.SerializeAsString()));
+  run.set_number(1);
+  *run.add_runs() = cluster.MakeRun(1, function, 1);
+  run.mutable_runs(0)->set_run(1);
+  call->conversation.message(Buffer(run.SerializeAsString()));
   call->ends.Wait();
-  EXPECT_EQ(call->results, 1) << "results go before the end";
+  EXPECT_EQ(call->results, 1) << "results go with the end, or before";
   std::atomic<bool> drained{false};
   std::thread draining([&] {
     cluster.worker().Drain(absl::InfiniteDuration());
@@ -51,6 +72,7 @@ TEST(WorkerDrain, WaitsForTheEndsOfRunsToBeSent) {
   EXPECT_FALSE(Eventually([&] { return drained.load(); }, absl::Milliseconds(100)));
   call->may_end.Notify();
   draining.join();
+  call->Finish(absl::OkStatus(), {});
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "common/env/file.h"
 #include "common/rpc/typed.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/raw_stream.h"
 #include "worker/worker_server.h"
 
 namespace mu {
@@ -72,18 +73,11 @@ TEST_F(RegistrationTest, AForeignCoordinatorMayBeFirst) {
   const auto foreign = SendAll(kForeign);
   const auto own = SendAll(kJob);
   // What must not wait is refused for now; nobody sends it before the others are answered.
-  absl::Status run;
-  Notification ended;
-  pb::RunRequest request;
-  request.mutable_context()->set_job(kForeign);
-  channel_->ServerStream(
-      "/muster.Worker/Run", Buffer(request.SerializeAsString()), {}, [](Buffer) {},
-      [&](absl::Status status) {
-        run = std::move(status);
-        ended.Notify();
-      });
-  ended.Wait();
-  EXPECT_THAT(run, HasCode(absl::StatusCode::kUnavailable));
+  pb::FeedRequest hello;
+  hello.mutable_hello()->mutable_context()->set_job(kForeign);
+  hello.mutable_hello()->set_stream(1);
+  EXPECT_THAT(testing::EndOfStream(*channel_, "/muster.Worker/Feed", {testing::Serialized(hello)}),
+              HasCode(absl::StatusCode::kUnavailable));
   for (const auto& answer : foreign) EXPECT_FALSE(answer->done.HasBeenNotified());
   for (const auto& answer : own) EXPECT_FALSE(answer->done.HasBeenNotified());
 

@@ -3,18 +3,24 @@
 #pragma once
 
 #include <algorithm>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "common/client/feed_client.h"
 #include "common/client/membership.h"
 #include "common/client/ps_admin.h"
 #include "common/graph/fingerprint.h"
 #include "common/rpc/faults.h"
+#include "common/rpc/status_proto.h"
 #include "common/rpc/typed.h"
 #include "psserver/server.h"
 #include "tests/testing/matchers.h"
@@ -42,7 +48,7 @@ class RunHandle {
     MutexLock lock(&mutex_);
     return handed_back_;
   }
-  void Cancel() { call_->Cancel(); }
+  void Cancel() { cancel_(); }
 
  private:
   friend class WorkerCluster;
@@ -52,7 +58,7 @@ class RunHandle {
   bool handed_back_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   Notification done_;
-  std::shared_ptr<ClientCall> call_;
+  std::function<void()> cancel_;
 };
 
 class WorkerCluster {
@@ -87,6 +93,7 @@ class WorkerCluster {
     context_.set_epoch(1);
   }
   ~WorkerCluster() {
+    if (feed_ != nullptr) feed_->Close();
     worker_rpc_->Shutdown();
     worker_.reset();
     rpc_servers_.clear();
@@ -197,36 +204,58 @@ class WorkerCluster {
     if (function.dataset() != 0) {
       auto* range = request.add_batches();
       range->set_batches(steps);
-      range->mutable_lease()->set_dataset(1);
+      muster::FeedLease& lease = leases_.emplace_back();
+      lease.set_id(leases_.size());
+      range->set_lease(lease.id());
+      lease.mutable_lease()->set_dataset(1);
       for (uint32_t first = 0; first < records_; first += batch_size_) {
-        auto* block = range->mutable_lease()->add_blocks();
+        auto* block = lease.mutable_lease()->add_blocks();
         block->set_first(first);
         block->set_count(std::min(batch_size_, records_ - first));
       }
     }
     return request;
   }
-  std::shared_ptr<RunHandle> Start(const muster::RunRequest& request) {
+  // Gives it a number, unless it has one.
+  std::shared_ptr<RunHandle> Start(muster::RunRequest request) {
     auto handle = std::make_shared<RunHandle>();
-    handle->call_ = channel_->ServerStream(
-        "/muster.Worker/Run", Buffer(request.SerializeAsString()),
-        {.timeout = absl::InfiniteDuration()},
-        [handle](Buffer message) {
-          muster::RunReply reply;
-          EXPECT_TRUE(reply.ParseFromArray(message.data(), static_cast<int>(message.size())));
-          MutexLock lock(&handle->mutex_);
-          handle->handed_back_ |= reply.handed_back();
-          for (auto& step : *reply.mutable_steps()) handle->steps_.push_back(std::move(step));
-          handle->changed_.SignalAll();
-        },
-        [handle](absl::Status status) {
-          {
-            MutexLock lock(&handle->mutex_);
-            handle->status_ = std::move(status);
-          }
-          handle->done_.Notify();
-        });
+    if (request.run() == 0) request.set_run(++last_run_);
+    muster::FeedRequest said;
+    for (const auto& range : request.batches()) {
+      if (range.lease() > 0) *said.add_leases() = leases_[range.lease() - 1];
+    }
+    *said.add_runs() = request;
+    {
+      MutexLock lock(&mutex_);
+      if (feed_ == nullptr) feed_ = OpenFeed(1);
+      runs_[request.run()] = handle;
+      handle->cancel_ = [feed = feed_, run = request.run()] {
+        muster::FeedRequest unwanted;
+        unwanted.add_unwanted_runs(run);
+        Say(*feed, unwanted);
+      };
+    }
+    Say(*feed_, said);
     return handle;
+  }
+  // A stream of its own; `on_ended` may be null.
+  std::shared_ptr<FeedClient> OpenFeed(
+      uint64_t stream, std::function<void(const absl::Status&)> on_ended = nullptr) {
+    FeedClient::Options options;
+    options.channel = channel_;
+    *options.hello.mutable_context() = context_;
+    options.hello.set_stream(stream);
+    options.give_up = absl::Seconds(20);
+    options.on_reply = [this](const muster::FeedReply& reply) {
+      for (const std::string& bytes : reply.replies()) OnReply(bytes);
+    };
+    options.on_ended = [on_ended](const absl::Status& status) {
+      if (on_ended != nullptr) on_ended(status);
+    };
+    return FeedClient::Open(std::move(options));
+  }
+  static void Say(FeedClient& feed, const muster::FeedRequest& said) {
+    feed.Send(said.ByteSizeLong(), [said](std::string* message) { said.AppendToString(message); });
   }
   absl::Status CancelRuns(uint64_t below) {
     muster::CancelRunsRequest request;
@@ -255,6 +284,28 @@ class WorkerCluster {
   PsClient& client() { return client_; }
 
  private:
+  void OnReply(const std::string& bytes) {
+    muster::RunReply reply;
+    EXPECT_TRUE(reply.ParseFromString(bytes));
+    MutexLock lock(&mutex_);
+    const auto it = runs_.find(reply.run());
+    ASSERT_NE(it, runs_.end());
+    const std::shared_ptr<RunHandle> handle = it->second;
+    if (reply.has_end()) runs_.erase(it);
+    MutexLock of_handle(&handle->mutex_);
+    handle->handed_back_ |= reply.handed_back();
+    for (auto& step : *reply.mutable_steps()) handle->steps_.push_back(std::move(step));
+    handle->changed_.SignalAll();
+    if (!reply.has_end()) return;
+    handle->status_ = FromWire(FromProto(reply.end()));
+    handle->done_.Notify();
+  }
+
+  Mutex mutex_;
+  std::map<uint64_t, std::shared_ptr<RunHandle>> runs_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<FeedClient> feed_;
+  std::deque<muster::FeedLease> leases_;  // ids from 1
+  uint64_t last_run_ = 0;
   const std::filesystem::path directory_;
   const std::shared_ptr<FaultPlan> faults_ = std::make_shared<FaultPlan>(1);
   const std::shared_ptr<Transport> network_ = NewMemoryTransport();

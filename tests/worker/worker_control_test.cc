@@ -1,3 +1,4 @@
+#include "tests/testing/raw_stream.h"
 #include "tests/worker/test_functions.h"
 
 namespace mu {
@@ -140,16 +141,16 @@ TEST_F(WorkerControlTest, GarbageIsRefused) {
     done.Wait();
     EXPECT_THAT(status, HasCode(absl::StatusCode::kInvalidArgument)) << method;
   }
-  Notification done;
-  absl::Status status;
-  cluster_.channel().ServerStream(
-      "/muster.Worker/Run", garbage, {}, [](Buffer) {},
-      [&](absl::Status s) {
-        status = std::move(s);
-        done.Notify();
-      });
-  done.Wait();
-  EXPECT_THAT(status, HasCode(absl::StatusCode::kInvalidArgument));
+  pb::FeedRequest hello;
+  *hello.mutable_hello()->mutable_context() = cluster_.context();
+  hello.mutable_hello()->set_stream(1);
+  hello.mutable_hello()->set_connection(1);
+  for (const std::deque<Buffer>& said : {std::deque<Buffer>{garbage},
+                                         {testing::Serialized(pb::FeedRequest())},
+                                         {testing::Serialized(hello), garbage}}) {
+    EXPECT_THAT(testing::EndOfStream(cluster_.channel(), "/muster.Worker/Feed", said),
+                HasCode(absl::StatusCode::kInvalidArgument));
+  }
   MU_EXPECT_OK(cluster_.Start(cluster_.MakeRun(1, function_, 1))->Wait());
 }
 

@@ -114,6 +114,13 @@ absl::Status WorkerCore::Look(const pb::RequestContext& context, uint64_t datase
                                     " is not installed on this worker: call InstallDataset first"));
 }
 
+absl::StatusOr<bool> WorkerCore::OpenFeed(const pb::RequestContext& context,
+                                          const FeedGate::Connection& connection,
+                                          WorkerActions* actions) {
+  MU_RETURN_IF_ERROR(Admit(context, actions));
+  return feeds_.Open(context.epoch(), connection);
+}
+
 absl::Status WorkerCore::Check(const RunRequest& request) const {
   MU_RETURN_IF_ERROR(route_.CheckGeneration(request.run.generation));
   if (!functions_.contains(request.function)) {

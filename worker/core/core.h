@@ -22,6 +22,7 @@
 #include "common/base/ids.h"
 #include "proto/coordinator.pb.h"
 #include "worker/core/action.h"
+#include "worker/core/feed_gate.h"
 #include "worker/core/request_gate.h"
 #include "worker/core/result_group.h"
 #include "worker/core/route.h"
@@ -77,6 +78,10 @@ class WorkerCore {
   absl::Status DatasetInstalled(InstallToken token, uint64_t dataset);
   // A file of the dataset is looked at. FAILED_PRECONDITION (ERROR_NOT_INSTALLED).
   absl::Status Look(const pb::RequestContext& context, uint64_t dataset) const;
+  // A connection of the coordinator's stream. True: the stream is a new one; the runs of the one
+  // before have lost their caller. Errors of FeedGate::Open.
+  absl::StatusOr<bool> OpenFeed(const pb::RequestContext& context,
+                                const FeedGate::Connection& connection, WorkerActions* actions);
   // OK: EndRun comes in time, or now. FAILED_PRECONDITION (ERROR_STALE or ERROR_NOT_INSTALLED) if
   // generation, function or dataset are not those that are here; errors of RunQueue::Add.
   absl::Status Run(absl::Time now, const pb::RequestContext& context, RunRequest request,
@@ -139,6 +144,7 @@ class WorkerCore {
 
   const Options options_;
   RequestGate gate_;
+  FeedGate feeds_;
   WorkerRoute route_;
   absl::flat_hash_set<Fingerprint> functions_;
   std::set<uint64_t> datasets_;

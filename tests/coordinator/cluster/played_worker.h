@@ -12,6 +12,7 @@
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/played_feed.h"
 
 namespace mu::testing {
 
@@ -49,14 +50,7 @@ class PlayedWorker {
           cancelled_below = r.below();
           return absl::StatusOr<pb::CancelRunsReply>(pb::CancelRunsReply());
         }));
-    methods.AddServerStream("/muster.Worker/Run", RunOn::kTransportThread,
-                            [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
-                              pb::RunRequest request;
-                              request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-                              MutexLock lock(&mutex);
-                              runs.push_back({std::move(call), request});
-                              changed.SignalAll();
-                            });
+    feed.AddMethod(&methods);
     server_ = *transport->Listen("", std::move(methods));
     request_.set_role(pb::ROLE_WORKER);
     request_.set_address(server_->address());
@@ -128,6 +122,11 @@ class PlayedWorker {
   Mutex mutex;
   CondVar changed;
   std::deque<Run> runs ABSL_GUARDED_BY(mutex);
+  PlayedFeed feed{[this](std::shared_ptr<ServerCall> call, pb::RunRequest request, RunLeases) {
+    MutexLock lock(&mutex);
+    runs.push_back({std::move(call), std::move(request)});
+    changed.SignalAll();
+  }};
 
  private:
   void Add(const std::string& method, MethodTable* methods, Handler handler) {
@@ -189,7 +188,7 @@ class PlayedClusterTest : public ::testing::Test {
  protected:
   void Start(int in_flight = 2, size_t bound = 1000) {
     Runtime::Options options = options_;
-    options.transport = transport_.get();
+    if (options.transport == nullptr) options.transport = transport_.get();
     options.listen = "";
     options.job = JobId(9);
     options.epoch = CoordinatorEpoch(1);

@@ -1,5 +1,7 @@
 #include "coordinator/cluster/run_requests.h"
 
+#include <map>
+
 #include "common/base/hash.h"
 #include "tests/testing/matchers.h"
 
@@ -20,36 +22,84 @@ std::shared_ptr<const pb::LeaseProto> Lease(SplitMix& random) {
   return lease;
 }
 
-pb::RunRequest Header(SplitMix& random) {
-  pb::RunRequest header;
-  header.mutable_context()->set_job(random.Next());
-  header.set_function(random.Below(1000));
-  header.set_steps(static_cast<uint32_t>(random.Below(5)));
-  header.set_run(random.Next());
-  for (uint64_t i = random.Below(2); i > 0; --i) header.add_args()->set_data("some");
-  return header;
+RunRequests::Run RandomRun(SplitMix& random) {
+  RunRequests::Run run;
+  run.start = {FunctionId(random.Next()),
+               RunId(random.Next()),
+               WorkerId(3),
+               static_cast<uint32_t>(random.Below(5)),
+               static_cast<uint32_t>(random.Below(9)),
+               RunId(random.Next())};
+  run.context.set_job(random.Next());
+  run.context.set_generation(random.Next());
+  run.fingerprint = Fingerprint(random.Next());
+  run.step_offset = random.Next();
+  if (random.Below(2) == 0) {
+    auto args = std::make_shared<std::vector<pb::TensorProto>>(2);
+    (*args)[1].set_data("some");
+    run.args = std::move(args);
+  }
+  return run;
 }
 
-TEST(RunRequests, AreWhatTheMessageSerializesTo) {
+// What a worker makes of the parts.
+class Reader {
+ public:
+  pb::RunRequest Read(const std::string& part) {
+    pb::FeedRequest request;
+    EXPECT_TRUE(request.ParseFromString(part));
+    EXPECT_EQ(request.runs_size(), 1);
+    for (const pb::FeedLease& lease : request.leases()) {
+      EXPECT_TRUE(leases.emplace(lease.id(), lease.lease().SerializeAsString()).second)
+          << "each is brought once";
+    }
+    pb::RunRequest run = request.runs(0);
+    for (const pb::RunBatches& batches : run.batches())
+      EXPECT_TRUE(leases.contains(batches.lease()));
+    for (const uint64_t lease : run.upcoming()) EXPECT_TRUE(leases.contains(lease));
+    for (const uint64_t lease : request.forgotten_leases()) EXPECT_EQ(leases.erase(lease), 1u);
+    return run;
+  }
+  std::map<uint64_t, std::string> leases;
+};
+
+TEST(RunRequests, SayWhatTheRunIs) {
   SplitMix random(1);
   RunRequests requests;
+  Reader reader;
   std::vector<std::shared_ptr<const pb::LeaseProto>> leases;
   for (int i = 0; i < 10; ++i) leases.push_back(Lease(random));
   for (int i = 0; i < 200; ++i) {
-    const pb::RunRequest header = Header(random);
-    std::vector<BatchRange> batches;
+    RunRequests::Run run = RandomRun(random);
     for (uint64_t k = random.Below(4); k > 0; --k) {
-      batches.push_back({leases[random.Below(leases.size())],
-                         static_cast<uint32_t>(random.Below(2) * random.Below(100'000)),
-                         static_cast<uint32_t>(random.Below(300))});
+      run.batches.push_back({leases[random.Below(leases.size())],
+                             static_cast<uint32_t>(random.Below(2) * random.Below(100'000)),
+                             static_cast<uint32_t>(random.Below(300))});
     }
-    const auto upcoming = random.Below(2) == 0 ? nullptr : leases[random.Below(leases.size())];
-    pb::RunRequest expected = header;
-    for (const BatchRange& range : batches) *expected.add_batches() = ToProto(range);
-    if (upcoming != nullptr) *expected.add_upcoming() = *upcoming;
-    pb::RunRequest read;
-    ASSERT_TRUE(read.ParseFromString(requests.Serialize(header, batches, upcoming)));
-    EXPECT_EQ(read.SerializeAsString(), expected.SerializeAsString()) << i;
+    if (random.Below(2) == 0) run.upcoming = leases[random.Below(leases.size())];
+    std::string part;
+    requests.Append(run, &part);
+    const pb::RunRequest read = reader.Read(part);
+    EXPECT_EQ(read.context().SerializeAsString(), run.context.SerializeAsString());
+    EXPECT_EQ(read.function(), run.start.function.value());
+    EXPECT_EQ(read.fingerprint(), run.fingerprint.value());
+    EXPECT_EQ(read.first_step(), run.start.first_step);
+    EXPECT_EQ(read.steps(), run.start.steps);
+    EXPECT_EQ(read.run(), run.start.run.value());
+    EXPECT_EQ(read.after(), run.start.after.value());
+    EXPECT_EQ(read.step_offset(), run.step_offset);
+    EXPECT_EQ(read.args_size(), run.args == nullptr ? 0 : 2);
+    ASSERT_EQ(read.batches_size(), static_cast<int>(run.batches.size()));
+    for (int b = 0; b < read.batches_size(); ++b) {
+      const BatchRange& range = run.batches[static_cast<size_t>(b)];
+      EXPECT_EQ(reader.leases[read.batches(b).lease()], range.lease->SerializeAsString());
+      EXPECT_EQ(read.batches(b).first_batch(), range.first_batch);
+      EXPECT_EQ(read.batches(b).batches(), range.batches);
+    }
+    ASSERT_EQ(read.upcoming_size(), run.upcoming == nullptr ? 0 : 1);
+    if (run.upcoming != nullptr) {
+      EXPECT_EQ(reader.leases[read.upcoming(0)], run.upcoming->SerializeAsString());
+    }
   }
   EXPECT_EQ(requests.kept(), leases.size());
 }
@@ -57,10 +107,16 @@ TEST(RunRequests, AreWhatTheMessageSerializesTo) {
 TEST(RunRequests, LeasesThatNobodyHasAnyMoreAreForgotten) {
   SplitMix random(2);
   RunRequests requests;
+  Reader reader;
   const auto in_use = Lease(random);
   for (int i = 0; i < 1000; ++i) {
-    requests.Serialize({}, {{in_use, 0, 1}, {Lease(random), 0, 1}}, nullptr);
-    EXPECT_LE(requests.kept(), 64u);
+    RunRequests::Run run;
+    run.batches = {{in_use, 0, 1}, {Lease(random), 0, 1}};
+    std::string part;
+    requests.Append(run, &part);
+    reader.Read(part);
+    EXPECT_LE(requests.kept(), 65u);
+    EXPECT_EQ(requests.kept(), reader.leases.size()) << "the worker forgets the same";
   }
 }
 

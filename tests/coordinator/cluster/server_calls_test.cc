@@ -89,6 +89,10 @@ class NotingChannel final : public Channel {
     return inner_->ServerStream(method, std::move(request), options, std::move(message),
                                 std::move(done));
   }
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override {
+    return inner_->Converse(method, std::move(conversation), std::move(done));
+  }
 
  private:
   struct Unanswered final : ClientCall {

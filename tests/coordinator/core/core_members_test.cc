@@ -42,6 +42,23 @@ TEST(CoreMembers, ADaemonOfANewerProtocolIsRefused) {
   EXPECT_EQ(d.Step(join), "worker 0 joins");
 }
 
+TEST(CoreMembers, AWorkerThatKnowsNoStreamsIsRefused) {
+  CoreDriver d;
+  event::Register join;
+  join.request.set_role(pb::ROLE_WORKER);
+  join.request.set_incarnation(10);
+  join.request.set_address("here:1");
+  join.request.set_protocol(kOldestOfWorkers - 1);
+  join.request.set_version("0.1");
+  d.Step(join);
+  const absl::Status refused = d.Last<action::AnswerRegister>().status;
+  EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                         ::testing::HasSubstr("Muster 0.1 (protocol 1)")));
+  EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no use in trying again";
+  join.request.set_protocol(kOldestOfWorkers);
+  EXPECT_EQ(d.Step(join), "worker 0 joins");
+}
+
 TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {
   CoreDriver d;
   d.Serve(1);

@@ -1,0 +1,221 @@
+#include "common/client/feed_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "common/base/steady_now.h"
+#include "common/rpc/refused.h"
+#include "common/rpc/timer_queue.h"
+
+namespace mu {
+namespace {
+
+constexpr char kMethod[] = "/muster.Worker/Feed";
+constexpr absl::Duration kFirstDelay = absl::Milliseconds(10);
+constexpr absl::Duration kLongestDelay = absl::Seconds(1);
+// Connections in a row on which the worker answers, and nothing comes of it.
+constexpr uint32_t kMostFruitless = 50;
+constexpr uint32_t kLongBackoff = 10;
+constexpr absl::Duration kFarewell = absl::Milliseconds(500);
+
+// Another connection may do better.
+bool IsPassing(const absl::Status& status) {
+  if (IsRefused(status)) return false;
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kAborted:
+    case absl::StatusCode::kCancelled:
+    case absl::StatusCode::kDeadlineExceeded:
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+FeedClient::FeedClient(Options options)
+    : options_(std::move(options)), end_(options_.stream), broken_since_(SteadyNow()) {}
+
+std::shared_ptr<FeedClient> FeedClient::Open(Options options) {
+  std::shared_ptr<FeedClient> client(new FeedClient(std::move(options)));
+  client->Connect();
+  return client;
+}
+
+template <typename F>
+void FeedClient::After(absl::Duration delay, F then) {
+  TimerQueue::Process().CallAfter(delay, [weak = weak_from_this(), then = std::move(then)] {
+    if (const auto self = weak.lock()) then(*self);
+  });
+}
+
+void FeedClient::Connect() {
+  uint64_t number;
+  muster::FeedRequest first;
+  {
+    MutexLock lock(&mutex_);
+    if (ended_ || closing_ || !why_.ok()) return;
+    number = connection_.number + 1;
+    connection_ = {.number = number, .open = true};
+    *first.mutable_hello() = options_.hello;
+    first.mutable_hello()->set_connection(number);
+    first.set_received(end_.received());
+    end_.Connect(number, first.SerializeAsString(), /*greets=*/false);
+    After(std::max(broken_since_ + options_.give_up - SteadyNow(), absl::ZeroDuration()),
+          [number](FeedClient& self) { self.GiveUp(number); });
+  }
+  const auto self = shared_from_this();
+  std::shared_ptr<ClientStream> stream = options_.channel->Converse(
+      kMethod,
+      {[self, number](Buffer* message) { return self->end_.Next(number, message); },
+       [self, number](const Buffer& bytes) { self->OnMessage(number, bytes); }},
+      [self, number](absl::Status status) { self->OnDone(number, std::move(status)); });
+  bool over;
+  {
+    MutexLock lock(&mutex_);
+    if (connection_.number != number || !connection_.open) return;
+    connection_.stream = stream;
+    over = connection_.broken;
+  }
+  over ? stream->Cancel() : stream->Poke();
+}
+
+void FeedClient::OnMessage(uint64_t connection, const Buffer& bytes) {
+  muster::FeedReply reply;
+  const bool parsed = reply.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
+  const auto verdict =
+      parsed ? end_.Receive(connection, reply.number(), reply.received(), bytes.size())
+             : absl::DataLossError("bytes that are no FeedReply");
+  {
+    MutexLock lock(&mutex_);
+    if (!why_.ok() || closing_) return;
+    connection_.answered = true;
+    if (!verdict.ok()) why_ = absl::DataLossError(verdict.status().message());
+    connection_.progress |= verdict.ok() && *verdict == ResumableEnd::Verdict::kHandle;
+  }
+  if (!verdict.ok() || *verdict == ResumableEnd::Verdict::kBroken) return Break();
+  if (*verdict == ResumableEnd::Verdict::kHandle) options_.on_reply(reply);
+  if (end_.wants_to_write()) PokeSoon();
+}
+
+void FeedClient::OnDone(uint64_t connection, absl::Status status) {
+  Backoff backoff(kFirstDelay, kLongestDelay, connection);
+  absl::Duration delay;
+  {
+    MutexLock lock(&mutex_);
+    connection_.open = false;
+    connection_.stream = nullptr;
+    if (connection_.answered) broken_since_ = SteadyNow();
+    fruitless_ = connection_.progress ? 0 : fruitless_ + 1;
+    // The first time at once: the other end may be as well as it was.
+    for (uint32_t i = 0; i < std::min(fruitless_, kLongBackoff); ++i) delay = backoff.Next();
+    const bool fruitless = connection_.answered && fruitless_ > kMostFruitless;
+    if (closing_) {
+      status = absl::OkStatus();
+      ended_ = true;
+    } else if (!why_.ok()) {
+      status = why_;
+      ended_ = true;
+    } else if (!IsPassing(status) || fruitless) {
+      if (status.ok()) status = absl::InternalError("the worker ends the stream");
+      ended_ = true;
+    }
+    if (!ended_) {
+      After(delay, [](FeedClient& self) { self.Connect(); });
+      if (options_.on_broken == nullptr) return;
+    }
+  }
+  // Nobody else calls these now.
+  if (ended()) return options_.on_ended(status);
+  options_.on_broken(status);
+}
+
+void FeedClient::GiveUp(uint64_t connection) {
+  absl::Status why;
+  {
+    MutexLock lock(&mutex_);
+    if (ended_ || connection_.number != connection || connection_.answered || !why_.ok()) return;
+    why_ = absl::UnavailableError(absl::StrCat("the stream to the worker could not be opened for ",
+                                               absl::FormatDuration(options_.give_up)));
+    ended_ = !connection_.open;
+    why = why_;
+  }
+  ended() ? options_.on_ended(why) : Break();
+}
+
+bool FeedClient::ended() {
+  MutexLock lock(&mutex_);
+  return ended_;
+}
+
+void FeedClient::Send(size_t bytes, ResumableEnd::Part append) {
+  {
+    MutexLock lock(&mutex_);
+    if (ended_ || closing_) return;
+  }
+  end_.Add(bytes, std::move(append));
+  PokeSoon();
+}
+
+void FeedClient::PokeSoon() {
+  if (options_.writer == nullptr) return Poke();
+  {
+    MutexLock lock(&mutex_);
+    if (std::exchange(poke_coming_, true)) return;
+  }
+  options_.writer([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->Poke();
+  });
+}
+
+void FeedClient::Poke() {
+  std::shared_ptr<ClientStream> stream;
+  {
+    MutexLock lock(&mutex_);
+    poke_coming_ = false;
+    stream = connection_.stream;
+  }
+  if (stream != nullptr) stream->Poke();
+}
+
+void FeedClient::Close() {
+  bool open;
+  {
+    MutexLock lock(&mutex_);
+    if (ended_ || closing_) return;
+    closing_ = true;
+    open = connection_.open;
+    ended_ = !open;
+  }
+  if (!open) {
+    TimerQueue::Process().CallAfter(absl::ZeroDuration(), [self = shared_from_this()] {
+      self->options_.on_ended(absl::OkStatus());
+    });
+    return;
+  }
+  end_.Add(2, [](std::string* message) {
+    muster::FeedRequest last;
+    last.set_last(true);
+    last.AppendToString(message);
+  });
+  PokeSoon();
+  After(kFarewell, [](FeedClient& self) { self.Break(); });
+}
+
+void FeedClient::Break() {
+  std::shared_ptr<ClientStream> stream;
+  {
+    MutexLock lock(&mutex_);
+    connection_.broken = true;
+    stream = connection_.stream;
+  }
+  if (stream != nullptr) stream->Cancel();
+}
+
+}  // namespace mu

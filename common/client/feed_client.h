@@ -1,0 +1,86 @@
+// The coordinator's end of the stream to a worker (FeedRequest in proto/worker.proto): it opens the
+// stream, opens it again when its connection has broken, and goes on where it was. Thread safe.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "common/base/backoff.h"
+#include "common/base/mutex.h"
+#include "common/rpc/resumable_end.h"
+#include "common/rpc/transport.h"
+#include "proto/worker.pb.h"
+
+namespace mu {
+
+class FeedClient : public std::enable_shared_from_this<FeedClient> {
+ public:
+  struct Options {
+    std::shared_ptr<Channel> channel;
+    muster::FeedHello hello;  // without the connection
+    // For so long the stream may be without a connection on which the worker answers.
+    absl::Duration give_up = absl::Seconds(10);
+    // Runs its argument soon, on the thread on which messages are made. Null: messages are made on
+    // the thread that calls Send.
+    std::function<void(std::function<void()>)> writer;
+    // Must not block; one at a time, in order.
+    std::function<void(const muster::FeedReply& reply)> on_reply;
+    // The connection has broken and is opened again. May be null.
+    std::function<void(const absl::Status& why)> on_broken;
+    // Called once, last, never from within. OK: after Close. DATA_LOSS: the worker says what makes
+    // no sense. Else the stream cannot go on: the process is gone (IsRefused), it is another one or
+    // serves another coordinator (FAILED_PRECONDITION), it does not know streams (UNIMPLEMENTED),
+    // or it could not be reached for `give_up`.
+    std::function<void(const absl::Status& status)> on_ended;
+    ResumableEnd::Stream::Options stream;
+  };
+  static std::shared_ptr<FeedClient> Open(Options options);
+
+  // See ResumableEnd::Add; the parts are those of a FeedRequest. Nothing happens after the end.
+  void Send(size_t bytes, ResumableEnd::Part append);
+  // Tells the worker that nobody waits any more, and ends, soon.
+  void Close();
+
+ private:
+  explicit FeedClient(Options options);
+  // A connection, by its number. `stream` is null until it is known and when it is over.
+  struct Connection {
+    uint64_t number = 0;
+    bool open = false;
+    bool answered = false;
+    bool progress = false;  // something new came on it
+    bool broken = false;    // it is to be cancelled
+    std::shared_ptr<ClientStream> stream;
+  };
+
+  void Connect();
+  void OnMessage(uint64_t connection, const Buffer& bytes);
+  void OnDone(uint64_t connection, absl::Status status);
+  // The worker has not answered since the stream began, or broke.
+  void GiveUp(uint64_t connection);
+  void PokeSoon();
+  void Poke();
+  // The connection is to end; OnDone comes.
+  void Break();
+  bool ended();
+  template <typename F>
+  void After(absl::Duration delay, F then);
+
+  const Options options_;
+  ResumableEnd end_;
+
+  Mutex mutex_;
+  Connection connection_ ABSL_GUARDED_BY(mutex_);
+  absl::Time broken_since_ ABSL_GUARDED_BY(mutex_);
+  uint32_t fruitless_ ABSL_GUARDED_BY(mutex_) = 0;  // connections in a row
+  absl::Status why_ ABSL_GUARDED_BY(mutex_);  // it ends, decided here and not by the connection
+  bool closing_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool poke_coming_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace mu
