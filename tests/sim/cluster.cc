@@ -15,7 +15,8 @@ constexpr Time kTroubleLasts = 350 * kMillisecond;  // the longest cut, hang or 
 
 bool IsCall(Kind kind) { return kind <= Kind::kInstall; }
 bool IsServerCall(Kind kind) { return kind >= Kind::kConfigure && kind <= Kind::kFence; }
-bool IsStream(Kind kind) { return kind == Kind::kStepResult || kind == Kind::kRunEnded; }
+// Of a connection: from the coordinator, or to it.
+size_t DirectionOf(const Message& message) { return message.to < kFirstWorkerSlot ? 1 : 0; }
 
 std::string NameOf(Slot slot) {
   if (slot == kNowhere) return "the cluster";
@@ -34,50 +35,81 @@ Message ReplyTo(const Message& request, Message reply) {
   return reply;
 }
 
-// The caller of a run, or what executes it, hears that the stream between them is broken.
-Message BrokenStream(Message message, Kind kind, bool turned) {
-  message.kind = kind;
-  message.status = absl::UnavailableError("the stream broke");
-  if (!turned) return message;
-  std::swap(message.from_incarnation, message.to_incarnation);
-  std::swap(message.from, message.to);
-  return message;
-}
-
 }  // namespace
 
 void Cluster::Send(Message message) {
   if (message.to == kNowhere) return;  // nobody is there: the caller's time runs out
   if (!message.status.ok()) message.status = FromWire(std::move(message.status));
   message.from_incarnation = places_[message.from].incarnation;
+  if (IsFeed(message.kind)) return SendOnStream(std::move(message));
   Time at = now_ + Latency();
-  const bool stream = IsStream(message.kind);
   const bool failing = now_ < calm_;
   if (const Time until = cut_until_[message.from][message.to]; until > now_) {
     // What is not given up arrives when the network is whole again.
-    if (!stream && message.kind != Kind::kRun && Between(0, 1) == 0)
-      return Trace(message.from, "lost on a cut to ", NameOf(message.to));
+    if (Between(0, 1) == 0) return Trace(message.from, "lost on a cut to ", NameOf(message.to));
     at = until + Latency();
   } else if (failing && PerMille(scenario_.per_mille_slow)) {
     at += Between(kMillisecond, 80 * kMillisecond);
   }
-  if (failing && PerMille(stream || message.kind == Kind::kReply ? scenario_.per_mille_reply_lost
-                                                                 : scenario_.per_mille_lost)) {
+  if (failing && PerMille(message.kind == Kind::kReply ? scenario_.per_mille_reply_lost
+                                                       : scenario_.per_mille_lost)) {
     if (trace_) Write(message.from, absl::StrCat("lost: ", Describe(message)));
-    if (!stream && message.kind != Kind::kRun) return;
-    if (stream)
-      events_.Add(now_ + Latency(), BrokenStream(message, Kind::kCancelRun, /*turned=*/true));
-    message = BrokenStream(message, Kind::kRunEnded, /*turned=*/!stream);
+    return;
   }
-  if (IsStream(message.kind)) {
-    Time& last = stream_last_[message.from][message.to];
-    last = at = std::max(at, last + 1);
-  } else if (failing && message.kind != Kind::kReply && PerMille(scenario_.per_mille_repeated)) {
+  if (failing && message.kind != Kind::kReply && PerMille(scenario_.per_mille_repeated)) {
     Message second = message;
     second.copy = true;
     events_.Add(now_ + Latency() + Between(0, 20 * kMillisecond), second);
   }
   events_.Add(at, message);
+}
+
+void Cluster::SendOnStream(Message message) {
+  Connection& connection = connections_[message.connection];
+  if (!connection.up) return;  // both ends hear so soon
+  Time at = now_ + Latency();
+  const bool failing = now_ < calm_;
+  if (const Time until = cut_until_[message.from][message.to]; until > now_) {
+    if (Between(0, 3) == 0) return Break(message);
+    at = until + Latency();
+  } else if (failing && PerMille(scenario_.per_mille_slow)) {
+    at += Between(kMillisecond, 80 * kMillisecond);
+  }
+  const bool reply = message.kind == Kind::kFeedWelcome || message.kind >= Kind::kStepResult;
+  if (failing && PerMille(reply ? scenario_.per_mille_reply_lost : scenario_.per_mille_lost)) {
+    if (trace_) Write(message.from, absl::StrCat("lost: ", Describe(message)));
+    return Break(message);
+  }
+  Time& last = connection.last[DirectionOf(message)];
+  last = at = std::max(at, last + 1);
+  if (failing && message.number > 0 && PerMille(scenario_.per_mille_repeated)) {
+    Message second = message;
+    second.copy = true;
+    events_.Add(at + 1 + Between(0, 20 * kMillisecond), second);
+  }
+  events_.Add(at, std::move(message));
+}
+
+void Cluster::Break(const Message& message) {
+  Connection& connection = connections_[message.connection];
+  if (!std::exchange(connection.up, false)) return;
+  for (const bool turned : {false, true}) {
+    Message broken{.kind = Kind::kFeedBroken,
+                   .from = turned ? message.to : message.from,
+                   .to = turned ? message.from : message.to,
+                   .stream = message.stream,
+                   .connection = message.connection};
+    events_.Add(std::max(now_, cut_until_[broken.from][broken.to]) + Latency(), std::move(broken));
+  }
+}
+
+bool Cluster::Arrives(const Message& message) {
+  if (!IsFeed(message.kind)) return true;
+  Connection& connection = connections_[message.connection];
+  bool& lost = connection.lost[DirectionOf(message)];
+  // What was on its way when the connection broke may still come, up to some place.
+  lost |= !connection.up && Between(0, 1) == 0;
+  return !lost;
 }
 
 void Cluster::Reply(const Message& request, Message reply) {
@@ -86,11 +118,20 @@ void Cluster::Reply(const Message& request, Message reply) {
 
 void Cluster::Bounce(const Message& message) {
   if (message.copy) return;
-  if (IsCall(message.kind)) {
+  if (message.kind == Kind::kFeedOpen) {
+    Message refused{.kind = Kind::kFeedWelcome,
+                    .status = FromWire(absl::UnavailableError("nobody is there")),
+                    .from = message.to,
+                    .to = message.from,
+                    .refused = true,
+                    .stream = message.stream,
+                    .connection = message.connection};
+    events_.Add(now_ + Latency(), std::move(refused));
+  } else if (IsFeed(message.kind)) {
+    Break(message);
+  } else if (IsCall(message.kind)) {
     events_.Add(now_ + Latency(),
                 ReplyTo(message, {.status = absl::UnavailableError("nobody is there")}));
-  } else if (message.kind == Kind::kRun) {
-    events_.Add(now_ + Latency(), BrokenStream(message, Kind::kRunEnded, /*turned=*/true));
   }
 }
 
@@ -101,7 +142,10 @@ void Cluster::Happen(Happening happening) {
   if (slot == kNowhere) return timer->run();
   const uint64_t incarnation = message != nullptr ? message->to_incarnation : timer->incarnation;
   Place& place = places_[slot];
-  if (!place.alive && message != nullptr) return Bounce(*message);
+  if (message != nullptr && !Arrives(*message)) return;
+  const bool another = incarnation != 0 && incarnation != place.incarnation;
+  if (message != nullptr && (!place.alive || (another && IsFeed(message->kind))))
+    return Bounce(*message);
   if (!place.alive || (incarnation != 0 && incarnation != place.incarnation)) return;
   if (place.hangs_until > now_) {
     // In the order in which they came.
@@ -150,6 +194,7 @@ Cluster::Cluster(uint64_t seed, const Scenario& scenario, bool trace)
   core::broken = scenario_.broken.coordinator;
   server_core::broken = scenario_.broken.server;
   worker_core::broken = scenario_.broken.worker;
+  resumable_stream::broken = scenario_.broken.stream;
   for (const auto& strike : scenario_.strikes) {
     calm_ = std::max(calm_, strike.at + kTroubleLasts);
     Add(strike.at, {.run = [this, fault = strike.fault] { Strike(fault); }});

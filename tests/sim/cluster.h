@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,8 +51,9 @@ class Cluster {
   uint32_t NextCall() { return ++next_call_; }
   Slot coordinator_slot() const { return coordinator_slot_; }  // where daemons look for it
 
-  // From message.from to message.to, as the network pleases. kStepResult and kRunEnded of one run
-  // arrive in order or the run's caller gets a kRunEnded of kMachine.
+  // From message.from to message.to, as the network pleases. What travels on a connection of a
+  // stream (IsFeed) arrives in order; when one is lost, so are all that follow it, and both ends
+  // get a kFeedBroken.
   void Send(Message message);
   void Reply(const Message& request, Message reply);
   void Add(Time delay, Timer timer) { events_.Add(now_ + delay, std::move(timer)); }
@@ -109,6 +111,11 @@ class Cluster {
   Slot PickAlive(Slot first, Slot end);  // kNowhere: nobody
   void Happen(Happening happening);
   void Bounce(const Message& message);  // nobody is there
+  void SendOnStream(Message message);
+  // Of the connection of this message, however it comes.
+  void Break(const Message& message);
+  // False: it is lost with its connection.
+  bool Arrives(const Message& message);
   Time Latency() { return Between(100 * kMicrosecond, 900 * kMicrosecond); }
   void Write(Slot slot, const std::string& text);
 
@@ -130,7 +137,12 @@ class Cluster {
   Outcome outcome_;
   std::array<Place, kSlots> places_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
-  std::array<std::array<Time, kSlots>, kSlots> stream_last_{};  // streams are in order
+  struct Connection {
+    bool up = true;
+    Time last[2] = {0, 0};          // arrivals, from the coordinator and to it
+    bool lost[2] = {false, false};  // what still comes of a broken one
+  };
+  std::map<uint32_t, Connection> connections_;  // of streams
 };
 
 }  // namespace mu::sim

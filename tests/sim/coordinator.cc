@@ -25,10 +25,6 @@ DataLayout DataOf(const Scenario& scenario) {
   return {dataset, std::make_shared<const std::vector<FileLayout>>(1, scenario.batches)};
 }
 
-StartRun RunOf(const Message& message) {
-  return {FunctionId(message.function), RunId(message.run), WorkerId(IndexOf(message.from))};
-}
-
 }  // namespace
 
 Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
@@ -146,7 +142,6 @@ void Coordinator::Do(action::Start& a) {
   const StartRun& start = a.start;
   Message run = WithContext(
       {.kind = Kind::kRun,
-       .to = PlaceOf(pb::ROLE_WORKER, start.worker.value()).slot,
        .first_step = static_cast<uint8_t>(start.first_step),
        .steps = static_cast<uint8_t>(start.steps),
        .generation = OnWire(generation_),
@@ -160,19 +155,22 @@ void Coordinator::Do(action::Start& a) {
     known->second = records;
   else
     repeated_[start.function] = records;
-  cluster_->Send(run);
+  Stream& feed = FeedTo(start.worker);
+  if (!feed.ended.ok()) return Step(event::RunEnded{start, CallError::Of(feed.ended)});
+  feed.runs[start.run] = start;
+  Say(feed, std::move(run));
 }
 
 void Coordinator::Do(action::StopRun& a) {
-  const Place place = PlaceOf(pb::ROLE_WORKER, a.worker.value());
-  cluster_->Send(WithContext({.to_incarnation = place.incarnation,
-                              .kind = Kind::kCancelRun,
-                              .to = place.slot,
-                              .run = a.run.value()}));
+  const auto feed = feeds_.find(a.worker);
+  if (feed == feeds_.end()) return;
+  const auto run = feed->second.runs.extract(a.run);
+  if (run.empty()) return;
+  Say(feed->second, WithContext({.kind = Kind::kCancelRun, .run = a.run.value()}));
+  Step(event::RunEnded{run.mapped(), CallError::Of(absl::CancelledError("nobody waits for it"))});
 }
 
-void Coordinator::OnStepResult(const Message& message) {
-  const StartRun start = RunOf(message);
+void Coordinator::OnStepResult(const StartRun& start, const Message& message) {
   if (!message.status.ok()) return Step(event::Unreadable{start, "garbage"});
   StepOutcome outcome = {.step = message.step, .samples = 1, .repeated = message.repeated};
   outcome.updates.assign(message.step_updates.begin(), message.step_updates.end());
@@ -185,12 +183,6 @@ void Coordinator::OnStepResult(const Message& message) {
   Step(event::Results{.start = start, .steps = {std::move(outcome)}});
   if (next_step() != before)
     cluster_->truth().ResultTaken(epoch_, start.function.value(), message.step);
-}
-
-void Coordinator::OnRunEnded(const Message& message) {
-  const StartRun start = RunOf(message);
-  if (message.handed_back) Step(event::Results{.start = start, .handed_back = true});
-  Step(event::RunEnded{start, CallError::Of(message.status)});
 }
 
 void Coordinator::Do(action::Deliver& a) {

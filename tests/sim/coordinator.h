@@ -6,9 +6,11 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "common/base/resumable_stream.h"
 #include "coordinator/core/core.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
@@ -97,13 +99,34 @@ class Coordinator final : public Process {
   void AskCore(const Message& message);
   void Answer(mu::CallId id, const absl::Status& status, Message reply);
   // Functions (coordinator.cc).
-  void OnStepResult(const Message& message);
-  void OnRunEnded(const Message& message);
+  void OnStepResult(const StartRun& start, const Message& message);
   bool AllScheduled() const;
   void Feed();
   void CheckDone();
   std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
   void Monitor();
+  // Streams to workers (coordinator_feeds.cc), as FeedClient and the runtime have them.
+  struct Stream {
+    Slot slot = kNowhere;
+    uint64_t incarnation = 0;
+    uint32_t stream = 0, connection = 0;
+    bool open = false, answered = false;
+    Time broken_since = 0;
+    absl::Status ended;  // not OK: no run can be started on it any more
+    ResumableStream<Message> end;
+    std::map<RunId, StartRun> runs;                // whose ends have not come
+    std::set<std::pair<uint64_t, uint8_t>> steps;  // whose results have come, by run
+  };
+  Stream& FeedTo(WorkerId worker);
+  void Say(Stream& feed, Message message);
+  void WriteAll(Stream& feed);
+  void Connect(WorkerId worker, uint32_t stream);
+  void OnFeed(const Message& message);
+  void OnFeedBroken(WorkerId worker, uint32_t connection);
+  void TakeFeed(WorkerId worker, Stream& feed, const Message& message);
+  void EndFeed(WorkerId worker, const absl::Status& status);
+  void DropFeed(WorkerId worker);
+  Stream* FindFeed(WorkerId worker, uint32_t stream);
   // Tasks (coordinator_checkpoint.cc).
   void Ask(TaskId* task, ServerTask what);
   // The program has created everything: it continues from the newest good checkpoint, if there is
@@ -130,6 +153,9 @@ class Coordinator final : public Process {
   std::map<mu::CallId, Message> asked_;                   // by daemons
   std::map<FunctionId, std::vector<uint16_t>> records_;   // of functions that somebody waits for
   std::map<FunctionId, std::vector<uint16_t>> repeated_;  // of those that ran again afterwards
+
+  std::map<WorkerId, Stream> feeds_;
+  uint32_t last_stream_ = 0;
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;

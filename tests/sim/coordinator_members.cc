@@ -39,10 +39,12 @@ void Coordinator::HandleRequest(const Message& message) {
       return AskCore<event::Heartbeat>(message);
     case Kind::kLeave:
       return AskCore<event::Leave>(message);
+    case Kind::kFeedWelcome:
     case Kind::kStepResult:
-      return OnStepResult(message);
     case Kind::kRunEnded:
-      return OnRunEnded(message);
+      return OnFeed(message);
+    case Kind::kFeedBroken:
+      return OnFeedBroken(WorkerId(IndexOf(message.from)), message.connection);
     default:
       return;
   }
@@ -87,19 +89,15 @@ void Coordinator::Do(action::MemberLost& a) {
   if (!is_worker) return cluster_->truth().StateGivenUp(static_cast<uint8_t>(a.member.index));
   const Slot slot = static_cast<Slot>(std::stoi(a.member.address));
   Interrupt([slot](const Calls& calls) { return calls.messages[0].to == slot; });
-  // The streams of all its runs end.
-  cluster_->Send(WithContext(
-      {.to_incarnation = a.member.incarnation.value(), .kind = Kind::kCancelRun, .to = slot}));
+  const auto feed = feeds_.find(WorkerId(a.member.index));
+  if (feed != feeds_.end() && feed->second.incarnation == a.member.incarnation.value())
+    DropFeed(feed->first);
 }
 
-// The streams of its runs end; the first one that says so makes the coordinator drop the worker.
+// The stream is opened again, and nobody is there.
 void Coordinator::OnConnectionLost(uint64_t incarnation) {
-  for (const auto& [id, worker] : core_.workers()) {
-    const std::vector<FunctionId> running = core_.queue().RunningOn(id);
-    if (worker.member.incarnation != Incarnation(incarnation) || running.empty()) continue;
-    const RunId run = core_.queue().Find(running.front())->run;
-    return Step(event::RunEnded{{running.front(), run, id},
-                                CallError::Of(absl::UnavailableError("the connection broke"))});
+  for (const auto& [worker, feed] : feeds_) {
+    if (feed.incarnation == incarnation) return OnFeedBroken(worker, feed.connection);
   }
 }
 

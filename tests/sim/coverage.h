@@ -19,7 +19,8 @@ namespace mu::sim {
 
 inline constexpr std::string_view kMoments[] = {
     // Of workers.
-    "registration awaited", "predecessor awaited", "predecessor given up",
+    "registration awaited",
+    "message repeated",  // on a stream, by the network or on another connection
     "compiled in vain",  // for an epoch that is over
     "call repeated",     // since the servers have moved
     "call given up",     // since a server does not answer
@@ -30,6 +31,7 @@ inline constexpr std::string_view kMoments[] = {
     "daemon refused",    // by the coordinator
     "lost as one that hangs",
     // Of coordinators.
+    "stream reopened",
     "round fails",  // of restores
     "rolled back", "coordinator ends",
     // Of servers.

@@ -7,11 +7,26 @@ namespace mu::sim {
 
 std::string Describe(const Message& m) {
   // In the order of the enumeration.
-  static constexpr const char* kKinds[] = {"Register",    "Heartbeat",  "Leave",   "Configure",
-                                           "Pull",        "Push",       "Save",    "Restore",
-                                           "Fence",       "CancelRuns", "Install", "Run",
-                                           "cancels run", "answer",     "result",  "run ended"};
-  static_assert(std::size(kKinds) == static_cast<size_t>(Kind::kRunEnded) + 1);
+  static constexpr const char* kKinds[] = {"Register",
+                                           "Heartbeat",
+                                           "Leave",
+                                           "Configure",
+                                           "Pull",
+                                           "Push",
+                                           "Save",
+                                           "Restore",
+                                           "Fence",
+                                           "CancelRuns",
+                                           "Install",
+                                           "answer",
+                                           "connects",
+                                           "connected",
+                                           "Run",
+                                           "cancels run",
+                                           "result",
+                                           "run ended",
+                                           "connection broken"};
+  static_assert(std::size(kKinds) == static_cast<size_t>(Kind::kFeedBroken) + 1);
   const auto name = [](Kind kind) { return kKinds[static_cast<size_t>(kind)]; };
   std::string text = name(m.kind);
   const auto number = [&text](const char* name, uint64_t value) {
@@ -22,6 +37,8 @@ std::string Describe(const Message& m) {
     absl::StrAppend(&text, " ", pb::ErrorKind_Name(KindOf(m.status)), ": ", m.status.message());
   number("function", m.function);
   number("run", m.run);
+  number("connection", m.connection);
+  number("number", m.number);
   if (m.kind == Kind::kPush || m.kind == Kind::kStepResult)
     absl::StrAppend(&text, " step ", m.step);
   if (m.kind == Kind::kPush) absl::StrAppend(&text, " record ", m.records[0]);

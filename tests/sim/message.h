@@ -58,25 +58,31 @@ enum class Kind : uint8_t {
   kFence,
   kCancelBelow,  // to workers
   kInstall,
+  kReply,  // to whoever has called
+  // On the stream between coordinator and worker.
+  kFeedOpen,     // a connection, to a worker
+  kFeedWelcome,  // its answer
   kRun,
   kCancelRun,
-  kReply,  // to whoever has called
   kStepResult,
-  kRunEnded
+  kRunEnded,
+  kFeedBroken  // to either end: its connection is over
 };
+inline bool IsFeed(Kind kind) { return kind >= Kind::kFeedOpen && kind <= Kind::kRunEnded; }
 
 struct Message {
   uint64_t to_incarnation = 0;  // 0: for whoever has the address
   uint64_t from_incarnation = 0;
   Kind kind{};
   Kind request{};       // of a kReply: what it answers
-  absl::Status status;  // of a kReply or kRunEnded; of a kStepResult: it makes no sense
+  absl::Status status;  // of an answer or kRunEnded; of a kStepResult: it makes no sense
   Slot from = kNowhere, to = kNowhere;
   uint8_t index = 0;
   uint8_t step = 0, first_step = 0, steps = 0;
   bool copy = false;  // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
+  bool refused = false;       // of a kFeedWelcome: nobody listens at the address
   bool handed_back = false;   // a run, since its worker is leaving
   uint8_t bad_functions = 0;  // among those that are to be installed
   uint32_t call = 0;
@@ -91,7 +97,10 @@ struct Message {
   uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
-  uint64_t after = 0;  // of a run: the one before it
+  uint64_t after = 0;                   // of a run: the one before it
+  uint32_t stream = 0, connection = 0;  // of what travels on a stream
+  uint64_t number = 0, received = 0;    // see ResumableStream
+  uint64_t meant = 0;                   // of a connection: the process that it is for
   uint64_t updates = 0;
   // Of a run's first step among all steps of the job; of a step that pulls or pushes.
   uint32_t place = 0;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/stream_protections.h"
 #include "coordinator/core/protections.h"
 #include "psserver/core/protections.h"
 #include "tests/sim/message.h"
@@ -51,6 +52,7 @@ struct Broken {
   core::Broken coordinator;
   server_core::Broken server;
   worker_core::Broken worker;
+  resumable_stream::Broken stream;
 };
 struct Protection {
   const char* name;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "tests/sim/cluster.h"
+#include "worker/core/refusal.h"
 
 namespace mu::sim {
 namespace {
@@ -36,10 +37,14 @@ void Worker::HandleRequest(const Message& message) {
     case Kind::kCancelBelow:
       if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) Saw("registration awaited");
       return waiting_.push_back({now(), message});
+    case Kind::kFeedOpen:
+      return OpenFeed(message);
     case Kind::kRun:
-      return AddRun(message);
     case Kind::kCancelRun:
-      return CancelRun(message);
+      return OnFeed(message);
+    case Kind::kFeedBroken:
+      if (message.connection == feed_.connection) feed_.open = false;
+      return;
     default:
       return;
   }
@@ -63,7 +68,6 @@ void Worker::AfterAll() {
       std::visit([this](const auto& a) { Do(a); }, action);
     }
     if (!actions_.empty() || core_.alarm() > Now()) continue;
-    if (core_.idle() && core_.alarm() > absl::InfinitePast()) Saw("predecessor given up");
     core_.Tick(Now(), &actions_);
   }
   if (const absl::Time alarm = core_.alarm(); alarm < absl::InfiniteFuture() && alarm != alarm_) {
@@ -110,15 +114,78 @@ void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
 }
 
 void Worker::SendToCaller(const Message& request, Message message) {
-  if (request.copy) return;  // the caller knows nothing of the second one
-  message.from = slot_;
-  message.to = request.from;
-  message.to_incarnation = request.from_incarnation;
+  if (request.stream != feed_.stream || request.from_incarnation != feed_.coordinator_incarnation)
+    return;  // its stream is over
   message.function = request.function;
   message.run = request.run;
   if (message.kind == Kind::kStepResult && std::exchange(garbles_, false))
     message.status = absl::InternalError("garbage");
-  cluster_->Send(message);
+  feed_.end.Add(std::move(message), 1);
+  WriteAll();
+}
+
+void Worker::WriteAll() {
+  if (!feed_.open) return;
+  while (const auto* const next = feed_.end.Write()) {
+    Message message = next->message;
+    message.from = slot_;
+    message.to = feed_.coordinator;
+    message.to_incarnation = feed_.coordinator_incarnation;
+    message.stream = feed_.stream;
+    message.connection = feed_.connection;
+    message.number = next->number;
+    message.received = feed_.end.Confirm();
+    cluster_->Send(std::move(message));
+  }
+}
+
+void Worker::OpenFeed(const Message& message) {
+  Message welcome{.to_incarnation = message.from_incarnation,
+                  .kind = Kind::kFeedWelcome,
+                  .from = slot_,
+                  .to = message.from,
+                  .stream = message.stream,
+                  .connection = message.connection};
+  absl::StatusOr<bool> is_new =
+      WorkerRefusal(pb::ERROR_STALE, "another process has the address of the one that is meant");
+  if (message.meant == incarnation_)
+    is_new = core_.OpenFeed(Context(message), {message.stream, message.connection}, &actions_);
+  if (!is_new.ok()) {
+    welcome.status = is_new.status();
+    return cluster_->Send(std::move(welcome));
+  }
+  if (*is_new) {
+    for (const auto& [id, open] : open_) {
+      if (open.request.kind == Kind::kRun) core_.CallerGone(id, &actions_);
+    }
+    feed_ = {.coordinator = message.from,
+             .coordinator_incarnation = message.from_incarnation,
+             .stream = message.stream};
+  }
+  feed_.connection = message.connection;
+  feed_.open = true;
+  if (const absl::Status confirmed = feed_.end.Confirmed(message.received); !confirmed.ok())
+    return cluster_->truth().Fail(std::string(confirmed.message()));
+  feed_.end.Reconnect();
+  welcome.received = feed_.end.Confirm();
+  cluster_->Send(std::move(welcome));
+  WriteAll();
+}
+
+void Worker::OnFeed(const Message& message) {
+  if (message.connection != feed_.connection) return;
+  if (const absl::Status confirmed = feed_.end.Confirmed(message.received); !confirmed.ok())
+    return cluster_->truth().Fail(std::string(confirmed.message()));
+  using Arrival = ResumableStream<Message>::Arrival;
+  switch (feed_.end.Receive(message.number, 1)) {
+    case Arrival::kNew:
+      return message.kind == Kind::kRun ? AddRun(message) : CancelRun(message);
+    case Arrival::kRepeat:
+      return Saw("message repeated");
+    case Arrival::kGap:
+      return cluster_->truth().Fail(
+          absl::StrCat("a stream lost a message to worker ", IndexOf(slot_)));
+  }
 }
 
 void Worker::AddRun(const Message& message) {
@@ -133,10 +200,10 @@ void Worker::AddRun(const Message& message) {
                  .steps = message.steps};
   request.function = FunctionOf(message);
   open_[last_call_] = {message, message.first_step, now()};
-  arrived_.insert({message.from_incarnation, message.run});
+  if (!arrived_.insert({message.from_incarnation, message.run}).second)
+    cluster_->truth().Fail(absl::StrCat("run ", message.run, " comes twice"));
   const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions_);
   if (!status.ok()) SendToCaller(Take(last_call_), {.kind = Kind::kRunEnded, .status = status});
-  if (core_.idle() && core_.active() > 0) Saw("predecessor awaited");
 }
 
 void Worker::CancelRun(const Message& message) {

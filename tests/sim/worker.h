@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/resumable_stream.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/message.h"
 #include "worker/core/core.h"
@@ -58,6 +59,18 @@ class Worker final : public Daemon {
   Message Take(CallId id) { return open_.extract(id).mapped().request; }
   void SendToCaller(const Message& request, Message message);
 
+  // The coordinator's stream.
+  struct Feed {
+    Slot coordinator = kNowhere;
+    uint64_t coordinator_incarnation = 0;
+    uint32_t stream = 0, connection = 0;
+    bool open = false;
+    ResumableStream<Message> end;
+  };
+  void OpenFeed(const Message& message);
+  void OnFeed(const Message& message);
+  void WriteAll();
+
   // The running step.
   void CallServers(bool push);
   void OnServersDone(bool push, uint32_t generation, const absl::Status& status,
@@ -68,6 +81,7 @@ class Worker final : public Daemon {
   void CheckCancelled(CallId id, const Message& cancel);
 
   WorkerCore core_;
+  Feed feed_;
   WorkerActions actions_;  // that the core wants
   std::map<CallId, Open> open_;
   CallId last_call_;

@@ -1,0 +1,153 @@
+// The coordinator's ends of the streams to workers.
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/coordinator.h"
+
+namespace mu::sim {
+namespace {
+
+constexpr Time kGiveUp = kLease;
+
+}  // namespace
+
+Coordinator::Stream* Coordinator::FindFeed(WorkerId worker, uint32_t stream) {
+  const auto it = feeds_.find(worker);
+  return it != feeds_.end() && it->second.stream == stream ? &it->second : nullptr;
+}
+
+Coordinator::Stream& Coordinator::FeedTo(WorkerId worker) {
+  const auto [it, added] = feeds_.try_emplace(worker);
+  Stream& feed = it->second;
+  if (!added) return feed;
+  const Place place = PlaceOf(pb::ROLE_WORKER, worker.value());
+  feed.slot = place.slot;
+  feed.incarnation = place.incarnation;
+  feed.stream = ++last_stream_;
+  feed.broken_since = now();
+  Connect(worker, feed.stream);
+  return feed;
+}
+
+void Coordinator::Connect(WorkerId worker, uint32_t stream) {
+  Stream* const feed = FindFeed(worker, stream);
+  if (feed == nullptr || feed->open || !feed->ended.ok()) return;
+  if (feed->connection != 0) Saw("stream reopened");
+  feed->connection = cluster_->NextCall();
+  feed->open = true;
+  feed->answered = false;
+  feed->end.Reconnect();
+  cluster_->Send(WithContext({.kind = Kind::kFeedOpen,
+                              .to = feed->slot,
+                              .stream = feed->stream,
+                              .connection = feed->connection,
+                              .received = feed->end.received(),
+                              .meant = feed->incarnation}));
+  WriteAll(*feed);
+  const Time left = std::max<Time>(feed->broken_since + kGiveUp - now(), 0);
+  After(left, "", [this, worker, stream, connection = feed->connection] {
+    const Stream* const late = FindFeed(worker, stream);
+    if (late != nullptr && late->connection == connection && !late->answered && late->ended.ok())
+      EndFeed(worker, absl::UnavailableError("the stream could not be opened"));
+  });
+}
+
+void Coordinator::Say(Stream& feed, Message message) {
+  feed.end.Add(std::move(message), 1);
+  WriteAll(feed);
+}
+
+void Coordinator::WriteAll(Stream& feed) {
+  if (!feed.open) return;
+  while (const auto* const next = feed.end.Write()) {
+    Message message = next->message;
+    message.to = feed.slot;
+    message.stream = feed.stream;
+    message.connection = feed.connection;
+    message.number = next->number;
+    message.received = feed.end.Confirm();
+    cluster_->Send(std::move(message));
+  }
+}
+
+void Coordinator::OnFeed(const Message& message) {
+  const WorkerId worker(IndexOf(message.from));
+  Stream* const feed = FindFeed(worker, message.stream);
+  if (feed == nullptr || !feed->ended.ok() || !feed->open || feed->connection != message.connection)
+    return;
+  if (message.kind == Kind::kFeedWelcome && !message.status.ok()) {
+    const bool passing = !message.refused &&
+                         (absl::IsUnavailable(message.status) || absl::IsAborted(message.status));
+    return passing ? OnFeedBroken(worker, message.connection) : EndFeed(worker, message.status);
+  }
+  feed->answered = true;
+  if (const absl::Status confirmed = feed->end.Confirmed(message.received); !confirmed.ok())
+    return cluster_->truth().Fail(std::string(confirmed.message()));
+  if (message.number == 0) return;
+  using Arrival = ResumableStream<Message>::Arrival;
+  switch (feed->end.Receive(message.number, 1)) {
+    case Arrival::kNew:
+      return TakeFeed(worker, *feed, message);
+    case Arrival::kRepeat:
+      return Saw("message repeated");
+    case Arrival::kGap:
+      return cluster_->truth().Fail(absl::StrCat("the stream of worker ", worker.value(),
+                                                 " lost a message to the coordinator"));
+  }
+}
+
+void Coordinator::TakeFeed(WorkerId worker, Stream& feed, const Message& message) {
+  if (message.kind == Kind::kStepResult && message.status.ok() &&
+      !feed.steps.insert({message.run, message.step}).second) {
+    return cluster_->truth().Fail(absl::StrCat("the result of step ", message.step, " of run ",
+                                               message.run, " comes twice on one stream"));
+  }
+  const auto run = feed.runs.find(RunId(message.run));
+  if (run == feed.runs.end()) return;  // nobody waits for it any more
+  const StartRun start = run->second;
+  if (message.kind == Kind::kStepResult) return OnStepResult(start, message);
+  feed.runs.erase(run);
+  if (message.handed_back) {
+    Step(event::Results{.start = start, .handed_back = true});
+    if (FindFeed(worker, message.stream) == nullptr) return;
+  }
+  Step(event::RunEnded{start, CallError::Of(message.status)});
+}
+
+void Coordinator::OnFeedBroken(WorkerId worker, uint32_t connection) {
+  const auto it = feeds_.find(worker);
+  if (it == feeds_.end() || !it->second.open || it->second.connection != connection) return;
+  Stream& feed = it->second;
+  feed.open = false;
+  if (feed.answered) feed.broken_since = now();
+  After(cluster_->Between(0, 10 * kMillisecond), "opens its stream again",
+        [this, worker, stream = feed.stream] { Connect(worker, stream); });
+}
+
+void Coordinator::EndFeed(WorkerId worker, const absl::Status& status) {
+  Stream& feed = feeds_.at(worker);
+  feed.open = false;
+  feed.ended = FromWire(status);
+  const uint32_t stream = feed.stream;
+  // What the first one brings about may end the others.
+  for (Stream* left = &feed; left != nullptr && !left->runs.empty();
+       left = FindFeed(worker, stream)) {
+    const StartRun start = left->runs.extract(left->runs.begin()).mapped();
+    Step(event::RunEnded{start, CallError::Of(left->ended)});
+    if (ended()) return;
+  }
+}
+
+void Coordinator::DropFeed(WorkerId worker) {
+  auto feed = feeds_.extract(worker);
+  if (feed.empty()) return;
+  Stream& dropped = feed.mapped();
+  // Nobody waits for what is left of its runs.
+  Say(dropped, WithContext({.kind = Kind::kCancelRun}));
+  for (const auto& [run, start] : dropped.runs)
+    Step(event::RunEnded{start, CallError::Of(absl::CancelledError("the worker is lost"))});
+}
+
+}  // namespace mu::sim
