@@ -147,10 +147,12 @@ void Cluster::Happen(Happening happening) {
   if (message != nullptr && (!place.alive || (another && IsFeed(message->kind))))
     return Bounce(*message);
   if (!place.alive || (incarnation != 0 && incarnation != place.incarnation)) return;
-  if (place.hangs_until > now_) {
-    // In the order in which they came.
+  if (place.hangs_until > now_ || !place.held.empty()) {
     Trace(slot, "hangs");
-    return events_.Add(place.hangs_until, std::move(happening));
+    if (place.held.empty())
+      events_.Add(place.hangs_until, Timer{.run = [this, slot] { Wake(slot); }});
+    place.held.push_back(std::move(happening));
+    return;
   }
   if (message == nullptr) {
     if (*timer->name != 0) Trace(slot, "< ", timer->name);
@@ -162,6 +164,14 @@ void Cluster::Happen(Happening happening) {
     place.process->Handle(*message);
   }
   if (place.alive) place.process->AfterAll();
+}
+
+void Cluster::Wake(Slot slot) {
+  Place& place = places_[slot];
+  if (place.held.empty()) return;
+  if (place.hangs_until > now_)
+    return events_.Add(place.hangs_until, Timer{.run = [this, slot] { Wake(slot); }});
+  for (Happening& held : std::exchange(place.held, {})) Happen(std::move(held));
 }
 
 void Cluster::JobDone(Slot slot) {

@@ -84,6 +84,7 @@ class Cluster {
     bool alive = false;
     uint64_t incarnation = 0;
     Time hangs_until = 0;
+    std::vector<Happening> held = {};  // since it hangs, in the order in which they came
     Time deaf_until = 0;
   };
   template <typename Role>
@@ -110,6 +111,8 @@ class Cluster {
   void CutFromCoordinators(Slot slot, Time until);
   Slot PickAlive(Slot first, Slot end);  // kNowhere: nobody
   void Happen(Happening happening);
+  // A process hangs no longer, perhaps.
+  void Wake(Slot slot);
   void Bounce(const Message& message);  // nobody is there
   void SendOnStream(Message message);
   // Of the connection of this message, however it comes.

@@ -60,6 +60,7 @@ void Cluster::StartCoordinatorAfter(Time most) {
 
 void Cluster::End(Slot slot) {
   places_[slot].alive = false;
+  for (Happening& held : std::exchange(places_[slot].held, {})) events_.Add(now_, std::move(held));
   dead_.push_back(std::move(places_[slot].process));  // perhaps in the middle of its own handler
 }
 
