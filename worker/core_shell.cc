@@ -206,8 +206,6 @@ WorkerCore::RunRequest CoreShell::Resolve(const pb::RunRequest& request, const R
   WorkerCore::RunRequest resolved;
   resolved.run = {.function = FunctionId(request.function()),
                   .generation = Generation(request.context().generation()),
-                  .order = request.run(),
-                  .after = request.after(),
                   .next_step = request.first_step(),
                   .steps = request.steps()};
   resolved.function = Fingerprint(request.fingerprint());

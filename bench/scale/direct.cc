@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "bench/process_times.h"
@@ -137,11 +138,7 @@ absl::StatusOr<DirectResult> DriveEcho(const DirectOptions& options) {
 absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
                                           const pb::FunctionProto& function, uint32_t steps) {
   const Fingerprint fingerprint = FingerprintOf(function);
-  struct Worker {
-    std::shared_ptr<FeedClient> feed;
-    std::atomic<uint64_t> last = 0;
-  };
-  std::deque<Worker> workers(options.addresses.size());
+  std::vector<std::shared_ptr<FeedClient>> feeds(options.addresses.size());
   std::atomic<uint64_t> last_run = 0;
   auto transport = NewGrpcTransport();
   DirectLoop loop(transport.get(), options);
@@ -156,7 +153,7 @@ absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
   install.set_fingerprint(fingerprint.value());
   MU_RETURN_IF_ERROR(CallEach<pb::InstallFunctionReply>(loop, options.addresses.size(),
                                                         "/muster.Worker/InstallFunction", install));
-  for (size_t i = 0; i < workers.size(); ++i) {
+  for (size_t i = 0; i < feeds.size(); ++i) {
     FeedClient::Options feed;
     feed.channel = loop.shared_channel(i);
     *feed.hello.mutable_context() = Context();
@@ -170,7 +167,7 @@ absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
       }
     };
     feed.on_ended = [&loop](const absl::Status& status) { loop.Failed(status); };
-    workers[i].feed = FeedClient::Open(std::move(feed));
+    feeds[i] = FeedClient::Open(std::move(feed));
   }
   auto result = loop.Run([&](size_t worker) {
     pb::FeedRequest said;
@@ -181,11 +178,10 @@ absl::StatusOr<DirectResult> DriveWorkers(const DirectOptions& options,
     request.set_fingerprint(fingerprint.value());
     request.set_steps(steps);
     request.set_run(number);
-    request.set_after(workers[worker].last.exchange(number));
-    workers[worker].feed->Send(said.ByteSizeLong(),
-                               [said](std::string* message) { said.AppendToString(message); });
+    feeds[worker]->Send(said.ByteSizeLong(),
+                        [said](std::string* message) { said.AppendToString(message); });
   });
-  for (Worker& worker : workers) worker.feed->Close();
+  for (const auto& feed : feeds) feed->Close();
   transport = nullptr;  // no callback comes later
   return result;
 }

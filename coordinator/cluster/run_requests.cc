@@ -39,7 +39,6 @@ void RunRequests::Append(const Run& run, std::string* message) {
   request.set_first_step(run.start.first_step);
   request.set_steps(run.start.steps);
   request.set_run(run.start.run.value());
-  request.set_after(run.start.after.value());
   request.set_step_offset(run.step_offset);
   if (run.args != nullptr) {
     for (const pb::TensorProto& arg : *run.args) *request.add_args() = arg;

@@ -53,8 +53,6 @@ void FunctionQueue::TakeFromWorker(Function& function) {
 }
 
 void FunctionQueue::Requeue(FunctionId id, Function& function) {
-  // It may have been cancelled on its way: nothing must wait for it.
-  workers_.at(*function.worker).last_run = RunId();
   TakeFromWorker(function);
   queued_.insert(id);
 }
@@ -148,8 +146,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
     Worker& starts_on = workers_.at(*worker);
     if (starts_on.runs.empty()) starts_on.news = true;
     starts_on.runs.emplace(function.run, it->first);
-    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps,
-                      std::exchange(starts_on.last_run, function.run)});
+    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps});
     Changed(*worker, starts_on);
     queued = queued_.erase(queued);
     dispatched_ = true;
@@ -264,7 +261,6 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
   assignments_ = 0;
   for (auto& [id, worker] : workers_) {
     worker.runs.clear();
-    worker.last_run = RunId();
     Changed(id, worker);
   }
   ForgetSuperseded();

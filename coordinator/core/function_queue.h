@@ -73,8 +73,6 @@ struct StartRun {
   WorkerId worker;
   uint32_t first_step = 0;
   uint32_t steps = 0;
-  RunId after;  // what was started before it on this worker, if that may not have arrived there
-                // yet; 0: nothing
 };
 
 // When a function without a result runs elsewhere too: after so many seconds, and so many times the
@@ -284,7 +282,6 @@ class FunctionQueue {
   struct Worker {
     uint64_t version = 0;
     std::map<RunId, FunctionId> runs;  // current ones, in the order in which they were started
-    RunId last_run;                    // 0: no order to be kept
     bool draining = false;
     size_t superseded = 0;  // runs that it still has, although backup runs have taken their places
     bool news = false;      // since the last Tick: a result, or its first function

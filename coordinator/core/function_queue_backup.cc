@@ -67,7 +67,6 @@ bool FunctionQueue::OthersGoOn(WorkerId silent, const FunctionWork& work,
 void FunctionQueue::Supersede(FunctionId id, Function& function) {
   Worker& worker = workers_.at(*function.worker);
   ++worker.superseded;
-  worker.last_run = RunId();
   superseded_[function.run] = {id, *function.worker};
   TakeFromWorker(function);
 }

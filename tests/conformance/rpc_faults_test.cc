@@ -28,7 +28,7 @@ constexpr uint32_t kEpochs = 2;
 constexpr int64_t kSteps = kEpochs * kRecords / kBatch;
 constexpr uint32_t kStepsPerFunction = 10;
 
-// Jobs as small as this one need none; see tests/common/client/feed_client_test.cc.
+// Jobs as small as this one need none; see tests/worker/feed_test.cc.
 bool IsRare(const std::string& kind) { return kind == "Forget" || kind == "Confirm"; }
 
 std::vector<std::string> AllMethods() {

@@ -156,7 +156,6 @@ fuzz::WorkerCalls WorkerWithoutData() {
   pb::RunRequest* const later = input.mutable_calls(2)->mutable_run();
   later->set_function(2);
   later->set_run(2);
-  later->set_after(1);
   pb::CancelRunsRequest* const cancel = input.add_calls()->mutable_cancel_runs();
   *cancel->mutable_context() = SmallContext();
   cancel->set_below(1);

@@ -82,10 +82,12 @@ void Cluster::SendOnStream(Message message) {
   }
   Time& last = connection.last[DirectionOf(message)];
   last = at = std::max(at, last + 1);
-  if (failing && message.number > 0 && PerMille(scenario_.per_mille_repeated)) {
+  const bool opens = message.kind == Kind::kFeedOpen;
+  if (failing && (message.number > 0 || opens) && PerMille(scenario_.per_mille_repeated)) {
     Message second = message;
     second.copy = true;
-    events_.Add(at + 1 + Between(0, 20 * kMillisecond), second);
+    // That of a beginning may come when the next connection is there.
+    events_.Add(at + 1 + Between(0, (opens ? 80 : 20) * kMillisecond), second);
   }
   events_.Add(at, std::move(message));
 }

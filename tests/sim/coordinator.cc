@@ -147,7 +147,6 @@ void Coordinator::Do(action::Start& a) {
        .generation = OnWire(generation_),
        .function = start.function.value(),
        .run = start.run.value(),
-       .after = start.after.value(),
        .place = static_cast<uint32_t>(core_.queue().Find(start.function)->work.step_offset)});
   const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
   std::copy(records.begin(), records.end(), run.records.begin());

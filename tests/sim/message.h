@@ -97,7 +97,6 @@ struct Message {
   uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0
   uint64_t low_water = 0;
   uint64_t function = 0, run = 0;
-  uint64_t after = 0;                   // of a run: the one before it
   uint32_t stream = 0, connection = 0;  // of what travels on a stream
   uint64_t number = 0, received = 0;    // see ResumableStream
   uint64_t meant = 0;                   // of a connection: the process that it is for

@@ -13,7 +13,6 @@ namespace mu::sim {
 namespace {
 
 constexpr Time kDrainPatience = 15 * kMillisecond;
-constexpr Time kPredecessorPatience = 20 * kMillisecond;
 // There are so many functions; calls of them alternate.
 constexpr uint64_t kFunctions = 2;
 
@@ -22,7 +21,6 @@ Fingerprint FunctionOf(const Message& run) { return Fingerprint(1 + run.function
 WorkerCore::Options CoreOptions() {
   return {.registers = true,
           .registration_patience = absl::Nanoseconds(100 * kMillisecond),
-          .predecessor_patience = absl::Nanoseconds(kPredecessorPatience),
           .result_interval = absl::Nanoseconds(8 * kMillisecond)};
 }
 
@@ -151,6 +149,7 @@ void Worker::OpenFeed(const Message& message) {
   if (message.meant == incarnation_)
     is_new = core_.OpenFeed(Context(message), {message.stream, message.connection}, &actions_);
   if (!is_new.ok()) {
+    if (message.copy) return;
     welcome.status = is_new.status();
     return cluster_->Send(std::move(welcome));
   }
@@ -194,12 +193,10 @@ void Worker::AddRun(const Message& message) {
   request.run = {.call = last_call_,
                  .function = FunctionId(message.function),
                  .generation = Generation(message.generation),
-                 .order = message.run,
-                 .after = message.after,
                  .next_step = message.first_step,
                  .steps = message.steps};
   request.function = FunctionOf(message);
-  open_[last_call_] = {message, message.first_step, now()};
+  open_[last_call_] = {message, message.first_step};
   if (!arrived_.insert({message.from_incarnation, message.run}).second)
     cluster_->truth().Fail(absl::StrCat("run ", message.run, " comes twice"));
   const absl::Status status = core_.Run(Now(), Context(message), std::move(request), &actions_);
@@ -269,11 +266,12 @@ void Worker::CheckBegin(const Open& run) {
                                         " executes a function of epoch ",
                                         compiled_in_[FunctionOf(request)]));
   }
-  if (request.after != 0 && now() < run.arrived + kPredecessorPatience &&
-      !arrived_.contains({request.from_incarnation, request.after})) {
-    cluster_->truth().Fail(absl::StrCat("run ", request.run, " begins before run ", request.after,
-                                        ", which was sent first"));
+  uint64_t& begun = begun_[request.from_incarnation];
+  if (request.run < begun) {
+    cluster_->truth().Fail(
+        absl::StrCat("run ", request.run, " begins after run ", begun, ", which was sent later"));
   }
+  begun = request.run;
 }
 
 void Worker::CheckCancelled(CallId id, const Message& cancel) {

@@ -32,7 +32,6 @@ class Worker final : public Daemon {
   struct Open {
     Message request;
     uint32_t next_step = 0;
-    Time arrived = 0;
   };
 
   absl::Time Now() const { return At(now()); }
@@ -96,8 +95,10 @@ class Worker final : public Daemon {
   Messages read_;              // by server: what it answered to the step's pull
   bool again_ = false;         // the step's gradients were too late
   std::vector<Message> held_;  // results
-  // For the checker: runs that have come, by coordinator; and of which epoch functions are.
+  // For the checker: by coordinator, runs that have come, and the newest that has begun; and of
+  // which epoch functions are.
   std::set<std::pair<uint64_t, uint64_t>> arrived_;
+  std::map<uint64_t, uint64_t> begun_;
   std::map<Fingerprint, uint32_t> compiled_in_;
 };
 

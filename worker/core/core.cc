@@ -28,10 +28,7 @@ uint32_t FirstStep(uint32_t asked) {
 }  // namespace
 
 WorkerCore::WorkerCore(const Options& options)
-    : options_(options),
-      gate_(options.registers),
-      queue_(options.predecessor_patience),
-      results_(options.result_interval) {}
+    : options_(options), gate_(options.registers), results_(options.result_interval) {}
 
 absl::Status WorkerCore::Registered(const pb::RequestContext& context, WorkerActions* actions) {
   return Admitted(gate_.Register(context), context, actions);
@@ -138,18 +135,12 @@ absl::Status WorkerCore::Check(const RunRequest& request) const {
 
 absl::Status WorkerCore::Run(absl::Time now, const pb::RequestContext& context, RunRequest request,
                              WorkerActions* actions) {
-  // What the gate refuses is of another coordinator, which has an order of its own.
   MU_RETURN_IF_ERROR(Admit(context, actions));
-  absl::Status status = Check(request);
-  if (status.ok()) {
-    request.run.next_step = FirstStep(request.run.next_step);
-    status = queue_.Add(now, std::move(request.run), actions);
-  } else {
-    queue_.Refused(request.run.order);
-  }
-  // Also a run that is refused may be the one that another waits for.
+  MU_RETURN_IF_ERROR(Check(request));
+  request.run.next_step = FirstStep(request.run.next_step);
+  MU_RETURN_IF_ERROR(queue_.Add(std::move(request.run), actions));
   StartNext(now, actions);
-  return status;
+  return absl::OkStatus();
 }
 
 absl::Status WorkerCore::CancelRuns(const pb::RequestContext& context, FunctionId below,
@@ -188,13 +179,12 @@ void WorkerCore::Tick(absl::Time now, WorkerActions* actions) {
     queue_.running()->Stop(absl::OkStatus());
     InterruptIfAborted(actions);
   }
-  StartNext(now, actions);
 }
 
-absl::Time WorkerCore::alarm() const { return idle() ? queue_.due() : drain_until_; }
+absl::Time WorkerCore::alarm() const { return idle() ? absl::InfiniteFuture() : drain_until_; }
 
 void WorkerCore::StartNext(absl::Time now, WorkerActions* actions) {
-  if (queue_.Start(now) == nullptr) return;
+  if (queue_.Start() == nullptr) return;
   results_.Clear();
   Continue(now, actions);
 }

@@ -37,7 +37,6 @@ class WorkerCore {
                              // job the worker belongs
     // A registration's answer comes within milliseconds, or is asked for again after some seconds.
     absl::Duration registration_patience = absl::Seconds(20);
-    absl::Duration predecessor_patience = absl::Seconds(1);  // see RunQueue
     absl::Duration result_interval = absl::Milliseconds(2);  // see ResultGroup
   };
   // The epoch for which something is being installed, which takes a while.

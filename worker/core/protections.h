@@ -13,7 +13,6 @@ struct Broken {
   bool results_kept = false;       // results that are held when a run is handed back are not sent
   bool generation_of_now = false;  // a run pushes in the newest generation, not in its own
   bool early_cancel = false;       // a cancellation is answered while its run may still push
-  bool any_order = false;          // a run does not wait for the one that was sent before it
   bool old_connection = false;     // a connection that comes late takes the place of a newer one
   bool late_install = false;       // a function of a former epoch is installed in this one
 };

@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "worker/core/action.h"
 
@@ -15,8 +14,6 @@ struct WorkerRun {
   CallId call;
   FunctionId function;
   Generation generation;   // of the servers' state in which it was started; 0: not said
-  uint64_t order = 0;      // grows in the order of dispatch; 0: none
-  uint64_t after = 0;      // the order of the run that is executed before it; 0: none
   uint32_t next_step = 0;  // at first: the one to begin with
   uint32_t steps = 0;      // they are numbered 0 .. steps-1
 
@@ -37,7 +34,6 @@ struct WorkerRun {
   bool handed_back = false;
   absl::Status why;
   uint64_t arrival = 0;
-  absl::Time waits_until = absl::InfinitePast();  // for `after`
 };
 
 }  // namespace mu

@@ -1,22 +1,14 @@
 #include "worker/core/run_queue.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "worker/core/protections.h"
 
 namespace mu {
-namespace {
 
-// More than a worker ever has in flight.
-constexpr size_t kRemembered = 1024;
-
-}  // namespace
-
-absl::Status RunQueue::Add(absl::Time now, WorkerRun run, WorkerActions* actions) {
-  NoteArrival(run.order);
+absl::Status RunQueue::Add(WorkerRun run, WorkerActions* actions) {
   if (!refusal_.ok()) return refusal_;
   if (run.function < cancelled_below_) {
     return absl::CancelledError(absl::StrCat("function ", run.function.value(), " was cancelled"));
@@ -25,30 +17,13 @@ absl::Status RunQueue::Add(absl::Time now, WorkerRun run, WorkerActions* actions
     actions->push_back(worker_action::EndRun{run.call, absl::OkStatus(), /*handed_back=*/true});
     return absl::OkStatus();
   }
-  auto place = waiting_.end();
-  while (run.order != 0 && place != waiting_.begin() && std::prev(place)->order > run.order)
-    --place;
   run.arrival = next_arrival_++;
-  run.waits_until = now + patience_;
-  waiting_.insert(place, std::move(run));
+  waiting_.push_back(std::move(run));
   return absl::OkStatus();
 }
 
-void RunQueue::NoteArrival(uint64_t order) {
-  if (order != 0) arrived_.insert(order);
-  if (arrived_.size() > kRemembered) arrived_.erase(arrived_.begin());
-}
-
-absl::Time RunQueue::due() const {
-  if (running_.has_value() || waiting_.empty()) return absl::InfiniteFuture();
-  const WorkerRun& first = waiting_.front();
-  const bool waits =
-      first.after != 0 && !arrived_.contains(first.after) && !MU_WORKER_BROKEN(any_order);
-  return waits ? first.waits_until : absl::InfinitePast();
-}
-
-WorkerRun* RunQueue::Start(absl::Time now) {
-  if (now < due()) return nullptr;
+WorkerRun* RunQueue::Start() {
+  if (running_.has_value() || waiting_.empty()) return nullptr;
   running_ = std::move(waiting_.front());
   waiting_.pop_front();
   return &*running_;
@@ -77,7 +52,6 @@ void RunQueue::CancelBelow(FunctionId below, CallId call, WorkerActions* actions
 
 void RunQueue::Reset(const absl::Status& why, WorkerActions* actions) {
   cancelled_below_ = FunctionId();
-  arrived_.clear();
   StopIf([](const WorkerRun&) { return true; }, why, actions);
 }
 

@@ -1,7 +1,5 @@
-// The runs of a worker: executed one after the other, in the order in which they were dispatched,
-// although the transport may hand them over in another one. Runs that name no order are executed as
-// they arrive. Who waits for a cancellation, and what is handed back when the worker drains. A pure
-// state machine.
+// The runs of a worker: executed one after the other, in the order in which they arrive. Who waits
+// for a cancellation, and what is handed back when the worker drains. A pure state machine.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +7,9 @@
 #include <deque>
 #include <functional>
 #include <optional>
-#include <set>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "common/base/ids.h"
 #include "worker/core/action.h"
 #include "worker/core/run.h"
@@ -22,18 +18,12 @@ namespace mu {
 
 class RunQueue {
  public:
-  // A run whose predecessor has not arrived waits for it, but no longer than `patience`: it may
-  // have been lost on its way.
-  explicit RunQueue(absl::Duration patience) : patience_(patience) {}
-
   // A run that comes after Drain is handed back at once. CANCELLED: its function was cancelled
   // before it arrived. UNAVAILABLE: after Shutdown.
-  absl::Status Add(absl::Time now, WorkerRun run, WorkerActions* actions);
-  // A run that is not added, since it was refused: nothing has to wait for it.
-  void Refused(uint64_t order) { NoteArrival(order); }
+  absl::Status Add(WorkerRun run, WorkerActions* actions);
 
-  // Takes the first run that is due for execution, while none is executed. Null: none is.
-  WorkerRun* Start(absl::Time now);
+  // Takes the first run for execution. Null: one is executed, or there is none.
+  WorkerRun* Start();
   WorkerRun* running() { return running_.has_value() ? &*running_ : nullptr; }
   const WorkerRun* running() const { return running_.has_value() ? &*running_ : nullptr; }
   // The running one is over.
@@ -55,8 +45,6 @@ class RunQueue {
   // Every run, also a later one, ends UNAVAILABLE.
   void Shutdown(WorkerActions* actions);
 
-  // From when on Start finds a run.
-  absl::Time due() const;
   bool draining() const { return draining_; }
   bool shut_down() const { return !refusal_.ok(); }
   // Runs that wait or are in execution.
@@ -69,18 +57,15 @@ class RunQueue {
     CallId call;
   };
 
-  void NoteArrival(uint64_t order);
   // Ends the waiting runs that `stop` is true of, and stops the running one likewise.
   template <typename Stop>
   void StopIf(const Stop& stop, const absl::Status& why, WorkerActions* actions);
   void AnswerWaiters(WorkerActions* actions);
 
-  const absl::Duration patience_;
   std::deque<WorkerRun> waiting_;
   std::optional<WorkerRun> running_;
   std::vector<Waiter> waiters_;
   uint64_t next_arrival_ = 1;
-  std::set<uint64_t> arrived_;  // orders of the newest runs
   FunctionId cancelled_below_;
   bool draining_ = false;
   absl::Status refusal_;  // not OK: shut down

@@ -28,8 +28,7 @@ RunRequests::Run RandomRun(SplitMix& random) {
                RunId(random.Next()),
                WorkerId(3),
                static_cast<uint32_t>(random.Below(5)),
-               static_cast<uint32_t>(random.Below(9)),
-               RunId(random.Next())};
+               static_cast<uint32_t>(random.Below(9))};
   run.context.set_job(random.Next());
   run.context.set_generation(random.Next());
   run.fingerprint = Fingerprint(random.Next());
@@ -86,7 +85,6 @@ TEST(RunRequests, SayWhatTheRunIs) {
     EXPECT_EQ(read.first_step(), run.start.first_step);
     EXPECT_EQ(read.steps(), run.start.steps);
     EXPECT_EQ(read.run(), run.start.run.value());
-    EXPECT_EQ(read.after(), run.start.after.value());
     EXPECT_EQ(read.step_offset(), run.step_offset);
     EXPECT_EQ(read.args_size(), run.args == nullptr ? 0 : 2);
     ASSERT_EQ(read.batches_size(), static_cast<int>(run.batches.size()));

@@ -129,25 +129,6 @@ TEST(FunctionQueue, GivesToOthersWhatWasLostTwiceOnAWorker) {
   EXPECT_EQ(queue.Find(id)->lost, 0u) << "servers are recovered, which it may have waited for";
 }
 
-TEST(FunctionQueue, NamesTheRunBeforeEachOnItsWorker) {
-  FunctionQueue queue(2, NoData);
-  queue.WorkerReady(WorkerId(0), 1);
-  queue.WorkerReady(WorkerId(1), 1);
-  for (int i = 0; i < 6; ++i) queue.Schedule({.steps = 1});
-  const auto starts = Dispatch(queue);
-  ASSERT_EQ(starts.size(), 4u);
-  EXPECT_EQ(starts[0].after, RunId());
-  EXPECT_EQ(starts[1].after, RunId());
-  EXPECT_EQ(starts[2].after, starts[0].run);
-  EXPECT_EQ(starts[3].after, starts[1].run);
-  queue.StepDone(starts[0].function, starts[0].run, 0);
-  queue.RunEnded(starts[0].function, starts[0].run);
-  EXPECT_EQ(Dispatch(queue)[0].after, starts[2].run);
-  queue.RunEnded(starts[1].function,
-                 starts[1].run);  // goes back: its worker may never have seen it
-  EXPECT_EQ(Dispatch(queue)[0].after, RunId());
-}
-
 TEST(FunctionQueue, AFunctionWithoutDataCompletesWithoutAWorker) {
   FunctionQueue queue(1, NoData);
   const FunctionId id = queue.Schedule({.steps = 4, .dataset = 1});

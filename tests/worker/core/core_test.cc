@@ -56,14 +56,11 @@ class WorkerCoreTest : public ::testing::Test {
     MU_ASSIGN_OR_RETURN(const auto token, core_.BeginInstall(Context(), &actions_));
     return core_.FunctionInstalled(token, kFunction);
   }
-  absl::Status Run(uint64_t function, uint64_t generation, uint32_t steps = 3, uint64_t order = 0,
-                   uint64_t after = 0) {
+  absl::Status Run(uint64_t function, uint64_t generation, uint32_t steps = 3) {
     WorkerCore::RunRequest request;
     request.run = {.call = CallId(100 * function + runs_[function]++),
                    .function = FunctionId(function),
                    .generation = Generation(generation),
-                   .order = order,
-                   .after = after,
                    .next_step = first_step_,
                    .steps = steps};
     request.function = kFunction;
@@ -246,38 +243,6 @@ TEST_F(WorkerCoreTest, APushThatEndsAfterANewEpochCountsForNobody) {
   EXPECT_FALSE(core_.RepeatCall(absl::OkStatus()));
   StepEnded();
   EXPECT_THAT(Take(), ElementsAre("results of 100", "end 100 ERROR_STALE"));
-}
-
-TEST_F(WorkerCoreTest, ARunWhosePredecessorWasRefusedDoesNotWait) {
-  MU_ASSERT_OK(Run(2, 1, 1, /*order=*/11, /*after=*/10));
-  EXPECT_THAT(Take(), IsEmpty());
-  EXPECT_EQ(core_.alarm(), now_ + absl::Seconds(1));
-  WorkerCore::RunRequest unknown;
-  unknown.run = {.call = CallId(1), .function = FunctionId(1), .order = 10, .steps = 1};
-  unknown.function = Fingerprint(99);
-  EXPECT_EQ(KindOf(core_.Run(now_, Context(1), unknown, &actions_)), pb::ERROR_NOT_INSTALLED);
-  EXPECT_THAT(Take(), ElementsAre("run 200 step 0"));
-}
-
-// An older coordinator counts its runs for itself.
-TEST_F(WorkerCoreTest, ARunThatTheGateRefusesIsNobodysPredecessor) {
-  epoch_ = 2;
-  MU_ASSERT_OK(Configure(2));
-  MU_ASSERT_OK(InstallFunction());
-  epoch_ = 1;
-  EXPECT_EQ(KindOf(Run(1, 1, 1, /*order=*/10)), pb::ERROR_STALE);
-  epoch_ = 2;
-  MU_ASSERT_OK(Run(2, 2, 1, /*order=*/11, /*after=*/10));
-  Take();
-  MU_ASSERT_OK(Run(1, 2, 1, /*order=*/10));
-  EXPECT_THAT(Take(), ElementsAre("run 101 step 0"));
-}
-
-TEST_F(WorkerCoreTest, APredecessorThatWasLostIsGivenUp) {
-  MU_ASSERT_OK(Run(2, 1, 1, /*order=*/11, /*after=*/10));
-  now_ = core_.alarm();
-  core_.Tick(now_, &actions_);
-  EXPECT_THAT(Take(), ElementsAre("run 200 step 0"));
 }
 
 TEST_F(WorkerCoreTest, NothingIsInstalledAfterANewEpoch) {

@@ -11,22 +11,18 @@ using testing::HasCode;
 using ::testing::IsEmpty;
 using testing::Take;
 
-constexpr absl::Duration kPatience = absl::Seconds(1);
-
 // A run's call has the number of its function.
 class RunQueueTest : public ::testing::Test {
  protected:
-  absl::Status Add(uint64_t id, uint64_t order = 0, uint64_t after = 0) {
+  absl::Status Add(uint64_t id) {
     WorkerRun run;
     run.call = CallId(id);
     run.function = FunctionId(id);
-    run.order = order;
-    run.after = after;
-    return queue_.Add(now_, std::move(run), &actions_);
+    return queue_.Add(std::move(run), &actions_);
   }
   // The function that starts now; 0: none.
   uint64_t Start() {
-    const WorkerRun* const run = queue_.Start(now_);
+    const WorkerRun* const run = queue_.Start();
     return run == nullptr ? 0 : run->function.value();
   }
   uint64_t EndAndStart() {
@@ -34,9 +30,8 @@ class RunQueueTest : public ::testing::Test {
     return Start();
   }
 
-  RunQueue queue_{kPatience};
+  RunQueue queue_;
   WorkerActions actions_;
-  absl::Time now_ = absl::UnixEpoch();
 };
 
 TEST_F(RunQueueTest, OneAfterTheOtherInOrderOfArrival) {
@@ -46,53 +41,6 @@ TEST_F(RunQueueTest, OneAfterTheOtherInOrderOfArrival) {
   EXPECT_EQ(EndAndStart(), 1u);
   EXPECT_EQ(EndAndStart(), 2u);
   EXPECT_EQ(EndAndStart(), 0u);
-}
-
-TEST_F(RunQueueTest, InOrderOfDispatchAlthoughTheyArriveInAnother) {
-  MU_ASSERT_OK(Add(5, 14, 13));
-  MU_ASSERT_OK(Add(4, 13, 12));
-  MU_ASSERT_OK(Add(2, 11, 10));
-  MU_ASSERT_OK(Add(3, 12, 11));
-  EXPECT_EQ(Start(), 0u);
-  MU_ASSERT_OK(Add(1, 10));
-  EXPECT_EQ(Start(), 1u);
-  for (uint64_t id : {2, 3, 4, 5}) EXPECT_EQ(EndAndStart(), id);
-  MU_ASSERT_OK(Add(6, 20, 14));
-  EXPECT_EQ(EndAndStart(), 6u) << "what is finished is not waited for";
-}
-
-TEST_F(RunQueueTest, ARefusedRunHoldsNobodyUp) {
-  MU_ASSERT_OK(Add(2, 11, 10));
-  EXPECT_EQ(Start(), 0u);
-  queue_.Refused(10);
-  EXPECT_EQ(Start(), 2u);
-}
-
-TEST_F(RunQueueTest, AWaitingRunIsCancelledLikeAnyOther) {
-  MU_ASSERT_OK(Add(2, 11, 10));
-  queue_.CancelBelow(FunctionId(3), CallId(90), &actions_);
-  EXPECT_THAT(Take(&actions_), ElementsAre("end 2 CANCELLED", "cancelled 90"));
-  MU_ASSERT_OK(Add(3, 12, 10));
-  queue_.Drain(&actions_);
-  EXPECT_THAT(Take(&actions_), ElementsAre("end 3 OK handed back"));
-}
-
-TEST_F(RunQueueTest, APredecessorThatNeverComesIsNotWaitedForForever) {
-  MU_ASSERT_OK(Add(2, 11, 10));
-  EXPECT_EQ(queue_.due(), now_ + kPatience);
-  now_ += kPatience - absl::Nanoseconds(1);
-  EXPECT_EQ(Start(), 0u);
-  now_ += absl::Nanoseconds(1);
-  EXPECT_EQ(Start(), 2u);
-}
-
-TEST_F(RunQueueTest, OneThatWaitsIsDueWhenTheOneBeforeItIsCancelled) {
-  MU_ASSERT_OK(Add(2, 11, 10));
-  MU_ASSERT_OK(Add(3, 12, 11));
-  EXPECT_EQ(Start(), 0u);
-  queue_.CancelBelow(FunctionId(3), CallId(90), &actions_);
-  EXPECT_LE(queue_.due(), now_);
-  EXPECT_EQ(Start(), 3u);
 }
 
 TEST_F(RunQueueTest, CancelWaitsForTheRunningOneOnly) {
@@ -126,18 +74,16 @@ TEST_F(RunQueueTest, CancelledFunctionsThatArriveLateAreRefused) {
 
 TEST_F(RunQueueTest, ANewEpochEndsEverythingAndStartsAfresh) {
   queue_.CancelBelow(FunctionId(100), CallId(90), &actions_);
-  MU_ASSERT_OK(Add(100, 7));
+  MU_ASSERT_OK(Add(100));
   EXPECT_EQ(Start(), 100u);
-  MU_ASSERT_OK(Add(101, 8, 7));
+  MU_ASSERT_OK(Add(101));
   Take(&actions_);
   queue_.Reset(absl::AbortedError("a new coordinator"), &actions_);
   EXPECT_THAT(Take(&actions_), ElementsAre("end 101 ABORTED"));
   EXPECT_THAT(queue_.running()->why, HasCode(absl::StatusCode::kAborted));
   EXPECT_EQ(EndAndStart(), 0u);
-  MU_ASSERT_OK(Add(1, 8, 7));
-  EXPECT_EQ(Start(), 0u) << "the 7 of the former epoch is not the 7 of this one";
-  MU_ASSERT_OK(Add(2, 7));
-  EXPECT_EQ(Start(), 2u);
+  MU_ASSERT_OK(Add(1)) << "cancelled in the former epoch";
+  EXPECT_EQ(Start(), 1u);
 }
 
 TEST_F(RunQueueTest, DrainHandsBackWhatWaitsAndWhatComes) {
