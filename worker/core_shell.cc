@@ -8,6 +8,7 @@
 #include "common/base/steady_now.h"
 #include "common/graph/limits.h"
 #include "common/obs/log.h"
+#include "worker/held_results.h"
 #include "worker/run_inputs.h"
 
 namespace mu {
@@ -91,14 +92,16 @@ void CoreShell::Send(Outbox outbox) {
         if (i + 1 < outbox.size() && outbox[i + 1].kind == Outgoing::Kind::kEnd &&
             outbox[i + 1].run == out.run)
           break;
-        out.run->call->Send(Reply(out.run->held));
-        out.run->held.Clear();
+        out.run->call->Send(
+            Reply(SendAllButLast(*out.run->call, std::exchange(out.run->held, {}))));
         break;
-      case Outgoing::Kind::kEnd:
-        if (out.handed_back) out.run->held.set_handed_back(true);
-        out.run->call->Finish(out.status, Reply(out.run->held));
+      case Outgoing::Kind::kEnd: {
+        pb::RunReply last = SendAllButLast(*out.run->call, std::exchange(out.run->held, {}));
+        if (out.handed_back) last.set_handed_back(true);
+        out.run->call->Finish(out.status, Reply(last));
         ++ended;
         break;
+      }
       case Outgoing::Kind::kCancelled:
         out.call->Finish(absl::OkStatus(), Reply(pb::CancelRunsReply()));
         break;

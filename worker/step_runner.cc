@@ -74,6 +74,8 @@ absl::Status StepRunner::Step(const FunctionRun& run, uint32_t step, Reading* re
       watch_.Enter("reading data", name, job_step);
       batch = NextBatch(run, place, reading, result);
       if (!batch.ok()) return Explain(batch.status(), run, step);
+      // What is said of bad records.
+      if (absl::Status fits = CheckSize(*result, {}); !fits.ok()) return Explain(fits, run, step);
     }
     if (batch->records == 0) return absl::OkStatus();
   }
@@ -144,6 +146,7 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
   const auto inherited = access_.inherited();
   result->mutable_inherited()->Assign(inherited.begin(), inherited.end());
   if (const auto late = access_.late(); late.has_value()) result->set_late(*late);
+  MU_RETURN_IF_ERROR(CheckSize(*result, returns));
   for (const Tensor& value : returns) *result->add_returns() = value.ToProto();
   if (slow_down_ > 1) {
     // One that waited for servers is no slower for that.
@@ -154,6 +157,27 @@ absl::Status StepRunner::Compute(const FunctionRun& run, uint32_t step, const Ba
   if (step_wait_ > absl::ZeroDuration()) hurry_.WaitFor(step_wait_);
   step_timer_->Record(start_ns, NowNs(), inputs.function->graph.name());
   return absl::OkStatus();
+}
+
+absl::Status StepRunner::CheckSize(const pb::StepResult& result,
+                                   const std::vector<Tensor>& returns) const {
+  constexpr uint64_t kValueBytes = 32;  // beside the data and the sizes of the axes, which are more
+  constexpr uint64_t kAxisBytes = 10;
+  uint64_t bytes = result.ByteSizeLong();
+  for (const Tensor& value : returns) {
+    bytes += kValueBytes + kAxisBytes * static_cast<uint64_t>(value.shape().rank()) +
+             static_cast<uint64_t>(value.bytes());
+  }
+  if (bytes <= most_result_bytes_) return absl::OkStatus();
+  if (returns.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "what is to be said of the bad records has ", bytes, " bytes, but a message has ",
+        most_result_bytes_, " at most; repair the records, or make shuffle_records smaller"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the values that it returns have ", bytes, " bytes, but a message has ", most_result_bytes_,
+      " at most; return smaller ones (a mean, a part), make the batch smaller, or read "
+      "variables with Coordinator::Read"));
 }
 
 absl::Status StepRunner::Explain(const absl::Status& status, const FunctionRun& run,

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -37,6 +38,8 @@ class StepRunner {
   void OnIdle(std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle) {
     on_idle_ = std::move(on_idle);
   }
+  // Of what a step says; steps that say more fail. Before the first run.
+  void BoundResults(uint64_t most_bytes) { most_result_bytes_ = most_bytes; }
   // No step is slowed down any more: one that waited for servers would wait for a multiple of that.
   void Hurry() { hurry_.Notify(); }
 
@@ -65,6 +68,8 @@ class StepRunner {
   // The batch of a step and what is to be said of it. No records: there is nothing to do.
   absl::StatusOr<Batch> NextBatch(const FunctionRun& run, const StepPlan::Place& place,
                                   Reading* reading, pb::StepResult* result);
+  // INVALID_ARGUMENT: the result would be larger with these values than one message may be.
+  absl::Status CheckSize(const pb::StepResult& result, const std::vector<Tensor>& returns) const;
   absl::Status Explain(const absl::Status& status, const FunctionRun& run, uint32_t step) const;
 
   CoreShell* const shell_;
@@ -72,6 +77,7 @@ class StepRunner {
   StepWatch watch_;
   StepAccess access_;
   std::atomic<uint32_t> index_{0};
+  uint64_t most_result_bytes_ = std::numeric_limits<uint64_t>::max();
   double slow_down_ = 1;
   absl::Duration step_wait_;
   std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle_;

@@ -42,6 +42,7 @@ WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
   runner_.SlowDown(options.slow_down);
   runner_.WaitInSteps(options.step_wait);
   runner_.OnIdle(options.on_idle);
+  runner_.BoundResults(options.most_result_bytes);
   thread_ = std::thread([this] { runner_.Loop(); });
 }
 

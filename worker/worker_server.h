@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/obs/telemetry.h"
+#include "common/rpc/resumable_end.h"
 #include "common/rpc/transport.h"
 #include "proto/worker.pb.h"
 #include "worker/core_shell.h"
@@ -36,9 +37,12 @@ struct WorkerOptions {
   uint64_t cache_bytes = uint64_t{64} << 30;  // of them
   size_t lease_bytes = size_t{512} << 20;     // parsed leases held in memory
   size_t most_lease_bytes = 0;                // of one of them; 0: any
-  int threads = 1;                            // that read ahead
-  double slow_down = 1;                       // for tests: every step takes this many times as long
-  absl::Duration step_wait;                   // for benchmarks: every step waits so long
+  // Of what a step returns; a function whose steps return more fails.
+  uint64_t most_result_bytes =
+      static_cast<uint64_t>(TransportOptions().max_message_bytes) - kMessageOverhead;
+  int threads = 1;           // that read ahead
+  double slow_down = 1;      // for tests: every step takes this many times as long
+  absl::Duration step_wait;  // for benchmarks: every step waits so long
   // For benchmarks: called after each time without a run, from the thread that executes runs. May
   // be null.
   std::function<void(uint64_t from_ns, uint64_t until_ns)> on_idle;

@@ -8,9 +8,6 @@
 namespace mu {
 namespace {
 
-// A message is closed when its parts have so many bytes: then it is sent while the next is made.
-constexpr size_t kMessageBytes = size_t{256} << 10;
-
 Buffer Marked(uint64_t number, uint64_t received, const std::string& body) {
   muster::FeedMark mark;
   mark.set_number(number);
@@ -58,18 +55,30 @@ bool ResumableEnd::Next(uint64_t connection, Buffer* message) {
       return true;
     }
     size_t bytes = 0;
-    while (!waiting_.empty() && bytes < kMessageBytes) {
+    while (!waiting_.empty() &&
+           (parts.empty() || bytes + waiting_.front().bytes <= kMessageBytes)) {
       bytes += waiting_.front().bytes;
       parts.push_back(std::move(waiting_.front()));
       waiting_.pop_front();
     }
   }
-  std::string body;
-  for (const Waiting& part : parts) part.append(&body);
+  // A part may have more than was said of it: then it goes in a message of its own.
+  std::vector<std::string> bodies(1);
+  for (const Waiting& part : parts) {
+    std::string& body = bodies.back();
+    const size_t before = body.size();
+    part.append(&body);
+    if (before == 0 || body.size() <= kMessageBytes) continue;
+    std::string own = body.substr(before);
+    body.resize(before);
+    bodies.push_back(std::move(own));
+  }
   parts.clear();
   MutexLock lock(&mutex_);
-  const size_t bytes = body.size();
-  stream_.Add(std::move(body), bytes);
+  for (std::string& body : bodies) {
+    const size_t bytes = body.size();
+    stream_.Add(std::move(body), bytes);
+  }
   if (connection != connection_) return false;  // the new one writes it
   greets_ = false;
   const Stream::Numbered* const made = stream_.Write();

@@ -19,6 +19,11 @@
 
 namespace mu {
 
+// Parts share a message while they have no more bytes than this together.
+inline constexpr size_t kMessageBytes = size_t{256} << 10;
+// More than a message has beside its parts, and a part beside what its maker measures.
+inline constexpr size_t kMessageOverhead = 1024;
+
 class ResumableEnd {
  public:
   using Stream = ResumableStream<std::string>;
@@ -28,7 +33,8 @@ class ResumableEnd {
   explicit ResumableEnd(Stream::Options options = {}) : stream_(options) {}
 
   // `append` is called once, on the thread that writes, in the order of the calls of Add. `bytes`:
-  // about as many as it appends.
+  // about as many as it appends. A part is never divided: who adds it keeps it kMessageOverhead
+  // below the transport's limit of a message.
   void Add(size_t bytes, Part append);
 
   // From now on `connection`, of a number that was not used before, is the one that carries the

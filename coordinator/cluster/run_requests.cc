@@ -2,12 +2,52 @@
 
 #include <algorithm>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
+
 namespace mu {
 namespace {
 
 constexpr size_t kLeastLook = 64;
+// More than these messages have without what they repeat.
+constexpr uint64_t kRunBytes = 512;
+constexpr uint64_t kLeaseBytes = 128;
+constexpr uint64_t kBlockBytes = 64;
+constexpr uint64_t kBatchesBytes = 32;
+constexpr uint64_t kArgBytes = 64;
+
+// The leases that a run names, each once.
+absl::flat_hash_set<const pb::LeaseProto*> LeasesOf(const RunRequests::Run& run) {
+  absl::flat_hash_set<const pb::LeaseProto*> leases;
+  for (const BatchRange& range : run.batches) leases.insert(range.lease.get());
+  if (run.upcoming != nullptr) leases.insert(run.upcoming.get());
+  return leases;
+}
 
 }  // namespace
+
+absl::Status RunRequests::CheckSize(const Run& run, uint64_t most_bytes) {
+  uint64_t bytes = kRunBytes + kBatchesBytes * run.batches.size();
+  if (run.args != nullptr) {
+    for (const pb::TensorProto& arg : *run.args) bytes += kArgBytes + arg.data().size();
+  }
+  // A bound that costs little, for all runs but those that are nearly too large.
+  uint64_t bound = bytes;
+  for (const BatchRange& range : run.batches)
+    bound += kLeaseBytes + kBlockBytes * static_cast<uint64_t>(range.lease->blocks_size());
+  if (run.upcoming != nullptr)
+    bound += kLeaseBytes + kBlockBytes * static_cast<uint64_t>(run.upcoming->blocks_size());
+  if (bound <= most_bytes) return absl::OkStatus();
+  for (const pb::LeaseProto* lease : LeasesOf(run)) bytes += kLeaseBytes + lease->ByteSizeLong();
+  if (bytes <= most_bytes) return absl::OkStatus();
+  return WithKind(
+      absl::InvalidArgumentError(absl::StrCat(
+          "this call of the function, with the places of its records, has ", bytes,
+          " bytes, but a message has ", most_bytes,
+          " at most; give it fewer steps, or make block_records of its dataset larger")),
+      pb::ERROR_USER);
+}
 
 uint64_t RunRequests::IdOf(const std::shared_ptr<const pb::LeaseProto>& lease,
                            pb::FeedRequest* message) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
 #include "coordinator/core/batch_range.h"
 #include "coordinator/core/function_queue.h"
 #include "proto/worker.pb.h"
@@ -27,6 +28,8 @@ class RunRequests {
     std::vector<BatchRange> batches;
     std::shared_ptr<const pb::LeaseProto> upcoming;  // null: none
   };
+  // INVALID_ARGUMENT (ERROR_USER): with its leases the run has more than `most_bytes`.
+  static absl::Status CheckSize(const Run& run, uint64_t most_bytes);
   // Appends parts of a FeedRequest: the run, leases that are new to the stream, and the ids of
   // those that nobody but this has any more.
   void Append(const Run& run, std::string* message);

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/obs/telemetry.h"
+#include "common/rpc/resumable_end.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/catalog.h"
 #include "coordinator/cluster/epoch_watcher.h"
@@ -53,6 +54,9 @@ class Runtime {
     Telemetry* telemetry = &Telemetry::Process();  // its spans go there
     ServerApi* server_api = nullptr;               // outlives the runtime
     JobCheckpoints* checkpoints = nullptr;         // the same
+    // Of a call of a function, with its leases; larger ones fail.
+    uint64_t most_run_bytes =
+        static_cast<uint64_t>(TransportOptions().max_message_bytes) - kMessageOverhead;
     uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
     absl::Duration start_timeout = absl::Seconds(60);  // of servers
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.

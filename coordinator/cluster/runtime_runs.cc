@@ -75,6 +75,8 @@ void Runtime::Do(action::Start& a) {
                           .args = function.work.args,
                           .batches = function.batches,
                           .upcoming = core_.UpcomingLease(function.work.dataset, start.worker)};
+  if (absl::Status fits = RunRequests::CheckSize(run, options_.most_run_bytes); !fits.ok())
+    return PostRunEnded(start, fits);
   link->feed->Send(kRunBytes, [requests = link->run_requests, run = std::move(run)](
                                   std::string* message) { requests->Append(run, message); });
 }

@@ -20,12 +20,13 @@ namespace mu::testing {
 
 class MemoryCluster {
  public:
-  // Returns when all have registered.
+  // Returns when all have registered. `worker`: of each of them, but for its directory.
   static absl::StatusOr<std::unique_ptr<MemoryCluster>> Start(int workers, int ps,
-                                                              std::shared_ptr<FaultPlan> faults) {
+                                                              std::shared_ptr<FaultPlan> faults,
+                                                              const WorkerOptions& worker = {}) {
     MU_ASSIGN_OR_RETURN(TempDirectory directory, TempDirectory::Create("muster-memory"));
     std::unique_ptr<MemoryCluster> cluster(
-        new MemoryCluster(std::move(directory), std::move(faults)));
+        new MemoryCluster(std::move(directory), std::move(faults), worker));
     ClusterOptions options;
     options.workers = workers;
     options.ps = ps;
@@ -64,6 +65,7 @@ class MemoryCluster {
     options.coordinator = coordinator_->address();
     options.listen = "memory:0";
     options.index = index;
+    options.worker = worker_;
     options.worker.cache_dir = absl::StrCat(directory(), "/cache-", index);
     options.worker.telemetry = &telemetry_;
     MU_ASSIGN_OR_RETURN(workers_[index], WorkerNode::Listen(transport_.get(), options));
@@ -90,11 +92,13 @@ class MemoryCluster {
   }
 
  private:
-  MemoryCluster(TempDirectory directory, std::shared_ptr<FaultPlan> faults)
-      : directory_(std::move(directory)), faults_(std::move(faults)) {}
+  MemoryCluster(TempDirectory directory, std::shared_ptr<FaultPlan> faults,
+                const WorkerOptions& worker)
+      : directory_(std::move(directory)), faults_(std::move(faults)), worker_(worker) {}
 
   TempDirectory directory_;
   const std::shared_ptr<FaultPlan> faults_;
+  const WorkerOptions worker_;
   const std::shared_ptr<Transport> network_ = NewMemoryTransport();
   // The daemons' and the test's
   const std::unique_ptr<Transport> transport_ = NewFaultyTransport(network_, faults_);

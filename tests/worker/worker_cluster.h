@@ -64,7 +64,8 @@ class RunHandle {
 class WorkerCluster {
  public:
   // The worker gives a server up after `patience`.
-  explicit WorkerCluster(int servers = 1, absl::Duration patience = absl::Seconds(20))
+  explicit WorkerCluster(int servers = 1, absl::Duration patience = absl::Seconds(20),
+                         WorkerOptions options = {})
       : directory_(std::filesystem::temp_directory_path() /
                    absl::StrCat("worker_test_", RandomIdentity())),
         client_([this](const std::string& address) {
@@ -80,7 +81,6 @@ class WorkerCluster {
       server->set_address(rpc_servers_.back()->address());
       server->set_incarnation(1);
     }
-    WorkerOptions options;
     options.cache_dir = (directory_ / "cache").string();
     options.servers.call_timeout = absl::Seconds(1);
     options.servers.total_timeout = patience;

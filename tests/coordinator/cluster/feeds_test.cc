@@ -44,6 +44,26 @@ TEST_F(FeedsTest, ABrokenConnectionCostsNothing) {
   EXPECT_EQ(stats.steps, 4u);
 }
 
+TEST_F(FeedsTest, ARunThatIsTooLargeForAMessageFailsAndTheWorkerStays) {
+  options_.most_run_bytes = 10'000;
+  Start(2);
+  auto worker = Worker(11, 0);
+  auto args = std::make_shared<std::vector<pb::TensorProto>>(1);
+  (*args)[0].set_data(std::string(10'000, 'x'));
+  const RemoteValue large = runtime_->Schedule(
+      {.fingerprint = Fingerprint(5), .steps = 1, .needs_version = 1, .args = std::move(args)},
+      {"x"});
+  EXPECT_THAT(runtime_->Join(),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("but a message has 10000 at most")));
+  EXPECT_THAT(large.Fetch(), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  const RemoteValue small = Schedule(1);
+  PlayedWorker::Finish(worker->NextRun());
+  MU_EXPECT_OK(small.Fetch());
+  EXPECT_THAT(runtime_->Stats().failures, ::testing::IsEmpty());
+  EXPECT_EQ(worker->feed.connections, 1);
+}
+
 // What is on its way to the worker comes again, too, in the same order.
 TEST_F(FeedsTest, RunsThatAreLostWithTheirConnectionComeOnce) {
   Start(3);

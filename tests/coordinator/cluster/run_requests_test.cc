@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "common/base/error_kind.h"
 #include "common/base/hash.h"
 #include "tests/testing/matchers.h"
 
@@ -24,11 +25,8 @@ std::shared_ptr<const pb::LeaseProto> Lease(SplitMix& random) {
 
 RunRequests::Run RandomRun(SplitMix& random) {
   RunRequests::Run run;
-  run.start = {FunctionId(random.Next()),
-               RunId(random.Next()),
-               WorkerId(3),
-               static_cast<uint32_t>(random.Below(5)),
-               static_cast<uint32_t>(random.Below(9))};
+  run.start = {FunctionId(random.Next()), RunId(random.Next()), WorkerId(3),
+               static_cast<uint32_t>(random.Below(5)), static_cast<uint32_t>(random.Below(9))};
   run.context.set_job(random.Next());
   run.context.set_generation(random.Next());
   run.fingerprint = Fingerprint(random.Next());
@@ -100,6 +98,49 @@ TEST(RunRequests, SayWhatTheRunIs) {
     }
   }
   EXPECT_EQ(requests.kept(), leases.size());
+}
+
+// The least limit that a run is taken with.
+uint64_t LeastLimit(const RunRequests::Run& run) {
+  uint64_t refused = 0, taken = uint64_t{1} << 30;
+  while (taken - refused > 1) {
+    const uint64_t middle = (refused + taken) / 2;
+    (RunRequests::CheckSize(run, middle).ok() ? taken : refused) = middle;
+  }
+  return taken;
+}
+
+TEST(RunRequests, WhatIsTakenIsNoLargerThanTheLimit) {
+  SplitMix random(3);
+  for (int i = 0; i < 200; ++i) {
+    RunRequests::Run run = RandomRun(random);
+    for (uint64_t k = random.Below(4); k > 0; --k)
+      run.batches.push_back({Lease(random), static_cast<uint32_t>(random.Next()),
+                             static_cast<uint32_t>(random.Next())});
+    if (random.Below(2) == 0 && !run.batches.empty()) run.batches.push_back(run.batches[0]);
+    if (random.Below(2) == 0) run.upcoming = Lease(random);
+    if (random.Below(2) == 0) {
+      auto args = std::make_shared<std::vector<pb::TensorProto>>(1);
+      (*args)[0].set_data(std::string(random.Below(10'000), 'x'));
+      run.args = std::move(args);
+    }
+    std::string part;
+    RunRequests().Append(run, &part);
+    const uint64_t limit = LeastLimit(run);
+    EXPECT_GE(limit, part.size());
+    EXPECT_LE(limit, part.size() + 2'000) << "and it is not refused without need";
+  }
+}
+
+TEST(RunRequests, ARunThatIsTooLargeIsTheUsersError) {
+  RunRequests::Run run;
+  auto args = std::make_shared<std::vector<pb::TensorProto>>(1);
+  (*args)[0].set_data(std::string(20'000, 'x'));
+  run.args = std::move(args);
+  const absl::Status status = RunRequests::CheckSize(run, 20'000);
+  EXPECT_THAT(status, testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                        ::testing::HasSubstr("20000 at most")));
+  EXPECT_EQ(KindOf(status), pb::ERROR_USER);
 }
 
 TEST(RunRequests, LeasesThatNobodyHasAnyMoreAreForgotten) {
