@@ -107,13 +107,14 @@ absl::StatusOr<DirectResult> DriveEcho(const DirectOptions& options) {
   struct Stream {
     std::shared_ptr<ClientStream> stream;
     std::atomic<size_t> unsaid = 0;
+    bool begun = false;  // the answer to its first message has come
   };
   std::deque<Stream> streams(options.addresses.size());
   auto transport = NewGrpcTransport();
   DirectLoop loop(transport.get(), options);
   for (size_t i = 0; i < streams.size(); ++i) {
     Stream& one = streams[i];
-    ++one.unsaid;  // a stream begins with a message
+    ++one.unsaid;  // a stream begins with a message, which the loop does not count
     one.stream =
         loop.channel(i).Converse("/bench/Echo",
                                  {[&one](Buffer* message) {
@@ -122,8 +123,9 @@ absl::StatusOr<DirectResult> DriveEcho(const DirectOptions& options) {
                                     return count > 0;
                                   },
                                   [&one, &loop, i](const Buffer& message) {
-                                    for (size_t n = message.size() / kBytes; n > 0; --n)
-                                      loop.Ended(i);
+                                    for (size_t n = message.size() / kBytes; n > 0; --n) {
+                                      if (std::exchange(one.begun, true)) loop.Ended(i);
+                                    }
                                   }},
                                  [&loop](const absl::Status& status) { loop.Failed(status); });
   }
