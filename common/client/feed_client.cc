@@ -107,33 +107,30 @@ void FeedClient::OnMessage(uint64_t connection, const Buffer& bytes) {
 void FeedClient::OnDone(uint64_t connection, absl::Status status) {
   Backoff backoff(kFirstDelay, kLongestDelay, connection);
   absl::Duration delay;
+  bool breaks;
   {
     MutexLock lock(&mutex_);
-    connection_.open = false;
     connection_.stream = nullptr;
     if (connection_.answered) broken_since_ = SteadyNow();
     fruitless_ = connection_.progress ? 0 : fruitless_ + 1;
     // The first time at once: the other end may be as well as it was.
     for (uint32_t i = 0; i < std::min(fruitless_, kLongBackoff); ++i) delay = backoff.Next();
     const bool fruitless = connection_.answered && fruitless_ > kMostFruitless;
-    if (closing_) {
-      status = absl::OkStatus();
-      ended_ = true;
-    } else if (!why_.ok()) {
-      status = why_;
-      ended_ = true;
-    } else if (!IsPassing(status) || fruitless) {
-      if (status.ok()) status = absl::InternalError("the worker ends the stream");
-      ended_ = true;
-    }
-    if (!ended_) {
-      After(delay, [](FeedClient& self) { self.Connect(); });
-      if (options_.on_broken == nullptr) return;
-    }
+    breaks = !closing_ && why_.ok() && IsPassing(status) && !fruitless;
+    if (!breaks && why_.ok())
+      why_ = status.ok() ? absl::InternalError("the worker ends the stream") : status;
   }
-  // Nobody else calls these now.
-  if (ended()) return options_.on_ended(status);
-  options_.on_broken(status);
+  // The connection counts as open until this has returned, so that nothing is told meanwhile.
+  if (breaks && options_.on_broken != nullptr) options_.on_broken(status);
+  {
+    MutexLock lock(&mutex_);
+    connection_.open = false;
+    connection_.stream = nullptr;
+    if (!closing_ && why_.ok()) return After(delay, [](FeedClient& self) { self.Connect(); });
+    ended_ = true;
+    status = closing_ ? absl::OkStatus() : why_;
+  }
+  options_.on_ended(status);
 }
 
 void FeedClient::GiveUp(uint64_t connection) {
@@ -143,15 +140,13 @@ void FeedClient::GiveUp(uint64_t connection) {
     if (ended_ || connection_.number != connection || connection_.answered || !why_.ok()) return;
     why_ = absl::UnavailableError(absl::StrCat("the stream to the worker could not be opened for ",
                                                absl::FormatDuration(options_.give_up)));
-    ended_ = !connection_.open;
-    why = why_;
+    // The connection's OnDone tells it, if it is to come.
+    if (!connection_.open) {
+      ended_ = true;
+      why = why_;
+    }
   }
-  ended() ? options_.on_ended(why) : Break();
-}
-
-bool FeedClient::ended() {
-  MutexLock lock(&mutex_);
-  return ended_;
+  why.ok() ? Break() : options_.on_ended(why);
 }
 
 void FeedClient::Send(size_t bytes, ResumableEnd::Part append) {

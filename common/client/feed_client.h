@@ -47,7 +47,8 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
 
  private:
   explicit FeedClient(Options options);
-  // A connection, by its number. `stream` is null until it is known and when it is over.
+  // A connection, by its number. It is open until its OnDone is over, and only who finds none open
+  // may end the stream itself. `stream` is null until it is known and when it is over.
   struct Connection {
     uint64_t number = 0;
     bool open = false;
@@ -66,7 +67,6 @@ class FeedClient : public std::enable_shared_from_this<FeedClient> {
   void Poke();
   // The connection is to end; OnDone comes.
   void Break();
-  bool ended();
   template <typename F>
   void After(absl::Duration delay, F then);
 
