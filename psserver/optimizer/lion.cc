@@ -5,14 +5,11 @@
 namespace mu {
 namespace {
 
-// 1, 0 or -1; of NaN, NaN: the value must show that the gradient was none.
-inline float SignOf(float x) { return x == 0 ? 0.0f : x > 0 ? 1.0f : x < 0 ? -1.0f : x; }
+// 1, 0 or -1. Of numbers: servers take no gradient that is NaN.
+inline float SignOf(float x) { return x == 0 ? 0.0f : std::copysign(1.0f, x); }
 inline Eight SignOf(Eight x) {
-  const __m256 zero = _mm256_setzero_ps();
-  const __m256 is_number = _mm256_cmp_ps(x.v, x.v, _CMP_ORD_Q);
-  const __m256 is_zero = _mm256_cmp_ps(x.v, zero, _CMP_EQ_OQ);
   const __m256 one = _mm256_or_ps(_mm256_and_ps(x.v, _mm256_set1_ps(-0.0f)), _mm256_set1_ps(1.0f));
-  return Eight(_mm256_blendv_ps(x.v, _mm256_andnot_ps(is_zero, one), is_number));
+  return Eight(_mm256_andnot_ps(_mm256_cmp_ps(x.v, _mm256_setzero_ps(), _CMP_EQ_OQ), one));
 }
 
 class Lion final : public UpdateRule {

@@ -189,5 +189,19 @@ TEST(RowOptimizer, AdagradIsThePlainLoopForEveryLengthBitForBit) {
   }
 }
 
+// In lanes and alone: 11 values are eight and three.
+TEST(LionTest, AMomentumOfZeroMovesNothing) {
+  muster::OptimizerProto proto;
+  proto.mutable_lion()->set_learning_rate(0.25f);
+  const RowOptimizer lion(proto, 11);
+  std::vector<float> value(11, 1.0f), slots(11, 0.0f), gradient, expected;
+  for (int i = 0; i < 11; ++i) {
+    gradient.push_back(std::vector<float>{0.0f, 1e-30f, -3.0f, -0.0f}[i % 4]);
+    expected.push_back(std::vector<float>{1.0f, 0.75f, 1.25f, 1.0f}[i % 4]);
+  }
+  lion.ApplyRows(lion.RatesOf({}), value.data(), slots.data(), gradient.data(), 1);
+  EXPECT_EQ(value, expected);
+}
+
 }  // namespace
 }  // namespace mu
