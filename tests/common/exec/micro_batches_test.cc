@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "common/base/status.h"
@@ -96,15 +97,19 @@ TEST_F(MicroBatchesTest, MeansAreOfRecordsAndSumsAreSums) {
   g_.Return("mean", Accumulate(g_.Op("reduce_mean", {x}), "mean"));
   g_.Return("sum", Accumulate(g_.Op("reduce_sum", {x}), "sum"));
   g_.Return("largest slice", Accumulate(g_.Op("square", {g_.Op("count", {x})}), "sum"));
-  for (const std::vector<float>& values :
-       {std::vector<float>{1, 2, 4, 8, 16, 32, 64}, {3, 5}, {7}, {1, 2, 3, 4, 5, 6}}) {
+  for (const std::vector<float>& values : {std::vector<float>{1, 2, 4, 8, 16, 32, 64},
+                                           {3, 5},
+                                           {7},
+                                           {1, 2, 3, 4, 5, 6},
+                                           {1, 2, 3, 4, 5, 6, 7, 8}}) {
     MU_ASSERT_OK(Run(BatchOf(values)));
     const float sum = std::accumulate(values.begin(), values.end(), 0.0f);
     const size_t n = values.size();
     EXPECT_NEAR(Returned(0), sum / static_cast<float>(n), 1e-5);
     EXPECT_EQ(Returned(1), sum);
-    // Of 7: 3, 2, 2. Of 2 and 1: slices of one record, none empty. Of 6: three of 2.
-    EXPECT_EQ(Returned(2), n == 7 ? 17 : n == 6 ? 12 : static_cast<float>(n));
+    // Of 7: 3, 2, 2. Of 2 and 1: slices of one record, none empty. Of 6: three of 2. Of 8: 3, 3, 2.
+    const std::map<size_t, float> squares = {{1, 1}, {2, 2}, {6, 12}, {7, 17}, {8, 22}};
+    EXPECT_EQ(Returned(2), squares.at(n));
   }
   EXPECT_EQ(access_.pulls, 0);
 }

@@ -134,11 +134,15 @@ TEST(ThresholdMetrics, AgreesWithTheDefinitions) {
 }
 
 TEST(RegressionMetrics, R2IsNotDefinedWithoutSpread) {
-  // 0.1 is no sum of few powers of 2: rounding leaves a spread of its squares.
-  const std::vector<float> labels(1000, 1000.1f), predictions(1000, 3.0f);
-  RegressionMetrics equal;
-  MU_ASSERT_OK(equal.Add(predictions, labels));
-  EXPECT_TRUE(std::isnan(equal.r2()));
+  // Rounding leaves a spread of some of these, which are no sums of few powers of 2.
+  for (const float label : {0.1f, 3.3f, 1000.1f, -7e-5f}) {
+    for (size_t records = 1; records < 50; ++records) {
+      const std::vector<float> labels(records, label), predictions(records, 3.0f);
+      RegressionMetrics equal;
+      MU_ASSERT_OK(equal.Add(predictions, labels));
+      EXPECT_TRUE(std::isnan(equal.r2())) << records << " of " << label << ": " << equal.r2();
+    }
+  }
   // A spread that is small beside the mean is one.
   RegressionMetrics spread;
   MU_ASSERT_OK(spread.Add({1000, 1000, 1000, 1000}, {999.75f, 1000.25f, 999.5f, 1000.5f}));

@@ -63,12 +63,12 @@ std::vector<std::string> TextsOf(const Parsed& parsed, const std::string& column
 
 TEST(FieldColumnsTest, TextsStayAsTheyAre) {
   Parsed json = Column("kind: TEXT");
-  for (const char* value :
-       {"1.50", "\"two\\n\\u0061\"", "null", "\"?\"", "\"\"", "true", "\"12345678\""})
+  for (const char* value : {"1.50", "\"two\\n\\u0061\"", "null", "\"?\"", "\"\"", "true",
+                            "\"12345678\"", "\"0123456789abcdefg\""})
     EXPECT_EQ(json.Add(absl::StrCat("{\"x\": ", value, "}")), "");
   EXPECT_EQ(json.Add("{}"), "");
-  EXPECT_THAT(TextsOf(json, "x"),
-              ElementsAre("1.50", "two\na", "", "?", "", "true", "12345678", ""));
+  EXPECT_THAT(TextsOf(json, "x"), ElementsAre("1.50", "two\na", "", "?", "", "true", "12345678",
+                                              "0123456789abcdefg", ""));
   EXPECT_THAT(json.Add("{\"x\": [1]}"), HasSubstr("is an array"));
 
   pb::DatasetProto dataset;

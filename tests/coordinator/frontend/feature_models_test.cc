@@ -243,6 +243,8 @@ TEST(FeatureModels, MistakesNameTheKey) {
   expect("mlp", "hidden[1]: must be from 1", [](auto* c) { c->set_hidden(1, 0); });
   expect("mlp", "embedding_dim: must be from 1", [](auto* c) { c->set_embedding_dim(0); });
   expect("mlp", "cross_layers: is no key of model mlp", [](auto* c) { c->set_cross_layers(1); });
+  expect("nfm", "classes: is no key of model nfm", [](auto* c) { c->set_classes(3); });
+  expect("nfm", "hidden: names no layers", [](auto* c) { c->clear_hidden(); });
   expect("dcn_v2", "cross_layers: must be at least 1", [](auto* c) { c->set_cross_layers(0); });
   expect("logistic_regression", "embedding_dim: is no key",
          [](auto* c) { c->set_embedding_dim(1); });

@@ -178,6 +178,13 @@ TEST_F(AccumulateTest, WhatDoesNotFollowFromSlicesIsRefused) {
       "add", neither);
   Refuses(returning([](const BatchRef& b) { return Square(ReduceSum(b["dense"])); }), "square",
           neither);
+  // Of sums over the batch: their squares grow with the square of it.
+  Refuses(returning([](const BatchRef& b) { return SumOfSquares({ReduceSum(b["dense"], {0})}); }),
+          "sum_of_squares", neither);
+  Refuses(returning([](const BatchRef& b) {
+            return MeanSquaredError(ReduceMean(b["dense"], {0}), ReduceSum(b["dense"], {0}));
+          }),
+          "mean_squared_error", neither);
   Refuses(
       returning([](const BatchRef& b) { return ReduceSum(b["dense"]) * ReduceSum(b["dense"]); }),
       "multiply", neither);

@@ -78,12 +78,15 @@ TEST_F(CriteoTest, UnlabelledRecordsMayHaveALabelOrNot) {
 
 TEST_F(CriteoTest, UnlabelledRecordsOfAnotherLengthAreBad) {
   const std::string rest = Line("", {"5"}, {"a"}).substr(1);
-  for (const std::string& line :
-       {rest.substr(0, rest.size() - 1), "1\t1\t" + rest, std::string("1")}) {
+  for (const auto& [line, problem] : std::vector<std::pair<std::string, std::string>>{
+           {Line("", {"5"}, {}).substr(3),
+            "column categorical 25: is not there; the line has 38 of 40"},
+           {"1\t1\t" + rest, "column categorical 26: is followed by more fields"},
+           {"1", "column integer 1: is not there; the line has 1 of 40"}}) {
     pb::DatasetProto dataset = Criteo(line);
     dataset.mutable_criteo_tsv()->set_unlabelled(true);
     EXPECT_THAT(ReadFileWhole(Reader(dataset).get()),
-                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("column ")))
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(problem)))
         << line;
   }
 }
