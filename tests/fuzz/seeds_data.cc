@@ -126,6 +126,7 @@ void AddFieldColumns(FieldColumnList* columns, bool typed) {
   };
   pb::CsvColumnProto* const age = add("age", pb::CsvColumnProto::NUMBER, false);
   age->set_mean(30);
+  add("age.text", pb::CsvColumnProto::TEXT, false)->set_field("age");
   age->set_stddev(10);
   pb::CsvColumnProto* const bucket = add("bucket", pb::CsvColumnProto::BUCKET, false);
   bucket->set_field("age");
@@ -256,8 +257,16 @@ std::map<std::string, fuzz::RecordsInput> RecordTexts() {
   *inputs["libsvm"].mutable_dataset() = Libsvm();
   inputs["libsvm"].set_text(LibsvmText());
   inputs["libsvm"].add_chunks(5);
+  pb::DatasetProto bare_criteo = Criteo(), bare_libsvm = Libsvm(), bare_libffm = Libffm();
+  bare_criteo.mutable_criteo_tsv()->set_unlabelled(true);
+  bare_libsvm.mutable_libsvm()->set_unlabelled(true);
+  bare_libffm.mutable_libffm()->set_unlabelled(true);
+  const std::string clicks = CriteoText();
   for (const auto& [name, dataset, text] :
-       {std::tuple("libffm", Libffm(), LibffmText()), std::tuple("fields", Fields(), FieldsText()),
+       {std::tuple("bare_criteo", bare_criteo, clicks + clicks.substr(clicks.find('\t') + 1)),
+        std::tuple("bare_libsvm", bare_libsvm, LibsvmText() + "1:1 2:1\n"),
+        std::tuple("bare_libffm", bare_libffm, LibffmText()),
+        std::tuple("libffm", Libffm(), LibffmText()), std::tuple("fields", Fields(), FieldsText()),
         std::tuple("jsonl", Jsonl(), JsonlText()),
         std::tuple("tfrecord", Tfrecord(), TfrecordBytes()),
         std::tuple("idx", Arrays(pb::ArraysProto::IDX, kFloat32), IdxBytes()),
