@@ -34,6 +34,9 @@ void PsServer::RegisterMethods(MethodTable* methods) {
       call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
     });
   });
+  add("CommitRound", RunOn::kOwnThread,
+      TypedHandler<pb::CommitRoundRequest>(
+          [this](const auto& request) { return CommitRound(request); }));
   add("Fence", RunOn::kOwnThread,
       TypedHandler<pb::FenceRequest>([this](const auto& request) { return Fence(request); }));
   add("Save", RunOn::kOwnThread,

@@ -112,7 +112,8 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
   if (update.kind() == pb::VariableUpdate::GRADIENT) {
     MU_ASSIGN_OR_RETURN(rates, RatesOf(definition.optimizer, "variable", name));
   }
-  variables_.push_back({VariableOf(update), partition, update.kind(), bytes, rates});
+  variables_.push_back({VariableOf(update), partition, update.kind(), definition.proto.dtype(),
+                        definition.proto.moving_average(), bytes, rates});
   return absl::OkStatus();
 }
 

@@ -34,15 +34,22 @@ class PushPlan {
   // Cannot fail. Once.
   void Apply();
 
- private:
+  // What it changes; for a round that adds several pushes up.
   struct VariablePart {
     PartitionKey key;
     VariablePartition* partition;
     muster::VariableUpdate::Kind kind;
+    muster::DType dtype;
+    bool moving_average;
     const void* update;
     StepRates rates;  // of a gradient
   };
+  const std::vector<VariablePart>& variables() const { return variables_; }
+  const std::vector<RowSegment>& segments() const { return segments_; }
+  const std::vector<const float*>& gradients() const { return gradients_; }  // of each segment
+  const std::vector<StepRates>& rates() const { return rates_; }             // the same
 
+ private:
   explicit PushPlan(absl::Span<const char> payload)
       : payload_(std::make_unique<AlignedPayload>(payload)) {}
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,

@@ -16,6 +16,7 @@ PsServer::PsServer(PsServerOptions options)
     : options_(options),
       pull_timer_(options.telemetry->timer("ps.pull", "Pulls, from request to reply")),
       push_timer_(options.telemetry->timer("ps.push", "Pushes, from request to applied")),
+      round_timer_(options.telemetry->timer("ps.round", "Synchronous rounds applied")),
       push_wait_timer_(options.telemetry->timer(
           "ps.push_wait", "Waits of pushes for copies that a checkpoint writes")),
       pulled_rows_(options.telemetry->counter("ps.pulled_rows", "Rows of tables sent to workers")),

@@ -91,6 +91,9 @@ class PsServer {
   // low-water mark; ABORTED (ERROR_STALE, IsTooLate) for gradients that are later than the request
   // allows; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
   void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
+  // Applies the mean of a synchronous round's pushes, which Push has kept, once, and drops what
+  // else was kept. FAILED_PRECONDITION (ERROR_STALE) for a round before the last one.
+  absl::StatusOr<muster::CommitRoundReply> CommitRound(const muster::CommitRoundRequest& request);
   // Gives a partition a value, once: as Push, with the function and the partition as its identity.
   // INVALID_ARGUMENT for another size than the partition's, for NaN and infinity, and for a place
   // that another variable or value has.
@@ -128,6 +131,9 @@ class PsServer {
   void Leave();
   // Whether rows may be created.
   absl::Status CheckRoom();
+  // Of a push that belongs to a synchronous round: it is checked and kept.
+  void Contribute(const Buffer& frame, const muster::PushRequest& request,
+                  absl::Span<const char> payload, const PushDone& done);
   // Until copies have room, which the writer of a checkpoint makes.
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
@@ -159,6 +165,7 @@ class PsServer {
   const PsServerOptions options_;
   Timer* const pull_timer_;
   Timer* const push_timer_;
+  Timer* const round_timer_;
   Timer* const push_wait_timer_;
   Counter* const pulled_rows_;
   Counter* const repeated_counter_;

@@ -50,6 +50,7 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
   if (!payload.ok()) return done(Detailed(payload.status()));
+  if (request->round() != 0) return Contribute(frame, *request, *payload, done);
   if (copies_.HasRoom()) return PushNow(*request, *payload, done);
   // A thread of the transport must not wait.
   waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {

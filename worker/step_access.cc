@@ -43,7 +43,10 @@ absl::Status StepAccess::Call(bool push, const std::function<absl::Status()>& ca
     options.function = run_->request.function();
     options.read_only = read_only_;
     options.rate_scale = rate_scale_;
-    options.job_step = run_->request.step_offset() + step_ + 1;
+    // Optimizers count updates: a round is one.
+    options.round = run_->request.round();
+    options.most_contributions = run_->request.most_contributions();
+    options.job_step = options.round > 0 ? options.round : run_->request.step_offset() + step_ + 1;
     options.staleness = staleness_;
     if (absl::Status begun = shell_->BeginCall(push, session_.get(), std::move(options), step_);
         !begun.ok())

@@ -113,9 +113,11 @@ absl::StatusOr<Batch> StepRunner::NextBatch(const FunctionRun& run, const StepPl
 
 absl::StatusOr<float> StepRunner::RateScaleOf(const FunctionRun& run, uint32_t step) {
   const pb::FunctionProto& graph = run.inputs.function->graph;
-  const uint64_t job_step = run.request.step_offset() + step;
+  // A round is one update, as a step is elsewhere.
+  const uint64_t update =
+      run.request.round() > 0 ? run.request.round() - 1 : run.request.step_offset() + step;
   const float scale = RateScale(graph.schedule(), graph.warmup_steps(),
-                                job_step - std::min(job_step, graph.first_step()));
+                                update - std::min(update, graph.first_step()));
   if (graph.rate_arg() == 0) return scale;
   // Verified: it is there, and a float32.
   const size_t arg = graph.rate_arg() - 1;

@@ -65,6 +65,10 @@ struct PsSessionOptions {
   bool read_only = false;  // pulls create no rows; pushes are refused
   float rate_scale = 1;    // of the learning rates of pushes
   uint64_t job_step = 0;   // of pushes: the step's place in the job, from 1; 0: not known
+  // Of pushes that contribute to a synchronous round: the round, and how many contributions a
+  // server keeps of one. 0: pushes are applied as they come.
+  uint64_t round = 0;
+  uint32_t most_contributions = 0;
   // What servers do about gradients of values that others have changed meanwhile; null: nothing,
   // and nobody counts. Outlives the function.
   const muster::StalenessProto* staleness = nullptr;

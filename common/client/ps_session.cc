@@ -122,6 +122,8 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
     scratch_->push.set_rate_scale(options_.rate_scale);
   }
   scratch_->push.set_job_step(options_.job_step);
+  scratch_->push.set_round(options_.round);
+  scratch_->push.set_most_contributions(options_.most_contributions);
   if (options_.staleness == nullptr) {
     scratch_->push.clear_staleness();
     scratch_->push.clear_clocks();

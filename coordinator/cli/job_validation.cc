@@ -126,7 +126,7 @@ std::vector<JobProblem> ValidateJob(const pb::JobProto& job, JobUse use) {
   ValidateModel(job, use, &problems);
   ValidateOptimizers(job, &problems);
   ValidateTraining(job.training(), &problems);
-  ValidateConsistency(job.training(), &problems);
+  ValidateConsistency(job, &problems);
   ValidateRecovery(job, &problems);
   ValidateEvaluation(job, &problems);
   return problems;

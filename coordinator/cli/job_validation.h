@@ -42,7 +42,7 @@ void ValidateColumns(const muster::SourceProto& source, unsigned format, const s
                      std::vector<JobProblem>* problems);
 void ValidateModel(const muster::JobProto& job, JobUse use, std::vector<JobProblem>* problems);
 void ValidateOptimizers(const muster::JobProto& job, std::vector<JobProblem>* problems);
-void ValidateConsistency(const muster::TrainingProto& training, std::vector<JobProblem>* problems);
+void ValidateConsistency(const muster::JobProto& job, std::vector<JobProblem>* problems);
 void ValidateRecovery(const muster::JobProto& job, std::vector<JobProblem>* problems);
 // Metrics, when they are measured, and who goes by them.
 void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems);

@@ -137,6 +137,15 @@ std::string ReportToJson(const RunReport& report) {
     json["bounded_staleness"] = {{"steps", report.bounded_staleness->steps},
                                  {"functions_waited", report.bounded_staleness->functions_waited}};
   }
+  json["sync"] = nullptr;
+  if (report.sync.has_value()) {
+    json["sync"] = {{"replicas", report.sync->rules.replicas},
+                    {"backup_workers", report.sync->rules.backups},
+                    {"rounds", report.sync->rounds.committed},
+                    {"small_rounds", report.sync->rounds.small},
+                    {"steps_in_rounds", report.sync->rounds.contributions},
+                    {"late_steps", report.sync->rounds.late}};
+  }
   json["time_by_part"] = Json::object();
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};

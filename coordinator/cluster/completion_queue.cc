@@ -16,7 +16,10 @@ void CompletionQueue::Add(RemoteValue value, uint64_t tag) {
   });
 }
 
-std::optional<CompletionQueue::Completion> CompletionQueue::Next(absl::Duration timeout) {
+std::optional<CompletionQueue::Completion> CompletionQueue::Next(absl::Duration timeout,
+                                                                 bool more_follows) {
+  if (!more_follows && timeout > absl::ZeroDuration() && !pending_.empty())
+    pending_.begin()->second.value.NoteWait();
   uint64_t id = 0;
   {
     const absl::Time until = SteadyNow() + timeout;

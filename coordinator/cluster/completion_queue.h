@@ -22,8 +22,9 @@ class CompletionQueue {
   };
   // `tag` comes back with the call.
   void Add(RemoteValue value, uint64_t tag = 0);
-  // Waits at most so long for a call to finish. Each comes out once.
-  std::optional<Completion> Next(absl::Duration timeout);
+  // Waits at most so long for a call to finish. Each comes out once. `more_follows`: the caller
+  // will schedule more before it waits for all of these, so a synchronous round may wait for that.
+  std::optional<Completion> Next(absl::Duration timeout, bool more_follows = false);
   // Calls that have not come out of Next yet.
   size_t size() const { return pending_.size(); }
   bool empty() const { return pending_.empty(); }

@@ -221,6 +221,10 @@ void Coordinator::BoundStaleness(std::optional<uint64_t> steps) {
   impl_->runtime->BoundStaleness(steps);
 }
 
+absl::Status Coordinator::SynchronousRounds(const RoundRules& rules) {
+  return impl_->runtime->SetRounds(rules);
+}
+
 RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions options) {
   if (function.owner_ != this) {
     return impl_->runtime->Refuse(absl::InvalidArgumentError(

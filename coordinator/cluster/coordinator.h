@@ -134,6 +134,14 @@ class Coordinator : public VariableFactory {
   // runs at a time. nullopt, the default: no bound. Call it before functions are scheduled, and
   // again after a restart.
   void BoundStaleness(std::optional<uint64_t> steps);
+  // From now on functions that change parameters run in synchronous rounds: `replicas` steps read
+  // the same values, and the mean of their gradients, weighted by records, is applied once
+  // (docs/consistency.md). `backups` more steps are in flight; what comes too late for its round
+  // runs again in a later one. A round takes fewer steps when nothing more is scheduled: when a
+  // caller waits for what there is (Join, Done, Fetch). Call it before functions are scheduled and
+  // before Restore(), and again after a restart. FAILED_PRECONDITION while functions are
+  // unfinished; INVALID_ARGUMENT with recovery of single servers. {}: no rounds.
+  absl::Status SynchronousRounds(const RoundRules& rules);
   // Waits for everything that was scheduled. The first error of a function, once.
   absl::Status Join();
   absl::StatusOr<bool> Done();

@@ -96,6 +96,11 @@ void FunctionState::WhenDone(std::function<void()> done) {
   done();
 }
 
+void FunctionState::NoteWait() const {
+  MutexLock lock(&mutex_);
+  if (!done_ && on_wait_ != nullptr) on_wait_();
+}
+
 bool FunctionState::Done() const {
   MutexLock lock(&mutex_);
   return done_;
@@ -104,6 +109,7 @@ bool FunctionState::Done() const {
 bool FunctionState::WaitFor(absl::Duration timeout) const {
   const absl::Time until = SteadyNow() + timeout;
   MutexLock lock(&mutex_);
+  if (!done_ && on_wait_ != nullptr) on_wait_();
   for (absl::Time now = SteadyNow(); !done_ && now < until; now = SteadyNow())
     changed_.WaitFor(&mutex_, until - now);
   return done_;
@@ -111,6 +117,7 @@ bool FunctionState::WaitFor(absl::Duration timeout) const {
 
 absl::StatusOr<FunctionResult> FunctionState::Wait() const {
   MutexLock lock(&mutex_);
+  if (!done_ && on_wait_ != nullptr) on_wait_();
   while (!done_) changed_.Wait(&mutex_);
   if (!status_.ok()) return status_;
   return result_;

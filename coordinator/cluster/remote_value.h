@@ -86,6 +86,10 @@ class FunctionState {
   void SetBatches(std::vector<BatchRange> batches);
   void Finish(absl::Status status);
   bool Done() const;
+  // Called when somebody begins to wait for a call that is not done; it must not wait itself. To be
+  // set before anybody can.
+  void OnWait(std::function<void()> on_wait) { on_wait_ = std::move(on_wait); }
+  void NoteWait() const;  // somebody waits elsewhere
   absl::StatusOr<FunctionResult> Wait() const;
   bool WaitFor(absl::Duration timeout) const;  // whether it is done
   // Calls `done` once the call is done: at once if it is, else on the runtime's loop, which
@@ -93,6 +97,7 @@ class FunctionState {
   void WhenDone(std::function<void()> done);
 
  private:
+  std::function<void()> on_wait_;
   mutable Mutex mutex_;
   mutable CondVar changed_;
   bool done_ ABSL_GUARDED_BY(mutex_) = false;
@@ -116,6 +121,10 @@ class RemoteValue {
   // is done: Fetch would not wait.
   bool WaitFor(absl::Duration timeout) const {
     return state_ == nullptr || state_->WaitFor(timeout);
+  }
+  // Somebody waits for it elsewhere.
+  void NoteWait() const {
+    if (state_ != nullptr) state_->NoteWait();
   }
   // See FunctionState. `done` must not call the runtime.
   void WhenDone(std::function<void()> done) const {

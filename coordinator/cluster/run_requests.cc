@@ -80,6 +80,8 @@ void RunRequests::Append(const Run& run, std::string* message) {
   request.set_steps(run.start.steps);
   request.set_run(run.start.run.value());
   request.set_step_offset(run.step_offset);
+  request.set_round(run.start.round);
+  request.set_most_contributions(run.most_contributions);
   if (run.args != nullptr) {
     for (const pb::TensorProto& arg : *run.args) *request.add_args() = arg;
   }

@@ -24,6 +24,7 @@ class RunRequests {
     pb::RequestContext context;
     Fingerprint fingerprint;
     uint64_t step_offset = 0;
+    uint32_t most_contributions = 0;                           // of its round
     std::shared_ptr<const std::vector<pb::TensorProto>> args;  // null: none
     std::vector<BatchRange> batches;
     std::shared_ptr<const pb::LeaseProto> upcoming;  // null: none

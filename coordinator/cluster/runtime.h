@@ -6,6 +6,7 @@
 // at its end.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -185,6 +186,16 @@ class Runtime {
   void SetMostKept(uint64_t bytes) { PostStep(event::MostKept{bytes}); }
   // See Coordinator::BoundStaleness.
   void BoundStaleness(std::optional<uint64_t> steps) { PostStep(event::BoundStaleness{steps}); }
+  // See Coordinator::SynchronousRounds.
+  absl::Status SetRounds(const RoundRules& rules);
+  RoundRules rounds() const {
+    return Look([](const Core& core) { return core.queue().rounds(); });
+  }
+  // Whoever schedules waits for what there is: a round need not wait for more. A note; until the
+  // next Schedule.
+  void NothingMore() {
+    if (synchronous_) PostStep(event::NothingMore{});
+  }
   // What a program wants to be told after a restart; the position of a checkpoint carries the
   // newest. See Schedule.
   void SetUserState(std::string state);
@@ -237,6 +248,9 @@ class Runtime {
   void Do(action::Start& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::StopRun& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Deliver& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::KeepResult& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::DeliverKept& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::CommitRound& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Finish& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -255,6 +269,9 @@ class Runtime {
   void Do(action::Committed& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Aborted& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Note& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+
+  void Deliver(FunctionId function, const pb::StepResult& step, FunctionResult::Step values)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
   // What a worker is being sent.
   struct Installation {
@@ -362,6 +379,9 @@ class Runtime {
     FunctionId id;
   } * scheduling_ ABSL_GUARDED_BY(loop_) = nullptr;
   Arrived* arrived_ ABSL_GUARDED_BY(loop_) = nullptr;
+  // Of steps whose synchronous round is not committed yet.
+  std::map<FunctionId, std::pair<pb::StepResult, FunctionResult::Step>> kept_results_
+      ABSL_GUARDED_BY(loop_);
   CallId next_call_ ABSL_GUARDED_BY(loop_);
   std::map<CallId, std::shared_ptr<ServerCall>> calls_ ABSL_GUARDED_BY(loop_);  // of daemons
   absl::Time next_beat_ ABSL_GUARDED_BY(loop_);
@@ -380,6 +400,8 @@ class Runtime {
   double last_checkpoint_seconds_ ABSL_GUARDED_BY(loop_) = 0;  // since 1970; 0: none
   double last_checkpoint_bytes_ ABSL_GUARDED_BY(loop_) = 0;
   uint64_t paused_ns_ ABSL_GUARDED_BY(loop_) = 0;  // when servers began to be recovered
+
+  std::atomic<bool> synchronous_ = false;
 
   std::unique_ptr<RpcServer> server_;
   EpochWatcher epochs_;

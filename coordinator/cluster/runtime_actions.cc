@@ -50,10 +50,26 @@ void Runtime::Do(action::Scheduled& a) {
 }
 
 void Runtime::Do(action::Deliver& a) {
-  const auto state = states_.find(a.function);
-  if (state == states_.end()) return;
-  const pb::StepResult& step = arrived_->reply.steps(static_cast<int>(a.result));
-  state->second->AddStep(step, std::move(arrived_->values[a.result]));
+  if (!states_.contains(a.function)) return;
+  Deliver(a.function, arrived_->reply.steps(static_cast<int>(a.result)),
+          std::move(arrived_->values[a.result]));
+}
+
+void Runtime::Do(action::KeepResult& a) {
+  if (!states_.contains(a.function)) return;
+  kept_results_[a.function] = {arrived_->reply.steps(static_cast<int>(a.result)),
+                               std::move(arrived_->values[a.result])};
+}
+
+void Runtime::Do(action::DeliverKept& a) {
+  auto kept = kept_results_.extract(a.function);
+  if (kept.empty() || !states_.contains(a.function)) return;
+  Deliver(a.function, kept.mapped().first, std::move(kept.mapped().second));
+}
+
+void Runtime::Deliver(FunctionId function, const pb::StepResult& step,
+                      FunctionResult::Step values) {
+  states_.at(function)->AddStep(step, std::move(values));
   stats_.steps += 1;
   stats_.samples += step.samples();
   stats_.bad_records += step.bad_records();
@@ -62,6 +78,7 @@ void Runtime::Do(action::Deliver& a) {
 
 void Runtime::Do(action::Finish& a) {
   spans_.Finished(a.function, a.status);
+  kept_results_.erase(a.function);
   if (!a.status.ok() && !absl::IsCancelled(a.status))
     counters_.Failed(KindOf(a.status) == pb::ERROR_USER ? "user" : "machine")->Add();
   const auto it = states_.find(a.function);

@@ -72,6 +72,7 @@ void Runtime::Do(action::Start& a) {
                           .context = ContextNow(),
                           .fingerprint = function.work.fingerprint,
                           .step_offset = function.work.step_offset,
+                          .most_contributions = core_.queue().rounds().most(),
                           .args = function.work.args,
                           .batches = function.batches,
                           .upcoming = core_.UpcomingLease(function.work.dataset, start.worker)};

@@ -1,4 +1,5 @@
 // What callers do with functions: schedule, wait and cancel; the data that they read.
+#include <algorithm>
 #include <utility>
 
 #include "coordinator/cluster/runtime.h"
@@ -28,11 +29,15 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
       value = RemoteValue(error);
       return true;
     }
-    if (core_.queue().queued() >= options_.queue_bound) return false;
+    // A round that needs more than fit must not wait for what cannot be scheduled.
+    if (core_.queue().queued() >=
+        std::max(options_.queue_bound, size_t{core_.queue().rounds().most()}))
+      return false;
     if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
       work.name = installed->proto.name();
     Scheduling scheduling = {work.name,
                              std::make_shared<FunctionState>(std::move(return_names), work.steps)};
+    if (synchronous_) scheduling.state->OnWait([this] { NothingMore(); });
     // Whatever it uses was installed by now; a worker that has all of the catalog has that.
     work.needs_version = catalog_.version();
     if (user_state.has_value()) user_state_ = *std::move(user_state);
@@ -56,7 +61,28 @@ bool Runtime::TryJoin(absl::Status* result) {
   return !result->ok() || core_.done();
 }
 
+absl::Status Runtime::SetRounds(const RoundRules& rules) {
+  return loop_.Ask([&]() -> absl::Status {
+    loop_.AssertHeld();
+    if (rules == core_.queue().rounds()) return absl::OkStatus();
+    if (core_.queue().unfinished() > 0) {
+      return absl::FailedPreconditionError(
+          "synchronous rounds cannot begin or change while functions are unfinished; Join first, "
+          "and ask for them before Restore()");
+    }
+    if (rules.on() && core_.recovery_enabled() && core_.recovery().mode() == RecoveryMode::kShard) {
+      return absl::InvalidArgumentError(
+          "synchronous rounds need RecoveryMode::kAll: a server that goes back alone would lack "
+          "rounds that the others have");
+    }
+    Step(event::SetRounds{rules});
+    synchronous_ = rules.on();
+    return absl::OkStatus();
+  });
+}
+
 absl::Status Runtime::Join() {
+  NothingMore();
   absl::Status result;
   loop_.AwaitTurn(kJoin, [&] {
     loop_.AssertHeld();
@@ -66,6 +92,7 @@ absl::Status Runtime::Join() {
 }
 
 absl::StatusOr<bool> Runtime::Done() {
+  NothingMore();
   return loop_.Ask([this]() -> absl::StatusOr<bool> {
     loop_.AssertHeld();
     absl::Status result;

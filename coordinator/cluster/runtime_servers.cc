@@ -128,6 +128,16 @@ void Runtime::Do(action::Load& a) {
   });
 }
 
+void Runtime::Do(action::CommitRound& a) {
+  work_.Add([this, call = NewCall(a.generation), a = std::move(a)] {
+    event::RoundCommitted committed = {.attempt = a.attempt};
+    auto updates = options_.server_api->CommitRound(call, a.set);
+    if (updates.ok()) committed.updates = *std::move(updates);
+    committed.error = CallError::Of(updates.status());
+    EndCall(call, std::move(committed));
+  });
+}
+
 void Runtime::Do(action::Assign& a) {
   work_.Add([this, context = ContextNow(), a] {
     ScopedSpan span(options_.telemetry, "assign", a.assignment->variable);

@@ -54,6 +54,7 @@ RuntimeStats Runtime::Stats() const {
     stats.unlisted_failures = core_.failures().unlisted();
     stats.backup_runs = core_.failures().backup_runs();
     stats.staleness = core_.staleness();
+    stats.rounds = core_.rounds();
     stats.waited_for_steps = core_.queue().waited_for_steps();
     return stats;
   });

@@ -58,6 +58,7 @@ struct RuntimeStats : RuntimeCounts {
   UnlistedFailures unlisted_failures;
   BackupRuns backup_runs;
   StalenessCounts staleness;
+  RoundCounts rounds;
   uint64_t waited_for_steps = 0;  // functions, see Coordinator::BoundStaleness
 };
 

@@ -49,6 +49,10 @@ class ServerApi {
   // server. Those that have been given no routing are not asked: they hold nothing.
   virtual std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
                                                  const std::vector<uint32_t>& servers) = 0;
+  // Every server applies the round's set once, however often it is called. By server: how many
+  // partitions it changed.
+  virtual absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call,
+                                                            const RoundSet& set) = 0;
   // Once for each `place`, however often it is called.
   virtual absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                               const Assignment& assignment) = 0;

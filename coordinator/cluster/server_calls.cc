@@ -107,6 +107,39 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
   });
 }
 
+absl::StatusOr<std::vector<uint32_t>> ServerCalls::CommitRound(const Call& call,
+                                                               const RoundSet& set) {
+  const auto view = client_.view();
+  if (view == nullptr)
+    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  pb::CommitRoundRequest request;
+  *request.mutable_context() = call.context;
+  request.set_round(set.round);
+  request.set_sum_rows(set.sum_rows);
+  for (const RoundSet::Step& step : set.steps) {
+    auto& contribution = *request.add_contributions();
+    contribution.set_function(step.function.value());
+    contribution.set_step(step.step);
+    contribution.set_weight(step.weight);
+  }
+  const Buffer bytes(request.SerializeAsString());
+  std::vector<PsCall> calls;
+  for (size_t s = 0; s < view->channels.size(); ++s) {
+    calls.push_back({view->routing->servers()[s].index(), view->channels[s],
+                     "/muster.PsServer/CommitRound", bytes});
+  }
+  std::vector<uint32_t> updates(calls.size());
+  MU_RETURN_IF_ERROR(call.group->Run(
+      std::move(calls), client_.policy(), [&](size_t index, const Buffer& reply) -> absl::Status {
+        pb::CommitRoundReply message;
+        if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size())))
+          return absl::InternalError("a parameter server's answer to CommitRound does not parse");
+        updates[index] = message.updates();
+        return absl::OkStatus();
+      }));
+  return updates;
+}
+
 std::map<uint32_t, absl::Status> ServerCalls::Fence(const pb::RequestContext& context,
                                                     const std::vector<uint32_t>& servers) {
   const auto view = client_.view();

@@ -24,6 +24,7 @@ class ServerCalls final : public ServerApi {
                                                   const std::string& directory) override;
   std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
                                          const std::vector<uint32_t>& servers) override;
+  absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call, const RoundSet& set) override;
   absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                       const Assignment& assignment) override;
 

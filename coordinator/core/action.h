@@ -78,6 +78,15 @@ struct Deliver {
   FunctionId function;
   size_t result = 0;
 };
+// Of a contribution, whose result counts when its round is committed: the same value is kept, in
+// place of one that was kept before, until DeliverKept or Finish.
+struct KeepResult {
+  FunctionId function;
+  size_t result = 0;
+};
+struct DeliverKept {
+  FunctionId function;
+};
 struct Finish {
   FunctionId function;
   absl::Status status;
@@ -118,6 +127,12 @@ struct Assign {
   uint64_t attempt = 0;
   FunctionId place;
   std::shared_ptr<const Assignment> assignment;
+};
+// All servers apply this set once, however often they are told; answered by event::RoundCommitted.
+struct CommitRound {
+  uint64_t attempt = 0;
+  Generation generation;
+  RoundSet set;
 };
 // All servers load what the task names, in this generation; answered by event::Loaded. It is
 // `point` from then on.
@@ -172,15 +187,14 @@ struct Note {
 
 namespace mu {
 
-using Action =
-    std::variant<action::AnswerRegister, action::AnswerHeartbeat, action::AnswerLeave,
-                 action::MemberJoined, action::MemberLost, action::Install, action::MakePlan,
-                 action::InputWrong, action::Scheduled, action::Start, action::StopRun,
-                 action::Deliver, action::Finish, action::CancelOnWorkers, action::FenceServers,
-                 action::Cancelled, action::TaskDone, action::Configure, action::Assign,
-                 action::Load, action::UseRouting, action::InterruptServers, action::Paused,
-                 action::Restore, action::Serving, action::Save, action::WriteManifest,
-                 action::Committed, action::Aborted, action::Note>;
+using Action = std::variant<
+    action::AnswerRegister, action::AnswerHeartbeat, action::AnswerLeave, action::MemberJoined,
+    action::MemberLost, action::Install, action::MakePlan, action::InputWrong, action::Scheduled,
+    action::Start, action::StopRun, action::Deliver, action::KeepResult, action::DeliverKept,
+    action::Finish, action::CommitRound, action::CancelOnWorkers, action::FenceServers,
+    action::Cancelled, action::TaskDone, action::Configure, action::Assign, action::Load,
+    action::UseRouting, action::InterruptServers, action::Paused, action::Restore, action::Serving,
+    action::Save, action::WriteManifest, action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

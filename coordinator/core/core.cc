@@ -39,7 +39,10 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
   if (std::exchange(install_, false)) {
     for (auto& [id, worker] : workers_) InstallOn(&worker);
   }
+  // Before it: what was complete for a round that is decided now makes room for nothing.
+  DriveRounds();
   if (std::exchange(dispatch_, false)) Dispatch();
+  DriveRounds();  // which what was dispatched may have left with nothing to wait for
   actions_ = nullptr;
 }
 
@@ -85,7 +88,7 @@ void Core::On(event::Close& e) {
   closed_ = true;
   dismissed_ |= e.dismiss;
   const absl::Status closed = ended();
-  for (const FunctionId id : queue_.CancelAll()) Finish(id, closed);
+  for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, closed);
   Act(commit_.GiveUp(closed));
   VoidWork();
   AnswerAll(closed);
@@ -102,7 +105,7 @@ void Core::End(absl::Status error) {
   if (!ended_.ok() || closed_) return;
   ended_ = error;
   Do(action::InterruptServers{});  // of a load, which may take long
-  for (const FunctionId id : queue_.CancelAll()) Finish(id, error);
+  for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, error);
   Act(commit_.GiveUp(error));
   VoidWork();
   AnswerAll(error);
@@ -142,7 +145,8 @@ std::optional<std::vector<BatchRange>> Core::TakeBatches(uint64_t dataset, Worke
   const auto it = leases_.find(dataset);
   if (it == leases_.end()) return std::vector<BatchRange>();
   DatasetLeases& leases = it->second;
-  std::optional<std::vector<BatchRange>> batches = leases.Take(worker, steps);
+  std::optional<std::vector<BatchRange>> batches =
+      leases.Take(leases.shared() == nullptr ? worker : ReaderFor(worker), steps);
   if (const auto epoch = leases.AskForPlan(steps)) Do(action::MakePlan{leases.data(), *epoch});
   return batches;
 }
@@ -150,7 +154,7 @@ std::optional<std::vector<BatchRange>> Core::TakeBatches(uint64_t dataset, Worke
 std::shared_ptr<const pb::LeaseProto> Core::UpcomingLease(uint64_t dataset, WorkerId worker) {
   const auto it = leases_.find(dataset);
   if (it == leases_.end()) return nullptr;
-  return it->second.Upcoming(worker);
+  return it->second.Upcoming(it->second.shared() == nullptr ? worker : ReaderFor(worker));
 }
 
 std::vector<pb::DatasetPositionProto> Core::DataPositions() const {

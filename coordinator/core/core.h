@@ -92,6 +92,7 @@ class Core {
   const FunctionQueue& queue() const { return queue_; }
   const FailureLog& failures() const { return failures_; }
   const StalenessCounts& staleness() const { return staleness_; }
+  const RoundCounts& rounds() const { return round_counts_; }
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   // OK: not yet; CANCELLED after event::Close.
@@ -100,6 +101,7 @@ class Core {
   }
   bool closed() const { return closed_; }
   bool cancelling() const { return cancellation_.under_way(); }
+  bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
   bool checkpoint_under_way() const { return commit_.under_way(); }
   // Servers have one state and take updates.
@@ -171,6 +173,9 @@ class Core {
   void On(event::ManifestWritten& e) { Act(commit_.ManifestWritten(e.checkpoint, e.status)); }
   void On(event::MostKept& e);
   void On(event::BoundStaleness& e);
+  void On(event::SetRounds& e);
+  void On(event::NothingMore&) { nothing_more_ = true; }
+  void On(event::RoundCommitted& e);
 
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);
@@ -188,6 +193,10 @@ class Core {
   // Functions.
   std::optional<std::vector<BatchRange>> TakeBatches(uint64_t dataset, WorkerId worker,
                                                      uint32_t steps);
+  // Who has the lease that this worker reads: where all read one lease, nobody.
+  WorkerId ReaderFor(WorkerId worker) const {
+    return queue_.rounds().one_lease() ? WorkerId(~uint32_t{0}) : worker;
+  }
   absl::Status OutOfData(uint64_t dataset) const;
   void Dispatch();
   void StartBackups();
@@ -208,6 +217,22 @@ class Core {
   void CountResult(const StartRun& start, const StepOutcome& step, bool delivered);
   std::string NameOf(FunctionId id) const;
   void StopRuns();
+
+  // Synchronous rounds (core_rounds.cc). A contribution that is complete.
+  struct Contribution {
+    StartRun start;
+    StepOutcome outcome;
+    uint32_t weight = 0;
+  };
+  // True: the step contributes to a round, and all that follows from its result has been done.
+  bool TakeContribution(const StartRun& start, const StepOutcome& step, size_t result);
+  void DriveRounds();
+  void DecideRound();
+  void FinishRound(const std::vector<uint32_t>& updates);
+  // A decided round is open again: the servers are to go back, or to end.
+  void GiveUpRound();
+  void CancelRestOfRound();
+  bool round_decided() const { return !round_set_.empty(); }
 
   // Cancelling, errors, the end.
   void BeginCancel(absl::Status error);
@@ -237,7 +262,7 @@ class Core {
   // What is under way. Whatever else the servers are asked waits for its end; a lost server ends it
   // here, and what still comes of it is ignored.
   struct Work {
-    enum class Kind { kNone, kConfigure, kAssign, kRepeatAssignment, kLoad, kSave };
+    enum class Kind { kNone, kConfigure, kAssign, kRepeatAssignment, kLoad, kSave, kCommitRound };
     Kind kind = Kind::kNone;
     uint64_t attempt = 0;
     TaskId task;  // 0: nobody's
@@ -305,6 +330,11 @@ class Core {
   FailureLog failures_;
   StalenessCounts staleness_;
   InputComplaints inputs_;
+  std::map<FunctionId, Contribution> contributions_;  // of the open round, but for its set
+  std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
+  bool nothing_more_ = false;
+  bool warned_of_few_workers_ = false;
+  RoundCounts round_counts_;
 
   Cancellation cancellation_;
   absl::Status ended_;

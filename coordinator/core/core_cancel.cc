@@ -11,6 +11,7 @@ namespace mu {
 void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())
     Finish(id, absl::CancelledError("cancelled: another function failed"));
+  contributions_.clear();
   if (cancellation_.under_way()) return cancellation_.Also(std::move(error));
   // Of the generation in which it ran. Should servers be restored before they are fenced, functions
   // below the mark run again in the next one.
@@ -44,6 +45,9 @@ void Core::On(event::WorkerCancelled& e) {
 }
 
 void Core::FenceWhenWorkersAreQuiet() {
+  // A round that some servers have applied is applied by all, and what of it is cancelled has
+  // finished.
+  if (round_decided() && !MU_BROKEN(cut_in_a_round)) return;
   if (cancellation_.under_way() && !cancellation_.fencing() && cancellation_.workers_are_quiet())
     Fence();
 }

@@ -23,6 +23,7 @@ void Core::On(event::Schedule& e) {
   work.updates = work.trains && recovery_enabled_;
   if (work.updates) trained_on_.insert(work.dataset);
   if (!recovery_enabled_) queue_.ForgetKept();
+  nothing_more_ = false;
   Do(action::Scheduled{queue_.Schedule(std::move(e.work))});
   dispatch_ = true;
 }
@@ -83,6 +84,7 @@ void Core::On(event::Results& e) {
   }
   for (size_t i = 0; i < e.steps.size(); ++i) {
     const StepOutcome& step = e.steps[i];
+    if (TakeContribution(e.start, step, i)) continue;
     bool current = false;
     const bool delivered =
         queue_.StepDone(e.start.function, e.start.run, step.step, step.samples, &current);
@@ -143,7 +145,13 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   if (closed_) return;
   dispatch_ = true;
   if (function == nullptr || function->run != start.run) {
-    queue_.RunEnded(start.function, start.run);  // a worker that hung may be free again
+    // A worker that hung, or was too late for its round, may be free again. How slow it is shows in
+    // the end of a step that had no result.
+    if (worker != nullptr && e.error.kind == pb::ERROR_STALE && queue_.IsSuperseded(start.run)) {
+      const absl::Duration took = now_ - std::exchange(worker->last_news, now_);
+      queue_.StepsTook(start.worker, start.function, absl::ToDoubleSeconds(took));
+    }
+    queue_.RunEnded(start.function, start.run);
     return;
   }
   if (e.error.ok()) {
@@ -186,6 +194,9 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     if (!error.ok()) return FailFunction(start.function, start.run, error);
     return RunAgain(start, queue_.RunEnded(start.function, start.run));
   }
+  // Some servers have applied the round that it was for, and it is about to be committed.
+  if (e.error.kind == pb::ERROR_STALE && round_decided() && queue_.Contributes(*function))
+    return RunAgain(start, queue_.RunEnded(start.function, start.run));
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
     Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,
@@ -266,6 +277,8 @@ void Core::Finish(FunctionId id, absl::Status status) {
 }
 
 void Core::StopRuns() {
+  contributions_.clear();
+  round_set_.clear();
   queue_.StopRuns();
   // Nobody wants their results any more; the workers stop before their next step.
   for (const auto& [id, worker] : workers_) {

@@ -11,6 +11,11 @@
 namespace mu {
 
 void Core::On(event::EnableRecovery& e) {
+  if (queue_.rounds().on() && e.mode == RecoveryMode::kShard) {
+    Note(Level::kError,
+         "synchronous rounds need recovery of all servers, which is enabled instead");
+    e.mode = RecoveryMode::kAll;
+  }
   if (recovery_enabled_) {
     if (e.mode == recovery_.mode()) return;
     const bool all = recovery_.mode() == RecoveryMode::kAll;

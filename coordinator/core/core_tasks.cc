@@ -34,6 +34,7 @@ Core::Work Core::EndWork() { return std::exchange(work_, Work()); }
 
 // A checkpoint ends by itself, see CheckpointCommit.
 bool Core::VoidWork() {
+  GiveUpRound();
   if (work_.kind == Work::Kind::kSave) return false;
   return EndWork().kind == Work::Kind::kLoad;
 }
@@ -93,6 +94,7 @@ void Core::AnswerReady() {
 void Core::DoTasks() {
   AnswerReady();
   if (work_.kind != Work::Kind::kNone) return;
+  if (round_decided() && !MU_BROKEN(cut_in_a_round)) return;
   for (event::Leave& leave : std::exchange(leaves_, {})) ServerLeaves(leave);
   if (closed_ || !ended_.ok()) return;
   if (leave_saved_.has_value()) {
@@ -260,6 +262,7 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
   parameters_configured_ = work.parameters;
   configured_ = work.generation;
   failures_.Continue(updates, job.acknowledged.empty() ? updates : job.acknowledged);
+  queue_.SetRound(job.functions.round);
   queue_.StartFrom(work.point, job.functions.next_id);
   queue_.SetTakenSteps(job.taken_steps);
   Do(action::UseRouting{});

@@ -198,17 +198,29 @@ struct BoundStaleness {
   std::optional<uint64_t> steps;
 };
 
+// See FunctionQueue::SetRounds. Ignored while functions are unfinished, unless nothing changes.
+struct SetRounds {
+  RoundRules rules;
+};
+// Whoever schedules waits for what there is: a round that is not full need not wait for more. Until
+// the next Schedule.
+struct NothingMore {};
+struct RoundCommitted {
+  uint64_t attempt = 0;  // of action::CommitRound
+  CallError error;
+  std::vector<uint32_t> updates;  // by server: partitions that it changed
+};
+
 }  // namespace event
 
-using Event =
-    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
-                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
-                 event::FileRead, event::CannotRead, event::Schedule, event::Results,
-                 event::RunEnded, event::Unreadable, event::CancelEverything,
-                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
-                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
-                 event::Loaded, event::Restored, event::Saved, event::ManifestWritten,
-                 event::MostKept, event::BoundStaleness>;
+using Event = std::variant<
+    event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+    event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
+    event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
+    event::FileRead, event::CannotRead, event::Schedule, event::Results, event::RunEnded,
+    event::Unreadable, event::CancelEverything, event::WorkerCancelled, event::Fenced, event::Fail,
+    event::Close, event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
+    event::Loaded, event::Restored, event::Saved, event::ManifestWritten, event::MostKept,
+    event::BoundStaleness, event::SetRounds, event::NothingMore, event::RoundCommitted>;
 
 }  // namespace mu

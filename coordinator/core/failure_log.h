@@ -58,6 +58,10 @@ class FailureLog {
   void LateStep(const StepOutcome& step);
   // Nobody waits for its results any more; `finished`: they are all there.
   void FunctionOver(FunctionId function, bool finished, double now);
+  // A synchronous round was committed, which changed so many partitions there.
+  void RoundCommitted(uint32_t server, uint64_t updates) {
+    updates_.StepDone(server, updates, /*inherited=*/0, /*first=*/true);
+  }
 
   void RolledBack(const FunctionQueue::RolledBack& back);
   // The state that a server was given, `from` a checkpoint or what else, holds so many updates.

@@ -98,6 +98,8 @@ void FunctionQueue::StopRuns() {
     if (function.worker.has_value()) Requeue(id, function);
     function.lost = function.backups = 0;  // what it waited for may have been a server
   }
+  queued_.insert(contributed_.begin(), contributed_.end());
+  ForgetRound();
   ForgetSuperseded();
 }
 
@@ -105,6 +107,7 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
                                               std::map<FunctionId, uint64_t>* without_data) {
   std::vector<StartRun> starts;
   waits_for_steps_ = false;
+  size_t in_round = rules_.on() ? RunningContributions() + contributed_.size() : 0;
   for (auto queued = queued_.begin(); queued != queued_.end();) {
     const auto it = functions_.find(*queued);
     Function& function = it->second;
@@ -115,10 +118,15 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       if (!std::exchange(function.waited, true)) ++waited_for_steps_;
       break;
     }
-    const std::optional<WorkerId> worker =
-        PoolFor(function.work).Pick(queued_.size(), function.avoid);
+    const bool contributes = Contributes(function);
+    if (contributes && (!decided_.empty() || in_round >= rules_.most())) break;
+    const size_t waiting =
+        contributes ? std::min<size_t>(queued_.size(), rules_.most() - in_round) : queued_.size();
+    const std::optional<WorkerId> worker = PoolFor(function.work).Pick(waiting, function.avoid);
     // Functions start in order: none overtakes one that waits for a worker.
     if (!worker.has_value()) break;
+    // More than a round needs start only where nothing else would run.
+    if (contributes && in_round >= rules_.replicas && !workers_.at(*worker).runs.empty()) break;
     if (!function.bound) {
       if (function.work.dataset != 0) {
         auto batches = binder_(function.work.dataset, *worker, function.work.steps);
@@ -140,13 +148,21 @@ std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed
       Complete(it);
       continue;
     }
+    if (contributes && rules_.one_lease()) {
+      const std::optional<LeaseKey> lease = NextLease(function);
+      if (in_round > 0 && lease != round_lease_) break;
+      round_lease_ = lease;
+    }
+    in_round += contributes ? 1 : 0;
     function.worker = *worker;
     function.run = next_run_;
     next_run_ = next_run_.Next();
     Worker& starts_on = workers_.at(*worker);
     if (starts_on.runs.empty()) starts_on.news = true;
     starts_on.runs.emplace(function.run, it->first);
-    starts.push_back({it->first, function.run, *worker, function.next_step, function.steps});
+    starts.push_back({it->first, function.run, *worker, function.next_step,
+                      contributes ? function.next_step + 1 : function.steps,
+                      contributes ? round_ : 0});
     Changed(*worker, starts_on);
     queued = queued_.erase(queued);
     dispatched_ = true;
@@ -177,10 +193,14 @@ bool FunctionQueue::StepDone(FunctionId id, RunId run, uint32_t step, uint32_t s
   if (current != nullptr) *current = taken;
   if (!taken) return false;
   Function& function = it->second;
-  ++function.next_step;
   function.lost = function.backups = 0;
   Worker& worker = workers_.at(*function.worker);
   if (!std::exchange(worker.news, true)) Changed(*function.worker, worker);
+  return CountStep(function, step, samples);
+}
+
+bool FunctionQueue::CountStep(Function& function, uint32_t step, uint32_t samples) {
+  ++function.next_step;
   if (step < function.delivered) return false;
   function.delivered = step + 1;
   if (function.work.updates) {
@@ -241,9 +261,11 @@ bool FunctionQueue::Remove(FunctionId id, RunId run) {
   return true;
 }
 
-std::vector<FunctionId> FunctionQueue::CancelAll() {
+std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
   std::vector<FunctionId> removed;
+  if (all) decided_.clear();
   for (auto& [id, function] : functions_) {
+    if (decided_.contains(id)) continue;
     if (!function.finished) {
       removed.push_back(id);
       continue;
@@ -254,7 +276,9 @@ std::vector<FunctionId> FunctionQueue::CancelAll() {
     function.unreadable = function.lost = 0;  // what was said of it has been said
     Keep(id, std::move(function));
   }
-  functions_.clear();
+  std::erase_if(functions_, [this](const auto& f) { return !decided_.contains(f.first); });
+  contributed_ = decided_;
+  if (decided_.empty()) round_lease_.reset();
   assigning_.clear();  // the fence that follows refuses them: they are made again under other ids
   queued_.clear();
   unbound_.clear();

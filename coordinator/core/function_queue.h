@@ -17,6 +17,9 @@
 // steps of others that are more than so many before its last step have their results: all servers
 // have applied them. Its own steps follow each other on its worker, so none of them runs ahead
 // either, and nothing waits on a worker or a server.
+//
+// In synchronous rounds (SetRounds) a function that changes state runs one step at a time. Its
+// result makes the step complete (Contribute); it counts when its round is committed.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +37,7 @@
 #include "coordinator/core/batch_range.h"
 #include "coordinator/core/checkpoint_number.h"
 #include "coordinator/core/kept_bytes.h"
+#include "coordinator/core/rounds.h"
 #include "coordinator/core/step_times.h"
 #include "coordinator/core/worker_pace.h"
 #include "coordinator/core/worker_pool.h"
@@ -73,6 +77,7 @@ struct StartRun {
   WorkerId worker;
   uint32_t first_step = 0;
   uint32_t steps = 0;
+  uint64_t round = 0;  // that its only step contributes to; 0: none
 };
 
 // When a function without a result runs elsewhere too: after so many seconds, and so many times the
@@ -171,6 +176,27 @@ class FunctionQueue {
   // Functions that have waited for it.
   uint64_t waited_for_steps() const { return waited_for_steps_; }
 
+  // Synchronous rounds. Before functions that change state are scheduled.
+  void SetRounds(const RoundRules& rules);
+  const RoundRules& rounds() const { return rules_; }
+  bool Contributes(const Function& function) const { return rules_.on() && function.work.trains; }
+  // The open one, from 1; it goes on from step numbers where another mode was used before.
+  uint64_t round() const { return round_; }
+  void SetRound(uint64_t round) { round_ = std::max<uint64_t>(1, round); }
+  // The result of a contribution has come. False for one of an older run or round.
+  bool Contribute(FunctionId function, RunId run, uint32_t step);
+  // Contributions are complete, none runs, and none can start before these are committed.
+  // `nothing_more`: nothing will be scheduled.
+  bool NothingCanJoin(bool nothing_more) const;
+  // No contribution starts until the round is committed or stopped; CancelAll leaves its set.
+  void CloseRound(const std::vector<FunctionId>& set);
+  // The round is committed: for each of its set these two, then NextRound. Whether the step's
+  // result is to be delivered.
+  bool CommitStep(FunctionId function, uint32_t samples);
+  bool EndStep(FunctionId function);  // whether the function has finished with it
+  // What is not in the set runs again; how many these are.
+  size_t NextRound();
+
   // True if the result is to be delivered; false for one of an older run, or one that was delivered
   // before. `*current` (not null): whether it is of the current run.
   bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0,
@@ -194,7 +220,8 @@ class FunctionQueue {
   bool Remove(FunctionId function, RunId run);
   // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
   // not what somebody waits for: their functions are kept again.
-  std::vector<FunctionId> CancelAll();
+  // `all`: also the set of a round that is decided, which is else left to be committed.
+  std::vector<FunctionId> CancelAll(bool all = false);
   // CancelAll has ended repeats: the servers lack what they ought to hold until the next RollBack.
   bool repeats_cancelled() const { return repeats_cancelled_; }
   // Every run goes back to the queue, at its first step without a result.
@@ -221,6 +248,7 @@ class FunctionQueue {
     FunctionId next_id{1};
     std::map<FunctionId, Function> unfinished;  // those that change state
     std::set<FunctionId> assigning;  // assignments that some of the servers may have and others not
+    uint64_t round = 0;              // the open one; 0: there are no rounds
   };
   // A checkpoint is begun: every server takes its cut after this.
   Position CheckpointPosition() const;
@@ -303,6 +331,7 @@ class FunctionQueue {
   struct Point {
     FunctionId next_id{1};
     std::map<FunctionId, uint32_t> unfinished;  // the first step whose result had not arrived
+    uint64_t round = 0;
     // The first step to run again; nullopt: the point contains all of the function.
     std::optional<uint32_t> FirstStep(FunctionId id) const;
   };
@@ -317,6 +346,16 @@ class FunctionQueue {
   // The run is no longer its function's current one.
   void TakeFromWorker(Function& function);
   void Complete(std::map<FunctionId, Function>::iterator function);
+  // The step is done. Whether its result is to be delivered.
+  static bool CountStep(Function& function, uint32_t step, uint32_t samples);
+  size_t RunningContributions() const;
+  struct LeaseKey {
+    uint64_t dataset = 0, epoch = 0, index = 0;
+    friend bool operator==(const LeaseKey&, const LeaseKey&) = default;
+  };
+  // That the next step reads; nullopt: none.
+  static std::optional<LeaseKey> NextLease(const Function& function);
+  void ForgetRound();
   // More than the bound lies between its last step and the oldest one of others without a result.
   bool TooFarAhead(FunctionId id, const Function& function) const;
   uint64_t VersionFor(const FunctionWork& work) const {
@@ -371,6 +410,11 @@ class FunctionQueue {
   std::optional<uint64_t> most_ahead_;
   bool waits_for_steps_ = false;
   uint64_t waited_for_steps_ = 0;
+  RoundRules rules_;
+  uint64_t round_ = 1;
+  std::set<FunctionId> contributed_;     // complete in the open round: neither queued nor running
+  std::set<FunctionId> decided_;         // of these, the round's set; none: it is open
+  std::optional<LeaseKey> round_lease_;  // of the contributions of the open round
 };
 
 }  // namespace mu

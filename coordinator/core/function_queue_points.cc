@@ -18,6 +18,7 @@ std::optional<uint32_t> FunctionQueue::Point::FirstStep(FunctionId id) const {
 FunctionQueue::Point FunctionQueue::PointOf(const Position& position) {
   Point point;
   point.next_id = position.next_id;
+  point.round = position.round;
   for (const auto& [id, function] : position.unfinished) point.unfinished[id] = function.next_step;
   for (const FunctionId id : position.assigning) point.unfinished[id] = 0;
   return point;
@@ -27,6 +28,7 @@ FunctionQueue::Position FunctionQueue::CheckpointPosition() const {
   Position position;
   position.next_id = next_id_;
   position.assigning = assigning_;
+  position.round = rules_.on() ? round_ : 0;
   for (const auto& [id, function] : functions_) {
     if (function.work.updates) position.unfinished[id] = function;
   }
@@ -37,6 +39,7 @@ FunctionQueue::Position FunctionQueue::AfterCuts(const Position& begun) const {
   const Point point = PointOf(begun);
   Position position;
   position.next_id = next_id_;
+  position.round = begun.round;  // none is committed meanwhile
   const auto add = [&](FunctionId id, const Function& function) {
     const std::optional<uint32_t> first = point.FirstStep(id);
     if (!first.has_value() || !function.work.updates) return;  // whole in every cut, or in none
@@ -60,6 +63,7 @@ void FunctionQueue::StartFrom(CheckpointNumber point, FunctionId next) {
   Position now;
   now.next_id = next_id_;
   now.assigning = assigning_;
+  now.round = rules_.on() ? round_ : 0;
   points_ = {{point, PointOf(now)}};
   ForgetCovered();
 }
@@ -99,6 +103,7 @@ FunctionQueue::RolledBack FunctionQueue::RollBack(CheckpointNumber checkpoint) {
   repeats_cancelled_ = false;
   RolledBack result;
   StopRuns();
+  if (point.round > 0) round_ = point.round;
   for (auto& [id, function] : functions_) {
     if (const auto first = point.FirstStep(id); first && function.work.updates)
       Rewind(function, *first, &result);

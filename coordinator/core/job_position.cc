@@ -61,6 +61,7 @@ void AddJobPosition(const JobPosition& job, pb::JobPositionProto* proto) {
   proto->set_steps(job.steps);
   proto->set_samples(job.samples);
   proto->set_scheduled_steps(job.taken_steps);
+  proto->set_round(job.functions.round);
   for (const uint64_t acknowledged : job.acknowledged) proto->add_acknowledged(acknowledged);
 }
 
@@ -111,6 +112,7 @@ absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
     if (!function.bound) continue;
     job.taken_steps = std::max(job.taken_steps, function.work.step_offset + function.steps);
   }
+  job.functions.round = proto.round() > 0 ? proto.round() : job.taken_steps + 1;
   return point;
 }
 
@@ -125,6 +127,7 @@ ResumePoint ValuesOf(const pb::CheckpointProto& manifest) {
   ResumePoint point;
   point.job.functions.next_id = FunctionId(std::max<uint64_t>(1, position.next_function()));
   point.job.taken_steps = ScheduledSteps(manifest);
+  point.job.functions.round = position.round() > 0 ? position.round() : point.job.taken_steps + 1;
   return point;
 }
 

@@ -15,6 +15,9 @@ struct Broken {
   bool resumed_untrained = false;   // functions of a manifest do not count as training
   bool not_reinstalled = false;     // a worker that forgot its functions does not get them again
   bool far_ahead = false;           // a function starts however far it is ahead
+  bool late_results = false;        // a result of an earlier round counts for the open one
+  bool half_committed = false;      // a round is committed when one server has applied it
+  bool cut_in_a_round = false;      // a cut, fence or leave does not wait for a decided round
   bool mixed_load = false;          // servers keep what a load that failed has left
 };
 inline thread_local Broken broken;

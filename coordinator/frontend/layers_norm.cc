@@ -20,7 +20,8 @@ absl::StatusOr<Variable> CreateScale(VariableFactory& factory, const std::string
                                  .shape = {width},
                                  .initializer = Constant{value},
                                  .optimizer = optimizer,
-                                 .trainable = trainable});
+                                 .trainable = trainable,
+                                 .moving_average = !trainable});
 }
 
 }  // namespace

@@ -120,6 +120,7 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
       if (trainable) *proto.mutable_optimizer() = std::move(valid);
     }
     proto.set_trainable(trainable && dtype == kFloat32);
+    proto.set_moving_average(moving_average);
     MU_RETURN_IF_ERROR(CheckPartitioner(partitioner, proto.mutable_partitioner()));
     if (std::holds_alternative<AutomaticPartitioner>(partitioner)) proto.clear_partitioner();
     return proto;

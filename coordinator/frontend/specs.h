@@ -59,6 +59,9 @@ struct VariableSpec {
   float learning_rate_factor = 1.0f;                  // multiplies the optimizer's learning rate
   bool trainable = true;                              // of float32 only
   Partitioner partitioner = AutomaticPartitioner{};
+  // AssignAdd moves it a part of the way to a mean. In a synchronous round it is moved by the mean
+  // of the steps' additions, not by their sum.
+  bool moving_average = false;
 
   // Without id, seed and placement. INVALID_ARGUMENT naming the variable and the field.
   absl::StatusOr<pb::VariableProto> ToProto() const;

@@ -35,6 +35,9 @@ absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
                                          uint64_t steps_of_epoch) {
   uint64_t steps = steps_of_epoch * std::max<uint32_t>(1, training.epochs());
   if (training.max_steps() > 0) steps = std::min<uint64_t>(steps, training.max_steps());
+  // Learning rates go by updates, and a round is one.
+  if (const RoundRules rounds = RoundsOf(training); rounds.on())
+    steps = (steps + rounds.replicas - 1) / rounds.replicas;
   MinimizeOptions options;
   const std::string& text = training.warmup_steps();
   if (text.empty() || text == "auto") {
@@ -49,6 +52,13 @@ absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
     MU_ASSIGN_OR_RETURN(options.staleness, JobStaleness(training.staleness()));
   }
   return options;
+}
+
+RoundRules RoundsOf(const muster::TrainingProto& training) {
+  if (training.mode() != "sync") return {};
+  return {.replicas = training.sync().replicas(),
+          .backups = training.sync().backup_workers(),
+          .sum_rows = training.sync().rows() == "sum"};
 }
 
 std::optional<uint64_t> BoundedStalenessOf(const muster::TrainingProto& training) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "absl/status/statusor.h"
+#include "coordinator/core/rounds.h"
 #include "coordinator/frontend/trace_graph.h"
 #include "proto/job.pb.h"
 
@@ -15,6 +16,9 @@ namespace mu {
 // for an unknown discount.
 absl::StatusOr<MinimizeOptions> JobRates(const muster::TrainingProto& training,
                                          uint64_t steps_of_epoch);
+
+// The job's synchronous rounds; not on(): another mode.
+RoundRules RoundsOf(const muster::TrainingProto& training);
 
 // How far a step of the job may be ahead; nullopt: any number of steps.
 std::optional<uint64_t> BoundedStalenessOf(const muster::TrainingProto& training);

@@ -71,6 +71,7 @@ absl::Status JobSession::Start() {
   if (trains_) coordinator_->EnableRecovery(CheckpointFolder(), JobRecovery());
   // Also of what an unfinished run left, which goes on before Train.
   if (trains_) coordinator_->BoundStaleness(BoundedStalenessOf(job_.training()));
+  if (trains_) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(RoundsOf(job_.training())));
   const std::string& from = trains_ ? record_.checkpoint : options_.checkpoint;
   if (!trains_ || !from.empty()) {
     const auto found = CheckpointToRestore(from);
@@ -134,6 +135,8 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   if (job_.training().has_staleness()) report->staleness = StalenessReportOf(stats.staleness);
   if (const auto steps = BoundedStalenessOf(job_.training()))
     report->bounded_staleness = {*steps, stats.waited_for_steps};
+  if (const RoundRules rounds = RoundsOf(job_.training()); rounds.on())
+    report->sync = {rounds, stats.rounds};
   for (const MemberFailure& failure : stats.failures) {
     report->failures.push_back(
         {failure.role == pb::ROLE_WORKER ? "worker" : "psserver", failure.index, failure.kind,

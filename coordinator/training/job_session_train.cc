@@ -28,6 +28,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
   options.epochs = std::max<uint32_t>(1, training.epochs());
   options.max_steps = training.max_steps();
   options.bounded_staleness = BoundedStalenessOf(training);
+  options.sync = RoundsOf(training);
   if (const std::string& steps = training.steps_per_function(); !steps.empty() && steps != "auto") {
     if (!absl::SimpleAtoi(steps, &options.steps_per_function) || options.steps_per_function == 0) {
       return absl::InvalidArgumentError(absl::StrCat("training.steps_per_function is '", steps,
@@ -83,7 +84,9 @@ absl::StatusOr<Function> JobSession::DefineStep(const Dataset& dataset) {
     // The steps of the run that it begins with are counted, but its schedule is over.
     MU_ASSIGN_OR_RETURN(const std::string directory, CheckpointToRestore(record_.checkpoint));
     MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(directory));
-    record_.first_step = ScheduledSteps(manifest);
+    const uint64_t round = manifest.position().round();
+    record_.first_step =
+        RoundsOf(job_.training()).on() && round > 0 ? round - 1 : ScheduledSteps(manifest);
   }
   rates.first_step = record_.first_step;
   rates.gradients = GradientOptionsOf(job_.training());

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/env/tls_files.h"
+#include "coordinator/core/rounds.h"
 #include "coordinator/training/training_history.h"
 #include "proto/job.pb.h"
 
@@ -154,7 +155,12 @@ struct RunReport {
     uint64_t functions_waited = 0;  // for it
   };
   std::optional<BoundedStaleness> bounded_staleness;  // nullopt: another mode
-  std::map<std::string, PartTime> time_by_part;       // sums over all processes
+  struct Sync {
+    RoundRules rules;
+    RoundCounts rounds;
+  };
+  std::optional<Sync> sync;                      // the same
+  std::map<std::string, PartTime> time_by_part;  // sums over all processes
   uint64_t bad_records = 0;
   std::string first_bad_record;
   std::string job_dir;

@@ -63,7 +63,8 @@ class TrainLoop {
         history_(options.history != nullptr ? *options.history : own_history_),
         each_for_itself_(dataset.proto().visitation() == pb::VISITATION_NONE),
         most_(options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max()),
-        pacer_(options.steps_per_function, MeasureCallSeconds(coordinator),
+        rounds_(options.sync.value_or(coordinator.runtime().rounds())),
+        pacer_(rounds_.on() ? 1 : options.steps_per_function, MeasureCallSeconds(coordinator),
                options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
@@ -99,6 +100,7 @@ class TrainLoop {
   TrainingHistory& history_;
   const bool each_for_itself_;
   const uint64_t most_;  // steps of the job
+  const RoundRules rounds_;
   StepPacer pacer_;
   const absl::Time begin_ = SteadyNow();
   absl::Duration evaluating_;  // how long it has stood still
@@ -244,7 +246,8 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
 absl::Status TrainLoop::TakeResults(size_t most_pending) {
   while (!pending_.empty() && !result_.unfinished) {
     const bool wait = pending_.size() >= most_pending;
-    if (const auto done = pending_.Next(wait ? kLook : absl::ZeroDuration())) {
+    if (const auto done = pending_.Next(wait ? kLook : absl::ZeroDuration(),
+                                        /*more_follows=*/most_pending > 1)) {
       MU_RETURN_IF_ERROR(Take(*done));
     } else if (!wait) {
       break;
@@ -312,8 +315,10 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
     scheduled_ += steps;
     // Enough for every worker to have its next functions at hand, also where half of them hang;
     // few enough to stop and to adapt soon.
+    // And enough for a round while the last one is being committed.
     const auto in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
-    MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(Workers())));
+    MU_RETURN_IF_ERROR(TakeResults(std::max<size_t>(2 * in_flight * static_cast<size_t>(Workers()),
+                                                    2 * size_t{rounds_.most()})));
     TellEndedEpochs(epoch - 1);
   }
   result_.end = {scheduled_, static_cast<uint32_t>(epoch), left == 0 && wanted == batches};
@@ -325,6 +330,12 @@ absl::Status TrainLoop::TrainEpoch(uint64_t epoch, uint64_t batches) {
 absl::StatusOr<TrainResult> TrainLoop::Run() {
   MU_RETURN_IF_ERROR(FindPlace());
   MU_RETURN_IF_ERROR(CheckSomethingIsLeft());
+  if (rounds_.on() && options_.steps_per_function > 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TrainOptions::steps_per_function is ", options_.steps_per_function,
+                     ", and in synchronous rounds a function has one step; leave it out"));
+  }
+  if (options_.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_.SynchronousRounds(*options_.sync));
   if (options_.bounded_staleness.has_value())
     coordinator_.BoundStaleness(options_.bounded_staleness);
   TakeRestored();

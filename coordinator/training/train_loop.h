@@ -44,6 +44,9 @@ struct TrainOptions {
   // A step starts only when all steps that are more than so many before it have been applied;
   // nullopt: what Coordinator::BoundStaleness was told.
   std::optional<uint64_t> bounded_staleness = std::nullopt;
+  // Rounds of steps whose mean is applied once; nullopt: what Coordinator::SynchronousRounds was
+  // told. Where a job is continued, that has to be told before Restore().
+  std::optional<RoundRules> sync = std::nullopt;
   // A job that this one continues: what it did counts, and so does its place in the data.
   const RestoredJob* restored = nullptr;
   // > 0: schedules nothing more, finishes what runs. Where no worker is left, or a server is gone,

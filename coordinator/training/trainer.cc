@@ -102,6 +102,8 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
         "FitOptions::keep_best and early_stopping.restore_best need TrainerOptions::checkpoints");
   }
   stop_ = options.stop;
+  // What is restored runs again at once.
+  if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   MU_RETURN_IF_ERROR(RestoreIfFound(options));
   stopping_.reset();
   best_.reset();
@@ -144,6 +146,7 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
                        .max_steps = options.max_steps,
                        .loss = options.loss,
                        .bounded_staleness = options.bounded_staleness,
+                       .sync = options.sync,
                        .restored = has_restored_ ? &restored_ : nullptr,
                        .stop = options.stop,
                        .eval_every = options.eval_every,

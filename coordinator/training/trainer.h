@@ -74,6 +74,7 @@ struct FitOptions {
   uint64_t max_steps = 0;
   std::string loss = "loss";
   std::optional<uint64_t> bounded_staleness = std::nullopt;
+  std::optional<RoundRules> sync = std::nullopt;  // as TrainOptions has it
   const std::atomic<int>* stop = nullptr;
   // Needs TrainerOptions::evaluation. Early stopping and keep_best without it: every epoch.
   EvalEvery eval_every = {};

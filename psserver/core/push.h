@@ -91,6 +91,18 @@ struct PushEntered {
   absl::Status status;
 };
 
+// What becomes of the contributions that the coordinator has chosen for a round.
+struct RoundTurn {
+  enum class Step {
+    kAnswer,  // `answer`
+    kApply,   // apply the mean of `chosen`, then EndRound
+    kWait     // it is being applied, or a cut is being taken: ask again when that has ended
+  };
+  Step step = Step::kAnswer;
+  PushAnswer answer;                                // with the updates of the whole round
+  std::vector<std::shared_ptr<const void>> chosen;  // parallel to the set; null: not kept here
+};
+
 struct PushEnded {
   PushAnswer answer;
   std::vector<std::pair<PsCallId, PushAnswer>> waiting;  // for those that waited for it

@@ -9,15 +9,20 @@ namespace mu {
 
 absl::Status ServerCore::Admit(int64_t now_ns, const pb::RequestContext& context) {
   MU_RETURN_IF_ERROR(admission_.Admit(now_ns, context));
-  pushes_.RaiseLowWater(context.low_water());
+  RaiseLowWater(context.low_water());
   return absl::OkStatus();
+}
+
+void ServerCore::RaiseLowWater(uint64_t function) {
+  pushes_.RaiseLowWater(function);
+  rounds_.DropBelow(function);
 }
 
 absl::Status ServerCore::BeginFence(int64_t now_ns, const pb::RequestContext& context) {
   MU_RETURN_IF_ERROR(admission_.AdmitControl(context));
   // Of this generation: one that comes after a restore would refuse what that makes run again.
   MU_RETURN_IF_ERROR(admission_.AdmitFence(now_ns, context));
-  pushes_.RaiseLowWater(context.low_water());
+  RaiseLowWater(context.low_water());
   return absl::OkStatus();
 }
 
@@ -37,6 +42,7 @@ void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChan
   if (change != DefinitionsChange::kNone) loaded_.reset();
   if (!replaced) return;
   pushes_.Reset(pushes_.ledger().low_water(), {});
+  rounds_.Reset();
   clocks_.Reset();
   places_.Clear();
   dirty_ = false;
@@ -86,6 +92,7 @@ RestoreTurn ServerCore::BeginRestore(const pb::RequestContext& context, const Re
 
 void ServerCore::StartRestore() {
   admission_.StartRestore();
+  rounds_.Reset();
   if (restoring_.keep_state || is_here_) return pushes_.RaiseLowWater(restoring_low_water_);
   pushes_.Reset(restoring_low_water_, {});
   clocks_.Reset();

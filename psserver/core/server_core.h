@@ -29,6 +29,7 @@
 #include "psserver/core/definitions_change.h"
 #include "psserver/core/push.h"
 #include "psserver/core/push_memory.h"
+#include "psserver/core/round_buffer.h"
 #include "psserver/core/save_line.h"
 #include "psserver/core/update_clocks.h"
 
@@ -87,7 +88,7 @@ class ServerCore {
     admission_.RenewLease(sent_ns, lease, least_generation);
   }
   // May end nobody's waiting: what is in progress below the mark ends with EndPush.
-  void RaiseLowWater(uint64_t function) { pushes_.RaiseLowWater(function); }
+  void RaiseLowWater(uint64_t function);
 
   // Pulls, and what else reads the state: under way until Leave, which may let a restore start.
   absl::Status Admit(int64_t now_ns, const muster::RequestContext& context);
@@ -112,6 +113,20 @@ class ServerCore {
   PushEntered Enter(int64_t now_ns, AdmittedPush* push);
   // `applied`: OK, or why nothing was. May end the waiting of fences, of a cut and of a restore.
   PushEnded EndPush(int64_t now_ns, const AdmittedPush& push, const absl::Status& applied);
+
+  // Synchronous rounds; see RoundBuffer. kApply: check the push, then Keep. A push that the ledger
+  // would remember is remembered by its round instead.
+  PushBegun BeginContribution(int64_t now_ns, const muster::RequestContext& context,
+                              const PushId& push, const PushPartitions& partitions, uint64_t round,
+                              uint32_t most);
+  // `checked`: OK, or why it is not kept.
+  PushAnswer Keep(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
+                  const absl::Status& checked, RoundBuffer::Gradients gradients);
+  // FAILED_PRECONDITION (ERROR_STALE) for a round before the last that was applied.
+  RoundTurn BeginRound(int64_t now_ns, const muster::RequestContext& context, uint64_t round,
+                       const std::vector<PushId>& set);
+  // `updates` partitions were changed. May end the waiting of a cut and of a restore.
+  PushAnswer EndRound(int64_t now_ns, uint32_t updates);
 
   // OK: no push below context.low_water begins any more. When FenceHolds says that none is in
   // progress either, Leave and answer.
@@ -163,17 +178,20 @@ class ServerCore {
   bool configured() const { return admission_.configured(); }
   bool gate_closed() const { return gate_.closed(); }
   const PushMemory& pushes() const { return pushes_; }
+  size_t contributions() const { return rounds_.kept(); }
 
  private:
   PushBegun Begin(int64_t now_ns, AdmittedPush push, PsCallId call);
   PushAnswer Acknowledge(int64_t now_ns, bool repeated, const PushCounts& counts) const;
   absl::Status Stale(const PushId& push) const;
   absl::Status Full() const;
+  PushBegun Refuse(absl::Status status);
   // Says how late the push's gradients are. Not OK: too late.
   absl::Status JudgeLateness(AdmittedPush* push) const;
 
   Admission admission_;
   PushMemory pushes_;
+  RoundBuffer rounds_;
   UpdateClocks clocks_;
   AssignedPlaces places_;
   CutGate gate_;

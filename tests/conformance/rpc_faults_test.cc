@@ -27,6 +27,7 @@ constexpr int64_t kRecords = 400, kBatch = 2;
 constexpr uint32_t kEpochs = 2;
 constexpr int64_t kSteps = kEpochs * kRecords / kBatch;
 constexpr uint32_t kStepsPerFunction = 10;
+constexpr int64_t kStepsInRounds = 20;
 
 // Jobs as small as this one need none; see tests/worker/feed_test.cc.
 bool IsRare(const std::string& kind) { return kind == "Forget" || kind == "Confirm"; }
@@ -53,8 +54,8 @@ std::vector<std::string> AllMethods() {
 // Each step adds `one`, which was assigned, to a counter, and the squares of its records to a
 // checksum, on every server; and it counts on from what was assigned to `total`.
 struct Job {
-  Variable one, counters, checksums, total, late;
-  Function step, bad;
+  Variable one, counters, checksums, total, late, in_rounds;
+  Function step, bad, contribution;
 };
 
 Tensor All(int64_t value) {
@@ -66,9 +67,10 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
   MU_ASSIGN_OR_RETURN(
       const Dataset data,
       c.CreateDataset(Csv({file}).Id("id", 0, 0).Batch(kBatch).Shuffle(50).Epochs(kEpochs)));
-  for (auto [variable, name] : {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"},
-                                std::pair{&job.checksums, "checksums"},
-                                std::pair{&job.total, "total"}, std::pair{&job.late, "late"}}) {
+  for (auto [variable, name] :
+       {std::pair{&job.one, "one"}, std::pair{&job.counters, "counters"},
+        std::pair{&job.checksums, "checksums"}, std::pair{&job.total, "total"},
+        std::pair{&job.late, "late"}, std::pair{&job.in_rounds, "in_rounds"}}) {
     MU_ASSIGN_OR_RETURN(*variable, c.CreateVariable({.name = name,
                                                      .shape = Shape({kPartitions}),
                                                      .dtype = kInt64,
@@ -81,6 +83,9 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
     AssignAdd(job.counters, Read(job.one));
     AssignAdd(job.total, Read(job.one));
     AssignAdd(job.checksums, ConstantTensor(ones) * ReduceSum(id * id));
+  }));
+  MU_ASSIGN_OR_RETURN(job.contribution, c.DefineFunction("contribution", [&](FunctionBuilder&) {
+    AssignAdd(job.in_rounds, Read(job.one));
   }));
   MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) {
     f.Return("log", Log(f.Arg("x")));
@@ -137,6 +142,12 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor late, c.Read(job.late));
   EXPECT_THAT(late.flat<int64_t>(), Each(7))
       << "made after the checkpoint, and made again after the restore";
+
+  MU_ASSERT_OK(c.SynchronousRounds({.replicas = 2}));
+  for (int64_t i = 0; i < kStepsInRounds; ++i) c.Schedule(job.contribution);
+  MU_ASSERT_OK(c.Join());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor in_rounds, c.Read(job.in_rounds));
+  EXPECT_THAT(in_rounds.flat<int64_t>(), Each(kStepsInRounds)) << "each round is applied once";
 
   Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus",
                           pb::GetStatusRequest());

@@ -63,6 +63,11 @@ class Cluster {
     return static_cast<uint32_t>(routings_.size() - 1);
   }
   const Routing& RoutingAt(uint32_t place) const { return routings_[place]; }
+  uint32_t AddRound(const RoundSet& set) {
+    rounds_.push_back(set);
+    return static_cast<uint32_t>(rounds_.size() - 1);
+  }
+  const RoundSet& RoundAt(uint32_t place) const { return rounds_[place]; }
   // Of the process that is there, whatever the coordinator knows: a registration may come late.
   uint64_t IncarnationAt(Slot slot) const {
     return slot == kNowhere ? 0 : places_[slot].incarnation;
@@ -135,6 +140,7 @@ class Cluster {
   EventQueue events_;
   std::vector<std::unique_ptr<Process>> dead_;
   std::vector<Routing> routings_;
+  std::vector<RoundSet> rounds_;
   Disk disk_;
   Truth truth_;
   Outcome outcome_;

@@ -46,6 +46,8 @@ void Coordinator::Start() {
   After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
   const DataLayout data = DataOf(cluster_->scenario());
   Step(event::DatasetAdded{data, PlanOf(data, 0)});
+  if (const uint32_t replicas = cluster_->scenario().replicas; replicas > 0)
+    Step(event::SetRounds{{.replicas = replicas, .backups = cluster_->scenario().backups}});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
                                                                 : RecoveryMode::kAll});
   if (const uint64_t bytes = cluster_->scenario().most_kept; bytes > 0)
@@ -63,6 +65,7 @@ void Coordinator::Step(Event event) {
     Event next = std::move(events_.front());
     events_.pop_front();
     cluster_->seen().Saw(next);
+    if (cluster_->scenario().replicas > 0) NoteBound();
     core_.Step(At(now()), std::move(next), &actions);
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
@@ -75,6 +78,14 @@ void Coordinator::Step(Event event) {
     }
   }
   stepping_ = false;
+}
+
+// What has its records may wait for the next round: it is known before it starts.
+void Coordinator::NoteBound() {
+  for (auto& [id, records] : records_) {
+    const FunctionQueue::Function* const function = core_.queue().Find(id);
+    if (records.empty() && function != nullptr && function->bound) records = RecordsOf(*function);
+  }
 }
 
 void Coordinator::AfterAll() {
@@ -114,6 +125,13 @@ void Coordinator::Feed() {
     work.dataset = kDataset;
     work.trains = work.updates = true;
     Step(event::Schedule{std::move(work)});
+    nothing_more_told_ = false;
+  }
+  // The user waits: at the end, and now and then before.
+  if (!beginning_ && !ended() && cluster_->scenario().replicas > 0 && !nothing_more_told_ &&
+      (AllScheduled() || cluster_->PerMille(5))) {
+    nothing_more_told_ = true;
+    Step(event::NothingMore{});
   }
 }
 
@@ -145,6 +163,8 @@ void Coordinator::Do(action::Start& a) {
        .first_step = static_cast<uint8_t>(start.first_step),
        .steps = static_cast<uint8_t>(start.steps),
        .generation = OnWire(generation_),
+       .round = start.round,
+       .most = core_.queue().rounds().most(),
        .function = start.function.value(),
        .run = start.run.value(),
        .place = static_cast<uint32_t>(core_.queue().Find(start.function)->work.step_offset)});
@@ -189,7 +209,33 @@ void Coordinator::Do(action::Deliver& a) {
     cluster_->truth().Delivered(epoch_, a.function.value(), handling_->step);
 }
 
+void Coordinator::Do(action::DeliverKept& a) {
+  if (records_.contains(a.function))
+    cluster_->truth().Delivered(epoch_, a.function.value(), kept_steps_.at(a.function));
+}
+
+void Coordinator::Do(action::CommitRound& a) {
+  const auto committed = [this, attempt = a.attempt, set = a.set](const absl::Status& status,
+                                                                  const Messages& answers) {
+    event::RoundCommitted event = {.attempt = attempt, .error = CallError::Of(status)};
+    for (const Message& answer : answers)
+      event.updates.push_back(static_cast<uint32_t>(answer.updates));
+    // What follows from it comes with the same event.
+    const uint64_t before = core_.rounds().committed;
+    Step(std::move(event));
+    if (core_.rounds().committed == before) return;
+    for (const RoundSet::Step& step : set.steps)
+      cluster_->truth().ResultTaken(epoch_, step.function.value(), step.step);
+  };
+  CallAll(ToServers({.kind = Kind::kCommitRound,
+                     .generation = OnWire(a.generation),
+                     .round = a.set.round,
+                     .set = cluster_->AddRound(a.set)}),
+          kTries, committed);
+}
+
 void Coordinator::Do(action::Finish& a) {
+  kept_steps_.erase(a.function);
   const auto records = records_.extract(a.function);
   if (a.status.ok() || ended()) return;
   // One that had its result may fail when it is repeated. It is left out then, too.

@@ -72,6 +72,9 @@ class Coordinator final : public Process {
   void Do(action::Start& a);
   void Do(action::StopRun& a);
   void Do(action::Deliver& a);
+  void Do(action::KeepResult& a) { kept_steps_[a.function] = handling_->step; }
+  void Do(action::DeliverKept& a);
+  void Do(action::CommitRound& a);
   void Do(action::Finish& a);
   void Do(action::CancelOnWorkers& a);
   void Do(action::FenceServers& a);
@@ -101,6 +104,7 @@ class Coordinator final : public Process {
   // Functions (coordinator.cc).
   void OnStepResult(const StartRun& start, const Message& message);
   bool AllScheduled() const;
+  void NoteBound();
   void Feed();
   void CheckDone();
   std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
@@ -156,6 +160,8 @@ class Coordinator final : public Process {
 
   std::map<WorkerId, Stream> feeds_;
   uint32_t last_stream_ = 0;
+  std::map<FunctionId, uint8_t> kept_steps_;  // whose round is not committed
+  bool nothing_more_told_ = false;
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;

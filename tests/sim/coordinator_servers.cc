@@ -75,7 +75,7 @@ void Coordinator::Do(action::FenceServers& a) {
 void Coordinator::Do(action::InterruptServers&) {
   Interrupt([](const Calls& calls) {
     return calls.kind == Kind::kConfigure || calls.kind == Kind::kRestore ||
-           calls.kind == Kind::kSave;
+           calls.kind == Kind::kSave || calls.kind == Kind::kCommitRound;
   });
 }
 

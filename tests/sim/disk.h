@@ -25,6 +25,7 @@ struct Effect {
   uint8_t step = 0;
   uint16_t record = 0;
   uint16_t place = 0;  // of the step among all steps of the job
+  uint32_t round = 0;  // in which it was applied; 0: by itself
   friend auto operator<=>(const Effect&, const Effect&) = default;
 };
 

@@ -55,6 +55,7 @@ enum class Kind : uint8_t {
   kPush,
   kSave,
   kRestore,
+  kCommitRound,
   kFence,
   kCancelBelow,  // to workers
   kInstall,
@@ -92,6 +93,11 @@ struct Message {
   // many updates the server had certainly applied.
   uint64_t clock = 0, applied = 0;
   uint32_t routing = 0;  // where the cluster keeps its content
+  // Of a run, a push and a commitment: the synchronous round, and how many contributions it has at
+  // most; of a commitment where the cluster keeps its set; of an answer to a pull, and of the push
+  // that follows: how many steps the server's state had.
+  uint64_t round = 0;
+  uint32_t most = 0, set = 0, version = 0;
   uint32_t checkpoint = 0;
   uint32_t attempt = 0;  // of a save: the same in repeats of the call
   uint32_t moved = 0;    // of a server's heartbeat, while it reads or writes files; else 0

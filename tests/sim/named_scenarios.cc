@@ -32,8 +32,15 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits full = {.checkpoint_every = kOften, .most_kept = true};
   const ScenarioLimits late = {.late = true};
   const ScenarioLimits ahead = {.recover_shard = false, .ahead = true};
+  const ScenarioLimits sync = {.sync = true};
+  const ScenarioLimits sync_often = {.checkpoint_every = kOften, .sync = true};
+  const ScenarioLimits sync_lossy = {.messages = M::kReplyLost, .sync = true};
+  const ScenarioLimits sync_of_four = {.sync = true, .replicas = 4, .backups = 0};
+  const ScenarioLimits sync_backup = {
+      .slow_worker = true, .sync = true, .replicas = 2, .backups = 1};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
+      {"sync", {.sync = true}},
       Row("undisturbed", {}),
       Row("each_record_once_per_epoch", {F::kKillWorker, F::kJoinWorker}, 0, 3, 0, 2),
       Row("per_worker_dataset_differs", {F::kKillWorker}, 0, 2, 0, 2, {.per_worker = true}),
@@ -96,6 +103,15 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("steps_ahead",
           {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kKillCoordinator}, 0,
           4, 0, 0, ahead),
+      Row("sync_undisturbed", {}, 0, 0, 0, 0, sync),
+      Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
+      Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kKillServer}, 2, 8, 0, 3,
+          sync_lossy),
+      Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
+      Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2,
+          sync_of_four),
+      Row("sync_always_too_late", {}, 0, 0, 3, 2, sync_backup),
+      Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),
   };
   return scenarios;
 }

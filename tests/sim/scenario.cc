@@ -54,6 +54,12 @@ const std::vector<Protection>& Protections() {
       {"late_install", [](B* b) { b->worker.late_install = true; }},
       {"lateness", [](B* b) { b->server.lateness = true; }, "late_gradients"},
       {"far_ahead", [](B* b) { b->coordinator.far_ahead = true; }, "steps_ahead"},
+      {"round_repeats", [](B* b) { b->server.round_repeats = true; }, "sync"},
+      {"late_contributions",
+       [](B* b) { b->server.late_contributions = b->coordinator.late_results = true; }, "sync"},
+      {"kept_contributions", [](B* b) { b->server.kept_contributions = true; }, "sync"},
+      {"half_committed", [](B* b) { b->coordinator.half_committed = true; }, "sync"},
+      {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; }, "sync"},
       {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
 }
@@ -113,6 +119,20 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix slow(HashCombine(seed, 0x736c6f77));
   s.slow_replacements = slow.Below(8) == 0;
   s.keep = static_cast<uint32_t>(1 + slow.Below(3));
+  SplitMix sync(HashCombine(seed, 0x73796e63));
+  const bool another_mode = limits.recover_shard.value_or(false) ||
+                            limits.per_worker.value_or(false) || limits.late.value_or(false) ||
+                            limits.ahead.value_or(false);
+  if (limits.sync.value_or(sync.Below(4) == 0) && !another_mode) {
+    s.replicas = static_cast<uint32_t>(1 + sync.Below(4));
+    s.backups = static_cast<uint32_t>(sync.Below(3));
+    if (limits.replicas > 0) s.replicas = limits.replicas;
+    s.backups = limits.backups.value_or(s.backups);
+    if (sync.Below(4) > 0) s.steps = 1;
+    s.recover_shard = s.per_worker = false;
+    s.most_late.reset();
+    s.most_ahead.reset();
+  }
   s.broken = limits.broken;
   return s;
 }
@@ -126,6 +146,7 @@ std::string Describe(const Scenario& s) {
       s.most_kept > 0 ? absl::StrCat(", at most ", s.most_kept, " bytes kept") : "",
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
+      s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
       ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms (", s.keep,

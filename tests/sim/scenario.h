@@ -76,6 +76,8 @@ struct Scenario {
   bool recover_shard = false;
   std::optional<uint32_t> most_late;   // of a gradient, in updates of its server; nothing: any
   std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
+  // Synchronous rounds of so many steps, and so many more in flight; 0: none.
+  uint32_t replicas = 0, backups = 0;
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
   bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
@@ -104,8 +106,10 @@ struct ScenarioLimits {
   Messages messages = Messages::kDrawn;
   uint32_t workers = 0, servers = 0;  // 0: drawn
   Time checkpoint_every = 0;          // 0: drawn
-  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late,
-      ahead;  // nothing: drawn
+  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late, ahead,
+      sync;                         // nothing: drawn
+  uint32_t replicas = 0;            // 0: drawn
+  std::optional<uint32_t> backups;  // nothing: drawn
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

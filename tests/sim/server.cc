@@ -16,7 +16,9 @@ void Server::HandleRequest(const Message& request) {
     case Kind::kPull:
       return Pull(request);
     case Kind::kPush:
-      return Push(request);
+      return request.round > 0 ? Contribute(request) : Push(request);
+    case Kind::kCommitRound:
+      return CommitRound(request);
     case Kind::kSave: {
       const PsCallId call(++last_call_);
       return Save(call, request, core_.AskSave(now(), Context(request), request.attempt, call));
@@ -32,7 +34,7 @@ void Server::HandleRequest(const Message& request) {
 
 size_t Server::remembered() const {
   const PushMemory& pushes = core_.pushes();
-  return pushes.ledger().entries() +
+  return core_.contributions() + pushes.ledger().entries() +
          (pushes.inherited() == nullptr ? 0 : pushes.inherited()->entries());
 }
 
@@ -74,6 +76,7 @@ void Server::Pull(const Message& request) {
   if (reply.status.ok()) {
     reply.clock = core_.ReadClock(kClock);
     reply.applied = applied_;
+    reply.version = Version();
     cluster_->truth().Pulled(index_, request, partitions_);
     core_.Leave();
   }
@@ -172,6 +175,7 @@ void Server::Fence(const Message& request) {
 }
 
 void Server::AfterAll() {
+  for (const Message& round : std::exchange(rounds_, {})) CommitRound(round);
   if (cut_wanted_ && core_.CutMayBeTaken()) TakeCut();
   std::erase_if(fences_, [&](const Message& fence) {
     if (!core_.FenceHolds(fence.low_water)) return false;

@@ -39,6 +39,10 @@ class Server final : public Daemon {
   void Pull(const Message& request);
   absl::Status Configure(const Message& request);
   void Push(const Message& request);
+  void Contribute(const Message& request);
+  void CommitRound(const Message& request);
+  void ApplyRound(const Message& request, const RoundTurn& turn);
+  uint32_t Version() const;  // how many steps its state has
   void Apply(Admitted work);
   void EndPush(Admitted work, const absl::Status& status);
   void Acknowledge(const Message& request, const PushAnswer& answer);
@@ -73,7 +77,7 @@ class Server final : public Daemon {
   std::list<Work> work_;
   std::vector<Admitted> at_gate_;  // that wait for a cut
   Waiting waiting_pushes_, waiting_saves_;
-  std::vector<Message> fences_;
+  std::vector<Message> fences_, rounds_;  // that wait
   std::optional<Message> saving_;
   bool cut_wanted_ = false;
   std::shared_ptr<const ServerFile> file_;

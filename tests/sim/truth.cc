@@ -141,6 +141,19 @@ void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {
   next = step + 1;
 }
 
+bool Truth::CheckRounds(uint32_t partition, const std::vector<Effect>& effects) {
+  std::map<uint32_t, uint32_t> steps;  // by round
+  for (const Effect& effect : effects) {
+    if (effect.round == 0 || ++steps[effect.round] > scenario_->replicas) {
+      Fail(absl::StrCat("partition ", partition, ": step ", effect.step, " of function ",
+                        effect.function, " is in round ", effect.round, ", which has ",
+                        steps[effect.round], " steps"));
+      return false;
+    }
+  }
+  return true;
+}
+
 void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, uint32_t servers,
                        int64_t reported) {
   const bool per_worker = scenario_->per_worker;
@@ -192,7 +205,11 @@ void Truth::CheckState(const std::array<const Partitions*, kMaxServers>& state, 
       return Fail(absl::StrCat("partition ", p, " lacks ", lost.size(), " of ", places,
                                " steps, first the one of record (or with the number) ", lost[0]));
     }
-    std::erase_if(effects, [&](const Effect& e) { return cancelled_.contains(e.function); });
+    // A round is applied by all servers or by none, whatever was cancelled.
+    const bool rounds = scenario_->replicas > 0;
+    if (rounds && !CheckRounds(p, effects)) return;
+    if (!rounds)
+      std::erase_if(effects, [&](const Effect& e) { return cancelled_.contains(e.function); });
     if (reference.value_or(effects) != effects) {
       return Fail(absl::StrCat("partition ", p,
                                " has other records for the same steps than another partition"));

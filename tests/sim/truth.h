@@ -55,6 +55,8 @@ class Truth {
   const std::string& problem() const { return problem_; }
 
  private:
+  // Each step is in a round, and none has more than it may.
+  bool CheckRounds(uint32_t partition, const std::vector<Effect>& effects);
   struct Active {
     uint64_t incarnation = 0;
     uint32_t epoch = 0, generation = 0;

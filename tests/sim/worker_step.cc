@@ -47,6 +47,8 @@ void Worker::CallServers(bool push) {
                .epoch = run.epoch,
                .generation = static_cast<uint32_t>(context->generation.value()),
                .pulled = pulled_,
+               .round = run.round,
+               .most = run.most,
                .low_water = context->low_water.value(),
                .function = run.function,
                .place = run.place + step_};
@@ -57,6 +59,7 @@ void Worker::CallServers(bool push) {
     if (!push || s >= read_.size()) continue;
     calls[s].clock = read_[s].clock;
     calls[s].applied = read_[s].applied;
+    calls[s].version = read_[s].version;
   }
   server_calls_ = CallAll(std::move(calls), kServerCalls,
                           [this, push, generation = call.generation](const absl::Status& status,

@@ -64,29 +64,6 @@ INSTANTIATE_TEST_SUITE_P(
                 "job.yaml:2:11: `recovery` must be all or shard, not `some`; all takes every "
                 "server back to the last "
                 "checkpoint, shard only the lost one\n"},
-        Mistake{"unknown_mode", "steps_per_function: auto", "mode: some",
-                "job.yaml:16:46: `training.mode` must be async or bounded_staleness, not `some`; "
-                "leave it out for async\n"},
-        Mistake{"unknown_discount", "steps_per_function: auto", "staleness: {discount: some}",
-                "job.yaml:16:62: `training.staleness.discount` must be none, inverse or "
-                "exponential, not `some`; inverse divides the learning rate by the lateness\n"},
-        Mistake{"staleness_of_another_mode", "steps_per_function: auto",
-                "mode: bounded_staleness, bounded_staleness: {steps: 8}, staleness: {max: 1}",
-                "job.yaml:16:96: `training.staleness` belongs to mode async, and training.mode is "
-                "bounded_staleness; remove one of them\n"},
-        Mistake{"bound_of_another_mode", "steps_per_function: auto",
-                "bounded_staleness: {steps: 8}",
-                "job.yaml:16:40: `training.bounded_staleness` belongs to mode bounded_staleness, "
-                "and training.mode is async; write mode: bounded_staleness, or remove it\n"},
-        Mistake{"bound_without_steps", "steps_per_function: auto",
-                "mode: bounded_staleness, bounded_staleness: {}",
-                "job.yaml:16:65: the key `training.bounded_staleness.steps` is missing: it says no "
-                "number of steps; some times the number of workers is usual\n"},
-        Mistake{"bound_below_a_function", "steps_per_function: auto",
-                "steps_per_function: 10, mode: bounded_staleness, bounded_staleness: {steps: 8}",
-                "job.yaml:16:116: `training.bounded_staleness.steps` is 8, but a function has 10 "
-                "steps (training.steps_per_function), so no two would run at once; write at least "
-                "10 for each function that is to run at once, or leave steps_per_function out\n"},
         Mistake{"checkpoint_every", "seed: 1", "checkpoint: {every: soon}",
                 "job.yaml:2:21: `checkpoint.every` must be a time of at least 1s or never, not "
                 "`soon`; write 30s, 5m or "

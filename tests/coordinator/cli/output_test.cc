@@ -77,6 +77,16 @@ TEST(ReportTest, SaysHowManyFunctionsWaitedForTheBound) {
   EXPECT_EQ(json.dump(), R"({"functions_waited":3,"steps":8})");
 }
 
+TEST(ReportTest, CountsSynchronousRounds) {
+  EXPECT_TRUE(nlohmann::json::parse(ReportToJson(SomeReport()))["sync"].is_null());
+  RunReport report = SomeReport();
+  report.sync = {{.replicas = 4, .backups = 1},
+                 {.committed = 10, .contributions = 38, .small = 2, .late = 3}};
+  const auto json = nlohmann::json::parse(ReportToJson(report))["sync"];
+  EXPECT_EQ(json.dump(), R"({"backup_workers":1,"late_steps":3,"replicas":4,"rounds":10,)"
+                         R"("small_rounds":2,"steps_in_rounds":38})");
+}
+
 TEST(ReportTest, HasEveryKey) {
   const auto json = nlohmann::json::parse(ReportToJson(SomeReport()));
   for (const char* key : {"job",
@@ -93,6 +103,7 @@ TEST(ReportTest, HasEveryKey) {
                           "train_loss",
                           "staleness",
                           "bounded_staleness",
+                          "sync",
                           "parameters",
                           "epochs",
                           "evaluations",

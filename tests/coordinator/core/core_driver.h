@@ -184,6 +184,18 @@ class CoreDriver {
   static std::string Text(const action::Deliver& a) {
     return absl::StrCat("deliver ", a.function.value());
   }
+  static std::string Text(const action::KeepResult& a) {
+    return absl::StrCat("keep ", a.function.value());
+  }
+  static std::string Text(const action::DeliverKept& a) {
+    return absl::StrCat("deliver ", a.function.value());
+  }
+  static std::string Text(const action::CommitRound& a) {
+    std::vector<std::string> steps;
+    for (const RoundSet::Step& step : a.set.steps)
+      steps.push_back(absl::StrCat(step.function.value(), " (", step.weight, ")"));
+    return absl::StrCat("commit ", a.set.round, ": ", absl::StrJoin(steps, ", "));
+  }
   static std::string Text(const action::Finish& a) {
     return absl::StrCat("finish ", a.function.value(), " ", Code(a.status));
   }

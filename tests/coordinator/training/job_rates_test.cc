@@ -42,6 +42,20 @@ TEST(JobRatesTest, ASchedulesEndIsTheJobs) {
   EXPECT_EQ(rates.schedule.proto().step().every(), 3u);
 }
 
+TEST(JobRatesTest, ARoundIsOneUpdate) {
+  muster::TrainingProto training;
+  training.mutable_sync()->set_replicas(4);
+  EXPECT_FALSE(RoundsOf(training).on()) << "of another mode";
+  training.set_mode("sync");
+  training.mutable_sync()->set_backup_workers(1);
+  training.mutable_sync()->set_rows("sum");
+  EXPECT_EQ(RoundsOf(training), (RoundRules{.replicas = 4, .backups = 1, .sum_rows = true}));
+  training.set_warmup_steps("5");
+  training.mutable_schedule()->mutable_cosine();
+  MU_ASSERT_OK_AND_ASSIGN(const MinimizeOptions rates, JobRates(training, 101));
+  EXPECT_EQ(rates.schedule.proto().cosine().steps(), 21u) << "26 rounds, of which 5 warm up";
+}
+
 TEST(JobRatesTest, TheBoundOnStalenessIsThatOfItsMode) {
   muster::TrainingProto training;
   EXPECT_EQ(BoundedStalenessOf(training), std::nullopt);

@@ -1,0 +1,140 @@
+// Synchronous rounds: when one is decided, and what its commitment means. Telling the servers is a
+// work as a checkpoint is: one of them is under way at a time, so that a cut is before a round or
+// after it on all servers.
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "coordinator/core/core.h"
+#include "coordinator/core/protections.h"
+
+namespace mu {
+namespace {
+
+constexpr absl::Duration kRetry = absl::Milliseconds(50);
+
+}  // namespace
+
+void Core::On(event::SetRounds& e) {
+  if (e.rules == queue_.rounds()) return;
+  if (queue_.unfinished() > 0) {
+    return Note(Level::kError,
+                "synchronous rounds cannot begin or change while functions are unfinished");
+  }
+  if (e.rules.on() && recovery_enabled_ && recovery_.mode() == RecoveryMode::kShard) {
+    return Note(Level::kError,
+                "synchronous rounds need recovery of all servers, and not of single ones");
+  }
+  queue_.SetRounds(e.rules);
+}
+
+bool Core::TakeContribution(const StartRun& start, const StepOutcome& step, size_t result) {
+  const FunctionQueue::Function* const function = queue_.Find(start.function);
+  if (function == nullptr || !queue_.Contributes(*function)) return false;
+  if (!queue_.Contribute(start.function, start.run, step.step)) return true;
+  Contribution& contribution = contributions_[start.function];
+  contribution = {start, step, step.samples};
+  // What reads no records counts as one.
+  if (function->work.dataset == 0) contribution.weight = 1;
+  // What the round changes is counted when it is committed.
+  contribution.outcome.updates.clear();
+  contribution.outcome.inherited.clear();
+  Do(action::KeepResult{start.function, result});
+  dispatch_ = true;
+  return true;
+}
+
+void Core::DriveRounds() {
+  if (!queue_.rounds().on() || work_.kind != Work::Kind::kNone || closed_ || !ended_.ok() ||
+      !serving() || !AllServersAreThere() || now_ < work_again_at_)
+    return;
+  if (!round_decided()) DecideRound();
+  if (!round_decided()) return;
+  BeginWork(Work::Kind::kCommitRound, TaskId());
+  action::CommitRound commit = {.attempt = work_.attempt, .generation = *configured_};
+  commit.set.round = queue_.round();
+  commit.set.sum_rows = queue_.rounds().sum_rows;
+  for (const Contribution& contribution : round_set_) {
+    commit.set.steps.push_back(
+        {contribution.start.function, contribution.outcome.step, contribution.weight});
+  }
+  Do(std::move(commit));
+}
+
+void Core::DecideRound() {
+  if (cancelling() || contributions_.empty()) return;
+  const RoundRules& rules = queue_.rounds();
+  if (contributions_.size() < rules.replicas && !queue_.NothingCanJoin(nothing_more_ || loading()))
+    return;
+  if (workers_.size() < rules.replicas && !std::exchange(warned_of_few_workers_, true)) {
+    Note(Level::kWarning, "a synchronous round takes ", rules.replicas,
+         " steps (replicas), and there are ", workers_.size(),
+         " workers, so some compute several of one round");
+  }
+  // The first in the order of the data: which of them were quicker is chance.
+  std::vector<FunctionId> set;
+  while (!contributions_.empty() && set.size() < rules.replicas) {
+    auto first = contributions_.extract(contributions_.begin());
+    set.push_back(first.key());
+    round_set_.push_back(std::move(first.mapped()));
+  }
+  queue_.CloseRound(set);
+}
+
+void Core::On(event::RoundCommitted& e) {
+  NoteEpoch(e.error.epoch);
+  if (!Waits(e.attempt)) return;
+  EndWork();
+  if (closed_ || !ended_.ok()) return;
+  if (e.error.ok() || MU_BROKEN(half_committed)) return FinishRound(e.updates);
+  if (!e.error.passing()) return End(e.error.status);
+  // Some servers may have applied it: the others have to, before anything else.
+  Note(Level::kWarning, "round ", queue_.round(),
+       " is committed again: ", e.error.status.ToString());
+  work_again_at_ = now_ + kRetry;
+}
+
+void Core::FinishRound(const std::vector<uint32_t>& updates) {
+  const std::vector<Contribution> set = std::exchange(round_set_, {});
+  for (size_t server = 0; server < updates.size(); ++server)
+    failures_.RoundCommitted(static_cast<uint32_t>(server), updates[server]);
+  for (const Contribution& contribution : set) {
+    const FunctionId id = contribution.start.function;
+    const auto worker = workers_.find(contribution.start.worker);
+    const bool delivered = queue_.CommitStep(id, contribution.outcome.samples);
+    CountResult(contribution.start, contribution.outcome, delivered);
+    if (delivered) {
+      if (worker != workers_.end()) ++worker->second.steps_done;
+      Do(action::DeliverKept{id});
+    }
+    if (!queue_.EndStep(id)) continue;
+    if (worker != workers_.end()) ++worker->second.functions_done;
+    Finish(id, absl::OkStatus());
+  }
+  ++round_counts_.committed;
+  round_counts_.contributions += set.size();
+  round_counts_.small += set.size() < queue_.rounds().replicas ? 1 : 0;
+  round_counts_.late += queue_.NextRound();
+  contributions_.clear();
+  dispatch_ = true;
+  CancelRestOfRound();
+}
+
+void Core::GiveUpRound() {
+  if (!round_decided()) return;
+  for (Contribution& contribution : std::exchange(round_set_, {}))
+    contributions_[contribution.start.function] = std::move(contribution);
+  queue_.CloseRound({});
+  CancelRestOfRound();
+}
+
+// A cancellation has left the round's set: what it still has to do is cancelled now.
+void Core::CancelRestOfRound() {
+  if (!cancelling()) return;
+  contributions_.clear();
+  for (const FunctionId id : queue_.CancelAll(/*all=*/true))
+    Finish(id, absl::CancelledError("cancelled: another function failed"));
+  FenceWhenWorkersAreQuiet();
+}
+
+}  // namespace mu

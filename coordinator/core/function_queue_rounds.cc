@@ -1,0 +1,112 @@
+// The queue's synchronous rounds: which steps contribute to the open round, and what follows its
+// commitment.
+#include <algorithm>
+#include <utility>
+
+#include "coordinator/core/function_queue.h"
+#include "coordinator/core/protections.h"
+
+namespace mu {
+
+void FunctionQueue::SetRounds(const RoundRules& rules) {
+  rules_ = rules;
+  // Learning-rate schedules count rounds as they counted steps before.
+  if (rules.on()) round_ = std::max(round_, taken_steps_ + 1);
+  for (auto& [number, point] : points_) point.round = std::max(point.round, round_);
+}
+
+size_t FunctionQueue::RunningContributions() const {
+  size_t running = 0;
+  for (const auto& [id, worker] : workers_) {
+    for (const auto& [run, function] : worker.runs)
+      running += Contributes(functions_.at(function)) ? 1 : 0;
+  }
+  return running;
+}
+
+std::optional<FunctionQueue::LeaseKey> FunctionQueue::NextLease(const Function& function) {
+  uint32_t end = 0;
+  for (const BatchRange& range : function.batches) {
+    end += range.batches;
+    if (function.next_step < end)
+      return LeaseKey{range.lease->dataset(), range.lease->epoch(), range.lease->index()};
+  }
+  return std::nullopt;
+}
+
+bool FunctionQueue::Contribute(FunctionId id, RunId run, uint32_t step) {
+  const auto it = functions_.find(id);
+  if (it == functions_.end() || contributed_.contains(id) || it->second.next_step != step ||
+      !(Current(id, run) == it || TakeBack(id, it->second, run)))
+    return false;
+  Function& function = it->second;
+  function.lost = function.backups = 0;
+  workers_.at(*function.worker).news = true;
+  TakeFromWorker(function);
+  contributed_.insert(id);
+  return true;
+}
+
+bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
+  if (contributed_.empty() || RunningContributions() > 0) return false;
+  const auto first = std::find_if(queued_.begin(), queued_.end(), [this](FunctionId id) {
+    const Function& function = functions_.at(id);
+    return function.work.assignment != nullptr || Contributes(function);
+  });
+  if (first == queued_.end()) return nothing_more;
+  const Function& function = functions_.at(*first);
+  if (function.work.assignment != nullptr) return true;
+  return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
+}
+
+void FunctionQueue::CloseRound(const std::vector<FunctionId>& set) {
+  decided_ = {set.begin(), set.end()};
+}
+
+bool FunctionQueue::CommitStep(FunctionId id, uint32_t samples) {
+  Function& function = functions_.at(id);
+  contributed_.erase(id);
+  return CountStep(function, function.next_step, samples);
+}
+
+bool FunctionQueue::EndStep(FunctionId id) {
+  const auto it = functions_.find(id);
+  if (it->second.next_step < it->second.steps) {
+    queued_.insert(id);
+    return false;
+  }
+  Complete(it);
+  return true;
+}
+
+size_t FunctionQueue::NextRound() {
+  size_t late = contributed_.size();
+  queued_.insert(contributed_.begin(), contributed_.end());
+  // What runs has read values that are not any more; servers refuse it.
+  for (auto& [worker, state] : workers_) {
+    for (const auto& [run, id] : std::map(state.runs)) {
+      Function& function = functions_.at(id);
+      if (!Contributes(function) || MU_BROKEN(late_results)) continue;
+      ++late;
+      Supersede(id, function);
+      queued_.insert(id);
+      if (!function.Avoids(worker)) function.avoid.push_back(worker);
+    }
+  }
+  for (auto& [run, superseded] : superseded_) {
+    const auto it = functions_.find(superseded.function);
+    if (!MU_BROKEN(late_results) && (it == functions_.end() || Contributes(it->second)))
+      superseded.function = FunctionId();
+  }
+  ForgetRound();
+  ++round_;
+  return late;
+}
+
+void FunctionQueue::ForgetRound() {
+  contributed_.clear();
+  decided_.clear();
+  round_lease_.reset();
+}
+
+}  // namespace mu

@@ -1,0 +1,87 @@
+#include "psserver/round_mean.h"
+
+#include "common/base/flush_denormals.h"
+#include "common/tensor/dtype.h"
+
+namespace mu {
+namespace {
+
+template <typename T>
+void AddTo(void* sum, const void* values, size_t bytes) {
+  T* const to = static_cast<T*>(sum);
+  const T* const from = static_cast<const T*>(values);
+  for (size_t i = 0; i < bytes / sizeof(T); ++i) to[i] += from[i];
+}
+
+void AddShare(float share, const float* from, size_t count, float* to) {
+  for (size_t i = 0; i < count; ++i) to[i] += share * from[i];
+}
+
+}  // namespace
+
+void RoundMean::Add(const PushPlan& push, uint32_t weight) {
+  const ScopedFlushDenormals flush;
+  const float share =
+      weight_ == 0 ? 0.0f : static_cast<float>(static_cast<double>(weight) / weight_);
+  for (const PushPlan::VariablePart& part : push.variables()) AddVariable(part, share);
+  for (size_t s = 0; s < push.segments().size(); ++s) {
+    AddRows(push.segments()[s], push.gradients()[s], push.rates()[s], sum_rows_ ? 1.0f : share);
+  }
+}
+
+void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
+  const size_t bytes = part.partition->value_bytes();
+  const auto [it, first] = variables_.try_emplace({part.key, part.kind});
+  Values& values = it->second;
+  if (first) {
+    values.partition = part.partition;
+    values.rates = part.rates;
+    values.sum.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
+  }
+  const bool averages = part.kind == muster::VariableUpdate::GRADIENT || part.moving_average;
+  if (part.dtype == kFloat32) {
+    AddShare(averages ? share : 1.0f, static_cast<const float*>(part.update), bytes / sizeof(float),
+             reinterpret_cast<float*>(values.sum.data()));
+  } else if (part.dtype == kInt64) {
+    AddTo<uint64_t>(values.sum.data(), part.update, bytes);
+  } else {
+    AddTo<uint32_t>(values.sum.data(), part.update, bytes);
+  }
+}
+
+void RoundMean::AddRows(const RowSegment& segment, const float* gradients, const StepRates& rates,
+                        float share) {
+  const TableDefinition& table = *segment.table->definition;
+  const auto [it, first] =
+      rows_.try_emplace({PartitionKey::Kind::kTable, table.proto.id(), segment.number});
+  Rows& rows = it->second;
+  if (first) {
+    rows.partition = segment.partition;
+    rows.rates = rates;
+  }
+  for (size_t i = 0; i < segment.ids.size(); ++i) {
+    const auto [place, added] = rows.places.try_emplace(segment.ids[i], rows.ids.size());
+    if (added) {
+      rows.ids.push_back(segment.ids[i]);
+      rows.sums.resize(rows.sums.size() + table.dim);
+    }
+    AddShare(share, gradients + i * table.dim, table.dim,
+             rows.sums.data() + place->second * table.dim);
+  }
+}
+
+uint32_t RoundMean::Apply() {
+  const ScopedFlushDenormals flush;
+  for (auto& [key, values] : variables_) {
+    if (key.second == muster::VariableUpdate::GRADIENT) {
+      values.partition->ApplyGradient(reinterpret_cast<const float*>(values.sum.data()),
+                                      values.rates);
+    } else {
+      values.partition->AssignAdd(values.sum.data());
+    }
+  }
+  for (auto& [key, rows] : rows_) rows.partition->Push(rows.ids, rows.sums.data(), rows.rates);
+  return static_cast<uint32_t>(variables_.size() + rows_.size());
+}
+
+}  // namespace mu

@@ -1,0 +1,195 @@
+// Synchronous rounds as the core decides them: what starts when, which set is committed, and what
+// excludes what.
+#include <gmock/gmock.h>
+
+#include "tests/coordinator/core/core_driver.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CoreRounds : public ::testing::Test {
+ protected:
+  void Serve(uint32_t workers, RoundRules rules, uint32_t functions = 0) {
+    d_.Step(event::SetRounds{rules});
+    d_.Serve(workers);
+    for (uint32_t f = 0; f < functions; ++f) d_.Schedule();
+  }
+  // As the driver's; remembers the attempt of a commitment that follows.
+  std::string Result(uint64_t function, uint32_t step) { return Note(d_.Result(function, step)); }
+  std::string TickAfter(absl::Duration passed) { return Note(d_.TickAfter(passed)); }
+  std::string Note(std::string told) {
+    for (const Action& action : d_.last) {
+      if (const auto* commit = std::get_if<action::CommitRound>(&action))
+        attempt_ = commit->attempt;
+    }
+    return told;
+  }
+  // The servers' answer to the newest commitment.
+  std::string Committed(absl::Status status = absl::OkStatus()) {
+    return d_.Step(event::RoundCommitted{attempt_, CallError::Of(std::move(status)), {1, 1}});
+  }
+  bool Runs(uint64_t function) const {
+    const FunctionQueue::Function* const f = d_.core.queue().Find(FunctionId(function));
+    return f != nullptr && f->worker.has_value();
+  }
+
+  testing::CoreDriver d_{2};
+  uint64_t attempt_ = 0;
+};
+
+TEST_F(CoreRounds, AStepIsFinishedWhenItsRoundIsCommitted) {
+  Serve(2, {.replicas = 2}, /*functions=*/4);
+  EXPECT_TRUE(Runs(1) && Runs(2));
+  EXPECT_FALSE(Runs(3)) << "it would read values of this round";
+  EXPECT_EQ(Result(2, 0), "keep 2");
+  d_.Ended(2);
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 1: 1 (1), 2 (1)");
+  EXPECT_FALSE(Runs(3)) << "not all servers have the round";
+  EXPECT_EQ(d_.Ended(1), "");
+  EXPECT_EQ(Committed(),
+            "deliver 1; finish 1 OK; deliver 2; finish 2 OK; start 3 on 0 from 0; start 4 on 1 "
+            "from 0");
+  EXPECT_EQ(d_.runs.at(FunctionId(3)).round, 2u);
+  EXPECT_EQ(d_.core.rounds().committed, 1u);
+  EXPECT_EQ(d_.core.rounds().contributions, 2u);
+}
+
+TEST_F(CoreRounds, ACommitmentIsRepeatedUntilAllServersHaveIt) {
+  Serve(1, {.replicas = 1}, /*functions=*/2);
+  EXPECT_THAT(Result(1, 0), HasSubstr("commit 1: 1 (1)"));
+  d_.Ended(1);
+  EXPECT_EQ(Committed(testing::Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)), "");
+  EXPECT_THAT(d_.Want(5, {.kind = ServerTask::Kind::kSave}), Not(HasSubstr("save")))
+      << "some servers may have the round, others not";
+  EXPECT_EQ(TickAfter(absl::Milliseconds(60)), "commit 1: 1 (1)");
+  EXPECT_THAT(Committed(), AllOf(HasSubstr("finish 1 OK"), HasSubstr("save 1")));
+}
+
+TEST_F(CoreRounds, NoRoundIsDecidedWhileACheckpointIsTaken) {
+  Serve(1, {.replicas = 1}, /*functions=*/1);
+  EXPECT_EQ(d_.Want(5, {.kind = ServerTask::Kind::kSave}), "save 1");
+  EXPECT_EQ(Result(1, 0), "keep 1");
+  d_.Step(event::Saved{CheckpointNumber(1), absl::OkStatus()});
+  EXPECT_THAT(d_.Step(event::ManifestWritten{CheckpointNumber(1), absl::OkStatus()}),
+              HasSubstr("commit 1: 1 (1)"));
+}
+
+TEST_F(CoreRounds, ASmallRoundWaitsUntilNothingMoreComes) {
+  Serve(2, {.replicas = 3}, /*functions=*/2);
+  Result(1, 0);
+  EXPECT_EQ(Result(2, 0), "keep 2");
+  EXPECT_EQ(Note(d_.Step(event::NothingMore{})), "commit 1: 1 (1), 2 (1)");
+  Committed();
+  EXPECT_EQ(d_.core.rounds().small, 1u);
+  d_.Schedule();
+  EXPECT_EQ(Result(3, 0), "keep 3") << "something more has come";
+}
+
+TEST_F(CoreRounds, WhatIsTooLateRunsAgainElsewhere) {
+  Serve(2, {.replicas = 1, .backups = 1}, /*functions=*/3);
+  EXPECT_TRUE(Runs(1) && Runs(2));
+  EXPECT_THAT(Result(2, 0), HasSubstr("commit 1: 2 (1)"));
+  d_.Ended(2);
+  const StartRun late = d_.runs.at(FunctionId(1));
+  EXPECT_THAT(Committed(), HasSubstr("finish 2 OK; start 1 on 1 from 0"));
+  EXPECT_EQ(d_.core.rounds().late, 1u);
+  event::Results results = {.start = late};
+  results.steps.push_back({.step = 0, .samples = 4});
+  EXPECT_EQ(d_.Step(results), "") << "it has read values of the first round";
+  EXPECT_THAT(Result(1, 0), HasSubstr("commit 2: 1 (1)"));
+}
+
+TEST_F(CoreRounds, MoreThanARoundNeedsStartOnlyWhereNothingRuns) {
+  Serve(1, {.replicas = 1, .backups = 1}, /*functions=*/2);
+  EXPECT_TRUE(Runs(1));
+  EXPECT_FALSE(Runs(2)) << "the only worker has something to do";
+}
+
+TEST_F(CoreRounds, ALostWorkersStepRunsElsewhereInTheSameRound) {
+  Serve(2, {.replicas = 2}, /*functions=*/2);
+  Result(1, 0);
+  EXPECT_THAT(d_.Step(event::DaemonDied{11, "killed"}), HasSubstr("start 2 on 0 from 0"));
+  EXPECT_EQ(d_.runs.at(FunctionId(2)).round, 1u);
+  d_.Step(event::DaemonDied{10, "killed"});
+  d_.Join(pb::ROLE_WORKER, 20, 0);
+  EXPECT_THAT(d_.Installed(0, 20, 1), HasSubstr("start 2 on 0 from 0"));
+  EXPECT_THAT(Result(2, 0), HasSubstr("commit 1: 1 (1), 2 (1)"))
+      << "what was complete stays complete";
+}
+
+TEST_F(CoreRounds, ADecidedRoundIsAppliedBeforeAFence) {
+  Serve(1, {.replicas = 1}, /*functions=*/3);
+  Result(1, 0);
+  d_.Ended(1);
+  EXPECT_EQ(d_.Step(event::CancelEverything{}),
+            "finish 2 CANCELLED; finish 3 CANCELLED; cancel below 4 in generation 0 on 1");
+  EXPECT_EQ(d_.Step(event::WorkerCancelled{WorkerId(0), Incarnation(10), {}}), "")
+      << "no fence before the round is applied everywhere";
+  EXPECT_EQ(Committed(), "deliver 1; finish 1 OK; fence below 4 in generation 0");
+}
+
+TEST_F(CoreRounds, AnUndecidedRoundIsCancelledWhole) {
+  Serve(2, {.replicas = 2}, /*functions=*/2);
+  Result(1, 0);
+  EXPECT_EQ(d_.Step(event::CancelEverything{}),
+            "finish 1 CANCELLED; finish 2 CANCELLED; cancel below 3 in generation 0 on 2");
+}
+
+TEST_F(CoreRounds, ALeaveWaitsForADecidedRound) {
+  Serve(1, {.replicas = 1}, /*functions=*/2);
+  Result(1, 0);
+  d_.Ended(1);
+  EXPECT_EQ(d_.Leave(pb::ROLE_PSSERVER, 100, 0, 9), "");
+  EXPECT_THAT(Committed(),
+              AllOf(HasSubstr("finish 1 OK"), HasSubstr("pause"), Not(HasSubstr("start"))));
+}
+
+TEST_F(CoreRounds, ALostServerEndsADecidedRound) {
+  Serve(1, {.replicas = 1}, /*functions=*/2);
+  Result(1, 0);
+  d_.Ended(1);
+  EXPECT_THAT(d_.Step(event::DaemonDied{100, "killed"}), HasSubstr("pause"));
+  EXPECT_EQ(Committed(), "") << "nobody waits for it";
+  d_.Join(pb::ROLE_PSSERVER, 200, 0);
+  d_.Restored(1);
+  EXPECT_THAT(d_.Routing(2, 1), Not(HasSubstr("commit")));
+  EXPECT_THAT(d_.Installed(0, 10, 2), HasSubstr("start 1 on 0 from 0"));
+  EXPECT_EQ(d_.runs.at(FunctionId(1)).round, 1u);
+}
+
+TEST_F(CoreRounds, ARollBackGoesBackToTheRoundOfItsPoint) {
+  Serve(1, {.replicas = 1}, /*functions=*/3);
+  for (const uint64_t f : {1, 2}) {
+    Result(f, 0);
+    Committed();
+    d_.Ended(f);
+    if (f > 1) continue;
+    d_.Want(5, {.kind = ServerTask::Kind::kSave});
+    d_.Step(event::Saved{CheckpointNumber(1), absl::OkStatus()});
+    d_.Step(event::ManifestWritten{CheckpointNumber(1), absl::OkStatus()});
+  }
+  EXPECT_EQ(d_.core.queue().round(), 3u);
+  d_.Step(event::DaemonDied{100, "killed"});
+  EXPECT_THAT(d_.Join(pb::ROLE_PSSERVER, 200, 0), HasSubstr("1 steps of 1 functions since"));
+  EXPECT_EQ(d_.core.queue().round(), 2u);
+}
+
+TEST_F(CoreRounds, RecoveryOfSingleServersIsRefused) {
+  d_.Step(event::EnableRecovery{RecoveryMode::kShard});
+  d_.Step(event::SetRounds{{.replicas = 2}});
+  EXPECT_FALSE(d_.core.queue().rounds().on());
+}
+
+TEST_F(CoreRounds, RoundsBeginWhenNothingIsUnfinished) {
+  d_.Serve(/*workers=*/1);
+  d_.Schedule();
+  d_.Step(event::SetRounds{{.replicas = 2}});
+  EXPECT_FALSE(d_.core.queue().rounds().on());
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,165 @@
+// What a server keeps of synchronous rounds, and that each is applied once.
+#include "psserver/core/round_buffer.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/psserver/core/core_fixture.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using Place = RoundBuffer::Place;
+using Step = RoundBuffer::Turn::Step;
+using testing::HasCode;
+
+constexpr size_t kMost = 2;
+const PushId kFirst{1, 0, 0}, kSecond{2, 0, 0}, kThird{3, 0, 0};
+
+RoundBuffer::Gradients Number(int number) { return std::make_shared<int>(number); }
+std::vector<int> NumbersOf(const RoundBuffer::Turn& turn) {
+  std::vector<int> numbers;
+  for (const auto& chosen : turn.chosen)
+    numbers.push_back(chosen == nullptr ? 0 : *static_cast<const int*>(chosen.get()));
+  return numbers;
+}
+
+TEST(RoundBufferTest, AppliesTheSetOnceInItsOrder) {
+  RoundBuffer buffer;
+  EXPECT_EQ(buffer.PlaceOf(1, kSecond, kMost), Place::kFree);
+  buffer.Keep(1, kSecond, Number(2));
+  buffer.Keep(1, kFirst, Number(1));
+  EXPECT_EQ(buffer.PlaceOf(1, kFirst, kMost), Place::kRepeat);
+  EXPECT_EQ(buffer.PlaceOf(1, kThird, kMost), Place::kFull);
+  const auto turn = buffer.Begin(1, {kFirst, kThird, kSecond});
+  ASSERT_EQ(turn.step, Step::kApply);
+  EXPECT_THAT(NumbersOf(turn), ElementsAre(1, 0, 2)) << "the third does not touch this server";
+  EXPECT_EQ(buffer.Begin(1, {kFirst}).step, Step::kWait);
+  buffer.Applied(7);
+  EXPECT_EQ(buffer.kept(), 0u);
+  const auto repeat = buffer.Begin(1, {kFirst});
+  EXPECT_EQ(repeat.step, Step::kRepeat);
+  EXPECT_EQ(repeat.updates, 7u);
+  EXPECT_EQ(buffer.Begin(2, {}).step, Step::kApply) << "of a round that touches nothing here";
+  buffer.Applied(0);
+  EXPECT_EQ(buffer.Begin(1, {kFirst}).step, Step::kStale);
+}
+
+TEST(RoundBufferTest, RefusesWhatIsOfAnotherRound) {
+  RoundBuffer buffer;
+  buffer.Keep(5, kFirst, Number(1));
+  EXPECT_EQ(buffer.PlaceOf(4, kSecond, kMost), Place::kLate);
+  buffer.Begin(5, {kFirst});
+  EXPECT_EQ(buffer.PlaceOf(5, kSecond, kMost), Place::kLate) << "the round is decided without it";
+  EXPECT_EQ(buffer.PlaceOf(5, kFirst, kMost), Place::kRepeat);
+  EXPECT_EQ(buffer.PlaceOf(6, kSecond, kMost), Place::kEarly) << "round 5 is being applied";
+  buffer.Applied(1);
+  EXPECT_EQ(buffer.PlaceOf(5, kFirst, kMost), Place::kLate);
+  EXPECT_EQ(buffer.PlaceOf(6, kFirst, kMost), Place::kFree);
+  EXPECT_EQ(buffer.PlaceOf(7, kFirst, kMost), Place::kEarly) << "round 6 has not been applied";
+}
+
+TEST(RoundBufferTest, ANewerRoundDropsWhatWasKept) {
+  RoundBuffer buffer;
+  buffer.Keep(1, kFirst, Number(1));
+  buffer.Keep(2, kSecond, Number(2));
+  EXPECT_THAT(NumbersOf(buffer.Begin(2, {kFirst, kSecond})), ElementsAre(0, 2));
+}
+
+TEST(RoundBufferTest, FencesAndRestoresDropWhatIsKept) {
+  RoundBuffer buffer;
+  buffer.Keep(3, kFirst, Number(1));
+  buffer.Keep(3, kSecond, Number(2));
+  buffer.DropBelow(2);
+  EXPECT_EQ(buffer.kept(), 1u);
+  EXPECT_EQ(buffer.PlaceOf(3, kSecond, kMost), Place::kRepeat);
+  buffer.Begin(3, {kSecond});
+  buffer.DropBelow(9);
+  EXPECT_EQ(buffer.kept(), 1u) << "what is decided is applied";
+  buffer.Applied(1);
+  buffer.Reset();
+  EXPECT_EQ(buffer.PlaceOf(2, kFirst, kMost), Place::kFree) << "the state went back";
+}
+
+class ServerRounds : public testing::ServerCoreTest {
+ protected:
+  PushBegun BeginContribution(const PushId& id, uint64_t round,
+                              const pb::RequestContext& context = Context()) {
+    const auto for_each = [](PushPartitions::Visit visit) { visit(Key(0)); };
+    return core_.BeginContribution(now_, context, id, {1, for_each}, round, kMost);
+  }
+  // The answer to a push whose check ends so.
+  PushAnswer Contribute(const PushId& id, uint64_t round,
+                        const absl::Status& checked = absl::OkStatus()) {
+    PushBegun begun = BeginContribution(id, round);
+    if (begun.step == PushBegun::Step::kAnswer) return begun.answer;
+    return core_.Keep(now_, id, round, kMost, checked, Number(1));
+  }
+  RoundTurn BeginRound(uint64_t round, const std::vector<PushId>& set) {
+    return core_.BeginRound(now_, Context(), round, set);
+  }
+};
+
+TEST_F(ServerRounds, KeepsAndAppliesWithoutAMemoryOfPushes) {
+  EXPECT_THAT(Contribute(kFirst, 1).status, testing::IsOk());
+  EXPECT_TRUE(Contribute(kFirst, 1).repeated);
+  const RoundTurn turn = BeginRound(1, {kFirst});
+  ASSERT_EQ(turn.step, RoundTurn::Step::kApply);
+  const PushAnswer answer = core_.EndRound(now_, 3);
+  EXPECT_THAT(answer.status, testing::IsOk());
+  EXPECT_EQ(answer.counts.updates, 3u);
+  const RoundTurn repeat = BeginRound(1, {kFirst});
+  ASSERT_EQ(repeat.step, RoundTurn::Step::kAnswer);
+  EXPECT_EQ(repeat.answer.counts.updates, 3u);
+  EXPECT_EQ(core_.pushes().ledger().entries(), 0u);
+  EXPECT_THAT(Contribute(kFirst, 1).status, HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(KindOf(Contribute(kFirst, 1).status), pb::ERROR_STALE);
+}
+
+TEST_F(ServerRounds, WhatFailsItsCheckIsNotKept) {
+  EXPECT_THAT(Contribute(kFirst, 1, absl::InvalidArgumentError("NaN")).status,
+              HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(core_.contributions(), 0u);
+  EXPECT_TRUE(core_.RestoreMayStart()) << "nothing is under way";
+}
+
+TEST_F(ServerRounds, WhatIsFencedWhileItIsCheckedIsNotKept) {
+  const PushBegun begun = BeginContribution(kFirst, 1);
+  ASSERT_EQ(begun.step, PushBegun::Step::kApply);
+  core_.RaiseLowWater(2);
+  EXPECT_THAT(core_.Keep(now_, kFirst, 1, kMost, absl::OkStatus(), Number(1)).status,
+              HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_EQ(core_.contributions(), 0u);
+  EXPECT_THAT(Contribute(kFirst, 1).status, HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(ServerRounds, ARoundThatWasFencedIsNotApplied) {
+  EXPECT_THAT(Contribute(kFirst, 1).status, testing::IsOk());
+  core_.RaiseLowWater(2);
+  EXPECT_EQ(KindOf(BeginRound(1, {kFirst}).answer.status), pb::ERROR_STALE);
+  EXPECT_TRUE(core_.RestoreMayStart()) << "nothing is under way";
+}
+
+TEST_F(ServerRounds, ACutWaitsForARoundAndARoundForACut) {
+  EXPECT_THAT(Contribute(kFirst, 1).status, testing::IsOk());
+  ASSERT_TRUE(core_.CloseGate());
+  EXPECT_EQ(BeginRound(1, {kFirst}).step, RoundTurn::Step::kWait);
+  core_.OpenGate();
+  EXPECT_EQ(BeginRound(1, {kFirst}).step, RoundTurn::Step::kApply);
+  ASSERT_TRUE(core_.CloseGate());
+  EXPECT_FALSE(core_.CutMayBeTaken());
+  EXPECT_FALSE(core_.RestoreMayStart());
+  core_.EndRound(now_, 1);
+  EXPECT_TRUE(core_.CutMayBeTaken());
+  EXPECT_TRUE(core_.RestoreMayStart());
+}
+
+TEST_F(ServerRounds, ARestoreDropsWhatIsKept) {
+  EXPECT_THAT(Contribute(kFirst, 4).status, testing::IsOk());
+  BeginRestore(kGeneration + 1, Keep());
+  core_.StartRestore();
+  EXPECT_EQ(core_.contributions(), 0u);
+}
+
+}  // namespace
+}  // namespace mu

@@ -1,0 +1,88 @@
+// Synchronous rounds on the simulated server.
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/server.h"
+
+namespace mu::sim {
+
+uint32_t Server::Version() const {
+  const auto held = std::find_if(partitions_.begin(), partitions_.end(),
+                                 [](const Partition& partition) { return partition.held; });
+  return held == partitions_.end() ? 0 : static_cast<uint32_t>(held->effects.size());
+}
+
+void Server::Contribute(const Message& request) {
+  uint32_t held = 0;
+  ForEachHeld([&](uint32_t, const Partition&) { ++held; });
+  const auto for_each = [&](PushPartitions::Visit visit) {
+    ForEachHeld([&](uint32_t p, const Partition&) { visit(KeyOf(p)); });
+  };
+  const PushId id{request.function, request.step, 0};
+  PushBegun begun = core_.BeginContribution(now(), Context(request), id, {held, for_each},
+                                            request.round, request.most);
+  if (begun.step == PushBegun::Step::kAnswer) {
+    if (begun.answer.repeated) Saw("contribution kept again");
+    if (absl::IsFailedPrecondition(begun.answer.status)) Saw("contribution refused");
+    return Acknowledge(request, begun.answer);
+  }
+  After(cluster_->Between(0, 300 * kMicrosecond), "kept", [=, this] {
+    Acknowledge(request, core_.Keep(now(), id, request.round, request.most, absl::OkStatus(),
+                                    std::make_shared<Message>(request)));
+  });
+}
+
+void Server::CommitRound(const Message& request) {
+  std::vector<PushId> set;
+  for (const RoundSet::Step& step : cluster_->RoundAt(request.set).steps)
+    set.push_back({step.function.value(), step.step, 0});
+  const RoundTurn turn = core_.BeginRound(now(), Context(request), request.round, set);
+  switch (turn.step) {
+    case RoundTurn::Step::kWait:
+      return rounds_.push_back(request);
+    case RoundTurn::Step::kAnswer:
+      if (turn.answer.repeated) Saw("round repeated");
+      return cluster_->Reply(request,
+                             {.status = turn.answer.status, .updates = turn.answer.counts.updates});
+    case RoundTurn::Step::kApply:
+      break;
+  }
+  After(cluster_->Between(0, 500 * kMicrosecond), "round applied",
+        [=, this] { ApplyRound(request, turn); });
+}
+
+void Server::ApplyRound(const Message& request, const RoundTurn& turn) {
+  const RoundSet& set = cluster_->RoundAt(request.set);
+  const uint32_t version = Version();
+  uint32_t updates = 0;
+  for (size_t i = 0; i < turn.chosen.size(); ++i) {
+    const auto fail = [&](const auto&... why) {
+      cluster_->truth().Fail(absl::StrCat("server ", index_, " applies round ", request.round,
+                                          ", and step ", set.steps[i].step, " of function ",
+                                          set.steps[i].function.value(), " ", why...));
+    };
+    const auto* const push = static_cast<const Message*>(turn.chosen[i].get());
+    if (push == nullptr) {
+      fail("is not there");
+      continue;
+    }
+    if (push->version != version)
+      fail("has read ", push->version, " steps, where the state has ", version);
+    if (push->generation != request.generation) fail("is of generation ", push->generation);
+    ForEachHeld([&](uint32_t, Partition& partition) {
+      ++updates;
+      ++partition.counter;
+      partition.effects.push_back({static_cast<uint32_t>(push->function), push->step,
+                                   push->records[0], static_cast<uint16_t>(push->place),
+                                   static_cast<uint32_t>(request.round)});
+    });
+  }
+  const PushAnswer answer = core_.EndRound(now(), updates);
+  cluster_->Reply(request, {.status = answer.status, .updates = updates});
+}
+
+}  // namespace mu::sim
