@@ -59,6 +59,7 @@ class Hosts {
 
   absl::Status Start(int workers, const std::string& coordinator, const Options& options,
                      int hosts) {
+    hosts = std::min(hosts, workers);
     for (int h = 0; h < hosts; ++h) {
       const std::string log = absl::StrCat(directory_, "/", kind_, "-", processes_.size());
       SubprocessOptions process;
