@@ -59,7 +59,7 @@ class Hosts {
 
   absl::Status Start(int workers, const std::string& coordinator, const Options& options,
                      int hosts) {
-    hosts = std::min(hosts, workers);
+    hosts = std::clamp(workers, 1, hosts);
     for (int h = 0; h < hosts; ++h) {
       const std::string log = absl::StrCat(directory_, "/", kind_, "-", processes_.size());
       SubprocessOptions process;
