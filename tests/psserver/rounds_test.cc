@@ -1,0 +1,135 @@
+// Synchronous rounds between sessions and a server: what the mean of a round is.
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/psserver/cluster.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using testing::PsCluster;
+
+constexpr uint32_t kWeights = 0, kBias = 1, kSteps = 2, kAverage = 4,
+                   kUsers = 101;  // of SmallModel
+constexpr uint64_t kRound = 1;
+
+pb::RoutingProto Model() {
+  pb::RoutingProto model = testing::SmallModel(1);
+  model.mutable_variables(kAverage)->set_moving_average(true);
+  return model;
+}
+
+// Two contributions of one and three records. Both touch row 8 of "users"; only the second touches
+// row 72, which is in the same partition. "bias" and "users" go down by half of their gradients.
+// Each contribution adds 1 to "weights".
+class RoundsTest : public ::testing::Test {
+ protected:
+  RoundsTest() {
+    EXPECT_THAT(cluster_.Configure(), testing::IsOk());
+    Contribute(1, /*gradient=*/3, /*steps=*/0xffffffff, /*average=*/4, {8}, {1});
+    Contribute(2, /*gradient=*/7, /*steps=*/5, /*average=*/8, {8, 72}, {5, 2});
+  }
+
+  void Contribute(uint64_t function, float gradient, int64_t steps, float average,
+                  const std::vector<int64_t>& ids, const std::vector<float>& of_rows) {
+    PsSession session(&cluster_.client(), {.context = cluster_.context(),
+                                           .function = function,
+                                           .job_step = 1,
+                                           .round = kRound,
+                                           .most_contributions = 2});
+    const std::vector<float> averages(3, average), ones(30, 1.0f);
+    std::vector<float> rows;
+    for (const float value : of_rows) rows.insert(rows.end(), 4, value);
+    const VariableWrite variables[] = {{kBias, VariableWrite::kGradient, &gradient},
+                                       {kSteps, VariableWrite::kAssignAdd, &steps},
+                                       {kAverage, VariableWrite::kAssignAdd, averages.data()},
+                                       {kWeights, VariableWrite::kAssignAdd, ones.data()}};
+    const RowsWrite tables[] = {{kUsers, ids, rows.data()}};
+    MU_ASSERT_OK(session.Push(variables, tables));
+  }
+  pb::CommitRoundRequest Request(bool sum_rows) {
+    pb::CommitRoundRequest request;
+    *request.mutable_context() = cluster_.context();
+    request.set_round(kRound);
+    request.set_sum_rows(sum_rows);
+    for (const auto& [function, weight] : {std::pair{1, 1}, std::pair{2, 3}}) {
+      auto& contribution = *request.add_contributions();
+      contribution.set_function(function);
+      contribution.set_weight(weight);
+    }
+    return request;
+  }
+  struct Values {
+    float bias = 0;
+    int64_t steps = 0;
+    std::vector<float> weights = std::vector<float>(30);
+    std::vector<float> average = std::vector<float>(3);
+    std::vector<float> rows = std::vector<float>(8);
+  };
+  Values Read() {
+    Values values;
+    PsSession session = cluster_.Session(1, /*read_only=*/true);
+    const std::vector<int64_t> ids = {8, 72};
+    const VariableRead variables[] = {{kBias, &values.bias},
+                                      {kSteps, &values.steps},
+                                      {kAverage, values.average.data()},
+                                      {kWeights, values.weights.data()}};
+    const RowsRead rows[] = {{kUsers, ids, values.rows.data()}};
+    EXPECT_THAT(session.Pull(variables, rows), testing::IsOk());
+    return values;
+  }
+  static std::vector<float> Plus(std::vector<float> values, float more) {
+    for (float& value : values) value += more;
+    return values;
+  }
+  void ExpectBeginning() {
+    const Values values = Read();
+    EXPECT_EQ(values.bias, 0);
+    EXPECT_EQ(values.steps, 0);
+    EXPECT_EQ(values.average, std::vector<float>(3));
+    EXPECT_EQ(values.rows, std::vector<float>(8));
+  }
+
+  PsCluster cluster_{1, Model()};
+};
+
+TEST_F(RoundsTest, GradientsAreAveragedByRecordsOverTheWholeRound) {
+  ExpectBeginning();
+  const std::vector<float> weights = Read().weights;
+  MU_ASSERT_OK_AND_ASSIGN(const auto reply,
+                          cluster_.server(0).CommitRound(Request(/*sum_rows=*/false)));
+  EXPECT_EQ(reply.updates(), 5u) << "four variables, and a partition of rows";
+  const Values values = Read();
+  EXPECT_EQ(values.bias, -3.0f) << "half of (3 + 3 * 7) / 4";
+  EXPECT_EQ(values.steps, 0x100000004) << "additions are added up";
+  EXPECT_THAT(values.weights, ::testing::Pointwise(::testing::FloatNear(1e-6f), Plus(weights, 2)));
+  EXPECT_EQ(values.average, std::vector<float>(3, 7)) << "those of moving averages are averaged";
+  EXPECT_EQ(values.rows, (std::vector<float>{-2, -2, -2, -2, -0.75, -0.75, -0.75, -0.75}))
+      << "half of (1 + 3 * 5) / 4, and of 3 * 2 / 4, though one contribution does not touch it";
+}
+
+TEST_F(RoundsTest, RowsGetTheSumIfItIsWanted) {
+  MU_ASSERT_OK(cluster_.server(0).CommitRound(Request(/*sum_rows=*/true)).status());
+  const Values values = Read();
+  EXPECT_EQ(values.bias, -3.0f) << "variables get the mean";
+  EXPECT_EQ(values.rows, (std::vector<float>{-3, -3, -3, -3, -1, -1, -1, -1}));
+}
+
+TEST_F(RoundsTest, ARoundIsAppliedOnceAndWithoutWhatIsNotInItsSet) {
+  pb::CommitRoundRequest request = Request(/*sum_rows=*/false);
+  request.mutable_contributions()->DeleteSubrange(0, 1);
+  for (int i = 0; i < 2; ++i) {
+    MU_ASSERT_OK_AND_ASSIGN(const auto reply, cluster_.server(0).CommitRound(request));
+    EXPECT_EQ(reply.updates(), 5u) << "a repeat has the first one's answer";
+  }
+  const Values values = Read();
+  EXPECT_EQ(values.bias, -3.5f);
+  EXPECT_EQ(values.steps, 5);
+  EXPECT_EQ(values.rows, (std::vector<float>{-2.5, -2.5, -2.5, -2.5, -1, -1, -1, -1}));
+}
+
+}  // namespace
+}  // namespace mu
