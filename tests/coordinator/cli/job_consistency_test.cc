@@ -8,16 +8,9 @@ namespace mu {
 namespace {
 
 using testing::GoodJob;
+using testing::Mistake;
 using testing::ProblemsOf;
 using testing::With;
-
-struct Mistake {
-  std::string name;
-  std::string from, to;  // in GoodJob
-  std::string problems;  // all that is said
-
-  friend void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
-};
 
 class JobConsistencyTest : public ::testing::TestWithParam<Mistake> {};
 

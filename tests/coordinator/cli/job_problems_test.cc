@@ -14,16 +14,9 @@ namespace {
 
 using testing::GoodCsvJob;
 using testing::GoodJob;
+using testing::Mistake;
 using testing::ProblemsOf;
 using testing::With;
-
-struct Mistake {
-  std::string name;
-  std::string from, to;  // in GoodJob
-  std::string problems;  // all that is said
-
-  friend void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
-};
 
 class JobMistakeTest : public ::testing::TestWithParam<Mistake> {};
 

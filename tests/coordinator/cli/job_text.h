@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,15 @@ inline std::string GoodCsvJob() {
          "rating}\n"                                  // 13
          "optimizer: {sgd: {learning_rate: 0.1}}\n";  // 14
 }
+
+// A change of a job that is right, and what is said of it.
+struct Mistake {
+  std::string name;
+  std::string from, to;  // in the job's text
+  std::string problems;  // all that is said
+
+  friend void PrintTo(const Mistake& mistake, std::ostream* out) { *out << mistake.name; }
+};
 
 // `text` with its first `from` replaced; `from` must be there.
 inline std::string With(std::string text, const std::string& from, const std::string& to) {
