@@ -155,6 +155,40 @@ void BM_InteractionGrad(benchmark::State& state) {
 }
 BENCHMARK(BM_InteractionGrad);
 
+// Convolutions of mnist_cnn and mnist_resnet, filters of 3 x 3: (images, their side, channels,
+// filters), as whole kernels: forward, gradient of the images, gradient of the filter.
+void BM_Convolution(benchmark::State& state, const char* op) {
+  const int64_t batch = state.range(0), side = state.range(1);
+  const int64_t channels = state.range(2), filters = state.range(3);
+  SplitMix random(1);
+  const Shape images({batch, side, side, channels}), filter({3, 3, channels, filters});
+  std::vector<Tensor> inputs = {RandomFloats(random, images), RandomFloats(random, filter)};
+  if (std::string_view(op) != "conv2d") {
+    inputs.insert(inputs.begin(), RandomFloats(random, {batch, side, side, filters}));
+  }
+  pb::AttrValue strides, padding;
+  strides.mutable_ints()->add_value(1);
+  strides.mutable_ints()->add_value(1);
+  padding.set_s("same");
+  OneKernel kernel(op, std::move(inputs), {{"strides", strides}, {"padding", padding}});
+  for (auto _ : state) kernel.Run();
+  state.counters["FLOP/s"] = benchmark::Counter(2.0 * batch * side * side * 9 * channels * filters,
+                                                benchmark::Counter::kIsIterationInvariantRate);
+}
+void ConvolutionSizes(benchmark::internal::Benchmark* bench) {
+  for (const auto& sizes : std::vector<std::vector<int64_t>>{{128, 28, 1, 8},
+                                                             {128, 28, 1, 16},
+                                                             {128, 28, 8, 8},
+                                                             {128, 14, 16, 32},
+                                                             {128, 7, 32, 32},
+                                                             {32, 28, 64, 64}}) {
+    bench->Args(sizes);
+  }
+}
+BENCHMARK_CAPTURE(BM_Convolution, forward, "conv2d")->Apply(ConvolutionSizes);
+BENCHMARK_CAPTURE(BM_Convolution, images, "conv2d_input_grad")->Apply(ConvolutionSizes);
+BENCHMARK_CAPTURE(BM_Convolution, filter, "conv2d_filter_grad")->Apply(ConvolutionSizes);
+
 void BM_Unique(benchmark::State& state) {
   SplitMix random(1);
   OneKernel kernel("unique", {RandomIds(random, {state.range(0)}, 200000)}, {});
