@@ -25,7 +25,7 @@ set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libmuster-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 # What muster-config.cmake looks for, and the programs that --local starts.
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_DEPENDS
-    "muster (= ${PROJECT_VERSION}), libabsl-dev, libprotobuf-dev, protobuf-compiler, libgrpc++-dev, protobuf-compiler-grpc, libspdlog-dev, libyaml-cpp-dev, zlib1g-dev, libssl-dev, libzstd-dev, libcpp-httplib-dev, prometheus-cpp-dev, pkg-config")
+    "muster (= ${PROJECT_VERSION}), libabsl-dev, libprotobuf-dev, protobuf-compiler, libgrpc++-dev, protobuf-compiler-grpc, libspdlog-dev, libyaml-cpp-dev, zlib1g-dev, libssl-dev, libzstd-dev, libcpp-httplib-dev, prometheus-cpp-dev, libdnnl-dev, pkg-config")
 set(CPACK_COMPONENT_DEVELOPMENT_DESCRIPTION "Parameter-server training: libraries and headers
  For programs with models of their own: find_package(muster).")
 include(CPack)

@@ -45,11 +45,17 @@ absl::Status NoMemory(const Shape& shape);
 // Memory for a tensor; null if there is not that much.
 void* ReserveFor(const Shape& shape, DType dtype, AlignedBuffer& buffer);
 
+// What a kernel has prepared for the sizes of the last step.
+struct ScratchState {
+  virtual ~ScratchState() = default;
+};
+
 // What a kernel keeps between steps, one per executor and node: buffers and counters of its own,
 // zero at first.
 struct Scratch {
   AlignedBuffer buffers[2];
   uint64_t counters[2] = {0, 0};
+  std::unique_ptr<ScratchState> state;
 };
 
 // Where the outputs of a node go; the plan decides it once.

@@ -21,8 +21,10 @@ struct WindowAxis {
   // The part of window number `window` that is inside of the image, as [begin, end) of the image.
   int64_t Begin(int64_t window) const { return std::max<int64_t>(Start(window), 0); }
   int64_t End(int64_t window) const { return std::min(Start(window) + size, input); }
-  // Whether some window is not all inside of the image.
-  bool IsPadded() const { return before > 0 || Start(count - 1) + size > input; }
+  // How far the last window reaches beyond the image.
+  int64_t After() const { return std::max<int64_t>(Start(count - 1) + size - input, 0); }
+
+  friend bool operator==(const WindowAxis&, const WindowAxis&) = default;
 };
 
 struct Windows {
@@ -32,6 +34,8 @@ struct Windows {
 
   int64_t Count() const { return y.count * x.count; }  // of one image
   int64_t ImageSize() const { return y.input * x.input * channels; }
+
+  friend bool operator==(const Windows&, const Windows&) = default;
 };
 
 inline WindowAxis MakeWindowAxis(int64_t input, int64_t size, int64_t stride, bool same) {

@@ -209,6 +209,36 @@ TEST(ImageKernels, ManyImagesAreTheirParts) {
   }
 }
 
+// What a kernel has prepared for one batch must not serve another: the last of an epoch is smaller,
+// and images may have any size.
+TEST(ImageKernels, EachStepHasItsSizes) {
+  const testing::GraphMaker::Attrs window = {{"strides", IntsAttr({2, 1})},
+                                             {"padding", StringAttr("same")}};
+  const Tensor filter = Random({3, 2, 3, 5}, 4);
+  const std::vector<Shape> unknown = {Shape({-1, -1, -1, 3}), Shape({3, 2, 3, 5})};
+  const std::vector<Shape> unknown_gradient = {Shape({-1, -1, -1, 5}), unknown[0], unknown[1]};
+  Scratch kept, kept_dx, kept_df;
+  for (const Shape& shape : {Shape({4, 6, 7, 3}), Shape({3, 6, 7, 3}), Shape({4, 6, 7, 3}),
+                             Shape({4, 7, 6, 3}), Shape({0, 7, 6, 3}), Shape({40, 30, 7, 3})}) {
+    const Tensor x = Random(shape);
+    const auto y = RunOp("conv2d", {x, filter}, window, unknown, &kept);
+    const auto fresh = RunOp("conv2d", {x, filter}, window);
+    MU_ASSERT_OK(y.status());
+    MU_ASSERT_OK(fresh.status());
+    EXPECT_EQ((*y)[0].flat<float>(), (*fresh)[0].flat<float>()) << shape.ToString();
+    const Tensor dy = Random((*y)[0].shape(), 5);
+    for (const auto& [op, scratch] :
+         {std::pair("conv2d_input_grad", &kept_dx), std::pair("conv2d_filter_grad", &kept_df)}) {
+      const auto gradient = RunOp(op, {dy, x, filter}, window, unknown_gradient, scratch);
+      const auto fresh_gradient = RunOp(op, {dy, x, filter}, window);
+      MU_ASSERT_OK(gradient.status());
+      MU_ASSERT_OK(fresh_gradient.status());
+      EXPECT_EQ((*gradient)[0].flat<float>(), (*fresh_gradient)[0].flat<float>())
+          << op << shape.ToString();
+    }
+  }
+}
+
 // The order and the bits of a product of all pairs of which the upper triangle is left out.
 TEST(InteractionKernel, HasTheBitsOfTheWholeProduct) {
   const int64_t batch = 5, n = 27, dim = 16;

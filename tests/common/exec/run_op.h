@@ -14,11 +14,12 @@
 namespace mu::testing {
 
 // `hide` says for each input which sizes the kernel does not learn when it is made; none: it knows
-// all.
+// all. `kept`: what the kernel keeps between steps; null: this is its first.
 inline absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op,
                                                  const std::vector<Tensor>& inputs,
                                                  const GraphMaker::Attrs& attrs = {},
-                                                 const std::vector<Shape>& static_shapes = {}) {
+                                                 const std::vector<Shape>& static_shapes = {},
+                                                 Scratch* kept = nullptr) {
   muster::NodeProto node;
   node.set_op(op);
   for (const auto& [name, value] : attrs) (*node.mutable_attrs())[name] = value;
@@ -48,7 +49,8 @@ inline absl::StatusOr<std::vector<Tensor>> RunOp(const std::string& op,
                 1 << 16);  // memory is not zero when a step is not the first
   }
   Scratch scratch;
-  KernelContext context(pointers, absl::MakeSpan(outputs), absl::MakeSpan(places), &scratch);
+  KernelContext context(pointers, absl::MakeSpan(outputs), absl::MakeSpan(places),
+                        kept != nullptr ? kept : &scratch);
   MU_RETURN_IF_ERROR(kernel->Run(context));
   std::vector<Tensor> results;
   for (const View& view : outputs) {
