@@ -66,19 +66,23 @@ void Core::DecideRound() {
   const RoundRules& rules = queue_.rounds();
   if (contributions_.size() < rules.replicas && !queue_.NothingCanJoin(nothing_more_ || loading()))
     return;
+  if (queue_.WaitsForDue(/*about_to_dispatch=*/dispatch_)) return;
   if (workers_.size() < rules.replicas && !std::exchange(warned_of_few_workers_, true)) {
     Note(Level::kWarning, "a synchronous round takes ", rules.replicas,
          " steps (replicas), and there are ", workers_.size(),
          " workers, so some compute several of one round");
   }
-  // The first in the order of the data: which of them were quicker is chance.
-  std::vector<FunctionId> set;
-  while (!contributions_.empty() && set.size() < rules.replicas) {
-    auto first = contributions_.extract(contributions_.begin());
-    set.push_back(first.key());
-    round_set_.push_back(std::move(first.mapped()));
+  // The first in the order of the data, for which of them were quicker is chance; before them those
+  // that were too late for earlier rounds.
+  std::set<FunctionId> set;
+  for (const bool due : {true, false}) {
+    for (const auto& [id, contribution] : contributions_) {
+      if (set.size() < rules.replicas && queue_.IsDue(id) == due) set.insert(id);
+    }
   }
-  queue_.CloseRound(set);
+  for (const FunctionId id : set)
+    round_set_.push_back(std::move(contributions_.extract(id).mapped()));
+  queue_.CloseRound(std::move(set));
 }
 
 void Core::On(event::RoundCommitted& e) {

@@ -196,7 +196,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   }
   // Some servers have applied the round that it was for, and it is about to be committed.
   if (e.error.kind == pb::ERROR_STALE && round_decided() && queue_.Contributes(*function))
-    return RunAgain(start, queue_.RunEnded(start.function, start.run));
+    return RunAgain(start, queue_.CameTooLate(start.function, start.run));
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
     Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,

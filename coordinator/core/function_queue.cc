@@ -99,6 +99,7 @@ void FunctionQueue::StopRuns() {
     function.lost = function.backups = 0;  // what it waited for may have been a server
   }
   queued_.insert(contributed_.begin(), contributed_.end());
+  late_.clear();
   ForgetRound();
   ForgetSuperseded();
 }
@@ -257,6 +258,7 @@ bool FunctionQueue::Remove(FunctionId id, RunId run) {
   const auto it = Current(id, run);
   if (it == functions_.end()) return false;
   TakeFromWorker(it->second);
+  late_.erase(id);
   functions_.erase(it);
   return true;
 }
@@ -278,6 +280,7 @@ std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
   }
   std::erase_if(functions_, [this](const auto& f) { return !decided_.contains(f.first); });
   contributed_ = decided_;
+  late_.clear();
   if (decided_.empty()) round_lease_.reset();
   assigning_.clear();  // the fence that follows refuses them: they are made again under other ids
   queued_.clear();

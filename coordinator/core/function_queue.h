@@ -176,6 +176,9 @@ class FunctionQueue {
   // Functions that have waited for it.
   uint64_t waited_for_steps() const { return waited_for_steps_; }
 
+  // What has become of a run's function.
+  enum class Ended { kCompleted, kRequeued, kIgnored };
+
   // Synchronous rounds. Before functions that change state are scheduled.
   void SetRounds(const RoundRules& rules);
   const RoundRules& rounds() const { return rules_; }
@@ -188,12 +191,18 @@ class FunctionQueue {
   // Contributions are complete, none runs, and none can start before these are committed.
   // `nothing_more`: nothing will be scheduled.
   bool NothingCanJoin(bool nothing_more) const;
+  // Its next step was too late for so many rounds that the open one waits for it.
+  bool IsDue(FunctionId function) const;
+  // Such a step runs, or is queued and may start with the Dispatch that is about to come.
+  bool WaitsForDue(bool about_to_dispatch) const;
   // No contribution starts until the round is committed or stopped; CancelAll leaves its set.
-  void CloseRound(const std::vector<FunctionId>& set);
+  void CloseRound(std::set<FunctionId> set) { decided_ = std::move(set); }
   // The round is committed: for each of its set these two, then NextRound. Whether the step's
   // result is to be delivered.
   bool CommitStep(FunctionId function, uint32_t samples);
   bool EndStep(FunctionId function);  // whether the function has finished with it
+  // As RunEnded: servers have refused the step, for they have applied the round that is decided.
+  Ended CameTooLate(FunctionId function, RunId run);
   // What is not in the set runs again; how many these are.
   size_t NextRound();
 
@@ -202,7 +211,6 @@ class FunctionQueue {
   bool StepDone(FunctionId function, RunId run, uint32_t step, uint32_t samples = 0,
                 bool* current = nullptr);
 
-  enum class Ended { kCompleted, kRequeued, kIgnored };
   // The stream of a run has ended. Completed if every step has its result, else the function is
   // requeued.
   Ended RunEnded(FunctionId function, RunId run);
@@ -414,6 +422,8 @@ class FunctionQueue {
   uint64_t round_ = 1;
   std::set<FunctionId> contributed_;     // complete in the open round: neither queued nor running
   std::set<FunctionId> decided_;         // of these, the round's set; none: it is open
+  std::map<FunctionId, uint32_t> late_;  // rounds that its next step was too late for
+  size_t refused_ = 0;                   // of the open round, by CameTooLate
   std::optional<LeaseKey> round_lease_;  // of the contributions of the open round
 };
 

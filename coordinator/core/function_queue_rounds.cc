@@ -59,12 +59,27 @@ bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
   return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
 }
 
-void FunctionQueue::CloseRound(const std::vector<FunctionId>& set) {
-  decided_ = {set.begin(), set.end()};
+bool FunctionQueue::IsDue(FunctionId id) const {
+  const auto it = late_.find(id);
+  return it != late_.end() && it->second >= RoundRules::kMostLate && !MU_BROKEN(never_due);
+}
+
+bool FunctionQueue::WaitsForDue(bool about_to_dispatch) const {
+  return std::any_of(late_.begin(), late_.end(), [&](const auto& late) {
+    if (!IsDue(late.first)) return false;
+    // What stays queued is not waited for: it may wait for an assignment, which waits for this
+    // round. But it is the first to start in the next one, for nothing overtakes it. A run that
+    // hangs may still be the one that counts, while no worker is free for another.
+    return functions_.at(late.first).worker.has_value() ||
+           (about_to_dispatch && queued_.contains(late.first)) ||
+           std::any_of(superseded_.begin(), superseded_.end(),
+                       [&](const auto& run) { return run.second.function == late.first; });
+  });
 }
 
 bool FunctionQueue::CommitStep(FunctionId id, uint32_t samples) {
   Function& function = functions_.at(id);
+  late_.erase(id);
   contributed_.erase(id);
   return CountStep(function, function.next_step, samples);
 }
@@ -79,15 +94,37 @@ bool FunctionQueue::EndStep(FunctionId id) {
   return true;
 }
 
+FunctionQueue::Ended FunctionQueue::CameTooLate(FunctionId id, RunId run) {
+  if (const auto it = Current(id, run); it != functions_.end()) {
+    ++late_[id];
+    ++refused_;
+    if (!it->second.Avoids(*it->second.worker)) it->second.avoid.push_back(*it->second.worker);
+  }
+  return RunEnded(id, run);
+}
+
 size_t FunctionQueue::NextRound() {
-  size_t late = contributed_.size();
-  queued_.insert(contributed_.begin(), contributed_.end());
+  size_t late = refused_ + contributed_.size();
+  // What hung, and no other worker was free for.
+  std::set<FunctionId> hung;
+  for (const auto& [run, superseded] : superseded_) {
+    const auto it = functions_.find(superseded.function);
+    if (it != functions_.end() && Contributes(it->second) && queued_.contains(it->first))
+      hung.insert(it->first);
+  }
+  late += hung.size();
+  for (const FunctionId id : hung) ++late_[id];
+  for (const FunctionId id : contributed_) {
+    ++late_[id];
+    queued_.insert(id);
+  }
   // What runs has read values that are not any more; servers refuse it.
   for (auto& [worker, state] : workers_) {
     for (const auto& [run, id] : std::map(state.runs)) {
       Function& function = functions_.at(id);
       if (!Contributes(function) || MU_BROKEN(late_results)) continue;
       ++late;
+      ++late_[id];
       Supersede(id, function);
       queued_.insert(id);
       if (!function.Avoids(worker)) function.avoid.push_back(worker);
@@ -107,6 +144,7 @@ void FunctionQueue::ForgetRound() {
   contributed_.clear();
   decided_.clear();
   round_lease_.reset();
+  refused_ = 0;
 }
 
 }  // namespace mu

@@ -17,6 +17,7 @@ struct Broken {
   bool far_ahead = false;           // a function starts however far it is ahead
   bool late_results = false;        // a result of an earlier round counts for the open one
   bool half_committed = false;      // a round is committed when one server has applied it
+  bool never_due = false;           // no round waits for what is too late again and again
   bool cut_in_a_round = false;      // a cut, fence or leave does not wait for a decided round
   bool mixed_load = false;          // servers keep what a load that failed has left
 };

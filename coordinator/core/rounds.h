@@ -3,7 +3,8 @@
 // servers that they touch, and when all of these have acknowledged, it is complete. The coordinator
 // takes `replicas` that are complete as the round's set and tells all servers, which apply the
 // set's mean once. Then the round is committed, its steps are finished, and the next one begins.
-// What is not in the set runs again in a later round.
+// What is not in the set runs again in a later round; what came too late for several rounds is
+// waited for.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,11 @@
 namespace mu {
 
 struct RoundRules {
+  // Rounds that a step may be too late for: the next one in which it runs waits for it. With one,
+  // rounds would wait for what was late by chance; with more, a step that is slow wherever it runs
+  // would be computed in vain more often.
+  static constexpr uint32_t kMostLate = 2;
+
   uint32_t replicas = 0;  // contributions of a round; 0: there are no rounds
   uint32_t backups = 0;   // so many more are in flight
   bool sum_rows = false;  // rows of tables get the sum of the gradients, not the mean

@@ -168,6 +168,7 @@ void Coordinator::Do(action::Start& a) {
        .function = start.function.value(),
        .run = start.run.value(),
        .place = static_cast<uint32_t>(core_.queue().Find(start.function)->work.step_offset)});
+  cluster_->truth().Started(start.function.value(), start.first_step, start.round);
   const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
   std::copy(records.begin(), records.end(), run.records.begin());
   if (const auto known = records_.find(start.function); known != records_.end())

@@ -36,8 +36,10 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync_often = {.checkpoint_every = kOften, .sync = true};
   const ScenarioLimits sync_lossy = {.messages = M::kReplyLost, .sync = true};
   const ScenarioLimits sync_of_four = {.sync = true, .replicas = 4, .backups = 0};
-  const ScenarioLimits sync_backup = {
-      .slow_worker = true, .sync = true, .replicas = 2, .backups = 1};
+  const ScenarioLimits sync_slow_worker = {
+      .slow_worker = true, .sync = true, .slow_record = false, .replicas = 2, .backups = 1};
+  const ScenarioLimits sync_slow_record = {
+      .slow_worker = false, .sync = true, .slow_record = true, .backups = 1};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
       {"sync", {.sync = true}},
@@ -110,7 +112,9 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
       Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2,
           sync_of_four),
-      Row("sync_always_too_late", {}, 0, 0, 3, 2, sync_backup),
+      Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
+      Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
+      Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_of_four),
       Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),
   };
   return scenarios;

@@ -59,6 +59,7 @@ const std::vector<Protection>& Protections() {
        [](B* b) { b->server.late_contributions = b->coordinator.late_results = true; }, "sync"},
       {"kept_contributions", [](B* b) { b->server.kept_contributions = true; }, "sync"},
       {"half_committed", [](B* b) { b->coordinator.half_committed = true; }, "sync"},
+      {"never_due", [](B* b) { b->coordinator.never_due = true; }, "sync_always_too_late"},
       {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; }, "sync"},
       {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
@@ -129,6 +130,8 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     if (limits.replicas > 0) s.replicas = limits.replicas;
     s.backups = limits.backups.value_or(s.backups);
     if (sync.Below(4) > 0) s.steps = 1;
+    if (limits.slow_record.value_or(sync.Below(4) == 0))
+      s.slow_record = static_cast<int>(sync.Below(s.batches * s.epochs));
     s.recover_shard = s.per_worker = false;
     s.most_late.reset();
     s.most_ahead.reset();
@@ -147,6 +150,7 @@ std::string Describe(const Scenario& s) {
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",
+      s.slow_record >= 0 ? absl::StrCat(", record ", s.slow_record, " slow") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
       ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms (", s.keep,

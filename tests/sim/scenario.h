@@ -78,6 +78,7 @@ struct Scenario {
   std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
   // Synchronous rounds of so many steps, and so many more in flight; 0: none.
   uint32_t replicas = 0, backups = 0;
+  int slow_record = -1;  // the step that reads it takes 20 times as long, on all workers
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
   bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
@@ -92,6 +93,10 @@ struct Scenario {
   std::vector<Strike> strikes;
   Broken broken;
 
+  bool Undisturbed() const {
+    return strikes.empty() && per_mille_lost == 0 && per_mille_reply_lost == 0 &&
+           per_mille_repeated == 0;
+  }
   // Functions that are scheduled, if each worker's data has no end.
   uint32_t Functions() const { return batches * epochs / steps; }
   // Updates of each partition.
@@ -106,8 +111,8 @@ struct ScenarioLimits {
   Messages messages = Messages::kDrawn;
   uint32_t workers = 0, servers = 0;  // 0: drawn
   Time checkpoint_every = 0;          // 0: drawn
-  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late, ahead,
-      sync;                         // nothing: drawn
+  std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late, ahead, sync,
+      slow_record;                  // nothing: drawn
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   Broken broken;

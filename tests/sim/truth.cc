@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "coordinator/core/rounds.h"
 
 namespace mu::sim {
 namespace {
@@ -129,6 +130,19 @@ void Truth::Pulled(uint8_t index, const Message& pull, const Partitions& partiti
                              ", number ", pull.place, ", starts when partition ", p, " has ",
                              applied, " of the first ", before, " steps"));
   }
+}
+
+void Truth::Started(uint64_t function, uint32_t step, uint64_t round) {
+  // What is lost, or late on its way, or lost with a process, is not too late by its own fault.
+  if (round == 0 || !scenario_->Undisturbed() || scenario_->per_mille_slow > 0) return;
+  std::set<uint64_t>& rounds = started_[KeyOf(function, step)];
+  rounds.insert(round);
+  // Of one round at most `backups` are late, and a round takes `replicas` of those it waits for.
+  const uint32_t turns =
+      std::max(1u, (scenario_->backups + scenario_->replicas - 1) / scenario_->replicas);
+  if (rounds.size() > RoundRules::kMostLate + turns)
+    Fail(absl::StrCat("step ", step, " of function ", function, " starts for round ", round,
+                      " and was too late for ", rounds.size() - 1, " rounds"));
 }
 
 void Truth::Delivered(uint32_t epoch, uint64_t function, uint32_t step) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,8 @@ class Truth {
   void Pulled(uint8_t index, const Message& pull, const Partitions& partitions);
   // From now on a coordinator tells each daemon that it hears of that this generation begins.
   void Announced(uint32_t epoch, uint32_t generation, Time now);
+  // A coordinator starts a step for this round.
+  void Started(uint64_t function, uint32_t step, uint64_t round);
   // The user of a coordinator gets the result of a step.
   void Delivered(uint32_t epoch, uint64_t function, uint32_t step);
   // The coordinator takes the result of a step: all its updates are acknowledged.
@@ -68,7 +71,8 @@ class Truth {
   const Scenario* const scenario_;
   std::string problem_;  // the first
   std::array<Active, kMaxServers> active_;
-  std::map<uint64_t, uint32_t> delivered_;  // (epoch, function) to steps
+  std::map<uint64_t, std::set<uint64_t>> started_;  // rounds, by KeyOf the step
+  std::map<uint64_t, uint32_t> delivered_;          // (epoch, function) to steps
   // By partition, of the present epoch: acknowledged steps that its state holds, as KeyOf.
   std::array<absl::flat_hash_set<uint64_t>, kMaxPartitions> acknowledged_;
   std::map<uint64_t, std::vector<uint16_t>> cancelled_;  // functions, with their records

@@ -99,7 +99,10 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
   }
   pulled_ = generation;
   read_ = answers;
-  const Time slowness = cluster_->scenario().slow_worker == index_ ? 10 : 1;
+  const Scenario& scenario = cluster_->scenario();
+  const int record = open_.at(running_).request.records[step_];
+  const Time slowness =
+      (scenario.slow_worker == index_ ? 10 : 1) * (scenario.slow_record == record ? 20 : 1);
   After(slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond), "computed",
         [this] { CallServers(/*push=*/true); });
 }

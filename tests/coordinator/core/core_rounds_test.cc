@@ -103,6 +103,81 @@ TEST_F(CoreRounds, WhatIsTooLateRunsAgainElsewhere) {
   EXPECT_THAT(Result(1, 0), HasSubstr("commit 2: 1 (1)"));
 }
 
+TEST_F(CoreRounds, WhatIsTooLateAgainAndAgainIsWaitedFor) {
+  Serve(4, {.replicas = 1, .backups = 1}, /*functions=*/5);
+  for (const uint64_t quick : {2, 3}) {
+    EXPECT_THAT(Result(quick, 0), HasSubstr("commit")) << "function 1 is not waited for yet";
+    d_.Ended(quick);
+    EXPECT_THAT(Committed(), HasSubstr("start 1 on")) << "it is the first to run again";
+  }
+  EXPECT_EQ(d_.core.rounds().late, 2u);
+  EXPECT_TRUE(Runs(1) && Runs(4));
+  EXPECT_EQ(Result(4, 0), "keep 4") << "function 1 was too late for two rounds";
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 3: 1 (1)") << "and is in the third";
+  EXPECT_THAT(Committed(), HasSubstr("finish 1 OK; start 4 on"));
+  EXPECT_EQ(d_.core.rounds().late, 3u);
+}
+
+// Servers that have the round refuse the step before the others have it.
+TEST_F(CoreRounds, WhatServersRefuseAsTooLateIsWaitedForAsWell) {
+  Serve(4, {.replicas = 1, .backups = 1}, /*functions=*/5);
+  for (const uint64_t quick : {2, 3}) {
+    EXPECT_THAT(Result(quick, 0), HasSubstr("commit"));
+    d_.Ended(quick);
+    EXPECT_EQ(d_.Ended(1, testing::Typed(pb::ERROR_STALE, pb::ROLE_PSSERVER)), "");
+    EXPECT_THAT(Committed(), HasSubstr("start 1 on"));
+    EXPECT_NE(d_.runs.at(FunctionId(1)).worker, WorkerId(0)) << "it was too late there";
+  }
+  EXPECT_EQ(d_.core.rounds().late, 2u);
+  EXPECT_EQ(Result(4, 0), "keep 4");
+  EXPECT_EQ(Result(1, 0), "keep 1; commit 3: 1 (1)");
+}
+
+TEST_F(CoreRounds, WhatWasTooLateGoesBeforeOlderSteps) {
+  Serve(4, {.replicas = 1, .backups = 1});
+  d_.Schedule(/*steps=*/4);
+  d_.Schedule();
+  for (uint32_t step = 0; step < 2; ++step) {
+    EXPECT_THAT(Result(1, step), HasSubstr("commit"));
+    d_.Ended(1);
+    Committed();
+  }
+  EXPECT_EQ(Result(1, 2), "keep 1");
+  EXPECT_EQ(Result(2, 0), "keep 2; commit 3: 2 (1)");
+  EXPECT_THAT(Committed(), HasSubstr("finish 2 OK; start 1 on"));
+  EXPECT_THAT(Result(1, 2), HasSubstr("commit 4: 1 (1)")) << "it was too late for one round";
+}
+
+TEST_F(CoreRounds, WhetherAStepWasTooLateIsForgottenWithItsRound) {
+  Serve(6, {.replicas = 1, .backups = 1});
+  d_.Schedule(/*steps=*/2);
+  for (int i = 0; i < 4; ++i) d_.Schedule();
+  for (const uint64_t quick : {2, 3}) {
+    Result(quick, 0);
+    d_.Ended(quick);
+    Committed();
+  }
+  EXPECT_THAT(Result(1, 0), HasSubstr("commit 3: 1 (1)"));
+  d_.Ended(1);
+  EXPECT_THAT(Committed(), HasSubstr("start 1 on"));
+  EXPECT_THAT(Result(4, 0), HasSubstr("commit 4: 4 (1)")) << "nobody waits for its next step";
+}
+
+// What waits for a worker is not waited for: who knows when it gets one.
+TEST_F(CoreRounds, WhatWasTooLateIsNotWaitedForWhileItDoesNotRun) {
+  Serve(4, {.replicas = 1, .backups = 1}, /*functions=*/4);
+  for (const uint64_t quick : {2, 3}) {
+    Result(quick, 0);
+    d_.Ended(quick);
+    Committed();
+  }
+  Result(4, 0);
+  d_.Ended(4);
+  EXPECT_THAT(d_.Step(event::DaemonDied{12, "killed"}),
+              AllOf(HasSubstr("start 1 on 3"), Not(HasSubstr("commit"))));
+  EXPECT_THAT(d_.Step(event::DaemonDied{13, "killed"}), HasSubstr("commit 3: 4 (1)"));
+}
+
 TEST_F(CoreRounds, MoreThanARoundNeedsStartOnlyWhereNothingRuns) {
   Serve(1, {.replicas = 1, .backups = 1}, /*functions=*/2);
   EXPECT_TRUE(Runs(1));
