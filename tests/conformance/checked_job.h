@@ -2,6 +2,7 @@
 // squares of its records to a checksum, both on every server.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -153,6 +154,16 @@ inline uint32_t InFlight(Coordinator& c, int worker) {
 // Checkpoints are taken when the test says so, and all are kept.
 inline CheckpointerOptions OnRequest(const std::string& directory) {
   return {.directory = directory, .every = absl::InfiniteDuration(), .keep = 0};
+}
+
+// Steps by worker, as `coordinator status` shows them.
+inline std::map<uint32_t, uint64_t> StepsByWorker(Coordinator& c) {
+  std::map<uint32_t, uint64_t> steps;
+  const pb::GetStatusReply status = c.runtime().Status();
+  for (const auto& member : status.members()) {
+    if (member.role() == pb::ROLE_WORKER) steps[member.index()] = member.steps();
+  }
+  return steps;
 }
 
 inline void WaitForWorkers(const Coordinator& c, size_t count) {

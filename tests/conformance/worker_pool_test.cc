@@ -16,19 +16,10 @@ using ::testing::Each;
 using testing::InFlight;
 using testing::Losses;
 using testing::RepeatedPushes;
+using testing::StepsByWorker;
 using testing::TestCluster;
 using testing::WaitForWorkers;
 using testing::WaitWhile;
-
-// Steps by worker, as `coordinator status` shows them.
-std::map<uint32_t, uint64_t> StepsByWorker(Coordinator& c) {
-  std::map<uint32_t, uint64_t> steps;
-  const pb::GetStatusReply status = c.runtime().Status();
-  for (const auto& member : status.members()) {
-    if (member.role() == pb::ROLE_WORKER) steps[member.index()] = member.steps();
-  }
-  return steps;
-}
 
 TEST(Conformance, WorkerHangs) {
   MU_ASSERT_OK_AND_ASSIGN(
