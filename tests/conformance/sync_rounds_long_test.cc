@@ -1,0 +1,58 @@
+// That synchronous rounds equal the large batch through a hundred losses of workers and ten of
+// servers. With fewer of them: sync_rounds_test.cc.
+#include <iostream>
+#include <vector>
+
+#include "coordinator/training/checkpointer.h"
+#include "tests/conformance/scoring_job.h"
+
+namespace mu {
+namespace {
+
+using testing::ScoringJob;
+using testing::TestCluster;
+using testing::WaitWhile;
+
+TEST(SyncRounds, EqualTheLargeBatchThroughAHundredAndTenLosses) {
+  constexpr uint32_t kEpochs = 12;
+  constexpr int kWorkers = 3, kWorkerKills = 100, kServerKills = 10;
+  const std::vector<float> expected = ScoringJob::LargeBatch(kEpochs);
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = kWorkers, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK(c.SynchronousRounds({.replicas = ScoringJob::kReplicas}));
+  Checkpointer checkpointer(
+      &c, {.directory = cluster->directory() + "/checkpoints", .every = absl::InfiniteDuration()});
+  MU_ASSERT_OK_AND_ASSIGN(const ScoringJob job,
+                          ScoringJob::Create(*cluster, ScoringJob::kBatch, kEpochs));
+  MU_ASSERT_OK(job.ScheduleAll(c));
+  constexpr uint64_t kSteps = kEpochs * ScoringJob::kRecords / ScoringJob::kBatch;
+  constexpr int kLosses = kWorkerKills + kServerKills;
+  for (int loss = 0; loss < kLosses; ++loss) {
+    // All of them are over before nine tenths of the steps.
+    const uint64_t at = kSteps * 9 / 10 * static_cast<uint64_t>(loss + 1) / kLosses;
+    WaitWhile([&] { return c.Stats().steps < at; });
+    const int server = loss / (kLosses / kServerKills) % 2, turn = loss % (kLosses / kServerKills);
+    if (turn == 0) {
+      MU_ASSERT_OK(c.Checkpoint());
+    }
+    if (turn == 6) {
+      cluster->KillServer(server);
+      MU_ASSERT_OK(cluster->StartServer(server));
+    } else {
+      cluster->KillWorker(loss % kWorkers);
+      MU_ASSERT_OK(cluster->StartWorker(loss % kWorkers));
+    }
+  }
+  ASSERT_LT(c.Stats().steps, kSteps) << "the job was over before the last loss";
+  MU_ASSERT_OK(c.Join());
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<float> values, job.Values(c));
+  testing::ExpectNear(values, expected, 1e-4f);
+  const RuntimeStats stats = c.Stats();
+  EXPECT_EQ(stats.samples, kEpochs * ScoringJob::kRecords);
+  EXPECT_GT(stats.rounds.contributions, stats.steps) << "no server went back";
+  std::cout << stats.rounds.committed << " rounds, " << stats.rounds.contributions << " steps in "
+            << "them, of " << stats.steps << "\n";
+}
+
+}  // namespace
+}  // namespace mu
