@@ -61,12 +61,34 @@ TEST_F(ModesCli, FunctionsWaitForTheBoundOnStaleness) {
   EXPECT_TRUE(report["staleness"].is_null());
 }
 
+TEST_F(ModesCli, RoundsAreAppliedOnceAndWhole) {
+  const auto report = Train("mode: sync, sync: {replicas: 2, backup_workers: 1}");
+  const auto& sync = report["sync"];
+  EXPECT_EQ(sync["replicas"], 2);
+  EXPECT_EQ(sync["backup_workers"], 1);
+  const auto rounds = sync["rounds"].get<uint64_t>(), small = sync["small_rounds"].get<uint64_t>();
+  const auto steps = sync["steps_in_rounds"].get<uint64_t>();
+  EXPECT_THAT(steps, Ge(uint64_t{kEpochs * kRecords / kBatch})) << "some were rolled back";
+  EXPECT_EQ(steps, 2 * rounds - small) << "a small round of two has one step";
+  EXPECT_THAT(small, Le(rounds / 10));
+  EXPECT_TRUE(report["staleness"].is_null());
+  EXPECT_TRUE(report["bounded_staleness"].is_null());
+}
+
 TEST_F(ModesCli, KeysOfAnotherModeAreRefusedAtTheirPlace) {
   const std::string job = Job(
       {{kTraining, "mode: bounded_staleness, staleness: {max: 2}, bounded_staleness: {steps: 9}"}});
   EXPECT_EQ(Run({"check", job}), 2);
   EXPECT_THAT(Output(), HasSubstr(job + ":14:37: `training.staleness` belongs to mode async, and "
                                         "training.mode is bounded_staleness; remove one of them"));
+}
+
+TEST_F(ModesCli, RoundsWithRecoveryOfSingleServersAreRefusedAtTheirPlace) {
+  const std::string job = Job({{kTraining, "mode: sync, sync: {replicas: 2}"},
+                               {"training:", "recovery: shard\ntraining:"}});
+  EXPECT_EQ(Run({"train", job, "--local", "--workers=1", "--ps=1", "--job_dir=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(job + ":14:11: `recovery` is shard, and with training.mode: sync "
+                                        "a server that goes back alone would lack rounds"));
 }
 
 }  // namespace
