@@ -233,11 +233,14 @@ absl::Status Continue(mu::Coordinator& c, const std::string& folder) {
                         f.Minimize(loss, {.schedule = mu::StepDecay{.every = 500}});
                         f.Return("loss", loss);
                       }));
+  // In rounds from now on: the mean of two steps is applied once.
+  MU_RETURN_IF_ERROR(c.SynchronousRounds({.replicas = 2, .backups = 1}));
   MU_ASSIGN_OR_RETURN(mu::RestoredJob job, c.Restore());
   EXPECT(job.user_state == "one epoch by hand");
   MU_ASSIGN_OR_RETURN(mu::TrainResult result,
                       mu::Train(c, step, train, {.epochs = kEpochs, .restored = &job}));
   EXPECT(result.samples == kEpochs * kRatings / 10 * 9);
+  EXPECT(c.Stats().rounds.contributions > c.Stats().rounds.committed);
   std::printf("continued from %llu samples to %llu, loss %.4f\n",
               static_cast<unsigned long long>(job.manifest.position().samples()),
               static_cast<unsigned long long>(result.samples), result.last_epoch_loss);
