@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -18,16 +19,21 @@ class JobThread {
   }
   // Not run after Stop.
   void Add(std::function<void()> job) {
-    MutexLock lock(&mutex_);
-    jobs_.push_back(std::move(job));
-    changed_.SignalAll();
+    std::shared_ptr<CondVar> changed;
+    {
+      MutexLock lock(&mutex_);
+      jobs_.push_back(std::move(job));
+      if (jobs_.size() > 1) return;  // it was told of the one before
+      changed = changed_;
+    }
+    changed->SignalAll();
   }
   // Waits for the job under way.
   void Stop() {
     {
       MutexLock lock(&mutex_);
       stopping_ = true;
-      changed_.SignalAll();
+      changed_->SignalAll();
     }
     if (thread_.joinable()) thread_.join();
   }
@@ -38,7 +44,7 @@ class JobThread {
       std::function<void()> job;
       {
         MutexLock lock(&mutex_);
-        while (jobs_.empty() && !stopping_) changed_.Wait(&mutex_);
+        while (jobs_.empty() && !stopping_) changed_->Wait(&mutex_);
         if (stopping_) return;
         job = std::move(jobs_.front());
         jobs_.pop_front();
@@ -48,7 +54,8 @@ class JobThread {
   }
 
   Mutex mutex_;
-  CondVar changed_;
+  // Shared with who signals it: the thread may be gone as soon as its last job is added.
+  const std::shared_ptr<CondVar> changed_ = std::make_shared<CondVar>();
   std::deque<std::function<void()>> jobs_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;

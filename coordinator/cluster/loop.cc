@@ -21,7 +21,7 @@ void Loop::Stop() {
   {
     MutexLock lock(&mutex_);
     stopping_ = true;
-    posted_.SignalAll();
+    wake_->SignalAll();
   }
   if (thread_.joinable()) thread_.join();
 }
@@ -29,38 +29,65 @@ void Loop::Stop() {
 void Loop::AssertHeld() const { MU_CHECK(runner_.load() == std::this_thread::get_id()); }
 
 void Loop::Post(Job job) {
+  std::shared_ptr<CondVar> wake;
   {
     MutexLock lock(&mutex_);
     if (!stopped_) {
       mailbox_.push_back(std::move(job));
-      if (mailbox_.size() == 1) posted_.SignalAll();
-      return;
+      // Whoever runs looks for more at its end.
+      if (running_ || mailbox_.size() > 1) return;
+      wake = wake_;
     }
   }
-  RunHere(job);
+  wake != nullptr ? wake->SignalAll() : RunHere(job);
 }
 
-bool Loop::RunAndWait(const Job& job) {
+Loop::Where Loop::Bring(const Job& job) {
   MU_CHECK(runner_.load() != std::this_thread::get_id());
-  Notification done;
-  bool posted = false;
+  std::shared_ptr<CondVar> wake;
   {
     MutexLock lock(&mutex_);
-    if (!stopped_) {
-      posted = true;
-      mailbox_.push_back([&] {
-        job();
-        done.Notify();
-      });
-      if (mailbox_.size() == 1) posted_.SignalAll();
+    if (stopped_) return Where::kEnded;
+    const bool waits = running_ || due_ || stopping_ || !mailbox_.empty();
+    if (waits) {
+      mailbox_.push_back(job);
+      if (!running_ && mailbox_.size() == 1) wake = wake_;
+    } else {
+      running_ = true;
     }
+    if (waits && wake == nullptr) return Where::kPosted;
   }
-  if (posted) {
-    done.Wait();
-  } else {
-    RunHere(job);
+  if (wake != nullptr) {
+    wake->SignalAll();
+    return Where::kPosted;
   }
-  return posted;
+  runner_.store(std::this_thread::get_id());
+  RunOne(job);
+  const absl::Time next = Next();
+  runner_.store({});
+  {
+    MutexLock lock(&mutex_);
+    running_ = false;
+    if (due_ || !mailbox_.empty() || next < next_) wake = wake_;
+    next_ = next;
+  }
+  if (wake != nullptr) wake->SignalAll();
+  return Where::kHere;
+}
+
+void Loop::RunAndWait(const Job& job) {
+  Notification done;
+  switch (Bring([&] {
+    job();
+    done.Notify();
+  })) {
+    case Where::kHere:
+      return;
+    case Where::kPosted:
+      return done.Wait();
+    case Where::kEnded:
+      return RunHere(job);
+  }
 }
 
 bool Loop::Await(std::function<bool()> attempt, absl::Time until) {
@@ -78,18 +105,21 @@ bool Loop::AwaitTurn(Turn turn, std::function<bool()> attempt) {
 }
 
 bool Loop::Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn) {
-  const bool on_loop = RunAndWait([&] {
-    const bool is_loop = std::this_thread::get_id() == loop_id_;
-    Waiters& waiters = turn.has_value() && is_loop ? turns_[*turn] : waiters_;
-    const bool its_turn = !turn.has_value() || !is_loop || waiters.empty();
+  const Where where = Bring([this, waiter, turn] {
+    Waiters& waiters = turn.has_value() ? turns_[*turn] : waiters_;
+    const bool its_turn = !turn.has_value() || waiters.empty();
     waiter->succeeded = its_turn && waiter->attempt();
     if (waiter->succeeded || SteadyNow() >= waiter->until) {
       waiter->done.Notify();
-    } else if (is_loop) {
+    } else {
       waiters.push_back(waiter);
     }
   });
-  if (on_loop) waiter->done.Wait();
+  if (where == Where::kEnded) {
+    RunHere([&waiter] { waiter->succeeded = waiter->attempt(); });
+  } else {
+    waiter->done.Wait();
+  }
   return waiter->succeeded;
 }
 
@@ -135,38 +165,48 @@ void Loop::EndWaitersUntil(absl::Time now) {
   for (auto& [turn, waiters] : turns_) end(waiters);
 }
 
-void Loop::Run() {
-  loop_id_ = std::this_thread::get_id();
-  runner_.store(std::this_thread::get_id());
+absl::Time Loop::Next() const {
+  absl::Time next = alarm_();
+  for (const auto& waiter : waiters_) next = std::min(next, waiter->until);
+  return next;
+}
+
+bool Loop::BeginTurn(std::vector<Job>* jobs) {
+  MutexLock lock(&mutex_);
   while (true) {
-    absl::Time next = alarm_();
-    for (const auto& waiter : waiters_) next = std::min(next, waiter->until);
-    std::vector<Job> jobs;
-    bool ends = false;
-    {
-      MutexLock lock(&mutex_);
-      while (mailbox_.empty() && !stopping_) {
-        const absl::Duration left = next - SteadyNow();
-        if (left <= absl::ZeroDuration()) break;
-        if (next == absl::InfiniteFuture()) {
-          posted_.Wait(&mutex_);
-        } else {
-          posted_.WaitFor(&mutex_, left);
-        }
-      }
-      jobs.swap(mailbox_);
-      ends = stopping_ && jobs.empty();
-      if (ends) {
-        // Nobody brings news any more. From here on jobs run where they come from.
-        EndWaitersUntil(absl::InfiniteFuture());
-        runner_.store({});
-        stopped_ = true;
-      }
+    const absl::Duration left = next_ - SteadyNow();
+    due_ = !mailbox_.empty() || stopping_ || left <= absl::ZeroDuration();
+    if (due_ && !running_) break;
+    if (due_ || next_ == absl::InfiniteFuture()) {
+      wake_->Wait(&mutex_);
+    } else {
+      wake_->WaitFor(&mutex_, left);
     }
-    if (ends) return;
+  }
+  due_ = false;
+  running_ = true;
+  runner_.store(std::this_thread::get_id());
+  jobs->swap(mailbox_);
+  if (!stopping_ || !jobs->empty()) return true;
+  // Nobody brings news any more. From here on jobs run where they come from.
+  EndWaitersUntil(absl::InfiniteFuture());
+  runner_.store({});
+  stopped_ = true;
+  return false;
+}
+
+void Loop::Run() {
+  std::vector<Job> jobs;
+  while (BeginTurn(&jobs)) {
     for (const Job& job : jobs) RunOne(job);
+    jobs.clear();
     if (SteadyNow() >= alarm_()) RunOne(on_alarm_);
     EndWaitersUntil(SteadyNow());
+    const absl::Time next = Next();
+    runner_.store({});
+    MutexLock lock(&mutex_);
+    running_ = false;
+    next_ = next;
   }
 }
 

@@ -1,6 +1,10 @@
-// The one thread on which the coordinator decides, and its mailbox. Whoever has news posts it;
-// whoever wants to know something asks. State that belongs to the loop is ABSL_GUARDED_BY(loop) and
-// needs no lock: jobs run one after the other, in the order in which they were posted.
+// Where the coordinator decides, and its mailbox. Whoever has news posts it; whoever wants to know
+// something asks. State that belongs to the loop is ABSL_GUARDED_BY(loop) and needs no lock: jobs
+// run one after the other, in the order in which they were posted.
+//
+// They run on a thread of the loop's own. A job whose caller waits for it runs on the caller's
+// thread instead if nothing else runs or waits at that moment: two changes of threads less, and a
+// program schedules each function so.
 //
 // Jobs must not block and must not Ask or Await. Lambdas that run as jobs begin with
 // loop.AssertHeld(), which also tells the thread-safety analysis where they run.
@@ -74,19 +78,25 @@ class ABSL_LOCKABLE Loop {
     bool succeeded = false;
     Notification done;
   };
+  using Waiters = std::list<std::shared_ptr<Waiter>>;
+  enum class Where { kHere, kPosted, kEnded };
 
   void Run();
+  // Waits until the thread has something to do and nobody else runs. False: this is the end.
+  bool BeginTurn(std::vector<Job>* jobs);
   void RunOne(const Job& job);
-  using Waiters = std::list<std::shared_ptr<Waiter>>;
+  // kHere: it has run on this thread. kEnded: the loop has ended, and nothing has happened.
+  Where Bring(const Job& job);
+  void RunAndWait(const Job& job);
   bool Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn);
   // Made again: whether it has succeeded, and its thread been woken.
   static bool Succeeds(Waiter& waiter);
-  // False: the loop had ended, so it ran on this thread.
-  bool RunAndWait(const Job& job);
   // On this thread, since the loop has ended.
   void RunHere(const Job& job);
   void MakeAttempts();
   void EndWaitersUntil(absl::Time now);
+  // When there is something to do even if nothing comes.
+  absl::Time Next() const;
 
   std::function<absl::Time()> alarm_;
   Job on_alarm_;
@@ -94,13 +104,17 @@ class ABSL_LOCKABLE Loop {
   std::atomic<std::thread::id> runner_{};  // of the job under way
 
   Mutex mutex_;
-  CondVar posted_;
+  // Shared with who signals it: the loop may be gone as soon as its last job is posted.
+  const std::shared_ptr<CondVar> wake_ = std::make_shared<CondVar>();
   std::vector<Job> mailbox_ ABSL_GUARDED_BY(mutex_);
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;  // jobs run, on the thread or on a caller's
+  // The thread has something to do, and waits for the end of a caller's job.
+  bool due_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::Time next_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // Next(), after the last job
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = true;
   Mutex here_;  // held by RunHere
 
-  std::thread::id loop_id_;  // of thread_
   // The loop's own.
   bool look_again_ = false;
   Waiters waiters_;                // each for itself

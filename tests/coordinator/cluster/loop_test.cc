@@ -46,6 +46,10 @@ class LoopTest : public ::testing::Test {
   std::vector<std::string> Done() {
     return loop_.Ask([this] { return done_; });
   }
+  // The loop's own thread may have its first turn; after it, it sleeps until something is posted.
+  bool RunsOnThisThread() {
+    return loop_.Ask([] { return std::this_thread::get_id(); }) == std::this_thread::get_id();
+  }
 
   absl::Time alarm_ = absl::InfiniteFuture();  // the loop's, once it runs
   int alarms_ = 0;
@@ -200,6 +204,71 @@ TEST_F(LoopTest, TheAlarmComesWhenItIsDueAndOnce) {
   EXPECT_TRUE(loop_.Await([this] { return alarms_ > 0; }, SteadyNow() + absl::Seconds(30)));
   Done();
   EXPECT_EQ(loop_.Ask([this] { return alarms_; }), 1);
+}
+
+TEST_F(LoopTest, WhoAsksALoopThatSleepsNeedsNoOtherThread) {
+  Start();
+  EXPECT_TRUE(Eventually([this] { return RunsOnThisThread(); }));
+  // Whatever is posted runs on the loop's own thread, so it never holds up who posts.
+  Notification ran;
+  std::thread::id runner;
+  loop_.Post([&] {
+    runner = std::this_thread::get_id();
+    ran.Notify();
+  });
+  ran.Wait();
+  EXPECT_NE(runner, std::this_thread::get_id());
+}
+
+TEST_F(LoopTest, WhatIsPostedDuringACallersJobRunsAfterItOnTheLoopsThread) {
+  Start();
+  ASSERT_TRUE(Eventually([this] { return RunsOnThisThread(); }));
+  Notification ran;
+  std::thread::id asked, posted;
+  loop_.Ask([&] {
+    asked = std::this_thread::get_id();
+    loop_.Post([&] {
+      posted = std::this_thread::get_id();
+      ran.Notify();
+    });
+    EXPECT_FALSE(ran.HasBeenNotified());
+  });
+  ran.Wait();
+  EXPECT_EQ(asked, std::this_thread::get_id());
+  EXPECT_NE(posted, asked);
+}
+
+TEST_F(LoopTest, ACallersJobMayBringTheAlarmForward) {
+  Start();
+  Done();
+  loop_.Ask([this] { alarm_ = SteadyNow() + absl::Milliseconds(5); });
+  EXPECT_TRUE(loop_.Await([this] { return alarms_ > 0; }, SteadyNow() + absl::Seconds(30)));
+}
+
+TEST_F(LoopTest, ManyThreadsAskAndPostAndNothingRunsAtTheSameTime) {
+  constexpr int kThreads = 4, kJobs = 2000;
+  Start();
+  int64_t sum = 0;  // without a lock
+  std::atomic<int> inside = 0;
+  const auto job = [&] {
+    EXPECT_EQ(inside.fetch_add(1), 0);
+    ++sum;
+    inside.fetch_sub(1);
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] {
+      for (int n = 0; n < kJobs; ++n) {
+        if ((n + i) % 3 == 0) {
+          loop_.Post(job);
+        } else {
+          loop_.Ask(job);
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(loop_.Ask([&] { return sum; }), kThreads * kJobs);
 }
 
 TEST_F(LoopTest, WhatWasPostedBeforeTheEndIsDone) {
