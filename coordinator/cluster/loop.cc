@@ -42,7 +42,7 @@ void Loop::Post(Job job) {
   wake != nullptr ? wake->SignalAll() : RunHere(job);
 }
 
-Loop::Where Loop::Bring(const Job& job) {
+Loop::Where Loop::RunOrPost(const Job& job) {
   MU_CHECK(runner_.load() != std::this_thread::get_id());
   std::shared_ptr<CondVar> wake;
   {
@@ -62,7 +62,10 @@ Loop::Where Loop::Bring(const Job& job) {
     return Where::kPosted;
   }
   runner_.store(std::this_thread::get_id());
+  on_caller_ = true;
   RunOne(job);
+  on_caller_ = false;
+  const std::vector<Job> after = std::exchange(after_, {});
   const absl::Time next = Next();
   runner_.store({});
   {
@@ -72,12 +75,23 @@ Loop::Where Loop::Bring(const Job& job) {
     next_ = next;
   }
   if (wake != nullptr) wake->SignalAll();
+  for (const Job& work : after) work();
   return Where::kHere;
+}
+
+void Loop::Bring(Job job) {
+  if (RunOrPost(job) == Where::kEnded) RunHere(job);
+}
+
+bool Loop::AfterCallersJob(Job work) {
+  if (runner_.load() != std::this_thread::get_id() || !on_caller_) return false;
+  after_.push_back(std::move(work));
+  return true;
 }
 
 void Loop::RunAndWait(const Job& job) {
   Notification done;
-  switch (Bring([&] {
+  switch (RunOrPost([&] {
     job();
     done.Notify();
   })) {
@@ -105,7 +119,7 @@ bool Loop::AwaitTurn(Turn turn, std::function<bool()> attempt) {
 }
 
 bool Loop::Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn) {
-  const Where where = Bring([this, waiter, turn] {
+  const Where where = RunOrPost([this, waiter, turn] {
     Waiters& waiters = turn.has_value() ? turns_[*turn] : waiters_;
     const bool its_turn = !turn.has_value() || waiters.empty();
     waiter->succeeded = its_turn && waiter->attempt();

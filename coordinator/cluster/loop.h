@@ -40,6 +40,12 @@ class ABSL_LOCKABLE Loop {
 
   // Never blocks. Thread safe, also from a job.
   void Post(Job job);
+  // For a thread that brings news and has time to have them handled: runs the job on this thread if
+  // nothing else runs or waits, else posts it. Not from a job, nor with a lock that a job may want.
+  void Bring(Job job);
+  // From a job: `work` is done when the job is over and the loop free for others, by the thread on
+  // which the job runs, if that is a caller's. False, and nothing happens: it is not.
+  bool AfterCallersJob(Job work);
   // Runs `f` on the loop and waits for what it returns.
   template <typename F>
   std::invoke_result_t<F&> Ask(F&& f) {
@@ -86,7 +92,7 @@ class ABSL_LOCKABLE Loop {
   bool BeginTurn(std::vector<Job>* jobs);
   void RunOne(const Job& job);
   // kHere: it has run on this thread. kEnded: the loop has ended, and nothing has happened.
-  Where Bring(const Job& job);
+  Where RunOrPost(const Job& job);
   void RunAndWait(const Job& job);
   bool Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn);
   // Made again: whether it has succeeded, and its thread been woken.
@@ -117,6 +123,8 @@ class ABSL_LOCKABLE Loop {
 
   // The loop's own.
   bool look_again_ = false;
+  bool on_caller_ = false;         // the job under way runs on a caller's thread
+  std::vector<Job> after_;         // AfterCallersJob
   Waiters waiters_;                // each for itself
   std::map<Turn, Waiters> turns_;  // in the order in which they came
 };

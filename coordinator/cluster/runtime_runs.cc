@@ -35,7 +35,11 @@ void Runtime::OpenFeed(const std::shared_ptr<WorkerLink>& link) {
   options.hello.set_patience_ms(
       static_cast<uint32_t>(absl::ToInt64Milliseconds(3 * options_.timeout)));
   options.give_up = options_.timeout;
-  options.writer = [this](std::function<void()> write) { feed_writer_.Add(std::move(write)); };
+  // Whoever scheduled a function, or brought the result of one, writes what follows. The loop's own
+  // thread, which has more to decide, leaves that to another one.
+  options.writer = [this](std::function<void()> write) {
+    if (!loop_.AfterCallersJob(write)) feed_writer_.Add(std::move(write));
+  };
   const std::weak_ptr<WorkerLink> weak = link;
   options.on_reply = [this, weak](const pb::FeedReply& reply) { OnFeedReply(weak, reply); };
   options.on_broken = [this, worker = link->id](const absl::Status& why) {
@@ -114,7 +118,7 @@ void Runtime::OnFeedReply(const std::weak_ptr<WorkerLink>& link, const pb::FeedR
     }
     if (one.reply.has_end()) one.end = FromWire(FromProto(one.reply.end()));
   }
-  loop_.Post([this, link, arrived] {
+  loop_.Bring([this, link, arrived] {
     loop_.AssertHeld();
     for (Arrived& one : *arrived) {
       const auto held = link.lock();

@@ -238,6 +238,27 @@ TEST_F(LoopTest, WhatIsPostedDuringACallersJobRunsAfterItOnTheLoopsThread) {
   EXPECT_NE(posted, asked);
 }
 
+TEST_F(LoopTest, WhatACallersJobLeavesIsDoneByTheCallerWhenTheLoopIsFree) {
+  Start();
+  ASSERT_TRUE(Eventually([this] { return RunsOnThisThread(); }));
+  std::vector<int> done;
+  loop_.Bring([&] {
+    EXPECT_TRUE(loop_.AfterCallersJob([&] {
+      EXPECT_TRUE(RunsOnThisThread()) << "the loop must be free";
+      done.push_back(2);
+    }));
+    done.push_back(1);
+  });
+  EXPECT_EQ(done, (std::vector<int>{1, 2}));
+  EXPECT_FALSE(loop_.AfterCallersJob([] {})) << "this is no job";
+  Notification ran;
+  loop_.Post([&] {
+    EXPECT_FALSE(loop_.AfterCallersJob([] {})) << "the loop's own thread";
+    ran.Notify();
+  });
+  ran.Wait();
+}
+
 TEST_F(LoopTest, ACallersJobMayBringTheAlarmForward) {
   Start();
   Done();
@@ -261,6 +282,8 @@ TEST_F(LoopTest, ManyThreadsAskAndPostAndNothingRunsAtTheSameTime) {
       for (int n = 0; n < kJobs; ++n) {
         if ((n + i) % 3 == 0) {
           loop_.Post(job);
+        } else if ((n + i) % 3 == 1) {
+          loop_.Bring(job);
         } else {
           loop_.Ask(job);
         }
