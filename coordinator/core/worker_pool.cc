@@ -10,12 +10,16 @@ namespace {
 constexpr int kLate = std::numeric_limits<int>::min();
 constexpr int kUnknown = kLate + 1;
 constexpr int kClassesOfOctave = 8;
-// A worker counts as slow from twice the fastest one's time for a step.
+// A worker counts as slow from twice the time for a step of those it is compared with.
 constexpr int kSlow = kClassesOfOctave;
+// Shorter times are those of messages and threads more than of steps: all count as this one.
+constexpr double kLeastSeconds = 0.002;
+// It is compared with the slowest of the fastest quarter: of a thousand, some have been lucky.
+constexpr size_t kQuarter = 4;
 
-double Slowness(int of, std::optional<int> fastest) {
-  if (of == kLate || of == kUnknown || !fastest.has_value() || of - *fastest < kSlow) return 1;
-  return std::exp2(static_cast<double>(of - *fastest) / kClassesOfOctave);
+double Slowness(int of, std::optional<int> fast) {
+  if (of == kLate || of == kUnknown || !fast.has_value() || of - *fast < kSlow) return 1;
+  return std::exp2(static_cast<double>(of - *fast) / kClassesOfOctave);
 }
 
 }  // namespace
@@ -23,9 +27,8 @@ double Slowness(int of, std::optional<int> fastest) {
 WorkerPool::Class WorkerPool::ClassOf(const State& state) {
   if (state.late) return kLate;
   if (!state.step_seconds.has_value()) return kUnknown;
-  constexpr double kLeast = 1e-9;
   return static_cast<Class>(
-      std::floor(kClassesOfOctave * std::log2(std::max(kLeast, *state.step_seconds))));
+      std::floor(kClassesOfOctave * std::log2(std::max(kLeastSeconds, *state.step_seconds))));
 }
 
 void WorkerPool::Set(WorkerId worker, const State& state) {
@@ -85,17 +88,22 @@ std::optional<WorkerId> WorkerPool::Pick(size_t queued, const std::vector<Worker
     });
   };
   // Nobody is slow in comparison with one that will not run it.
-  std::optional<Class> fastest;
-  for (auto it = groups_.upper_bound(kUnknown); it != groups_.end() && !fastest.has_value(); ++it) {
-    if (left_of(it->first, it->second).workers > 0) fastest = it->first;
+  size_t known = 0;
+  for (auto it = groups_.upper_bound(kUnknown); it != groups_.end(); ++it)
+    known += left_of(it->first, it->second).workers;
+  std::optional<Class> fast;
+  size_t faster = 0;
+  for (auto it = groups_.upper_bound(kUnknown); it != groups_.end() && !fast.has_value(); ++it) {
+    faster += left_of(it->first, it->second).workers;
+    if (faster > 0 && kQuarter * faster >= known) fast = it->first;
   }
 
   std::optional<WorkerId> best;
-  double best_end = 0, best_slowness = 1;  // in functions of the fastest worker
+  double best_end = 0, best_slowness = 1;  // in functions of a fast worker
   double all_load = static_cast<double>(queued), all_speed = 0;
   size_t best_in_flight = 0;
   for (const auto& [of, group] : groups_) {
-    const double slowness = Slowness(of, fastest);
+    const double slowness = Slowness(of, fast);
     if (of != kLate) {
       const Few left = left_of(of, group);
       all_load += static_cast<double>(left.in_flight);

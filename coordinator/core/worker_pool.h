@@ -2,9 +2,11 @@
 // is found without a look at all of them. Pure; not synchronised.
 //
 // The choice: the worker that has fewest functions in flight, by the times that it takes for them:
-// one that takes at least twice as long for a step as the fastest is slow, and is given a function
-// only if the others would not have finished all that waits before it has. Where nothing is known
-// of a worker, it is not slow. Of equals the one with the smallest id.
+// one that takes at least twice as long for a step as the fastest quarter is slow, and is given a
+// function only if the others would not have finished all that waits before it has. Where nothing
+// is known of a worker, it is not slow; steps of less than 2 ms are all equally fast. Of equals
+// the one with the smallest id: where more is asked of the coordinator than it can give, some
+// workers have all that they can do, several functions to a message, and the others little.
 //
 // To compare times, workers are in classes: an eighth of an octave (9%) each. Setting a worker and
 // picking one cost what the number of classes in use is, some tens at most; not the number of

@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <utility>
+#include <vector>
 
 #include "common/base/hash.h"
 #include "tests/testing/matchers.h"
@@ -49,6 +50,31 @@ TEST(WorkerPool, ALateWorkerMakesNobodySlow) {
   EXPECT_EQ(pool.Pick(1, {}), std::nullopt) << "the fast one is done sooner";
 }
 
+TEST(WorkerPool, MessagesThatTakeLongerMakeNobodySlow) {
+  WorkerPool pool(2);
+  pool.Set(WorkerId(0), {.in_flight = 2, .step_seconds = 0.0003});
+  pool.Set(WorkerId(1), {.in_flight = 0, .step_seconds = 0.0019});
+  EXPECT_EQ(pool.Pick(1, {}), WorkerId(1));
+  pool.Set(WorkerId(1), {.in_flight = 0, .step_seconds = 0.1});
+  EXPECT_EQ(pool.Pick(1, {}), std::nullopt) << "but a step does";
+}
+
+TEST(WorkerPool, OneThatWasLuckyMakesNobodySlow) {
+  WorkerPool pool(2);
+  pool.Set(WorkerId(0), {.in_flight = 2, .step_seconds = 0.02});
+  for (uint32_t worker = 1; worker < 8; ++worker)
+    pool.Set(WorkerId(worker), {.in_flight = 1, .step_seconds = 0.1});
+  pool.Set(WorkerId(7), {.in_flight = 0, .step_seconds = 0.1});
+  EXPECT_EQ(pool.Pick(1, {}), WorkerId(7));
+  // Now a quarter of them is fast, and has all that waits done sooner.
+  pool.Set(WorkerId(1), {.in_flight = 0, .step_seconds = 0.02});
+  for (uint32_t worker = 2; worker < 8; ++worker)
+    pool.Set(WorkerId(worker), {.in_flight = 0, .step_seconds = 0.1});
+  EXPECT_EQ(pool.Pick(1, {}), WorkerId(1));
+  pool.Set(WorkerId(1), {.in_flight = 2, .step_seconds = 0.02});
+  EXPECT_EQ(pool.Pick(1, {}), std::nullopt);
+}
+
 // The same choice with a look at everybody.
 std::optional<WorkerId> PickByScan(const std::map<WorkerId, State>& workers, size_t most,
                                    size_t queued, const std::vector<WorkerId>& avoid) {
@@ -57,20 +83,24 @@ std::optional<WorkerId> PickByScan(const std::map<WorkerId, State>& workers, siz
   };
   const bool avoids = std::any_of(workers.begin(), workers.end(),
                                   [&](const auto& worker) { return !is_avoided(worker.first); });
-  const auto octave = [](double seconds) { return std::floor(8 * std::log2(seconds)); };
-  double fastest = std::numeric_limits<double>::infinity();
+  const auto octave = [](double seconds) {
+    return std::floor(8 * std::log2(std::max(0.002, seconds)));
+  };
+  std::vector<double> known;
   for (const auto& [id, worker] : workers) {
     if ((avoids && is_avoided(id)) || worker.late || !worker.step_seconds.has_value()) continue;
-    fastest = std::min(fastest, octave(*worker.step_seconds));
+    known.push_back(octave(*worker.step_seconds));
   }
+  std::sort(known.begin(), known.end());
+  const double fast =
+      known.empty() ? std::numeric_limits<double>::infinity() : known[(known.size() + 3) / 4 - 1];
   std::optional<WorkerId> best;
   double best_end = 0, best_slowness = 1, load = static_cast<double>(queued), speed = 0;
   size_t best_in_flight = 0;
   for (const auto& [id, worker] : workers) {
     if (avoids && is_avoided(id)) continue;
-    const double behind = worker.late || !worker.step_seconds.has_value()
-                              ? 0
-                              : octave(*worker.step_seconds) - fastest;
+    const double behind =
+        worker.late || !worker.step_seconds.has_value() ? 0 : octave(*worker.step_seconds) - fast;
     const double slowness = behind < 8 ? 1 : std::exp2(behind / 8);
     if (!worker.late) {
       load += static_cast<double>(worker.in_flight);
@@ -96,7 +126,7 @@ TEST(WorkerPool, ChoosesAsALookAtEverybodyDoes) {
     SplitMix random(seed);
     WorkerPool pool(kMost);
     std::map<WorkerId, State> workers;
-    const uint64_t paces = 1 + random.Below(4);
+    const uint64_t paces = 1 + random.Below(5);
     for (int change = 0; change < 100; ++change) {
       const WorkerId id(static_cast<uint32_t>(random.Below(12)));
       if (random.Below(8) == 0) {
@@ -106,7 +136,7 @@ TEST(WorkerPool, ChoosesAsALookAtEverybodyDoes) {
         State state = {.in_flight = random.Below(kMost + 1), .late = random.Below(10) == 0};
         // Of one pace at least, so that many are equals.
         if (random.Below(4) > 0)
-          state.step_seconds = 0.01 * std::pow(3.0, static_cast<double>(random.Below(paces)));
+          state.step_seconds = 0.001 * std::pow(3.0, static_cast<double>(random.Below(paces)));
         workers[id] = state;
         pool.Set(id, state);
       }
