@@ -17,14 +17,6 @@ struct BatchRange {
   uint32_t batches = 0;
 };
 
-inline pb::BatchRangeProto ToProto(const BatchRange& range) {
-  pb::BatchRangeProto proto;
-  *proto.mutable_lease() = *range.lease;
-  proto.set_first_batch(range.first_batch);
-  proto.set_batches(range.batches);
-  return proto;
-}
-
 inline BatchRange FromProto(const pb::BatchRangeProto& proto) {
   return {std::make_shared<const pb::LeaseProto>(proto.lease()), proto.first_batch(),
           proto.batches()};

@@ -103,7 +103,6 @@ class Core {
   bool cancelling() const { return cancellation_.under_way(); }
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
-  bool checkpoint_under_way() const { return commit_.under_way(); }
   // Servers have one state and take updates.
   bool serving() const { return !recovery_enabled_ || !recovery_.started() || recovery_.serving(); }
   // Nothing that a caller waits for is queued, runs, or may run again.

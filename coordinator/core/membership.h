@@ -82,7 +82,6 @@ class Membership {
   std::vector<Member> Servers() const;
   std::optional<Member> Find(pb::Role role, uint32_t index) const;
   size_t Count(pb::Role role) const { return role == pb::ROLE_WORKER ? workers_ : servers_; }
-  const Options& options() const { return options_; }
 
  private:
   using Key = std::pair<pb::Role, uint32_t>;

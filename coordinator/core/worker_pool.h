@@ -45,8 +45,6 @@ class WorkerPool {
   // workers that get it only if there are no others.
   std::optional<WorkerId> Pick(size_t queued, const std::vector<WorkerId>& avoid) const;
 
-  size_t size() const { return places_.size(); }
-
  private:
   using Class = int;  // kLate, kUnknown, or of the times for a step, the quickest first
   struct Group {

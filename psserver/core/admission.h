@@ -84,7 +84,6 @@ class Admission {
   uint32_t index() const { return index_; }
   uint64_t epoch() const { return epoch_; }
   uint64_t generation() const { return generation_; }
-  bool configured() const { return state_ != State::kFresh; }
 
  private:
   enum class State { kFresh, kServing, kRestoring, kBroken };

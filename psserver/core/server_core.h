@@ -175,7 +175,6 @@ class ServerCore {
   // What is.
   uint32_t index() const { return admission_.index(); }
   uint64_t generation() const { return admission_.generation(); }
-  bool configured() const { return admission_.configured(); }
   bool gate_closed() const { return gate_.closed(); }
   const PushMemory& pushes() const { return pushes_; }
   size_t contributions() const { return rounds_.kept(); }

@@ -28,7 +28,8 @@ class CoreDriver {
               .in_flight = 2,
               .heartbeat = kHeartbeat,
               .timeout = kTimeout,
-              .started = absl::UnixEpoch()}) {}
+              .started = absl::UnixEpoch()}),
+        servers_(servers) {}
 
   // What the core wants then: "start 1 on 0 from 0; ...". Answers to heartbeats are left out.
   std::string Step(Event event) {
@@ -134,7 +135,7 @@ class CoreDriver {
     now += passed;
     return Step(event::Tick{});
   }
-  uint32_t servers() const { return core.membership().options().expected_servers; }
+  uint32_t servers() const { return servers_; }
 
   Core core;
   absl::Time now = absl::UnixEpoch();
@@ -142,6 +143,7 @@ class CoreDriver {
   Actions last;
 
  private:
+  const uint32_t servers_;
   bool ended_ = false;  // `core` has said so
   static std::string Name(const Member& member) {
     return absl::StrCat(member.role == pb::ROLE_WORKER ? "worker " : "server ", member.index);

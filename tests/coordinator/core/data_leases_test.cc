@@ -47,9 +47,7 @@ TEST(DataLeases, FunctionsOfALeaseShareItsBlocks) {
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(first[0].lease.get(), second[0].lease.get());
   EXPECT_EQ(second[0].first_batch, 1u);
-  const pb::BatchRangeProto sent = ToProto(second[0]);
-  EXPECT_EQ(ToProto(FromProto(sent)).SerializeAsString(), sent.SerializeAsString());
-  EXPECT_EQ(sent.lease().blocks_size(), 10);
+  EXPECT_EQ(second[0].lease->blocks_size(), 10);
 }
 
 // Every batch of every epoch is handed out once, to workers that come, go and ask for any number.

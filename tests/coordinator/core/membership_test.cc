@@ -29,7 +29,7 @@ const absl::Time kStart = absl::UnixEpoch();
 // Looks at every heartbeat interval from `from` until `to`, as the coordinator does.
 std::vector<Member> ExpireUntil(Membership* members, absl::Time from, absl::Time to) {
   std::vector<Member> lost;
-  for (absl::Time now = from; now <= to; now += members->options().heartbeat) {
+  for (absl::Time now = from; now <= to; now += Membership::Options().heartbeat) {
     for (const Member& member : members->Expire(now)) lost.push_back(member);
   }
   return lost;

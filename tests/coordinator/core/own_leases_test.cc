@@ -127,8 +127,11 @@ TEST(OwnLeases, ContinueAtTheirPlace) {
     OwnLeases continued(blocks, 9, whole.place());
     const auto expected = whole.Take(3), taken = continued.Take(3);
     ASSERT_EQ(taken.size(), expected.size());
-    for (size_t k = 0; k < taken.size(); ++k)
-      EXPECT_EQ(ToProto(taken[k]).SerializeAsString(), ToProto(expected[k]).SerializeAsString());
+    for (size_t k = 0; k < taken.size(); ++k) {
+      EXPECT_EQ(taken[k].lease->SerializeAsString(), expected[k].lease->SerializeAsString());
+      EXPECT_EQ(taken[k].first_batch, expected[k].first_batch);
+      EXPECT_EQ(taken[k].batches, expected[k].batches);
+    }
   }
 }
 

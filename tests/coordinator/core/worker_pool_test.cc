@@ -29,7 +29,9 @@ TEST(WorkerPool, TheLeastLoadedIsFirstAndOfEqualsTheSmallestId) {
   EXPECT_EQ(pool.Pick(1, {}), std::nullopt);
   pool.Remove(WorkerId(2));
   pool.Remove(WorkerId(2));
-  EXPECT_EQ(pool.size(), 2u);
+  EXPECT_EQ(pool.Pick(1, {}), std::nullopt);
+  pool.Set(WorkerId(3), {});
+  EXPECT_EQ(pool.Pick(1, {}), WorkerId(3)) << "removed once";
 }
 
 TEST(WorkerPool, WhoIsToBeAvoidedGetsItIfThereIsNobodyElse) {
