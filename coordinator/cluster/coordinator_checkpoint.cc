@@ -12,7 +12,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/core/job_position.h"
-#include "coordinator/core/restore_fault.h"
+#include "coordinator/core/resume_search.h"
 
 namespace mu {
 
@@ -160,52 +160,58 @@ absl::Status Coordinator::Impl::CheckJob(const TaskState& state) {
                       state.folder, saved, own));
 }
 
+absl::Status Coordinator::Impl::PrepareResume(TaskState* state) {
+  MU_RETURN_IF_ERROR(CheckFits(state->manifest, runtime->Created()));
+  MU_RETURN_IF_ERROR(CheckJob(*state));
+  MU_ASSIGN_OR_RETURN(auto data, PrepareDataOf(state->manifest));
+  return runtime->PrepareResume(state, std::move(data));
+}
+
 absl::StatusOr<RestoredJob> Coordinator::Restore(CoordinatorEpoch since) {
   MU_ASSIGN_OR_RETURN(const std::string parent, impl_->checkpoints.Parent());
-  const auto directories = ListCheckpoints(parent);
-  const auto nothing = [&](const std::string& what) {
-    StartFresh();
-    return absl::NotFoundError(
-        absl::StrCat("there is no checkpoint ", what, parent, " to continue from"));
-  };
-  if (!directories.ok() && !absl::IsNotFound(directories.status())) return directories.status();
-  if (!directories.ok() || directories->empty()) return nothing("in ");
-  absl::Status bad;
-  for (auto it = directories->rbegin(); it != directories->rend(); ++it) {
-    MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
-    auto state = std::make_shared<TaskState>();
-    state->folder = *it;
-    auto manifest = ReadManifest(state->folder);
-    absl::Status loaded = manifest.status();
-    if (loaded.ok()) {
-      state->manifest = *std::move(manifest);
-      if (state->manifest.epoch() < since.value()) break;  // another run's
-      MU_RETURN_IF_ERROR(CheckFits(state->manifest, impl_->runtime->Created()));
-      MU_RETURN_IF_ERROR(impl_->CheckJob(*state));
-      MU_ASSIGN_OR_RETURN(auto data, impl_->PrepareDataOf(state->manifest));
-      MU_RETURN_IF_ERROR(impl_->runtime->PrepareResume(state.get(), std::move(data)));
-      loaded = impl_->Load(state);
+  using Next = ResumeSearch::Next;
+  ResumeSearch search(parent, since);
+  std::shared_ptr<TaskState> state;
+  for (Next next = search.Listed(ListCheckpoints(parent));;) {
+    switch (next) {
+      case Next::kRead: {
+        MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
+        state = std::make_shared<TaskState>();
+        state->folder = search.folder();
+        const auto manifest = ReadManifest(state->folder);
+        if (manifest.ok()) state->manifest = *manifest;
+        next = search.Read(manifest.status(), CoordinatorEpoch(state->manifest.epoch()));
+        break;
+      }
+      case Next::kLoad: {
+        const absl::Status fits = impl_->PrepareResume(state.get());
+        next = fits.ok() ? search.Loaded(impl_->Load(state)) : search.Unfit(fits);
+        break;
+      }
+      case Next::kSkip:
+        MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", search.folder(),
+               search.error());
+        impl_->checkpoints.NoteBad(search.folder());
+        next = search.Older();
+        break;
+      case Next::kResume: {
+        RestoredJob job = {.directory = state->folder,
+                           .manifest = state->manifest,
+                           .user_state = state->manifest.user_state(),
+                           .unfinished = {}};
+        for (const auto& [id, function] : state->unfinished)
+          job.unfinished.push_back(RemoteValue(id, function));
+        MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", job.directory,
+               job.manifest.position().steps(), job.unfinished.size());
+        return job;
+      }
+      case Next::kFresh:
+        StartFresh();
+        return search.error();
+      case Next::kFail:
+        return search.error();
     }
-    if (loaded.ok()) {
-      RestoredJob job = {.directory = *it,
-                         .manifest = state->manifest,
-                         .user_state = state->manifest.user_state(),
-                         .unfinished = {}};
-      for (const auto& [id, function] : state->unfinished)
-        job.unfinished.push_back(RemoteValue(id, function));
-      MU_LOG(INFO, "the job continues from {}: {} steps, {} calls unfinished", *it,
-             job.manifest.position().steps(), job.unfinished.size());
-      return job;
-    }
-    if (!IsBadCheckpoint(loaded)) return loaded;
-    MU_LOG(ERROR, "{} cannot be used: {}; trying an older checkpoint", *it, loaded);
-    bad = loaded;
-    impl_->checkpoints.NoteBad(*it);
   }
-  if (bad.ok()) return nothing("of this run in ");
-  return absl::DataLossError(
-      absl::StrCat("no checkpoint in ", parent,
-                   " is good; the last that was tried: ", std::string(bad.message())));
 }
 
 }  // namespace mu

@@ -38,6 +38,8 @@ struct Coordinator::Impl {
       ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
   // INVALID_ARGUMENT if the checkpoint is not one of this job.
   absl::Status CheckJob(const TaskState& state);
+  // Fills in with what the job goes on from that checkpoint. INVALID_ARGUMENT if it does not fit.
+  absl::Status PrepareResume(TaskState* state) ABSL_LOCKS_EXCLUDED(prepare_mutex, data_mutex);
 
   const Options options;
   const std::unique_ptr<Transport> transport;
