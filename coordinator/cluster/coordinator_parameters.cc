@@ -6,17 +6,16 @@
 
 #include "absl/strings/str_cat.h"
 #include "coordinator/cluster/coordinator_impl.h"
+#include "coordinator/core/deadlines.h"
 
 namespace mu {
 
 absl::Status Coordinator::Impl::WithServers(const std::function<absl::Status()>& call) {
-  absl::Status status;
-  for (int i = 0; i < CallError::kTries; ++i) {
+  for (int tries = 0;;) {
     MU_RETURN_IF_ERROR(runtime->EnsureServers());
-    status = call();
-    if (status.ok() || !CallError::Of(status).passing()) return status;
+    const absl::Status status = call();
+    if (!deadlines::MayTryAgain(CallError::Of(status), &tries)) return status;
   }
-  return status;
 }
 
 absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {

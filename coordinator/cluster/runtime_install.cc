@@ -2,14 +2,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/runtime.h"
+#include "coordinator/core/deadlines.h"
 
 namespace mu {
-namespace {
-
-// Installing may wait for a large graph to compile or a file to be listed, not for data.
-constexpr absl::Duration kInstallTimeout = absl::Seconds(60);
-
-}  // namespace
 
 void Runtime::ChangeCatalog(const std::function<void(Catalog&)>& change) {
   loop_.Ask([&] {
@@ -44,7 +39,7 @@ void Runtime::InstallNext(const std::shared_ptr<Installation>& installation) {
     ++callbacks_;
     link.install_call =
         link.channel->Unary(part.method, Buffer(absl::StrCat(installation->context, *part.request)),
-                            {.timeout = kInstallTimeout},
+                            {.timeout = deadlines::kInstall},
                             // The replies of all these methods are empty.
                             [this, installation](const absl::Status& status, const Buffer&) {
                               loop_.Post([this, installation, status] {

@@ -6,18 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/membership.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/core/deadlines.h"
 
 namespace mu {
 namespace {
 
-// For so long calls that may take long are tried again. A try has no end of its own, since nobody
-// knows how long a server's disk takes: heartbeats say whether it moves, and InterruptServers ends
-// the call of a server that is lost.
-constexpr absl::Duration kTries = absl::Minutes(30);
-
-// Of short calls. A server that does not answer for this long is lost or about to be found so: its
-// replacement has another address.
-const RetryPolicy kShortCalls = {.total_timeout = absl::Seconds(3)};
+const RetryPolicy kShortCalls = {.total_timeout = deadlines::kShortCalls};
 
 }  // namespace
 
@@ -33,7 +27,7 @@ absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const 
   RetryPolicy policy = client_.policy();
   policy.call_timeout = absl::InfiniteDuration();
   policy.bound_tries = false;
-  policy.total_timeout = kTries;
+  policy.total_timeout = deadlines::kLongCalls;
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view->channels.size(); ++s) {
     auto request = make(s, view->routing->servers()[s].index());

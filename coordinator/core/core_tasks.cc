@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
+#include "coordinator/core/deadlines.h"
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {
@@ -75,8 +76,7 @@ void Core::AnswerAll(const absl::Status& status) {
 void Core::TryAgain(TaskId id, const CallError& error, bool counts) {
   Task* const task = FindTask(id);
   if (task == nullptr) return;
-  if (!error.passing() || (counts && ++task->tries >= CallError::kTries))
-    return Answer(id, error.status);
+  if (counts && !deadlines::MayTryAgain(error, &task->tries)) return Answer(id, error.status);
   task->not_before = now_ + kRetry;
 }
 
@@ -162,7 +162,7 @@ void Core::On(event::Configured& e) {
   const Work work = EndWork();
   if (!e.error.ok()) {
     work_again_at_ = now_ + kRetry;
-    if (e.error.passing() && ++configure_tries_ < CallError::kTries) return;
+    if (deadlines::MayTryAgain(e.error, &configure_tries_)) return;
     configure_tries_ = 0;
     return AnswerAll(e.error.status);
   }
