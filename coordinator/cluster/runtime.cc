@@ -21,7 +21,9 @@ Runtime::Runtime(Options options)
       core_({.job = options_.job,
              .epoch = options_.epoch,
              .servers = options_.servers,
+             .workers = options_.workers,
              .in_flight = options_.in_flight,
+             .queue_bound = options_.queue_bound,
              .heartbeat = options_.heartbeat,
              .timeout = options_.timeout,
              .backup = options_.backup,
@@ -50,8 +52,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   MU_ASSIGN_OR_RETURN(r->server_, r->options_.transport->Listen(r->options_.listen, r->Methods()));
   if (r->options_.newest_epoch != nullptr) {
     r->epochs_.Start(r->options_.newest_epoch, r->options_.heartbeat, [r](uint64_t newest) {
-      if (newest > r->options_.epoch.value())
-        r->PostStep(event::EpochSeen{CoordinatorEpoch(newest)});
+      r->PostStep(event::EpochSeen{CoordinatorEpoch(newest)});
     });
   }
   return runtime;
@@ -171,8 +172,11 @@ void Runtime::OnAlarm() {
 
 bool Runtime::IsSuperseded() {
   const CoordinatorEpoch newest(options_.newest_epoch != nullptr ? options_.newest_epoch() : 0);
-  return std::max(newest, Look([](const Core& core) { return core.newest_epoch(); })) >
-         options_.epoch;
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    Step(event::EpochSeen{newest});
+    return core_.superseded();
+  });
 }
 
 }  // namespace mu

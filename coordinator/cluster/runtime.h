@@ -332,9 +332,6 @@ class Runtime {
   // An error is being dealt with: what callers are told about comes at its end.
   // Those who wait for the same wait in turns.
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled };
-  bool Cancelling() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
-    return core_.cancelling() && !core_.closed();
-  }
   // The pending error, if nobody has seen it; null: none.
   std::shared_ptr<PendingError> UnseenError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whether an answer is known: all that was scheduled has finished, or the error.
@@ -344,8 +341,6 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   RuntimeCounts CountsNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // How often daemons are to send heartbeats.
-  absl::Duration HeartbeatNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   double SecondsUp() const;
 
   const Options options_;

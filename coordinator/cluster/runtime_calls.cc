@@ -65,24 +65,12 @@ void Runtime::Answer(CallId id, const absl::Status& status,
   call.mapped()->Finish(status, status.ok() ? Buffer(reply.SerializeAsString()) : Buffer());
 }
 
-// Heartbeats of all daemons together are no more than so many a second, as long as several may be
-// late before a daemon counts as lost.
-absl::Duration Runtime::HeartbeatNow() const {
-  constexpr absl::Duration kBetween = absl::Microseconds(2500);
-  const Membership& members = core_.membership();
-  const size_t there = members.Count(pb::ROLE_WORKER) + members.Count(pb::ROLE_PSSERVER);
-  // Those that are still to come, too: a daemon is told when it registers.
-  const size_t daemons = std::max<size_t>(there, options_.workers + options_.servers);
-  return std::max(options_.heartbeat,
-                  std::min(kBetween * static_cast<int64_t>(daemons), options_.timeout / 4));
-}
-
 void Runtime::Do(action::AnswerRegister& a) {
   pb::RegisterReply reply;
   reply.set_job(options_.job.value());
   reply.set_epoch(options_.epoch.value());
   reply.set_index(a.index);
-  reply.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(HeartbeatNow())));
+  reply.set_heartbeat_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(a.heartbeat)));
   reply.set_lease_ms(static_cast<uint32_t>(absl::ToInt64Milliseconds(options_.timeout)));
   reply.set_generation(a.generation.value());
   reply.set_job_name(options_.job_name);

@@ -15,7 +15,7 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   RemoteValue value;
   loop_.AwaitTurn(kSchedule, [&] {
     loop_.AssertHeld();
-    if (Cancelling() || core_.loading()) return false;
+    if (!core_.may_schedule()) return false;
     auto error = UnseenError();
     if (error == nullptr) {
       if (const absl::Status ended = core_.ended(); !ended.ok())
@@ -29,10 +29,7 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
       value = RemoteValue(error);
       return true;
     }
-    // A round that needs more than fit must not wait for what cannot be scheduled.
-    if (core_.queue().queued() >=
-        std::max(options_.queue_bound, size_t{core_.queue().rounds().most()}))
-      return false;
+    if (!core_.has_room()) return false;
     if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
       work.name = installed->proto.name();
     Scheduling scheduling = {work.name,
@@ -51,7 +48,7 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
 }
 
 bool Runtime::TryJoin(absl::Status* result) {
-  if (Cancelling()) return false;
+  if (core_.settling()) return false;
   const auto error = UnseenError();
   if (error != nullptr && !core_.closed()) {
     *result = error->Report();
@@ -106,7 +103,7 @@ RemoteValue Runtime::Refuse(absl::Status error) {
   RemoteValue value;
   loop_.AwaitTurn(kCancelled, [&] {
     loop_.AssertHeld();
-    if (Cancelling()) return false;
+    if (core_.settling()) return false;
     auto unseen = UnseenError();
     if (unseen == nullptr) unseen = error_ = std::make_shared<PendingError>(std::move(error));
     value = RemoteValue(unseen);
@@ -122,7 +119,7 @@ void Runtime::CancelEverything() {
   });
   loop_.AwaitTurn(kCancelled, [this] {
     loop_.AssertHeld();
-    return !Cancelling();
+    return !core_.settling();
   });
 }
 

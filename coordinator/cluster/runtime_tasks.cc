@@ -59,8 +59,7 @@ bool Runtime::NothingRuns(absl::Status* result) const {
   *result = core_.ended();
   if (result->ok() && !states_.empty())
     *result = absl::FailedPreconditionError("functions are queued or running; Join first");
-  return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
-                           !core_.queue().repeats_cancelled());
+  return !result->ok() || core_.quiet();
 }
 
 absl::Status Runtime::WaitForRepeats() {

@@ -22,7 +22,8 @@ struct AnswerRegister {
   CallId call;
   absl::Status status;
   uint32_t index = 0;
-  Generation generation;  // servers of an older one do not serve
+  Generation generation;     // servers of an older one do not serve
+  absl::Duration heartbeat;  // how often it is to send one
 };
 struct AnswerHeartbeat {
   CallId call;

@@ -7,6 +7,7 @@
 // what the core holds when Step returns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,7 +45,9 @@ class Core {
     JobId job;
     CoordinatorEpoch epoch;
     uint32_t servers = 1;
-    int in_flight = 2;  // functions per worker
+    uint32_t workers = 0;       // that the job was started for
+    int in_flight = 2;          // functions per worker
+    size_t queue_bound = 1000;  // functions that wait
     absl::Duration heartbeat = absl::Milliseconds(250);
     absl::Duration timeout = absl::Seconds(10);  // of a silent daemon
     BackupRule backup;                           // when what hangs on a worker runs elsewhere too
@@ -101,6 +104,8 @@ class Core {
   }
   bool closed() const { return closed_; }
   bool cancelling() const { return cancellation_.under_way(); }
+  // An error is being dealt with: what callers are told comes at its end.
+  bool settling() const { return cancelling() && !closed_; }
   bool recovery_enabled() const { return recovery_enabled_; }
   bool servers_configured() const { return configured_.has_value(); }
   // Servers have one state and take updates.
@@ -116,13 +121,23 @@ class Core {
   bool whole() const {
     return serving() && !queue_.HasAssignments() && !queue_.repeats_cancelled();
   }
-  // Values are about to be loaded: what is scheduled now would belong to what they replace.
-  bool loading() const;
+  // Not while values are about to be loaded: what is scheduled then would belong to what they
+  // replace.
+  bool may_schedule() const { return !settling() && !loading(); }
+  // A round that needs more than fit must not wait for what cannot be scheduled.
+  bool has_room() const {
+    return queue_.queued() < std::max(options_.queue_bound, size_t{queue_.rounds().most()});
+  }
+  // Nothing runs, or will run again by itself.
+  bool quiet() const {
+    return queue_.unfinished() == 0 && !cancelling() && !queue_.repeats_cancelled();
+  }
   FunctionId low_water() const { return queue_.low_water(); }
   int64_t rolled_back() const { return failures_.rolled_back(); }
   Generation least_generation() const { return std::max(generation_, recovery_.generation()); }
   Generation generation() const { return generation_; }  // of the routing
-  CoordinatorEpoch newest_epoch() const { return newest_epoch_; }
+  // A coordinator of a newer epoch has taken over: this one must not write or delete anything.
+  bool superseded() const { return newest_epoch_ > options_.epoch; }
   // Why a worker refused this function; OK: none did.
   absl::Status RefusalOf(Fingerprint function) const;
 
@@ -178,6 +193,7 @@ class Core {
 
   // Members.
   Worker* Find(WorkerId worker, Incarnation incarnation);
+  absl::Duration HeartbeatInterval() const;
   // Installs what the worker lacks, unless that is under way or no use.
   void InstallOn(Worker* worker);
   void ServerLeaves(event::Leave& e);
@@ -293,6 +309,8 @@ class Core {
   void TryAgain(TaskId id, const CallError& error, bool counts = true);
   // Some servers may hold what was being loaded, others not.
   void StateBroken();
+  // Values are about to be loaded.
+  bool loading() const;
   void AssignmentRepeated(const CallError& error);
   // Whether the job can take this over: it has not begun, its data is the same.
   absl::Status Fits(const ResumePoint& point) const;

@@ -59,7 +59,19 @@ void Core::On(event::Register& e) {
   }
   answer.index = member.index;
   answer.generation = least_generation();
+  answer.heartbeat = HeartbeatInterval();
   Do(std::move(answer));
+}
+
+// Heartbeats of all daemons together are no more than so many a second, as long as several may be
+// late before a daemon counts as lost.
+absl::Duration Core::HeartbeatInterval() const {
+  constexpr absl::Duration kBetween = absl::Microseconds(2500);
+  const size_t there = membership_.Count(pb::ROLE_WORKER) + membership_.Count(pb::ROLE_PSSERVER);
+  // Those that are still to come, too: a daemon is told when it registers.
+  const size_t daemons = std::max<size_t>(there, options_.workers + options_.servers);
+  return std::max(options_.heartbeat,
+                  std::min(kBetween * static_cast<int64_t>(daemons), options_.timeout / 4));
 }
 
 void Core::On(event::Heartbeat& e) {
@@ -86,7 +98,7 @@ void Core::On(event::Heartbeat& e) {
 
 void Core::NoteEpoch(CoordinatorEpoch epoch) {
   newest_epoch_ = std::max(newest_epoch_, epoch);
-  if (newest_epoch_ <= options_.epoch) return;
+  if (!superseded()) return;
   Act(commit_.Superseded());
   pb::ErrorDetail detail;
   detail.set_kind(pb::ERROR_STALE);

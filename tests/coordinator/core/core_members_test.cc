@@ -101,6 +101,47 @@ TEST(CoreMembers, AWorkerThatCannotInstallGetsNothingMoreOnceItIsSetAside) {
   EXPECT_EQ(d.Routing(2, 0), "install on 0 since 1");
 }
 
+// 2.5 ms of the loop for each, and four may be late before a daemon counts as lost.
+TEST(CoreMembers, ManyDaemonsSendHeartbeatsLessOften) {
+  CoreDriver d;
+  const auto heartbeat_of = [&](uint32_t worker) {
+    d.Join(pb::ROLE_WORKER, 10 + worker, static_cast<int>(worker));
+    return d.Last<action::AnswerRegister>().heartbeat;
+  };
+  uint32_t worker = 0;
+  EXPECT_EQ(heartbeat_of(worker), CoreDriver::kHeartbeat);
+  while (++worker < 499) heartbeat_of(worker);
+  EXPECT_EQ(heartbeat_of(worker), 500 * absl::Microseconds(2500));
+  while (++worker < 1200) heartbeat_of(worker);
+  EXPECT_EQ(heartbeat_of(worker), CoreDriver::kTimeout / 4);
+}
+
+TEST(CoreMembers, OnlyAGreaterEpochHasTakenOver) {
+  CoreDriver d(1, CoordinatorEpoch(5));
+  for (const uint64_t epoch : {0, 4, 5}) {
+    EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(epoch)}), "") << epoch;
+    EXPECT_FALSE(d.core.superseded()) << epoch;
+  }
+  EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(6)}), "interrupt; end ABORTED");
+  EXPECT_TRUE(d.core.superseded());
+}
+
+// While what an error has brought about goes on, nobody is told of it.
+TEST(CoreMembers, NothingIsScheduledUntilACancellationHasEnded) {
+  CoreDriver d;
+  d.Serve(1);
+  EXPECT_TRUE(d.core.may_schedule());
+  EXPECT_TRUE(d.core.quiet());
+  d.Schedule();
+  EXPECT_FALSE(d.core.quiet());
+  d.Step(event::CancelEverything{});
+  EXPECT_TRUE(d.core.settling());
+  EXPECT_FALSE(d.core.may_schedule());
+  EXPECT_FALSE(d.core.quiet()) << "it may still run";
+  d.Step(event::Close{});
+  EXPECT_FALSE(d.core.settling()) << "nobody waits for its end";
+}
+
 TEST(CoreMembers, AnInstallationOfAnotherIncarnationIsNotTaken) {
   CoreDriver d;
   d.Serve(0);

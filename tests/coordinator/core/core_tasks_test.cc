@@ -153,9 +153,9 @@ TEST(CoreTasks, WhatWasLoadedIsTheOnlyPointToGoBackTo) {
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7), .point = values}),
             "load for 2 in 1");
   EXPECT_EQ(d.Last<action::Load>().point, CheckpointNumber(8)) << "a number of its own";
-  EXPECT_TRUE(d.core.loading());
+  EXPECT_FALSE(d.core.may_schedule());
   EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}}), "use routing; done 2 OK");
-  EXPECT_FALSE(d.core.loading());
+  EXPECT_TRUE(d.core.may_schedule());
   EXPECT_EQ(d.Routing(2, 1), "install on 0 since 1");
   EXPECT_EQ(d.Installed(0, 10, 2), "");
   EXPECT_EQ(d.Schedule(), "scheduled 40; start 40 on 0 from 0") << "no id of the run before";
@@ -241,7 +241,7 @@ TEST(CoreTasks, AJobThatHasBegunContinuesNoOther) {
   auto point = std::make_shared<ResumePoint>();
   point->resumes = true;
   EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad, .point = point}), "done 2 FAILED_PRECONDITION");
-  EXPECT_FALSE(d.core.loading());
+  EXPECT_TRUE(d.core.may_schedule());
 }
 
 TEST(CoreTasks, RecoveryIsOfTheGenerationThatServersWereResetIn) {
