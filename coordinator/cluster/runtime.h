@@ -90,7 +90,7 @@ class Runtime {
   pb::RoutingProto Created() const;  // see Catalog
 
   // Finds how many records these files of a dataset (indices in its `files`) have, and where, on
-  // the workers, in parallel. `found` is called on this thread, file by file as the answers come.
+  // the workers. `found` is called on this thread, file by file as the answers come.
   absl::Status ScanFiles(const pb::DatasetProto& dataset, const std::vector<size_t>& files,
                          const std::function<void(size_t file, pb::ScanFileReply reply)>& found);
   // Makes the plan of an epoch, on this thread; what frees it is another.
@@ -144,8 +144,7 @@ class Runtime {
   // Where every process of the job serves metrics, `own` for this one (a URL), as Prometheus'
   // http_sd has it.
   std::string MetricTargets(const std::string& own) const;
-  // `aside`: also those that are set aside.
-  std::vector<std::shared_ptr<WorkerLink>> Workers(bool aside = true) const;
+  std::vector<std::shared_ptr<WorkerLink>> Workers() const;
   // To a server.
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
     return options_.transport->Connect(address, pb::ROLE_PSSERVER);
@@ -241,9 +240,9 @@ class Runtime {
   void Do(action::MemberLost& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Install& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::MakePlan& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  void Do(action::InputWrong& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_) {
-    input_wrong_ = std::move(a.error);
-  }
+  void Do(action::ScanFiles& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::FileCounts& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::ScanDone& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Scheduled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Start& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::StopRun& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -262,6 +261,8 @@ class Runtime {
   void Do(action::TaskDone& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Configure& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Assign& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::LookAtFiles& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::CheckpointBad& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Load& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::UseRouting&) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Save& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -285,8 +286,22 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnInstalled(const std::shared_ptr<Installation>& installation, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // A worker cannot look through a file: the error that this ends with, or OK: try again.
-  absl::Status CannotRead(const WorkerLink& worker, uint64_t dataset, const absl::Status& why);
+  // Files that workers look through for a caller.
+  struct Scan {
+    std::shared_ptr<const pb::DatasetProto> dataset;
+    std::vector<std::pair<uint32_t, pb::ScanFileReply>> found;  // and not taken by the caller yet
+    std::vector<std::shared_ptr<ClientCall>> calls;
+    bool done = false;
+    absl::Status status;
+  };
+  template <typename Reply, typename Request>
+  void CallForScan(const action::ScanFiles& part, const std::shared_ptr<WorkerLink>& link,
+                   const char* method, const Request& request, absl::Duration timeout,
+                   std::function<void(absl::StatusOr<Reply>&)> done)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // Asks the worker for this file.
+  void ScanFile(const action::ScanFiles& part, const std::shared_ptr<WorkerLink>& link,
+                uint32_t file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // The stream to a worker. Replies are parsed on the transport's threads.
   struct Arrived {
     pb::RunReply reply;
@@ -317,7 +332,7 @@ class Runtime {
   ServerApi::Call NewCall(Generation generation) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // From whichever thread: it has ended, with this.
   void EndCall(const ServerApi::Call& call, Event event);
-  // On a thread that may block; a server that could not read files was looked after.
+  // On a thread that may block.
   CallError RestoreFrom(const ServerApi::Call& call, const std::string& folder,
                         std::shared_ptr<const pb::TakenValuesProto> take,
                         const std::vector<bool>& keep, std::vector<uint64_t>* updates);
@@ -329,7 +344,6 @@ class Runtime {
   absl::Time Alarm() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::RequestContext ContextNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // An error is being dealt with: what callers are told about comes at its end.
   // Those who wait for the same wait in turns.
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled };
   // The pending error, if nobody has seen it; null: none.
@@ -360,6 +374,8 @@ class Runtime {
   std::string user_state_ ABSL_GUARDED_BY(loop_);
   std::map<TaskId, std::shared_ptr<TaskState>> tasks_ ABSL_GUARDED_BY(loop_);
   TaskId last_task_ ABSL_GUARDED_BY(loop_);
+  std::map<ScanId, std::shared_ptr<Scan>> scans_ ABSL_GUARDED_BY(loop_);
+  ScanId last_scan_ ABSL_GUARDED_BY(loop_);
   std::shared_ptr<TaskState> saving_ ABSL_GUARDED_BY(loop_);  // the checkpoint under way
   std::shared_ptr<PsCallGroup> save_ ABSL_GUARDED_BY(loop_);  // its calls
   std::set<std::shared_ptr<PsCallGroup>> calls_to_servers_ ABSL_GUARDED_BY(loop_);
@@ -367,7 +383,7 @@ class Runtime {
   std::deque<Event> events_ ABSL_GUARDED_BY(loop_);  // that the core has not been told of
   bool stepping_ ABSL_GUARDED_BY(loop_) = false;
   // Of the Step under way: what its actions refer to.
-  absl::Status input_wrong_ ABSL_GUARDED_BY(loop_);
+  pb::ScanFileReply* scanned_ ABSL_GUARDED_BY(loop_) = nullptr;
   struct Scheduling {
     std::string name;
     std::shared_ptr<FunctionState> state;

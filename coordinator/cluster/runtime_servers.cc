@@ -4,12 +4,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/cannot_read.h"
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/cluster/runtime.h"
-#include "coordinator/core/restore_fault.h"
 
 namespace mu {
 
@@ -67,7 +65,7 @@ CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& f
                   absl::StrCat("generation ", call.context.generation(), ", ",
                                folder.empty() ? "initial values" : folder));
   pb::CheckpointProto manifest;
-  absl::Status status = [&] {
+  return CallError::Of([&] {
     if (!folder.empty()) {
       MU_ASSIGN_OR_RETURN(manifest, ReadManifest(folder));
     }
@@ -78,11 +76,31 @@ CallError Runtime::RestoreFrom(const ServerApi::Call& call, const std::string& f
             keep));
     for (const pb::RestoreReply& reply : replies) updates->push_back(reply.updates());
     return absl::OkStatus();
-  }();
-  // The files, as the coordinator sees them, say whose fault it is.
-  if (IsCannotRead(status)) status = AfterLook(status, CheckSizes(folder, manifest));
-  if (IsBadCheckpoint(status)) options_.checkpoints->NoteBad(folder);
-  return CallError::Of(std::move(status));
+  }());
+}
+
+void Runtime::Do(action::LookAtFiles& a) {
+  event::FilesSeen seen = {.generation = a.generation, .status = {}};
+  if (a.task != TaskId()) {
+    return work_.Add([this, seen, state = tasks_.at(a.task)]() mutable {
+      seen.status = CheckSizes(state->folder, state->manifest);
+      PostStep(std::move(seen));
+    });
+  }
+  recovery_.Add([this, seen, point = a.point]() mutable {
+    seen.status = [&]() -> absl::Status {
+      MU_ASSIGN_OR_RETURN(const std::string folder, options_.checkpoints->Find(point));
+      MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(folder));
+      return CheckSizes(folder, manifest);
+    }();
+    PostStep(std::move(seen));
+  });
+}
+
+void Runtime::Do(action::CheckpointBad& a) {
+  if (a.task != TaskId()) return options_.checkpoints->NoteBad(tasks_.at(a.task)->folder);
+  if (const auto folder = options_.checkpoints->Find(a.point); folder.ok())
+    options_.checkpoints->NoteBad(*folder);
 }
 
 void Runtime::Do(action::Restore& a) {
@@ -117,11 +135,7 @@ void Runtime::Do(action::Load& a) {
     return PostStep(std::move(event));
   }
   work_.Add([this, call = *call, state = tasks_.at(a.task), point = a.point, event]() mutable {
-    // What the coordinator sees to be damaged costs no server its state.
-    const absl::Status seen = CheckSizes(state->folder, state->manifest);
-    event.asked = !IsBadCheckpoint(seen);
-    event.error = event.asked ? RestoreFrom(call, state->folder, state->take, {}, &event.updates)
-                              : CallError::Of(seen);
+    event.error = RestoreFrom(call, state->folder, state->take, {}, &event.updates);
     // Servers may go back to it as soon as the core hears of this.
     if (event.error.ok()) options_.checkpoints->Add(point, state->folder, state->take);
     EndCall(call, std::move(event));

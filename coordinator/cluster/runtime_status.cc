@@ -25,13 +25,11 @@ absl::Status Runtime::WaitFor(pb::Role role, size_t count, absl::Duration timeou
       "; start them with --coordinator=", server_->address()));
 }
 
-std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers(bool aside) const {
+std::vector<std::shared_ptr<WorkerLink>> Runtime::Workers() const {
   return loop_.Ask([&] {
     loop_.AssertHeld();
     std::vector<std::shared_ptr<WorkerLink>> workers;
-    for (const auto& [id, link] : links_) {
-      if (aside || !core_.IsAside(id)) workers.push_back(link);
-    }
+    for (const auto& [id, link] : links_) workers.push_back(link);
     return workers;
   });
 }

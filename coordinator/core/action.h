@@ -58,9 +58,22 @@ struct MakePlan {
   DataLayout data;
   uint64_t epoch = 0;
 };
-// What event::CannotRead told of ends with this.
-struct InputWrong {
-  absl::Status error;
+// The worker is given the scan's dataset, then looks through these files; each is answered by
+// event::Scanned.
+struct ScanFiles {
+  ScanId scan;
+  WorkerId worker;
+  std::vector<uint32_t> files;
+};
+// The event's answer is the one that counts for this file.
+struct FileCounts {
+  ScanId scan;
+  uint32_t file = 0;
+};
+// What still looks for it may end.
+struct ScanDone {
+  ScanId scan;
+  absl::Status status;
 };
 
 // Functions.
@@ -135,6 +148,18 @@ struct CommitRound {
   Generation generation;
   RoundSet set;
 };
+// Are the checkpoint's files there, as this process sees them? Of the task that is to load it, or
+// (0) of a point that servers go back to. Answered by event::FilesSeen.
+struct LookAtFiles {
+  Generation generation;
+  TaskId task;
+  CheckpointNumber point;
+};
+// Nothing uses it any more, and it does not stand for a good one. As in LookAtFiles.
+struct CheckpointBad {
+  TaskId task;
+  CheckpointNumber point;
+};
 // All servers load what the task names, in this generation; answered by event::Loaded. It is
 // `point` from then on.
 struct Load {
@@ -190,12 +215,13 @@ namespace mu {
 
 using Action = std::variant<
     action::AnswerRegister, action::AnswerHeartbeat, action::AnswerLeave, action::MemberJoined,
-    action::MemberLost, action::Install, action::MakePlan, action::InputWrong, action::Scheduled,
-    action::Start, action::StopRun, action::Deliver, action::KeepResult, action::DeliverKept,
-    action::Finish, action::CommitRound, action::CancelOnWorkers, action::FenceServers,
-    action::Cancelled, action::TaskDone, action::Configure, action::Assign, action::Load,
-    action::UseRouting, action::InterruptServers, action::Paused, action::Restore, action::Serving,
-    action::Save, action::WriteManifest, action::Committed, action::Aborted, action::Note>;
+    action::MemberLost, action::Install, action::MakePlan, action::ScanFiles, action::FileCounts,
+    action::ScanDone, action::LookAtFiles, action::CheckpointBad, action::Scheduled, action::Start,
+    action::StopRun, action::Deliver, action::KeepResult, action::DeliverKept, action::Finish,
+    action::CommitRound, action::CancelOnWorkers, action::FenceServers, action::Cancelled,
+    action::TaskDone, action::Configure, action::Assign, action::Load, action::UseRouting,
+    action::InterruptServers, action::Paused, action::Restore, action::Serving, action::Save,
+    action::WriteManifest, action::Committed, action::Aborted, action::Note>;
 using Actions = std::vector<Action>;
 
 }  // namespace mu

@@ -36,6 +36,7 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);
   DoTasks();
+  if (std::exchange(scan_, false)) DriveScans();
   if (std::exchange(install_, false)) {
     for (auto& [id, worker] : workers_) InstallOn(&worker);
   }
@@ -70,7 +71,7 @@ void Core::On(event::Tick&) {
   if (now_ >= cancellation_.ask_again_at()) Fence();
   FinishRestore();
   StartBackups();
-  dispatch_ = true;
+  dispatch_ = scan_ = true;
 }
 
 absl::Time Core::alarm() const {
@@ -80,6 +81,7 @@ absl::Time Core::alarm() const {
   for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
+  for (const auto& [id, scan] : scans_) alarm = std::min(alarm, scan.files.alarm(now_));
   for (const WorkerId id : workers_leaving_) alarm = std::min(alarm, workers_.at(id).leaves_by);
   return alarm;
 }
@@ -91,6 +93,7 @@ void Core::On(event::Close& e) {
   for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, closed);
   Act(commit_.GiveUp(closed));
   VoidWork();
+  EndScans(closed);
   AnswerAll(closed);
   for (auto& [id, worker] : workers_) {
     for (const CallId call : worker.leaving) Do(action::AnswerLeave{call});
@@ -108,6 +111,7 @@ void Core::End(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, error);
   Act(commit_.GiveUp(error));
   VoidWork();
+  EndScans(error);
   AnswerAll(error);
   Note(Level::kError, error.ToString());
 }

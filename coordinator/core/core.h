@@ -15,6 +15,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -28,6 +29,7 @@
 #include "coordinator/core/dataset_leases.h"
 #include "coordinator/core/event.h"
 #include "coordinator/core/failure_log.h"
+#include "coordinator/core/file_scan.h"
 #include "coordinator/core/function_queue.h"
 #include "coordinator/core/input_complaints.h"
 #include "coordinator/core/membership.h"
@@ -52,6 +54,7 @@ class Core {
     absl::Duration timeout = absl::Seconds(10);  // of a silent daemon
     BackupRule backup;                           // when what hangs on a worker runs elsewhere too
     absl::Time started;                          // failures count their seconds from then
+    absl::Duration scan_patience = absl::Seconds(30);  // with a worker that looks through a file
   };
   // One incarnation of a worker.
   struct Worker {
@@ -166,8 +169,8 @@ class Core {
   void On(event::DatasetAdded& e);
   void On(event::EpochStarted& e);
   void On(event::PlanMade& e);
-  void On(event::FileRead& e) { inputs_.Read(e.dataset, e.file); }
-  void On(event::CannotRead& e);
+  void On(event::ScanWanted& e);
+  void On(event::Scanned& e);
   void On(event::Schedule& e);
   void On(event::Results& e);
   void On(event::RunEnded& e);
@@ -183,6 +186,7 @@ class Core {
   void On(event::Assigned& e);
   void On(event::Loaded& e);
   void On(event::Restored& e);
+  void On(event::FilesSeen& e);
   void On(event::Saved& e) { Act(commit_.Saved(e.checkpoint, e.status)); }
   void On(event::ManifestWritten& e) { Act(commit_.ManifestWritten(e.checkpoint, e.status)); }
   void On(event::MostKept& e);
@@ -225,6 +229,9 @@ class Core {
   // tried again.
   absl::Status WorkerCannot(const Worker& worker, uint64_t dataset, const CallError& why);
   void SetAside(const Worker& worker, const absl::Status& why);
+  void DriveScans();
+  void EndScan(ScanId id, const absl::Status& status);
+  void EndScans(const absl::Status& status);
   void Unreadable(const StartRun& start, const std::string& what);
   void FailIfDeadly(const Member& member, const std::string& message);
   void FailFunction(FunctionId id, RunId run, absl::Status error);
@@ -283,6 +290,7 @@ class Core {
     TaskId task;  // 0: nobody's
     Generation generation;
     CheckpointNumber point;   // kLoad, kSave
+    bool asked = false;       // kLoad: servers are, since its files are there
     uint64_t parameters = 0;  // that servers are given, or had
   };
   void BeginWork(Work::Kind kind, TaskId task);
@@ -311,6 +319,10 @@ class Core {
   void StateBroken();
   // Values are about to be loaded.
   bool loading() const;
+  // A server could not read a checkpoint's files. What follows is decided when the coordinator has
+  // looked at them.
+  using Unread = std::variant<event::Loaded, event::Restored>;
+  void LookFirst(action::LookAtFiles look, Unread unread);
   void AssignmentRepeated(const CallError& error);
   // Whether the job can take this over: it has not begun, its data is the same.
   absl::Status Fits(const ResumePoint& point) const;
@@ -328,6 +340,7 @@ class Core {
   Actions* actions_ = nullptr;  // of the current Step
   bool dispatch_ = false;       // at its end
   bool install_ = false;        // before that: what workers lack
+  bool scan_ = false;           // somebody may be given files to look through
 
   Membership membership_;
   std::map<WorkerId, Worker> workers_;
@@ -347,6 +360,11 @@ class Core {
   FailureLog failures_;
   StalenessCounts staleness_;
   InputComplaints inputs_;
+  struct Scan {
+    std::shared_ptr<const pb::DatasetProto> dataset;
+    FileScan files;
+  };
+  std::map<ScanId, Scan> scans_;
   std::map<FunctionId, Contribution> contributions_;  // of the open round, but for its set
   std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
   bool nothing_more_ = false;
@@ -368,6 +386,8 @@ class Core {
   Backoff between_rounds_;  // since the servers last served
   OldLeases old_leases_;
   std::optional<event::Restored> restored_;  // held back until they have ended
+  std::optional<Unread> unread_;             // see LookFirst
+  Generation unread_generation_;
 
   CheckpointCommit commit_;
   FunctionQueue::Position begun_;  // of the checkpoint under way

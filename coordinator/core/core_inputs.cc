@@ -6,11 +6,73 @@
 
 namespace mu {
 
-void Core::On(event::CannotRead& e) {
+void Core::On(event::ScanWanted& e) {
+  if (const absl::Status over = ended(); !over.ok()) return Do(action::ScanDone{e.scan, over});
+  if (e.files.empty()) return Do(action::ScanDone{e.scan, absl::OkStatus()});
+  scans_.try_emplace(e.scan, std::move(e.dataset), FileScan(e.files, options_.scan_patience));
+  scan_ = true;
+}
+
+void Core::On(event::Scanned& e) {
+  NoteEpoch(e.error.epoch);
+  const auto it = scans_.find(e.scan);
+  if (it == scans_.end()) return;
+  FileScan& scan = it->second.files;
+  const uint64_t dataset = it->second.dataset->id();
+  scan_ = true;
+  if (e.error.ok()) {
+    for (const uint32_t file : e.files) {
+      inputs_.Read(dataset, file);
+      if (scan.Counted(file, e.worker, now_)) Do(action::FileCounts{e.scan, file});
+    }
+    if (scan.done()) EndScan(e.scan, absl::OkStatus());
+    return;
+  }
   const Worker* const worker = Find(e.worker, e.incarnation);
-  if (worker == nullptr) return;
-  absl::Status error = WorkerCannot(*worker, e.dataset, e.error);
-  if (!error.ok()) Do(action::InputWrong{std::move(error)});
+  if (worker == nullptr) return;  // its files are others' since it was lost
+  // Whether the input or the worker is wrong does not depend on how often it is tried.
+  const bool complains =
+      e.error.input.kind() != pb::InputFault::NONE || (!e.installed && e.error.answered());
+  absl::Status wrong;
+  for (const uint32_t file : e.files) {
+    const absl::Status failed = scan.Failed(file, e.worker, e.error, now_);
+    if (!complains) wrong.Update(failed);
+  }
+  if (complains) wrong = WorkerCannot(*worker, dataset, e.error);
+  if (!wrong.ok()) EndScan(e.scan, wrong);
+}
+
+void Core::DriveScans() {
+  if (scans_.empty()) return;
+  std::vector<WorkerId> workers;
+  for (const auto& [id, worker] : workers_) {
+    if (!IsAside(id) && worker.leaving.empty()) workers.push_back(id);
+  }
+  for (auto& [id, scan] : scans_) {
+    const auto name = [&](uint32_t file) { return scan.dataset->files(static_cast<int>(file)); };
+    for (const FileScan::Silence& silence : scan.files.Silent(now_)) {
+      Note(Level::kWarning, "worker ", silence.worker.value(), " has not finished looking through ",
+           name(silence.first), " (", silence.files, " files are left) for ",
+           absl::FormatDuration(absl::Floor(silence.lasts, absl::Seconds(1))),
+           "; that takes minutes where a large compressed file is read for the first time, and has "
+           "no end where a network disk hangs");
+    }
+    for (FileScan::Given& given : scan.files.Give(workers, now_)) {
+      if (given.helps) {
+        Note(Level::kInfo, "worker ", given.worker.value(), " looks through ",
+             name(given.files.front()), " too");
+      }
+      Do(action::ScanFiles{id, given.worker, std::move(given.files)});
+    }
+  }
+}
+
+void Core::EndScan(ScanId id, const absl::Status& status) {
+  if (scans_.erase(id) > 0) Do(action::ScanDone{id, status});
+}
+
+void Core::EndScans(const absl::Status& status) {
+  while (!scans_.empty()) EndScan(scans_.begin()->first, status);
 }
 
 absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const CallError& why) {
@@ -31,7 +93,7 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
       return absl::OkStatus();
     case Verdict::kInputWrong:
       for (const WorkerId pardoned : inputs_.Pardoned()) queue_.SetAside(pardoned, false);
-      install_ = true;
+      install_ = scan_ = true;
       detail.set_kind(pb::ERROR_USER);
       return WithDetail(why.status, detail);
     case Verdict::kNoneLeft:
@@ -61,6 +123,8 @@ void Core::SetAside(const Worker& worker, const absl::Status& why) {
   failure.pid = member.pid;
   failures_.WorkerLost(std::move(failure), {});
   queue_.SetAside(id, true);
+  for (auto& [scan, its] : scans_) its.files.WorkerLost(id, now_);
+  scan_ = true;
   for (auto& [dataset, leases] : leases_) leases.Forget(id);
   dispatch_ = true;
 }

@@ -52,6 +52,7 @@ void Core::On(event::Register& e) {
     if (member.role == pb::ROLE_WORKER) {
       workers_[WorkerId(member.index)].member = member;
       inputs_.WorkerJoined(WorkerId(member.index));
+      scan_ = true;
       InstallOn(&workers_.at(WorkerId(member.index)));
     } else {
       Act(recovery_.ServerReady(member.index));
@@ -206,6 +207,8 @@ void Core::LoseWorker(const Member& member, const std::string& kind, const std::
   if (kind != "left") FailIfDeadly(member, message);
   if (!MU_BROKEN(requeueing)) queue_.WorkerLost(id);
   inputs_.WorkerLost(id);
+  for (auto& [scan, its] : scans_) its.files.WorkerLost(id, now_);
+  scan_ = true;
   for (auto& [dataset, leases] : leases_) leases.Forget(id);
   if (cancellation_.Quiet(id, member.incarnation)) FenceWhenWorkersAreQuiet();
 }

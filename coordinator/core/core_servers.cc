@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
 #include "common/base/error_kind.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/restore_fault.h"
@@ -157,6 +158,8 @@ void Core::On(event::Restored& e) {
   // Whatever an earlier round ended with, and however late: a server was lost meanwhile, and
   // another round began when its place was taken, or will.
   if (closed_ || !ended_.ok() || !recovery_.restoring(e.generation)) return;
+  if (IsCannotRead(e.error.status) && !std::exchange(e.looked, true))
+    return LookFirst({e.generation, TaskId(), round_.checkpoint}, std::move(e));
   if (e.error.ok()) {
     restored_ = std::move(e);
     return FinishRestore();
@@ -165,6 +168,7 @@ void Core::On(event::Restored& e) {
   if (fault == RestoreFault::kFatal) return End(e.error.status);
   round_error_ = e.error.status;
   if (fault == RestoreFault::kCheckpoint) {
+    Do(action::CheckpointBad{TaskId(), round_.checkpoint});
     Note(Level::kError, "the servers cannot be restored: ", e.error.status.ToString(),
          "; trying an older checkpoint");
   } else if (fault == RestoreFault::kTryAgain) {

@@ -3,9 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/cannot_read.h"
 #include "coordinator/core/core.h"
-#include "coordinator/core/protections.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/protections.h"
 #include "coordinator/core/restore_fault.h"
 
 namespace mu {
@@ -37,7 +38,7 @@ Core::Work Core::EndWork() { return std::exchange(work_, Work()); }
 bool Core::VoidWork() {
   GiveUpRound();
   if (work_.kind == Work::Kind::kSave) return false;
-  return EndWork().kind == Work::Kind::kLoad;
+  return EndWork().asked;
 }
 
 void Core::StateBroken() {
@@ -144,7 +145,8 @@ void Core::Begin(TaskId id, Task* task) {
       work_.generation = NextGeneration();
       last_checkpoint_ = work_.point =
           CheckpointNumber(std::max(last_checkpoint_, task->what.loaded).value() + 1);
-      return Do(action::Load{work_.attempt, id, work_.generation, work_.point});
+      // What the coordinator sees to be damaged costs no server its state.
+      return Do(action::LookAtFiles{work_.generation, id, work_.point});
     case ServerTask::Kind::kSave:
       return BeginCheckpoint(id);
   }
@@ -223,9 +225,37 @@ void Core::AssignmentRepeated(const CallError& error) {
   work_again_at_ = now_ + kRetry;
 }
 
+void Core::LookFirst(action::LookAtFiles look, Unread unread) {
+  unread_ = std::move(unread);
+  unread_generation_ = look.generation;
+  Do(std::move(look));
+}
+
+void Core::On(event::FilesSeen& e) {
+  if (work_.kind == Work::Kind::kLoad && !work_.asked && work_.generation == e.generation) {
+    if (IsBadCheckpoint(e.status)) {
+      const Work work = EndWork();
+      Do(action::CheckpointBad{work.task, work.point});
+      return Answer(work.task, e.status);
+    }
+    work_.asked = true;
+    return Do(action::Load{work_.attempt, work_.task, work_.generation, work_.point});
+  }
+  if (!unread_.has_value() || unread_generation_ != e.generation) return;
+  auto unread = *std::exchange(unread_, std::nullopt);
+  std::visit(
+      [&](auto& event) {
+        event.error = CallError::Of(AfterLook(event.error.status, e.status));
+        On(event);
+      },
+      unread);
+}
+
 void Core::On(event::Loaded& e) {
   NoteEpoch(e.error.epoch);
   if (!Waits(e.attempt)) return;
+  if (IsCannotRead(e.error.status) && !std::exchange(e.looked, true))
+    return LookFirst({work_.generation, work_.task, work_.point}, std::move(e));
   const Work work = EndWork();
   if (closed_ || !ended_.ok()) return;
   if (e.error.ok()) {
@@ -235,6 +265,7 @@ void Core::On(event::Loaded& e) {
   const RestoreFault fault = FaultOf(e.error);
   const bool at_fault = fault == RestoreFault::kServer && recovery_enabled_;
   if (at_fault) Expel(e.error.index, e.error.status);
+  if (fault == RestoreFault::kCheckpoint) Do(action::CheckpointBad{work.task, work.point});
   if (e.asked) StateBroken();
   // As often as it takes: another process takes the place.
   if (at_fault) return TryAgain(work.task, e.error, /*counts=*/false);

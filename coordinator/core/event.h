@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -25,6 +26,8 @@ namespace mu {
 
 // A call of a daemon that waits for its answer; the shell's name for it.
 using CallId = StrongId<struct CallIdTag, uint64_t>;
+// The shell's name for a scan that a caller waits for.
+using ScanId = StrongId<struct ScanIdTag, uint64_t>;
 
 namespace event {
 
@@ -95,16 +98,19 @@ struct PlanMade {  // answers action::MakePlan
   uint64_t dataset = 0;
   DataLeases::Plan plan;
 };
-// Files of datasets that workers look through for the coordinator.
-struct FileRead {
-  uint64_t dataset = 0;
-  uint32_t file = 0;
+// Workers are to look through these files (indices) of a dataset; answered by action::ScanDone.
+struct ScanWanted {
+  ScanId scan;
+  std::shared_ptr<const pb::DatasetProto> dataset;
+  std::vector<uint32_t> files;
 };
-// Answered by action::InputWrong if that is nobody else's fault.
-struct CannotRead {
+// Of action::ScanFiles: one file, or all of them if the dataset could not be installed.
+struct Scanned {
+  ScanId scan;
   WorkerId worker;
   Incarnation incarnation;
-  uint64_t dataset = 0;
+  std::vector<uint32_t> files;
+  bool installed = true;
   CallError error;
 };
 
@@ -170,12 +176,19 @@ struct Loaded {
   CallError error;
   bool asked = true;              // servers were; false: they hold what they did
   std::vector<uint64_t> updates;  // by server: how many its state holds
+  bool looked = false;            // see action::LookAtFiles: `error` says what came of it
 };
 struct Restored {
   Generation generation;  // of action::Restore
   CallError error;
   std::vector<uint64_t> updates;  // by server: how many its state holds
   std::string from;               // what they were given, for the report
+  bool looked = false;            // see action::LookAtFiles: `error` says what came of it
+};
+// What the coordinator itself sees of a checkpoint's files.
+struct FilesSeen {
+  Generation generation;  // of action::LookAtFiles
+  absl::Status status;
 };
 
 // Checkpoints, see checkpoint_commit.h.
@@ -213,14 +226,16 @@ struct RoundCommitted {
 
 }  // namespace event
 
-using Event = std::variant<
-    event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
-    event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
-    event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
-    event::FileRead, event::CannotRead, event::Schedule, event::Results, event::RunEnded,
-    event::Unreadable, event::CancelEverything, event::WorkerCancelled, event::Fenced, event::Fail,
-    event::Close, event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
-    event::Loaded, event::Restored, event::Saved, event::ManifestWritten, event::MostKept,
-    event::BoundStaleness, event::SetRounds, event::NothingMore, event::RoundCommitted>;
+using Event =
+    std::variant<event::Tick, event::Register, event::Heartbeat, event::Leave, event::DaemonDied,
+                 event::EpochSeen, event::CatalogChanged, event::Installed, event::InstallFailed,
+                 event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
+                 event::ScanWanted, event::Scanned, event::FilesSeen, event::Schedule,
+                 event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
+                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
+                 event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
+                 event::Loaded, event::Restored, event::Saved, event::ManifestWritten,
+                 event::MostKept, event::BoundStaleness, event::SetRounds, event::NothingMore,
+                 event::RoundCommitted>;
 
 }  // namespace mu

@@ -1,98 +1,140 @@
 #include "coordinator/core/file_scan.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace mu {
 namespace {
 
-constexpr absl::Duration kMostPause = absl::Seconds(5);
+constexpr absl::Duration kFirstPause = absl::Milliseconds(100), kMostPause = absl::Seconds(5);
 constexpr int kMostAnswers = 10;  // that a file was not counted
 
 }  // namespace
 
-std::map<WorkerId, std::vector<size_t>> FileScan::Begin(const std::vector<WorkerId>& workers,
-                                                        absl::Time now) {
-  failed_ = false;
-  parts_.clear();
-  for (const WorkerId worker : workers) parts_[worker].last_answer = now;
-  std::map<WorkerId, std::vector<size_t>> given;
-  for (const auto& [file, tries] : missing_) {
+std::vector<FileScan::Given> FileScan::Give(const std::vector<WorkerId>& workers, absl::Time now) {
+  std::map<WorkerId, Given> given;
+  for (auto next = idle_.begin(); next != idle_.end() && !workers.empty();) {
+    const uint32_t file = *next++;  // it may go
+    const File& missing = missing_.at(file);
+    if (now < missing.not_before) continue;
     size_t chosen = turn_++;
     for (size_t i = 0; i < workers.size(); ++i) {
-      if (!tries.by.contains(workers[(chosen + i) % workers.size()])) {
-        chosen += i;
-        break;
-      }
+      if (missing.failed_by.contains(workers[(chosen + i) % workers.size()])) continue;
+      chosen += i;
+      break;
     }
     const WorkerId worker = workers[chosen % workers.size()];
-    given[worker].push_back(file);
-    parts_.at(worker).open.insert(file);
+    Open(file, worker, now, &given[worker]);
   }
-  return given;
+  std::vector<Given> all;
+  for (auto& [worker, its] : given) all.push_back(std::move(its));
+  GiveHelp(workers, now, &all);
+  return all;
 }
 
-void FileScan::Answered(size_t file, WorkerId worker, absl::Time now) {
-  const auto part = parts_.find(worker);
-  if (part == parts_.end() || part->second.open.erase(file) == 0) return;
-  part->second.last_answer = now;
-  part->second.report_after = kPatience;
+void FileScan::GiveHelp(const std::vector<WorkerId>& workers, absl::Time now,
+                        std::vector<Given>* given) {
+  const auto is_late = [&](WorkerId worker) {
+    return now - readers_.at(worker).last_answer >= patience_;
+  };
+  std::set<uint32_t> late;
+  for (const auto& [worker, reader] : readers_) {
+    if (!is_late(worker)) continue;
+    for (const uint32_t file : reader.open) {
+      const auto missing = missing_.find(file);
+      if (missing == missing_.end()) continue;
+      const std::set<WorkerId>& by = missing->second.open_by;
+      if (std::all_of(by.begin(), by.end(), is_late)) late.insert(file);
+    }
+  }
+  for (const WorkerId worker : workers) {
+    if (late.empty()) return;
+    if (readers_.contains(worker)) continue;
+    const auto file = std::find_if(late.begin(), late.end(), [&](uint32_t f) {
+      return !missing_.at(f).failed_by.contains(worker);
+    });
+    if (file == late.end()) continue;
+    given->push_back({.helps = true});
+    Open(*file, worker, now, &given->back());
+    late.erase(file);
+  }
 }
 
-bool FileScan::Counted(size_t file, WorkerId worker, absl::Time now) {
-  Answered(file, worker, now);
+void FileScan::Open(uint32_t file, WorkerId worker, absl::Time now, Given* given) {
+  given->worker = worker;
+  given->files.push_back(file);
+  missing_.at(file).open_by.insert(worker);
+  idle_.erase(file);
+  const auto [reader, added] = readers_.try_emplace(worker);
+  reader->second.open.insert(file);
+  if (added) {
+    reader->second.last_answer = now;
+    reader->second.report_after = patience_;
+  }
+}
+
+void FileScan::Close(uint32_t file, WorkerId worker, absl::Time now) {
+  const auto reader = readers_.find(worker);
+  if (reader == readers_.end() || reader->second.open.erase(file) == 0) return;
+  reader->second.last_answer = now;
+  reader->second.report_after = patience_;
+  if (reader->second.open.empty()) readers_.erase(reader);
+  if (const auto missing = missing_.find(file); missing != missing_.end())
+    missing->second.open_by.erase(worker);
+}
+
+bool FileScan::Counted(uint32_t file, WorkerId worker, absl::Time now) {
+  Close(file, worker, now);
+  idle_.erase(file);
   return missing_.erase(file) > 0;
+}
+
+absl::Status FileScan::Failed(uint32_t file, WorkerId worker, const CallError& error,
+                              absl::Time now) {
+  Close(file, worker, now);
+  const auto missing = missing_.find(file);
+  if (missing == missing_.end()) return absl::OkStatus();  // another worker could
+  if (error.kind == pb::ERROR_USER) return error.status;
+  missing->second.failed_by.insert(worker);
+  if (error.answered() && ++missing->second.answers >= kMostAnswers) return error.status;
+  Again(file, now);
+  return absl::OkStatus();
+}
+
+void FileScan::Again(uint32_t file, absl::Time now) {
+  const auto missing = missing_.find(file);
+  if (missing == missing_.end() || !missing->second.open_by.empty()) return;
+  idle_.insert(file);
+  const int doubled = std::min(missing->second.failures++, 10);
+  missing->second.not_before = now + std::min(kFirstPause * (1 << doubled), kMostPause);
+}
+
+void FileScan::WorkerLost(WorkerId worker, absl::Time now) {
+  const auto reader = readers_.find(worker);
+  if (reader == readers_.end()) return;
+  for (const uint32_t file : std::set<uint32_t>(reader->second.open)) {
+    Close(file, worker, now);
+    Again(file, now);
+  }
+}
+
+absl::Time FileScan::alarm(absl::Time now) const {
+  absl::Time alarm = absl::InfiniteFuture();
+  for (const uint32_t file : idle_) {
+    const absl::Time due = missing_.at(file).not_before;
+    if (due > now) alarm = std::min(alarm, due);
+  }
+  return alarm;
 }
 
 std::vector<FileScan::Silence> FileScan::Silent(absl::Time now) {
   std::vector<Silence> silent;
-  for (auto& [worker, part] : parts_) {
-    const absl::Duration lasts = now - part.last_answer;
-    if (part.open.empty() || lasts < part.report_after) continue;
-    part.report_after = 2 * lasts;
-    silent.push_back({worker, part.open.size(), *part.open.begin(), lasts});
+  for (auto& [worker, reader] : readers_) {
+    const absl::Duration lasts = now - reader.last_answer;
+    if (lasts < reader.report_after) continue;
+    reader.report_after = 2 * lasts;
+    silent.push_back({worker, reader.open.size(), *reader.open.begin(), lasts});
   }
   return silent;
-}
-
-std::map<WorkerId, size_t> FileScan::Help(absl::Time now) {
-  std::set<size_t> late, looked_through;
-  for (const auto& [worker, part] : parts_) {
-    const bool silent = now - part.last_answer >= kPatience;
-    for (const size_t file : part.open) (silent ? late : looked_through).insert(file);
-  }
-  std::map<WorkerId, size_t> help;
-  for (auto& [worker, part] : parts_) {
-    if (!part.open.empty()) continue;
-    const auto file = std::find_if(late.begin(), late.end(), [&, id = worker](size_t f) {
-      const auto missing = missing_.find(f);
-      return missing != missing_.end() && !missing->second.by.contains(id) &&
-             !looked_through.contains(f);
-    });
-    if (file == late.end()) continue;
-    help[worker] = *file;
-    looked_through.insert(*file);
-    part = {.open = {*file}, .last_answer = now};
-  }
-  return help;
-}
-
-absl::Status FileScan::Failed(size_t file, WorkerId worker, const CallError& error,
-                              absl::Time now) {
-  Answered(file, worker, now);
-  if (!missing_.contains(file)) return absl::OkStatus();  // another worker could
-  if (error.kind == pb::ERROR_USER) return error.status;
-  failed_ = true;
-  Tries& tries = missing_[file];
-  tries.by.insert(worker);
-  if (error.answered() && ++tries.answered >= kMostAnswers) return error.status;
-  return absl::OkStatus();
-}
-
-absl::Duration FileScan::Pause() {
-  if (failed_) return std::exchange(pause_, std::min(2 * pause_, kMostPause));
-  pause_ = kLeastPause;
-  return absl::ZeroDuration();
 }
 
 }  // namespace mu

@@ -1,12 +1,13 @@
 // Which worker looks through which file of a dataset, and what follows from its answer. A pure
-// state machine of rounds: Begin gives out what is missing, each file is answered by Counted or
-// Failed, then the next round begins.
+// state machine: Give says who is to look through what, each file is answered by Counted or Failed,
+// or its worker is lost.
 //
 // The read of a network disk that is gone may hang for hours while heartbeats continue. So a worker
-// without an answer for kPatience is reported (Silent), and workers that have nothing to do look
-// through its files too (Help). The first answer counts.
+// without an answer for `patience` is reported (Silent), and workers that have nothing to do are
+// given its files too. The first answer counts.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <set>
 #include <vector>
@@ -20,55 +21,60 @@ namespace mu {
 
 class FileScan {
  public:
-  explicit FileScan(const std::vector<size_t>& files) {
-    for (const size_t file : files) missing_[file];
+  FileScan(const std::vector<uint32_t>& files, absl::Duration patience) : patience_(patience) {
+    for (const uint32_t file : files) missing_[file];
+    idle_ = {files.begin(), files.end()};
   }
 
-  static constexpr absl::Duration kPatience = absl::Seconds(30);
-
-  // What each of these workers, of which there is at least one, is to look through: all that is
-  // missing, in turns, and where possible by one that has not failed with it.
-  std::map<WorkerId, std::vector<size_t>> Begin(const std::vector<WorkerId>& workers,
-                                                absl::Time now);
+  struct Given {
+    WorkerId worker;
+    std::vector<uint32_t> files;
+    bool helps = false;  // another worker has not answered for them
+  };
+  // What these workers are to look through from now on: in turns, and where possible each file by
+  // one that has not failed with it.
+  std::vector<Given> Give(const std::vector<WorkerId>& workers, absl::Time now);
   // False: another worker's answer came before.
-  bool Counted(size_t file, WorkerId worker, absl::Time now);
-  // The error to end with; OK: the file is tried again. A worker that is lost is nobody's fault,
-  // however often that happens.
-  absl::Status Failed(size_t file, WorkerId worker, const CallError& error, absl::Time now);
+  bool Counted(uint32_t file, WorkerId worker, absl::Time now);
+  // The error to end with; OK: the file is tried again. What says nothing of the file is nobody's
+  // fault, however often that happens.
+  absl::Status Failed(uint32_t file, WorkerId worker, const CallError& error, absl::Time now);
+  // Nothing that the worker was given is waited for any more.
+  void WorkerLost(WorkerId worker, absl::Time now);
   bool done() const { return missing_.empty(); }
+  // When Give has more to give than now, but for help.
+  absl::Time alarm(absl::Time now) const;
 
   struct Silence {
     WorkerId worker;
-    size_t files = 0;  // that it has not answered
-    size_t first = 0;  // of them
+    size_t files = 0;    // that it has not answered
+    uint32_t first = 0;  // of them
     absl::Duration lasts;
   };
-  // Workers of this round to be reported: after kPatience, twice that, and so on.
+  // Workers to be reported: after the patience, twice that, and so on.
   std::vector<Silence> Silent(absl::Time now);
-  // What workers of this round that have nothing left are to look through too.
-  std::map<WorkerId, size_t> Help(absl::Time now);
-  // Before the next Begin: nothing, unless something failed.
-  absl::Duration Pause();
 
  private:
-  struct Tries {
-    int answered = 0;  // with errors of machines
-    std::set<WorkerId> by;
+  struct File {
+    int failures = 0, answers = 0;  // answers: with errors of machines
+    std::set<WorkerId> failed_by, open_by;
+    absl::Time not_before = absl::InfinitePast();
   };
-  // A worker's part of this round.
-  struct Part {
-    std::set<size_t> open;
+  struct Reader {
+    std::set<uint32_t> open;
     absl::Time last_answer;  // or the beginning
-    absl::Duration report_after = kPatience;
+    absl::Duration report_after;
   };
-  void Answered(size_t file, WorkerId worker, absl::Time now);
+  void Open(uint32_t file, WorkerId worker, absl::Time now, Given* given);
+  void Close(uint32_t file, WorkerId worker, absl::Time now);
+  void Again(uint32_t file, absl::Time now);
+  void GiveHelp(const std::vector<WorkerId>& workers, absl::Time now, std::vector<Given>* given);
 
-  std::map<size_t, Tries> missing_;
-  std::map<WorkerId, Part> parts_;
+  const absl::Duration patience_;
+  std::map<uint32_t, File> missing_;
+  std::set<uint32_t> idle_;             // of them: nobody looks through them
+  std::map<WorkerId, Reader> readers_;  // who have something open
   size_t turn_ = 0;
-  bool failed_ = false;  // in this round
-  static constexpr absl::Duration kLeastPause = absl::Milliseconds(100);
-  absl::Duration pause_ = kLeastPause;  // the next
 };
 
 }  // namespace mu

@@ -207,6 +207,8 @@ Cluster::Cluster(uint64_t seed, const Scenario& scenario, bool trace)
   server_core::broken = scenario_.broken.server;
   worker_core::broken = scenario_.broken.worker;
   resumable_stream::broken = scenario_.broken.stream;
+  no_data_until_.fill(scenario_.data_comes_at);
+  calm_ = scenario_.data_comes_at;
   for (const auto& strike : scenario_.strikes) {
     calm_ = std::max(calm_, strike.at + kTroubleLasts);
     Add(strike.at, {.run = [this, fault = strike.fault] { Strike(fault); }});

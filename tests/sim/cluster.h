@@ -47,6 +47,9 @@ class Cluster {
   Time Between(Time low, Time high) {
     return low + static_cast<Time>(random_.Below(static_cast<uint64_t>(high - low + 1)));
   }
+  bool failing() const { return now_ < calm_; }
+  // On this node.
+  bool HasData(Slot slot) const { return now_ >= no_data_until_[slot]; }
   bool PerMille(uint32_t chance) { return chance > 0 && random_.Below(1000) < chance; }
   uint32_t NextCall() { return ++next_call_; }
   Slot coordinator_slot() const { return coordinator_slot_; }  // where daemons look for it
@@ -146,6 +149,7 @@ class Cluster {
   Outcome outcome_;
   std::array<Place, kSlots> places_;
   std::array<std::array<Time, kSlots>, kSlots> cut_until_{};
+  std::array<Time, kSlots> no_data_until_{};
   struct Connection {
     bool up = true;
     Time last[2] = {0, 0};          // arrivals, from the coordinator and to it

@@ -6,12 +6,14 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
 namespace {
 
 constexpr size_t kQueueBound = 3;
+constexpr uint32_t kFiles = 4;  // of the data
 
 DataLayout DataOf(const Scenario& scenario) {
   pb::DatasetProto dataset;
@@ -38,14 +40,13 @@ Coordinator::Coordinator(Cluster* cluster, Slot slot, uint64_t incarnation)
              .heartbeat = absl::Nanoseconds(kHeartbeatEvery),
              .timeout = absl::Nanoseconds(kLease),
              .backup = {.least_seconds = static_cast<double>(kBackupAfter) / 1e9},
-             .started = At(cluster->now())}) {}
+             .started = At(cluster->now()),
+             .scan_patience = absl::Nanoseconds(20 * kMillisecond)}) {}
 
 void Coordinator::Start() {
   cluster_->Trace(slot_, "starts in epoch ", epoch_);
   After(kMonitorEvery, "", [this] { Monitor(); });
   After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
-  const DataLayout data = DataOf(cluster_->scenario());
-  Step(event::DatasetAdded{data, PlanOf(data, 0)});
   if (const uint32_t replicas = cluster_->scenario().replicas; replicas > 0)
     Step(event::SetRounds{{.replicas = replicas, .backups = cluster_->scenario().backups}});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
@@ -54,6 +55,53 @@ void Coordinator::Start() {
     Step(event::MostKept{bytes});
   if (const auto most = cluster_->scenario().most_ahead) Step(event::BoundStaleness{*most});
   Step(event::CatalogChanged{.parameters = 1});
+  auto dataset = std::make_shared<pb::DatasetProto>(DataOf(cluster_->scenario()).dataset);
+  std::vector<uint32_t> files;
+  for (uint32_t file = 0; file < kFiles; ++file) {
+    dataset->add_files(absl::StrCat("file ", file));
+    files.push_back(file);
+  }
+  Step(event::ScanWanted{ScanId(1), std::move(dataset), std::move(files)});
+}
+
+void Coordinator::Do(action::ScanFiles& a) {
+  const Place place = PlaceOf(pb::ROLE_WORKER, a.worker.value());
+  event::Scanned scanned = {a.scan, a.worker, Incarnation(place.incarnation), a.files};
+  if (cluster_->failing() && cluster_->PerMille(20)) {
+    scanned.installed = false;
+    scanned.error = CallError::Of(
+        WithKind(absl::InternalError("no memory"), pb::ERROR_MACHINE, pb::ROLE_WORKER));
+    return After(kMillisecond, "not installed", [=, this] { Step(scanned); });
+  }
+  for (const uint32_t file : a.files) {
+    scanned.files = {file};
+    CallAll(
+        {WithContext({.kind = Kind::kScan, .to = place.slot, .file = static_cast<uint8_t>(file)})},
+        kOnce, [=, this](const absl::Status& status, const Messages&) mutable {
+          scanned.error = CallError::Of(status);
+          if (status.ok()) files_seen_.insert(file);
+          Step(scanned);
+        });
+  }
+}
+
+void Coordinator::Do(action::FileCounts& a) {
+  if (!files_counted_.insert(a.file).second)
+    cluster_->truth().Fail(absl::StrCat("file ", a.file, " counts twice"));
+}
+
+void Coordinator::Do(action::ScanDone& a) {
+  if (ended()) return;
+  if (!a.status.ok()) {
+    const bool input_wrong = KindOf(a.status) == pb::ERROR_USER;
+    if (input_wrong) Saw("input wrong");
+    if (input_wrong && files_seen_.contains(InputFaultOf(a.status).file()))
+      cluster_->truth().Fail("a file is said to be missing that a worker has read");
+    return After(0, "program ends", [this] { cluster_->Exit(slot_); });
+  }
+  if (files_counted_.size() != kFiles) cluster_->truth().Fail("a file of the data is left out");
+  const DataLayout data = DataOf(cluster_->scenario());
+  Step(event::DatasetAdded{data, PlanOf(data, 0)});
   Ask(&beginning_task_, {.kind = ServerTask::Kind::kReady});
 }
 
@@ -108,6 +156,7 @@ void Coordinator::Monitor() {
 }
 
 bool Coordinator::AllScheduled() const {
+  if (core_.leases(kDataset) == nullptr) return false;
   const Scenario& scenario = cluster_->scenario();
   return scenario.per_worker ? core_.queue().next_id().value() > scenario.Functions()
                              : core_.leases(kDataset)->shared()->Exhausted();

@@ -12,6 +12,7 @@
 
 #include "common/base/resumable_stream.h"
 #include "coordinator/core/core.h"
+#include "coordinator/core/resume_search.h"
 #include "tests/sim/daemon.h"
 #include "tests/sim/disk.h"
 #include "tests/sim/message.h"
@@ -68,6 +69,9 @@ class Coordinator final : public Process {
   void Do(action::MemberLost& a);
   void Do(action::Install& a);
   void Do(action::MakePlan& a);
+  void Do(action::ScanFiles& a);
+  void Do(action::FileCounts& a);
+  void Do(action::ScanDone& a);
   void Do(action::Scheduled& a) { records_[a.function]; }
   void Do(action::Start& a);
   void Do(action::StopRun& a);
@@ -84,6 +88,8 @@ class Coordinator final : public Process {
   void Do(action::TaskDone& a);
   void Do(action::Configure& a);
   void Do(action::Assign& a);
+  void Do(action::LookAtFiles& a);
+  void Do(action::CheckpointBad& a) { bad_.insert(FolderOf(a.task, a.point)); }
   void Do(action::Load& a);
   void Do(action::UseRouting&);
   void Do(action::InterruptServers&);
@@ -133,9 +139,9 @@ class Coordinator final : public Process {
   Stream* FindFeed(WorkerId worker, uint32_t stream);
   // Tasks (coordinator_checkpoint.cc).
   void Ask(TaskId* task, ServerTask what);
-  // The program has created everything: it continues from the newest good checkpoint, if there is
-  // one.
-  void Continue();
+  uint64_t FolderOf(TaskId task, CheckpointNumber point) const;
+  // The program has created everything: it continues from a checkpoint, if there is one.
+  void Continue(ResumeSearch::Next next);
   void Begun();
   pb::JobPositionProto ManifestPosition() const;
   void TakeCheckpoints();
@@ -166,6 +172,7 @@ class Coordinator final : public Process {
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;
   TaskId beginning_task_, save_task_, assign_task_;  // 0: none
+  std::optional<ResumeSearch> search_;
   uint64_t begin_from_ = 0;
   std::optional<Checkpoint> begin_checkpoint_;  // that one, as it was then
   FunctionQueue::Position begin_functions_;     // of its manifest
@@ -174,7 +181,9 @@ class Coordinator final : public Process {
   uint32_t catalog_ = 0;                        // version
   uint32_t routing_ = 0, routing_place_ = 0;    // its version, and where it is
   uint8_t bad_functions_ = 0;
-  std::map<CheckpointNumber, uint64_t> folders_;  // on the disk
+  std::map<CheckpointNumber, uint64_t> folders_;   // on the disk
+  std::set<uint64_t> bad_;                         // of them
+  std::set<uint32_t> files_seen_, files_counted_;  // of the data, by some worker
   Time done_at_ = 0;
 };
 

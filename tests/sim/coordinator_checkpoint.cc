@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "coordinator/core/checkpoint_rules.h"
 #include "coordinator/core/job_position.h"
 #include "tests/sim/cluster.h"
@@ -18,30 +19,55 @@ void Coordinator::Do(action::TaskDone& a) {
   if (a.task == save_task_) save_task_ = TaskId();
   if (a.task == assign_task_) assign_task_ = TaskId();
   if (a.task != beginning_task_ || ended()) return;
-  if (begin_from_ != 0 && a.status.ok()) return Begun();
-  // The newest that is good now, perhaps an older one than before.
-  Continue();
+  if (search_.has_value()) return Continue(search_->Loaded(a.status));
+  if (!a.status.ok()) return Ask(&beginning_task_, {.kind = ServerTask::Kind::kReady});
+  std::vector<std::string> complete;
+  for (const auto& [folder, checkpoint] : cluster_->disk().checkpoints) {
+    if (checkpoint.committed) complete.push_back(absl::StrCat(folder));
+  }
+  search_.emplace("the disk", CoordinatorEpoch(0));
+  Continue(search_->Listed(complete));
 }
 
-void Coordinator::Continue() {
-  begin_from_ = 0;
-  for (const auto& [folder, checkpoint] : cluster_->disk().checkpoints) {
-    if (checkpoint.good()) begin_from_ = folder;
+void Coordinator::Continue(ResumeSearch::Next next) {
+  using Next = ResumeSearch::Next;
+  switch (next) {
+    case Next::kRead: {
+      begin_from_ = std::stoull(search_->folder());
+      const auto found = cluster_->disk().checkpoints.find(begin_from_);
+      if (found == cluster_->disk().checkpoints.end())
+        return Continue(search_->Read(absl::NotFoundError("somebody has removed it"), {}));
+      // Its manifest, which has been read when somebody else removes it.
+      begin_checkpoint_ = found->second;
+      return Continue(search_->Read(absl::OkStatus(), CoordinatorEpoch(1)));
+    }
+    case Next::kLoad: {
+      auto read = ResumePointOf(begin_checkpoint_->position, catalog_);
+      if (!read.ok()) return cluster_->truth().Fail(std::string(read.status().message()));
+      begin_functions_ = read->job.functions;
+      auto point = std::make_shared<ResumePoint>(*std::move(read));
+      for (const pb::DatasetPositionProto& position : begin_checkpoint_->position.datasets()) {
+        const DataLayout& data = core_.leases(kDataset)->data();
+        point->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
+      }
+      return Ask(&beginning_task_, {.kind = ServerTask::Kind::kLoad,
+                                    .loaded = begin_checkpoint_->number,
+                                    .point = std::move(point)});
+    }
+    case Next::kSkip:
+      Saw("checkpoint skipped");
+      return Continue(search_->Older());
+    case Next::kResume:
+      return Begun();
+    case Next::kFail:
+      // Its user starts it again, unless no checkpoint is good.
+      if (!absl::IsDataLoss(search_->error()))
+        return After(0, "program ends", [this] { cluster_->Exit(slot_); });
+      [[fallthrough]];
+    case Next::kFresh:
+      begin_from_ = 0;
+      return Begun();
   }
-  if (begin_from_ == 0) return Begun();
-  // Its manifest, which has been read when somebody else removes it.
-  begin_checkpoint_ = cluster_->disk().checkpoints.at(begin_from_);
-  auto read = ResumePointOf(begin_checkpoint_->position, catalog_);
-  if (!read.ok()) return cluster_->truth().Fail(std::string(read.status().message()));
-  begin_functions_ = read->job.functions;
-  auto point = std::make_shared<ResumePoint>(*std::move(read));
-  for (const pb::DatasetPositionProto& position : begin_checkpoint_->position.datasets()) {
-    const DataLayout& data = core_.leases(kDataset)->data();
-    point->data.push_back({kDataset, position, PlanOf(data, position.epoch())});
-  }
-  Ask(&beginning_task_, {.kind = ServerTask::Kind::kLoad,
-                         .loaded = begin_checkpoint_->number,
-                         .point = std::move(point)});
 }
 
 void Coordinator::Begun() {
@@ -120,6 +146,7 @@ void Coordinator::Do(action::Committed& a) {
     if (!checkpoint.committed) continue;
     committed.push_back(folder);
     KnownCheckpoint& one = known.emplace_back();
+    one.bad = bad_.contains(folder);
     for (const auto& [number, its_folder] : folders_) {
       if (its_folder == folder) one.point = number.value() + 1;
     }

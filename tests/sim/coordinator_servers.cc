@@ -3,8 +3,6 @@
 #include <memory>
 #include <utility>
 
-#include "common/base/cannot_read.h"
-#include "coordinator/core/restore_fault.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -85,15 +83,6 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
   given_state_.clear();
   for (uint32_t s = 0; s < expected_servers_; ++s)
     given_state_.push_back(PlaceOf(pb::ROLE_PSSERVER, s));
-  const auto look = [=, this](const absl::Status& status, const Messages& answers) {
-    if (!IsCannotRead(status)) return done(status, answers);
-    // A look at the files says whose fault it is.
-    const auto& checkpoints = cluster_->disk().checkpoints;
-    const auto it = checkpoints.find(*folder);
-    const bool good = it != checkpoints.end() && it->second.good();
-    done(AfterLook(status, good ? absl::OkStatus() : absl::DataLossError("a file is bad")),
-         answers);
-  };
   const auto configured = [=, this](const absl::Status& status, const Messages& answers) {
     if (!status.ok() || !folder.has_value()) return done(status, answers);
     Messages restore = ToServers({.kind = Kind::kRestore,
@@ -101,7 +90,7 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
                                   .checkpoint = static_cast<uint32_t>(*folder)});
     for (size_t s = 0; s < keep.size(); ++s) restore[s].keep_state = keep[s];
     cluster_->Trace(slot_, "restores checkpoint ", *folder, " in generation ", OnWire(generation));
-    CallAll(std::move(restore), kTries, look);
+    CallAll(std::move(restore), kTries, done);
   };
   CallAll(ToServers({.kind = Kind::kConfigure,
                      .steps = static_cast<uint8_t>(expected_servers_),
@@ -110,8 +99,7 @@ void Coordinator::SetState(Generation generation, std::optional<uint64_t> folder
 }
 
 void Coordinator::Do(action::Restore& a) {
-  const auto folder = folders_.find(a.checkpoint);
-  SetState(a.generation, folder == folders_.end() ? 0 : folder->second, a.keep,
+  SetState(a.generation, FolderOf(TaskId(), a.checkpoint), a.keep,
            [this, a](const absl::Status& status, const Messages& answers) {
              if (!status.ok() && !absl::IsCancelled(status)) Saw("round fails");
              event::Restored restored = {.generation = a.generation,
@@ -133,12 +121,24 @@ void Coordinator::Do(action::Configure& a) {
            });
 }
 
+uint64_t Coordinator::FolderOf(TaskId task, CheckpointNumber point) const {
+  const auto folder = folders_.find(point);
+  return task != TaskId() ? begin_from_ : folder == folders_.end() ? 0 : folder->second;
+}
+
+void Coordinator::Do(action::LookAtFiles& a) {
+  After(cluster_->Between(0, 5 * kMillisecond), "looked at files",
+        [=, this, folder = FolderOf(a.task, a.point), generation = a.generation] {
+          Step(event::FilesSeen{generation, cluster_->disk().Look(folder)});
+        });
+}
+
 void Coordinator::Do(action::Load& a) {
-  folders_[a.point] = begin_from_;
   cluster_->Trace(slot_, "continues from checkpoint ", begin_from_);
   SetState(a.generation, begin_from_, {},
-           [this, attempt = a.attempt](const absl::Status& status, const Messages& answers) {
-             event::Loaded loaded = {.attempt = attempt, .error = CallError::Of(status)};
+           [this, a](const absl::Status& status, const Messages& answers) {
+             if (status.ok()) folders_[a.point] = begin_from_;
+             event::Loaded loaded = {.attempt = a.attempt, .error = CallError::Of(status)};
              for (const Message& answer : answers) loaded.updates.push_back(answer.updates);
              Step(std::move(loaded));
            });

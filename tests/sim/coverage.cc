@@ -26,9 +26,6 @@ std::vector<std::string> TypeNames(const std::variant<T...>*) {
 const std::map<std::string, std::string>& Coverage::Unreachable() {
   static const std::map<std::string, std::string> unreachable = {
       {"EpochStarted", "users read one epoch after the other"},
-      {"FileRead", "there are no files of data"},
-      {"CannotRead", "there are no files of data"},
-      {"InputWrong", "there are no files of data"},
       {"Fail", "no daemon fails to start"},
       {"Close", "the user's program does not end early"},
       {"ERROR_USER", "a function that fails is cancelled by its user"},

@@ -31,7 +31,7 @@ inline constexpr std::string_view kMoments[] = {
     "daemon refused",    // by the coordinator
     "lost as one that hangs",
     // Of coordinators.
-    "stream reopened",
+    "stream reopened", "checkpoint skipped", "input wrong",
     "round fails",  // of restores
     "rolled back", "coordinator ends",
     // Of servers.

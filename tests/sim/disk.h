@@ -57,18 +57,21 @@ struct Checkpoint {
   std::array<std::shared_ptr<const ServerFile>, kMaxServers> files;  // null: not written, or gone
   bool committed = false;                                            // it has a manifest
   pb::JobPositionProto position;                                     // of its manifest
-
-  bool good() const {
-    return committed && std::all_of(files.begin(), files.begin() + servers, [](const auto& file) {
-             return file != nullptr && file->damage == 0;
-           });
-  }
 };
 
 struct Disk {
-  uint32_t epoch = 0;                             // the newest claimed
-  uint64_t last_checkpoint = 0;                   // that was begun: numbers are used once
-  std::map<uint64_t, Checkpoint> checkpoints;     // by folder
+  uint32_t epoch = 0;                          // the newest claimed
+  uint64_t last_checkpoint = 0;                // that was begun: numbers are used once
+  std::map<uint64_t, Checkpoint> checkpoints;  // by folder
+  // As whoever looks at the sizes of its files sees it.
+  absl::Status Look(uint64_t folder) const {
+    const auto it = checkpoints.find(folder);
+    if (it == checkpoints.end()) return absl::NotFoundError("somebody has removed it");
+    const auto files = it->second.files.begin();
+    const bool there = std::all_of(files, files + it->second.servers,
+                                   [](const auto& file) { return file != nullptr; });
+    return there ? absl::OkStatus() : absl::NotFoundError("a file is missing");
+  }
   std::array<uint8_t, kMaxServers> full{};        // saves of a server that are going to fail
   std::array<Time, kMaxServers> hangs_until{};    // of a server
   std::array<uint8_t, kMaxServers> unreadable{};  // restores of a server that cannot read

@@ -210,6 +210,9 @@ void Cluster::Strike(Fault fault) {
     case Fault::kForget:
       return Add(0, {victim, place.incarnation, "forgets what was installed",
                      [=, this] { At<Worker>(victim).Forget(); }});
+    case Fault::kNoData:
+      no_data_until_[victim] = until;
+      return;
     case Fault::kGarbage:
       return At<Worker>(victim).Garble();
     case Fault::kDeafServer:

@@ -55,6 +55,7 @@ constexpr Mark kMarks[] = {
     {Fault::kCutWorkerServer, "worker", "lost on a cut to server"},
     {Fault::kUserError, "coordinator", "cancels what is below function"},
     {Fault::kBadFunction, "coordinator", "< worker 0 answer to Install ERROR_USER"},
+    {Fault::kNoData, "coordinator", "< worker 0 run ended ERROR_MACHINE: there is no such file"},
     {Fault::kGarbage, "coordinator", "< worker 0 result ERROR_MACHINE: garbage"},
     {Fault::kDeafServer, "server", "is deaf"},
     {Fault::kDiskFull, "coordinator", "< server 0 answer to Save ERROR_MACHINE: the disk is full"},

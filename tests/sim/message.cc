@@ -7,11 +7,13 @@ namespace mu::sim {
 
 std::string Describe(const Message& m) {
   // In the order of the enumeration.
-  static constexpr const char* kKinds[] = {
-      "Register",   "Heartbeat",   "Leave",   "Configure",   "Pull",
-      "Push",       "Save",        "Restore", "CommitRound", "Fence",
-      "CancelRuns", "Install",     "answer",  "connects",    "connected",
-      "Run",        "cancels run", "result",  "run ended",   "connection broken"};
+  static constexpr const char* kKinds[] = {"Register",  "Heartbeat",  "Leave",
+                                           "Configure", "Pull",       "Push",
+                                           "Save",      "Restore",    "CommitRound",
+                                           "Fence",     "CancelRuns", "Scan",
+                                           "Install",   "answer",     "connects",
+                                           "connected", "Run",        "cancels run",
+                                           "result",    "run ended",  "connection broken"};
   static_assert(std::size(kKinds) == static_cast<size_t>(Kind::kFeedBroken) + 1);
   const auto name = [](Kind kind) { return kKinds[static_cast<size_t>(kind)]; };
   std::string text = name(m.kind);

@@ -58,6 +58,7 @@ enum class Kind : uint8_t {
   kCommitRound,
   kFence,
   kCancelBelow,  // to workers
+  kScan,
   kInstall,
   kReply,  // to whoever has called
   // On the stream between coordinator and worker.
@@ -79,6 +80,7 @@ struct Message {
   absl::Status status;  // of an answer or kRunEnded; of a kStepResult: it makes no sense
   Slot from = kNowhere, to = kNowhere;
   uint8_t index = 0;
+  uint8_t file = 0;  // of a kScan
   uint8_t step = 0, first_step = 0, steps = 0;
   bool copy = false;  // the network's second one; its answer goes nowhere
   bool repeated = false;

@@ -63,6 +63,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("worker_joins_late", {F::kJoinWorker, F::kDrainWorker}, 3, 6, 1, 2),
       Row("worker_leaves", {F::kDrainWorker}, 2, 4, 4, 2),
       Row("worker_replaced_at_new_address", {F::kReplaceWorker}, 1, 3),
+      Row("node_without_data", {F::kNoData, F::kNoData, F::kKillCoordinator}, 2, 5, 3, 2),
       Row("slow_worker", {}, 0, 0, 4, 2, {.slow_worker = true}),
       Row("lease_moves_to_another_worker", {F::kKillWorker, F::kCutWorker, F::kHangWorker}, 1, 2),
       Row("hung_worker_holds_up_nobody", {F::kHangWorker}, 1, 1, 4, 2),

@@ -10,12 +10,12 @@ namespace {
 
 // In the order of Fault.
 constexpr const char* kFaults[] = {
-    "kill worker",      "hang worker",     "drain worker",    "replace worker", "cut worker",
-    "cut pair",         "garbage",         "forget",          "kill server",    "hang server",
-    "drain server",     "replace server",  "cut server",      "deaf server",    "kill coordinator",
-    "hang coordinator", "2nd coordinator", "cut coordinator", "user error",     "bad function",
-    "join worker",      "disk full",       "bad file",        "lost file",      "resize",
-    "no disk",          "hang disk"};
+    "kill worker",      "hang worker",      "drain worker",    "replace worker",  "cut worker",
+    "cut pair",         "no data",          "garbage",         "forget",          "kill server",
+    "hang server",      "drain server",     "replace server",  "cut server",      "deaf server",
+    "kill coordinator", "hang coordinator", "2nd coordinator", "cut coordinator", "user error",
+    "bad function",     "join worker",      "disk full",       "bad file",        "lost file",
+    "resize",           "no disk",          "hang disk"};
 static_assert(std::size(kFaults) == kFaultKinds);
 
 }  // namespace
@@ -120,6 +120,9 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   SplitMix slow(HashCombine(seed, 0x736c6f77));
   s.slow_replacements = slow.Below(8) == 0;
   s.keep = static_cast<uint32_t>(1 + slow.Below(3));
+  SplitMix data(HashCombine(seed, 0x64617461));
+  if (limits.kinds.empty() && data.Below(40) == 0)
+    s.data_comes_at = static_cast<Time>(1 + data.Below(150)) * kMillisecond;
   SplitMix sync(HashCombine(seed, 0x73796e63));
   const bool another_mode = limits.recover_shard.value_or(false) ||
                             limits.per_worker.value_or(false) || limits.late.value_or(false) ||
@@ -152,6 +155,8 @@ std::string Describe(const Scenario& s) {
       s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",
       s.slow_record >= 0 ? absl::StrCat(", record ", s.slow_record, " slow") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
+      s.data_comes_at > 0 ? absl::StrCat(", data after ", s.data_comes_at / kMillisecond, " ms")
+                          : "",
       s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
       ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms (", s.keep,
       " are kept), calls lost ", s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost,

@@ -22,6 +22,7 @@ enum class Fault : uint8_t {
   kReplaceWorker,  // another process takes the place while the old one lives
   kCutWorker,      // from the coordinator
   kCutWorkerServer,
+  kNoData,      // for some time the data is not there on its node
   kGarbage,     // what it says next of a run makes no sense
   kForget,      // it knows nothing any more of what was installed on it
   kKillServer,  // of servers
@@ -82,6 +83,7 @@ struct Scenario {
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
   bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
+  Time data_comes_at = 0;          // to all nodes
   Time checkpoint_every = 100 * kMillisecond;
   uint32_t keep = 3;  // checkpoints
   // Messages: calls, what comes back, calls that come twice, any that takes long.

@@ -35,6 +35,8 @@ void Worker::HandleRequest(const Message& message) {
     case Kind::kCancelBelow:
       if (core_.HoldBack(Now(), Now()) > absl::ZeroDuration()) Saw("registration awaited");
       return waiting_.push_back({now(), message});
+    case Kind::kScan:
+      return LookThrough(message);
     case Kind::kFeedOpen:
       return OpenFeed(message);
     case Kind::kRun:
@@ -109,6 +111,24 @@ void Worker::Installed(const Message& request, WorkerCore::InstallToken token) {
   absl::Status status;
   if (request.bad_functions > 0) status = absl::InvalidArgumentError("a function is wrong");
   cluster_->Reply(request, {.status = WithKind(status, pb::ERROR_USER, pb::ROLE_WORKER)});
+}
+
+absl::Status Worker::CannotSee(uint32_t file) const {
+  if (cluster_->HasData(slot_)) return absl::OkStatus();
+  return WithInputFault(absl::NotFoundError("there is no such file"), pb::InputFault::MISSING,
+                        file);
+}
+
+void Worker::LookThrough(const Message& scan) {
+  // A network disk hangs now and then.
+  const bool hangs = cluster_->failing() && cluster_->PerMille(50);
+  After(cluster_->Between(0, (hangs ? 100 : 8) * kMillisecond), "looked through a file",
+        [this, scan] {
+          absl::Status status = CannotSee(scan.file);
+          if (cluster_->failing() && cluster_->PerMille(30))
+            status = WithKind(absl::InternalError("i/o error"), pb::ERROR_MACHINE, pb::ROLE_WORKER);
+          cluster_->Reply(scan, {.status = status});
+        });
 }
 
 void Worker::SendToCaller(const Message& request, Message message) {

@@ -43,6 +43,8 @@ class Worker final : public Daemon {
   void Install(const Message& message);
   absl::StatusOr<WorkerCore::InstallToken> Configure(const Routing& routing);
   void Installed(const Message& request, WorkerCore::InstallToken token);
+  void LookThrough(const Message& scan);
+  absl::Status CannotSee(uint32_t file) const;  // OK: it can
   void AddRun(const Message& message);
   void CancelRun(const Message& message);
   void CancelBelow(const Message& message);

@@ -32,6 +32,9 @@ void Worker::Do(const worker_action::RunStep& a) {
   running_ = a.run;
   step_ = a.step;
   pulled_ = 0;
+  if (const absl::Status blind = CannotSee(0); !blind.ok())
+    return After(cluster_->Between(0, kMillisecond), "cannot read",
+                 [=, this] { StepEnded(blind); });
   CallServers(/*push=*/false);
 }
 

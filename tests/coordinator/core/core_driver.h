@@ -46,6 +46,15 @@ class CoreDriver {
     if (!core.closed() && !core.ended().ok() && !std::exchange(ended_, true))
       texts.push_back(absl::StrCat("end ", Code(core.ended())));
     last = std::move(actions);
+    if (files_are_there) {
+      for (const Action& action : Actions(last)) {
+        const auto* const look = std::get_if<action::LookAtFiles>(&action);
+        if (look == nullptr) continue;
+        texts.pop_back();  // it comes last
+        if (std::string then = Step(event::FilesSeen{look->generation}); !then.empty())
+          texts.push_back(std::move(then));
+      }
+    }
     return absl::StrJoin(texts, "; ");
   }
   // The newest action of a kind in the last step.
@@ -141,6 +150,7 @@ class CoreDriver {
   absl::Time now = absl::UnixEpoch();
   std::map<FunctionId, StartRun> runs;  // the newest of each function
   Actions last;
+  bool files_are_there = true;  // of checkpoints: looks need no answer
 
  private:
   const uint32_t servers_;
@@ -170,8 +180,19 @@ class CoreDriver {
   static std::string Text(const action::MakePlan& a) {
     return absl::StrCat("plan epoch ", a.epoch);
   }
-  static std::string Text(const action::InputWrong& a) {
-    return absl::StrCat("input wrong ", Code(a.error));
+  static std::string Text(const action::ScanFiles& a) {
+    return absl::StrCat("scan ", absl::StrJoin(a.files, " "), " on ", a.worker.value());
+  }
+  static std::string Text(const action::FileCounts& a) { return absl::StrCat("file ", a.file); }
+  static std::string Text(const action::ScanDone& a) {
+    return absl::StrCat("scanned ", Code(a.status));
+  }
+  static std::string Text(const action::LookAtFiles& a) {
+    return absl::StrCat("look in ", a.generation.value());
+  }
+  static std::string Text(const action::CheckpointBad& a) {
+    return a.task == TaskId() ? absl::StrCat("bad ", a.point.value())
+                              : absl::StrCat("bad for ", a.task.value());
   }
   static std::string Text(const action::Scheduled& a) {
     return absl::StrCat("scheduled ", a.function.value());

@@ -1,4 +1,5 @@
 // What callers ask of the servers' state: order, repeats, what excludes what.
+#include "common/base/cannot_read.h"
 #include "tests/coordinator/core/core_driver.h"
 #include "tests/coordinator/core/planned_leases.h"
 
@@ -181,9 +182,8 @@ TEST(CoreTasks, ALoadThatFailsLeavesNoMixtureBehind) {
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
       d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(absl::DataLossError("torn"))}),
-      "interrupt; pause; 0 steps of 0 functions since the beginning will run again; round 2 from "
-      "0: restore 0, restore 1; done 2 "
-      "DATA_LOSS");
+      "bad for 2; interrupt; pause; 0 steps of 0 functions since the beginning will run again; "
+      "round 2 from 0: restore 0, restore 1; done 2 DATA_LOSS");
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "") << "not of that state";
 }
 
@@ -200,9 +200,49 @@ TEST(CoreTasks, ALoadThatAskedNoServerCostsNothing) {
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
   EXPECT_EQ(
-      d.Step(event::Loaded{
-          .attempt = Attempt(d), .error = Error(absl::NotFoundError("no file")), .asked = false}),
-      "done 2 NOT_FOUND");
+      d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(MachineFault()), .asked = false}),
+      "");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "load for 2 in 2");
+}
+
+TEST(CoreTasks, OfFilesThatAreMissingNoServerHears) {
+  for (const absl::Status& damage :
+       {absl::NotFoundError("no file"), absl::DataLossError("short")}) {
+    CoreDriver d;
+    d.files_are_there = false;
+    d.Serve(0);
+    EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 1");
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(7), damage}), "") << "of another look";
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), damage}),
+              "bad for 2; done 2 " + absl::StatusCodeToString(damage.code()));
+    EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "save 2") << "the servers hold what they did";
+  }
+}
+
+// Servers may see them all the same.
+TEST(CoreTasks, FilesThatTheCoordinatorCannotLookAtAreLoaded) {
+  CoreDriver d;
+  d.files_are_there = false;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kLoad}), "look in 1");
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), absl::PermissionDeniedError("no")}),
+            "load for 2 in 1");
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(1), absl::NotFoundError("again")}), "");
+}
+
+// In RecoveryMode::kShard the others go on with what they have.
+TEST(CoreTasks, AServerThatIsLostBeforeALoadAsksAnyCostsTheOthersNothing) {
+  for (const bool asked : {false, true}) {
+    CoreDriver d(2);
+    d.files_are_there = asked;
+    d.Step(event::EnableRecovery{RecoveryMode::kShard});
+    d.Serve(0, /*recovery=*/false);
+    d.Want(2, {.kind = Kind::kLoad});
+    d.Step(event::DaemonDied{100});
+    const std::string round = d.Join(pb::ROLE_PSSERVER, 200, 0);
+    EXPECT_THAT(round, ::testing::HasSubstr(asked ? "restore 0, restore 1" : "restore 0, keep 1"));
+    EXPECT_EQ(d.Step(event::FilesSeen{Generation(1)}), "") << "that look is void";
+  }
 }
 
 // Also of two datasets of which only one is another.
@@ -285,17 +325,46 @@ TEST(CoreTasks, AServerLostDuringALoadBeginsItAgain) {
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
 }
 
+absl::Status ServerCannotRead() { return CannotRead(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER)); }
+
 TEST(CoreTasks, AServerThatCannotReadAGoodCheckpointIsReplaced) {
   CoreDriver d;
   d.Serve(0);
   d.Want(2, {.kind = Kind::kLoad});
-  d.Step(event::Loaded{.attempt = Attempt(d),
-                       .error = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER))});
+  d.files_are_there = false;
+  EXPECT_EQ(d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())}),
+            "look in 1");
+  EXPECT_THAT(d.Step(event::FilesSeen{Generation(1)}),
+              ::testing::StartsWith("server 0 cannot_read; interrupt"));
+  d.files_are_there = true;
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "refuse FAILED_PRECONDITION");
   d.Join(pb::ROLE_PSSERVER, 200, 0);
   d.now += absl::Seconds(20);  // the lease of the old process has ended
   d.Beat(pb::ROLE_PSSERVER, 200, 0);
   EXPECT_EQ(d.Restored(2), "use routing; serve in 2; load for 2 in 3");
+}
+
+TEST(CoreTasks, AServerThatCannotReadABadCheckpointStays) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  d.files_are_there = false;
+  d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())});
+  EXPECT_THAT(d.Step(event::FilesSeen{Generation(1), absl::NotFoundError("gone")}),
+              ::testing::AllOf(::testing::StartsWith("bad for 2; interrupt"),
+                               ::testing::EndsWith("done 2 NOT_FOUND")));
+  EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "") << "the same process";
+}
+
+TEST(CoreTasks, WhileNobodyCanReadTheLoadIsTriedAgain) {
+  CoreDriver d;
+  d.Serve(0);
+  d.Want(2, {.kind = Kind::kLoad});
+  d.files_are_there = false;
+  d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())});
+  d.Step(event::FilesSeen{Generation(1), CannotRead(absl::NotFoundError("no such mount"))});
+  EXPECT_EQ(d.Restored(2), "use routing; serve in 2");
+  EXPECT_EQ(d.TickAfter(absl::Milliseconds(100)), "look in 3");
 }
 
 TEST(CoreTasks, AServerLeavesWhenALoadHasEnded) {

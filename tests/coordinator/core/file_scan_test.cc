@@ -1,6 +1,7 @@
 #include "coordinator/core/file_scan.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/error_kind.h"
 #include "tests/testing/matchers.h"
 
@@ -9,75 +10,37 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::HasCode;
-using ::testing::Pair;
 
-const absl::Time kStart = absl::UnixEpoch();
 const CallError kGone = CallError::Of(absl::UnavailableError("connection refused"));
 const CallError kBroken =
     CallError::Of(WithKind(absl::InternalError("i/o error"), pb::ERROR_MACHINE, pb::ROLE_WORKER));
+constexpr absl::Duration kPatience = absl::Seconds(30);
 
-TEST(FileScan, FilesAreShared) {
-  FileScan scan({3, 5, 8});
-  EXPECT_THAT(
-      scan.Begin({WorkerId(1), WorkerId(4)}, kStart),
-      ElementsAre(Pair(WorkerId(1), ElementsAre(3u, 8u)), Pair(WorkerId(4), ElementsAre(5u))));
-  for (const size_t file : {3, 5, 8}) {
-    EXPECT_FALSE(scan.done());
-    EXPECT_TRUE(scan.Counted(file, WorkerId(1), kStart));
-  }
-  EXPECT_TRUE(scan.done());
-  EXPECT_EQ(scan.Pause(), absl::ZeroDuration());
-}
-
-TEST(FileScan, AnotherWorkerTriesWhatOneCouldNot) {
-  FileScan scan({0, 1});
-  const std::vector<WorkerId> workers = {WorkerId(0), WorkerId(1), WorkerId(2)};
-  std::set<WorkerId> asked;
-  for (int round = 0; round < 3; ++round) {
-    for (const auto& [worker, files] : scan.Begin(workers, kStart)) {
-      for (const size_t file : files) {
-        if (file == 1) {
-          asked.insert(worker);
-          MU_EXPECT_OK(scan.Failed(file, worker, kBroken, kStart));
-        }
-      }
-    }
-    scan.Counted(0, WorkerId(0), kStart);
-  }
-  EXPECT_EQ(asked.size(), 3u);
-  EXPECT_THAT(scan.Begin({WorkerId(1)}, kStart), ElementsAre(Pair(WorkerId(1), ElementsAre(1u))))
-      << "whoever is left is asked again";
-}
-
-TEST(FileScan, TenAnswersAreEnoughForOneFile) {
-  FileScan scan({0, 1});
-  for (int i = 0; i < 9; ++i) {
-    MU_EXPECT_OK(scan.Failed(0, WorkerId(0), kBroken, kStart));
-    MU_EXPECT_OK(scan.Failed(1, WorkerId(0), kBroken, kStart)) << "each by itself";
-  }
-  EXPECT_THAT(scan.Failed(1, WorkerId(0), kBroken, kStart), HasCode(absl::StatusCode::kInternal));
-}
-
-TEST(FileScan, WorkersThatAreLostAreNobodysFault) {
-  FileScan scan({0});
-  for (int i = 0; i < 1000; ++i) {
-    EXPECT_EQ(scan.Begin({WorkerId(0)}, kStart).size(), 1u);
-    ASSERT_TRUE(scan.Failed(0, WorkerId(0), kGone, kStart).ok());
-    ASSERT_GE(scan.Pause(), absl::Milliseconds(50)) << "but they are not asked without a pause";
-    ASSERT_LE(scan.Pause(), absl::Seconds(5));
-  }
-}
-
-TEST(FileScan, WhatIsTheUsersFaultIsToldAtOnce) {
-  FileScan scan({0});
-  const CallError wrong = CallError::Of(
-      WithKind(absl::InvalidArgumentError("no column 'id'"), pb::ERROR_USER, pb::ROLE_WORKER));
-  EXPECT_THAT(scan.Failed(0, WorkerId(0), wrong, kStart),
-              HasCode(absl::StatusCode::kInvalidArgument));
-}
-
-class FileScanSilence : public ::testing::Test {
+class FileScanTest : public ::testing::Test {
  protected:
+  // As "1: 3 8; 4 helps: 5".
+  std::string Give(const std::vector<uint32_t>& workers) {
+    std::vector<WorkerId> ids;
+    for (const uint32_t worker : workers) ids.emplace_back(worker);
+    std::vector<std::string> texts;
+    for (const FileScan::Given& given : scan_.Give(ids, now_)) {
+      texts.push_back(absl::StrCat(given.worker.value(), given.helps ? " helps: " : ": ",
+                                   absl::StrJoin(given.files, " ")));
+    }
+    return absl::StrJoin(texts, "; ");
+  }
+  bool Counted(uint32_t file, uint32_t worker) {
+    return scan_.Counted(file, WorkerId(worker), now_);
+  }
+  absl::Status Failed(uint32_t file, uint32_t worker, const CallError& error = kBroken) {
+    return scan_.Failed(file, WorkerId(worker), error, now_);
+  }
+  // Until the pause after a failure is over; how long it was.
+  absl::Duration Pause() {
+    const absl::Time alarm = scan_.alarm(now_);
+    EXPECT_LT(alarm, absl::InfiniteFuture());
+    return alarm - std::exchange(now_, alarm);
+  }
   // As "1 has 2 files from 3 for 30s".
   std::vector<std::string> Silent() {
     std::vector<std::string> texts;
@@ -87,19 +50,90 @@ class FileScanSilence : public ::testing::Test {
     }
     return texts;
   }
-  FileScan scan_{{3, 5, 8}};
-  absl::Time now_ = kStart;
+
+  FileScan scan_{{3, 5, 8}, kPatience};
+  absl::Time now_ = absl::UnixEpoch();
 };
 
-TEST_F(FileScanSilence, AWorkerWithoutAnAnswerIsReportedLessAndLess) {
-  scan_.Begin({WorkerId(1), WorkerId(4)}, now_);  // 1: 3 and 8, 4: 5
+TEST_F(FileScanTest, FilesAreShared) {
+  EXPECT_EQ(Give({}), "") << "nobody is there yet";
+  EXPECT_EQ(scan_.alarm(now_), absl::InfiniteFuture()) << "nor is there anything to wait for";
+  EXPECT_EQ(Give({1, 4}), "1: 3 8; 4: 5");
+  EXPECT_EQ(Give({1, 4}), "") << "that is under way";
+  for (const uint32_t file : {3, 5, 8}) {
+    EXPECT_FALSE(scan_.done());
+    EXPECT_TRUE(Counted(file, 1));
+  }
+  EXPECT_TRUE(scan_.done());
+  EXPECT_EQ(Give({1, 4}), "");
+}
+
+TEST_F(FileScanTest, AnotherWorkerTriesWhatOneCouldNot) {
+  EXPECT_EQ(Give({0, 1, 2}), "0: 3; 1: 5; 2: 8");
+  MU_EXPECT_OK(Failed(5, 1));
+  EXPECT_EQ(Give({0, 1, 2}), "") << "not at once";
+  Pause();
+  EXPECT_EQ(Give({0, 1, 2}), "0: 5");
+  MU_EXPECT_OK(Failed(5, 0));
+  Pause();
+  EXPECT_EQ(Give({0, 1, 2}), "2: 5");
+  MU_EXPECT_OK(Failed(5, 2));
+  Pause();
+  EXPECT_EQ(Give({1}), "1: 5") << "whoever is left is asked again";
+}
+
+TEST_F(FileScanTest, TenAnswersAreEnoughForOneFile) {
+  for (int i = 0; i < 9; ++i) {
+    MU_EXPECT_OK(Failed(3, 0));
+    MU_EXPECT_OK(Failed(5, 0)) << "each by itself";
+  }
+  EXPECT_THAT(Failed(5, 0), HasCode(absl::StatusCode::kInternal));
+}
+
+TEST_F(FileScanTest, WorkersThatAreLostAreNobodysFault) {
+  Counted(5, 0);
+  Counted(8, 0);
+  absl::Duration last = absl::Milliseconds(50);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(Give({0}), "0: 3");
+    if (i % 2 == 0) {
+      ASSERT_TRUE(Failed(3, 0, kGone).ok());
+    } else {
+      scan_.WorkerLost(WorkerId(0), now_);
+    }
+    ASSERT_EQ(Give({0}), "") << "but they are not asked without a pause";
+    const absl::Duration pause = Pause();
+    ASSERT_EQ(pause, std::min(2 * last, absl::Seconds(5)));
+    last = pause;
+  }
+}
+
+TEST_F(FileScanTest, ALostWorkersFilesAreOthers) {
+  EXPECT_EQ(Give({1, 4}), "1: 3 8; 4: 5");
+  scan_.WorkerLost(WorkerId(1), now_);
+  scan_.WorkerLost(WorkerId(7), now_);  // which has nothing
+  Pause();
+  EXPECT_EQ(Give({4}), "4: 3 8");
+  EXPECT_THAT(Silent(), ElementsAre());
+  now_ += kPatience;
+  EXPECT_THAT(Silent(), ElementsAre("4 has 3 files from 3 for 30.1s")) << "the lost one is gone";
+}
+
+TEST_F(FileScanTest, WhatIsTheUsersFaultIsToldAtOnce) {
+  const CallError wrong = CallError::Of(
+      WithKind(absl::InvalidArgumentError("no column 'id'"), pb::ERROR_USER, pb::ROLE_WORKER));
+  EXPECT_THAT(Failed(3, 0, wrong), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(FileScanTest, AWorkerWithoutAnAnswerIsReportedLessAndLess) {
+  Give({1, 4});  // 1: 3 and 8, 4: 5
   now_ += absl::Seconds(29);
   EXPECT_THAT(Silent(), ElementsAre());
   now_ += absl::Seconds(1);
   EXPECT_THAT(Silent(),
               ElementsAre("1 has 2 files from 3 for 30s", "4 has 1 files from 5 for 30s"));
   EXPECT_THAT(Silent(), ElementsAre()) << "that was said";
-  EXPECT_TRUE(scan_.Counted(3, WorkerId(1), now_));
+  EXPECT_TRUE(Counted(3, 1));
   now_ += absl::Seconds(29);
   EXPECT_THAT(Silent(), ElementsAre());
   now_ += absl::Seconds(1);
@@ -110,33 +144,39 @@ TEST_F(FileScanSilence, AWorkerWithoutAnAnswerIsReportedLessAndLess) {
   EXPECT_THAT(Silent(), ElementsAre("4 has 1 files from 5 for 2m"));
 }
 
-TEST_F(FileScanSilence, WhoHasNothingToDoHelps) {
-  scan_.Begin({WorkerId(1), WorkerId(4), WorkerId(6)}, now_);  // one each
-  EXPECT_TRUE(scan_.Counted(5, WorkerId(4), now_));
+TEST_F(FileScanTest, WhoHasNothingToDoHelps) {
+  Give({1, 4, 6});  // one each
+  EXPECT_TRUE(Counted(5, 4));
   now_ += absl::Seconds(29);
-  EXPECT_THAT(scan_.Help(now_), ElementsAre()) << "others may just have longer files";
+  EXPECT_EQ(Give({1, 4, 6}), "") << "others may just have longer files";
   now_ += absl::Seconds(1);
-  EXPECT_THAT(scan_.Help(now_), ElementsAre(Pair(WorkerId(4), 3u)));
-  EXPECT_THAT(scan_.Help(now_), ElementsAre()) << "6 has its own";
-  EXPECT_TRUE(scan_.Counted(3, WorkerId(4), now_));
-  EXPECT_THAT(scan_.Help(now_), ElementsAre(Pair(WorkerId(4), 8u)));
-  EXPECT_TRUE(scan_.Counted(8, WorkerId(6), now_));
+  EXPECT_EQ(Give({1, 4, 6}), "4 helps: 3");
+  EXPECT_EQ(Give({1, 4, 6}), "") << "6 has its own";
+  EXPECT_TRUE(Counted(3, 4));
+  EXPECT_EQ(Give({1, 4, 6}), "4 helps: 8") << "1, which hangs, does not";
+  EXPECT_TRUE(Counted(8, 6));
   EXPECT_TRUE(scan_.done());
-  EXPECT_FALSE(scan_.Counted(8, WorkerId(4), now_)) << "the first answer counts";
-  MU_EXPECT_OK(scan_.Failed(3, WorkerId(1), kBroken, now_)) << "nobody needs it";
+  EXPECT_FALSE(Counted(8, 4)) << "the first answer counts";
+  MU_EXPECT_OK(Failed(3, 1)) << "nobody needs it";
   EXPECT_TRUE(scan_.done());
 }
 
-TEST_F(FileScanSilence, WhoHasFailedWithAFileDoesNotHelpWithIt) {
-  scan_.Begin({WorkerId(1), WorkerId(4), WorkerId(6)}, now_);
-  now_ += FileScan::kPatience;
-  EXPECT_TRUE(scan_.Counted(5, WorkerId(4), now_));
-  EXPECT_TRUE(scan_.Counted(8, WorkerId(6), now_));
-  EXPECT_THAT(scan_.Help(now_), ElementsAre(Pair(WorkerId(4), 3u))) << "one is enough";
-  MU_EXPECT_OK(scan_.Failed(3, WorkerId(4), kBroken, now_));
-  EXPECT_THAT(scan_.Help(now_), ElementsAre(Pair(WorkerId(6), 3u)));
-  MU_EXPECT_OK(scan_.Failed(3, WorkerId(6), kBroken, now_));
-  EXPECT_THAT(scan_.Help(now_), ElementsAre());
+TEST_F(FileScanTest, OneHelperIsEnough) {
+  Give({1, 4, 6});
+  now_ += kPatience;
+  EXPECT_TRUE(Counted(5, 4));
+  EXPECT_TRUE(Counted(8, 6));
+  EXPECT_EQ(Give({1, 4, 6}), "4 helps: 3");
+  MU_EXPECT_OK(Failed(3, 4));
+  EXPECT_EQ(Give({1, 4, 6}), "6 helps: 3") << "4 has failed with it";
+  now_ += kPatience;
+  EXPECT_EQ(Give({1, 2, 4, 6}), "2 helps: 3") << "6 hangs as well";
+  MU_EXPECT_OK(Failed(3, 6));
+  MU_EXPECT_OK(Failed(3, 1));
+  EXPECT_EQ(scan_.alarm(now_), absl::InfiniteFuture()) << "2 looks through it";
+  MU_EXPECT_OK(Failed(3, 2));
+  Pause();
+  EXPECT_NE(Give({1, 2, 4, 6}), "");
 }
 
 }  // namespace
