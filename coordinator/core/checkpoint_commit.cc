@@ -9,11 +9,18 @@ namespace mu {
 using Kind = CheckpointAction::Kind;
 using Next = CheckpointCommit::Next;
 
+namespace {
+
+// Of the code with which the job ends then.
+absl::Status NewerCoordinator() { return absl::AbortedError("a newer coordinator has taken over"); }
+
+}  // namespace
+
 Next CheckpointCommit::Begin(CheckpointNumber checkpoint) {
-  if (superseded_ || under_way()) {
+  if (superseded_) return {{Kind::kAborted, checkpoint, NewerCoordinator()}};
+  if (under_way()) {
     return {{Kind::kAborted, checkpoint,
-             absl::FailedPreconditionError(superseded_ ? "a newer coordinator has taken over"
-                                                       : "another checkpoint is being taken")}};
+             absl::FailedPreconditionError("another checkpoint is being taken")}};
   }
   phase_ = Phase::kSaving;
   current_ = checkpoint;
@@ -47,7 +54,7 @@ Next CheckpointCommit::FunctionsCancelled() {
 
 Next CheckpointCommit::Superseded() {
   superseded_ = true;
-  return GiveUp(absl::FailedPreconditionError("a newer coordinator has taken over"));
+  return GiveUp(NewerCoordinator());
 }
 
 Next CheckpointCommit::GiveUp(const absl::Status& why) {

@@ -221,7 +221,7 @@ TEST(CoreMembers, ANewerCoordinatorEndsThisOne) {
   d.Schedule();
   d.Want(2, {.kind = ServerTask::Kind::kSave});
   EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(2)}),
-            "aborted 1; done 2 FAILED_PRECONDITION; interrupt; finish 1 ABORTED; end ABORTED");
+            "aborted 1; done 2 ABORTED; interrupt; finish 1 ABORTED; end ABORTED");
   EXPECT_EQ(d.Want(3, {.kind = ServerTask::Kind::kSave}), "done 3 ABORTED");
   EXPECT_EQ(d.Step(event::EpochSeen{CoordinatorEpoch(3)}), "") << "once";
 }
