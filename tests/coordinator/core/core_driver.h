@@ -283,4 +283,15 @@ inline absl::Status Typed(pb::ErrorKind kind, pb::Role role = pb::ROLE_WORKER, u
   return WithDetail(absl::FailedPreconditionError("typed"), detail);
 }
 
+// The newest attempt at what is asked of servers that the last event began.
+inline uint64_t Attempt(const CoreDriver& d) {
+  uint64_t attempt = 0;
+  for (const Action& action : d.last) {
+    if (const auto* a = std::get_if<action::Assign>(&action)) attempt = a->attempt;
+    if (const auto* a = std::get_if<action::Configure>(&action)) attempt = a->attempt;
+    if (const auto* a = std::get_if<action::Load>(&action)) attempt = a->attempt;
+  }
+  return attempt;
+}
+
 }  // namespace mu::testing
