@@ -47,7 +47,7 @@ const std::vector<Protection>& Protections() {
       {"results_kept", [](B* b) { b->worker.results_kept = true; }},
       {"generation_of_now", [](B* b) { b->worker.generation_of_now = true; }},
       {"early_cancel", [](B* b) { b->worker.early_cancel = true; }, "user_errors"},
-      {"old_connection", [](B* b) { b->worker.old_connection = true; }},
+      {"old_connection", [](B* b) { b->worker.old_connection = true; }, "everything", 30000},
       {"repeats_taken", [](B* b) { b->stream.repeats_taken = true; }},
       {"not_sent_again", [](B* b) { b->stream.not_sent_again = true; }},
       {"confirmed_early", [](B* b) { b->stream.confirmed_early = true; }},
