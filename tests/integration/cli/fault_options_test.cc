@@ -90,10 +90,15 @@ TEST_F(FaultOptionsTest, ChaosOfEveryKind) {
     kinds.insert(failure["role"].get<std::string>() + " " + failure["kind"].get<std::string>());
   // Each rule has cost what it is for. (The servers' rules strike one after the other, within the
   // time that the hung server alone takes.)
-  EXPECT_THAT(kinds, ::testing::IsSupersetOf({"worker left", "worker silent", "psserver left",
-                                              "psserver silent", "psserver died"}))
+  EXPECT_THAT(kinds, ::testing::IsSupersetOf(
+                         {"worker left", "psserver left", "psserver silent", "psserver died"}))
       << Output();
-  EXPECT_TRUE(kinds.contains("worker died") || kinds.contains("worker unreachable")) << Output();
+  // A worker that is stopped may be noticed by its heartbeats or by its stream, and one that is
+  // killed by its process or by its stream.
+  EXPECT_GE(
+      kinds.count("worker silent") + kinds.count("worker died") + kinds.count("worker unreachable"),
+      2u)
+      << Output();
 }
 
 }  // namespace
