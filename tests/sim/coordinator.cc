@@ -304,7 +304,8 @@ void Coordinator::BadFunction() {
 }
 
 void Coordinator::Do(action::Note& a) {
-  cluster_->Trace(slot_, a.text);
+  // Without details of errors, which come in any order.
+  cluster_->Trace(slot_, a.text.substr(0, a.text.find(" [type.")));
   if (absl::EndsWith(a.text, " will run again")) Saw("rolled back");
 }
 void Coordinator::Do(action::Cancelled&) {

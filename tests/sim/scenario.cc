@@ -121,7 +121,7 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
   s.slow_replacements = slow.Below(8) == 0;
   s.keep = static_cast<uint32_t>(1 + slow.Below(3));
   SplitMix data(HashCombine(seed, 0x64617461));
-  if (limits.kinds.empty() && data.Below(40) == 0)
+  if (limits.kinds.empty() && data.Below(15) == 0)
     s.data_comes_at = static_cast<Time>(1 + data.Below(150)) * kMillisecond;
   SplitMix sync(HashCombine(seed, 0x73796e63));
   const bool another_mode = limits.recover_shard.value_or(false) ||

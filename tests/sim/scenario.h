@@ -96,8 +96,8 @@ struct Scenario {
   Broken broken;
 
   bool Undisturbed() const {
-    return strikes.empty() && per_mille_lost == 0 && per_mille_reply_lost == 0 &&
-           per_mille_repeated == 0;
+    return strikes.empty() && data_comes_at == 0 && per_mille_lost == 0 &&
+           per_mille_reply_lost == 0 && per_mille_repeated == 0;
   }
   // Functions that are scheduled, if each worker's data has no end.
   uint32_t Functions() const { return batches * epochs / steps; }
