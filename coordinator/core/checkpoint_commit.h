@@ -34,7 +34,7 @@ class CheckpointCommit {
  public:
   using Next = std::optional<CheckpointAction>;
 
-  // FAILED_PRECONDITION as the reason of kAborted while another one is under way, or after
+  // As the reason of kAborted: FAILED_PRECONDITION while another one is under way, ABORTED after
   // Superseded.
   Next Begin(CheckpointNumber checkpoint);
   // Answers; not OK: of whichever server, or of the disk.

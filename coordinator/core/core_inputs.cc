@@ -34,10 +34,7 @@ void Core::On(event::Scanned& e) {
   const bool complains =
       e.error.input.kind() != pb::InputFault::NONE || (!e.installed && e.error.answered());
   absl::Status wrong;
-  for (const uint32_t file : e.files) {
-    const absl::Status failed = scan.Failed(file, e.worker, e.error, now_);
-    if (!complains) wrong.Update(failed);
-  }
+  for (const uint32_t file : e.files) wrong.Update(scan.Failed(file, e.worker, e.error, now_));
   if (complains) wrong = WorkerCannot(*worker, dataset, e.error);
   if (!wrong.ok()) EndScan(e.scan, wrong);
 }
@@ -93,7 +90,7 @@ absl::Status Core::WorkerCannot(const Worker& worker, uint64_t dataset, const Ca
       return absl::OkStatus();
     case Verdict::kInputWrong:
       for (const WorkerId pardoned : inputs_.Pardoned()) queue_.SetAside(pardoned, false);
-      install_ = scan_ = true;
+      install_ = true;
       detail.set_kind(pb::ERROR_USER);
       return WithDetail(why.status, detail);
     case Verdict::kNoneLeft:

@@ -151,10 +151,31 @@ TEST(CoreLoads, AServerThatCannotReadABadCheckpointStays) {
   d.Want(2, {.kind = Kind::kLoad});
   d.files_are_there = false;
   d.Step(event::Loaded{.attempt = Attempt(d), .error = Error(ServerCannotRead())});
+  EXPECT_EQ(d.Step(event::FilesSeen{Generation(7)}), "") << "of another look";
   EXPECT_THAT(d.Step(event::FilesSeen{Generation(1), absl::NotFoundError("gone")}),
               ::testing::AllOf(::testing::StartsWith("bad for 2; interrupt"),
                                ::testing::EndsWith("done 2 NOT_FOUND")));
   EXPECT_EQ(d.Join(pb::ROLE_PSSERVER, 100, 0), "") << "the same process";
+}
+
+// The same in a round of restores.
+TEST(CoreLoads, WhoseFaultItIsThatAServerCannotBeRestoredIsSeenInTheFiles) {
+  for (const bool there : {false, true}) {
+    CoreDriver d;
+    d.Serve(0);
+    d.Want(2, {.kind = Kind::kLoad, .loaded = CheckpointNumber(7)});
+    d.Step(event::Loaded{.attempt = Attempt(d), .updates = {3}});
+    d.Step(event::DaemonDied{100});
+    EXPECT_THAT(d.Join(pb::ROLE_PSSERVER, 200, 0), ::testing::HasSubstr("round 2 from 8"));
+    d.files_are_there = false;
+    EXPECT_EQ(d.Step(event::Restored{
+                  .generation = Generation(2), .error = Error(ServerCannotRead()), .updates = {0}}),
+              "look in 2");
+    EXPECT_EQ(d.Last<action::LookAtFiles>().point, CheckpointNumber(8));
+    const absl::Status seen = there ? absl::OkStatus() : absl::NotFoundError("gone");
+    EXPECT_THAT(d.Step(event::FilesSeen{Generation(2), seen}),
+                ::testing::StartsWith(there ? "server 0 cannot_read" : "bad 8; "));
+  }
 }
 
 TEST(CoreLoads, WhileNobodyCanReadTheLoadIsTriedAgain) {

@@ -30,8 +30,9 @@ class CoreScansTest : public ::testing::Test {
     return d_.Step(event::ScanWanted{ScanId(scan), std::move(dataset), std::move(indices)});
   }
   std::string Scanned(uint32_t worker, std::vector<uint32_t> files,
-                      absl::Status status = absl::OkStatus(), bool installed = true) {
-    return d_.Step(event::Scanned{ScanId(1), WorkerId(worker), Incarnation(10 + worker),
+                      absl::Status status = absl::OkStatus(), bool installed = true,
+                      uint64_t scan = 1) {
+    return d_.Step(event::Scanned{ScanId(scan), WorkerId(worker), Incarnation(10 + worker),
                                   std::move(files), installed, CallError::Of(std::move(status))});
   }
   std::string Notes() const {
@@ -93,10 +94,13 @@ TEST_F(CoreScansTest, WhatIsWrongWithAFileEndsTheScan) {
 
 TEST_F(CoreScansTest, OneWorkerWithoutTheDataIsSetAside) {
   d_.Serve(3);
-  EXPECT_EQ(Want(3), "scan 0 on 0; scan 1 on 1; scan 2 on 2");
+  EXPECT_EQ(Want(6), "scan 0 3 on 0; scan 1 4 on 1; scan 2 5 on 2");
   EXPECT_EQ(Scanned(1, {1}), "file 1");
   EXPECT_EQ(Scanned(0, {0}, NoFile(0)), "");
+  EXPECT_TRUE(d_.core.IsAside(WorkerId(0)));
   EXPECT_FALSE(d_.core.IsAside(WorkerId(1)));
+  EXPECT_EQ(d_.TickAfter(absl::Milliseconds(100)), "scan 0 on 1; scan 3 on 2")
+      << "also what it has not answered";
 }
 
 TEST_F(CoreScansTest, AFileThatNobodySeesMakesTheInputWrong) {
@@ -119,6 +123,18 @@ TEST_F(CoreScansTest, AFileThatSomebodyHasReadIsThere) {
   EXPECT_EQ(Scanned(0, {1}), "file 1; scanned OK");
   EXPECT_TRUE(d_.core.IsAside(WorkerId(1)));
   EXPECT_EQ(Want(1, 2), "scan 0 on 0") << "not on the other one";
+}
+
+// A later scan of the same data: the disk has gone meanwhile.
+TEST_F(CoreScansTest, AFileThatWasReadOnceIsMissedByMachines) {
+  d_.Serve(2);
+  Want(1);
+  EXPECT_EQ(Scanned(0, {0}), "file 0; scanned OK");
+  EXPECT_EQ(Want(1, 2), "scan 0 on 0");
+  EXPECT_EQ(Scanned(0, {0}, NoFile(0), true, 2), "");
+  EXPECT_EQ(d_.TickAfter(absl::Milliseconds(100)), "scan 0 on 1");
+  EXPECT_EQ(Scanned(1, {0}, NoFile(0), true, 2), "interrupt; scanned NOT_FOUND; end NOT_FOUND");
+  EXPECT_EQ(KindOf(d_.core.ended()), pb::ERROR_MACHINE) << "not the input";
 }
 
 TEST_F(CoreScansTest, AWorkerThatCannotInstallTheDatasetIsSetAsideAtOnce) {

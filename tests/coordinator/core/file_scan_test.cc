@@ -167,6 +167,7 @@ TEST_F(FileScanTest, OneHelperIsEnough) {
   EXPECT_TRUE(Counted(5, 4));
   EXPECT_TRUE(Counted(8, 6));
   EXPECT_EQ(Give({1, 4, 6}), "4 helps: 3");
+  EXPECT_EQ(Give({1, 4, 6}), "") << "6 need not help as well";
   MU_EXPECT_OK(Failed(3, 4));
   EXPECT_EQ(Give({1, 4, 6}), "6 helps: 3") << "4 has failed with it";
   now_ += kPatience;
