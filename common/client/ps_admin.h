@@ -47,12 +47,14 @@ class PsAdmin {
   absl::Status AssignVariable(const muster::RequestContext& context, FunctionId place,
                               const std::string& name, const Tensor& value);
 
-  // How long Save and Restore may take; the policy's timeouts are for the short calls.
+  // How long each try of Save and Restore may take; the policy's timeouts are for the short calls.
+  // Default: as long as it takes, since nobody knows how large the state and how slow the disk is.
+  // A server that is gone ends them by the policy's total_timeout; one that hangs does not.
   void set_file_timeout(absl::Duration timeout) { file_timeout_ = timeout; }
 
  private:
   PsClient* const client_;
-  absl::Duration file_timeout_ = absl::Minutes(10);
+  absl::Duration file_timeout_ = absl::InfiniteDuration();
 };
 
 }  // namespace mu

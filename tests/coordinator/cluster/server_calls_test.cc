@@ -242,6 +242,23 @@ TEST_F(ServerCallsTest, CallsThatMoveFilesHaveNoTimeOfTheirOwn) {
   EXPECT_LT(notes_.timeouts.at("/muster.PsServer/Fence"), absl::Minutes(1));
 }
 
+TEST_F(ServerCallsTest, ProgramsThatSaveByThemselvesChooseHowLongThatMayTake) {
+  const auto timeout_of = [&](const char* method) {
+    return notes_.timeouts.at(absl::StrCat("/muster.PsServer/", method));
+  };
+  PsAdmin& admin = *calls_.admin();
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  MU_ASSERT_OK(admin.Save(NewCall().context, "/d"));
+  MU_ASSERT_OK(admin.Restore(NewCall().context, "/d", {}));
+  EXPECT_EQ(timeout_of("Save"), absl::InfiniteDuration());
+  EXPECT_EQ(timeout_of("Restore"), absl::InfiniteDuration());
+  admin.set_file_timeout(absl::Hours(2));
+  MU_ASSERT_OK(admin.Save(NewCall().context, "/d"));
+  MU_ASSERT_OK(admin.Restore(NewCall().context, "/d", {}));
+  EXPECT_EQ(timeout_of("Save"), absl::Hours(2));
+  EXPECT_EQ(timeout_of("Restore"), absl::Hours(2));
+}
+
 TEST_F(ServerCallsTest, ACallWithoutAnAnswerEndsWhenItIsCancelled) {
   MU_ASSERT_OK(calls_.Configure(NewCall()));
   for (const char* method : {"Save", "Restore"}) {
