@@ -73,13 +73,16 @@ void Core::DecideRound() {
          " workers, so some compute several of one round");
   }
   // The first in the order of the data, for which of them were quicker is chance; before them those
-  // that were too late for earlier rounds.
+  // that are due, whoever was too late most often first, so that none is passed over again and
+  // again.
+  std::vector<std::pair<uint32_t, FunctionId>> waiting;
+  for (const auto& [id, contribution] : contributions_)
+    waiting.push_back({queue_.DueSince(id), id});
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  waiting.resize(std::min<size_t>(waiting.size(), rules.replicas));
   std::set<FunctionId> set;
-  for (const bool due : {true, false}) {
-    for (const auto& [id, contribution] : contributions_) {
-      if (set.size() < rules.replicas && queue_.IsDue(id) == due) set.insert(id);
-    }
-  }
+  for (const auto& [due_since, id] : waiting) set.insert(id);
   for (const FunctionId id : set)
     round_set_.push_back(std::move(contributions_.extract(id).mapped()));
   queue_.CloseRound(std::move(set));

@@ -144,6 +144,9 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   const FunctionQueue::Function* function = queue_.Find(start.function);
   if (closed_) return;
   dispatch_ = true;
+  // Some servers have applied the round that it was for, and it is about to be committed.
+  const bool too_late = function != nullptr && e.error.kind == pb::ERROR_STALE && round_decided() &&
+                        queue_.Contributes(*function);
   if (function == nullptr || function->run != start.run) {
     // A worker that hung, or was too late for its round, may be free again. How slow it is shows in
     // the end of a step that had no result.
@@ -151,7 +154,11 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
       const absl::Duration took = now_ - std::exchange(worker->last_news, now_);
       queue_.StepsTook(start.worker, start.function, absl::ToDoubleSeconds(took));
     }
-    queue_.RunEnded(start.function, start.run);
+    if (too_late) {
+      queue_.CameTooLate(start.function, start.run);
+    } else {
+      queue_.RunEnded(start.function, start.run);
+    }
     return;
   }
   if (e.error.ok()) {
@@ -194,9 +201,7 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
     if (!error.ok()) return FailFunction(start.function, start.run, error);
     return RunAgain(start, queue_.RunEnded(start.function, start.run));
   }
-  // Some servers have applied the round that it was for, and it is about to be committed.
-  if (e.error.kind == pb::ERROR_STALE && round_decided() && queue_.Contributes(*function))
-    return RunAgain(start, queue_.CameTooLate(start.function, start.run));
+  if (too_late) return RunAgain(start, queue_.CameTooLate(start.function, start.run));
   if (e.error.role == pb::ROLE_PSSERVER) {
     // The worker is well, a server is not; its heartbeats decide whether it is lost.
     Note(Level::kWarning, "worker ", start.worker.value(), ": server ", e.error.index,

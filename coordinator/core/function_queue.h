@@ -191,8 +191,9 @@ class FunctionQueue {
   // Contributions are complete, none runs, and none can start before these are committed.
   // `nothing_more`: nothing will be scheduled.
   bool NothingCanJoin(bool nothing_more) const;
-  // Its next step was too late for so many rounds that the open one waits for it.
-  bool IsDue(FunctionId function) const;
+  // The rounds that its next step was too late for, if these are so many that the open one waits
+  // for it; else 0.
+  uint32_t DueSince(FunctionId function) const;
   // Such a step runs, or is queued and may start with the Dispatch that is about to come.
   bool WaitsForDue(bool about_to_dispatch) const;
   // No contribution starts until the round is committed or stopped; CancelAll leaves its set.

@@ -59,14 +59,15 @@ bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
   return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
 }
 
-bool FunctionQueue::IsDue(FunctionId id) const {
+uint32_t FunctionQueue::DueSince(FunctionId id) const {
   const auto it = late_.find(id);
-  return it != late_.end() && it->second >= RoundRules::kMostLate && !MU_BROKEN(never_due);
+  if (it == late_.end() || it->second < RoundRules::kMostLate || MU_BROKEN(never_due)) return 0;
+  return it->second;
 }
 
 bool FunctionQueue::WaitsForDue(bool about_to_dispatch) const {
   return std::any_of(late_.begin(), late_.end(), [&](const auto& late) {
-    if (!IsDue(late.first)) return false;
+    if (DueSince(late.first) == 0) return false;
     // What stays queued is not waited for: it may wait for an assignment, which waits for this
     // round. But it is the first to start in the next one, for nothing overtakes it. A run that
     // hangs may still be the one that counts, while no worker is free for another.
@@ -95,10 +96,18 @@ bool FunctionQueue::EndStep(FunctionId id) {
 }
 
 FunctionQueue::Ended FunctionQueue::CameTooLate(FunctionId id, RunId run) {
+  std::optional<WorkerId> worker;
   if (const auto it = Current(id, run); it != functions_.end()) {
+    worker = *it->second.worker;
+  } else if (const auto hung = superseded_.find(run);
+             hung != superseded_.end() && hung->second.function == id && queued_.contains(id)) {
+    worker = hung->second.worker;  // and no other one was free for it
+  }
+  if (worker.has_value()) {
     ++late_[id];
     ++refused_;
-    if (!it->second.Avoids(*it->second.worker)) it->second.avoid.push_back(*it->second.worker);
+    Function& function = functions_.at(id);
+    if (!function.Avoids(*worker)) function.avoid.push_back(*worker);
   }
   return RunEnded(id, run);
 }

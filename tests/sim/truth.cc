@@ -133,7 +133,8 @@ void Truth::Pulled(uint8_t index, const Message& pull, const Partitions& partiti
 }
 
 void Truth::Started(uint64_t function, uint32_t step, uint64_t round) {
-  // What is lost, or late on its way, or lost with a process, is not too late by its own fault.
+  // What is lost on its way or with a process is not too late. Slow messages end calls by their
+  // deadlines, and servers by theirs.
   if (round == 0 || !scenario_->Undisturbed() || scenario_->per_mille_slow > 0) return;
   std::set<uint64_t>& rounds = started_[KeyOf(function, step)];
   rounds.insert(round);

@@ -100,6 +100,25 @@ TEST_F(BackupRuns, WhatWaitsBehindItGoesElsewhereInItsOldOrder) {
   EXPECT_EQ(Dispatch()[0].function, FunctionId(3));
 }
 
+// Servers refuse it while the round that it was for is being committed.
+TEST_F(BackupRuns, AHungRunThatComesTooLateForItsRoundCounts) {
+  queue_.SetRounds({.replicas = 1, .backups = 1});
+  const FunctionWork work = {.fingerprint = kStep, .steps = 1, .trains = true, .updates = true};
+  const FunctionId late = queue_.Schedule(work), other = queue_.Schedule(work);
+  const auto runs = Dispatch();
+  ASSERT_EQ(runs.size(), 2u);
+  ASSERT_EQ(runs[0].worker, kHung);
+  EXPECT_THAT(Wait(31, /*others_go_on=*/false), IsEmpty()) << "all are silent";
+  ASSERT_TRUE(queue_.Contribute(other, runs[1].run, 0));
+  EXPECT_THAT(Wait(2 * kTick), ElementsAre(late));
+  queue_.CloseRound({other});
+  EXPECT_EQ(queue_.CameTooLate(late, runs[0].run), FunctionQueue::Ended::kIgnored);
+  EXPECT_TRUE(queue_.CommitStep(other, 1));
+  EXPECT_TRUE(queue_.EndStep(other));
+  EXPECT_EQ(queue_.NextRound(), 1u);
+  EXPECT_EQ(Dispatch().at(0).worker, kOther) << "it was too late on the one that hung";
+}
+
 TEST_F(BackupRuns, TheLowWaterMarkDoesNotWaitForTheHungRun) {
   queue_.ForgetPoints();
   for (int i = 0; i < 4; ++i) Schedule();

@@ -148,6 +148,27 @@ TEST_F(CoreRounds, WhatWasTooLateGoesBeforeOlderSteps) {
   EXPECT_THAT(Result(1, 2), HasSubstr("commit 4: 1 (1)")) << "it was too late for one round";
 }
 
+// Or the steps of older functions, each of which is soon too late again, would pass it over.
+TEST_F(CoreRounds, WhatWasTooLateMostOftenIsFirst) {
+  Serve(10, {.replicas = 1, .backups = 3});
+  d_.Schedule(/*steps=*/3);
+  for (int i = 0; i < 3; ++i) d_.Schedule();
+  for (uint32_t step = 0; step < 2; ++step) {
+    EXPECT_THAT(Result(1, step), HasSubstr("commit"));
+    d_.Ended(1);
+    Committed();
+  }
+  // The functions 2, 3 and 4 are due, and one after the other is in a round.
+  for (const uint64_t first : {2, 3}) {
+    EXPECT_EQ(Result(1, 2), "keep 1");
+    for (uint64_t f = first; f < 4; ++f) EXPECT_EQ(Result(f, 0), absl::StrCat("keep ", f));
+    EXPECT_EQ(Result(4, 0), absl::StrCat("keep 4; commit ", first + 1, ": ", first, " (1)"));
+    Committed();
+  }
+  EXPECT_EQ(Result(1, 2), "keep 1") << "the third step of function 1 is due by now";
+  EXPECT_EQ(Result(4, 0), "keep 4; commit 5: 4 (1)");
+}
+
 TEST_F(CoreRounds, WhetherAStepWasTooLateIsForgottenWithItsRound) {
   Serve(6, {.replicas = 1, .backups = 1});
   d_.Schedule(/*steps=*/2);
