@@ -77,12 +77,12 @@ void Core::DecideRound() {
   // again.
   std::vector<std::pair<uint32_t, FunctionId>> waiting;
   for (const auto& [id, contribution] : contributions_)
-    waiting.push_back({queue_.DueSince(id), id});
+    waiting.push_back({queue_.RoundsMissedIfDue(id), id});
   std::stable_sort(waiting.begin(), waiting.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   waiting.resize(std::min<size_t>(waiting.size(), rules.replicas));
   std::set<FunctionId> set;
-  for (const auto& [due_since, id] : waiting) set.insert(id);
+  for (const auto& [missed, id] : waiting) set.insert(id);
   for (const FunctionId id : set)
     round_set_.push_back(std::move(contributions_.extract(id).mapped()));
   queue_.CloseRound(std::move(set));

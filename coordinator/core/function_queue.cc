@@ -221,6 +221,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
     it->second.avoid = {};
     Keep(it->first, std::move(it->second));
   }
+  late_.erase(it->first);
   functions_.erase(it);
 }
 

@@ -193,7 +193,7 @@ class FunctionQueue {
   bool NothingCanJoin(bool nothing_more) const;
   // The rounds that its next step was too late for, if these are so many that the open one waits
   // for it; else 0.
-  uint32_t DueSince(FunctionId function) const;
+  uint32_t RoundsMissedIfDue(FunctionId function) const;
   // Such a step runs, or is queued and may start with the Dispatch that is about to come.
   bool WaitsForDue(bool about_to_dispatch) const;
   // No contribution starts until the round is committed or stopped; CancelAll leaves its set.

@@ -59,7 +59,7 @@ bool FunctionQueue::NothingCanJoin(bool nothing_more) const {
   return rules_.one_lease() && function.bound && NextLease(function) != round_lease_;
 }
 
-uint32_t FunctionQueue::DueSince(FunctionId id) const {
+uint32_t FunctionQueue::RoundsMissedIfDue(FunctionId id) const {
   const auto it = late_.find(id);
   if (it == late_.end() || it->second < RoundRules::kMostLate || MU_BROKEN(never_due)) return 0;
   return it->second;
@@ -67,7 +67,7 @@ uint32_t FunctionQueue::DueSince(FunctionId id) const {
 
 bool FunctionQueue::WaitsForDue(bool about_to_dispatch) const {
   return std::any_of(late_.begin(), late_.end(), [&](const auto& late) {
-    if (DueSince(late.first) == 0) return false;
+    if (RoundsMissedIfDue(late.first) == 0 || contributed_.contains(late.first)) return false;
     // What stays queued is not waited for: it may wait for an assignment, which waits for this
     // round. But it is the first to start in the next one, for nothing overtakes it. A run that
     // hangs may still be the one that counts, while no worker is free for another.
@@ -118,7 +118,8 @@ size_t FunctionQueue::NextRound() {
   std::set<FunctionId> hung;
   for (const auto& [run, superseded] : superseded_) {
     const auto it = functions_.find(superseded.function);
-    if (it != functions_.end() && Contributes(it->second) && queued_.contains(it->first))
+    if (it != functions_.end() && Contributes(it->second) && queued_.contains(it->first) &&
+        !decided_.contains(it->first))  // whose next step is queued by now
       hung.insert(it->first);
   }
   late += hung.size();

@@ -119,6 +119,29 @@ TEST_F(BackupRuns, AHungRunThatComesTooLateForItsRoundCounts) {
   EXPECT_EQ(Dispatch().at(0).worker, kOther) << "it was too late on the one that hung";
 }
 
+TEST_F(BackupRuns, ARoundDoesNotWaitForTheHungRunOfAStepThatItHas) {
+  queue_.SetRounds({.replicas = 1, .backups = 1});
+  const FunctionId id =
+      queue_.Schedule({.fingerprint = kStep, .steps = 2, .trains = true, .updates = true});
+  for (int late = 0; late < 2; ++late) {
+    const StartRun run = Dispatch().at(0);
+    EXPECT_EQ(queue_.CameTooLate(id, run.run), FunctionQueue::Ended::kRequeued);
+  }
+  EXPECT_EQ(queue_.RoundsMissedIfDue(id), 2u);
+  const StartRun hung = Dispatch().at(0);
+  EXPECT_THAT(Wait(31), ElementsAre(id));
+  const StartRun again = Dispatch().at(0);
+  EXPECT_TRUE(queue_.WaitsForDue(/*about_to_dispatch=*/false));
+  ASSERT_TRUE(queue_.Contribute(id, again.run, 0));
+  EXPECT_TRUE(queue_.IsSuperseded(hung.run)) << "it may never end";
+  EXPECT_FALSE(queue_.WaitsForDue(/*about_to_dispatch=*/false));
+  queue_.CloseRound({id});
+  EXPECT_TRUE(queue_.CommitStep(id, 1));
+  EXPECT_FALSE(queue_.EndStep(id));
+  EXPECT_EQ(queue_.NextRound(), 2u)
+      << "the two of before; the step is in, and its next is not late";
+}
+
 TEST_F(BackupRuns, TheLowWaterMarkDoesNotWaitForTheHungRun) {
   queue_.ForgetPoints();
   for (int i = 0; i < 4; ++i) Schedule();
