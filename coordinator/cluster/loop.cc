@@ -28,15 +28,19 @@ void Loop::Stop() {
 
 void Loop::AssertHeld() const { MU_CHECK(runner_.load() == std::this_thread::get_id()); }
 
+std::shared_ptr<CondVar> Loop::Put(Job job) {
+  mailbox_.push_back(std::move(job));
+  // Whoever runs looks for more at its end.
+  return running_ || mailbox_.size() > 1 ? nullptr : wake_;
+}
+
 void Loop::Post(Job job) {
   std::shared_ptr<CondVar> wake;
   {
     MutexLock lock(&mutex_);
     if (!stopped_) {
-      mailbox_.push_back(std::move(job));
-      // Whoever runs looks for more at its end.
-      if (running_ || mailbox_.size() > 1) return;
-      wake = wake_;
+      wake = Put(std::move(job));
+      if (wake == nullptr) return;
     }
   }
   wake != nullptr ? wake->SignalAll() : RunHere(job);
@@ -44,23 +48,25 @@ void Loop::Post(Job job) {
 
 Loop::Where Loop::RunOrPost(const Job& job) {
   MU_CHECK(runner_.load() != std::this_thread::get_id());
+  bool free = false;
   std::shared_ptr<CondVar> wake;
   {
     MutexLock lock(&mutex_);
     if (stopped_) return Where::kEnded;
-    const bool waits = running_ || due_ || stopping_ || !mailbox_.empty();
-    if (waits) {
-      mailbox_.push_back(job);
-      if (!running_ && mailbox_.size() == 1) wake = wake_;
-    } else {
+    free = !running_ && !due_ && !stopping_ && mailbox_.empty();
+    if (free) {
       running_ = true;
+    } else {
+      wake = Put(job);
     }
-    if (waits && wake == nullptr) return Where::kPosted;
   }
-  if (wake != nullptr) {
-    wake->SignalAll();
-    return Where::kPosted;
-  }
+  if (wake != nullptr) wake->SignalAll();
+  if (!free) return Where::kPosted;
+  RunOnCaller(job);
+  return Where::kHere;
+}
+
+void Loop::RunOnCaller(const Job& job) {
   runner_.store(std::this_thread::get_id());
   on_caller_ = true;
   RunOne(job);
@@ -68,6 +74,7 @@ Loop::Where Loop::RunOrPost(const Job& job) {
   const std::vector<Job> after = std::exchange(after_, {});
   const absl::Time next = Next();
   runner_.store({});
+  std::shared_ptr<CondVar> wake;
   {
     MutexLock lock(&mutex_);
     running_ = false;
@@ -76,7 +83,6 @@ Loop::Where Loop::RunOrPost(const Job& job) {
   }
   if (wake != nullptr) wake->SignalAll();
   for (const Job& work : after) work();
-  return Where::kHere;
 }
 
 void Loop::Bring(Job job) {

@@ -38,7 +38,7 @@ class ABSL_LOCKABLE Loop {
   // brings them, one at a time.
   void Stop();
 
-  // Never blocks. Thread safe, also from a job.
+  // Never blocks. Thread safe, also from a job while the loop runs.
   void Post(Job job);
   // For a thread that brings news and has time to have them handled: runs the job on this thread if
   // nothing else runs or waits, else posts it. Not from a job, nor with a lock that a job may want.
@@ -93,6 +93,9 @@ class ABSL_LOCKABLE Loop {
   void RunOne(const Job& job);
   // kHere: it has run on this thread. kEnded: the loop has ended, and nothing has happened.
   Where RunOrPost(const Job& job);
+  void RunOnCaller(const Job& job);
+  // Whom to wake; null: nobody.
+  std::shared_ptr<CondVar> Put(Job job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RunAndWait(const Job& job);
   bool Wait(const std::shared_ptr<Waiter>& waiter, std::optional<Turn> turn);
   // Made again: whether it has succeeded, and its thread been woken.
