@@ -1,9 +1,9 @@
 // The shell around the coordinator's core: the loop, calls and the values of functions. It brings
 // events to the core and carries out its actions; it decides nothing. Thread safe.
 //
-// Everything that changes runs on the loop's thread. What comes from elsewhere (answers of daemons,
-// calls of users) is posted to it. Work that blocks runs on threads of its own, which post an event
-// at its end.
+// Everything that changes does so in the loop: on its thread, or on that of a caller or a message
+// that would otherwise wait for it (loop.h). Work that blocks runs on threads of its own, which
+// post an event at its end.
 #pragma once
 
 #include <atomic>
@@ -290,7 +290,8 @@ class Runtime {
   struct Scan {
     std::shared_ptr<const pb::DatasetProto> dataset;
     std::vector<std::pair<uint32_t, pb::ScanFileReply>> found;  // and not taken by the caller yet
-    std::vector<std::shared_ptr<ClientCall>> calls;
+    std::map<uint64_t, std::shared_ptr<ClientCall>> calls;      // under way, by their numbers
+    uint64_t last_call = 0;
     bool done = false;
     absl::Status status;
   };

@@ -39,16 +39,20 @@ void Runtime::CallForScan(const action::ScanFiles& part, const std::shared_ptr<W
                           const char* method, const Request& request, absl::Duration timeout,
                           std::function<void(absl::StatusOr<Reply>&)> done) {
   ++callbacks_;
-  const auto ended = [this, done = std::move(done)](absl::StatusOr<Reply> reply) {
-    loop_.Post([this, done, reply = std::make_shared<absl::StatusOr<Reply>>(std::move(reply))] {
+  const std::shared_ptr<Scan>& scan = scans_.at(part.scan);
+  const uint64_t number = ++scan->last_call;
+  const auto ended = [this, scan, number, done = std::move(done)](absl::StatusOr<Reply> reply) {
+    loop_.Post([this, scan, number, done,
+                reply = std::make_shared<absl::StatusOr<Reply>>(std::move(reply))] {
       loop_.AssertHeld();
       --callbacks_;
       loop_.LookAgain();
+      scan->calls.erase(number);
       done(*reply);
     });
   };
-  scans_.at(part.scan)->calls.push_back(
-      CallAsync<Reply>(*link->channel, method, request, {.timeout = timeout}, ended));
+  scan->calls[number] =
+      CallAsync<Reply>(*link->channel, method, request, {.timeout = timeout}, ended);
 }
 
 void Runtime::Do(action::ScanFiles& a) {
@@ -105,7 +109,7 @@ void Runtime::Do(action::ScanDone& a) {
   const std::shared_ptr<Scan> scan = scans_.extract(a.scan).mapped();
   scan->done = true;
   scan->status = std::move(a.status);
-  for (const auto& call : scan->calls) call->Cancel();
+  for (const auto& [number, call] : scan->calls) call->Cancel();
 }
 
 }  // namespace mu
