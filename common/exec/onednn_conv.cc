@@ -1,6 +1,7 @@
 #include "common/exec/onednn_conv.h"
 
 #include <dnnl.hpp>
+#include <new>
 #include <optional>
 #include <utility>
 
@@ -36,8 +37,6 @@ class OneThread {
   const int before_;
 };
 
-dnnl::engine Cpu() { return dnnl::engine(dnnl::engine::kind::cpu, 0); }
-
 dnnl::memory::desc Floats(const Dims& dims, Layout layout) {
   return {dims, dnnl::memory::data_type::f32, layout};
 }
@@ -60,7 +59,7 @@ size_t RoundedUp(size_t bytes) { return (bytes + 63) / 64 * 64; }
 
 struct OnednnConvolution::Primitives {
   ConvolutionPart part = ConvolutionPart::kResult;
-  dnnl::engine engine = Cpu();
+  dnnl::engine engine;
   dnnl::primitive convolution;
   // Of a filter between Muster's order and oneDNN's; none if they are the same.
   std::optional<dnnl::reorder> reorder;
@@ -98,6 +97,7 @@ absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
   auto made = std::make_unique<Primitives>();
   made->part = part;
   try {
+    made->engine = dnnl::engine(dnnl::engine::kind::cpu, 0);
     made->images = Floats(image_dims, Layout::nhwc);
     made->result = Floats(result_dims, Layout::nhwc);
     made->filter = Floats(filter_dims, Layout::hwio);
@@ -131,6 +131,8 @@ absl::StatusOr<std::unique_ptr<OnednnConvolution>> OnednnConvolution::Make(
     made->ChooseReorder();
   } catch (const dnnl::error& error) {
     return ToStatus(error);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for oneDNN");
   }
   return std::unique_ptr<OnednnConvolution>(new OnednnConvolution(std::move(made)));
 }
@@ -184,6 +186,8 @@ absl::Status OnednnConvolution::Run(const float* first, const float* second, flo
     stream.wait();
   } catch (const dnnl::error& error) {
     return ToStatus(error);
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("no memory for oneDNN");
   }
   return absl::OkStatus();
 }
