@@ -1,8 +1,8 @@
 // The runtime's beginning and end, time, and what everything else needs (the context of calls,
 // fatal errors). Actions are carried out in runtime_actions.cc; calls of daemons are in
 // runtime_calls.cc, scheduling in runtime_schedule.cc, runs on workers in runtime_runs.cc,
-// installation in runtime_install.cc, what is said to servers in runtime_servers.cc, checkpoints in
-// runtime_checkpoint.cc.
+// installation in runtime_install.cc, scans of files in runtime_scan.cc, what is said to servers in
+// runtime_servers.cc, checkpoints in runtime_checkpoint.cc.
 #include "coordinator/cluster/runtime.h"
 
 #include <algorithm>
@@ -62,6 +62,7 @@ void Runtime::Step(Event event) {
   // Nobody waits for what follows these, of which there are many, unless more follows.
   const bool quiet = std::holds_alternative<event::Results>(event) ||
                      std::holds_alternative<event::Heartbeat>(event) ||
+                     std::holds_alternative<event::EpochSeen>(event) ||
                      std::holds_alternative<event::Tick>(event);
   events_.push_back(std::move(event));
   bool more = !quiet;

@@ -13,7 +13,10 @@ absl::Status Runtime::Run(ServerTask task, const std::shared_ptr<TaskState>& sta
     tasks_[last_task_] = state;
     Step(event::TaskWanted{last_task_, std::move(task)});
   });
-  loop_.Await([&] { return state->done; });
+  loop_.Await([&] {
+    loop_.AssertHeld();
+    return state->done;
+  });
   return state->status;
 }
 

@@ -20,10 +20,6 @@ struct CallError {
   bool applied_full = false;             // a server has no room to remember a push
   pb::InputFault input;                  // what a worker cannot read; NONE
 
-  // How often a call is tried with errors of machines, before they are told. A server that is lost
-  // meanwhile does not count.
-  static constexpr int kTries = 20;
-
   static CallError Of(absl::Status status);
   bool ok() const { return status.ok(); }
   // A worker's own error, of no kind that says more: its process answers, but cannot do what it was

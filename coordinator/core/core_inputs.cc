@@ -1,4 +1,5 @@
-// Workers that cannot read the data, or cannot install what they are sent.
+// What workers find in the data: scans of files for callers, and workers that cannot read the data,
+// or cannot install what they are sent.
 #include <utility>
 
 #include "absl/strings/str_cat.h"

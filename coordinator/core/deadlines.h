@@ -24,9 +24,13 @@ inline constexpr absl::Duration kShortCalls = absl::Seconds(3);
 // InterruptServers ends the call of a server that is lost.
 inline constexpr absl::Duration kLongCalls = absl::Minutes(30);
 
-// Whether what failed with this error is asked for again. `tries`: how often it has failed before.
+// How often a call is tried with errors of machines, before they are told. A server that is lost
+// meanwhile does not count.
+inline constexpr int kTries = 20;
+
+// Whether what failed with this error is asked for again. Counts the failure in `tries`.
 inline bool MayTryAgain(const CallError& error, int* tries) {
-  return error.passing() && ++*tries < CallError::kTries;
+  return error.passing() && ++*tries < kTries;
 }
 
 }  // namespace mu::deadlines

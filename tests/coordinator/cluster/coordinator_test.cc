@@ -12,6 +12,7 @@
 #include "common/rpc/faults.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/core/deadlines.h"
 #include "psserver/server.h"
 #include "tests/testing/matchers.h"
 
@@ -76,17 +77,17 @@ class CoordinatorTest : public ::testing::Test {
 // Of a generation that ended while the request was on its way, say: the next try has the new one.
 TEST_F(CoordinatorTest, AValueIsReadAgainWhenTheServersHaveMovedOn) {
   refusal_ = WithKind(absl::FailedPreconditionError("older"), pb::ERROR_STALE, pb::ROLE_PSSERVER);
-  refusals_ = CallError::kTries - 1;
+  refusals_ = deadlines::kTries - 1;
   MU_ASSERT_OK_AND_ASSIGN(const Tensor value, coordinator_->Read(variable_));
   EXPECT_EQ(value.flat<float>()[1], 3);
-  EXPECT_EQ(pulls_, CallError::kTries);
+  EXPECT_EQ(pulls_, deadlines::kTries);
 }
 
 TEST_F(CoordinatorTest, TriesEndAndWhatStaysIsNotTriedAgain) {
   refusal_ = WithKind(absl::FailedPreconditionError("older"), pb::ERROR_STALE, pb::ROLE_PSSERVER);
   refusals_ = 1000;
   EXPECT_THAT(coordinator_->Read(variable_), HasCode(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(pulls_, CallError::kTries);
+  EXPECT_EQ(pulls_, deadlines::kTries);
   pulls_ = 0;
   refusal_ =
       WithKind(absl::InvalidArgumentError("no such thing"), pb::ERROR_USER, pb::ROLE_PSSERVER);
