@@ -9,6 +9,7 @@
 #include <mutex>
 #include <string>
 
+#include "absl/synchronization/mutex.h"
 #include "common/base/mutex.h"
 #include "common/obs/log.h"
 #include "common/obs/tls_refusals.h"
@@ -56,6 +57,15 @@ void KeepCallbackQueue() {
   call.done.Wait();
 }
 
+// gRPC's locks are Abseil's. Debian builds Abseil without NDEBUG, so each of them looks for
+// deadlocks in a graph of all locks of the process, below one spin lock. That is for who writes
+// gRPC.
+void DoNotLookForDeadlocks() {
+#ifdef NDEBUG
+  absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
+#endif
+}
+
 class GrpcTransport final : public Transport {
  public:
   explicit GrpcTransport(const TransportOptions& options)
@@ -63,6 +73,7 @@ class GrpcTransport final : public Transport {
     static std::once_flag once;
     std::call_once(once, [] {
       gpr_set_log_function(LogOfGrpc);
+      DoNotLookForDeadlocks();
       KeepCallbackQueue();
     });
   }
