@@ -44,9 +44,9 @@ auto CoreShell::Decide(const Decision& decide) {
     WorkerActions actions;
     auto decided = decide(core_, &actions);
     outbox = Apply(actions);
-    changed_.SignalAll();
     return decided;
   }();
+  changed_.SignalAll();
   Send(std::move(outbox));
   return answer;
 }
@@ -143,8 +143,8 @@ absl::Status CoreShell::Configure(const pb::ConfigureWorkerRequest& request) {
     offered_ = routing.ok() ? *routing : nullptr;
     outbox = Apply(actions);
     offered_ = nullptr;
-    changed_.SignalAll();
   }
+  changed_.SignalAll();
   Send(std::move(outbox));
   return status;
 }
@@ -161,8 +161,8 @@ absl::StatusOr<CoreShell::Installing> CoreShell::BeginInstall(const pb::RequestC
     outbox = Apply(actions);
     installing.installed = core_.has_function(function);
     installing.routing = routing_;
-    changed_.SignalAll();
   }
+  changed_.SignalAll();
   Send(std::move(outbox));
   MU_ASSIGN_OR_RETURN(installing.token, std::move(token));
   if (function != Fingerprint() && !installing.installed && functions() >= kMostFunctions) {
@@ -238,8 +238,8 @@ std::shared_ptr<FunctionRun> CoreShell::StartRun(pb::RunRequest request, RunLeas
     status = core_.Run(SteadyNow(), run->request.context(), std::move(resolved), &actions);
     outbox = Apply(actions);
     if (!status.ok()) runs_.erase(run->id);
-    changed_.SignalAll();
   }
+  changed_.SignalAll();
   Send(std::move(outbox));
   if (status.ok()) return run;
   call->Finish(status);
@@ -264,8 +264,8 @@ void CoreShell::CancelRuns(const pb::CancelRunsRequest& request, std::shared_ptr
     status = core_.CancelRuns(request.context(), FunctionId(request.below()), id, &actions);
     outbox = Apply(actions);
     if (!status.ok()) cancels_.erase(id);
-    changed_.SignalAll();
   }
+  changed_.SignalAll();
   Send(std::move(outbox));
   if (!status.ok()) call->Finish(status);
 }
