@@ -25,9 +25,9 @@ struct Rate {
 };
 
 absl::StatusOr<Rate> Measure(bool with_slow, absl::Duration window) {
-  MU_ASSIGN_OR_RETURN(
-      const auto cluster,
-      testing::TestCluster::Start({.workers = 2, .ps = 2, .worker_flags = {"--slow_down=20"}}));
+  MU_ASSIGN_OR_RETURN(const auto cluster, testing::TestCluster::Start({.workers = 0, .ps = 2}));
+  for (int worker = 0; worker < 2; ++worker)
+    MU_RETURN_IF_ERROR(cluster->StartWorker(worker, {"--slow_down=20"}));
   if (with_slow) MU_RETURN_IF_ERROR(cluster->StartWorker(2, {"--slow_down=400"}));
   Coordinator& c = cluster->coordinator();
   while (c.Stats().workers_ready < (with_slow ? 3 : 2)) absl::SleepFor(absl::Milliseconds(10));
