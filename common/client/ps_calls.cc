@@ -70,8 +70,10 @@ absl::Status PsCallGroup::Run(
     under_way[i] = calls[i].channel->Unary(
         calls[i].method, calls[i].request, CallOptions{.timeout = retries.TryTimeout(clock->Now())},
         [state, i](absl::Status status, Buffer reply) {
-          MutexLock lock(&state->mutex);
-          state->ended.push_back({i, std::move(status), std::move(reply)});
+          {
+            MutexLock lock(&state->mutex);
+            state->ended.push_back({i, std::move(status), std::move(reply)});
+          }
           state->changed.SignalAll();
         });
   };

@@ -72,21 +72,21 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::Post(std::function<void()> task) {
+  const std::shared_ptr<Core> core = core_;  // the task may destroy the pool
   bool grow = false;
   {
-    MutexLock lock(&core_->mutex);
-    core_->tasks.push_back(std::move(task));
+    MutexLock lock(&core->mutex);
+    core->tasks.push_back(std::move(task));
     // Threads that were woken for earlier tasks still count as idle until they run: compare with
     // all tasks.
-    if (static_cast<size_t>(core_->idle) < core_->tasks.size() &&
-        core_->threads < core_->max_threads) {
-      ++core_->threads;
+    if (static_cast<size_t>(core->idle) < core->tasks.size() && core->threads < core->max_threads) {
+      ++core->threads;
       grow = true;
     }
-    core_->work.Signal();
   }
+  core->work.Signal();
   if (!grow) return;
-  std::thread([core = core_] {
+  std::thread([core] {
     current_pool = core.get();
     core->Run();
   }).detach();

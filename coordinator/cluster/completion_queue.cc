@@ -10,8 +10,10 @@ void CompletionQueue::Add(RemoteValue value, uint64_t tag) {
   const uint64_t id = next_id_++;
   const RemoteValue& added = (pending_[id] = {std::move(value), tag}).value;
   added.WhenDone([finished = finished_, id] {
-    MutexLock lock(&finished->mutex);
-    finished->ids.push_back(id);
+    {
+      MutexLock lock(&finished->mutex);
+      finished->ids.push_back(id);
+    }
     finished->changed.Signal();
   });
 }

@@ -80,8 +80,8 @@ void FunctionState::Finish(absl::Status status) {
     done_ = true;
     status_ = std::move(status);
     when_done.swap(when_done_);
-    changed_.SignalAll();
   }
+  changed_.SignalAll();
   for (const auto& done : when_done) done();
 }
 
