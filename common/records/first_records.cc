@@ -18,22 +18,27 @@ namespace mu {
 namespace {
 
 constexpr size_t kShownBadRecords = 3;
+// So many records tell what a file holds: of a dataset that skips bad ones, the first may be those.
+constexpr uint64_t kTelling = 100;
 
 // The lines of bad records among the first ones, and what is to be said of them.
 struct BadRecords {
   std::vector<std::string> shown;
   uint64_t count = 0;
-  uint64_t good = 0;
 };
 
-void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, uint64_t most,
+void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, bool ended,
                       BadRecords bad, FirstRecords* result) {
   if (bad.count == 0) return;
   if (dataset.on_bad_record() == pb::ON_BAD_RECORD_SKIP) {
-    if (bad.good > 0 || result->records < most) return;
-    result->problems.push_back(
-        absl::StrCat(path, ": none of its first ", bad.count,
-                     " records is good; is this the right format? The first: ", bad.shown.front()));
+    if (result->good > 0) return;
+    const std::string which = ended ? absl::StrCat(bad.count) : absl::StrCat("first ", bad.count);
+    std::string problem =
+        absl::StrCat(path, ": none of its ", which,
+                     " records is good; is this the right format? The first: ", bad.shown.front());
+    // A short file beside good ones may be a stray line, which is to be skipped.
+    ended ? result->none_good = std::move(problem)
+          : result->problems.emplace_back(std::move(problem));
     return;
   }
   for (std::string& shown : bad.shown) {
@@ -108,15 +113,19 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   BinaryLabels binary_labels(dataset, binary);
   BadRecords bad;
   absl::Status broken;
-  for (; result->records < most; ++result->records) {
+  bool ended = false;
+  const bool skips = dataset.on_bad_record() == pb::ON_BAD_RECORD_SKIP;
+  for (;; ++result->records) {
+    if (result->records >= (skips && result->good == 0 ? std::max(most, kTelling) : most)) break;
     if (until_positive && labels.AllHavePositives()) break;
     const bool keep = selection.Keeps(result->records);
     const absl::StatusOr<FileRecords::Next> next = records.ParseNext(keep, &columns);
     broken = next.status();
-    if (!next.ok() || *next == FileRecords::Next::kEnd) break;
+    ended = next.ok() && *next == FileRecords::Next::kEnd;
+    if (!next.ok() || ended) break;
     if (!keep) continue;
     if (*next == FileRecords::Next::kGood) {
-      ++bad.good;
+      ++result->good;
       if (binary_labels.any()) {
         columns.CommitRow();
         binary_labels.Add(columns.Gather({0}), records.place());
@@ -130,7 +139,7 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   }
   result->labels = labels.found();
   result->not_binary = binary_labels.Problem();
-  ReportBadRecords(dataset, paths[0], most, std::move(bad), result);
+  ReportBadRecords(dataset, paths[0], ended, std::move(bad), result);
   return broken;
 }
 

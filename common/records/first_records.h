@@ -18,6 +18,10 @@ struct FirstRecords {
   std::vector<std::string> problems;
   // That were found, good or bad, the header not among them; at most what was asked for.
   uint64_t records = 0;
+  uint64_t good = 0;  // of those that the dataset keeps
+  // Of a dataset that skips bad records: all of this file, to its end, are bad, which is a problem
+  // unless other files have good ones. Empty: not so.
+  std::string none_good;
   // What is wrong with labels of two classes that are read as numbers: the place of the first that
   // is below 0 or above 1, and what to do. Empty: nothing.
   std::string not_binary;
@@ -30,7 +34,8 @@ struct FirstRecords {
 // records that the dataset keeps, with the parser that training uses. The
 // dataset's format must have passed CheckFormat(); its list of files is not looked at. Bad records
 // are problems if the dataset fails by them; if it skips them, only a file none of whose first
-// `most` records is good. `binary`: the columns that the model takes as labels of two classes.
+// `most` records, at least 100, is good. `binary`: the columns that the model takes as labels of
+// two classes.
 FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
                               absl::Span<const std::string> paths, uint64_t most,
                               const std::vector<std::string>& binary = {});

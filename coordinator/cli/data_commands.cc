@@ -111,6 +111,14 @@ int RunStatsCommand(const CliOptions& options, const ModelRegistry& models) {
   if (!scanned.ok()) return Fail(scanned.status());
   if (!rows.empty()) flush();
   absl::PrintF("%s", StatsTable(*scanned, stats.Summaries()));
+  if (scanned->records == 0) {
+    std::fflush(stdout);
+    return Fail(absl::InvalidArgumentError(absl::StrCat(
+        dataset->name(), ": it has no good record",
+        scanned->bad > 0 ? "; mend the files, or what the job says of them"
+                         : ": the files are empty, or `records` keeps none of theirs; name files "
+                           "that have some")));
+  }
   if (options.out.empty()) return kExitDone;
   const absl::Status written = WriteFileAtomic(options.out, StatsJson(*scanned, stats.Summaries()));
   return written.ok() ? kExitDone : Fail(written);

@@ -69,7 +69,8 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
   // What is left is looked at all the same, unless files would be paired wrongly.
   const bool paired = ExpandDatasetFiles(&expanded, &problems).ok() || dataset.companions().empty();
   const int files = paired ? expanded.files_size() : 0;
-  uint64_t records = 0;
+  uint64_t records = 0, good = 0;
+  std::string none_good;
   std::map<std::string, LabelTexts::Found> labels;
   std::string not_binary;
   bool unseen = false;
@@ -82,11 +83,14 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
     FirstRecords first =
         ReadFirstRecords(expanded, parts, i < kWellReadFiles ? kWellRead : 1, binary);
     records += first.records;
+    good += first.good;
+    if (none_good.empty()) none_good = first.none_good;
     Add(first.labels, &labels);
     for (std::string& problem : first.problems) problems.push_back(std::move(problem));
     // The first says what is to be changed in the job, for all files.
     if (not_binary.empty()) not_binary = first.not_binary;
   }
+  if (good == 0 && !none_good.empty()) problems.push_back(none_good);
   if (!not_binary.empty()) problems.push_back(not_binary);
   // Positive labels may be rare, and come further behind: then the files are read on. A text that
   // is one but for a space is a mistake.

@@ -101,6 +101,18 @@ absl::StatusOr<Dataset> JobSession::CreateDataset(DataPurpose purpose) {
   return coordinator_->CreateDataset(std::move(dataset));
 }
 
+absl::Status JobSession::NothingRead(const std::string& data) const {
+  const RuntimeStats stats = coordinator_->Stats();
+  const std::string all = absl::StrCat(data, ": it has no good record: ");
+  if (stats.bad_records > 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        all, stats.bad_records, " of this run were left out (on_bad_record: skip), the first is ",
+        stats.first_bad_record, "; mend the files, or what the job says of them"));
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      all, "the files are empty, or `records` keeps none of theirs; name files that have some"));
+}
+
 namespace {
 
 StalenessReport StalenessReportOf(const StalenessCounts& counts) {

@@ -93,6 +93,9 @@ class JobSession {
   void Tell(const std::string& line);
   // Announces what the report says too.
   void Warn(RunReport* report, const std::string& text);
+  // INVALID_ARGUMENT: all records of `data`, such as "data.train", were left out, or there are
+  // none.
+  absl::Status NothingRead(const std::string& data) const;
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::StatusOr<Function> DefineStep(const Dataset& dataset);
   absl::StatusOr<EvaluationSpec> DefineEvaluation();

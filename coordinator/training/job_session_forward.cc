@@ -66,6 +66,7 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   }
   report->eval_examples = last_evaluation_->examples;
   report->eval_metrics = last_evaluation_->metrics;
+  if (report->eval_examples == 0) return NothingRead(trainer_->evaluation()->data.proto().name());
   const bool undefined = absl::c_any_of(
       report->eval_metrics, [](const auto& metric) { return std::isnan(metric.second); });
   if (!undefined) return absl::OkStatus();
@@ -109,6 +110,7 @@ absl::Status JobSession::Predict(RunReport* report) {
                                                          return file.Add(batch);
                                                        }));
   MU_RETURN_IF_ERROR(file.Close());
+  if (file.written() == file.skipped()) return NothingRead(dataset.proto().name());
   MU_LOG(INFO, "{} lines are in {}", file.written(), path);
   if (file.not_finite() > 0) {
     Warn(report, absl::StrCat(file.not_finite(), " of ", file.written(),

@@ -231,6 +231,8 @@ absl::Status JobSession::Train(RunReport* report) {
   report->samples_per_second =
       static_cast<double>(report->samples - before) / std::max(1e-9, report->train_seconds);
   MU_RETURN_IF_ERROR(result.status());
+  // Else values that nothing was learned into would be saved, and the job would be done.
+  if (report->samples == 0 && !result->train.stopped) return NothingRead("data.train");
   ReportFit(*result, fit, report);
   return absl::OkStatus();
 }

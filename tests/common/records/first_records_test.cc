@@ -97,12 +97,37 @@ TEST_F(FirstRecordsTest, SkippedRecordsAreAProblemOnlyIfNoneIsGood) {
   csv_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
   const std::string some = Write("some.csv", "user,rating\nx,1\n2,2\n");
   EXPECT_THAT(First(csv_, some, 2).problems, IsEmpty());
-  const std::string none = Write("none.csv", "user,rating\nx,1\ny,2\n3,3");
+  const auto lines = [](int bad) {
+    std::string text = "user,rating\n";
+    for (int i = 0; i < bad; ++i) text += "x,1\n";
+    return text;
+  };
+  const std::string none = Write("none.csv", lines(100) + "3,3\n");
+  const FirstRecords first = First(csv_, none, kMost);
   EXPECT_THAT(
-      First(csv_, none, 2).problems,
+      first.problems,
       ElementsAre(HasSubstr(
-          none + ": none of its first 2 records is good; is this the right format? The first: " +
+          none + ": none of its first 100 records is good; is this the right format? The first: " +
           none + ":2: column user")));
+  EXPECT_EQ(first.none_good, "");
+  // Where but one record is asked for, the bad ones before the first good one are passed over.
+  const FirstRecords one = First(csv_, Write("late.csv", lines(99) + "3,3\n"), 1);
+  EXPECT_THAT(one.problems, IsEmpty());
+  EXPECT_EQ(one.good, 1u);
+  EXPECT_EQ(one.none_good, "");
+}
+
+TEST_F(FirstRecordsTest, AShortFileOfBadRecordsAlone) {
+  csv_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  const std::string path = Write("short.csv", "user,rating\nx,1\ny,2\n");
+  const FirstRecords first = First(csv_, path, kMost);
+  EXPECT_THAT(first.problems, IsEmpty()) << "another file may have good ones";
+  EXPECT_THAT(first.none_good,
+              HasSubstr(path +
+                        ": none of its 2 records is good; is this the right format? The "
+                        "first: " +
+                        path + ":2: column user"));
+  EXPECT_EQ(First(csv_, Write("empty.csv", "user,rating\n"), kMost).none_good, "");
 }
 
 TEST_F(FirstRecordsTest, NumbersThatAreNoLabelsOfTwoClasses) {

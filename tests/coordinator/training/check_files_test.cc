@@ -54,6 +54,16 @@ TEST_F(CheckFilesTest, OneOfManyMayBeEmptyButNotAll) {
   EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
 }
 
+TEST_F(CheckFilesTest, SkippedRecordsAreAProblemIfNoFileHasAGoodOne) {
+  dataset_.set_on_bad_record(pb::ON_BAD_RECORD_SKIP);
+  Add("stray", "a comment\n");
+  Add("another", "bad\n");
+  EXPECT_THAT(CheckFiles(dataset_, false),
+              ElementsAre(HasSubstr("stray: none of its 1 records is good; is this the right")));
+  Add("good", "bad\n1\n");
+  EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+}
+
 TEST_F(CheckFilesTest, FilesOfOtherMachinesAreLeftToThem) {
   dataset_.add_files("/another/machine/file");
   EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("/another/machine/file")));
