@@ -32,6 +32,7 @@ absl::StatusOr<FileRecords::Next> FileRecords::ParseNext(bool keep, ColumnSet* c
     absl::string_view record;
     MU_ASSIGN_OR_RETURN(const bool found, part.stream.Next(*part.format.finder, &record));
     if (!found) return Next::kEnd;
+    if (&part == &parts_.front()) record_ = record;
     std::string error;
     if (!keep || result == Next::kBad || part.format.parser->Parse(record, columns, &error))
       continue;

@@ -29,6 +29,8 @@ class FileRecords {
   std::string place() const { return parts_.front().stream.place(); }
   // "PATH:LINE: column X: ..." of the last record, which was bad.
   const std::string& problem() const { return problem_; }
+  // The last record, of the first of the files; valid until the next call.
+  absl::string_view record() const { return record_; }
 
  private:
   struct Part {
@@ -39,6 +41,7 @@ class FileRecords {
   const std::shared_ptr<const RecordFormat> format_;
   std::vector<Part> parts_;
   std::string problem_;
+  absl::string_view record_;
 };
 
 }  // namespace mu

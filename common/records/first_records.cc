@@ -5,6 +5,7 @@
 #include <memory>
 #include <set>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -20,6 +21,8 @@ namespace {
 constexpr size_t kShownBadRecords = 3;
 // So many records tell what a file holds: of a dataset that skips bad ones, the first may be those.
 constexpr uint64_t kTelling = 100;
+// Names of fields that are kept, about; records may have any number.
+constexpr size_t kMostFields = 1000;
 
 // The lines of bad records among the first ones, and what is to be said of them.
 struct BadRecords {
@@ -65,7 +68,8 @@ class BinaryLabels {
       const Tensor* const label = record.Find(name);
       if (label == nullptr || label->dtype() != kFloat32 || label->elements() != 1) continue;
       const float value = *label->data<float>();
-      values_.insert(value);
+      ranges_[name].Add({1, value, value});
+      if (values_.size() <= kShown) values_.insert(value);
       // What lies between may be meant, as the part of a group that is positive.
       if ((value >= 0 && value <= 1) || !first_.empty()) continue;
       first_ = absl::StrCat(place, ": column ", name, ": ", value,
@@ -73,8 +77,15 @@ class BinaryLabels {
     }
   }
 
+  bool Varied() const {
+    return absl::c_all_of(names_, [&](const std::string& name) {
+      const auto range = ranges_.find(name);
+      return range != ranges_.end() && range->second.least != range->second.most;
+    });
+  }
+  const std::map<std::string, LabelRange>& ranges() const { return ranges_; }
+
   std::string Problem() const {
-    constexpr size_t kShown = 8;
     if (first_.empty()) return "";
     std::vector<float> shown(values_.begin(), values_.end());
     shown.resize(std::min(shown.size(), kShown));
@@ -83,6 +94,8 @@ class BinaryLabels {
   }
 
  private:
+  static constexpr size_t kShown = 8;
+
   std::string Remedy() const {
     if (dataset_.has_arrays()) return "write 0 and 1 into the file";
     if (FieldColumnsOf(dataset_).empty()) return "name the texts that mean 1: positive: [\"+1\"]";
@@ -95,12 +108,16 @@ class BinaryLabels {
 
   const pb::DatasetProto& dataset_;
   const std::vector<std::string>& names_;
-  std::set<float> values_;
+  std::set<float> values_;  // the first few
+  std::map<std::string, LabelRange> ranges_;
   std::string first_;
 };
 
+// What reading stops at, before `most` records or the end.
+enum class Until { kNothing, kPositive, kVaried };
+
 absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                  uint64_t most, bool until_positive, const std::vector<std::string>& binary,
+                  uint64_t most, Until until, const std::vector<std::string>& binary,
                   FirstRecords* result) {
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(dataset));
   FileRecords records(format);
@@ -108,8 +125,8 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   if (!result->problems.empty()) return absl::OkStatus();
   const RecordSelection selection(dataset.records());
   ColumnSet columns(SchemaOf(dataset), /*capacity=*/1);
-  LabelTexts labels(dataset);
-  columns.set_observer(&labels);
+  FirstValues values(dataset);
+  columns.set_observer(&values);
   BinaryLabels binary_labels(dataset, binary);
   BadRecords bad;
   absl::Status broken;
@@ -117,13 +134,16 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
   const bool skips = dataset.on_bad_record() == pb::ON_BAD_RECORD_SKIP;
   for (;; ++result->records) {
     if (result->records >= (skips && result->good == 0 ? std::max(most, kTelling) : most)) break;
-    if (until_positive && labels.AllHavePositives()) break;
+    if (until == Until::kPositive && values.labels().AllHavePositives()) break;
+    if (until == Until::kVaried && binary_labels.Varied()) break;
     const bool keep = selection.Keeps(result->records);
     const absl::StatusOr<FileRecords::Next> next = records.ParseNext(keep, &columns);
     broken = next.status();
     ended = next.ok() && *next == FileRecords::Next::kEnd;
     if (!next.ok() || ended) break;
     if (!keep) continue;
+    if (until == Until::kNothing && result->fields.size() < kMostFields)
+      AddFieldNames(dataset, records.record(), &result->fields);
     if (*next == FileRecords::Next::kGood) {
       ++result->good;
       if (binary_labels.any()) {
@@ -137,16 +157,18 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
     }
     columns.DropRow();
   }
-  result->labels = labels.found();
+  result->labels = values.labels().found();
+  result->counts = values.counts();
+  result->binary = binary_labels.ranges();
   result->not_binary = binary_labels.Problem();
   ReportBadRecords(dataset, paths[0], ended, std::move(bad), result);
   return broken;
 }
 
 FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
-                      uint64_t most, bool until_positive, const std::vector<std::string>& binary) {
+                      uint64_t most, Until until, const std::vector<std::string>& binary) {
   FirstRecords result;
-  const absl::Status status = Read(dataset, paths, most, until_positive, binary, &result);
+  const absl::Status status = Read(dataset, paths, most, until, binary, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());
   // Files may hold any bytes, messages may not.
   for (std::string& problem : result.problems) problem = ValidUtf8(problem);
@@ -157,13 +179,17 @@ FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::str
 
 FirstRecords ReadFirstRecords(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
                               uint64_t most, const std::vector<std::string>& binary) {
-  return ReadFile(dataset, paths, most, /*until_positive=*/false, binary);
+  return ReadFile(dataset, paths, most, Until::kNothing, binary);
 }
 
 FirstRecords ReadUntilPositive(const pb::DatasetProto& dataset,
                                absl::Span<const std::string> paths) {
-  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), /*until_positive=*/true,
-                  {});
+  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), Until::kPositive, {});
+}
+
+FirstRecords ReadUntilVaried(const pb::DatasetProto& dataset, absl::Span<const std::string> paths,
+                             const std::vector<std::string>& binary) {
+  return ReadFile(dataset, paths, std::numeric_limits<uint64_t>::max(), Until::kVaried, binary);
 }
 
 }  // namespace mu

@@ -1,16 +1,31 @@
 // What the readers will say of the beginning of a file, found out without reading the rest of it.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "common/records/first_values.h"
 #include "common/records/label_texts.h"
 #include "proto/dataset.pb.h"
 
 namespace mu {
+
+struct LabelRange {
+  uint64_t labels = 0;
+  float least = 0, most = 0;
+
+  void Add(const LabelRange& more) {
+    if (more.labels == 0) return;
+    least = labels == 0 ? more.least : std::min(least, more.least);
+    most = labels == 0 ? more.most : std::max(most, more.most);
+    labels += more.labels;
+  }
+};
 
 struct FirstRecords {
   // What the reader will refuse, each "FILE:LINE: what is wrong; what to do" (or "FILE ..." where
@@ -27,6 +42,11 @@ struct FirstRecords {
   std::string not_binary;
   // By the name of each column that has `positive` texts.
   std::map<std::string, LabelTexts::Found> labels;
+  // By the name of each label of two classes: all values, of text labels 0 and 1.
+  std::map<std::string, LabelRange> binary;
+  // By the name of each column of csv, jsonl and tfrecord.
+  std::map<std::string, FieldCounts> counts;
+  std::set<std::string> fields;  // of jsonl and tfrecord: that any of the records has
 };
 
 // Opens the file (plain, gzip or zstd) and those that are read in lockstep with it
@@ -43,5 +63,10 @@ FirstRecords ReadFirstRecords(const muster::DatasetProto& dataset,
 // The same, but reads on until each column that has `positive` texts has had one, or to the end.
 FirstRecords ReadUntilPositive(const muster::DatasetProto& dataset,
                                absl::Span<const std::string> paths);
+
+// The same, until each of the columns `binary` has had two values.
+FirstRecords ReadUntilVaried(const muster::DatasetProto& dataset,
+                             absl::Span<const std::string> paths,
+                             const std::vector<std::string>& binary);
 
 }  // namespace mu

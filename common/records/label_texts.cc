@@ -25,12 +25,6 @@ std::string Essence(absl::string_view text) {
   return absl::AsciiStrToLower(absl::StripSuffix(text, "."));
 }
 
-std::string Quoted(const std::vector<std::string>& texts) {
-  return absl::StrJoin(texts, ", ", [](std::string* out, const std::string& text) {
-    absl::StrAppend(out, "\"", text, "\"");
-  });
-}
-
 void Note(absl::string_view text, LabelTexts::Found* found) {
   const bool known =
       std::find(found->texts.begin(), found->texts.end(), text) != found->texts.end();
@@ -48,6 +42,12 @@ const std::string* NearlyPositive(const LabelTexts::Found& found) {
 }
 
 }  // namespace
+
+std::string QuotedTexts(const std::vector<std::string>& texts) {
+  return absl::StrJoin(texts, ", ", [](std::string* out, const std::string& text) {
+    absl::StrAppend(out, "\"", text, "\"");
+  });
+}
 
 LabelTexts::LabelTexts(const pb::DatasetProto& dataset) {
   for (const TextLabel& label : TextLabelsOf(dataset)) {
@@ -114,7 +114,7 @@ std::string NoneIsPositive(const LabelTexts::Found& found) {
                  : "; write trim: true, or the texts with their spaces";
   }
   return absl::StrCat("none of ", found.others, " labels is one of its `positive` texts, ",
-                      Quoted(found.positive), "; they are ", Quoted(found.texts),
+                      QuotedTexts(found.positive), "; they are ", QuotedTexts(found.texts),
                       found.texts.size() == kMostTexts ? " and perhaps others" : "", remedy);
 }
 

@@ -39,6 +39,8 @@ class LabelTexts final : public FieldObserver {
 void Add(const std::map<std::string, LabelTexts::Found>& more,
          std::map<std::string, LabelTexts::Found>* all);
 
+// "\"a\", \"b\"".
+std::string QuotedTexts(const std::vector<std::string>& texts);
 bool HasNoPositive(const LabelTexts::Found& found);  // but labels, or missing ones
 // "none of 100 labels is one of its `positive` texts, \"yes\"; they are \"no\", \" yes\"", and what
 // to do about it where that is plain.

@@ -84,6 +84,7 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
                     const Notices& notices) {
   InitLogging(LogOf(cli)).IgnoreError();  // no file: there may be no folder
   PrintProblems(problems, notices);
+  for (const std::string& note : setup.notes) notices.Note(note);
   RunReport report;
   report.job = setup.job.name();
   report.status = "failed";
@@ -109,10 +110,10 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
 int RunCheckCommand(const CliOptions& options, const ModelRegistry& models) {
   ProblemList problems;
   const RunSetup setup = SetUpRun(options, JobUse::kCheck, models, &problems);
-  if (!problems.empty()) {
-    PrintProblems(problems, Notices(/*json=*/false));
-    return kExitBadJob;
-  }
+  const Notices notices(/*json=*/false);
+  if (!problems.empty()) PrintProblems(problems, notices);
+  for (const std::string& note : setup.notes) notices.Note(note);
+  if (!problems.empty()) return kExitBadJob;
   absl::PrintF("%s: no problem found in job %s\n", options.job_file, setup.job.name());
   return kExitDone;
 }

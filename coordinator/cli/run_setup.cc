@@ -214,7 +214,7 @@ bool BeginsWarm(JobUse use, const RunOptions& options) {
 // hides no other one.
 void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
                        const ModelRegistry& models, const RunOptions& options,
-                       ProblemList* problems) {
+                       std::vector<std::string>* notes, ProblemList* problems) {
   std::map<std::string, pb::SourceProto> whole, parts;
   for (const auto& [key, source] : SourcesFor(use, file.job.data())) {
     if (!file.places.IsBad(key)) {
@@ -234,14 +234,14 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     sound.mutable_checkpoint()->clear_keep_best();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   ClearBadTraining(file.places, &sound);
-  std::vector<std::string> found = CheckJob(sound, models, options);
+  std::vector<std::string> found = CheckJob(sound, models, options, notes);
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
     partly.clear_model();
     partly.clear_evaluation();
     partly.clear_early_stopping();
     partly.mutable_checkpoint()->clear_keep_best();
-    for (std::string& problem : CheckJob(partly, models, options))
+    for (std::string& problem : CheckJob(partly, models, options, notes))
       found.push_back(std::move(problem));
   }
   for (const std::string& problem : found) {
@@ -368,7 +368,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   }
   for (const std::string& problem : CheckEnvironment(options))
     problems->Add(Place{"command line"}, problem);
-  CheckDataAndModel(cli.job_file, file, use, models, options, problems);
+  CheckDataAndModel(cli.job_file, file, use, models, options, &setup.notes, problems);
   // To find out whether the directory can be made, it was made.
   if (new_directory && (use == JobUse::kCheck || !problems->empty())) {
     ::rmdir(options.job_dir.c_str());

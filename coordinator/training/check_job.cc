@@ -46,45 +46,67 @@ void CheckComputed(const muster::JobProto& job, const std::vector<std::string>& 
         job.checkpoint().keep_best().metric());
 }
 
-// The columns that are, just as they are read, the labels of the model's tasks of two classes.
-std::vector<std::string> BinaryLabels(Model& model, pb::DatasetProto dataset) {
+// The columns that are, just as they are read, the labels of the model's tasks.
+CheckedLabels LabelsOf(Model& model, const pb::SourceProto& source, pb::DatasetProto dataset) {
   dataset.set_id(1);
+  std::set<std::string> binary;
   const auto function = Trace("labels", [&](FunctionBuilder& f) {
     const ModelOutput output = model.Build(f, f.NextBatch(Dataset(dataset)));
     for (const TaskOutput& task : TasksOf(output)) {
-      if (task.task == Task::kBinaryClassification && task.label.valid())
-        f.Return(absl::StrCat("label.", task.name), task.label);
+      if (!task.label.valid()) continue;
+      const std::string name = absl::StrCat("label.", task.name);
+      f.Return(name, task.label);
+      if (task.task == Task::kBinaryClassification) binary.insert(name);
     }
   });
-  std::vector<std::string> names;
-  if (!function.ok()) return names;  // that is told where the model is traced as a whole
+  CheckedLabels labels;
+  if (!function.ok()) return labels;  // that is told where the model is traced as a whole
   for (const pb::ReturnProto& returned : function->returns()) {
     const pb::NodeProto& node = function->nodes(returned.value().node());
-    if (DefOf(node).source == OpSource::kColumn) names.push_back(node.attrs().at("column").s());
+    if (DefOf(node).source != OpSource::kColumn) continue;
+    const std::string& column = node.attrs().at("column").s();
+    if (binary.count(returned.name()) != 0) labels.binary.push_back(column);
+    // A value for missing ones is given by whoever expects them. Labels of text are looked at by
+    // themselves.
+    if (absl::c_none_of(source.columns(), [&](const pb::JobColumnProto& from) {
+          return from.name() == column &&
+                 (from.has_missing_value() || from.has_missing_id() || from.kind() == "label");
+        })) {
+      labels.required.push_back(column);
+    }
   }
-  return names;
+  return labels;
 }
 
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
-               const RunOptions& options, std::vector<std::string>* problems) {
+               const RunOptions& options, std::vector<std::string>* notes,
+               std::vector<std::string>* problems) {
   const auto source = DatasetOf(job, purpose);
   if (!source.ok()) {
     problems->emplace_back(source.status().message());
     return;
   }
   pb::DatasetProto dataset = *source;
-  std::vector<std::string> binary;
+  CheckedLabels labels;
   if (model != nullptr) {
     BoundIds(*model, &dataset);
-    if (purpose != DataPurpose::kPredict) binary = BinaryLabels(*model, dataset);
+    if (purpose != DataPurpose::kPredict) {
+      const pb::JobDataProto& data = job.data();
+      labels =
+          LabelsOf(*model, purpose == DataPurpose::kTrain ? data.train() : data.eval(), dataset);
+    }
+    labels.trains = purpose == DataPurpose::kTrain;
     if (purpose == DataPurpose::kPredict) {
       DropLabels(*model, options.predict_columns, &dataset);
       WithTexts(options.predict_columns, &dataset);
     }
   }
-  for (std::string& problem : CheckFiles(dataset, /*files_elsewhere=*/!options.local, binary)) {
+  std::vector<std::string> found;
+  for (std::string& problem :
+       CheckFiles(dataset, /*files_elsewhere=*/!options.local, labels, &found)) {
     problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
   }
+  for (const std::string& note : found) notes->push_back(absl::StrCat(dataset.name(), ": ", note));
   if (model == nullptr) return;
   if (const absl::Status columns = CheckColumns(*model, dataset, purpose); !columns.ok()) {
     problems->push_back(
@@ -248,7 +270,7 @@ std::vector<std::string> CheckEnvironment(const RunOptions& options) {
 }
 
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
-                                  const RunOptions& options) {
+                                  const RunOptions& options, std::vector<std::string>* notes) {
   std::vector<std::string> problems;
   std::unique_ptr<Model> model;
   if (ModelName(job.model()).empty()) {
@@ -272,13 +294,14 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
     for (const absl::string_view line : absl::StrSplit(created.status().message(), '\n'))
       problems.push_back(absl::StrCat("model: ", line));
   }
-  if (job.data().has_train()) CheckData(job, DataPurpose::kTrain, model.get(), options, &problems);
+  if (job.data().has_train())
+    CheckData(job, DataPurpose::kTrain, model.get(), options, notes, &problems);
   // Without data of its own, predicting takes the evaluation's, and needs no label of them.
   const bool predicts_eval = !options.predict_out.empty() && !job.data().has_predict();
   if (job.data().has_eval() && !predicts_eval)
-    CheckData(job, DataPurpose::kEval, model.get(), options, &problems);
+    CheckData(job, DataPurpose::kEval, model.get(), options, notes, &problems);
   if (job.data().has_predict() || (job.data().has_eval() && predicts_eval))
-    CheckData(job, DataPurpose::kPredict, model.get(), options, &problems);
+    CheckData(job, DataPurpose::kPredict, model.get(), options, notes, &problems);
   if (model == nullptr || !job.data().has_train()) return problems;
   if (job.data().has_eval()) CompareIds(job, *model, DataPurpose::kEval, &problems);
   if (job.data().has_predict()) CompareIds(job, *model, DataPurpose::kPredict, &problems);

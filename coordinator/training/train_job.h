@@ -187,9 +187,9 @@ RunReport PredictJob(const muster::JobProto& job, const ModelRegistry& models,
 
 // What can be found out about a job without starting anything: its files by their headers and first
 // records, and, if a model is set, the model, its graph and shapes on each of the job's sources.
-// Each problem is "KEY: a sentence".
+// Each problem is "KEY: a sentence". `notes` gets what may be meant but deserves a look.
 std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegistry& models,
-                                  const RunOptions& options);
+                                  const RunOptions& options, std::vector<std::string>* notes);
 
 // Whether the job's model has the variables and tables that the checkpoint in `directory` holds.
 // INVALID_ARGUMENT with the first few differences. OK if the model cannot be made, which is told

@@ -163,6 +163,32 @@ TEST_F(FirstRecordsTest, NumbersThatAreNoLabelsOfTwoClasses) {
                 "the first labels are -1, 1; name the texts that mean 1: positive: [\"+1\"]");
 }
 
+TEST_F(FirstRecordsTest, NamesOfTheFieldsThatRecordsHave) {
+  pb::DatasetProto jsonl;
+  pb::CsvColumnProto* const column = jsonl.mutable_jsonl()->add_columns();
+  column->set_name("x");
+  column->set_kind(pb::CsvColumnProto::NUMBER);
+  const FirstRecords first = First(
+      jsonl,
+      Write("a.jsonl", "{\"a\": [1, {\"q\": 1}], \"b\\u0063\": 2}\n{\"x\": 1}\n{\"x\": null}\n{"),
+      3);
+  EXPECT_THAT(first.fields, ElementsAre("a", "bc", "x"));
+  EXPECT_EQ(first.counts.at("x").present, 1u);
+  EXPECT_EQ(first.counts.at("x").missing, 2u);
+  EXPECT_THAT(First(csv_, Write("a.csv", "user,rating\n1,2\n"), kMost).fields, IsEmpty());
+}
+
+TEST_F(FirstRecordsTest, ReadsUntilALabelVaries) {
+  const std::string path = Write("a.csv", "user,rating\n1,1\n2,1\n3,0.5\n4,0\n");
+  const LabelRange first = ReadFirstRecords(csv_, {path}, 2, {"rating"}).binary.at("rating");
+  EXPECT_EQ(first.labels, 2u);
+  EXPECT_EQ(first.least, 1.0f);
+  const FirstRecords varied = ReadUntilVaried(csv_, {path}, {"rating"});
+  EXPECT_EQ(varied.records, 3u);
+  EXPECT_EQ(varied.binary.at("rating").least, 0.5f);
+  EXPECT_EQ(varied.binary.at("rating").most, 1.0f);
+}
+
 TEST_F(FirstRecordsTest, AClickLogWithAnotherNumberOfFields) {
   const std::string path = Write("a.tsv", "1\t2\t3\n");
   EXPECT_THAT(

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/records/first_values.h"
 #include "common/records/packed_text.h"
 #include "tests/common/records/example.pb.h"
 #include "tests/common/records/parsed.h"
@@ -83,6 +84,13 @@ TEST(TfrecordTest, ReadsFeaturesOfEveryType) {
 }
 
 // An int64 and its decimal text are one value.
+TEST(TfrecordTest, NamesOfFeatures) {
+  std::set<std::string> names;
+  AddFieldNames(Tfrecord(kColumns), Frame(kGood), &names);
+  EXPECT_THAT(names,
+              ElementsAre("city", "dense", "label", "not wanted", "tag_weights", "tags", "user"));
+}
+
 TEST(TfrecordTest, IntegersAreTheirText) {
   const std::string columns = R"pb(
     columns { name: "a" kind: HASH buckets: 100 }

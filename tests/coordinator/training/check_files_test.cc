@@ -77,6 +77,94 @@ TEST_F(CheckFilesTest, AFormatThatMakesNoSense) {
   EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("delimiter")));
 }
 
+class FieldsTest : public CheckFilesTest {
+ protected:
+  std::vector<std::string> Check(const CheckedLabels& labels = {}) {
+    notes_.clear();
+    return CheckFiles(dataset_, false, labels, &notes_);
+  }
+  pb::CsvColumnProto* AddField(const std::string& name, const std::string& field) {
+    pb::CsvColumnProto* const column = dataset_.mutable_jsonl()->add_columns();
+    column->set_name(name);
+    column->set_field(field);
+    column->set_kind(pb::CsvColumnProto::NUMBER);
+    return column;
+  }
+  std::vector<std::string> notes_;
+};
+
+TEST_F(FieldsTest, AFieldThatNoRecordHas) {
+  AddField("x", "xx");
+  AddField("y", "stars");
+  AddField("z", "");
+  Add("file", "{\"x\": 1, \"z\": null}\n{\"y\": 2}\n");
+  EXPECT_THAT(Check(), IsEmpty());
+  EXPECT_THAT(
+      notes_,
+      ElementsAre("column x: none of the first 2 records has a field \"xx\"; they have x, y, z",
+                  "column y: none of the first 2 records has a field \"stars\"; they have x, y, z",
+                  "column z: it is missing in all of the first 2 records; is this the right "
+                  "field?"));
+  EXPECT_THAT(Check({.required = {"y"}}),
+              ElementsAre("column y, the model's label: none of the first 2 records has a field "
+                          "\"stars\"; they have x, y, z; or write missing_value (of an id "
+                          "missing_id), if all are meant to be missing here"));
+  EXPECT_THAT(notes_, SizeIs(2));
+  // One value, in any of the files, is enough.
+  Add("another", "{\"xx\": 1}\n{\"stars\": 1, \"z\": 0}\n");
+  EXPECT_THAT(Check({.required = {"y"}}), IsEmpty());
+  EXPECT_THAT(notes_, IsEmpty());
+}
+
+TEST_F(FieldsTest, TheNearestFieldIsNamed) {
+  AddField("rating", "ratng");
+  Add("file", "{\"rating\": 1}\n");
+  EXPECT_THAT(Check({.required = {"rating"}}),
+              ElementsAre(HasSubstr("has a field \"ratng\"; did you mean \"rating\"? Or write ")));
+}
+
+TEST_F(FieldsTest, AColumnOfCsvThatIsEmpty) {
+  pb::CsvColumnProto* const y = dataset_.mutable_csv()->add_columns();
+  y->set_name("y");
+  y->set_kind(pb::CsvColumnProto::NUMBER);
+  y->set_index(1);
+  Add("file", "1,\n2,\n");
+  EXPECT_THAT(Check(), IsEmpty());
+  EXPECT_THAT(notes_, ElementsAre("column y: it is missing in all of the first 2 records; is this "
+                                  "the right field?"));
+  EXPECT_THAT(Check({.required = {"y"}}),
+              ElementsAre(HasSubstr("column y, the model's label: it is missing in all")));
+}
+
+TEST_F(FieldsTest, AVocabularyOfOtherTexts) {
+  pb::CsvColumnProto* const column = dataset_.mutable_csv()->mutable_columns(0);
+  column->set_kind(pb::CsvColumnProto::VOCABULARY);
+  column->set_vocabulary_file("words");
+  column->set_vocabulary("u\nv\n");
+  column->set_oov_buckets(1);
+  Add("file", " u\n v\nw\n");
+  EXPECT_THAT(Check(), IsEmpty());
+  EXPECT_THAT(notes_,
+              ElementsAre("column x: none of the first 3 texts is in words, such as \" u\"; "
+                          "without the spaces around them 2 would be: write trim: true"));
+  dataset_.mutable_csv()->set_trim(true);
+  Check();
+  EXPECT_THAT(notes_, IsEmpty());
+  dataset_.mutable_csv()->set_trim(false);
+  std::string others;
+  for (int i = 0; i < 21; ++i) others += "z\n";
+  Add("more", "u\n" + others);
+  Check();
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("column x: but 1 of the first 25 texts is in words")));
+  Add("enough", "u\n");
+  Check();
+  EXPECT_THAT(notes_, IsEmpty()) << "of a vocabulary much may be outside";
+  dataset_.clear_files();
+  Add("none", "z\n");
+  Check();
+  EXPECT_THAT(notes_, ElementsAre(HasSubstr("\"z\"; is this the vocabulary of this column?")));
+}
+
 class LabelsTest : public CheckFilesTest {
  protected:
   void SetUp() override {
@@ -131,6 +219,45 @@ TEST_F(LabelsTest, OneColumnsPositivesDoNotStandForAnothers) {
   EXPECT_THAT(CheckFiles(dataset_, false), ElementsAre(HasSubstr("column y: none of 200 labels")));
   Add("another", "no,no\nno,yes\n");
   EXPECT_THAT(CheckFiles(dataset_, false), IsEmpty());
+}
+
+TEST_F(LabelsTest, OfWhichAllArePositive) {
+  dataset_.mutable_csv()->mutable_columns(0)->add_positive("ja");
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += "yes\nja\n";
+  Add("file", lines);
+  std::vector<std::string> notes;
+  EXPECT_THAT(CheckFiles(dataset_, false, {.binary = {"x"}, .trains = true}, &notes),
+              ElementsAre(HasSubstr("column x: all of 400 labels are among its `positive` texts, "
+                                    "\"yes\", \"ja\"; a model of two classes learns nothing")));
+  EXPECT_THAT(notes, IsEmpty());
+  // What is evaluated may be of one class: that is known to whoever chose it, or a mistake.
+  EXPECT_THAT(CheckFiles(dataset_, false, {.binary = {"x"}}, &notes), IsEmpty());
+  EXPECT_THAT(notes, ElementsAre(HasSubstr("column x: all of 400 labels are among")));
+  // A column that is no label of the model may be anything.
+  EXPECT_THAT(CheckFiles(dataset_, false, {.trains = true}), IsEmpty());
+  Add("another", lines + "no\n");
+  EXPECT_THAT(CheckFiles(dataset_, false, {.binary = {"x"}, .trains = true}), IsEmpty());
+}
+
+TEST_F(LabelsTest, NumbersThatAreAllTheSame) {
+  dataset_.mutable_csv()->mutable_columns(0)->set_kind(pb::CsvColumnProto::NUMBER);
+  const CheckedLabels labels{.binary = {"x"}, .trains = true};
+  std::string lines;
+  for (int i = 0; i < 200; ++i) lines += "0\n";
+  Add("file", lines);
+  EXPECT_THAT(CheckFiles(dataset_, false, labels),
+              ElementsAre(HasSubstr("column x: all of 200 labels are 0; a model of two classes")));
+  Add("another", lines + "1\n");
+  EXPECT_THAT(CheckFiles(dataset_, false, labels), IsEmpty());
+  dataset_.clear_files();
+  Add("part", "0.5\n0.5\n");
+  EXPECT_THAT(CheckFiles(dataset_, false, labels), IsEmpty()) << "the part of a group";
+  dataset_.clear_files();
+  Add("ones", "1\n1\n");
+  EXPECT_THAT(CheckFiles(dataset_, false, labels), ElementsAre(HasSubstr("2 labels are 1; ")));
+  dataset_.add_files("/another/machine/file");
+  EXPECT_THAT(CheckFiles(dataset_, true, labels), IsEmpty());
 }
 
 TEST_F(LabelsTest, AllMissing) {
