@@ -7,6 +7,7 @@
 #include "common/base/text.h"
 #include "common/records/dataset_files.h"
 #include "common/records/file_records.h"
+#include "common/records/foreign_text.h"
 #include "common/records/record_selection.h"
 
 namespace mu {
@@ -43,6 +44,7 @@ absl::StatusOr<ScannedData> ScanData(const pb::DatasetProto& dataset, ColumnSet*
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(expanded));
   ScannedData scanned;
   for (int file = 0; file < expanded.files_size(); ++file) {
+    MU_RETURN_IF_ERROR(CheckIsText(expanded, expanded.files(file)));
     FileRecords records(format);
     std::vector<std::string> problems;
     MU_RETURN_IF_ERROR(records.Open(PartsOfFile(expanded, file), &problems));

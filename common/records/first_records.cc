@@ -13,6 +13,7 @@
 #include "common/base/text.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/file_records.h"
+#include "common/records/foreign_text.h"
 #include "common/records/record_selection.h"
 
 namespace mu {
@@ -120,6 +121,7 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
                   uint64_t most, Until until, const std::vector<std::string>& binary,
                   FirstRecords* result) {
   MU_ASSIGN_OR_RETURN(const std::shared_ptr<const RecordFormat> format, MakeRecordFormat(dataset));
+  MU_RETURN_IF_ERROR(CheckIsText(dataset, paths[0]));
   FileRecords records(format);
   MU_RETURN_IF_ERROR(records.Open(paths, &result->problems));
   if (!result->problems.empty()) return absl::OkStatus();

@@ -211,6 +211,46 @@ TEST_F(FirstRecordsTest, FilesThatAreNotWhatTheyAreCalled) {
               ElementsAre(HasSubstr("/nowhere/a.csv")));
 }
 
+TEST_F(FirstRecordsTest, FilesOfOtherEncodingsAndPackers) {
+  const auto of = [&](const std::string& name, absl::string_view bytes) {
+    const std::vector<std::string> problems =
+        First(csv_, Write(name, std::string(bytes)), kMost).problems;
+    EXPECT_EQ(problems.size(), 1u) << name;
+    return problems.empty() ? "" : problems[0];
+  };
+  using absl::string_view;
+  for (const auto& [name, bytes] : {std::pair("le", string_view("\xFF\xFEu\0s\0", 6)),
+                                    std::pair("be", string_view("\xFE\xFF\0u", 4)),
+                                    std::pair("no_mark", string_view("u\0s\0e\0r\0,\0", 10)),
+                                    std::pair("no_mark_be", string_view("\0u\0s\0e\0r\0,", 10))})
+    EXPECT_THAT(of(name, bytes), HasSubstr(absl::StrCat(name, " is UTF-16, but texts are")))
+        << name;
+  for (const auto& [name, bytes] :
+       {std::pair("bzip2", string_view("BZh91AY&SY\x1")), std::pair("zip", string_view("PK\x3\x4")),
+        std::pair("xz", string_view("\xFD"
+                                    "7zXZ\0",
+                                    6)),
+        std::pair("lz4", string_view("\x4\x22\x4D\x18"))})
+    EXPECT_THAT(of(name, bytes), HasSubstr(absl::StrCat(" is packed with ", name, ", but gzip")))
+        << name;
+  EXPECT_THAT(of("p", "PAR1\x15\x4"), HasSubstr("p is Parquet, for which there is no reader"));
+  // Inside of another packer, too.
+  const std::string packed = WritePacked("u.gz", Compression::kGzip, std::string("\xFF\xFEu\0", 4));
+  EXPECT_THAT(First(csv_, packed, kMost).problems, ElementsAre(HasSubstr("u.gz is UTF-16")));
+  // Text that only begins alike, and formats of other bytes.
+  csv_.mutable_csv()->mutable_columns(0)->set_field("BZh");
+  EXPECT_THAT(First(csv_, Write("b.csv", "BZh,rating\n1,2\n"), kMost).problems, IsEmpty());
+  csv_.mutable_csv()->mutable_columns(0)->set_field("PAR1");
+  EXPECT_THAT(First(csv_, Write("c.csv", "PAR1,rating\n1,2\n"), kMost).problems, IsEmpty());
+  pb::DatasetProto tfrecord;
+  pb::CsvColumnProto* const column = tfrecord.mutable_tfrecord()->add_columns();
+  column->set_name("x");
+  column->set_kind(pb::CsvColumnProto::NUMBER);
+  EXPECT_THAT(
+      First(tfrecord, Write("d", std::string("\xFF\xFE\0\0\0\0\0\0\0\0\0\0", 12)), kMost).problems,
+      ElementsAre(::testing::Not(HasSubstr("UTF-16"))));
+}
+
 TEST_F(FirstRecordsTest, EmptyFiles) {
   EXPECT_THAT(First(csv_, Write("a.csv", ""), kMost).problems,
               ElementsAre(HasSubstr("a.csv:1: the file is empty")));
