@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "coordinator/cli/report.h"
+#include "coordinator/training/metric_text.h"
 
 namespace mu {
 namespace {
@@ -52,7 +53,7 @@ std::string FormatProgress(const Progress& progress, int width) {
   if (progress.steps > 0)
     parts.push_back(absl::StrCat(WithCommas(progress.samples_per_second), " samples/s"));
   if (progress.steps > 0 && std::isfinite(progress.loss) && progress.phase == "training") {
-    parts.push_back(absl::StrFormat("loss %.4f", progress.loss));
+    parts.push_back(absl::StrCat("loss ", MetricText(progress.loss)));
   }
   parts.push_back(absl::StrFormat("workers %d/%d", progress.workers_up, progress.workers));
   if (progress.ps_up < progress.ps)

@@ -9,6 +9,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/training/evaluation_json.h"
+#include "coordinator/training/metric_text.h"
 
 namespace mu {
 namespace {
@@ -172,7 +173,7 @@ std::string SummaryOf(const RunReport& report) {
                     absl::StrFormat("%.1f s, ", report.train_seconds),
                     WithCommas(report.samples_per_second), " samples/s");
     if (std::isfinite(report.train_loss))
-      absl::StrAppendFormat(&text, ", loss %.4f", report.train_loss);
+      absl::StrAppend(&text, ", loss ", MetricText(report.train_loss));
   }
   absl::StrAppend(&text, "\n");
   if (report.eval_examples > 0) {
@@ -180,7 +181,7 @@ std::string SummaryOf(const RunReport& report) {
                     " examples");
     for (const auto& [name, value] : report.eval_metrics) {
       if (std::isfinite(value)) {
-        absl::StrAppendFormat(&text, ", %s %.4f", name, value);
+        absl::StrAppend(&text, ", ", name, " ", MetricText(value));
       } else {
         absl::StrAppend(&text, ", ", name, " not defined");
       }

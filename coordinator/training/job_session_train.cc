@@ -17,6 +17,7 @@
 #include "coordinator/training/job_rates.h"
 #include "coordinator/training/job_session.h"
 #include "coordinator/training/loss_watch.h"
+#include "coordinator/training/metric_text.h"
 #include "coordinator/training/trainer.h"
 
 namespace mu {
@@ -68,9 +69,9 @@ std::string DescribeEarlyStopping(const EarlyStoppingReport& report) {
   const EarlyStoppingState& state = report.state;
   if (!std::isfinite(state.best))
     return absl::StrCat("early stopping: ", report.metric, " was never defined");
-  return absl::StrFormat("%s: %s was best, %.4f, after %d steps%s",
+  return absl::StrFormat("%s: %s was best, %s, after %d steps%s",
                          report.stopped ? "stopped early" : "early stopping did not stop",
-                         report.metric, state.best, state.best_steps,
+                         report.metric, MetricText(state.best), state.best_steps,
                          report.restored_best ? "; these values are restored" : "");
 }
 
@@ -135,8 +136,10 @@ absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report)
 TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
   TrainerCallbacks callbacks;
   const uint32_t epochs = std::max<uint32_t>(1, job_.training().epochs());
+  const bool entropy =
+      model_->task() == Task::kBinaryClassification || model_->task() == Task::kMultiClass;
   callbacks.on_step = [this, report, epochs,
-                       watch = std::make_shared<LossWatch>()](const TrainEvent& event) {
+                       watch = std::make_shared<LossWatch>(entropy)](const TrainEvent& event) {
     if (std::exchange(progress_phase_, "training") != "training")
       progress_->Begin("training", event.total_steps, epochs);
     steps_ = event.steps;
@@ -147,7 +150,7 @@ TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
   };
   callbacks.on_epoch = [this, epochs](const EpochLoss& epoch) {
     if (epochs > 1)
-      Tell(absl::StrFormat("epoch %d/%d: loss %.4f", epoch.epoch, epochs, epoch.loss()));
+      Tell(absl::StrCat("epoch ", epoch.epoch, "/", epochs, ": loss ", MetricText(epoch.loss())));
   };
   callbacks.on_evaluation_progress = [this](uint64_t steps, uint64_t total) {
     if (std::exchange(progress_phase_, "evaluating") != "evaluating")
@@ -161,7 +164,7 @@ TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
     std::string line =
         absl::StrCat("evaluated after ", evaluation.steps, " steps, epoch ", evaluation.epoch, ":");
     for (const auto& [name, value] : evaluation.metrics)
-      absl::StrAppendFormat(&line, " %s %.4f", name, value);
+      absl::StrAppend(&line, " ", name, " ", MetricText(value));
     Tell(absl::StrCat(line, evaluation.best_so_far ? ", the best so far" : ""));
   };
   callbacks.on_warning = [this, report](const std::string& text) { Warn(report, text); };

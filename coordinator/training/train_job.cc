@@ -8,6 +8,7 @@
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/metric_text.h"
 
 namespace mu {
 namespace {
@@ -58,7 +59,7 @@ std::string LineOf(const Evaluation& evaluation) {
   std::string line = absl::StrCat("evaluated ", evaluation.checkpoint, " (", evaluation.steps,
                                   " steps):", evaluation.metrics.empty() ? " not readable" : "");
   for (const auto& [name, value] : evaluation.metrics)
-    absl::StrAppendFormat(&line, " %s %.4f", name, value);
+    absl::StrAppend(&line, " ", name, " ", MetricText(value));
   return line;
 }
 

@@ -187,6 +187,14 @@ TEST(ReportTest, WhatIsNotKnownIsNotShownAsANumber) {
   EXPECT_THAT(SummaryOf(SomeReport()), HasSubstr("auc 0.7840, logloss not defined\n"));
 }
 
+TEST(ReportTest, NumbersThatAreTooLargeForFourDigitsBehindThePoint) {
+  RunReport report = SomeReport();
+  report.train_loss = 25168016146569681143997241228540248064.0;
+  EXPECT_THAT(SummaryOf(report), HasSubstr(", loss 2.517e+37\n"));
+  report.train_loss = 999999.5;
+  EXPECT_THAT(SummaryOf(report), HasSubstr(", loss 999999.5000\n"));
+}
+
 TEST(ReportTest, WarningsAreListed) {
   RunReport report = SomeReport();
   report.warnings = {"auc is not defined: no label is 1"};

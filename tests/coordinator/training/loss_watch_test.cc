@@ -9,8 +9,8 @@ namespace mu {
 namespace {
 
 // All that is said of losses, one a step.
-std::string SaidOf(std::initializer_list<double> losses) {
-  LossWatch watch;
+std::string SaidOf(std::initializer_list<double> losses, bool entropy = false) {
+  LossWatch watch(entropy);
   std::string said;
   uint64_t step = 0;
   for (const double loss : losses) said += watch.Observe(++step, loss);
@@ -29,6 +29,15 @@ TEST(LossWatch, SaysNothingOfALossThatVaries) {
   EXPECT_EQ(SaidOf({-3, -5, 100, 1e9}), "") << "of a loss below 0 a factor says nothing";
   EXPECT_EQ(SaidOf({0, 0, 1e-9, 0}), "");
   EXPECT_EQ(SaidOf({0.7, NAN, INFINITY}), "") << "that is an error of its own";
+}
+
+TEST(LossWatch, SaysOnceThatACrossEntropyIsNone) {
+  EXPECT_EQ(SaidOf({2.5e37, 2e37, 1e36}, /*entropy=*/true),
+            "the loss is 2.5e+37 by step 1, but a cross entropy is a few units: numbers of the "
+            "data are probably far from 1; `coordinator stats` shows them, and what to write as "
+            "mean and stddev of their columns");
+  EXPECT_EQ(SaidOf({2.5e37, 2e37, 1e36}), "") << "other losses have no such measure";
+  EXPECT_EQ(SaidOf({900, 14, 0.7}, /*entropy=*/true), "");
 }
 
 }  // namespace
