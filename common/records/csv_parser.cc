@@ -1,6 +1,7 @@
 #include "common/records/csv_parser.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -69,6 +70,30 @@ absl::StatusOr<size_t> FieldOf(const pb::CsvColumnProto& column, bool header,
   return static_cast<size_t>(found - names.begin());
 }
 
+// What a header is that has none of the wanted columns because it is read wrongly: cut at another
+// character than the file's, or a record. Empty: neither.
+std::string HeaderMisread(const RecordSyntax& syntax, absl::string_view header,
+                          const std::vector<std::string>& names) {
+  if (names.size() == 1) {
+    for (const auto& [other, written] :
+         {std::pair(',', ","), std::pair(';', ";"), std::pair('\t', "\\t"), std::pair('|', "|")}) {
+      const auto count = std::count(header.begin(), header.end(), other);
+      if (other == syntax.delimiter || count == 0) continue;
+      const std::string own = syntax.delimiter == '\t' ? "\\t" : std::string(1, syntax.delimiter);
+      return absl::StrCat("it has no \"", own, "\", but \"", written, "\" ", count,
+                          count == 1 ? " time" : " times", ": write delimiter: \"", written, "\"");
+    }
+  }
+  float number = 0;
+  const auto numeric = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+    return ParseNumber(name, &number);
+  });
+  if (numeric == names.end()) return "";
+  return absl::StrCat("it holds ", *numeric,
+                      ": if this line is a record, write header: false, and each column's index, "
+                      "counted from 0");
+}
+
 }  // namespace
 
 RecordSyntax CsvSyntax(const pb::CsvProto& csv) {
@@ -87,15 +112,23 @@ CsvParser::CsvParser(const pb::CsvProto& csv, std::shared_ptr<const FieldColumns
       missing_(csv.missing().begin(), csv.missing().end()) {}
 
 std::vector<std::string> CsvHeaderProblems(const pb::CsvProto& csv, absl::string_view header) {
-  std::vector<std::string> problems;
+  std::vector<std::string> problems, unknown;
+  bool some = false;
   const std::vector<std::string> names = HeaderNames(CsvSyntax(csv), header);
   for (const pb::CsvColumnProto& column : csv.columns()) {
     if (column.kind() == pb::CsvColumnProto::CROSS) continue;
     if (column.kind() == pb::CsvColumnProto::TEXT) continue;  // of a field that another reads, too
     const absl::Status status = FieldOf(column, csv.header(), names).status();
-    if (!status.ok()) problems.emplace_back(status.message());
+    some = some || status.ok();
+    if (status.ok()) continue;
+    problems.emplace_back(status.message());
+    unknown.push_back(
+        absl::StrCat("\"", column.field().empty() ? column.name() : column.field(), "\""));
   }
-  return problems;
+  if (some || unknown.empty() || !csv.header()) return problems;
+  const std::string misread = HeaderMisread(CsvSyntax(csv), header, names);
+  if (misread.empty()) return problems;
+  return {absl::StrCat("the header has no column ", absl::StrJoin(unknown, ", "), "; ", misread)};
 }
 
 absl::StatusOr<std::unique_ptr<RecordParser>> CsvParser::Create(

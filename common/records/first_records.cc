@@ -29,6 +29,7 @@ constexpr size_t kMostFields = 1000;
 struct BadRecords {
   std::vector<std::string> shown;
   uint64_t count = 0;
+  bool first = false;  // the file's first record is bad
 };
 
 void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, bool ended,
@@ -45,9 +46,17 @@ void ReportBadRecords(const pb::DatasetProto& dataset, const std::string& path, 
           : result->problems.emplace_back(std::move(problem));
     return;
   }
+  // Of a line that others do not resemble.
+  const bool header = bad.first && result->good > 0 && dataset.has_csv() && !dataset.csv().header();
+  if (header) {
+    absl::StrAppend(
+        &bad.shown[0],
+        "; if this line names the columns, write skip_lines: 1, or header: true. If not");
+  }
   for (std::string& shown : bad.shown) {
     result->problems.push_back(
-        absl::StrCat(shown, "; mend the file, or leave such records out with on_bad_record: skip"));
+        absl::StrCat(shown, header && &shown == &bad.shown[0] ? ", " : "; ",
+                     "mend the file, or leave such records out with on_bad_record: skip"));
   }
   if (bad.count > bad.shown.size()) {
     result->problems.push_back(absl::StrCat(path, ": ", bad.count - bad.shown.size(),
@@ -155,6 +164,7 @@ absl::Status Read(const pb::DatasetProto& dataset, absl::Span<const std::string>
         continue;
       }
     } else if (bad.count++ < kShownBadRecords) {
+      bad.first = bad.first || result->records == 0;
       bad.shown.push_back(records.problem());
     }
     columns.DropRow();

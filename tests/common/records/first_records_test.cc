@@ -75,6 +75,47 @@ TEST_F(FirstRecordsTest, EachColumnThatTheHeaderLacks) {
                   path + ":2: the header has no column \"item\"; it names usr, movieId, rating"));
 }
 
+TEST_F(FirstRecordsTest, AHeaderThatIsCutWrongly) {
+  const std::string path = Write("a.csv", "user;rating\n1;2\n");
+  EXPECT_THAT(
+      First(csv_, path, kMost).problems,
+      ElementsAre(path + ":1: the header has no column \"user\", \"rating\"; it has no \",\", "
+                         "but \";\" 1 time: write delimiter: \";\""));
+  EXPECT_THAT(First(csv_, Write("b.csv", "user\trating\tx\n1\t2\t3\n"), kMost).problems,
+              ElementsAre(HasSubstr("but \"\\t\" 2 times: write delimiter: \"\\t\"")));
+  csv_.mutable_csv()->set_delimiter("\t");
+  EXPECT_THAT(
+      First(csv_, Write("c.csv", "user,rating\n"), kMost).problems,
+      ElementsAre(HasSubstr("it has no \"\\t\", but \",\" 1 time: write delimiter: \",\"")));
+}
+
+TEST_F(FirstRecordsTest, ARecordWhereAHeaderIsExpected) {
+  const std::string path = Write("a.csv", "1,0.5\n2,3\n");
+  EXPECT_THAT(
+      First(csv_, path, kMost).problems,
+      ElementsAre(path + ":1: the header has no column \"user\", \"rating\"; it holds 1: if "
+                         "this line is a record, write header: false, and each column's "
+                         "index, counted from 0"));
+  // A year may name a column.
+  EXPECT_THAT(First(csv_, Write("b.csv", "user,2024\n1,2\n"), kMost).problems,
+              ElementsAre(HasSubstr("the header has no column \"rating\"; it names user, 2024")));
+}
+
+TEST_F(FirstRecordsTest, AHeaderWhereARecordIsExpected) {
+  csv_.mutable_csv()->set_header(false);
+  csv_.mutable_csv()->mutable_columns(0)->set_index(0);
+  csv_.mutable_csv()->mutable_columns(1)->set_index(1);
+  EXPECT_THAT(
+      First(csv_, Write("a.csv", "user,rating\n1,2\nx,3\n"), kMost).problems,
+      ElementsAre(HasSubstr("a.csv:1: column user: \"user\" is not an integer; if this line "
+                            "names the columns, write skip_lines: 1, or header: true. If "
+                            "not, mend the file, or leave such records out"),
+                  HasSubstr("a.csv:3: column user: \"x\" is not an integer; mend")));
+  EXPECT_THAT(First(csv_, Write("b.csv", "user,rating\na,2\n"), kMost).problems,
+              ElementsAre(HasSubstr("\"user\" is not an integer; mend"),
+                          HasSubstr("\"a\" is not an integer; mend")));
+}
+
 TEST_F(FirstRecordsTest, BadRecordsByLine) {
   const std::string path = Write("a.csv", "user,rating\nx,1\n2,2\n3,\"\n\"\n5,y\n6\n7\n8\n");
   EXPECT_THAT(
