@@ -193,8 +193,9 @@ absl::Status CheckArrayColumn(const pb::ArrayColumnProto& column, std::set<std::
   if (!names->insert(column.name()).second) return wrong("two columns have this name");
   if (column.dtype() != kFloat32 && column.dtype() != kInt64)
     return wrong("its values must be float32 or int64");
-  if (column.has_scale() && (column.dtype() != kFloat32 || !std::isfinite(column.scale())))
-    return wrong("scale must be a finite number, of a column of numbers");
+  if (column.has_scale() &&
+      (column.dtype() != kFloat32 || !std::isfinite(column.scale()) || column.scale() == 0))
+    return wrong("scale must be a finite number other than 0, of a column of numbers");
   if (column.bound() < 0) return wrong("its bound is negative");
   uint64_t elements = 1;
   for (const int64_t size : column.shape()) {
@@ -231,10 +232,14 @@ absl::StatusOr<FileFormat> ArrayFormat::Open(int part, absl::string_view text) c
   uint64_t elements = 1;
   for (const int64_t size : column.shape()) elements *= static_cast<uint64_t>(size);
   if (elements != head.row_elements()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "column ", column.name(), ": the file holds ", head.Describe(), ", that is ",
-        head.row_elements(), " elements a record, but the column has ", elements, " (shape [",
-        absl::StrJoin(column.shape(), ", "), "]); write `shape` as the file has it"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("column ", column.name(), ": the file holds ", head.Describe(), ", that is ",
+                     head.row_elements(), " elements a record, but the column has ", elements,
+                     " (shape [", absl::StrJoin(column.shape(), ", "), "]); ",
+                     head.dims.size() == 1 && arrays_.columns_size() > 1
+                         ? "is this the file of another column, such as the labels?"
+                     : column.shape().empty() ? "is this the file of another column?"
+                                              : "write `shape` as the file has it"));
   }
   if (column.dtype() == kInt64 && head.kind == 'f') {
     return absl::InvalidArgumentError(absl::StrCat("column ", column.name(), ": the file holds ",

@@ -11,6 +11,10 @@
 
 namespace mu {
 
+// INVALID_ARGUMENT: a file whose records are all of one size has not as many bytes as its head
+// says.
+absl::Status WrongFileSize(absl::string_view path, const FixedRecords& fixed, uint64_t bytes);
+
 // Not thread safe.
 class FileRecords {
  public:

@@ -85,8 +85,11 @@ void ValidateIdx(const pb::SourceProto& source, const std::string& key,
     problems->push_back(
         {key + ".labels", "names no files of labels", "list them in the order of `files`", true});
   }
-  if (source.has_scale() && !std::isfinite(source.scale()))
-    problems->push_back({key + ".scale", "must be a finite number", "leave it out for 1/255"});
+  if (source.has_scale() && (!std::isfinite(source.scale()) || source.scale() == 0)) {
+    problems->push_back({key + ".scale",
+                         "must be a finite number other than 0: values are multiplied by it",
+                         "leave it out for 1/255"});
+  }
   for (int i = 0; i < source.shape_size(); ++i) {
     if (source.shape(i) == 0) {
       problems->push_back({absl::StrCat(key, ".shape[", i, "]"), "must be above 0",

@@ -104,7 +104,10 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   std::vector<std::string> found;
   for (std::string& problem :
        CheckFiles(dataset, /*files_elsewhere=*/!options.local, labels, &found)) {
-    problems->push_back(absl::StrCat(dataset.name(), ".files: ", problem));
+    const bool by_column =
+        dataset.has_arrays() && dataset.arrays().container() == pb::ArraysProto::NPY;
+    problems->push_back(
+        absl::StrCat(dataset.name(), by_column ? ".columns: " : ".files: ", problem));
   }
   for (const std::string& note : found) notes->push_back(absl::StrCat(dataset.name(), ": ", note));
   if (model == nullptr) return;

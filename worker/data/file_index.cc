@@ -4,6 +4,7 @@
 #include "common/base/check.h"
 #include "common/base/status.h"
 #include "common/base/text.h"
+#include "common/records/file_records.h"
 
 namespace mu {
 
@@ -100,10 +101,7 @@ absl::StatusOr<FileIndex> FileIndexer::Finish() {
 }
 
 absl::Status WrongSize(absl::string_view path, const FixedRecords& fixed, uint64_t bytes) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(path, ": its head promises ", fixed.records, " records of ", fixed.record_bytes,
-                   " bytes, so that the file has ", fixed.bytes(), " bytes, but it has ", bytes,
-                   "; is it complete?"));
+  return WrongFileSize(path, fixed, bytes);
 }
 
 }  // namespace mu

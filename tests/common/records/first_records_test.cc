@@ -230,6 +230,41 @@ TEST_F(FirstRecordsTest, ReadsUntilALabelVaries) {
   EXPECT_EQ(varied.binary.at("rating").most, 1.0f);
 }
 
+TEST_F(FirstRecordsTest, ArraysThatAreNotAsLargeAsTheirHeadsSay) {
+  pb::DatasetProto idx;
+  idx.mutable_arrays()->set_container(pb::ArraysProto::IDX);
+  pb::ArrayColumnProto* const image = idx.mutable_arrays()->add_columns();
+  image->set_name("image");
+  image->set_dtype(pb::FLOAT32);
+  image->add_shape(2);
+  const std::string head("\0\0\x8\x2\0\0\0\x3\0\0\0\x2", 12);  // 3 records of 2 bytes
+  EXPECT_THAT(First(idx, Write("good", head + "123456"), kMost).problems, IsEmpty());
+  EXPECT_THAT(
+      First(idx, Write("cut", head + "12345"), 1).problems,
+      ElementsAre(HasSubstr("cut: its head promises 3 records of 2 bytes, so that the file "
+                            "has 18 bytes, but it has 17; it is not complete: copy it anew")));
+  EXPECT_THAT(
+      First(idx, Write("long", head + "1234567"), 1).problems,
+      ElementsAre(HasSubstr("but it has 19; what follows the last record is not the array's")));
+  // What is packed is known only once it is unpacked.
+  EXPECT_THAT(First(idx, WritePacked("packed.gz", Compression::kGzip, head + "12345"), 1).problems,
+              IsEmpty());
+  const std::string labels("\0\0\x8\x1\0\0\0\x2", 8);
+  EXPECT_THAT(First(idx, Write("labels", labels + "12"), kMost).problems,
+              ElementsAre(HasSubstr("(shape [2]); write `shape` as the file has it")));
+  pb::ArrayColumnProto* const label = idx.mutable_arrays()->add_columns();
+  label->set_name("label");
+  label->set_dtype(pb::INT64);
+  idx.add_companions();
+  const FirstRecords swapped =
+      ReadFirstRecords(idx, {Write("l", labels + "12"), Write("i", head + "123456")}, kMost);
+  EXPECT_THAT(swapped.problems,
+              ElementsAre(HasSubstr("is this the file of another column, such as the labels?")));
+  image->set_scale(0);
+  EXPECT_THAT(ReadFirstRecords(idx, {Write("x", labels), Write("y", head)}, kMost).problems,
+              ElementsAre(HasSubstr("scale must be a finite number other than 0")));
+}
+
 TEST_F(FirstRecordsTest, AClickLogWithAnotherNumberOfFields) {
   const std::string path = Write("a.tsv", "1\t2\t3\n");
   EXPECT_THAT(
