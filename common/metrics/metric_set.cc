@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -48,7 +50,11 @@ std::string Spellings(bool (*of)(const MetricDef&, const std::string&, Task),
   for (const MetricDef& def : MetricTable()) {
     if (!of(def, name, task)) continue;
     const std::string spelling = Spelling(def);
-    if (std::find(found.begin(), found.end(), spelling) == found.end()) found.push_back(spelling);
+    // Another task's "accuracy or accuracy@0.3" says this one too.
+    const bool said = absl::c_any_of(found, [&](const std::string& other) {
+      return other == spelling || absl::StartsWith(other, spelling + " or ");
+    });
+    if (!said) found.push_back(spelling);
   }
   return absl::StrJoin(found, ", ");
 }
@@ -95,7 +101,11 @@ absl::Status CheckMetricName(const std::string& text) {
                                                    "` is not how this metric is written; write ",
                                                    Spellings(same_name, name.name, Task())));
   }
-  const std::string nearest = NearestName(name.name, names);
+  // What is cut short is meant before what differs by a letter.
+  const auto begins = absl::c_find_if(names, [&](const std::string& known_name) {
+    return name.name.size() > 1 && absl::StartsWith(known_name, name.name);
+  });
+  const std::string nearest = begins != names.end() ? *begins : NearestName(name.name, names);
   return absl::InvalidArgumentError(
       absl::StrCat("there is no metric `", name.name, "`; ",
                    nearest.empty() ? "docs/reference/metrics.md lists them"

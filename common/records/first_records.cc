@@ -108,7 +108,12 @@ class BinaryLabels {
 
   std::string Remedy() const {
     if (dataset_.has_arrays()) return "write 0 and 1 into the file";
-    if (FieldColumnsOf(dataset_).empty()) return "name the texts that mean 1: positive: [\"+1\"]";
+    if (FieldColumnsOf(dataset_).empty()) {
+      // -1 and 1 are mostly written with their signs.
+      const std::string most =
+          *values_.begin() == -1 && *values_.rbegin() == 1 ? "+1" : absl::StrCat(*values_.rbegin());
+      return absl::StrCat("name the texts that mean 1: positive: [\"", most, "\"]");
+    }
     return values_.size() <= 2
                ? "write kind: label, and name the texts that mean 1: positive: [\"1\"]"
                : "write kind: class and `classes`, there and in the model; or kind: label, and "

@@ -1,5 +1,7 @@
 #include "common/records/jsonl_parser.h"
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/records/parse_number.h"
 
@@ -47,6 +49,13 @@ bool JsonlParser::Locate(absl::string_view record, Values* values, std::string* 
   }
   if (good && scanner.End()) return true;
   *error = scanner.problem();
+  // What other programs call JSON.
+  const absl::string_view text = absl::StripAsciiWhitespace(record);
+  if (absl::StartsWith(text, "[")) {
+    absl::StrAppend(error, "; a line is one object, not an array: jq -c '.[]' FILE makes lines");
+  } else if (text == "{") {
+    absl::StrAppend(error, "; an object stands in one line: jq -c . FILE makes lines");
+  }
   return false;
 }
 

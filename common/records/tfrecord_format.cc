@@ -31,7 +31,11 @@ class FrameFinder final : public RecordFinder {
     const auto left = static_cast<uint64_t>(end - begin);
     if (left < kTfrecordHead) {
       if (!last) return FindResult::kMore;
-      return left == 0 ? FindResult::kEnd : Broken("the file ends within a record's length", found);
+      return left == 0 ? FindResult::kEnd
+                       : Broken(
+                             "the file ends within a record's length: copy it anew, or take it "
+                             "out of `files`",
+                             found);
     }
     const auto length = Load<uint64_t>(begin);
     if (Load<uint32_t>(begin + 8) != MaskedCrc({begin, 8})) {
@@ -45,7 +49,9 @@ class FrameFinder final : public RecordFinder {
           found);
     if (left < length + kTfrecordFrame) {
       if (!last) return FindResult::kMore;
-      return Broken(absl::StrCat("the file ends within a record of ", length, " bytes"), found);
+      return Broken(absl::StrCat("the file ends within a record of ", length,
+                                 " bytes: copy it anew, or take it out of `files`"),
+                    found);
     }
     found->text = absl::string_view(begin, length + kTfrecordFrame);
     found->next = begin + length + kTfrecordFrame;

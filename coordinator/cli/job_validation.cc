@@ -1,6 +1,7 @@
 #include "coordinator/cli/job_validation.h"
 
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -57,7 +58,8 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
       !absl::SimpleAtoi(training.warmup_steps(), &number)) {
     problems->push_back(
         {"training.warmup_steps",
-         absl::StrCat("must be auto or a whole number, not `", training.warmup_steps(), "`"),
+         absl::StrCat("must be auto or a whole number up to ", std::numeric_limits<uint32_t>::max(),
+                      ", not `", training.warmup_steps(), "`"),
          "0 begins with the whole learning rate"});
   }
   const std::pair<const char*, float> amounts[] = {

@@ -134,6 +134,12 @@ std::vector<std::string> CheckFiles(const pb::DatasetProto& dataset, bool files_
   absl::Status sound = ReadVocabularies(&expanded);
   if (sound.ok()) sound = CheckFormat(expanded);
   if (!sound.ok()) return {std::string(sound.message())};
+  // Files that are not there are told of elsewhere.
+  if (absl::c_any_of(dataset.companions(), [&](const pb::CompanionFilesProto& companion) {
+        return companion.files().empty() || dataset.files().empty();
+      })) {
+    return {};
+  }
   // What is left is looked at all the same, unless files would be paired wrongly.
   const bool paired = ExpandDatasetFiles(&expanded, &problems).ok() || dataset.companions().empty();
   const int files = paired ? expanded.files_size() : 0;

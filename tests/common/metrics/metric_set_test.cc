@@ -141,6 +141,9 @@ TEST(MetricSet, SaysWhatIsWrongWithAName) {
   };
   constexpr Task kBinary = Task::kBinaryClassification;
   EXPECT_THAT(wrong(kBinary, "acuracy"), HasSubstr("did you mean `accuracy`?"));
+  EXPECT_THAT(wrong(kBinary, "acc"), HasSubstr("did you mean `accuracy`?"));
+  EXPECT_THAT(wrong(kBinary, "accuracy@2"),
+              ::testing::EndsWith("; write accuracy or accuracy@0.3"));
   EXPECT_THAT(wrong(kBinary, "ndcg"), HasSubstr("write ndcg@10"));
   EXPECT_THAT(wrong(kBinary, "ndcg@0"), HasSubstr("write ndcg@10"));
   EXPECT_THAT(wrong(kBinary, "ndcg@ten"), HasSubstr("no number behind the @"));

@@ -230,6 +230,14 @@ TEST_F(FirstRecordsTest, ReadsUntilALabelVaries) {
   EXPECT_EQ(varied.binary.at("rating").most, 1.0f);
 }
 
+TEST_F(FirstRecordsTest, LabelsOfLibsvmThatAreOneAndTwo) {
+  pb::DatasetProto libsvm;
+  libsvm.mutable_libsvm()->set_features(3);
+  EXPECT_THAT(
+      ReadFirstRecords(libsvm, {Write("a", "1 1:1\n2 2:1\n")}, kMost, {"label"}).not_binary,
+      HasSubstr("the first labels are 1, 2; name the texts that mean 1: positive: [\"2\"]"));
+}
+
 TEST_F(FirstRecordsTest, ArraysThatAreNotAsLargeAsTheirHeadsSay) {
   pb::DatasetProto idx;
   idx.mutable_arrays()->set_container(pb::ArraysProto::IDX);
@@ -263,6 +271,17 @@ TEST_F(FirstRecordsTest, ArraysThatAreNotAsLargeAsTheirHeadsSay) {
   image->set_scale(0);
   EXPECT_THAT(ReadFirstRecords(idx, {Write("x", labels), Write("y", head)}, kMost).problems,
               ElementsAre(HasSubstr("scale must be a finite number other than 0")));
+}
+
+TEST_F(FirstRecordsTest, JsonThatIsNotOneObjectALine) {
+  pb::DatasetProto jsonl;
+  pb::CsvColumnProto* const column = jsonl.mutable_jsonl()->add_columns();
+  column->set_name("x");
+  column->set_kind(pb::CsvColumnProto::NUMBER);
+  EXPECT_THAT(First(jsonl, Write("a", "[{\"x\": 1}, {\"x\": 2}]\n"), kMost).problems,
+              ElementsAre(HasSubstr("a line is one object, not an array: jq -c '.[]' FILE")));
+  EXPECT_THAT(First(jsonl, Write("b", "{\n  \"x\": 1\n}\n"), 1).problems,
+              ElementsAre(HasSubstr("an object stands in one line: jq -c . FILE makes lines")));
 }
 
 TEST_F(FirstRecordsTest, AClickLogWithAnotherNumberOfFields) {

@@ -42,6 +42,9 @@ INSTANTIATE_TEST_SUITE_P(
                 "data, model, "
                 "optimizer, training, job_dir, checkpoint, recovery, warm_start, evaluation, "
                 "early_stopping, parameters\n"},
+        Mistake{"warmup_of_too_many_steps", "epochs", "warmup_steps: 4294967296, epochs",
+                "job.yaml:16:26: `training.warmup_steps` must be auto or a whole number up to "
+                "4294967295, not `4294967296`; 0 begins with the whole learning rate\n"},
         Mistake{"unknown_metric", "seed: 1", "evaluation: {metrics: [auc, acuracy]}",
                 "job.yaml:2:29: `evaluation.metrics[1]` is wrong: there is no metric `acuracy`; "
                 "did you mean `accuracy`?\n"},
