@@ -25,7 +25,10 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/frontend/paper_factory.h"
 #include "coordinator/launch/chaos_plan.h"
+#include "coordinator/training/job_data.h"
+#include "coordinator/training/trained_columns.h"
 
 namespace mu {
 namespace {
@@ -209,6 +212,43 @@ bool BeginsWarm(JobUse use, const RunOptions& options) {
          !FindCheckpoint(options.job_dir).ok();
 }
 
+// Of a run whose values are taken, what its record says; otherwise the job's own data.train. The
+// record knows what was trained, whatever the job file says by now. NOT_FOUND: neither is there.
+absl::StatusOr<TrainedColumns> WhatWasTrained(const JobFile& file, JobUse use,
+                                              const RunOptions& options) {
+  if (use == JobUse::kEval || use == JobUse::kPredict) {
+    absl::StatusOr<TrainedColumns> recorded = absl::NotFoundError("no checkpoint");
+    if (!options.checkpoint.empty()) {
+      recorded = TrainedColumnsOfCheckpoint(options.checkpoint);
+    } else if (!options.follow.empty()) {
+      recorded = TrainedColumnsOfRun(options.follow);
+    }
+    if (recorded.ok()) return recorded;
+  }
+  if (file.places.IsBad("data.train")) return absl::NotFoundError("data.train is wrong");
+  return TrainedColumnsOf(file.job);
+}
+
+// Whether the columns of what is evaluated or predicted mean what they meant in training. `job` has
+// the sources that the run reads, as far as they are right.
+std::vector<std::string> CheckMeaning(const muster::JobProto& job, JobUse use,
+                                      const ModelRegistry& models, const TrainedColumns& trained) {
+  std::vector<std::string> problems;
+  const auto model = models.Create(job.model());
+  PaperFactory paper;
+  if (!model.ok() || !(*model)->Create(paper).ok()) return problems;  // CheckJob tells of it
+  const auto compare = [&](DataPurpose purpose) {
+    const auto dataset = DatasetOf(job, purpose);
+    if (!dataset.ok()) return;  // the same
+    for (std::string& problem : CompareColumns(trained, *dataset, ColumnsReadBy(**model, purpose)))
+      problems.push_back(std::move(problem));
+  };
+  if (job.data().has_eval() && use != JobUse::kPredict) compare(DataPurpose::kEval);
+  // Without data of its own, predicting takes the evaluation's.
+  if (job.data().has_predict() || use == JobUse::kPredict) compare(DataPurpose::kPredict);
+  return problems;
+}
+
 // Looks at the data and the model, each once its keys are right, and at no data that this run does
 // not read. Of data with wrong columns the others are looked at all the same, so that a mistake
 // hides no other one.
@@ -235,6 +275,10 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   ClearBadTraining(file.places, &sound);
   std::vector<std::string> found = CheckJob(sound, models, options, notes);
+  if (const auto trained = WhatWasTrained(file, use, options); trained.ok() && sound.has_model()) {
+    for (std::string& problem : CheckMeaning(sound, use, models, *trained))
+      found.push_back(std::move(problem));
+  }
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
     partly.clear_model();

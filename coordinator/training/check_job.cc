@@ -2,16 +2,13 @@
 #include <unistd.h>
 
 #include <memory>
-#include <set>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "absl/strings/strip.h"
 #include "common/env/file.h"
-#include "common/graph/dataset_schema.h"
 #include "common/graph/op_table.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
@@ -151,52 +148,6 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                                    std::string(outputs.message())));
 }
 
-// What the ids of a column mean: two that differ in it must not share a table.
-std::string MeaningOf(const pb::CsvColumnProto& column) {
-  const std::string seed = column.has_seed() ? absl::StrCat(" with seed ", column.seed()) : "";
-  switch (column.kind()) {
-    case pb::CsvColumnProto::HASH:
-      return absl::StrCat("hash into ", column.buckets(), seed);
-    case pb::CsvColumnProto::CROSS:
-      return absl::StrCat("cross of ", absl::StrJoin(column.of(), " and "), " into ",
-                          column.buckets(), seed);
-    case pb::CsvColumnProto::CLASS:
-      return absl::StrCat("class of ", absl::StrJoin(column.classes(), ", "));
-    case pb::CsvColumnProto::VOCABULARY:
-      return absl::StrCat("vocabulary ", column.vocabulary_file(), " with ", column.oov_buckets(),
-                          " more");
-    case pb::CsvColumnProto::BUCKET:
-      return absl::StrCat("bucket of ", absl::StrJoin(column.boundaries(), ", "));
-    default:
-      return "id";
-  }
-}
-
-// Of two sources of a job, a problem for each column of the model whose ids would mean something
-// else in one than in the other.
-void CompareIds(const muster::JobProto& job, const Model& model, DataPurpose purpose,
-                std::vector<std::string>* problems) {
-  const auto train = DatasetOf(job, DataPurpose::kTrain);
-  const auto other = DatasetOf(job, purpose);
-  if (!train.ok() || !other.ok()) return;  // that is told already
-  std::set<std::string> used;
-  for (const pb::ColumnSchema& column : model.Columns()) {
-    // Of a list and a sequence the first part.
-    used.insert(std::string(absl::StripSuffix(column.name(), ".values")));
-  }
-  for (const pb::CsvColumnProto& column : FieldColumnsOf(*other)) {
-    if (!used.contains(column.name())) continue;
-    for (const pb::CsvColumnProto& trained : FieldColumnsOf(*train)) {
-      if (trained.name() != column.name() || !IsIds(trained) || !IsIds(column)) continue;
-      if (MeaningOf(trained) == MeaningOf(column)) continue;
-      problems->push_back(
-          absl::StrCat(other->name(), ".columns: '", column.name(), "' is ", MeaningOf(column),
-                       ", in data.train ", MeaningOf(trained),
-                       ": its values would be other ids than those that were trained"));
-    }
-  }
-}
-
 }  // namespace
 
 absl::Status CheckCheckpointFits(const muster::JobProto& job, const ModelRegistry& models,
@@ -305,9 +256,6 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
     CheckData(job, DataPurpose::kEval, model.get(), options, notes, &problems);
   if (job.data().has_predict() || (job.data().has_eval() && predicts_eval))
     CheckData(job, DataPurpose::kPredict, model.get(), options, notes, &problems);
-  if (model == nullptr || !job.data().has_train()) return problems;
-  if (job.data().has_eval()) CompareIds(job, *model, DataPurpose::kEval, &problems);
-  if (job.data().has_predict()) CompareIds(job, *model, DataPurpose::kPredict, &problems);
   return problems;
 }
 

@@ -133,7 +133,40 @@ TEST_F(BadInputTest, IdsThatWouldBeOthersThanThoseTrained) {
   };
   EXPECT_EQ(Run({"check", with("kind: id")}), 0) << Output();
   EXPECT_EQ(Run({"check", with("kind: hash, buckets: 10")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("data.eval.columns: 'user' is hash into 10, in data.train id"));
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:10:63: data.eval.columns[0]: column user is hash into "
+                                  "10, in data.train id: its values would be other ids"));
+}
+
+// What counts is what was trained, also where the job file says it no more.
+TEST_F(BadInputTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
+  const auto job = [&](const std::string& train, const std::string& other) {
+    const std::string rest = "}, {name: item, kind: id}, {name: rating, kind: number}]}\n";
+    return Job(
+        {{"      - {name: user, kind: id}\n",
+          absl::StrCat("      - {name: user, kind: hash, buckets: ", train, "}\n")},
+         {"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
+                                   "user, kind: hash, buckets: ",
+                                   other, rest, "model:\n")}});
+  };
+  ASSERT_EQ(Run({"train", job("10", "10"), "--job_dir=" + Path("run")}), 0) << Output();
+  const std::string checkpoint = "--checkpoint=" + Path("run");
+  EXPECT_EQ(Run({"eval", job("10", "10"), checkpoint}), 0) << Output();
+  const std::string what = "data.eval.columns[0]: column user is hash into 5, in data.train of " +
+                           Path("run/job.json") + " hash into 10: its values would be other ids";
+  for (const char* train : {"10", "5"}) {
+    for (const char* command : {"eval", "predict"}) {
+      EXPECT_EQ(Run({command, job(train, "5"), checkpoint}), 2) << command << train;
+      EXPECT_THAT(Output(), HasSubstr("job.yaml:10:63: " + what)) << command << train;
+    }
+  }
+  EXPECT_EQ(Run({"eval", job("10", "5"), "--follow=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(what));
+  // A data.train that was edited since says nothing.
+  EXPECT_EQ(Run({"predict", job("5", "10"), checkpoint}), 0) << Output();
+  // Of a checkpoint that lies alone nobody knows more than the job file.
+  ASSERT_EQ(::rename(Path("run/job.json").c_str(), Path("run/away").c_str()), 0);
+  EXPECT_EQ(Run({"eval", job("10", "5"), checkpoint}), 2);
+  EXPECT_THAT(Output(), HasSubstr("is hash into 5, in data.train hash into 10"));
 }
 
 // Names are bytes to the system, but text in messages and reports.

@@ -1,0 +1,41 @@
+// Whether the columns of data to evaluate or predict mean what they meant in training: a text must
+// become the id whose row was trained.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "coordinator/frontend/model.h"
+#include "proto/dataset.pb.h"
+#include "proto/job.pb.h"
+
+namespace mu {
+
+// The columns that a model was trained with, or will be.
+struct TrainedColumns {
+  muster::DatasetProto dataset;
+  std::string where = "data.train";  // for messages
+};
+
+// Those of the job's own data.train. NOT_FOUND if it has none; other codes as DatasetOf.
+absl::StatusOr<TrainedColumns> TrainedColumnsOf(const muster::JobProto& job);
+
+// Those of the run that took `checkpoint` (RUN/checkpoints/ckpt-N), by its record RUN/job.json,
+// which stays as it is when a job file is edited. NOT_FOUND if the checkpoint lies alone, or is
+// older than the run that the record is of; DATA_LOSS if the record cannot be read.
+absl::StatusOr<TrainedColumns> TrainedColumnsOfCheckpoint(const std::string& checkpoint);
+// The same of a run's folder, or its folder of checkpoints.
+absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& run);
+
+// The columns that the model reads for a purpose, a list or a sequence by its own name.
+std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose);
+
+// "KEY: a sentence; what to do" for each column in `used` of `dataset` (named data.eval, ...) that
+// differs from the trained one of its name. Pure.
+std::vector<std::string> CompareColumns(const TrainedColumns& trained,
+                                        const muster::DatasetProto& dataset,
+                                        const std::set<std::string>& used);
+
+}  // namespace mu

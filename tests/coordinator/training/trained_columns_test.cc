@@ -1,0 +1,115 @@
+#include "coordinator/training/trained_columns.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/training/job_record.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::google::protobuf::TextFormat;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::StatusIs;
+
+pb::DatasetProto Csv(const std::string& name, const std::string& columns) {
+  pb::DatasetProto dataset;
+  dataset.set_name(name);
+  EXPECT_TRUE(TextFormat::ParseFromString(columns, dataset.mutable_csv())) << columns;
+  return dataset;
+}
+
+// Of one column x that was trained as `trained` and is now `now`.
+std::vector<std::string> Compare(const std::string& trained, const std::string& now) {
+  return CompareColumns({.dataset = Csv("data.train", "columns { name: 'x' " + trained + "}")},
+                        Csv("data.eval", "columns { name: 'x' " + now + "}"), {"x"});
+}
+
+TEST(CompareColumnsTest, IdsThatMeanSomethingElse) {
+  const char* const hash = "kind: HASH buckets: 10";
+  EXPECT_THAT(Compare(hash, hash), IsEmpty());
+  EXPECT_THAT(
+      Compare(hash, "kind: HASH buckets: 5 seed: 3"),
+      ElementsAre("data.eval.columns[0]: column x is hash into 5 with seed 3, in data.train hash "
+                  "into 10: its values would be other ids than those that were trained; write it "
+                  "as it is there"));
+  for (const char* other :
+       {"kind: ID", "kind: HASH buckets: 10 seed: 0", "kind: CROSS of: 'a' of: 'b' buckets: 10",
+        "kind: CLASS classes: 'a' classes: 'b'", "kind: BUCKET boundaries: 1 boundaries: 2",
+        "kind: VOCABULARY vocabulary_file: 'a' oov_buckets: 1"}) {
+    EXPECT_THAT(Compare(other, other), IsEmpty()) << other;
+    EXPECT_THAT(Compare(hash, other), ElementsAre(HasSubstr("other ids"))) << other;
+  }
+  EXPECT_THAT(
+      Compare("kind: CROSS of: 'a' of: 'b' buckets: 10", "kind: CROSS of: 'b' of: 'a' buckets: 10"),
+      ElementsAre(HasSubstr("cross of b and a into 10")));
+  EXPECT_THAT(Compare("kind: CLASS classes: 'a' classes: 'b'", "kind: CLASS classes: 'b'"),
+              ElementsAre(HasSubstr("class of b, in data.train class of a, b")));
+}
+
+TEST(CompareColumnsTest, OnlyThoseThatTheModelReads) {
+  const auto columns = [](int buckets) {
+    return absl::StrCat(
+        "columns { name: 'n' kind: NUMBER } columns { name: 'x' kind: HASH "
+        "buckets: ",
+        buckets, "} columns { name: 'y' kind: HASH buckets: ", buckets, "}");
+  };
+  const TrainedColumns trained{.dataset = Csv("data.train", columns(10))};
+  const pb::DatasetProto now = Csv("data.predict", columns(5));
+  EXPECT_THAT(CompareColumns(trained, now, {"n", "y"}),
+              ElementsAre(HasSubstr("data.predict.columns[2]: column y is")));
+  EXPECT_THAT(CompareColumns(trained, now, {"n"}), IsEmpty());
+}
+
+class RecordTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto made = TempDirectory::Create("trained_columns_");
+    MU_ASSERT_OK(made.status());
+    directory_ = std::make_unique<TempDirectory>(*std::move(made));
+    JobRecord record{.status = "done", .first_epoch = 3};
+    ASSERT_TRUE(TextFormat::ParseFromString(
+        "data { train { format: 'csv' columns { name: 'x' kind: 'hash' buckets: 7 } } }",
+        &record.job));
+    MU_ASSERT_OK(WriteJobRecord(run(), record));
+  }
+  std::string run() const { return directory_->path(); }
+  std::string Checkpoint(uint64_t epoch) const {
+    const std::string folder = JoinPath(run(), "checkpoints/ckpt-00000001");
+    EXPECT_THAT(MakeDirectories(folder), testing::IsOk());
+    pb::CheckpointProto manifest;
+    manifest.set_format_version(kCheckpointFormat);
+    manifest.set_epoch(epoch);
+    EXPECT_THAT(WriteManifest(folder, manifest), testing::IsOk());
+    return folder;
+  }
+  std::unique_ptr<TempDirectory> directory_;
+};
+
+TEST_F(RecordTest, SaysWhatWasTrained) {
+  for (const auto& trained : {TrainedColumnsOfCheckpoint(Checkpoint(3)), TrainedColumnsOfRun(run()),
+                              TrainedColumnsOfRun(JoinPath(run(), "checkpoints"))}) {
+    MU_ASSERT_OK(trained.status());
+    EXPECT_EQ(trained->where, "data.train of " + JoinPath(run(), "job.json"));
+    EXPECT_THAT(CompareColumns(*trained, Csv("data.eval", "columns { name: 'x' kind: ID }"), {"x"}),
+                ElementsAre(HasSubstr("hash into 7")));
+  }
+}
+
+TEST_F(RecordTest, OfAnotherRunSaysNothing) {
+  EXPECT_THAT(TrainedColumnsOfCheckpoint(Checkpoint(2)),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("older than the run")));
+  MU_ASSERT_OK(RemoveFile(JoinPath(run(), "job.json")));
+  EXPECT_TRUE(absl::IsNotFound(TrainedColumnsOfCheckpoint(Checkpoint(3)).status()));
+}
+
+}  // namespace
+}  // namespace mu
