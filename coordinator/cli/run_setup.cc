@@ -295,7 +295,9 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     if (absl::StartsWith(text, "model: model.")) absl::ConsumePrefix(&text, "model: ");
     const std::string key(text.substr(0, text.find_first_of(": ")));
     if (absl::StartsWith(key, "parameters[") && file.places.IsBad(key)) continue;
-    const Place place = file.places.Has(key) ? file.places.Find(key) : Place{path};
+    // What a source does not say is told where the source is written.
+    const bool known = file.places.Has(key) || absl::StartsWith(key, "data.");
+    const Place place = known ? file.places.Find(key) : Place{path};
     // The place of a value from the command line names the key already.
     if (place.source == absl::StrCat("--set ", key))
       absl::ConsumePrefix(&text, absl::StrCat(key, ": "));

@@ -1,8 +1,10 @@
 #include "coordinator/training/trained_columns.h"
 
+#include <map>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "common/base/status.h"
@@ -36,12 +38,84 @@ std::string MeaningOf(const pb::CsvColumnProto& column) {
   }
 }
 
+std::string ToText(float value) { return absl::StrFormat("%.9g", value); }
+
+// What a missing field becomes; empty: the record is bad, so nothing was trained for it.
+std::string MissingIdOf(const pb::CsvColumnProto& column) {
+  if (column.required() || HasSeveralValues(column)) return "";
+  if (column.kind() == pb::CsvColumnProto::HASH || column.kind() == pb::CsvColumnProto::CROSS)
+    return "";
+  if (column.has_missing_id()) return absl::StrCat(column.missing_id());
+  if (column.kind() == pb::CsvColumnProto::BUCKET)
+    return absl::StrCat(column.boundaries_size() + 1);
+  const bool out_of_vocabulary =
+      column.kind() == pb::CsvColumnProto::VOCABULARY && column.oov_buckets() > 0;
+  return out_of_vocabulary ? "the number of texts" : "";
+}
+
+// By key: how the column makes values of what is written. A key that decides nothing is not there.
+std::map<std::string, std::string> RulesOf(const pb::CsvColumnProto& column) {
+  std::map<std::string, std::string> rules;
+  const bool sequence = column.length() > 0;
+  if (column.kind() == pb::CsvColumnProto::NUMBER) {
+    rules["mean"] = ToText(column.has_mean() ? column.mean() : 0);
+    rules["stddev"] = ToText(column.has_stddev() ? column.stddev() : 1);
+    if (sequence || !column.required()) rules["missing_value"] = ToText(column.missing_value());
+  }
+  if (IsIds(column)) {
+    if (const std::string id = MissingIdOf(column); !id.empty()) rules["missing_id"] = id;
+    if (sequence) rules["padding"] = absl::StrCat(column.padding());
+  }
+  if (sequence)
+    rules["truncate"] = column.truncate() == pb::CsvColumnProto::TRUNCATE_BEGIN ? "begin" : "end";
+  return rules;
+}
+
 // What is wrong with a column that is not as it was trained; empty: nothing.
 std::string DifferenceOf(const pb::CsvColumnProto& column, const pb::CsvColumnProto& trained,
                          const std::string& where) {
-  if (!IsIds(column) || !IsIds(trained) || MeaningOf(column) == MeaningOf(trained)) return "";
-  return absl::StrCat("is ", MeaningOf(column), ", in ", where, " ", MeaningOf(trained),
-                      ": its values would be other ids than those that were trained");
+  if (IsIds(column) != IsIds(trained)) return "";  // the model refuses one of them
+  if (IsIds(column) && MeaningOf(column) != MeaningOf(trained)) {
+    return absl::StrCat("is ", MeaningOf(column), ", in ", where, " ", MeaningOf(trained),
+                        ": its values would be other ids than those that were trained");
+  }
+  const std::map<std::string, std::string> before = RulesOf(trained);
+  std::vector<std::string> others;
+  for (const auto& [key, value] : RulesOf(column)) {
+    const auto was = before.find(key);
+    if (was == before.end() || was->second == value) continue;
+    others.push_back(absl::StrCat("`", key, "` ", value, " instead of ", was->second));
+  }
+  if (others.empty()) return "";
+  return absl::StrCat("has ", absl::StrJoin(others, ", "), " as in ", where,
+                      ": its values would be others than those that were trained");
+}
+
+// Of numbers in arrays; files of another container may hold them otherwise.
+std::vector<std::string> CompareArrays(const TrainedColumns& trained,
+                                       const pb::DatasetProto& dataset,
+                                       const std::set<std::string>& used) {
+  std::vector<std::string> problems;
+  const pb::ArraysProto& arrays = dataset.arrays();
+  if (arrays.container() != trained.dataset.arrays().container()) return problems;
+  const auto scale_of = [](const pb::ArrayColumnProto& column) {
+    return ToText(column.has_scale() ? column.scale() : 1);
+  };
+  for (int i = 0; i < arrays.columns_size(); ++i) {
+    const pb::ArrayColumnProto& column = arrays.columns(i);
+    if (!used.contains(column.name())) continue;
+    for (const pb::ArrayColumnProto& before : trained.dataset.arrays().columns()) {
+      if (before.name() != column.name() || scale_of(before) == scale_of(column)) continue;
+      // The images of idx are no column of the job file.
+      const std::string key =
+          arrays.container() == pb::ArraysProto::IDX ? "" : absl::StrCat(".columns[", i, "]");
+      problems.push_back(absl::StrCat(
+          dataset.name(), key, ".scale: column ", column.name(), " has `scale` ", scale_of(column),
+          " instead of ", scale_of(before), " as in ", trained.where,
+          ": its values would be others than those that were trained; write it as it is there"));
+    }
+  }
+  return problems;
 }
 
 }  // namespace
@@ -83,7 +157,7 @@ std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose) {
 std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const pb::DatasetProto& dataset,
                                         const std::set<std::string>& used) {
-  std::vector<std::string> problems;
+  std::vector<std::string> problems = CompareArrays(trained, dataset, used);
   const FieldColumnList& columns = FieldColumnsOf(dataset);
   for (int i = 0; i < columns.size(); ++i) {
     const pb::CsvColumnProto& column = columns[i];

@@ -1,5 +1,5 @@
 // Whether the columns of data to evaluate or predict mean what they meant in training: a text must
-// become the id whose row was trained.
+// become the id whose row was trained, and a number be scaled as those were.
 #pragma once
 
 #include <set>

@@ -55,6 +55,64 @@ TEST(CompareColumnsTest, IdsThatMeanSomethingElse) {
               ElementsAre(HasSubstr("class of b, in data.train class of a, b")));
 }
 
+TEST(CompareColumnsTest, NumbersThatAreMadeInAnotherWay) {
+  const char* const trained = "kind: NUMBER mean: 38.5 stddev: 14 missing_value: 2";
+  EXPECT_THAT(Compare(trained, trained), IsEmpty());
+  EXPECT_THAT(
+      Compare(trained, "kind: NUMBER missing_value: 2"),
+      ElementsAre("data.eval.columns[0]: column x has `mean` 0 instead of 38.5, `stddev` 1 instead "
+                  "of 14 as in data.train: its values would be others than those that were "
+                  "trained; write it as it is there"));
+  EXPECT_THAT(Compare(trained, "kind: NUMBER mean: 38.5 stddev: 14"),
+              ElementsAre(HasSubstr("has `missing_value` 0 instead of 2 as")));
+  EXPECT_THAT(Compare("kind: NUMBER mean: 0.1", "kind: NUMBER mean: 0.1000001"),
+              ElementsAre(HasSubstr("`mean` 0.100000098 instead of 0.100000001")));
+  // Written or not, it is the same.
+  EXPECT_THAT(Compare("kind: NUMBER", "kind: NUMBER mean: 0 stddev: 1 missing_value: 0"),
+              IsEmpty());
+  // Where none may be missing, nothing stands for it.
+  EXPECT_THAT(Compare("kind: NUMBER required: true", "kind: NUMBER missing_value: 3"), IsEmpty());
+}
+
+TEST(CompareColumnsTest, WhatStandsForMissingIdsAndFillsSequences) {
+  EXPECT_THAT(Compare("kind: ID missing_id: 1", "kind: ID missing_id: 2"),
+              ElementsAre(HasSubstr("has `missing_id` 2 instead of 1 as in data.train")));
+  EXPECT_THAT(Compare("kind: ID", "kind: ID missing_id: 2"), IsEmpty());
+  EXPECT_THAT(Compare("kind: ID missing_id: 1 required: true", "kind: ID missing_id: 2"),
+              IsEmpty());
+  EXPECT_THAT(Compare("kind: BUCKET boundaries: 1", "kind: BUCKET boundaries: 1 missing_id: 0"),
+              ElementsAre(HasSubstr("`missing_id` 0 instead of 2 as")));
+  EXPECT_THAT(
+      Compare("kind: VOCABULARY oov_buckets: 1", "kind: VOCABULARY oov_buckets: 1 missing_id: 0"),
+      ElementsAre(HasSubstr("`missing_id` 0 instead of the number of texts as")));
+  EXPECT_THAT(Compare("kind: ID list: true length: 3 padding: 0",
+                      "kind: ID list: true length: 3 padding: 9 truncate: TRUNCATE_BEGIN"),
+              ElementsAre(HasSubstr("`padding` 9 instead of 0, `truncate` begin instead of end")));
+  EXPECT_THAT(Compare("kind: NUMBER separator: ' ' length: 3 required: true",
+                      "kind: NUMBER separator: ' ' length: 3 required: true missing_value: 1"),
+              ElementsAre(HasSubstr("`missing_value` 1 instead of 0")));
+}
+
+TEST(CompareColumnsTest, ArraysThatAreScaledInAnotherWay) {
+  const auto arrays = [](const std::string& container, const std::string& scale) {
+    pb::DatasetProto dataset;
+    dataset.set_name("data.eval");
+    EXPECT_TRUE(TextFormat::ParseFromString(
+        "container: " + container + " columns { name: 'x' dtype: FLOAT32 " + scale + "}",
+        dataset.mutable_arrays()));
+    return dataset;
+  };
+  const TrainedColumns trained{.dataset = arrays("NPY", "scale: 0.5")};
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", "scale: 0.5"), {"x"}), IsEmpty());
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {"x"}),
+              ElementsAre(HasSubstr("data.eval.columns[0].scale: column x has `scale` 1 instead of "
+                                    "0.5 as in data.train")));
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {"y"}), IsEmpty());
+  EXPECT_THAT(CompareColumns(trained, arrays("IDX", ""), {"x"}), IsEmpty());
+  EXPECT_THAT(CompareColumns({.dataset = arrays("IDX", "")}, arrays("IDX", "scale: 2"), {"x"}),
+              ElementsAre(HasSubstr("data.eval.scale: column x has `scale` 2")));
+}
+
 TEST(CompareColumnsTest, OnlyThoseThatTheModelReads) {
   const auto columns = [](int buckets) {
     return absl::StrCat(
