@@ -230,23 +230,40 @@ absl::StatusOr<TrainedColumns> WhatWasTrained(const JobFile& file, JobUse use,
 }
 
 // Whether the columns of what is evaluated or predicted mean what they meant in training. `job` has
-// the sources that the run reads, as far as they are right.
-std::vector<std::string> CheckMeaning(const muster::JobProto& job, JobUse use,
-                                      const ModelRegistry& models, const TrainedColumns& trained) {
-  std::vector<std::string> problems;
+// the sources that the run reads, as far as they are right. Each line begins with its key.
+void CheckMeaning(const muster::JobProto& job, JobUse use, const ModelRegistry& models,
+                  const TrainedColumns& trained, std::vector<std::string>* problems,
+                  std::vector<std::string>* notes) {
   const auto model = models.Create(job.model());
   PaperFactory paper;
-  if (!model.ok() || !(*model)->Create(paper).ok()) return problems;  // CheckJob tells of it
+  if (!model.ok() || !(*model)->Create(paper).ok()) return;  // CheckJob tells of it
   const auto compare = [&](DataPurpose purpose) {
     const auto dataset = DatasetOf(job, purpose);
     if (!dataset.ok()) return;  // the same
-    for (std::string& problem : CompareColumns(trained, *dataset, ColumnsReadBy(**model, purpose)))
-      problems.push_back(std::move(problem));
+    const std::set<std::string> used = ColumnsReadBy(**model, purpose);
+    for (std::string& problem : CompareColumns(trained, *dataset, used))
+      problems->push_back(std::move(problem));
+    for (std::string& note : ComparePositives(trained, *dataset, used))
+      notes->push_back(std::move(note));
   };
   if (job.data().has_eval() && use != JobUse::kPredict) compare(DataPurpose::kEval);
   // Without data of its own, predicting takes the evaluation's.
   if (job.data().has_predict() || use == JobUse::kPredict) compare(DataPurpose::kPredict);
-  return problems;
+}
+
+// Of a line that begins with a key of the job, where that is written, and what is said of it.
+std::pair<Place, std::string> Placed(const std::string& path, const JobFile& file,
+                                     absl::string_view line) {
+  // What a model says of itself may name one of its own keys.
+  if (absl::StartsWith(line, "model: model.")) absl::ConsumePrefix(&line, "model: ");
+  const std::string key(line.substr(0, line.find_first_of(": ")));
+  // What a source does not say is told where the source is written.
+  const bool known = file.places.Has(key) || absl::StartsWith(key, "data.");
+  const Place place = known ? file.places.Find(key) : Place{path};
+  // The place of a value from the command line names the key already.
+  if (place.source == absl::StrCat("--set ", key))
+    absl::ConsumePrefix(&line, absl::StrCat(key, ": "));
+  return {place, std::string(line)};
 }
 
 // Looks at the data and the model, each once its keys are right, and at no data that this run does
@@ -274,10 +291,9 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     sound.mutable_checkpoint()->clear_keep_best();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   ClearBadTraining(file.places, &sound);
-  std::vector<std::string> found = CheckJob(sound, models, options, notes);
+  std::vector<std::string> found = CheckJob(sound, models, options, notes), found_notes;
   if (const auto trained = WhatWasTrained(file, use, options); trained.ok() && sound.has_model()) {
-    for (std::string& problem : CheckMeaning(sound, use, models, *trained))
-      found.push_back(std::move(problem));
+    CheckMeaning(sound, use, models, *trained, &found, &found_notes);
   }
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
@@ -289,19 +305,14 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
       found.push_back(std::move(problem));
   }
   for (const std::string& problem : found) {
-    // Each begins with the key that it is about; what a model says of itself may name one of its
-    // own.
-    absl::string_view text = problem;
-    if (absl::StartsWith(text, "model: model.")) absl::ConsumePrefix(&text, "model: ");
-    const std::string key(text.substr(0, text.find_first_of(": ")));
+    const std::string key = problem.substr(0, problem.find_first_of(": "));
     if (absl::StartsWith(key, "parameters[") && file.places.IsBad(key)) continue;
-    // What a source does not say is told where the source is written.
-    const bool known = file.places.Has(key) || absl::StartsWith(key, "data.");
-    const Place place = known ? file.places.Find(key) : Place{path};
-    // The place of a value from the command line names the key already.
-    if (place.source == absl::StrCat("--set ", key))
-      absl::ConsumePrefix(&text, absl::StrCat(key, ": "));
-    problems->Add(place, std::string(text));
+    auto [place, text] = Placed(path, file, problem);
+    problems->Add(std::move(place), std::move(text));
+  }
+  for (const std::string& told : found_notes) {
+    const auto [place, text] = Placed(path, file, told);
+    notes->push_back(absl::StrCat(place.ToString(), ": ", text));
   }
 }
 

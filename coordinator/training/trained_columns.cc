@@ -3,6 +3,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -171,6 +172,31 @@ std::vector<std::string> CompareColumns(const TrainedColumns& trained,
     }
   }
   return problems;
+}
+
+std::vector<std::string> ComparePositives(const TrainedColumns& trained,
+                                          const pb::DatasetProto& dataset,
+                                          const std::set<std::string>& used) {
+  std::vector<std::string> notes;
+  const std::vector<TextLabel> before = TextLabelsOf(trained.dataset);
+  for (const TextLabel& label : TextLabelsOf(dataset)) {
+    if (!used.contains(label.name)) continue;
+    for (const TextLabel& was : before) {
+      const bool shared = absl::c_any_of(*label.positive, [&](const std::string& text) {
+        return absl::c_linear_search(*was.positive, text);
+      });
+      if (was.name != label.name || shared) continue;
+      const std::string column =
+          FieldColumnsOf(dataset).empty() ? "" : absl::StrCat(".columns[", label.index, "]");
+      notes.push_back(absl::StrCat(
+          dataset.name(), column, ".positive: column ", label.name, " is 1 for ",
+          absl::StrJoin(*label.positive, ", "), ", in ", trained.where, " for ",
+          absl::StrJoin(*was.positive, ", "),
+          ": if that is not another way to write the same, labels are inverted, and so are "
+          "metrics; write it as it is there"));
+    }
+  }
+  return notes;
 }
 
 }  // namespace mu

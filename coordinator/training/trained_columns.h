@@ -38,4 +38,11 @@ std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const muster::DatasetProto& dataset,
                                         const std::set<std::string>& used);
 
+// The same of labels whose positive texts are all others than in training: then either the files
+// write them in another way, or 0 and 1 have changed places. The metrics of a model are those of
+// what is written here, so this is no error.
+std::vector<std::string> ComparePositives(const TrainedColumns& trained,
+                                          const muster::DatasetProto& dataset,
+                                          const std::set<std::string>& used);
+
 }  // namespace mu

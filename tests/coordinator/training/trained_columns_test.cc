@@ -15,6 +15,7 @@ namespace mu {
 namespace {
 
 using ::google::protobuf::TextFormat;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -125,6 +126,37 @@ TEST(CompareColumnsTest, OnlyThoseThatTheModelReads) {
   EXPECT_THAT(CompareColumns(trained, now, {"n", "y"}),
               ElementsAre(HasSubstr("data.predict.columns[2]: column y is")));
   EXPECT_THAT(CompareColumns(trained, now, {"n"}), IsEmpty());
+}
+
+TEST(ComparePositivesTest, TellsOfListsThatShareNoText) {
+  const auto notes = [](const std::string& trained, const std::string& now) {
+    return ComparePositives(
+        {.dataset = Csv("data.train",
+                        "columns { name: 'a' } columns { name: 'x' kind: LABEL " + trained + "}")},
+        Csv("data.eval", "columns { name: 'x' kind: LABEL " + now + "}"), {"a", "x"});
+  };
+  EXPECT_THAT(notes("positive: '>50K'", "positive: '<=50K' positive: 'low'"),
+              ElementsAre(AllOf(HasSubstr("data.eval.columns[0].positive: column x is 1 for <=50K, "
+                                          "low, in data.train for >50K: "),
+                                HasSubstr("inverted"))));
+  EXPECT_THAT(notes("positive: '>50K' positive: '>50K.'", "positive: '>50K.'"), IsEmpty());
+  pb::DatasetProto now = Csv("data.eval", "columns { name: 'x' kind: LABEL positive: 'no' }");
+  EXPECT_THAT(ComparePositives(
+                  {.dataset = Csv("data.train", "columns { name: 'x' kind: LABEL positive: 'y' }")},
+                  now, {"a"}),
+              IsEmpty());
+}
+
+TEST(ComparePositivesTest, OfLibsvm) {
+  const auto libsvm = [](const std::string& positive) {
+    pb::DatasetProto dataset;
+    dataset.set_name("data.eval");
+    dataset.mutable_libsvm()->add_positive(positive);
+    return dataset;
+  };
+  EXPECT_THAT(ComparePositives({.dataset = libsvm("+1")}, libsvm("-1"), {"label"}),
+              ElementsAre(HasSubstr("data.eval.positive: column label is 1 for -1, in")));
+  EXPECT_THAT(ComparePositives({.dataset = libsvm("+1")}, libsvm("+1"), {"label"}), IsEmpty());
 }
 
 class RecordTest : public ::testing::Test {

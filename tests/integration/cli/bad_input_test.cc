@@ -169,6 +169,25 @@ TEST_F(BadInputTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
   EXPECT_THAT(Output(), HasSubstr("is hash into 5, in data.train hash into 10"));
 }
 
+// It may be meant: other files write the same in another way.
+TEST_F(BadInputTest, PositiveTextsThatTrainingHasNot) {
+  const auto columns = [](const std::string& positive) {
+    return absl::StrCat(
+        "{format: csv, files: [data.csv], columns: [{name: user, kind: number}, "
+        "{name: rating, kind: label, positive: [",
+        positive, "]}]}\n");
+  };
+  WriteText("job.yaml", absl::StrCat("name: small\ndata:\n  train: ", columns("0.5, 1.5"),
+                                     "  eval: ", columns("2.5, 3.5"),
+                                     "model:\n  logistic_regression: {features: [{column: user}], "
+                                     "label_column: rating}\noptimizer: {sgd: {learning_rate: "
+                                     "0.1}}\n"));
+  EXPECT_EQ(Run({"check", Path("job.yaml")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("note: " + Path("job.yaml") + ":4:"));
+  EXPECT_THAT(Output(), HasSubstr("data.eval.columns[1].positive: column rating is 1 for 2.5, 3.5, "
+                                  "in data.train for 0.5, 1.5: "));
+}
+
 // Names are bytes to the system, but text in messages and reports.
 TEST_F(BadInputTest, NamesThatAreNoText) {
   WriteText("caf\xE9.csv", "user,item,rating\n1,2,3\n");
