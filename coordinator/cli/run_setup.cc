@@ -28,6 +28,7 @@
 #include "coordinator/frontend/paper_factory.h"
 #include "coordinator/launch/chaos_plan.h"
 #include "coordinator/training/job_data.h"
+#include "coordinator/training/job_record.h"
 #include "coordinator/training/trained_columns.h"
 
 namespace mu {
@@ -241,7 +242,7 @@ void CheckMeaning(const muster::JobProto& job, JobUse use, const ModelRegistry& 
     const auto dataset = DatasetOf(job, purpose);
     if (!dataset.ok()) return;  // the same
     const std::set<std::string> used = ColumnsReadBy(**model, purpose);
-    for (std::string& problem : CompareColumns(trained, *dataset, used))
+    for (std::string& problem : CompareColumns(trained, *dataset, FingerprintsOf(*dataset), used))
       problems->push_back(std::move(problem));
     for (std::string& note : ComparePositives(trained, *dataset, used))
       notes->push_back(std::move(note));

@@ -1,10 +1,13 @@
 #include "coordinator/training/job_record.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "common/base/hash.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/graph/dataset_schema.h"
+#include "common/records/vocabulary.h"
 #include "google/protobuf/util/json_util.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "nlohmann/json.hpp"
@@ -58,10 +61,11 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   const Json job = json.value("job", Json()), status = json.value("status", Json()),
              first_epoch = json.value("first_epoch", Json(uint64_t{0})),
              first_step = json.value("first_step", Json(uint64_t{0})),
-             checkpoint = json.value("checkpoint", Json(""));
+             checkpoint = json.value("checkpoint", Json("")),
+             vocabularies = json.value("vocabularies", Json::object());
   JobRecord record;
   if (!job.is_object() || !status.is_string() || !first_epoch.is_number_unsigned() ||
-      !first_step.is_number_unsigned() || !checkpoint.is_string() ||
+      !first_step.is_number_unsigned() || !checkpoint.is_string() || !vocabularies.is_object() ||
       !google::protobuf::util::JsonStringToMessage(job.dump(), &record.job).ok()) {
     return damaged;
   }
@@ -69,6 +73,10 @@ absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir) {
   record.first_epoch = first_epoch.get<uint64_t>();
   record.first_step = first_step.get<uint64_t>();
   record.checkpoint = checkpoint.get<std::string>();
+  for (const auto& [column, fingerprint] : vocabularies.items()) {
+    if (!fingerprint.is_string()) return damaged;
+    record.vocabularies[column] = fingerprint.get<std::string>();
+  }
   return record;
 }
 
@@ -90,8 +98,31 @@ absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record)
   json["first_epoch"] = record.first_epoch;
   if (record.first_step > 0) json["first_step"] = record.first_step;
   if (!record.checkpoint.empty()) json["checkpoint"] = record.checkpoint;
+  if (!record.vocabularies.empty()) json["vocabularies"] = record.vocabularies;
   json["job"] = nlohmann::ordered_json::parse(job, nullptr, false);
   return WriteFileAtomic(PathOf(job_dir), json.dump(2) + "\n");
+}
+
+std::map<std::string, std::string> FingerprintsOf(const pb::DatasetProto& dataset) {
+  std::map<std::string, std::string> fingerprints;
+  for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset)) {
+    if (column.kind() != pb::CsvColumnProto::VOCABULARY) continue;
+    pb::DatasetProto alone;
+    *alone.mutable_csv()->add_columns() = column;
+    if (!ReadVocabularies(&alone).ok()) continue;
+    fingerprints[column.name()] =
+        absl::StrFormat("%016x", HashString(alone.csv().columns(0).vocabulary()));
+  }
+  return fingerprints;
+}
+
+std::vector<std::string> OtherVocabularies(const JobRecord& there, const JobRecord& here) {
+  std::vector<std::string> columns;
+  for (const auto& [column, fingerprint] : there.vocabularies) {
+    const auto now = here.vocabularies.find(column);
+    if (now != here.vocabularies.end() && now->second != fingerprint) columns.push_back(column);
+  }
+  return columns;
 }
 
 std::string JobDifferences(const pb::JobProto& there, const pb::JobProto& here) {

@@ -3,10 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/status.h"
+#include "proto/dataset.pb.h"
 #include "proto/job.pb.h"
 
 namespace mu {
@@ -18,6 +21,9 @@ struct JobRecord {
   // Of the job, at which warm-up and schedule begin: another run's steps are before it
   uint64_t first_step = 0;
   std::string checkpoint;  // another run's, whose values it began with; empty: initial values
+  // Of the texts in data.train's vocabularies, by column (FingerprintsOf). Records of earlier
+  // programs have none.
+  std::map<std::string, std::string> vocabularies;
   pb::JobProto job;
 };
 
@@ -27,6 +33,13 @@ uint64_t JobFingerprint(const pb::JobProto& job);
 // NOT_FOUND if there is none, DATA_LOSS if it cannot be read.
 absl::StatusOr<JobRecord> ReadJobRecord(const std::string& job_dir);
 absl::Status WriteJobRecord(const std::string& job_dir, const JobRecord& record);
+
+// Fingerprints of the texts in a data set's vocabularies, by column, for JobRecord. The files are
+// read; one that cannot be read is left out.
+std::map<std::string, std::string> FingerprintsOf(const muster::DatasetProto& dataset);
+
+// The columns whose vocabularies' texts are others there than here, as far as both know them.
+std::vector<std::string> OtherVocabularies(const JobRecord& there, const JobRecord& here);
 
 // What differs between two jobs' parts of the fingerprint, a line each; empty: nothing.
 std::string JobDifferences(const pb::JobProto& there, const pb::JobProto& here);

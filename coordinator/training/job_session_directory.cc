@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/steady_now.h"
@@ -46,6 +47,9 @@ absl::Status JobSession::LookForEarlierRun() {
   trains_ = true;
   record_.job = job_;
   record_.checkpoint = options_.checkpoint;
+  // A vocabulary is a file beside the job: its texts decide about ids as the job's keys do.
+  if (const auto train = DatasetOf(job_, DataPurpose::kTrain); train.ok())
+    record_.vocabularies = FingerprintsOf(*train);
   MU_RETURN_IF_ERROR(TakeLock());
   const absl::StatusOr<JobRecord> record = ReadJobRecord(options_.job_dir);
   if (absl::IsNotFound(record.status())) return absl::OkStatus();
@@ -61,6 +65,13 @@ absl::Status JobSession::LookForEarlierRun() {
         options_.job_dir,
         " holds the unfinished run of another job: ", JobDifferences(record->job, job_),
         "; choose another job_dir, or undo the change to continue it"));
+  }
+  if (const auto others = OtherVocabularies(*record, record_); !own.empty() && !others.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options_.job_dir, " holds the unfinished run of this job, but the vocabulary of column ",
+        absl::StrJoin(others, ", "),
+        " has other texts than when the run began: texts would be other ids than those that were "
+        "trained; choose another job_dir, or undo the change to continue it"));
   }
   // The command of before, or the way to continue that its help suggests. Whoever names another
   // checkpoint begins a new run with its values.
@@ -86,6 +97,13 @@ absl::Status JobSession::LookAtDone(const JobRecord& record) {
     return absl::InvalidArgumentError(absl::StrCat(
         options_.job_dir, " holds another job, which is done: ", JobDifferences(record.job, job_),
         "; choose another job_dir, or begin anew in this one with --train_again"));
+  }
+  if (const auto others = OtherVocabularies(record, record_); !others.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(options_.job_dir, " holds this job, which is done, but the vocabulary of ",
+                     "column ", absl::StrJoin(others, ", "), " has other texts than those that it ",
+                     "was trained with; choose another job_dir, or begin anew in this one with "
+                     "--train_again"));
   }
   done_ = true;
   return absl::OkStatus();

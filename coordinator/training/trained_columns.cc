@@ -1,6 +1,7 @@
 #include "coordinator/training/trained_columns.h"
 
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "absl/algorithm/container.h"
@@ -72,10 +73,32 @@ std::map<std::string, std::string> RulesOf(const pb::CsvColumnProto& column) {
   return rules;
 }
 
+using Fingerprints = std::map<std::string, std::string>;
+
+// Of two vocabularies whose texts are known, whether these are the same, wherever the files lie.
+// nullopt: it is not known.
+std::optional<bool> SameTexts(const std::string& column, const Fingerprints& now,
+                              const Fingerprints& trained) {
+  const auto one = now.find(column), other = trained.find(column);
+  if (one == now.end() || other == trained.end()) return std::nullopt;
+  return one->second == other->second;
+}
+
 // What is wrong with a column that is not as it was trained; empty: nothing.
-std::string DifferenceOf(const pb::CsvColumnProto& column, const pb::CsvColumnProto& trained,
+std::string DifferenceOf(const pb::CsvColumnProto& column, pb::CsvColumnProto trained,
+                         const Fingerprints& vocabularies, const Fingerprints& trained_vocabularies,
                          const std::string& where) {
   if (IsIds(column) != IsIds(trained)) return "";  // the model refuses one of them
+  if (column.kind() == pb::CsvColumnProto::VOCABULARY && trained.kind() == column.kind()) {
+    const std::optional<bool> same = SameTexts(column.name(), vocabularies, trained_vocabularies);
+    if (same == false) {
+      return absl::StrCat("is vocabulary ", column.vocabulary_file(),
+                          ", whose texts are not those that ", trained.vocabulary_file(),
+                          " had in ", where,
+                          ": texts would be other ids than those that were trained");
+    }
+    if (same == true) trained.set_vocabulary_file(column.vocabulary_file());
+  }
   if (IsIds(column) && MeaningOf(column) != MeaningOf(trained)) {
     return absl::StrCat("is ", MeaningOf(column), ", in ", where, " ", MeaningOf(trained),
                         ": its values would be other ids than those that were trained");
@@ -124,6 +147,7 @@ std::vector<std::string> CompareArrays(const TrainedColumns& trained,
 absl::StatusOr<TrainedColumns> TrainedColumnsOf(const pb::JobProto& job) {
   TrainedColumns trained;
   MU_ASSIGN_OR_RETURN(trained.dataset, DatasetOf(job, DataPurpose::kTrain));
+  trained.vocabularies = FingerprintsOf(trained.dataset);
   return trained;
 }
 
@@ -131,6 +155,8 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& directory)
   const std::string run = BaseName(directory) == "checkpoints" ? DirectoryOf(directory) : directory;
   MU_ASSIGN_OR_RETURN(const JobRecord record, ReadJobRecord(run));
   MU_ASSIGN_OR_RETURN(TrainedColumns trained, TrainedColumnsOf(record.job));
+  // Not what the files have by now.
+  if (!record.vocabularies.empty()) trained.vocabularies = record.vocabularies;
   trained.where = absl::StrCat("data.train of ", JoinPath(run, "job.json"));
   return trained;
 }
@@ -157,6 +183,7 @@ std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose) {
 
 std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const pb::DatasetProto& dataset,
+                                        const Fingerprints& vocabularies,
                                         const std::set<std::string>& used) {
   std::vector<std::string> problems = CompareArrays(trained, dataset, used);
   const FieldColumnList& columns = FieldColumnsOf(dataset);
@@ -165,7 +192,8 @@ std::vector<std::string> CompareColumns(const TrainedColumns& trained,
     if (!used.contains(column.name())) continue;
     for (const pb::CsvColumnProto& before : FieldColumnsOf(trained.dataset)) {
       if (before.name() != column.name()) continue;
-      const std::string difference = DifferenceOf(column, before, trained.where);
+      const std::string difference =
+          DifferenceOf(column, before, vocabularies, trained.vocabularies, trained.where);
       if (difference.empty()) continue;
       problems.push_back(absl::StrCat(dataset.name(), ".columns[", i, "]: column ", column.name(),
                                       " ", difference, "; write it as it is there"));

@@ -2,6 +2,7 @@
 // become the id whose row was trained, and a number be scaled as those were.
 #pragma once
 
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ namespace mu {
 // The columns that a model was trained with, or will be.
 struct TrainedColumns {
   muster::DatasetProto dataset;
+  // Fingerprints of its vocabularies' texts, by column; of those that are not here the paths are
+  // compared.
+  std::map<std::string, std::string> vocabularies;
   std::string where = "data.train";  // for messages
 };
 
@@ -33,9 +37,11 @@ absl::StatusOr<TrainedColumns> TrainedColumnsOfRun(const std::string& run);
 std::set<std::string> ColumnsReadBy(const Model& model, DataPurpose purpose);
 
 // "KEY: a sentence; what to do" for each column in `used` of `dataset` (named data.eval, ...) that
-// differs from the trained one of its name. Pure.
+// differs from the trained one of its name. `vocabularies`: of the dataset, as TrainedColumns has
+// them. Pure.
 std::vector<std::string> CompareColumns(const TrainedColumns& trained,
                                         const muster::DatasetProto& dataset,
+                                        const std::map<std::string, std::string>& vocabularies,
                                         const std::set<std::string>& used);
 
 // The same of labels whose positive texts are all others than in training: then either the files

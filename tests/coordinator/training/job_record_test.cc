@@ -9,7 +9,11 @@
 namespace mu {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Key;
+using ::testing::Pair;
 using testing::StatusIs;
 
 class JobRecordTest : public ::testing::Test {
@@ -32,7 +36,8 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   JobRecord record{.status = "stopped",
                    .first_epoch = 3,
                    .first_step = 700,
-                   .checkpoint = "/runs/a/ckpt-00000001"};
+                   .checkpoint = "/runs/a/ckpt-00000001",
+                   .vocabularies = {{"country", "00ff"}}};
   record.job.set_name("j");
   MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
   MU_ASSERT_OK_AND_ASSIGN(const JobRecord read, ReadJobRecord(directory_->path()));
@@ -40,6 +45,7 @@ TEST_F(JobRecordTest, IsReadAsItWasWritten) {
   EXPECT_EQ(read.first_epoch, 3);
   EXPECT_EQ(read.first_step, 700);
   EXPECT_EQ(read.checkpoint, "/runs/a/ckpt-00000001");
+  EXPECT_THAT(read.vocabularies, ElementsAre(Pair("country", "00ff")));
   EXPECT_EQ(read.job.name(), "j");
 }
 
@@ -54,6 +60,30 @@ TEST_F(JobRecordTest, OfEarlierProgramsHasFewerKeys) {
   EXPECT_EQ(read.first_epoch, 0);
   EXPECT_EQ(read.first_step, 0);
   EXPECT_EQ(read.checkpoint, "");
+  EXPECT_THAT(read.vocabularies, IsEmpty());
+}
+
+TEST_F(JobRecordTest, VocabulariesAreKnownByTheirTexts) {
+  const auto path = [&](const char* name) { return JoinPath(directory_->path(), name); };
+  MU_ASSERT_OK(WriteFileAtomic(path("a"), "de\nfr\n"));
+  MU_ASSERT_OK(WriteFileAtomic(path("same"), "de\r\nfr"));
+  MU_ASSERT_OK(WriteFileAtomic(path("other"), "fr\nde\n"));
+  pb::DatasetProto dataset;
+  for (const char* name : {"a", "same", "other", "none"}) {
+    pb::CsvColumnProto* const column = dataset.mutable_jsonl()->add_columns();
+    column->set_name(name);
+    column->set_kind(pb::CsvColumnProto::VOCABULARY);
+    column->set_vocabulary_file(path(name));
+  }
+  dataset.mutable_jsonl()->add_columns()->set_name("number");
+  const std::map<std::string, std::string> found = FingerprintsOf(dataset);
+  ASSERT_THAT(found, ElementsAre(Key("a"), Key("other"), Key("same")));
+  EXPECT_EQ(found.at("a"), found.at("same"));
+  EXPECT_NE(found.at("a"), found.at("other"));
+  const JobRecord there{.vocabularies = {{"a", "1"}, {"b", "2"}, {"gone", "3"}}};
+  EXPECT_THAT(OtherVocabularies(there, {.vocabularies = {{"a", "1"}, {"b", "3"}, {"new", "4"}}}),
+              ElementsAre("b"));
+  EXPECT_THAT(OtherVocabularies(there, JobRecord()), IsEmpty());
 }
 
 TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
@@ -69,6 +99,8 @@ TEST_F(JobRecordTest, ADamagedOneIsAnErrorWhateverItHolds) {
            std::string(R"({"status": "done", "job": {}, "first_epoch": -3})"),
            std::string(R"({"status": "done", "job": {}, "first_step": -3})"),
            std::string(R"({"status": "done", "job": {}, "checkpoint": 3})"),
+           std::string(R"({"status": "done", "job": {}, "vocabularies": 3})"),
+           std::string(R"({"status": "done", "job": {}, "vocabularies": {"a": 3}})"),
            R"({"status": "done", "job": {"name": )" + deep + "}}",
        }) {
     EXPECT_THAT(Read(text), StatusIs(absl::StatusCode::kDataLoss, HasSubstr("job.json is damaged")))

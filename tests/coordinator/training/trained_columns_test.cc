@@ -31,7 +31,7 @@ pb::DatasetProto Csv(const std::string& name, const std::string& columns) {
 // Of one column x that was trained as `trained` and is now `now`.
 std::vector<std::string> Compare(const std::string& trained, const std::string& now) {
   return CompareColumns({.dataset = Csv("data.train", "columns { name: 'x' " + trained + "}")},
-                        Csv("data.eval", "columns { name: 'x' " + now + "}"), {"x"});
+                        Csv("data.eval", "columns { name: 'x' " + now + "}"), {}, {"x"});
 }
 
 TEST(CompareColumnsTest, IdsThatMeanSomethingElse) {
@@ -94,6 +94,29 @@ TEST(CompareColumnsTest, WhatStandsForMissingIdsAndFillsSequences) {
               ElementsAre(HasSubstr("`missing_value` 1 instead of 0")));
 }
 
+TEST(CompareColumnsTest, VocabulariesByTheirTexts) {
+  const auto column = [](const std::string& file, int more) {
+    return Csv("data.eval", absl::StrCat("columns { name: 'x' kind: VOCABULARY vocabulary_file: '",
+                                         file, "' oov_buckets: ", more, "}"));
+  };
+  const auto compare = [&](const std::string& texts, const pb::DatasetProto& now) {
+    return CompareColumns({.dataset = column("/a", 1), .vocabularies = {{"x", "1f"}}}, now,
+                          {{"x", texts}}, {"x"});
+  };
+  EXPECT_THAT(compare("1f", column("/a", 1)), IsEmpty());
+  EXPECT_THAT(compare("1f", column("/moved/a", 1)), IsEmpty());
+  EXPECT_THAT(
+      compare("1f", column("/a", 2)),
+      ElementsAre(HasSubstr("is vocabulary /a with 2 more, in data.train vocabulary /a with "
+                            "1 more: ")));
+  EXPECT_THAT(compare("2e", column("/a", 1)),
+              ElementsAre(HasSubstr("data.eval.columns[0]: column x is vocabulary /a, whose texts "
+                                    "are not those that /a had in data.train: ")));
+  // Where the texts are not known, the paths are.
+  EXPECT_THAT(CompareColumns({.dataset = column("/a", 1)}, column("/b", 1), {{"x", "1f"}}, {"x"}),
+              ElementsAre(HasSubstr("vocabulary /b with 1 more, in data.train vocabulary /a")));
+}
+
 TEST(CompareColumnsTest, ArraysThatAreScaledInAnotherWay) {
   const auto arrays = [](const std::string& container, const std::string& scale) {
     pb::DatasetProto dataset;
@@ -104,13 +127,13 @@ TEST(CompareColumnsTest, ArraysThatAreScaledInAnotherWay) {
     return dataset;
   };
   const TrainedColumns trained{.dataset = arrays("NPY", "scale: 0.5")};
-  EXPECT_THAT(CompareColumns(trained, arrays("NPY", "scale: 0.5"), {"x"}), IsEmpty());
-  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {"x"}),
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", "scale: 0.5"), {}, {"x"}), IsEmpty());
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {}, {"x"}),
               ElementsAre(HasSubstr("data.eval.columns[0].scale: column x has `scale` 1 instead of "
                                     "0.5 as in data.train")));
-  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {"y"}), IsEmpty());
-  EXPECT_THAT(CompareColumns(trained, arrays("IDX", ""), {"x"}), IsEmpty());
-  EXPECT_THAT(CompareColumns({.dataset = arrays("IDX", "")}, arrays("IDX", "scale: 2"), {"x"}),
+  EXPECT_THAT(CompareColumns(trained, arrays("NPY", ""), {}, {"y"}), IsEmpty());
+  EXPECT_THAT(CompareColumns(trained, arrays("IDX", ""), {}, {"x"}), IsEmpty());
+  EXPECT_THAT(CompareColumns({.dataset = arrays("IDX", "")}, arrays("IDX", "scale: 2"), {}, {"x"}),
               ElementsAre(HasSubstr("data.eval.scale: column x has `scale` 2")));
 }
 
@@ -123,9 +146,9 @@ TEST(CompareColumnsTest, OnlyThoseThatTheModelReads) {
   };
   const TrainedColumns trained{.dataset = Csv("data.train", columns(10))};
   const pb::DatasetProto now = Csv("data.predict", columns(5));
-  EXPECT_THAT(CompareColumns(trained, now, {"n", "y"}),
+  EXPECT_THAT(CompareColumns(trained, now, {}, {"n", "y"}),
               ElementsAre(HasSubstr("data.predict.columns[2]: column y is")));
-  EXPECT_THAT(CompareColumns(trained, now, {"n"}), IsEmpty());
+  EXPECT_THAT(CompareColumns(trained, now, {}, {"n"}), IsEmpty());
 }
 
 TEST(ComparePositivesTest, TellsOfListsThatShareNoText) {
@@ -189,8 +212,9 @@ TEST_F(RecordTest, SaysWhatWasTrained) {
                               TrainedColumnsOfRun(JoinPath(run(), "checkpoints"))}) {
     MU_ASSERT_OK(trained.status());
     EXPECT_EQ(trained->where, "data.train of " + JoinPath(run(), "job.json"));
-    EXPECT_THAT(CompareColumns(*trained, Csv("data.eval", "columns { name: 'x' kind: ID }"), {"x"}),
-                ElementsAre(HasSubstr("hash into 7")));
+    EXPECT_THAT(
+        CompareColumns(*trained, Csv("data.eval", "columns { name: 'x' kind: ID }"), {}, {"x"}),
+        ElementsAre(HasSubstr("hash into 7")));
   }
 }
 

@@ -169,6 +169,32 @@ TEST_F(BadInputTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
   EXPECT_THAT(Output(), HasSubstr("is hash into 5, in data.train hash into 10"));
 }
 
+TEST_F(BadInputTest, AVocabularyWhoseTextsHaveChangedSinceTraining) {
+  WriteText("voc.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n");
+  const std::string job = Job(
+      {{"      - {name: user, kind: id}\n",
+        "      - {name: user, kind: vocabulary, vocabulary: voc.txt}\n"},
+       {"model:\n",
+        "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: vocabulary, "
+        "vocabulary: voc.txt}, {name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"}});
+  const std::string run = "--job_dir=" + Path("run"), checkpoint = "--checkpoint=" + Path("run");
+  ASSERT_EQ(Run({"train", job, run}), 0) << Output();
+  // The same texts, as another program writes them.
+  WriteText("voc.txt", "0\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n");
+  EXPECT_EQ(Run({"eval", job, checkpoint}), 0) << Output();
+  WriteText("voc.txt", "1\n0\n2\n3\n4\n5\n6\n7\n8\n");
+  for (const char* command : {"eval", "predict"}) {
+    EXPECT_EQ(Run({command, job, checkpoint}), 2) << command;
+    EXPECT_THAT(Output(), HasSubstr("column user is vocabulary " + Path("voc.txt") +
+                                    ", whose texts are not those that " + Path("voc.txt") +
+                                    " had in data.train of " + Path("run/job.json")));
+  }
+  EXPECT_EQ(Run({"train", job, run}), 2);
+  EXPECT_THAT(Output(), HasSubstr("the vocabulary of column user has other texts than those that "
+                                  "it was trained with"));
+  EXPECT_EQ(Run({"check", job}), 0) << Output();
+}
+
 // It may be meant: other files write the same in another way.
 TEST_F(BadInputTest, PositiveTextsThatTrainingHasNot) {
   const auto columns = [](const std::string& positive) {
