@@ -19,14 +19,17 @@ ModelDoc DlrmDoc() {
   return doc;
 }
 
+constexpr char kIdColumn[] =
+    "name of a column of kind `id`, `hash`, `vocabulary`, `class`, `bucket` or `cross`";
+
 ModelDoc MatrixFactorizationDoc() {
   ModelDoc doc{"matrix_factorization", "A rating, by vectors and biases of users and items", {}};
   AddKeys(pb::MatrixFactorizationProto::descriptor(), "",
           {{"dim", "", "length of the vectors of users and items"},
            {"users", "", "number of users; their ids are below it"},
            {"items", "", "number of items; their ids are below it"},
-           {"user_column", "", "name of a column of kind `id` or `hash`"},
-           {"item_column", "", "name of a column of kind `id` or `hash`"},
+           {"user_column", "", kIdColumn},
+           {"item_column", "", kIdColumn},
            {"rating_column", "", "name of a column of kind `number`; `predict` does not need it"},
            {"global_mean", "0", "added to every prediction"},
            {"l2", "0", "weight of the squares of a batch's vectors and biases"}},
@@ -68,9 +71,8 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
   AddFeatureKeys("features.", &doc);
   AddKeys(message, "",
           {{"label_column", "",
-            "name of a column of kind `label`; `label` in `criteo_tsv`, `libsvm` and `libffm`. "
-            "`predict` "
-            "does not need it"}},
+            "name of a column of kind `label`, or `number` with values 0 and 1; `label` in "
+            "`criteo_tsv`, `libsvm` and `libffm`. `predict` does not need it"}},
           &doc);
   if (kind.embeds()) {
     AddKeys(message, "", {{"embedding_dim", "16", "length of the vectors"}}, &doc);

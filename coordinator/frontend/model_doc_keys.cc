@@ -41,9 +41,11 @@ void AddFeatureKeys(const std::string& prefix, ModelDoc* doc) {
             "the column's name. In `criteo_tsv`: `dense` (13 numbers) and `ids` (26 ids); in "
             "`libsvm`: `features`; in `libffm`: `field_0`, `field_1`, ..."},
            {"kind", "number",
-            "`number`; `id`: one id, of a column of kind `id` or `hash`; `list`: such a column "
-            "with a `separator`, whose vectors are added up; `weighted_list`: the same with a "
-            "weight for each vector, as `libsvm` and `libffm` give them"},
+            "`number`; `id`: one id, of a column of kind `id`, `hash`, `vocabulary`, `class`, "
+            "`bucket` or `cross`; `list`: such a column (no `cross`) with a `separator` (`csv`) or "
+            "`list: true` (`jsonl`, `tfrecord`), whose vectors are added up; `weighted_list`: the "
+            "same with a weight for each vector (`weight_separator`, `weight_field`), as `libsvm` "
+            "and `libffm` give them"},
            {"size", "one", "`number`, `id`: how many a record has; each id has a table of its own"},
            {"rows", "none",
             "`id` and lists (required): rows of the table; ids must be below it. `hash` columns "

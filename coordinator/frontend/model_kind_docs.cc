@@ -10,7 +10,8 @@ constexpr KeyText kImageColumn = {
 constexpr KeyText kClassLabel = {"label_column", "",
                                  "name of a column of classes; `predict` does not need it"};
 constexpr KeyText kBinaryLabel = {"label_column", "",
-                                  "name of a column of kind `label`; `predict` does not need it"};
+                                  "name of a column of kind `label`, or `number` with values 0 and "
+                                  "1; `predict` does not need it"};
 constexpr KeyText kLength = {"length", "", "length of the sequence, as the column has it"};
 
 ModelDoc CnnDoc() {
