@@ -258,8 +258,9 @@ std::pair<Place, std::string> Placed(const std::string& path, const JobFile& fil
   // What a model says of itself may name one of its own keys.
   if (absl::StartsWith(line, "model: model.")) absl::ConsumePrefix(&line, "model: ");
   const std::string key(line.substr(0, line.find_first_of(": ")));
-  // What a source does not say is told where the source is written.
-  const bool known = file.places.Has(key) || absl::StartsWith(key, "data.");
+  // What a source or a model does not say is told where it is written.
+  const bool known =
+      file.places.Has(key) || absl::StartsWith(key, "data.") || absl::StartsWith(key, "model.");
   const Place place = known ? file.places.Find(key) : Place{path};
   // The place of a value from the command line names the key already.
   if (place.source == absl::StrCat("--set ", key))

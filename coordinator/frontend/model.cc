@@ -7,15 +7,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status.h"
-#include "common/graph/dataset_schema.h"
-#include "common/graph/nearest_name.h"
+#include "coordinator/frontend/column_misfits.h"
 
 namespace mu {
 namespace {
-
-std::string Describe(const pb::ColumnSchema& column) {
-  return TensorSpec{column.dtype(), Shape(column.shape())}.ToString();
-}
 
 bool IsTaskName(const std::string& name) {
   return !name.empty() &&
@@ -91,43 +86,10 @@ std::vector<pb::ColumnSchema> Model::ColumnsFor(DataPurpose purpose) const {
 
 absl::Status CheckColumns(const Model& model, const pb::DatasetProto& dataset,
                           DataPurpose purpose) {
-  const std::vector<pb::ColumnSchema> has = SchemaOf(dataset);
-  const std::vector<pb::ColumnSchema> needs = model.ColumnsFor(purpose);
-  std::vector<std::string> names;
-  for (const pb::ColumnSchema& column : has) names.push_back(column.name());
   std::vector<std::string> problems;
-  for (const pb::ColumnSchema& need : needs) {
-    const pb::ColumnSchema* found = nullptr;
-    for (const pb::ColumnSchema& column : has) {
-      if (column.name() == need.name()) found = &column;
-    }
-    if (found == nullptr) {
-      problems.push_back(absl::StrCat("there is no column \"", need.name(), "\" of ",
-                                      Describe(need), DidYouMean(need.name(), names)));
-    } else if (Describe(*found) != Describe(need)) {
-      problems.push_back(absl::StrCat("column \"", need.name(), "\" is ", Describe(*found),
-                                      ", the model needs ", Describe(need)));
-    }
-  }
-  const std::map<std::string, int64_t> bounds = model.IdBounds();
-  for (const pb::CsvColumnProto& column : FieldColumnsOf(dataset)) {
-    const auto bound = bounds.find(column.name());
-    const int64_t own = IdBoundOf(column);
-    // Ids of the file itself get the model's bound (BoundIds).
-    if (column.kind() == pb::CsvColumnProto::ID || bound == bounds.end()) continue;
-    if (own <= bound->second) continue;
-    problems.push_back(column.kind() == pb::CsvColumnProto::HASH
-                           ? absl::StrCat("column \"", column.name(), "\" is hashed into ",
-                                          column.buckets(), " buckets, the model has rows for ",
-                                          bound->second)
-                           : absl::StrCat("column \"", column.name(), "\" has ids from 0 to ",
-                                          own - 1, ", the model has rows for ", bound->second));
-  }
-  for (const auto& [column, own] : IdBoundsOfFormat(dataset)) {
-    const auto bound = bounds.find(column);
-    if (bound == bounds.end() || own <= bound->second) continue;
-    problems.push_back(absl::StrCat("column \"", column, "\" has ids below ", own,
-                                    ", the model has rows for ", bound->second));
+  for (const ColumnMisfit& misfit : ColumnMisfits(model, dataset, purpose)) {
+    problems.push_back(absl::StrCat(misfit.message, misfit.remedy.empty() ? "" : " (",
+                                    misfit.remedy, misfit.remedy.empty() ? "" : ")"));
   }
   if (problems.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

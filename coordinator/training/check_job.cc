@@ -9,17 +9,20 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/env/file.h"
+#include "common/graph/dataset_schema.h"
 #include "common/graph/op_table.h"
 #include "common/process/observe_flags.h"
 #include "common/process/tls_flags.h"
 #include "common/rpc/transport.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/frontend/column_misfits.h"
 #include "coordinator/frontend/model.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/frontend/paper_factory.h"
 #include "coordinator/passes/trace.h"
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/forward.h"
+#include "coordinator/training/job_columns.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_gradients.h"
 #include "coordinator/training/parameter_rules.h"
@@ -75,6 +78,18 @@ CheckedLabels LabelsOf(Model& model, const pb::SourceProto& source, pb::DatasetP
   return labels;
 }
 
+// The key of the job that a misfit is about.
+std::string KeyOf(const ColumnMisfit& misfit, const muster::JobProto& job,
+                  const pb::DatasetProto& dataset) {
+  const FieldColumnList& columns = FieldColumnsOf(dataset);
+  for (int i = 0; i < columns.size() && !misfit.data_key.empty(); ++i) {
+    if (columns[i].name() == misfit.column)
+      return absl::StrCat(dataset.name(), ".columns[", i, "].", misfit.data_key);
+  }
+  const std::string key = KeyOfColumn(job.model(), misfit.column);
+  return key.empty() ? "model" : key;
+}
+
 void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
                const RunOptions& options, std::vector<std::string>* notes,
                std::vector<std::string>* problems) {
@@ -108,11 +123,12 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
   }
   for (const std::string& note : found) notes->push_back(absl::StrCat(dataset.name(), ": ", note));
   if (model == nullptr) return;
-  if (const absl::Status columns = CheckColumns(*model, dataset, purpose); !columns.ok()) {
-    problems->push_back(
-        absl::StrCat("model on ", dataset.name(), ": ", std::string(columns.message())));
-    return;
+  const std::vector<ColumnMisfit> misfits = ColumnMisfits(*model, dataset, purpose);
+  for (const ColumnMisfit& misfit : misfits) {
+    problems->push_back(absl::StrCat(KeyOf(misfit, job, dataset), ": ", misfit.message,
+                                     misfit.remedy.empty() ? "" : "; ", misfit.remedy));
   }
+  if (!misfits.empty()) return;
   dataset.set_id(1);
   absl::StatusOr<Forward> forward = Forward();
   const auto function = Trace("step", [&](FunctionBuilder& f) {

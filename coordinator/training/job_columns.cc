@@ -3,7 +3,9 @@
 #include <google/protobuf/reflection.h>
 
 #include <utility>
+#include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace mu {
@@ -36,7 +38,38 @@ int64_t RowsOf(const pb::ModelProto& model, const std::string& column) {
   return 0;
 }
 
+// Below `path`: fields that name columns are called column, or something_column.
+std::string KeyIn(const google::protobuf::Message& config, const std::string& path,
+                  const std::string& column) {
+  using Field = google::protobuf::FieldDescriptor;
+  const auto* const reflection = config.GetReflection();
+  std::vector<const Field*> fields;
+  reflection->ListFields(config, &fields);
+  for (const Field* const field : fields) {
+    const std::string key = absl::StrCat(path, ".", field->name());
+    if (field->cpp_type() == Field::CPPTYPE_STRING && !field->is_repeated() &&
+        (field->name() == "column" || absl::EndsWith(field->name(), "_column")) &&
+        reflection->GetString(config, field) == column) {
+      return key;
+    }
+    if (field->cpp_type() != Field::CPPTYPE_MESSAGE || !field->is_repeated()) continue;
+    for (int i = 0; i < reflection->FieldSize(config, field); ++i) {
+      const std::string found = KeyIn(reflection->GetRepeatedMessage(config, field, i),
+                                      absl::StrCat(key, "[", i, "]"), column);
+      if (!found.empty()) return found;
+    }
+  }
+  return "";
+}
+
 }  // namespace
+
+std::string KeyOfColumn(const pb::ModelProto& model, const std::string& column) {
+  const auto* const kind = model.GetDescriptor()->FindFieldByNumber(model.kind_case());
+  if (kind == nullptr) return "";
+  return KeyIn(model.GetReflection()->GetMessage(model, kind), absl::StrCat("model.", kind->name()),
+               column);
+}
 
 int64_t BucketsOf(const pb::ModelProto& model, const std::string& column) {
   const int64_t rows = model.has_dlrm() ? model.dlrm().hash_buckets() : RowsOf(model, column);

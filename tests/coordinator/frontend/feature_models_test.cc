@@ -257,7 +257,7 @@ TEST(FeatureModels, DataWithoutTheColumnsIsRefused) {
       auto model, ModelRegistry::WithBuiltins().Create(ConfigOf(kind, LibsvmCase().features)));
   EXPECT_THAT(CheckColumns(*model, CriteoDataset().proto(), DataPurpose::kEval),
               StatusIs(absl::StatusCode::kInvalidArgument,
-                       HasSubstr("there is no column \"features.values\"")));
+                       HasSubstr("no column \"features\", a list of ids with weights")));
   EXPECT_THAT(
       CheckColumns(*model, MakeDataset(Libsvm({"x"}, 7).Batch(4)).proto(), DataPurpose::kEval),
       StatusIs(absl::StatusCode::kInvalidArgument,

@@ -196,10 +196,11 @@ TEST(CheckColumns, ListsEveryProblem) {
       MakeDataset(Csv({"r"}).Header().Number("user").Id("itme").Number("rating").Batch(1));
   const absl::Status status = CheckColumns(*model, wrong.proto(), DataPurpose::kEval);
   EXPECT_THAT(status,
-              StatusIs(kInvalid, HasSubstr("\"user\" is float32[?], the model needs int64[?]")));
-  EXPECT_THAT(
-      status,
-      StatusIs(kInvalid, HasSubstr("no column \"item\" of int64[?]; did you mean \"itme\"?")));
+              StatusIs(kInvalid, HasSubstr("\"user\" of csv is a number, the model reads an "
+                                           "id")));
+  EXPECT_THAT(status,
+              StatusIs(kInvalid, HasSubstr("no column \"item\", an id; it has itme, rating, "
+                                           "user; did you mean \"itme\"?")));
 }
 
 TEST(CheckColumns, MoreBucketsThanRowsAreRefused) {

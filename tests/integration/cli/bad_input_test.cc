@@ -78,6 +78,36 @@ TEST_F(BadInputTest, AKeyOfTheCommandLineIsNamedOnce) {
   EXPECT_THAT(Output(), HasSubstr("\n--set data.train.files: " + Path("wrong.csv:1: the header")));
 }
 
+TEST_F(BadInputTest, AColumnThatDoesNotFitIsToldWhereTheModelNamesIt) {
+  WriteText("job.yaml",
+            "name: small\n"  // 1
+            "data:\n"        // 2
+            "  train: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, {name: "
+            "item, kind: number}, {name: rating, kind: label, positive: [\"0.5\"]}]}\n"  // 3
+            "model:\n"                                                                   // 4
+            "  logistic_regression:\n"                                                   // 5
+            "    features:\n"                                                            // 6
+            "      - {column: usr, kind: id, rows: 10}\n"                                // 7
+            "      - {column: item, kind: id, rows: 20}\n"                               // 8
+            "    label_column: rating\n"
+            "optimizer: {sgd: {learning_rate: 0.1}}\n");
+  EXPECT_EQ(Run({"check", Path("job.yaml")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:7:18: model.logistic_regression.features[0].column: "
+                                  "data.train has no column \"usr\", an id; it has item, rating, "
+                                  "user; did you mean \"user\"?\n"));
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:8:18: model.logistic_regression.features[1].column: "
+                                  "column \"item\" of data.train is a number, the model reads an "
+                                  "id; write for the column kind: id, "));
+}
+
+TEST_F(BadInputTest, AnIdForMissingFieldsHasARow) {
+  EXPECT_EQ(Run({"check", Job({{"user, kind: id", "user, kind: id, missing_id: 9"}})}), 0);
+  EXPECT_EQ(Run({"check", Job({{"user, kind: id", "user, kind: id, missing_id: 10"}})}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:7:44: data.train.columns[0].missing_id: column "
+                                  "\"user\" has `missing_id` 10, the model has rows for 10; write "
+                                  "an id below 10"));
+}
+
 TEST_F(BadInputTest, CommandLine) {
   EXPECT_EQ(Run({"trian"}), 2);
   EXPECT_THAT(Output(), HasSubstr("did you mean \"train\"?"));
