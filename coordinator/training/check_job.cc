@@ -90,7 +90,8 @@ std::string KeyOf(const ColumnMisfit& misfit, const muster::JobProto& job,
   return key.empty() ? "model" : key;
 }
 
-void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
+// `trains`: the model has something to train; otherwise that is told already.
+void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model, bool trains,
                const RunOptions& options, std::vector<std::string>* notes,
                std::vector<std::string>* problems) {
   const auto source = DatasetOf(job, purpose);
@@ -135,7 +136,7 @@ void CheckData(const muster::JobProto& job, DataPurpose purpose, Model* model,
     if (purpose == DataPurpose::kTrain) f.Train();
     const BatchRef batch = f.NextBatch(Dataset(dataset));
     const ModelOutput output = model->Build(f, batch);
-    if (purpose == DataPurpose::kTrain)
+    if (purpose == DataPurpose::kTrain && trains)
       f.Minimize(output.loss, {.gradients = GradientOptionsOf(job.training()),
                                .micro_batches = MicroBatchesOf(job.training())});
     if (purpose == DataPurpose::kPredict) {
@@ -243,6 +244,7 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
                                   const RunOptions& options, std::vector<std::string>* notes) {
   std::vector<std::string> problems;
   std::unique_ptr<Model> model;
+  bool trains = true;
   if (ModelName(job.model()).empty()) {
     // Only the data is looked at.
   } else if (auto created = models.Create(job.model()); created.ok()) {
@@ -254,6 +256,11 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
       model = nullptr;
     } else {
       for (std::string& problem : factory.Problems()) problems.push_back(std::move(problem));
+      if (std::string frozen = factory.NothingToTrain();
+          !frozen.empty() && job.data().has_train()) {
+        problems.push_back(std::move(frozen));
+        trains = false;
+      }
       if (job.has_warm_start()) {
         for (std::string& problem : CheckWarmStart(job, paper))
           problems.push_back(std::move(problem));
@@ -265,13 +272,13 @@ std::vector<std::string> CheckJob(const muster::JobProto& job, const ModelRegist
       problems.push_back(absl::StrCat("model: ", line));
   }
   if (job.data().has_train())
-    CheckData(job, DataPurpose::kTrain, model.get(), options, notes, &problems);
+    CheckData(job, DataPurpose::kTrain, model.get(), trains, options, notes, &problems);
   // Without data of its own, predicting takes the evaluation's, and needs no label of them.
   const bool predicts_eval = !options.predict_out.empty() && !job.data().has_predict();
   if (job.data().has_eval() && !predicts_eval)
-    CheckData(job, DataPurpose::kEval, model.get(), options, notes, &problems);
+    CheckData(job, DataPurpose::kEval, model.get(), trains, options, notes, &problems);
   if (job.data().has_predict() || (job.data().has_eval() && predicts_eval))
-    CheckData(job, DataPurpose::kPredict, model.get(), options, notes, &problems);
+    CheckData(job, DataPurpose::kPredict, model.get(), trains, options, notes, &problems);
   return problems;
 }
 

@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status.h"
@@ -13,14 +15,20 @@ void RuledFactory::Apply(bool takes_optimizer, Spec* spec) {
   names_.insert(spec->name);
   float factor = 1;
   bool trainable = true;
+  int trainable_by = -1;
   for (int i = 0; i < job_.parameters_size(); ++i) {
     const pb::ParameterRuleProto& rule = job_.parameters(i);
     if (fnmatch(rule.match().c_str(), spec->name.c_str(), 0) != 0) continue;
     used_[static_cast<size_t>(i)] = true;
     if (rule.has_optimizer() && takes_optimizer) spec->optimizer = Optimizer(rule.optimizer());
     if (rule.has_learning_rate_factor()) factor = rule.learning_rate_factor();
-    if (rule.has_trainable()) trainable = rule.trainable();
+    if (rule.has_trainable()) {
+      trainable = rule.trainable();
+      trainable_by = i;
+    }
   }
+  if (takes_optimizer && trainable) trains_ = true;
+  if (takes_optimizer && !trainable) frozen_by_ = std::max(frozen_by_, trainable_by);
   spec->learning_rate_factor *= factor;
   // What the model does not train, no rule makes it train.
   spec->trainable = spec->trainable && trainable;
@@ -52,6 +60,13 @@ std::vector<std::string> RuledFactory::Problems() const {
                      absl::StrJoin(some, ", "), more ? ", ..." : ""));
   }
   return problems;
+}
+
+std::string RuledFactory::NothingToTrain() const {
+  if (trains_ || frozen_by_ < 0) return "";
+  return absl::StrCat("parameters[", frozen_by_,
+                      "].trainable: is false, and no variable or table of the model is left to "
+                      "train; match fewer names, or let a rule below it train some");
 }
 
 absl::Status RuledFactory::Check() const {

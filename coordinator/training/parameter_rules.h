@@ -23,7 +23,10 @@ class RuledFactory : public VariableFactory {
 
   // Once the model is whole: a line for each rule that matched nothing, which begins with its key.
   std::vector<std::string> Problems() const;
-  // INVALID_ARGUMENT with the first of them.
+  // The same of rules that leave nothing to train; empty: something is, or the model itself has
+  // nothing. Of a run that only reads values this is no problem.
+  std::string NothingToTrain() const;
+  // INVALID_ARGUMENT with the first of Problems.
   absl::Status Check() const;
 
  private:
@@ -34,6 +37,8 @@ class RuledFactory : public VariableFactory {
   const muster::JobProto& job_;
   VariableFactory* const factory_;
   std::vector<bool> used_;  // by rule
+  bool trains_ = false;     // something that was created
+  int frozen_by_ = -1;      // the last rule that froze something which the model trains
   std::set<std::string> names_;
 };
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/str_cat.h"
 #include "google/protobuf/text_format.h"
 #include "tests/testing/fake_factory.h"
 #include "tests/testing/matchers.h"
@@ -60,6 +61,26 @@ TEST_F(ParameterRulesTest, WhatTheModelDoesNotTrainStaysSo) {
   RuledFactory factory(job, &fake_);
   EXPECT_FALSE(CreateVariable(factory, {.name = "mean", .trainable = false}).trainable());
   EXPECT_FALSE(CreateVariable(factory, {.name = "count", .dtype = kInt64}).has_optimizer());
+}
+
+TEST_F(ParameterRulesTest, NothingIsLeftToTrain) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "a*" trainable: false }
+      parameters { match: "*" trainable: false }
+      parameters { match: "*" learning_rate_factor: 2 })");
+  const auto created = [&](const pb::JobProto& of, bool model_trains) {
+    RuledFactory factory(of, &fake_);
+    static int made = 0;
+    CreateVariable(factory, {.name = absl::StrCat("a", ++made), .trainable = model_trains});
+    CreateVariable(factory, {.name = absl::StrCat("mean", made), .trainable = false});
+    MU_EXPECT_OK(factory.Check());
+    return factory.NothingToTrain();
+  };
+  EXPECT_THAT(created(job, true), HasSubstr("parameters[1].trainable: is false, and no variable"));
+  EXPECT_EQ(created(job, false), "") << "that is the model's own doing";
+  pb::JobProto again = job;
+  *again.add_parameters() = Job(R"(parameters { match: "a*" trainable: true })").parameters(0);
+  EXPECT_EQ(created(again, true), "");
 }
 
 TEST_F(ParameterRulesTest, WhatMatchesNothingIsAProblem) {

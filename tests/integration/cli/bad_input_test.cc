@@ -70,6 +70,9 @@ TEST_F(BadInputTest, AMistakeIsToldOnce) {
   one("parameters=[{trainable: false}]", "parameters: the key `parameters[0].match` is missing");
   one("parameters=[{match: nothing, trainable: false}]",
       "parameters: parameters[0].match: `nothing` is the name of no variable or table");
+  one("parameters=[{match: \"*\", trainable: false}]",
+      "parameters: parameters[0].trainable: is false, and no variable or table of the model is "
+      "left");
 }
 
 TEST_F(BadInputTest, AKeyOfTheCommandLineIsNamedOnce) {
