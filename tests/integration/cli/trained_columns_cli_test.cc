@@ -1,0 +1,107 @@
+// Data whose columns do not mean what they meant in training, through the real program.
+#include <gmock/gmock.h>
+
+#include <cstdio>
+
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using TrainedColumnsCliTest = testing::CliTest;
+
+TEST_F(TrainedColumnsCliTest, IdsThatWouldBeOthersThanThoseTrained) {
+  const auto with = [&](const std::string& user) {
+    return Job(
+        {{"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
+                                   "user, ",
+                                   user,
+                                   "}, {name: item, kind: id}, {name: rating, kind: "
+                                   "number}]}\nmodel:\n")}});
+  };
+  EXPECT_EQ(Run({"check", with("kind: id")}), 0) << Output();
+  EXPECT_EQ(Run({"check", with("kind: hash, buckets: 10")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("job.yaml:10:52: data.eval.columns[0]: column user is hash into "
+                                  "10, in data.train id: its values would be other ids"));
+}
+
+// What counts is what was trained, also where the job file says it no more.
+TEST_F(TrainedColumnsCliTest, ColumnsOfWhatIsEvaluatedAreThoseThatWereTrained) {
+  const auto job = [&](const std::string& train, const std::string& other) {
+    const std::string rest = "}, {name: item, kind: id}, {name: rating, kind: number}]}\n";
+    return Job(
+        {{"      - {name: user, kind: id}\n",
+          absl::StrCat("      - {name: user, kind: hash, buckets: ", train, "}\n")},
+         {"model:\n", absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: "
+                                   "user, kind: hash, buckets: ",
+                                   other, rest, "model:\n")}});
+  };
+  ASSERT_EQ(Run({"train", job("10", "10"), "--job_dir=" + Path("run")}), 0) << Output();
+  const std::string checkpoint = "--checkpoint=" + Path("run");
+  EXPECT_EQ(Run({"eval", job("10", "10"), checkpoint}), 0) << Output();
+  const std::string what = "data.eval.columns[0]: column user is hash into 5, in data.train of " +
+                           Path("run/job.json") + " hash into 10: its values would be other ids";
+  for (const char* train : {"10", "5"}) {
+    for (const char* command : {"eval", "predict"}) {
+      EXPECT_EQ(Run({command, job(train, "5"), checkpoint}), 2) << command << train;
+      EXPECT_THAT(Output(), HasSubstr("job.yaml:10:52: " + what)) << command << train;
+    }
+  }
+  EXPECT_EQ(Run({"eval", job("10", "5"), "--follow=" + Path("run")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(what));
+  // A data.train that was edited since says nothing.
+  EXPECT_EQ(Run({"predict", job("5", "10"), checkpoint}), 0) << Output();
+  // Of a checkpoint that lies alone nobody knows more than the job file.
+  ASSERT_EQ(::rename(Path("run/job.json").c_str(), Path("run/away").c_str()), 0);
+  EXPECT_EQ(Run({"eval", job("10", "5"), checkpoint}), 2);
+  EXPECT_THAT(Output(), HasSubstr("is hash into 5, in data.train hash into 10"));
+}
+
+TEST_F(TrainedColumnsCliTest, AVocabularyWhoseTextsHaveChangedSinceTraining) {
+  WriteText("voc.txt", "0\n1\n2\n3\n4\n5\n6\n7\n8\n");
+  const std::string job = Job(
+      {{"      - {name: user, kind: id}\n",
+        "      - {name: user, kind: vocabulary, vocabulary: voc.txt}\n"},
+       {"model:\n",
+        "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: vocabulary, "
+        "vocabulary: voc.txt}, {name: item, kind: id}, {name: rating, kind: number}]}\nmodel:\n"}});
+  const std::string run = "--job_dir=" + Path("run"), checkpoint = "--checkpoint=" + Path("run");
+  ASSERT_EQ(Run({"train", job, run}), 0) << Output();
+  // The same texts, as another program writes them.
+  WriteText("voc.txt", "0\r\n1\r\n2\r\n3\r\n4\r\n5\r\n6\r\n7\r\n8\r\n");
+  EXPECT_EQ(Run({"eval", job, checkpoint}), 0) << Output();
+  WriteText("voc.txt", "1\n0\n2\n3\n4\n5\n6\n7\n8\n");
+  for (const char* command : {"eval", "predict"}) {
+    EXPECT_EQ(Run({command, job, checkpoint}), 2) << command;
+    EXPECT_THAT(Output(), HasSubstr("column user is vocabulary " + Path("voc.txt") +
+                                    ", whose texts are not those that " + Path("voc.txt") +
+                                    " had in data.train of " + Path("run/job.json")));
+  }
+  EXPECT_EQ(Run({"train", job, run}), 2);
+  EXPECT_THAT(Output(), HasSubstr("the vocabulary of column user has other texts than those that "
+                                  "it was trained with"));
+  EXPECT_EQ(Run({"check", job}), 0) << Output();
+}
+
+// It may be meant: other files write the same in another way.
+TEST_F(TrainedColumnsCliTest, PositiveTextsThatTrainingHasNot) {
+  const auto columns = [](const std::string& positive) {
+    return absl::StrCat(
+        "{format: csv, files: [data.csv], columns: [{name: user, kind: number}, "
+        "{name: rating, kind: label, positive: [",
+        positive, "]}]}\n");
+  };
+  WriteText("job.yaml", absl::StrCat("name: small\ndata:\n  train: ", columns("0.5, 1.5"),
+                                     "  eval: ", columns("2.5, 3.5"),
+                                     "model:\n  logistic_regression: {features: [{column: user}], "
+                                     "label_column: rating}\noptimizer: {sgd: {learning_rate: "
+                                     "0.1}}\n"));
+  EXPECT_EQ(Run({"check", Path("job.yaml")}), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("note: " + Path("job.yaml") + ":4:"));
+  EXPECT_THAT(Output(), HasSubstr("data.eval.columns[1].positive: column rating is 1 for 2.5, 3.5, "
+                                  "in data.train for 0.5, 1.5: "));
+}
+
+}  // namespace
+}  // namespace mu
