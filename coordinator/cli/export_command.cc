@@ -22,6 +22,7 @@
 #include "coordinator/frontend/paper_factory.h"
 #include "coordinator/training/exit_code.h"
 #include "coordinator/training/job_data.h"
+#include "coordinator/training/train_job.h"
 
 namespace mu {
 namespace {
@@ -58,6 +59,14 @@ Source FindSource(const CliOptions& cli, const ModelRegistry& models, ProblemLis
   }
   if (found.ok()) {
     source.checkpoint = *found;
+    if (!source.has_job || cli.onnx.empty()) return source;
+    const absl::Status fits = CheckCheckpointFits(source.file.job, models, *found);
+    if (absl::IsInvalidArgument(fits)) {  // one that cannot be read is told when it is opened
+      problems->Add(
+          Place{"--checkpoint"},
+          absl::StrCat(*found, " does not fit the model: ", std::string(fits.message())),
+          "name one of this model with --checkpoint=DIR, or undo the change of the model");
+    }
   } else {
     problems->Add(Place{source.has_job ? "--checkpoint" : cli.export_source},
                   std::string(found.status().message()),

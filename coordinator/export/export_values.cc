@@ -45,6 +45,13 @@ absl::StatusOr<std::string> NpyPath(const std::string& folder, const std::string
   return JoinPath(folder, name + ".npy");
 }
 
+std::string SomeOf(std::vector<std::string> names) {
+  constexpr size_t kMost = 20;
+  const bool more = names.size() > kMost;
+  if (more) names.resize(kMost);
+  return absl::StrCat(absl::StrJoin(names, ", "), more ? ", ..." : "");
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<StoredValue>> SelectValues(const std::vector<StoredValue>& values,
@@ -61,7 +68,8 @@ absl::StatusOr<std::vector<StoredValue>> SelectValues(const std::vector<StoredVa
     }
     if (!found) {
       return absl::NotFoundError(absl::StrCat("the checkpoint has no variable or table '", pattern,
-                                              "'", DidYouMean(pattern, names)));
+                                              "'", DidYouMean(pattern, names), "; it has ",
+                                              SomeOf(names)));
     }
   }
   std::vector<StoredValue> selected;

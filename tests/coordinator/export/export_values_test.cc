@@ -130,8 +130,10 @@ TEST_F(ExportValuesTest, SelectsByPattern) {
   EXPECT_THAT(names({"items", "deep/*"}), ElementsAre("deep/w", "items"));
   const auto unknown = SelectValues(checkpoint.values(), {"deep/*", "item"});
   EXPECT_EQ(unknown.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(unknown.status().message()),
-              HasSubstr("no variable or table 'item'; did you mean \"items\"?"));
+  EXPECT_THAT(
+      std::string(unknown.status().message()),
+      HasSubstr("no variable or table 'item'; did you mean \"items\"?; it has deep/w, step, list, "
+                "items"));
 }
 
 TEST_F(ExportValuesTest, NamesThatLeadOutOfTheFolder) {

@@ -86,6 +86,17 @@ TEST_F(ExportCommandTest, TablesAndVariablesOfARun) {
 
 // docs/checkpoint_format.md is enough to serve a model: a script that was written from it alone
 // predicts what `predict` does, and knows all rows of whole tables.
+TEST_F(ExportCommandTest, AModelThatTheCheckpointIsNotOf) {
+  ASSERT_EQ(Run({"train", Job(), "--job_dir=" + Path("run")}), 0) << Output();
+  EXPECT_EQ(Run({"export", Job({{"dim: 4", "dim: 8"}}), "--checkpoint=" + Path("run"),
+                 "--onnx=" + Path("m.onnx")}),
+            2);
+  EXPECT_THAT(Output(), AllOf(HasSubstr("1 problem; nothing was written:\n--checkpoint: "),
+                              HasSubstr("does not fit the model: "),
+                              HasSubstr("; name one of this model with --checkpoint=DIR")));
+  EXPECT_FALSE(FileExists(Path("m.onnx")));
+}
+
 TEST_F(ExportCommandTest, ThePageIsEnoughToServeAModel) {
   ASSERT_EQ(Run({"make-data", "criteo", "--rows=3000", "--test_rows=500", "--out=" + Path("log")}),
             0);
