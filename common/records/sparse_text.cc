@@ -1,5 +1,6 @@
 #include "common/records/sparse_text.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -44,6 +45,16 @@ bool ParseIdAndValue(absl::string_view id_and_value, absl::string_view text,
   return WrongField(column, text, "has a value that is not a finite number", error);
 }
 
+SparseLabel::SparseLabel(const google::protobuf::RepeatedPtrField<std::string>& positive,
+                         bool unlabelled)
+    : positive_(positive.begin(), positive.end()),
+      numbers_(absl::c_all_of(positive_,
+                              [](const std::string& text) {
+                                float number = 0;
+                                return ParseNumber(text, &number);
+                              })),
+      unlabelled_(unlabelled) {}
+
 bool SparseLabel::Parse(absl::string_view form, absl::string_view* rest, ColumnSet* columns,
                         std::string* error) const {
   absl::string_view behind = *rest;
@@ -60,6 +71,10 @@ bool SparseLabel::Parse(absl::string_view form, absl::string_view* rest, ColumnS
   *rest = behind;
   if (columns->observer() != nullptr) columns->observer()->OnText(kColumn, label);
   if (!positive_.empty()) {
+    float number = 0;
+    if (numbers_ && !positive_.contains(label) && !ParseNumber(label, &number)) {
+      return WrongField("label", label, "is neither a number nor one of `positive`", error);
+    }
     *columns->Floats(kColumn) = positive_.contains(label) ? 1.0f : 0.0f;
     return true;
   }

@@ -24,10 +24,9 @@ class SparseLabel {
  public:
   static constexpr int kColumn = 0;  // as SchemaOf lists it
 
-  // `positive`: texts that mean 1; none: the label is the number that stands there. `unlabelled`:
-  // there is no column of it.
-  SparseLabel(const google::protobuf::RepeatedPtrField<std::string>& positive, bool unlabelled)
-      : positive_(positive.begin(), positive.end()), unlabelled_(unlabelled) {}
+  // `positive`: texts that mean 1; none: the label is the number that stands there. Where all of
+  // them are numbers, labels are: another text is no label. `unlabelled`: there is no column of it.
+  SparseLabel(const google::protobuf::RepeatedPtrField<std::string>& positive, bool unlabelled);
 
   int columns() const { return unlabelled_ ? 0 : 1; }
   // Takes the label off the record `rest`; without a column of it, only if it is there. The
@@ -37,6 +36,7 @@ class SparseLabel {
 
  private:
   const absl::flat_hash_set<std::string> positive_;
+  const bool numbers_;  // all positive texts are
   const bool unlabelled_;
 };
 

@@ -82,7 +82,8 @@ constexpr SourceKeyInfo kSourceKeys[] = {
     {"fields", kLibffmBit, "fields are from 0 and below it; a larger field makes the record bad",
      "required"},
     {"positive", kLibsvmBit | kLibffmBit,
-     "list of the label's texts that mean 1, such as `[\"+1\"]`; other texts mean 0",
+     "list of the label's texts that mean 1, such as `[\"+1\"]`; others mean 0. Where these are "
+     "numbers, a label that is none makes the record bad",
      "the label is the number that stands there"},
     {"labels", kIdxBit,
      "list of paths and globs: the n-th file holds the labels of the n-th of `files`",

@@ -47,6 +47,25 @@ TEST_F(LibsvmNumberTest, WithoutPositiveTheLabelIsTheNumber) {
   EXPECT_THAT(Parse("many 1:1"), HasSubstr("column label: \"many\" is not a finite number"));
 }
 
+TEST_F(LibsvmTest, ALabelThatIsNoNumberIsBad) {
+  EXPECT_EQ(Parse("2.5 1:1"), "");
+  EXPECT_THAT(Parse("garbage 1:1"),
+              HasSubstr("column label: \"garbage\" is neither a number nor one of `positive`"));
+  EXPECT_THAT(Parse("garbage"), HasSubstr("is neither a number"));
+}
+
+class LibsvmTextTest : public LibsvmTest {
+ protected:
+  LibsvmTextTest() : LibsvmTest({"cat", "1"}) {}
+};
+
+TEST_F(LibsvmTextTest, WhereAPositiveTextIsNoNumberOthersMayBeToo) {
+  EXPECT_EQ(Parse("cat 1:1"), "");
+  EXPECT_EQ(Parse("dog 1:1"), "");
+  EXPECT_EQ(Parse("1 1:1"), "");
+  EXPECT_THAT(Column<float>("label", {0, 1, 2}), ElementsAre(1, 0, 1));
+}
+
 TEST_F(LibsvmTest, ABadRecordLeavesNothingBehind) {
   EXPECT_EQ(Parse("+1 1:1"), "");
   EXPECT_THAT(Parse("+1 2:1 3:x"), HasSubstr("\"3:x\" has a value that is not a finite number"));
