@@ -13,7 +13,6 @@ namespace mu {
 namespace {
 
 constexpr uint32_t kMaxBatchSize = 1 << 20;
-constexpr uint32_t kDefaultBatchSize = 512;
 constexpr uint32_t kMaxStepsPerFunction = 10'000;
 constexpr uint32_t kMaxInFlight = 64;
 

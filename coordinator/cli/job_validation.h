@@ -1,6 +1,7 @@
 // What a job's values must satisfy, beyond their types: a pure function of the message.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,8 @@ namespace mu {
 
 // What the job is wanted for; decides which data it needs.
 enum class JobUse { kTrain, kEval, kPredict, kCheck, kExport };  // kExport: none
+
+inline constexpr uint32_t kDefaultBatchSize = 512;
 
 struct JobProblem {
   std::string key;      // path of the key, such as "model.dlrm.top_mlp"

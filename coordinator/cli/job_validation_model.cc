@@ -1,4 +1,6 @@
 // The rules of the models that Muster brings, and what they ask of the data.
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/graph/nearest_name.h"
@@ -16,7 +18,10 @@ constexpr int64_t kMaxRows = 1'000'000'000'000;
 class ModelRules {
  public:
   ModelRules(const pb::JobProto& job, JobUse use, std::vector<JobProblem>* problems)
-      : job_(job), predicts_(use == JobUse::kPredict), problems_(problems) {
+      : job_(job),
+        predicts_(use == JobUse::kPredict),
+        trains_(use == JobUse::kTrain || use == JobUse::kCheck),
+        problems_(problems) {
     for (const auto& [key, source] : SourcesFor(use, job.data()))
       sources_.emplace_back(key, source);
   }
@@ -27,6 +32,9 @@ class ModelRules {
         return CheckDlrm(job_.model().dlrm());
       case pb::ModelProto::kMatrixFactorization:
         return CheckMatrixFactorization(job_.model().matrix_factorization());
+      case pb::ModelProto::kTwoTower:
+        CheckInBatchNegatives();
+        return CheckConfig();
       case pb::ModelProto::kCustom:
         return;  // its own code knows
       case pb::ModelProto::KIND_NOT_SET:
@@ -91,6 +99,23 @@ class ModelRules {
       Add(source_key + ".format", "is csv, but model dlrm reads criteo_tsv",
           "write format: criteo_tsv");
     }
+  }
+
+  // A record alone has no other item to be told from: its loss is 0, whatever the model.
+  void CheckInBatchNegatives() {
+    const pb::TrainingProto& training = job_.training();
+    if (!trains_ || job_.model().two_tower().negatives() == "sampled") return;
+    const uint32_t batch = training.has_batch_size() ? training.batch_size() : kDefaultBatchSize;
+    const uint32_t slices = std::max<uint32_t>(1, training.micro_batches());
+    if (batch == 0 || slices > batch || batch / slices > 1) return;  // 0: told elsewhere
+    const bool sliced = batch > 1;
+    Add(sliced ? "training.micro_batches" : "training.batch_size",
+        absl::StrCat("is ", sliced ? slices : batch, ", which leaves ",
+                     sliced ? "slices" : "a batch",
+                     " of one record, and model two_tower takes the other records' items for "
+                     "negatives: the loss would be 0 and nothing learned"),
+        sliced ? "write fewer, or negatives: sampled in the model"
+               : "write a larger one, or negatives: sampled in the model");
   }
 
   // Whether the data has the columns is found when they are looked at (CheckColumns).
@@ -176,6 +201,7 @@ class ModelRules {
 
   const pb::JobProto& job_;
   const bool predicts_;
+  const bool trains_;
   std::vector<JobProblem>* const problems_;
   std::vector<std::pair<std::string, const pb::SourceProto*>> sources_;
 };

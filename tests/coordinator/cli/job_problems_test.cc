@@ -1,4 +1,5 @@
 // Every kind of mistake in a job file, with its exact place and remedy.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
@@ -391,6 +392,32 @@ TEST(JobProblemsTest, TextBehindTheDocumentEndsTheParser) {
                            ": this is not YAML: what stands here belongs to no value; check "
                            "quotes, brackets and indentation\n"));
   }
+}
+
+// The other records of a batch are what a record is told from.
+TEST(TwoTowerJob, ABatchOfOneRecordTeachesNothing) {
+  const auto problems = [](const std::string& training, const std::string& negatives = "") {
+    const std::string job =
+        "name: towers\n"
+        "data: {train: {format: csv, files: [tests/coordinator/cli/CMakeLists.txt], columns: "
+        "[{name: u, kind: id}, {name: i, kind: id}, {name: y, kind: number}]}}\n"
+        "model:\n"
+        "  two_tower: {user: [{column: u, kind: id, rows: 9}], item: [{column: i, kind: id, rows: "
+        "9}], hidden: [4], label_column: y" +
+        negatives + "}\noptimizer: {sgd: {learning_rate: 0.1}}\n" + training;
+    return ProblemsOf(job);
+  };
+  EXPECT_EQ(problems(""), "");
+  EXPECT_EQ(problems("training: {batch_size: 2}"), "");
+  EXPECT_THAT(
+      problems("training: {batch_size: 1}"),
+      ::testing::HasSubstr("job.yaml:6:24: `training.batch_size` is 1, which leaves a batch "
+                           "of one record, and model two_tower takes the other records' "
+                           "items for negatives"));
+  EXPECT_EQ(problems("training: {batch_size: 1}", ", negatives: sampled"), "");
+  EXPECT_EQ(problems("training: {batch_size: 8, micro_batches: 4}"), "");
+  EXPECT_THAT(problems("training: {batch_size: 8, micro_batches: 5}"),
+              ::testing::HasSubstr("`training.micro_batches` is 5, which leaves slices of one"));
 }
 
 }  // namespace
