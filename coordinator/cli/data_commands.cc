@@ -2,11 +2,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "common/env/file_identity.h"
 #include "common/graph/dataset_schema.h"
 #include "common/graph/nearest_name.h"
 #include "common/records/column_stats.h"
@@ -15,6 +17,7 @@
 #include "common/records/vocabulary.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/output_check.h"
 #include "coordinator/cli/stats_table.h"
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/training/exit_code.h"
@@ -30,7 +33,23 @@ int Fail(const absl::Status& status) {
   return ExitCodeOf(status);
 }
 
-// The dataset of --data. Nothing, and its problems are told, if the job file has some there.
+// What --out must not replace. make-vocab may make the vocabulary of its column anew.
+std::vector<InputFile> InputsOfCommand(const CliOptions& options, const muster::JobProto& job) {
+  std::vector<InputFile> inputs = InputsOf(options.job_file, job);
+  if (options.column.empty()) return inputs;
+  for (const auto* source : {&job.data().train(), &job.data().eval(), &job.data().predict()}) {
+    for (const auto& column : source->columns()) {
+      if (column.name() != options.column || column.vocabulary().empty()) continue;
+      std::erase_if(inputs, [&](const InputFile& input) {
+        return input.is_vocabulary && FileIdentity(input.path) == FileIdentity(column.vocabulary());
+      });
+    }
+  }
+  return inputs;
+}
+
+// The dataset of --data. Nothing, and all problems are told, if the job file has some there or
+// --out cannot be written.
 std::optional<pb::DatasetProto> DatasetOfJob(const CliOptions& options, const ModelRegistry& models,
                                              bool vocabularies_exist) {
   const bool eval = options.data_source == "eval", predict = options.data_source == "predict";
@@ -44,6 +63,8 @@ std::optional<pb::DatasetProto> DatasetOfJob(const CliOptions& options, const Mo
                                     .files_elsewhere = false,
                                     .vocabularies_exist = vocabularies_exist},
                                    &problems);
+  CheckOutputs({{.place = Place{"--out"}, .path = options.out}}, InputsOfCommand(options, file.job),
+               &problems);
   if (!problems.empty()) {
     absl::FPrintF(stderr, "%s", problems.ToString());
     return std::nullopt;

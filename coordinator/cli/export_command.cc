@@ -11,6 +11,7 @@
 #include "common/env/file.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/output_check.h"
 #include "coordinator/cli/run_setup.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/export/checkpoint_values.h"
@@ -86,18 +87,50 @@ void CheckTargets(const CliOptions& cli, ProblemList* problems) {
   }
   if (!cli.npy.empty() && FileExists(cli.npy) && !DirectoryExists(cli.npy))
     problems->Add(Place{"--npy"}, absl::StrCat(cli.npy, " is a file"), "name a folder");
-  for (const auto& [flag, path] :
-       {std::pair("--safetensors", cli.safetensors), std::pair("--onnx", cli.onnx)}) {
-    if (!path.empty() && DirectoryExists(path))
-      problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
-  }
 }
 
-absl::Status ExportValues(const CliOptions& cli, const CheckpointValues& checkpoint) {
+// What no output may replace.
+std::vector<InputFile> InputsOfExport(const CliOptions& cli, const Source& source) {
+  std::vector<InputFile> inputs;
+  if (source.has_job) inputs = InputsOf(cli.export_source, source.file.job);
+  if (source.checkpoint.empty()) return inputs;
+  inputs.push_back({source.checkpoint, "the checkpoint that is read"});
+  for (InputFile& file : RunFilesOf(RunOfCheckpoint(source.checkpoint)))
+    inputs.push_back(std::move(file));
+  return inputs;
+}
+
+// The data of --onnx lies beside it if it is large. The files of --npy are checked once their names
+// are known.
+void CheckFiles(const CliOptions& cli, const Source& source, ProblemList* problems) {
+  std::vector<PlannedOutput> outputs;
+  for (const auto& [flag, path] :
+       {std::pair("--safetensors", cli.safetensors), std::pair("--onnx", cli.onnx),
+        std::pair("--onnx", cli.onnx.empty() ? "" : OnnxDataPath(cli.onnx))}) {
+    outputs.push_back({.place = Place{flag}, .path = path, .folder_is_made = true});
+  }
+  CheckOutputs(outputs, InputsOfExport(cli, source), problems);
+}
+
+absl::Status CheckNpyFiles(const std::vector<StoredValue>& values, const CliOptions& cli,
+                           const Source& source) {
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> paths, NpyPaths(values, cli.npy));
+  std::vector<PlannedOutput> outputs;
+  for (const std::string& path : paths)
+    outputs.push_back(
+        {Place{"--npy"}, path, /*folder_is_made=*/true, /*remedy=*/"name another folder"});
+  ProblemList problems;
+  CheckOutputs(outputs, InputsOfExport(cli, source), &problems);
+  return problems.ToStatus();
+}
+
+absl::Status ExportValues(const CliOptions& cli, const Source& source,
+                          const CheckpointValues& checkpoint) {
   if (cli.npy.empty() && cli.safetensors.empty()) return absl::OkStatus();
   MU_ASSIGN_OR_RETURN(const std::vector<StoredValue> values,
                       SelectValues(checkpoint.values(), cli.names));
   if (!cli.npy.empty()) {
+    MU_RETURN_IF_ERROR(CheckNpyFiles(values, cli, source));
     MU_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
                         WriteNpyFiles(checkpoint, values, cli.npy));
     for (size_t i = 0; i < values.size(); ++i)
@@ -144,7 +177,7 @@ absl::Status ExportOnnx(const CliOptions& cli, const muster::JobProto& job,
 absl::Status Export(const CliOptions& cli, const Source& source, const ModelRegistry& models) {
   MU_ASSIGN_OR_RETURN(const CheckpointValues checkpoint, CheckpointValues::Open(source.checkpoint));
   absl::PrintF("exports %s (%d steps)\n", source.checkpoint, checkpoint.manifest().steps());
-  MU_RETURN_IF_ERROR(ExportValues(cli, checkpoint));
+  MU_RETURN_IF_ERROR(ExportValues(cli, source, checkpoint));
   if (cli.onnx.empty()) return absl::OkStatus();
   return ExportOnnx(cli, source.file.job, models, checkpoint);
 }
@@ -155,6 +188,7 @@ int RunExportCommand(const CliOptions& cli, const ModelRegistry& models) {
   ProblemList problems;
   CheckTargets(cli, &problems);
   const Source source = FindSource(cli, models, &problems);
+  CheckFiles(cli, source, &problems);
   if (!problems.empty()) {
     absl::FPrintF(stderr, "%d problem%s; nothing was written:\n%s", problems.size(),
                   problems.size() == 1 ? "" : "s", problems.ToString());

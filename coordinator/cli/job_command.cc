@@ -65,7 +65,7 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
 // told but does not undo the run.
 void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked,
                   const Notices& notices) {
-  const std::string own = JoinPath(job_dir, "report.json");
+  const std::string own = JoinPath(job_dir, kReportName);
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
   if (!report.refused) WriteOneReport(report, own, other == own, notices);
   if (other != own) WriteOneReport(report, other, true, notices);
@@ -91,7 +91,7 @@ int EndWithProblems(const CliOptions& cli, const RunSetup& setup, const ProblemL
   report.error = problems.ToString();
   report.workers = cli.workers;
   report.ps = cli.ps;
-  if (!cli.report.empty()) WriteOneReport(report, cli.report, true, notices);
+  if (!setup.report.empty()) WriteOneReport(report, setup.report, true, notices);
   if (setup.options.local) return kExitBadJob;
   notices.Note(absl::StrCat("daemons that register at ", setup.options.listen, " are sent home"));
   std::fflush(stdout);

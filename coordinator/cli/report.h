@@ -8,6 +8,8 @@
 
 namespace mu {
 
+inline constexpr char kReportName[] = "report.json";  // in the run's directory
+
 // Pretty-printed, ending in a newline. Numbers that are not finite become null.
 std::string ReportToJson(const RunReport& report);
 

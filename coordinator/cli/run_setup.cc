@@ -21,6 +21,7 @@
 #include "common/process/observe_flags.h"
 #include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/run_outputs.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/checkpoint_verify.h"
@@ -409,22 +410,11 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
         cli.out.empty() ? JoinPath(options.job_dir, "predictions.csv") : Absolute(cli.out);
     options.predict_columns = cli.columns;
   }
-  for (const auto& [flag, path] :
-       {std::pair("--report", cli.report), std::pair("--trace", cli.trace),
-        std::pair("--out", options.predict_out)}) {
-    if (path.empty()) continue;
-    if (DirectoryExists(path)) {
-      problems->Add(Place{flag}, absl::StrCat(path, " is a folder"), "name a file");
-    } else if (path != JoinPath(options.job_dir, "predictions.csv") &&
-               !DirectoryExists(DirectoryOf(path))) {
-      problems->Add(Place{flag}, absl::StrCat("there is no folder ", DirectoryOf(path)),
-                    "make it, or name another file");
-    }
-  }
   if (const absl::Status made = MakeJobDirectory(options.job_dir); !made.ok()) {
     problems->Add(job_dir_place, std::string(made.message()),
                   "name a folder that can be made and written to");
   }
+  if (use != JobUse::kCheck) setup.report = CheckRunOutputs(cli, setup, job_dir_place, problems);
   for (const std::string& problem : CheckEnvironment(options))
     problems->Add(Place{"command line"}, problem);
   CheckDataAndModel(cli.job_file, file, use, models, options, &setup.notes, problems);

@@ -16,6 +16,7 @@ class ModelRegistry;
 struct RunSetup {
   muster::JobProto job;
   RunOptions options;
+  std::string report;              // of --report, if it can be written
   std::vector<std::string> notes;  // what the user should know of what was chosen
 };
 

@@ -15,6 +15,7 @@
 #include "common/metrics/metric_set.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/output_check.h"
 #include "coordinator/cli/soak_prices.h"
 #include "coordinator/cli/stop_signals.h"
 #include "coordinator/frontend/model_registry.h"
@@ -97,8 +98,21 @@ struct Plan {
   std::vector<SoakJob> jobs;
 };
 
+// The files that the record consists of.
+void CheckRecord(const CliOptions& cli, std::vector<InputFile> inputs, ProblemList* problems) {
+  if (!cli.prices.empty()) inputs.push_back({cli.prices, "what --prices names"});
+  std::vector<PlannedOutput> outputs;
+  for (const char* name : {kSoakPageName, kSoakRecordName})
+    outputs.push_back({.place = Place{"--record"},
+                       .path = JoinPath(cli.record, name),
+                       .folder_is_made = true,
+                       .remedy = "name another folder"});
+  CheckOutputs(outputs, inputs, problems);
+}
+
 void AddJob(const CliOptions& cli, const std::string& path, const ModelRegistry& models,
-            std::atomic<int>* stop, Plan* plan, ProblemList* problems) {
+            std::atomic<int>* stop, Plan* plan, std::vector<InputFile>* inputs,
+            ProblemList* problems) {
   const size_t before = problems->size();
   const JobFile file = LoadJobFile(path,
                                    {.use = JobUse::kTrain,
@@ -106,6 +120,7 @@ void AddJob(const CliOptions& cli, const std::string& path, const ModelRegistry&
                                     .models = models.Names(),
                                     .files_elsewhere = !cli.listen.empty()},
                                    problems);
+  for (InputFile& input : InputsOf(path, file.job)) inputs->push_back(std::move(input));
   if (problems->size() > before) return;
   for (const SoakJob& other : plan->jobs) {
     if (other.name != file.job.name()) continue;
@@ -155,7 +170,10 @@ Plan MakePlan(const CliOptions& cli, const ModelRegistry& models, std::atomic<in
     absl::PrintF("%s\n", line);
     std::fflush(stdout);
   };
-  for (const std::string& path : cli.job_files) AddJob(cli, path, models, stop, &plan, problems);
+  std::vector<InputFile> inputs;
+  for (const std::string& path : cli.job_files)
+    AddJob(cli, path, models, stop, &plan, &inputs, problems);
+  CheckRecord(cli, std::move(inputs), problems);
   return plan;
 }
 

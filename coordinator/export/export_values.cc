@@ -94,13 +94,19 @@ std::string NpyHeader(DType dtype, const Shape& shape) {
   return header + text;
 }
 
-absl::StatusOr<std::vector<std::string>> WriteNpyFiles(const CheckpointValues& checkpoint,
-                                                       const std::vector<StoredValue>& values,
-                                                       const std::string& folder) {
+absl::StatusOr<std::vector<std::string>> NpyPaths(const std::vector<StoredValue>& values,
+                                                  const std::string& folder) {
   std::vector<std::string> paths;
   for (const StoredValue& value : values) {
     MU_ASSIGN_OR_RETURN(paths.emplace_back(), NpyPath(folder, value.name));
   }
+  return paths;
+}
+
+absl::StatusOr<std::vector<std::string>> WriteNpyFiles(const CheckpointValues& checkpoint,
+                                                       const std::vector<StoredValue>& values,
+                                                       const std::string& folder) {
+  MU_ASSIGN_OR_RETURN(std::vector<std::string> paths, NpyPaths(values, folder));
   for (size_t i = 0; i < values.size(); ++i) {
     MU_RETURN_IF_ERROR(MakeDirectories(DirectoryOf(paths[i])));
     MU_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(paths[i]));

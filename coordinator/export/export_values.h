@@ -19,8 +19,13 @@ absl::StatusOr<std::vector<StoredValue>> SelectValues(const std::vector<StoredVa
 // multiple of 64 bytes.
 std::string NpyHeader(DType dtype, const Shape& shape);
 
-// Writes NAME.npy below `folder`, which is made, as are the folders of a name with slashes. Returns
-// the files' paths. INVALID_ARGUMENT for a name that leads out of the folder.
+// The file of each value, NAME.npy below `folder`. INVALID_ARGUMENT for a name that leads out of
+// it.
+absl::StatusOr<std::vector<std::string>> NpyPaths(const std::vector<StoredValue>& values,
+                                                  const std::string& folder);
+
+// Writes each value into its file of NpyPaths. The folder is made, as are the folders of a name
+// with slashes. Returns the files' paths.
 absl::StatusOr<std::vector<std::string>> WriteNpyFiles(const CheckpointValues& checkpoint,
                                                        const std::vector<StoredValue>& values,
                                                        const std::string& folder);

@@ -75,6 +75,8 @@ absl::Status PutBeside(const OnnxGraph::Stored& stored, const CheckpointValues& 
 
 }  // namespace
 
+std::string OnnxDataPath(const std::string& path) { return absl::StrCat(path, ".data"); }
+
 absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValues& checkpoint,
                                     const std::map<std::string, std::string>& metadata,
                                     const std::string& path, uint64_t most_inside) {
@@ -97,7 +99,7 @@ absl::StatusOr<OnnxFiles> WriteOnnx(const OnnxGraph& graph, const CheckpointValu
     MU_RETURN_IF_ERROR(PutInside(stored[next++], checkpoint, model.mutable_graph()));
   }
   if (next < stored.size()) {
-    files.data = absl::StrCat(path, ".data");
+    files.data = OnnxDataPath(path);
     MU_ASSIGN_OR_RETURN(OutputFile file, OutputFile::Create(files.data));
     for (; next < stored.size(); ++next) {
       files.bytes_beside += stored[next].value.bytes();

@@ -14,6 +14,9 @@ namespace mu {
 inline constexpr uint64_t kMostBytesInside = 2'000'000'000;
 inline constexpr uint64_t kDefaultBytesInside = uint64_t{1} << 30;
 
+// Beside the model at `path`: what is too much to be inside.
+std::string OnnxDataPath(const std::string& path);
+
 struct OnnxFiles {
   std::string model;
   std::string data;  // empty: all values are in the model

@@ -57,7 +57,7 @@ absl::StatusOr<SoakResult> Soaking::Run(const std::vector<SoakJob>& jobs) {
       if (!Over()) MU_RETURN_IF_ERROR(Train(job, /*disturbed=*/true));
     }
   }
-  result_.page = JoinPath(options_.record, "index.html");
+  result_.page = JoinPath(options_.record, kSoakPageName);
   MU_RETURN_IF_ERROR(WriteSoakPage(options_));
   return result_;
 }
@@ -131,7 +131,7 @@ void Soaking::Tell(const SoakVerdict& verdict) const {
 
 absl::Status WriteSoakPage(const SoakOptions& options) {
   MU_ASSIGN_OR_RETURN(const std::vector<SoakRecord> records, ReadRecords(options.record));
-  return WriteFileAtomic(JoinPath(options.record, "index.html"),
+  return WriteFileAtomic(JoinPath(options.record, kSoakPageName),
                          SoakPage(Judge(records, options.limits), options.prices));
 }
 

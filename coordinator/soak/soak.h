@@ -24,6 +24,8 @@
 
 namespace mu {
 
+inline constexpr char kSoakPageName[] = "index.html";
+
 // What one run is asked for.
 struct SoakRun {
   // Faults to inject (coordinator/launch/chaos_plan.h), with a seed of the run's own; for

@@ -16,8 +16,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr char kFile[] = "runs.jsonl";
-
 Json Number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 // The functions below read what may be absent or of another type: then nothing is set.
@@ -131,7 +129,7 @@ absl::StatusOr<SoakRecord> FromJsonLine(const std::string& line) {
 }
 
 absl::StatusOr<std::vector<SoakRecord>> ReadRecords(const std::string& directory) {
-  const std::string path = JoinPath(directory, kFile);
+  const std::string path = JoinPath(directory, kSoakRecordName);
   std::vector<SoakRecord> records;
   if (!FileExists(path)) return records;
   MU_ASSIGN_OR_RETURN(const std::string text, ReadFile(path));
@@ -151,7 +149,7 @@ absl::StatusOr<std::vector<SoakRecord>> ReadRecords(const std::string& directory
 
 absl::Status AddRecord(const std::string& directory, const SoakRecord& record) {
   MU_RETURN_IF_ERROR(MakeDirectories(directory));
-  const std::string path = JoinPath(directory, kFile);
+  const std::string path = JoinPath(directory, kSoakRecordName);
   std::string text;
   if (FileExists(path)) {
     MU_ASSIGN_OR_RETURN(text, ReadFile(path));

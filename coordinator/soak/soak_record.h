@@ -12,6 +12,8 @@
 
 namespace mu {
 
+inline constexpr char kSoakRecordName[] = "runs.jsonl";
+
 // What losses of one role cost in one run; sums.
 struct SoakLosses {
   uint64_t count = 0;

@@ -1,0 +1,62 @@
+#include "coordinator/cli/run_outputs.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "common/env/file_identity.h"
+#include "coordinator/cli/output_check.h"
+#include "coordinator/cli/report.h"
+
+namespace mu {
+namespace {
+
+// What the run reads, and what lies where it keeps its own files.
+std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup) {
+  std::vector<InputFile> inputs = InputsOf(cli.job_file, setup.job);
+  for (InputFile& file : RunFilesOf(setup.options.job_dir)) inputs.push_back(std::move(file));
+  if (!setup.options.follow.empty()) {
+    for (InputFile& file : RunFilesOf(setup.options.follow)) inputs.push_back(std::move(file));
+  }
+  if (const std::string& checkpoint = setup.options.checkpoint; !checkpoint.empty()) {
+    inputs.push_back({checkpoint, "the checkpoint that is read"});
+    for (InputFile& file : RunFilesOf(RunOfCheckpoint(checkpoint)))
+      inputs.push_back(std::move(file));
+  }
+  for (const auto& [path, flag] :
+       {std::pair(cli.tls.cert, "--tls_cert"), std::pair(cli.tls.key, "--tls_key"),
+        std::pair(cli.tls.ca, "--tls_ca")}) {
+    if (!path.empty()) inputs.push_back({path, absl::StrCat("what ", flag, " names")});
+  }
+  return inputs;
+}
+
+}  // namespace
+
+std::string CheckRunOutputs(const CliOptions& cli, const RunSetup& setup,
+                            const Place& job_dir_place, ProblemList* problems) {
+  const std::string& job_dir = setup.options.job_dir;
+  const std::vector<InputFile> inputs = InputsOfRun(cli, setup);
+  const auto output = [&](const char* flag, const std::string& path) {
+    // Whether the run's directory can be made is told by itself.
+    const bool in_run = AbsolutePath(DirectoryOf(path)).value_or("") == job_dir;
+    return PlannedOutput{.place = Place{flag}, .path = path, .folder_is_made = in_run};
+  };
+  const PlannedOutput report = output("--report", cli.report);
+  ProblemList of_report;
+  CheckOutputs({report}, inputs, &of_report);
+  std::vector<PlannedOutput> outputs = {report, output("--trace", cli.trace),
+                                        output("--out", setup.options.predict_out)};
+  const std::string own = JoinPath(job_dir, kReportName);
+  if (cli.report.empty() || FileIdentity(cli.report) != FileIdentity(own)) {
+    outputs.push_back({.place = job_dir_place,
+                       .path = own,
+                       .folder_is_made = true,
+                       .remedy = "name another folder for the run"});
+  }
+  CheckOutputs(outputs, inputs, problems);
+  return of_report.empty() ? cli.report : "";
+}
+
+}  // namespace mu

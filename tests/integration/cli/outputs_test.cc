@@ -1,0 +1,95 @@
+// What commands write never replaces what they read.
+#include <gmock/gmock.h>
+#include <unistd.h>
+
+#include "tests/integration/cli/cli_run.h"
+
+namespace mu {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class OutputsTest : public testing::CliTest {
+ protected:
+  // Runs the command, which must refuse the output and leave `kept` as it was.
+  void ExpectRefused(std::vector<std::string> args, const std::string& kept,
+                     const std::string& problem) {
+    const std::string before = ReadFile(Path(kept)).value();
+    EXPECT_EQ(Run(std::move(args)), 2);
+    EXPECT_THAT(Output(), HasSubstr(problem));
+    EXPECT_EQ(ReadFile(Path(kept)).value(), before) << problem;
+  }
+};
+
+TEST_F(OutputsTest, NeitherTheJobFileNorItsDataAreReplaced) {
+  const std::string job = Job();
+  ASSERT_EQ(::symlink("data.csv", Path("link.csv").c_str()), 0);
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--report=" + Path("run/report.json")}),
+            0)
+      << Output();
+  const std::string run = "--checkpoint=" + Path("run");
+  const std::string predict_data =
+      "--set=data.predict={format: csv, files: [data.csv], columns: "
+      "[{name: user, kind: id}, {name: item, kind: id}]}";
+  ExpectRefused({"train", job, "--report=" + job}, "job.yaml", "--report: " + job + " is the job");
+  ExpectRefused({"train", job, "--trace=" + Path("link.csv")}, "data.csv",
+                "--trace: " + Path("link.csv") + " is a data file of the job (data.train.files)");
+  EXPECT_EQ(::access(Path("link.csv").c_str(), F_OK), 0);
+  ExpectRefused({"predict", job, predict_data, run, "--out=" + Path("data.csv")}, "data.csv",
+                "--out: " + Path("data.csv") + " is a data file of the job");
+  ExpectRefused({"stats", job, "--out=" + job}, "job.yaml", "--out: " + job + " is the job file");
+  ExpectRefused({"make-vocab", job, "--column=user", "--out=" + Path("data.csv")}, "data.csv",
+                "--out: " + Path("data.csv") + " is a data file of the job");
+  ExpectRefused({"export", job, run, "--onnx=" + Path("data.csv")}, "data.csv",
+                "--onnx: " + Path("data.csv") + " is a data file of the job");
+  ExpectRefused({"export", job, run, "--safetensors=" + job}, "job.yaml",
+                "--safetensors: " + job + " is the job file");
+  ExpectRefused({"export", Path("run"), "--safetensors=" + Path("run/job.json")}, "run/job.json",
+                "is what Muster keeps in ");
+}
+
+TEST_F(OutputsTest, NorAnArrayThatTheExportWouldWriteOver) {
+  const std::string job = Job();
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  MU_ASSERT_OK(MakeDirectories(Path("out")));
+  WriteText("out/user.npy", "mine");
+  ExpectRefused({"export", Job({{"[data.csv]", "[data.csv, out/user.npy]"}}),
+                 "--checkpoint=" + Path("run"), "--npy=" + Path("out")},
+                "out/user.npy", "--npy: " + Path("out/user.npy") + " is a data file of the job");
+  EXPECT_FALSE(FileExists(Path("out/item.npy")));
+}
+
+TEST_F(OutputsTest, AVocabularyIsMadeAnewOnlyFromItsOwnColumn) {
+  WriteText("words.txt", "old\n");
+  const std::string job =
+      Job({{"{name: user, kind: id}", "{name: user, kind: vocabulary, vocabulary: words.txt}"}});
+  ExpectRefused({"make-vocab", job, "--column=item", "--out=" + Path("words.txt")}, "words.txt",
+                "is the vocabulary of the column user (data.train), which would be lost");
+  EXPECT_EQ(Run({"make-vocab", job, "--column=user", "--out=" + Path("words.txt")}), 0) << Output();
+  EXPECT_THAT(ReadFile(Path("words.txt")).value(), Not(HasSubstr("old")));
+}
+
+TEST_F(OutputsTest, AFolderThatIsMissingIsFoundFirst) {
+  const std::string missing = Path("new/x.json");
+  const std::string said = "there is no folder " + Path("new") + "; make it, or name another file";
+  const std::string job = Job();
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"train", job, "--report=" + missing},
+        {"stats", job, "--out=" + missing},
+        {"make-vocab", job, "--column=user", "--out=" + missing}}) {
+    EXPECT_EQ(Run(args), 2);
+    EXPECT_THAT(Output(), HasSubstr(said)) << args[0];
+    EXPECT_THAT(Output(), Not(HasSubstr("report: "))) << args[0];
+    EXPECT_FALSE(FileExists(Path("new"))) << args[0];
+  }
+  EXPECT_EQ(Run({"stats", job, "--out=" + Path("")}), 2);
+  EXPECT_THAT(Output(), HasSubstr(" is a folder; name a file\n"));
+  // The run's own folder is made.
+  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--report=" + Path("run/x.json")}), 0)
+      << Output();
+  EXPECT_EQ(Report(Path("run/x.json"))["status"], "done");
+}
+
+}  // namespace
+}  // namespace mu
