@@ -69,7 +69,7 @@ Progress ProgressReporter::Now() {
   const double steps_per_second =
       window > 0 ? static_cast<double>(progress.steps - recent_.front().steps) / window : 0;
   progress.samples_per_second =
-      window > 0 ? static_cast<double>(progress.samples - recent_.front().samples) / window : 0;
+      window > 0 ? static_cast<double>(progress.samples - recent_.front().samples) / window : -1;
   progress.eta_seconds =
       steps_per_second > 0 && progress.total_steps >= progress.steps
           ? static_cast<double>(progress.total_steps - progress.steps) / steps_per_second

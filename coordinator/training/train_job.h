@@ -28,7 +28,7 @@ struct Progress {
   uint64_t steps = 0;
   uint64_t total_steps = 0;  // of the whole phase; may change a little from epoch to epoch
   uint64_t samples = 0;
-  double samples_per_second = 0;  // over the last seconds
+  double samples_per_second = 0;  // over the last seconds; negative: not known
   double loss = 0;                // smoothed; NaN before the first step
   double seconds = 0;             // since the phase began
   double eta_seconds = 0;         // negative: not known

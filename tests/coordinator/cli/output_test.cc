@@ -240,6 +240,14 @@ TEST(ProgressLineTest, KeepsToTheWidth) {
   EXPECT_EQ(FormatProgress(SomeProgress(), 20), "training  epoch 1/3");
 }
 
+TEST(ProgressLineTest, ARateThatIsNotKnownIsNotShown) {
+  Progress progress = SomeProgress();
+  progress.samples_per_second = -1;
+  EXPECT_THAT(FormatProgress(progress, 200), Not(HasSubstr("samples/s")));
+  progress.samples_per_second = 0;  // it stands still
+  EXPECT_THAT(FormatProgress(progress, 200), HasSubstr("  0 samples/s  "));
+}
+
 TEST(ProgressLineTest, BeforeTheFirstStep) {
   Progress progress;
   progress.phase = "starting";
