@@ -10,6 +10,7 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/env/file_kind.h"
 #include "coordinator/cli/config_override.h"
 #include "coordinator/cli/job_paths.h"
 #include "coordinator/frontend/feature_models.h"
@@ -171,10 +172,16 @@ JobFile LoadJobFile(const std::string& path, const JobFileOptions& options, Prob
   const absl::StatusOr<uint64_t> size = FileSize(path);
   if (absl::IsNotFound(size.status())) {
     problems->Add(Place{path}, "there is no such job file",
-                  "check the path; deploy/jobs has examples");
+                  LinkTarget(path).empty() ? "check the path; deploy/jobs has examples"
+                                           : MissingRemedy(path));
     return JobFile();
   }
   if (!size.ok()) return fail(size.status());
+  if (IsSpecialFile(path)) {
+    problems->Add(Place{path}, "a job file cannot be a pipe, a socket or a device",
+                  "it may be read again to continue the job: save it as a file");
+    return JobFile();
+  }
   if (*size > kMaxJobFileBytes) {
     problems->Add(Place{path},
                   absl::StrCat("a job file of ", *size, " bytes is larger than the limit of ",

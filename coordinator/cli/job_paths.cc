@@ -10,25 +10,41 @@
 #include "common/base/status.h"
 #include "common/base/text.h"
 #include "common/env/file.h"
+#include "common/env/file_kind.h"
 #include "common/env/glob.h"
 #include "common/graph/nearest_name.h"
 
 namespace mu {
 namespace {
 
-// What to do about a path that does not exist: the nearest name beside it, or how far the path does
-// exist.
+// Of a link that leads to nothing, where it leads; otherwise empty.
+std::string BrokenLink(const std::string& path) {
+  const std::string target = LinkTarget(path);
+  if (target.empty() || FileExists(path)) return "";
+  return absl::StrCat(path, " is a link to ", target,
+                      ", which does not exist: correct the link, or name the file itself");
+}
+
+}  // namespace
+
 std::string MissingRemedy(const std::string& path) {
+  if (std::string link = BrokenLink(path); !link.empty()) return link;
   std::string folder = DirectoryOf(path);
   if (const auto names = ListDirectory(folder); names.ok()) {
     const std::string nearest = NearestName(BaseName(path), *names);
     if (!nearest.empty()) return absl::StrCat("did you mean `", nearest, "`?");
     return absl::StrCat("the folder ", folder, " is there: check the name");
   }
-  while (folder != "/" && folder != "." && !FileExists(folder)) folder = DirectoryOf(folder);
+  for (; folder != "/" && folder != "." && !FileExists(folder); folder = DirectoryOf(folder)) {
+    if (std::string link = BrokenLink(folder); !link.empty()) return link;
+  }
   return absl::StrCat("the path exists only up to ", folder,
                       "; paths are relative to the job file");
 }
+
+namespace {
+
+constexpr char kSpecialRemedy[] = "data is read several times: write it into a file";
 
 // Whether the file can be read; if not, a problem of `place` says why.
 bool IsReadable(const std::string& file, const Place& place, ProblemList* problems) {
@@ -39,6 +55,8 @@ bool IsReadable(const std::string& file, const Place& place, ProblemList* proble
     problems->Add(place, info.status());
   } else if (info->directory) {
     problems->Add(place, absl::StrCat(file, " is a folder"), absl::StrCat("write ", file, "/*"));
+  } else if (IsSpecialFile(file)) {
+    problems->Add(place, absl::StrCat(file, " is a pipe, a socket or a device"), kSpecialRemedy);
   } else if (::access(file.c_str(), R_OK) != 0) {
     problems->Add(place, ErrnoToStatus(errno, "read", file));
   } else {
@@ -98,7 +116,10 @@ class Resolver {
                        "rename it");
         continue;
       }
-      if (where_ != FilesAre::kHere || IsReadable(file, place, problems_)) *files->Add() = file;
+      // A file of the cluster's nodes may be here, too.
+      const bool look =
+          where_ == FilesAre::kHere || (where_ == FilesAre::kElsewhere && IsSpecialFile(file));
+      if (!look || IsReadable(file, place, problems_)) *files->Add() = file;
     }
   }
 

@@ -16,6 +16,10 @@ enum class FilesAre {
   kNotRead,    // by this command: patterns that match nothing stay
 };
 
+// What to do about a path that does not exist: where the link leads that it is, the nearest name
+// beside it, or how far the path does exist.
+std::string MissingRemedy(const std::string& path);
+
 // Makes all paths of `source` (at `key`) absolute, below `directory` where they are relative, and
 // replaces patterns (* ? [ ]) of data files by what they match, sorted, no file twice. Vocabularies
 // are read by the coordinator: they must be here if they are said to exist and this command reads

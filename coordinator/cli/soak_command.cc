@@ -12,6 +12,7 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/env/file.h"
+#include "common/env/file_kind.h"
 #include "common/metrics/metric_set.h"
 #include "coordinator/cli/commands.h"
 #include "coordinator/cli/job_file.h"
@@ -76,6 +77,11 @@ SoakPrices ReadPrices(const std::string& path, ProblemList* problems) {
   const auto size = FileSize(path);
   if (size.ok() && *size > kMostPriceBytes) {
     problems->Add(Place{path}, "it is too large for a file of prices", "name another file");
+    return {};
+  }
+  if (IsSpecialFile(path)) {
+    problems->Add(Place{path}, "prices cannot come from a pipe, a socket or a device",
+                  "save them as a file");
     return {};
   }
   const auto text = ReadFile(path);

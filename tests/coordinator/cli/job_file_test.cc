@@ -2,6 +2,8 @@
 #include "coordinator/cli/job_file.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <random>
 
@@ -261,6 +263,54 @@ TEST(JobFileTest, MutatedFilesNeverCrash) {
       ASSERT_FALSE(problem.place.source.empty());
     }
   }
+}
+
+// Would be waited for without end.
+TEST(JobFileTest, PipesAndDevicesAreRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("job_file_test"));
+  const std::string pipe = JoinPath(directory.path(), "pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const std::string file = "tests/coordinator/cli/CMakeLists.txt";
+  const std::string said =
+      pipe + " is a pipe, a socket or a device; data is read several times: write it into a file\n";
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, pipe)), HasSubstr(said));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, JoinPath(directory.path(), "p*"))),
+              HasSubstr(said));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, "/dev/zero")), HasSubstr("/dev/zero is a pipe"));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, pipe),
+                         {.files_elsewhere = true, .environment = NoEnvironment()}),
+              HasSubstr(said));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), "kind: id, buckets: 10",
+                              "kind: vocabulary, vocabulary: " + pipe)),
+              HasSubstr(said));
+  ProblemList problems;
+  LoadJobFile(pipe, {.environment = NoEnvironment()}, &problems);
+  EXPECT_EQ(problems.ToString(), pipe +
+                                     ": a job file cannot be a pipe, a socket or a device; it may "
+                                     "be read again to continue the job: save it as a file\n");
+}
+
+TEST(JobFileTest, LinksThatLeadToNothing) {
+  MU_ASSERT_OK_AND_ASSIGN(TempDirectory directory, TempDirectory::Create("job_file_test"));
+  const std::string link = JoinPath(directory.path(), "broken.csv");
+  const std::string folder = JoinPath(directory.path(), "folder");
+  ASSERT_EQ(::symlink("../gone.csv", link.c_str()), 0);
+  ASSERT_EQ(::symlink("/no/such", folder.c_str()), 0);
+  const std::string file = "tests/coordinator/cli/CMakeLists.txt";
+  const auto said = [](const std::string& path, const std::string& target) {
+    return path + " is a link to " + target +
+           ", which does not exist: correct the link, or name the file itself\n";
+  };
+  EXPECT_EQ(ProblemsOf(With(GoodCsvJob(), file, link)),
+            "job.yaml:5:13: there is no file " + link + "; " + said(link, "../gone.csv"));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, JoinPath(directory.path(), "b*"))),
+              HasSubstr(said(link, "../gone.csv")));
+  EXPECT_THAT(ProblemsOf(With(GoodCsvJob(), file, JoinPath(folder, "x.csv"))),
+              HasSubstr(said(folder, "/no/such")));
+  ProblemList problems;
+  LoadJobFile(link, {.environment = NoEnvironment()}, &problems);
+  EXPECT_EQ(problems.ToString(),
+            link + ": there is no such job file; " + said(link, "../gone.csv"));
 }
 
 }  // namespace
