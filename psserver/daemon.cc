@@ -132,7 +132,7 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
       ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "psserver");
   try {
-    app.parse(argc, argv);
+    ParseFlags(&app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }

@@ -139,7 +139,7 @@ int WorkerMain(int argc, char** argv, const MakeTransport& make_transport) {
       ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "worker");
   try {
-    app.parse(argc, argv);
+    ParseFlags(&app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }

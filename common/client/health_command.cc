@@ -35,7 +35,7 @@ int HealthMain(int argc, const char* const* argv, pb::Role callee,
   AddTlsFlags(health, &tls);
   FinishFlags(&app, program);
   try {
-    app.parse(argc, argv);
+    ParseFlags(&app, argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kExitOk : kExitBadInput;
   }

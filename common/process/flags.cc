@@ -86,6 +86,18 @@ void FinishFlags(CLI::App* app, const std::string& program) {
   NameEnvironment(app, program, program);
 }
 
+void ParseFlags(CLI::App* app, int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--") break;
+    if (word.rfind("--", 0) != 0 || word.find('=') != word.size() - 1) continue;
+    const std::string flag = word.substr(0, word.size() - 1);
+    throw CLI::ValidationError(
+        flag, absl::StrCat("there is no value after `=`; write ", word, "VALUE, or leave it out"));
+  }
+  app->parse(argc, argv);
+}
+
 std::string VersionLine(const std::string& program) {
   return absl::StrCat(program, " (Muster) ", Version(), ", protocol ", kProtocol);
 }

@@ -16,6 +16,10 @@ std::string EnvironmentNameOf(const std::string& program, const std::string& fla
 // (the command line goes before it), and the program --version.
 void FinishFlags(CLI::App* app, const std::string& program);
 
+// Parses the command line. Throws what CLI11 throws; also for a flag with an empty value, `--out=`,
+// whose value CLI11 would take from the next word, be that a flag.
+void ParseFlags(CLI::App* app, int argc, const char* const* argv);
+
 // "worker 0.2.0 (protocol 1)".
 std::string VersionLine(const std::string& program);
 

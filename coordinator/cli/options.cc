@@ -354,7 +354,7 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
   }
   // The edge to CLI11, which throws.
   try {
-    app.parse(argc, argv);
+    ParseFlags(&app, argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error, std::cout, std::cerr);
     *exit_code = code == 0 ? kExitDone : kExitBadJob;

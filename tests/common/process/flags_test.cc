@@ -36,6 +36,31 @@ TEST(Flags, EachHasAnEnvironmentVariable) {
   }
 }
 
+TEST(Flags, AnEmptyValueDoesNotTakeTheNextFlag) {
+  for (const char* empty : {"--columns=", "--name=", "--flag="}) {
+    CLI::App app;
+    std::vector<std::string> columns;
+    std::string name;
+    bool flag = false;
+    app.add_option("--columns", columns)->delimiter(',');
+    app.add_option("--name", name);
+    app.add_flag("--flag", flag);
+    const char* const words[] = {"program", empty, "--name=x"};
+    try {
+      ParseFlags(&app, 3, words);
+      ADD_FAILURE() << empty << " is taken";
+    } catch (const CLI::ParseError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("there is no value after `=`")) << empty;
+      EXPECT_THAT(error.what(), HasSubstr(empty));
+    }
+    const char* const good[] = {"program", "--name=x=", "--columns=a,b", "--", "--y="};
+    app.allow_extras();
+    EXPECT_NO_THROW(ParseFlags(&app, 5, good));
+    EXPECT_EQ(name, "x=");
+    EXPECT_EQ(columns, (std::vector<std::string>{"a", "b"}));
+  }
+}
+
 TEST(Flags, TheVersionIsTold) {
   CLI::App app;
   FinishFlags(&app, "worker");
