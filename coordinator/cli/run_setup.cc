@@ -137,6 +137,24 @@ void SettleChaos(const CliOptions& cli, RunOptions* options, ProblemList* proble
   }
 }
 
+// Each name once; what is wrong with them is told.
+std::vector<std::string> PredictColumns(const std::vector<std::string>& given,
+                                        ProblemList* problems) {
+  std::vector<std::string> names;
+  std::set<std::string> told;
+  for (const std::string& name : given) {
+    if (name.empty()) {
+      if (told.insert(name).second)
+        problems->Add(Place{"--columns"}, "there is an empty name", "leave out a comma");
+    } else if (!absl::c_linear_search(names, name)) {
+      names.push_back(name);
+    } else if (told.insert(name).second) {
+      problems->Add(Place{"--columns"}, absl::StrCat("names ", name, " twice"), "name it once");
+    }
+  }
+  return names;
+}
+
 // Where the run's directory was named; nobody did: where another one can be.
 Place PlaceOfJobDir(const CliOptions& cli, const JobFile& file) {
   const bool by_job = cli.job_dir.empty() && !file.job.job_dir().empty();
@@ -408,7 +426,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
   if (use == JobUse::kPredict) {
     options.predict_out =
         cli.out.empty() ? JoinPath(options.job_dir, "predictions.csv") : Absolute(cli.out);
-    options.predict_columns = cli.columns;
+    options.predict_columns = PredictColumns(cli.columns, problems);
   }
   if (const absl::Status made = MakeJobDirectory(options.job_dir); !made.ok()) {
     problems->Add(job_dir_place, std::string(made.message()),

@@ -80,7 +80,7 @@ TEST_F(OutputsTest, AFolderThatIsMissingIsFoundFirst) {
         {"make-vocab", job, "--column=user", "--out=" + missing}}) {
     EXPECT_EQ(Run(args), 2);
     EXPECT_THAT(Output(), HasSubstr(said)) << args[0];
-    EXPECT_THAT(Output(), Not(HasSubstr("report: "))) << args[0];
+    EXPECT_THAT(Output(), Not(HasSubstr("\nreport: "))) << args[0];
     EXPECT_FALSE(FileExists(Path("new"))) << args[0];
   }
   EXPECT_EQ(Run({"stats", job, "--out=" + Path("")}), 2);
@@ -89,6 +89,20 @@ TEST_F(OutputsTest, AFolderThatIsMissingIsFoundFirst) {
   EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--report=" + Path("run/x.json")}), 0)
       << Output();
   EXPECT_EQ(Report(Path("run/x.json"))["status"], "done");
+}
+
+TEST_F(OutputsTest, ColumnsToCopyAreNamedOnce) {
+  const std::string job = Job();
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  const std::string run = "--checkpoint=" + Path("run");
+  const std::string data =
+      "--set=data.predict={format: csv, files: [data.csv], columns: "
+      "[{name: user, kind: id}, {name: item, kind: id}]}";
+  EXPECT_EQ(Run({"predict", job, data, run, "--columns=user,item,user,user"}), 2);
+  EXPECT_THAT(Output(), HasSubstr("1 problem; nothing was started:\n--columns: names user twice; "
+                                  "name it once\n"));
+  EXPECT_EQ(Run({"predict", job, data, run, "--columns=", "--out=" + Path("p.csv")}), 2);
+  EXPECT_THAT(Output(), HasSubstr("--columns: there is no value after `=`"));
 }
 
 }  // namespace
