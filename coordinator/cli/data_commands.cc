@@ -160,6 +160,11 @@ int RunMakeVocabCommand(const CliOptions& options, const ModelRegistry& models) 
   std::string lines;
   const auto frequent = counts.Frequent(options.min_count);
   for (const auto& [text, count] : frequent) absl::StrAppend(&lines, text, "\n");
+  if (counts.distinct() == 0) {
+    return Fail(absl::InvalidArgumentError(
+        absl::StrCat("column ", options.column, " has no text in any of ", scanned->records,
+                     " records: all are missing; check its `field` and `missing`")));
+  }
   if (frequent.empty()) {
     return Fail(absl::InvalidArgumentError(
         absl::StrCat("column ", options.column, " has ", counts.distinct(), " texts, none of them ",

@@ -71,6 +71,10 @@ TEST_F(DataCommandsTest, AVocabularyIsMadeAndUsed) {
                  "--out=" + Path("frequent.txt")}),
             0);
   EXPECT_EQ(ReadFile(Path("frequent.txt")).value(), "paris\n");
+  EXPECT_EQ(Run({"make-vocab", PeopleJob(kGood), "--column=city", "--out=" + Path("x.txt"),
+                 "--set=data.train.missing=[\"?\", paris, bonn, rome]"}),
+            2);
+  EXPECT_THAT(Output(), HasSubstr("column city has no text in any of 200 records"));
   EXPECT_EQ(Run({"make-vocab", PeopleJob(kGood), "--column=town", "--out=" + Path("x.txt")}), 2);
   EXPECT_THAT(Output(), HasSubstr("has no column \"town\""));
 }
