@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
+#include "common/base/printable.h"
 
 namespace mu {
 namespace {
@@ -223,7 +224,8 @@ void LogLine(LogSeverity severity, const char* file, int line, const std::string
   const std::string source = severity >= LogSeverity::WARN
                                  ? absl::StrCat(slash == nullptr ? file : slash + 1, ":", line)
                                  : "";
-  const std::string text = source.empty() ? message : absl::StrCat(message, " [", source, "]");
+  const std::string shown = PrintableLines(message);  // a terminal or a person reads it
+  const std::string text = source.empty() ? shown : absl::StrCat(shown, " [", source, "]");
   const absl::Time now = absl::Now();
   // Loaded once, by whoever logs first.
   static const absl::TimeZone zone = absl::LocalTimeZone();

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/text.h"
+#include "common/base/printable.h"
 #include "common/records/dataset_files.h"
 #include "common/records/file_records.h"
 #include "common/records/foreign_text.h"
@@ -27,10 +27,10 @@ absl::Status ScanFile(const pb::DatasetProto& dataset, FileRecords* records, Col
       ++scanned->records;
     } else if (dataset.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
       return absl::InvalidArgumentError(
-          absl::StrCat(records->problem(),
+          absl::StrCat(Printable(records->problem()),
                        "; mend the file, or leave such records out with on_bad_record: skip"));
     } else if (scanned->bad++ == 0) {
-      scanned->first_bad = ValidUtf8(records->problem());
+      scanned->first_bad = Printable(records->problem());
     }
   }
 }
@@ -48,7 +48,7 @@ absl::StatusOr<ScannedData> ScanData(const pb::DatasetProto& dataset, ColumnSet*
     FileRecords records(format);
     std::vector<std::string> problems;
     MU_RETURN_IF_ERROR(records.Open(PartsOfFile(expanded, file), &problems));
-    if (!problems.empty()) return absl::InvalidArgumentError(ValidUtf8(problems.front()));
+    if (!problems.empty()) return absl::InvalidArgumentError(Printable(problems.front()));
     MU_RETURN_IF_ERROR(ScanFile(expanded, &records, columns, parsed, &scanned));
     ++scanned.files;
   }

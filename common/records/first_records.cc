@@ -9,8 +9,8 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
-#include "common/base/text.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/file_records.h"
 #include "common/records/foreign_text.h"
@@ -188,7 +188,7 @@ FirstRecords ReadFile(const pb::DatasetProto& dataset, absl::Span<const std::str
   const absl::Status status = Read(dataset, paths, most, until, binary, &result);
   if (!status.ok()) result.problems.emplace_back(status.message());
   // Files may hold any bytes, messages may not.
-  for (std::string& problem : result.problems) problem = ValidUtf8(problem);
+  for (std::string& problem : result.problems) problem = Printable(problem);
   return result;
 }
 

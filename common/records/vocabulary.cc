@@ -5,8 +5,8 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
-#include "common/base/text.h"
 #include "common/env/compression.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/record_scanner.h"
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadVocabulary(const std::string& path) {
     rest.remove_prefix(std::min(end + 1, rest.size()));
     if (!entry.empty() && entry.back() == '\r') entry.remove_suffix(1);
     if (entry.empty() || !seen.insert(entry).second) {
-      return absl::InvalidArgumentError(ValidUtf8(absl::StrCat(
+      return absl::InvalidArgumentError(Printable(absl::StrCat(
           path, ":", line, ": ",
           entry.empty() ? "the line is empty" : absl::StrCat("\"", entry, "\" stands there twice"),
           "; a vocabulary has one text a line, each once")));

@@ -4,6 +4,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "common/base/printable.h"
 #include "common/obs/log.h"
 
 namespace mu {
@@ -12,7 +13,7 @@ void Notices::Note(const std::string& text) const {
   if (json_) {
     MU_LOG(WARN, "{}", text);
   } else {
-    absl::FPrintF(stderr, "note: %s\n", text);
+    absl::FPrintF(stderr, "note: %s\n", PrintableLines(text));
   }
 }
 
@@ -20,7 +21,7 @@ void Notices::Error(const std::string& text) const {
   if (json_) {
     MU_LOG(ERROR, "{}", text);
   } else {
-    absl::FPrintF(stderr, "error: %s\n", text);
+    absl::FPrintF(stderr, "error: %s\n", PrintableLines(text));
   }
 }
 
@@ -28,7 +29,7 @@ void Notices::Problems(const std::string& text) const {
   if (json_) {
     MU_LOG(ERROR, "{}", absl::StripTrailingAsciiWhitespace(text));
   } else {
-    absl::FPrintF(stderr, "%s", text);
+    absl::FPrintF(stderr, "%s", PrintableLines(text));
   }
 }
 

@@ -14,7 +14,7 @@ class Notices {
   bool json() const { return json_; }
   void Note(const std::string& text) const;   // "note: ..."
   void Error(const std::string& text) const;  // "error: ..."
-  // As it is, with its line ends.
+  // With its line ends. Other control characters, which may come from data, are escaped in all.
   void Problems(const std::string& text) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
 
 namespace mu {
@@ -14,7 +15,9 @@ std::string Place::ToString() const {
 }
 
 std::string Problem::ToString() const {
-  return absl::StrCat(place.ToString(), ": ", message, remedy.empty() ? "" : "; ", remedy);
+  // A message may quote a file's bytes.
+  return PrintableLines(
+      absl::StrCat(place.ToString(), ": ", message, remedy.empty() ? "" : "; ", remedy));
 }
 
 void ProblemList::Add(Place place, std::string message, std::string remedy) {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/printable.h"
 #include "common/base/text.h"
 
 namespace mu {
@@ -24,7 +25,7 @@ std::string StatsTable(const ScannedData& scanned, const std::vector<ColumnSumma
                       "missing", "mean", "stddev", "min", "max", "distinct");
   for (const ColumnSummary& column : columns) {
     absl::StrAppendFormat(&table, "%-*s %12d %10d %14s %14s %14s %14s %12s\n", width,
-                          ValidUtf8(column.name), column.count, column.missing,
+                          Printable(column.name), column.count, column.missing,
                           Number(column, column.mean), Number(column, column.stddev),
                           Number(column, column.min), Number(column, column.max),
                           absl::StrCat(column.distinct_exact ? "" : "~", column.distinct));

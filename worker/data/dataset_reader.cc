@@ -8,7 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
-#include "common/base/text.h"
+#include "common/base/printable.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/dataset_files.h"
 #include "worker/data/input_errors.h"
@@ -259,7 +259,7 @@ absl::Status DatasetReader::FillBuffers(const pb::BlockProto& block, const OpenF
 absl::Status DatasetReader::OnBadRecord(const std::string& place, Reading* reading) const {
   reading->columns.DropRow();
   // Files may hold any bytes, messages may not.
-  std::string message = ValidUtf8(absl::StrCat(place, ": ", reading->error));
+  std::string message = Printable(absl::StrCat(place, ": ", reading->error));
   if (dataset_.on_bad_record() == pb::ON_BAD_RECORD_FAIL) {
     return absl::InvalidArgumentError(absl::StrCat(
         message, "; mend the file, or leave such records out with on_bad_record: skip"));

@@ -2,8 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
-#include "common/base/text.h"
 #include "common/records/file_records.h"
 
 namespace mu {
@@ -36,7 +36,7 @@ absl::Status FileIndexer::Write(absl::string_view chunk) {
 
 absl::Status FileIndexer::Broken(const FoundRecord& found) const {
   const uint64_t offset = pending_offset_ + static_cast<uint64_t>(found.next - pending_.data());
-  return absl::InvalidArgumentError(ValidUtf8(
+  return absl::InvalidArgumentError(Printable(
       absl::StrCat(format_->Place(index_.path, found.line, offset), ": ", found.problem)));
 }
 
@@ -53,12 +53,12 @@ absl::Status FileIndexer::ReadHead(bool last) {
   if (result == FindResult::kMore) return absl::OkStatus();
   if (result == FindResult::kBroken) {
     return absl::InvalidArgumentError(
-        ValidUtf8(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ", head.problem)));
+        Printable(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ", head.problem)));
   }
   absl::StatusOr<FileFormat> opened = format_->Open(part_, head.text);
   if (!opened.ok()) {
     return absl::Status(opened.status().code(),
-                        ValidUtf8(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ",
+                        Printable(absl::StrCat(format_->Place(index_.path, head.line, 0), ": ",
                                                opened.status().message())));
   }
   opened_ = std::make_shared<const FileFormat>(*std::move(opened));

@@ -38,6 +38,14 @@ struct Log : ::testing::Test {
                    ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
+TEST_F(Log, ControlCharactersAreEscaped) {
+  MU_ASSERT_OK(InitLogging({.file = path, .to_stderr = false, .crash_handler = false}));
+  MU_LOG(WARN, "{}", std::string("a\x1b[2J\x07z"));
+  FlushLog();
+  EXPECT_THAT(Contents(path), HasSubstr("a\\x1b[2J\\x07z"));
+  EXPECT_THAT(Contents(path), Not(HasSubstr("\x1b")));
+}
+
 TEST_F(Log, LinesGoToTheFileWithRoleAndFormat) {
   MU_ASSERT_OK(
       InitLogging({.role = "worker 3", .file = path, .to_stderr = false, .crash_handler = false}));

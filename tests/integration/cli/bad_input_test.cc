@@ -328,6 +328,29 @@ TEST_F(BadInputTest, BadRecordsOfEvaluationCountAndMayBeNoText) {
   EXPECT_EQ(report["eval"]["examples"], 2);
 }
 
+// What a terminal would take as orders is shown, not sent.
+TEST_F(BadInputTest, ControlCharactersOfDataAreEscaped) {
+  WriteText("orders.csv", "user,item,rating\n" + Rows(200) +
+                              "\x1b"
+                              "c\x07,2,3\n");
+  const std::string job = Job({{"data.csv", "orders.csv"}});
+  const std::string shown = "orders.csv:202: column user: \"\\x1bc\\x07\"";
+  const std::string skip = "--set=data.train.on_bad_record=skip";
+  const std::string report = "--job_dir=" + Path("run");
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"train", job, "--job_dir=" + Path("fail")},
+        {"train", job, skip, report},
+        {"stats", job},
+        {"stats", job, skip}}) {
+    Run(args);
+    EXPECT_THAT(Output(), HasSubstr(shown)) << args[0];
+    EXPECT_THAT(Output(), Not(HasSubstr("\x1b"))) << args[0];
+    EXPECT_THAT(Output(), Not(HasSubstr("\x07"))) << args[0];
+  }
+  EXPECT_THAT(ReadFile(Path("fail/logs/coordinator.log")).value_or(""), Not(HasSubstr("\x1b")));
+  EXPECT_EQ(Report(Path("run/report.json"))["bad_records"]["count"], 1);
+}
+
 // The job bounds its ids by the model's numbers of users and items.
 TEST_F(BadInputTest, IdsOutOfRange) {
   WriteText("far.csv", "user,item,rating\n" + Rows(200) + "11,2,3\n" + Rows(100) + "1,20,3\n");
