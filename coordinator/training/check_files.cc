@@ -9,8 +9,8 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 #include "common/base/status.h"
-#include "common/base/text.h"
 #include "common/graph/dataset_schema.h"
 #include "common/records/dataset_files.h"
 #include "common/records/first_records.h"
@@ -83,7 +83,7 @@ void CheckFields(const pb::DatasetProto& dataset, const CheckedLabels& checked,
     if (found == counts.end()) continue;
     const std::string missing = WhyAllMissing(column, found->second, fields);
     if (!missing.empty() && absl::c_linear_search(checked.required, column.name())) {
-      problems->push_back(ValidUtf8(absl::StrCat(
+      problems->push_back(Printable(absl::StrCat(
           "column ", column.name(), ", the model's label: ", missing,
           absl::EndsWith(missing, "?") ? " Or" : "; or",
           " write missing_value (of an id missing_id), if all are meant to be missing here")));
@@ -93,7 +93,7 @@ void CheckFields(const pb::DatasetProto& dataset, const CheckedLabels& checked,
     const std::string outside = WhyAllOutside(column, found->second, dataset.has_csv());
     for (const std::string& why : {missing, outside}) {
       if (!why.empty())
-        notes->push_back(ValidUtf8(absl::StrCat("column ", column.name(), ": ", why)));
+        notes->push_back(Printable(absl::StrCat("column ", column.name(), ": ", why)));
     }
   }
 }
