@@ -49,7 +49,9 @@ std::string CheckRunOutputs(const CliOptions& cli, const RunSetup& setup,
   std::vector<PlannedOutput> outputs = {report, output("--trace", cli.trace),
                                         output("--out", setup.options.predict_out)};
   const std::string own = JoinPath(job_dir, kReportName);
-  if (cli.report.empty() || FileIdentity(cli.report) != FileIdentity(own)) {
+  // That the directory cannot be made is told already.
+  if (DirectoryExists(job_dir) &&
+      (cli.report.empty() || FileIdentity(cli.report) != FileIdentity(own))) {
     outputs.push_back({.place = job_dir_place,
                        .path = own,
                        .folder_is_made = true,
