@@ -129,13 +129,13 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   absl::Status logging = MakeDirectories(DirectoryOf(log.file));
   logging.Update(InitLogging(log));
   if (!logging.ok()) notices.Problems(absl::StrCat("no log is kept: ", logging.message(), "\n"));
+  StopSignals signals;  // before anybody hears that the job runs
+  const CheckpointSignal checkpoint_signal;
   absl::PrintF("job %s: %d workers, %d parameter servers, everything of this run is in %s\n",
                setup.job.name(), setup.options.workers, setup.options.ps, setup.options.job_dir);
   std::fflush(stdout);
   for (const std::string& note : setup.notes) notices.Note(note);
 
-  StopSignals signals;
-  const CheckpointSignal checkpoint_signal;
   ProgressPrinter printer(ProgressPrinter::ForStdout());
   setup.options.stop = signals.count();
   setup.options.checkpoint_requests = checkpoint_signal.count();
