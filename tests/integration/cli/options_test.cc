@@ -26,7 +26,11 @@ class OptionsTest : public testing::CliTest {
   // Trains the small job, changed by --set; gives its report.
   nlohmann::json Train(const std::vector<std::string>& settings,
                        const std::string& checkpoint = "") {
-    std::vector<std::string> args = {"train", Job(), "--local", "--report=" + Path("report.json"),
+    std::vector<std::string> args = {"train",
+                                     Job(),
+                                     "--local",
+                                     absl::StrCat("--workers=", workers_),
+                                     "--report=" + Path("report.json"),
                                      absl::StrCat("--job_dir=", Path("run"), ++trained_)};
     if (!checkpoint.empty()) args.push_back("--checkpoint=" + checkpoint);
     for (const std::string& setting : settings) {
@@ -43,6 +47,8 @@ class OptionsTest : public testing::CliTest {
   double Loss(const std::vector<std::string>& settings, const std::string& checkpoint = "") {
     return Train(settings, checkpoint)["train_loss"].get<double>();
   }
+
+  int workers_ = 2;
 
  private:
   int trained_ = 0;
@@ -101,6 +107,7 @@ TEST_F(OptionsTest, SchedulesAndRulesOfParametersReachTheServers) {
 
 // One worker, so that both trainings take the same steps.
 TEST_F(OptionsTest, MicroBatchesTrainAsWholeBatchesDo) {
+  workers_ = 1;
   const auto train = [&](const std::string& micro_batches) {
     return Train({"training.epochs=3", "training.warmup_steps=0", "training.batch_size=30",
                   "training.clip_by_global_norm=0.5", "optimizer={adagrad: {learning_rate: 0.1}}",

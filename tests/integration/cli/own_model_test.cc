@@ -67,7 +67,7 @@ TEST_F(OwnModelTest, WhatTheModelSaysOfItsOptionsHasItsPlace) {
   EXPECT_THAT(Output(),
               HasSubstr("changed.yaml:20:13: model.linear.labels: is no option of this model"));
   EXPECT_EQ(Run({"check", With("numbers: [age, price]", "numbers: [age, prize]")}), 2);
-  EXPECT_THAT(Output(), HasSubstr("there is no column \"prize\""));
+  EXPECT_THAT(Output(), HasSubstr("data.train has no column \"prize\""));
   EXPECT_EQ(Run({"check", With("linear:", "lineal:")}), 2);
   EXPECT_THAT(Output(), HasSubstr("did you mean `linear`?"));
   // The model bounds its ids, so they are looked at with the data.

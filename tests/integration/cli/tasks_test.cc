@@ -124,8 +124,11 @@ TEST_F(TasksTest, ALineForEachRecordWithColumnsBesideIt) {
 TEST_F(TasksTest, UndefinedMetricsAreWarnings) {
   std::string rows = "user,x,kind,clicked\n";
   for (int i = 0; i < 40; ++i) absl::StrAppend(&rows, i % 7, ",", XOf(i), ",0,0\n");
-  WriteText("good.csv", rows);
-  ASSERT_EQ(Run({"train", TasksJob(""), "--job_dir=" + Path("run")}), 0) << Output();
+  WriteText("one_class.csv", rows);
+  const std::string job = TasksJob("");
+  ASSERT_EQ(
+      Run({"train", job, "--set=data.eval.files=[one_class.csv]", "--job_dir=" + Path("run")}), 0)
+      << Output();
   EXPECT_THAT(Output(), HasSubstr("note: click.auc is not defined: no label is 1"));
   EXPECT_THAT(Output(), HasSubstr("click.auc not defined"));
   const auto report = Report(Path("run/report.json"));
