@@ -269,6 +269,13 @@ class StillParameters : public VariableFactory, public ParameterAccess {
     }
     return absl::OkStatus();
   }
+  absl::Status Multiply(absl::Span<const ProductRead> products) override {
+    for (const ProductRead& product : products) {
+      const Shape& shape = variables_[product.variable].shape();
+      std::fill_n(product.out, product.batch * shape[product.back ? 1 : 0], 0.01f);
+    }
+    return absl::OkStatus();
+  }
   absl::Status Push(absl::Span<const VariableWrite>, absl::Span<const RowsWrite>) override {
     return absl::OkStatus();
   }

@@ -20,6 +20,16 @@ void PsServer::RegisterMethods(MethodTable* methods) {
       call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
     });
   });
+  add("Scan", RunOn::kOwnThread, [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
+    pb::ScanRequest request;
+    if (!request.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+      return call->Finish(
+          absl::InvalidArgumentError("the request does not parse as a ScanRequest"));
+    }
+    auto reply = Scan(request);
+    if (!reply.ok()) return call->Finish(reply.status());
+    call->Finish(absl::OkStatus(), *std::move(reply));
+  });
   add("Configure", RunOn::kOwnThread,
       TypedHandler<pb::ConfigurePsRequest>(
           [this](const auto& request) { return Configure(request); }));

@@ -9,10 +9,9 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/rpc/buffer.h"
+#include "common/rpc/frame.h"
 
 namespace mu {
-
-constexpr uint64_t PaddedTo8(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
 
 // A payload whose first byte is aligned to 16: as it is, or copied where the transport delivered it
 // elsewhere.

@@ -7,9 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/flush_denormals.h"
 #include "common/base/status.h"
+#include "common/exec/gemm.h"
 #include "common/optimizer/staleness.h"
 #include "common/tensor/dtype.h"
 #include "psserver/optimizer/all_finite.h"
+#include "psserver/product.h"
 
 namespace mu {
 namespace {
@@ -20,6 +22,14 @@ absl::Status NotFinite(absl::string_view what, const std::string& name) {
                    "' holds NaN or infinity; nothing of this step was applied (lower the learning "
                    "rate, or look for a "
                    "division by zero or the logarithm of 0 in the loss)"));
+}
+
+// The order of the sum is that of the updates.
+template <typename T>
+void AddTo(const char* values, size_t bytes, char* sum) {
+  const T* const from = reinterpret_cast<const T*>(values);
+  T* const to = reinterpret_cast<T*>(sum);
+  for (size_t i = 0; i < bytes / sizeof(T); ++i) to[i] += from[i];
 }
 
 PartitionKey VariableOf(const pb::VariableUpdate& update) {
@@ -91,30 +101,117 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
   }
   const VariableDefinition& definition = *variable->definition;
   const std::string& name = definition.proto.name();
-  if (update.kind() == pb::VariableUpdate::GRADIENT && !definition.optimizer.takes_gradients()) {
+  const bool is_gradient = update.kind() == pb::VariableUpdate::GRADIENT ||
+                           update.kind() == pb::VariableUpdate::PRODUCT_GRADIENT;
+  if (is_gradient && !definition.optimizer.takes_gradients()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "variable '", name,
         "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
   }
-  if (update.kind() != pb::VariableUpdate::GRADIENT &&
-      update.kind() != pb::VariableUpdate::ASSIGN_ADD) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable '", name, "': unknown kind of update ", update.kind()));
-  }
   VariablePartition* partition = variable->partitions[update.partition()].get();
-  MU_ASSIGN_OR_RETURN(const char* bytes, reader->Take<char>(partition->value_bytes()));
-  reader->Align();
+  MU_ASSIGN_OR_RETURN(const char* bytes, UpdateOf(*variable, update, reader));
+  if (update.kind() != pb::VariableUpdate::PRODUCT_GRADIENT) last_product_.reset();
   if (definition.proto.dtype() == kFloat32 &&
       !AllFinite(reinterpret_cast<const float*>(bytes), partition->elements())) {
     return NotFinite("variable", name);
   }
   StepRates rates;
-  if (update.kind() == pb::VariableUpdate::GRADIENT) {
+  if (is_gradient) {
     MU_ASSIGN_OR_RETURN(rates, RatesOf(definition.optimizer, "variable", name));
   }
-  variables_.push_back({VariableOf(update), partition, update.kind(), definition.proto.dtype(),
-                        definition.proto.moving_average(), bytes, rates});
+  variables_.push_back({VariableOf(update), partition,
+                        is_gradient ? pb::VariableUpdate::GRADIENT : pb::VariableUpdate::ASSIGN_ADD,
+                        definition.proto.dtype(), definition.proto.moving_average(), bytes, rates});
   return absl::OkStatus();
+}
+
+absl::StatusOr<const char*> PushPlan::UpdateOf(const StoredVariable& variable,
+                                               const pb::VariableUpdate& update,
+                                               PayloadReader* reader) {
+  const size_t size = variable.partitions[update.partition()]->value_bytes();
+  absl::StatusOr<const char*> bytes;
+  switch (update.kind()) {
+    case pb::VariableUpdate::GRADIENT:
+    case pb::VariableUpdate::ASSIGN_ADD:
+      bytes = reader->Take<char>(size);
+      break;
+    case pb::VariableUpdate::SCATTER_ADD:
+      bytes = Scattered(variable, update, reader);
+      break;
+    case pb::VariableUpdate::PRODUCT_GRADIENT:
+      bytes = ProductGradient(variable, update, reader);
+      break;
+    default:
+      return absl::InvalidArgumentError(absl::StrCat("variable '",
+                                                     variable.definition->proto.name(),
+                                                     "': unknown kind of update ", update.kind()));
+  }
+  reader->Align();
+  return bytes;
+}
+
+absl::StatusOr<char*> PushPlan::Expand(const StoredVariable& variable,
+                                       const pb::VariableUpdate& update) {
+  // A small request must not make a server fill its memory.
+  if (!expanded_keys_.insert(VariableOf(update)).second) {
+    return absl::InvalidArgumentError(absl::StrCat("variable '", variable.definition->proto.name(),
+                                                   "' partition ", update.partition(),
+                                                   " is updated twice in one push"));
+  }
+  const size_t bytes = variable.partitions[update.partition()]->value_bytes();
+  return reinterpret_cast<char*>(expanded_.emplace_back((bytes + 7) / 8).data());
+}
+
+absl::StatusOr<const char*> PushPlan::Scattered(const StoredVariable& variable,
+                                                const pb::VariableUpdate& update,
+                                                PayloadReader* reader) {
+  const VariablePartition& partition = *variable.partitions[update.partition()];
+  const size_t row_bytes = partition.row_bytes();
+  MU_ASSIGN_OR_RETURN(const int64_t* rows, reader->Take<int64_t>(update.rows()));
+  MU_ASSIGN_OR_RETURN(const char* from, reader->Take<char>(update.rows() * row_bytes));
+  for (uint32_t i = 0; i < update.rows(); ++i) {
+    if (rows[i] >= 0 && static_cast<uint64_t>(rows[i]) < partition.rows()) continue;
+    return absl::OutOfRangeError(absl::StrCat(
+        "row ", rows[i], " is outside of partition ", update.partition(), " of variable '",
+        variable.definition->proto.name(), "', which has ", partition.rows(), " rows"));
+  }
+  MU_ASSIGN_OR_RETURN(char* const sum, Expand(variable, update));
+  for (uint32_t i = 0; i < update.rows(); ++i, from += row_bytes) {
+    char* const to = sum + static_cast<size_t>(rows[i]) * row_bytes;
+    switch (variable.definition->proto.dtype()) {
+      case kFloat32:
+        AddTo<float>(from, row_bytes, to);
+        break;
+      case kInt64:
+        AddTo<uint64_t>(from, row_bytes, to);
+        break;
+      default:
+        AddTo<uint32_t>(from, row_bytes, to);
+    }
+  }
+  return sum;
+}
+
+absl::StatusOr<const char*> PushPlan::ProductGradient(const StoredVariable& variable,
+                                                      const pb::VariableUpdate& update,
+                                                      PayloadReader* reader) {
+  const VariablePartition& partition = *variable.partitions[update.partition()];
+  const uint64_t batch = update.rows();
+  MU_RETURN_IF_ERROR(CheckProduct(variable, batch));
+  MU_ASSIGN_OR_RETURN(const float* dy, reader->Take<float>(batch * partition.rows()));
+  reader->Align();
+  if (!last_product_.has_value() || last_product_->variable != update.variable()) {
+    MU_ASSIGN_OR_RETURN(const float* x, reader->Take<float>(batch * partition.columns()));
+    last_product_ = {update.variable(), update.rows(), x};
+  } else if (last_product_->rows != update.rows()) {
+    return absl::InvalidArgumentError("the gradients of one product have batches of several sizes");
+  }
+  MU_ASSIGN_OR_RETURN(char* const gradient, Expand(variable, update));
+  const ScopedFlushDenormals flush;
+  Gemm(/*transpose_a=*/true, /*transpose_b=*/false, static_cast<int64_t>(partition.rows()),
+       static_cast<int64_t>(partition.columns()), static_cast<int64_t>(batch), dy, last_product_->x,
+       reinterpret_cast<float*>(gradient), {});
+  return gradient;
 }
 
 absl::Status PushPlan::AddGradients(PayloadReader* reader) {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -54,6 +56,18 @@ class PushPlan {
       : payload_(std::make_unique<AlignedPayload>(payload)) {}
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
+  // What the update adds to the partition, or its gradient, whole. For the kinds that come in
+  // another form it is computed, in memory of the plan.
+  absl::StatusOr<const char*> UpdateOf(const StoredVariable& variable,
+                                       const muster::VariableUpdate& update, PayloadReader* reader);
+  absl::StatusOr<char*> Expand(const StoredVariable& variable,
+                               const muster::VariableUpdate& update);
+  absl::StatusOr<const char*> Scattered(const StoredVariable& variable,
+                                        const muster::VariableUpdate& update,
+                                        PayloadReader* reader);
+  absl::StatusOr<const char*> ProductGradient(const StoredVariable& variable,
+                                              const muster::VariableUpdate& update,
+                                              PayloadReader* reader);
   absl::Status AddGradients(PayloadReader* reader);
   // Of what has the optimizer. INVALID_ARGUMENT if it needs a step that the push does not say, or
   // if a rate is beyond a float.
@@ -61,6 +75,15 @@ class PushPlan {
                                     const std::string& name) const;
 
   std::unique_ptr<AlignedPayload> payload_;
+  std::vector<std::vector<uint64_t>> expanded_;
+  std::set<PartitionKey> expanded_keys_;
+  // Of the last update, if that was a product's gradient.
+  struct LastProduct {
+    uint32_t variable;
+    uint32_t rows;
+    const float* x;
+  };
+  std::optional<LastProduct> last_product_;
   std::vector<VariablePart> variables_;
   std::vector<RowSegment> segments_;
   std::vector<const float*> gradients_;  // of each segment

@@ -48,7 +48,8 @@ PushStaleness StalenessOf(const pb::PushRequest& request) {
   };
   ClockFinder variables(request.clocks().variables(), request.clocks().variable_clocks());
   for (const pb::VariableUpdate& update : request.variables()) {
-    if (update.kind() == pb::VariableUpdate::GRADIENT)
+    if (update.kind() == pb::VariableUpdate::GRADIENT ||
+        update.kind() == pb::VariableUpdate::PRODUCT_GRADIENT)
       add({Kind::kVariable, update.variable()}, &variables);
   }
   ClockFinder tables(request.clocks().tables(), request.clocks().table_clocks());
@@ -57,12 +58,14 @@ PushStaleness StalenessOf(const pb::PushRequest& request) {
 }
 
 void FillClocks(const ServerCore& core, const pb::PullRequest& request, pb::ClocksProto* clocks) {
-  for (const pb::VariableKey& key : request.variables()) {
+  const auto add = [&](uint32_t variable) {
     const int last = clocks->variables_size() - 1;
-    if (last >= 0 && clocks->variables(last) == key.variable()) continue;
-    clocks->add_variables(key.variable());
-    clocks->add_variable_clocks(core.ReadClock({Kind::kVariable, key.variable()}));
-  }
+    if (last >= 0 && clocks->variables(last) == variable) return;
+    clocks->add_variables(variable);
+    clocks->add_variable_clocks(core.ReadClock({Kind::kVariable, variable}));
+  };
+  for (const pb::VariableKey& key : request.variables()) add(key.variable());
+  for (const pb::ProductKey& key : request.products()) add(key.variable());
   for (const pb::TableKeys& keys : request.tables()) {
     clocks->add_tables(keys.table());
     clocks->add_table_clocks(core.ReadClock({Kind::kTable, keys.table()}));

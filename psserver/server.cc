@@ -9,8 +9,26 @@
 #include "common/rpc/frame.h"
 #include "psserver/pull.h"
 #include "psserver/push_staleness.h"
+#include "psserver/scan.h"
 
 namespace mu {
+namespace {
+
+template <typename Partition>
+pb::PartitionStats StatsOf(uint32_t id, uint32_t number, const Partition& partition) {
+  const PartitionLoad load = partition.load();
+  pb::PartitionStats stats;
+  stats.set_id(id);
+  stats.set_partition(number);
+  stats.set_bytes(partition.bytes());
+  stats.set_reads(load.reads);
+  stats.set_read_bytes(load.read_bytes);
+  stats.set_updates(load.updates);
+  stats.set_update_bytes(load.update_bytes);
+  return stats;
+}
+
+}  // namespace
 
 PsServer::PsServer(PsServerOptions options)
     : options_(options),
@@ -152,6 +170,18 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   return reply;
 }
 
+absl::StatusOr<Buffer> PsServer::Scan(const pb::ScanRequest& request) {
+  {
+    MutexLock lock(&mutex_);
+    MU_RETURN_IF_ERROR(core_.Admit(Now(), request.context()));
+  }
+  const UnderWay under_way(this);
+  const auto directory = store_.directory();
+  auto reply = ExecuteScan(*directory, request, options_.most_reply_bytes);
+  if (!reply.ok()) return Detailed(reply.status());
+  return reply;
+}
+
 absl::StatusOr<pb::FenceReply> PsServer::Fence(const pb::FenceRequest& request) {
   MutexLock lock(&mutex_);
   MU_RETURN_IF_ERROR(core_.BeginFence(Now(), request.context()));
@@ -199,11 +229,24 @@ absl::StatusOr<pb::PsStatsReply> PsServer::GetStats(const pb::PsStatsRequest& re
   reply.set_resident_bytes(ResidentBytes());
   const auto directory = store_.directory();
   for (const StoredVariable* variable : directory->SortedVariables()) {
+    const uint32_t id = variable->definition->proto.id();
     for (uint32_t p = 0; p < variable->partitions.size(); ++p) {
-      if (variable->partitions[p] == nullptr) continue;
+      const VariablePartition* const partition = variable->partitions[p].get();
+      if (partition == nullptr) continue;
       pb::VariableKey* held = reply.add_held();
-      held->set_variable(variable->definition->proto.id());
+      held->set_variable(id);
       held->set_partition(p);
+      *reply.add_partitions() = StatsOf(id, p, *partition);
+    }
+  }
+  for (const StoredTable* table : directory->SortedTables()) {
+    for (uint32_t p = 0; p < table->partitions.size(); ++p) {
+      const TablePartition* const partition = table->partitions[p].get();
+      if (partition == nullptr) continue;
+      pb::PartitionStats& stats = *reply.add_partitions();
+      stats = StatsOf(table->definition->proto.id(), p, *partition);
+      stats.set_table(true);
+      stats.set_rows(partition->rows());
     }
   }
   return reply;

@@ -85,6 +85,9 @@ class PsServer {
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests. RESOURCE_EXHAUSTED
   // (ERROR_USER: no server has more room) if it may create rows and most_values is reached.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
+  // A frame out, with the rows that exist of a part of a table's partition. INVALID_ARGUMENT for
+  // what is not held here.
+  absl::StatusOr<Buffer> Scan(const muster::ScanRequest& request);
   // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
   // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
@@ -94,9 +97,10 @@ class PsServer {
   // Applies the mean of a synchronous round's pushes, which Push has kept, once, and drops what
   // else was kept. FAILED_PRECONDITION (ERROR_STALE) for a round before the last one.
   absl::StatusOr<muster::CommitRoundReply> CommitRound(const muster::CommitRoundRequest& request);
-  // Gives a partition a value, once: as Push, with the function and the partition as its identity.
-  // INVALID_ARGUMENT for another size than the partition's, for NaN and infinity, and for a place
-  // that another variable or value has.
+  // Gives a partition, or some rows of it, a value, once: as Push, with the function and the
+  // partition as its identity. INVALID_ARGUMENT for a value of another size, for NaN and infinity,
+  // and for a place that another variable, table or value has; OUT_OF_RANGE for rows that the
+  // partition does not have; RESOURCE_EXHAUSTED as Pull if it may create rows.
   void Assign(const muster::AssignRequest& request,
               std::function<void(absl::StatusOr<muster::AssignReply>)> done);
   // Blocks until no push below the mark is in progress, as Save and Restore block for their files.

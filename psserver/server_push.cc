@@ -5,47 +5,15 @@
 #include <optional>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/client/too_late.h"
 #include "common/rpc/frame.h"
-#include "common/tensor/dtype.h"
-#include "psserver/optimizer/all_finite.h"
+#include "psserver/assignment.h"
 #include "psserver/push.h"
 #include "psserver/push_staleness.h"
 #include "psserver/server.h"
 
 namespace mu {
-namespace {
-
-absl::Status CheckAssign(const StoreDirectory& directory, const pb::AssignRequest& request) {
-  const StoredVariable* variable = directory.variable(request.variable());
-  if (variable == nullptr || request.partition() >= variable->partitions.size() ||
-      variable->partitions[request.partition()] == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("partition ", request.partition(),
-                                                   " of the variable with id ", request.variable(),
-                                                   " is not held here"));
-  }
-  const std::string& name = variable->definition->proto.name();
-  const VariablePartition* partition = variable->partitions[request.partition()].get();
-  if (request.value().size() != partition->value_bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable '", name, "' partition ", request.partition(), " has ",
-                     partition->value_bytes(), " bytes; ", request.value().size(), " were given"));
-  }
-  if (variable->definition->proto.dtype() == kFloat32 &&
-      !AllFinite(reinterpret_cast<const float*>(request.value().data()), partition->elements())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the value for variable '", name, "' holds NaN or infinity; nothing of it was assigned"));
-  }
-  if (request.function() == 0)
-    return absl::InvalidArgumentError("an assignment needs its place among the functions");
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 void PsServer::Push(const Buffer& frame, PushDone done) {
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
@@ -168,14 +136,13 @@ void PsServer::Assign(const pb::AssignRequest& request,
     refused = core_.Admit(Now(), request.context());
   }
   if (!refused.ok()) return done(std::move(refused));
-  const auto directory = store_.directory();
-  if (absl::Status bad = CheckAssign(*directory, request); !bad.ok()) {
+  const absl::StatusOr<AssignPlan> plan = AssignPlan::Check(store_.directory(), request);
+  absl::Status bad = Detailed(plan.status());
+  if (bad.ok() && plan->creates_rows()) bad = CheckRoom();
+  if (!bad.ok()) {
     Leave();
-    return done(Detailed(std::move(bad)));
+    return done(std::move(bad));
   }
-  const StoredVariable& variable = *directory->variable(request.variable());
-  const PsAssignment assignment{request.function(), request.variable(), request.partition(),
-                                HashString(request.value()), variable.definition->proto.name()};
   const PushDone push_done = [done = std::move(done)](absl::StatusOr<pb::PushReply> reply) {
     if (!reply.ok()) return done(reply.status());
     pb::AssignReply assigned;
@@ -186,16 +153,13 @@ void PsServer::Assign(const pb::AssignRequest& request,
   {
     MutexLock lock(&mutex_);
     const PsCallId call(++last_call_);
-    begun = core_.BeginAssign(Now(), assignment, call);
+    begun = core_.BeginAssign(Now(), plan->assignment(), call);
     if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, push_done);
     changed_.SignalAll();
   }
   Carry(
       std::move(begun), [] { return absl::OkStatus(); },
-      [&](const AdmittedPush&) {
-        variable.partitions[request.partition()]->Assign(request.value().data());
-      },
-      push_done);
+      [&](const AdmittedPush&) { plan->Apply(); }, push_done);
 }
 
 }  // namespace mu

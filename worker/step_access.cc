@@ -26,6 +26,11 @@ absl::Status StepAccess::Pull(absl::Span<const VariableRead> variables,
   return Call(/*push=*/false, [&] { return session_->Pull(variables, rows); });
 }
 
+absl::Status StepAccess::Multiply(absl::Span<const ProductRead> products) {
+  if (products.empty()) return absl::OkStatus();
+  return Call(/*push=*/false, [&] { return session_->Multiply(products); });
+}
+
 absl::Status StepAccess::Push(absl::Span<const VariableWrite> variables,
                               absl::Span<const RowsWrite> rows) {
   if (variables.empty() && rows.empty()) return absl::OkStatus();

@@ -31,6 +31,7 @@ class StepAccess final : public ParameterAccess {
 
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
+  absl::Status Multiply(absl::Span<const ProductRead> products) override;
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override;
 

@@ -1,6 +1,5 @@
 #include "common/client/ps_admin.h"
 
-#include <cmath>
 #include <functional>
 #include <utility>
 
@@ -46,10 +45,6 @@ RetryPolicy WithTimeout(RetryPolicy policy, absl::Duration timeout) {
   policy.call_timeout = timeout;
   policy.bound_tries = false;
   return policy;
-}
-
-std::string ShapeText(const pb::VariableProto& variable) {
-  return absl::StrCat(DTypeName(variable.dtype()), Shape(variable.shape()).ToString());
 }
 
 }  // namespace
@@ -127,56 +122,6 @@ absl::StatusOr<std::vector<pb::TelemetryReply>> PsAdmin::Telemetry(
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   return CallAll<pb::TelemetryReply>(*view, client_->policy(), "GetTelemetry",
                                      [&](size_t) { return request.SerializeAsString(); });
-}
-
-absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context,
-                                             const std::string& name) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
-  const VariableRoute* route = view->routing->variable(name);
-  if (route == nullptr)
-    return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
-  Tensor value(route->proto.dtype(), Shape(route->proto.shape()));
-  PsSession session(client_, {.context = context, .function = 0, .read_only = true});
-  const VariableRead read{route->proto.id(), value.raw()};
-  MU_RETURN_IF_ERROR(session.Pull(absl::MakeConstSpan(&read, 1), {}));
-  return value;
-}
-
-absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, FunctionId place,
-                                     const std::string& name, const Tensor& value) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
-  const VariableRoute* route = view->routing->variable(name);
-  if (route == nullptr)
-    return absl::NotFoundError(absl::StrCat("there is no variable '", name, "'"));
-  if (value.dtype() != route->proto.dtype() || !(value.shape() == Shape(route->proto.shape()))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "variable '", name, "' is ", ShapeText(route->proto), " and cannot be assigned ",
-        DTypeName(value.dtype()), value.shape().ToString()));
-  }
-  // Before any server has its part.
-  if (value.dtype() == kFloat32) {
-    for (const float x : value.flat<float>()) {
-      if (std::isfinite(x)) continue;
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the value for variable '", name, "' holds NaN or infinity; nothing of it was assigned"));
-    }
-  }
-  std::vector<PsCall> calls;
-  for (uint32_t p = 0; p < route->servers.size(); ++p) {
-    if (route->sizes[p] == 0) continue;
-    pb::AssignRequest request;
-    *request.mutable_context() = context;
-    request.set_variable(route->proto.id());
-    request.set_partition(p);
-    request.set_function(place.value());
-    request.set_value(static_cast<const char*>(value.raw()) + route->offsets[p], route->sizes[p]);
-    const uint32_t s = route->servers[p];
-    calls.push_back({view->routing->servers()[s].index(), view->channels[s],
-                     "/muster.PsServer/Assign", Buffer(request.SerializeAsString())});
-  }
-  PsCallGroup group;
-  return group.Run(std::move(calls), client_->policy(),
-                   [](size_t, const Buffer&) { return absl::OkStatus(); });
 }
 
 }  // namespace mu

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
 #include "common/tensor/tensor.h"
@@ -17,7 +18,7 @@ namespace mu {
 
 // Errors: those of the servers' handlers (psserver/server.h); UNAVAILABLE with {ERROR_MACHINE,
 // ROLE_PSSERVER, index} if a server stays out of reach for the policy's total_timeout; NOT_FOUND
-// for a name without variable.
+// for a name without variable or table.
 class PsAdmin {
  public:
   // Servers and routing are those that `client` has when a call is made.
@@ -40,12 +41,34 @@ class PsAdmin {
   absl::StatusOr<std::vector<muster::TelemetryReply>> Telemetry(
       const muster::TelemetryRequest& request);
 
+  // The next rows of a table that exist, of one partition and in the order of their ids; at most
+  // `most`, perhaps none. Each row is whole; rows that change meanwhile may be of different
+  // moments.
+  struct TablePosition {
+    uint32_t partition = 0;
+    uint64_t row = 0;
+    bool end = false;  // all partitions were looked at
+  };
+  struct TableRows {
+    std::vector<int64_t> ids;
+    std::vector<float> values;  // [ids.size(), dim]
+  };
+  // `position` stays where it was after an error.
+  absl::StatusOr<TableRows> Scan(const muster::RequestContext& context, const std::string& table,
+                                 uint32_t most, TablePosition* position);
+
   absl::StatusOr<Tensor> ReadVariable(const muster::RequestContext& context,
                                       const std::string& name);
   // Once for each `place` (among the functions, from 1): a call again gives its value to those
   // partitions that have not had it. INVALID_ARGUMENT if type or shape differ from the variable's.
   absl::Status AssignVariable(const muster::RequestContext& context, FunctionId place,
                               const std::string& name, const Tensor& value);
+
+  // The same for some rows, each once: indices on axis 0 of a variable, or ids of a table.
+  // `value`: their values, in this order. OUT_OF_RANGE for rows that there are not.
+  absl::Status AssignRows(const muster::RequestContext& context, FunctionId place,
+                          const std::string& name, bool table, absl::Span<const int64_t> rows,
+                          const Tensor& value);
 
   // How long each try of Save and Restore may take; the policy's timeouts are for the short calls.
   // Default: as long as it takes, since nobody knows how large the state and how slow the disk is.

@@ -28,6 +28,7 @@
 #include "common/sharding/parameter_access.h"
 #include "common/sharding/routing.h"
 #include "proto/coordinator.pb.h"
+#include "proto/psserver.pb.h"
 #include "proto/staleness.pb.h"
 
 namespace mu {
@@ -91,6 +92,9 @@ class PsSession final : public ParameterAccess {
   // {ERROR_MACHINE, ROLE_PSSERVER, index} if a server stays out of reach; CANCELLED.
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
+  // Products of several servers are added up in the order of the variable's partitions, so the
+  // bits are the same for any number of servers.
+  absl::Status Multiply(absl::Span<const ProductRead> products) override;
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override;
 
@@ -112,6 +116,11 @@ class PsSession final : public ParameterAccess {
  private:
   struct Scratch;
   RetryPolicy NextPolicy();
+  // A pull of the servers that it needs.
+  absl::Status PullFrom(const PsClient::View& view, const std::function<bool(size_t server)>& needs,
+                        const std::function<Buffer(size_t server)>& frame,
+                        const std::function<absl::Status(size_t server, const Buffer& reply,
+                                                         muster::PullReply* header)>& take);
 
   PsClient* const client_;
   PsSessionOptions options_;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/status.h"
+#include "common/client/product_grouping.h"
 #include "common/client/ps_client.h"
 #include "common/client/step_grouping.h"
 #include "proto/psserver.pb.h"
@@ -42,6 +43,7 @@ void AddUnknown(const pb::ClocksProto& from, pb::ClocksProto* to) {
 // What is reused from step to step.
 struct PsSession::Scratch {
   StepGrouping grouping;
+  ProductGrouping products;
   pb::PullRequest pull;
   pb::PushRequest push;
   std::vector<size_t> servers;  // position of each call's server
@@ -80,23 +82,52 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables,
   if (view == nullptr) return NoRouting();
   StepGrouping& grouping = scratch_->grouping;
   MU_RETURN_IF_ERROR(grouping.GroupReads(*view->routing, variables, rows));
+  return PullFrom(
+      *view, [&](size_t s) { return grouping.Needs(s); },
+      [&](size_t s) { return grouping.PullFrame(s, &scratch_->pull); },
+      [&](size_t s, const Buffer& reply, pb::PullReply* header) {
+        return grouping.TakeReply(s, reply, header);
+      });
+}
+
+absl::Status PsSession::Multiply(absl::Span<const ProductRead> products) {
+  if (products.empty()) return absl::OkStatus();
+  const auto view = client_->view();
+  if (view == nullptr) return NoRouting();
+  ProductGrouping& grouping = scratch_->products;
+  MU_RETURN_IF_ERROR(grouping.Group(*view->routing, products));
+  MU_RETURN_IF_ERROR(PullFrom(
+      *view, [&](size_t s) { return grouping.Needs(s); },
+      [&](size_t s) { return grouping.PullFrame(s, &scratch_->pull); },
+      [&](size_t s, const Buffer& reply, pb::PullReply* header) {
+        return grouping.TakeReply(s, reply, header);
+      }));
+  grouping.Finish();
+  return absl::OkStatus();
+}
+
+absl::Status PsSession::PullFrom(
+    const PsClient::View& view, const std::function<bool(size_t server)>& needs,
+    const std::function<Buffer(size_t server)>& frame,
+    const std::function<absl::Status(size_t server, const Buffer& reply, pb::PullReply* header)>&
+        take) {
+  scratch_->pull.Clear();
   *scratch_->pull.mutable_context() = options_.context;
   scratch_->pull.set_read_only(options_.read_only);
   scratch_->pull.set_clocks(options_.staleness != nullptr);
   scratch_->servers.clear();
   std::vector<PsCall> calls;
-  for (size_t s = 0; s < view->channels.size(); ++s) {
-    if (!grouping.Needs(s)) continue;
-    calls.push_back({view->routing->servers()[s].index(), view->channels[s], kPull,
-                     grouping.PullFrame(s, &scratch_->pull)});
+  for (size_t s = 0; s < view.channels.size(); ++s) {
+    if (!needs(s)) continue;
+    calls.push_back({view.routing->servers()[s].index(), view.channels[s], kPull, frame(s)});
     scratch_->servers.push_back(s);
   }
   return group_.Run(std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) {
     const size_t server = scratch_->servers[call];
     pb::PullReply header;
-    MU_RETURN_IF_ERROR(grouping.TakeReply(server, reply, &header));
+    MU_RETURN_IF_ERROR(take(server, reply, &header));
     if (options_.staleness != nullptr)
-      AddUnknown(header.clocks(), &clocks_[view->routing->servers()[server].index()]);
+      AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
     return absl::OkStatus();
   });
 }

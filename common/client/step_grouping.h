@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/client/grouped_ids.h"
+#include "common/client/update_pieces.h"
 #include "common/rpc/buffer.h"
 #include "common/sharding/parameter_access.h"
 #include "common/sharding/routing.h"
@@ -44,6 +45,8 @@ class StepGrouping {
     char* out;         // reads
     const char* from;  // writes
     muster::VariableUpdate::Kind kind;
+    uint64_t first_row = 0;  // of the partition; with rows 0: all of it
+    uint64_t rows = 0;
   };
   struct Rows {
     GroupedIds ids;
@@ -53,6 +56,8 @@ class StepGrouping {
 
   void Begin(size_t servers);
   absl::Status AddVariable(const Routing& routing, const Piece& whole);
+  absl::Status AddRead(const Routing& routing, const VariableRead& read);
+  absl::Status AddWrite(const Routing& routing, const VariableWrite& write);
   absl::Status AddRows(const Routing& routing, uint32_t table, absl::Span<const int64_t> ids,
                        float* out, const float* gradients);
   size_t CountIds(size_t server) const;
@@ -61,8 +66,11 @@ class StepGrouping {
   // Returns the end of what was written.
   char* WriteIds(size_t server, char* to) const;
 
-  std::vector<std::vector<Piece>> pieces_;  // by server
-  std::vector<Rows> rows_;                  // the first tables_ are in use
+  // By server.
+  std::vector<std::vector<Piece>> pieces_;
+  std::vector<std::vector<ScatterPiece>> scatters_;
+  std::vector<std::vector<ProductPiece>> products_;
+  std::vector<Rows> rows_;  // the first tables_ are in use
   size_t tables_ = 0;
 };
 

@@ -16,6 +16,9 @@ namespace mu {
 
 inline constexpr size_t kFrameAlignment = 16;
 
+// What is raw in a payload begins at a multiple of 8.
+constexpr uint64_t PaddedTo8(uint64_t bytes) { return (bytes + 7) / 8 * 8; }
+
 // A frame with room for `payload_bytes`, to be filled at `payload`.
 struct FrameWriter {
   FrameWriter(const google::protobuf::MessageLite& header, size_t payload_bytes);

@@ -1,4 +1,5 @@
-// How a step reaches its variables and tables: one pull before it computes, one push after.
+// How a step reaches its variables and tables: one pull before it computes, one push after, and
+// products with variables that stay on their servers, in between.
 //
 // The executor calls it, the client of the parameter servers implements it
 // (common/client/ps_client.h), and tests implement it in memory. `variable` and `table` are the ids
@@ -14,7 +15,20 @@ namespace mu {
 
 struct VariableRead {
   uint32_t variable;
-  void* out;  // the whole variable, row major
+  void* out;  // row major
+  // Of axis 0, which rows; -1: the whole variable.
+  int64_t first_row = 0;
+  int64_t rows = -1;
+};
+
+// With a float32 variable w [n, k]: out [batch, n] is x [batch, k] times the transposed w. `back`:
+// out [batch, k] is x [batch, n] times w.
+struct ProductRead {
+  uint32_t variable;
+  bool back;
+  int64_t batch;
+  const float* x;
+  float* out;
 };
 
 struct RowsRead {
@@ -25,8 +39,16 @@ struct RowsRead {
 
 struct VariableWrite {
   uint32_t variable;
-  enum Kind { kGradient, kAssignAdd } kind;
-  const void* value;  // the whole variable's shape and type
+  enum Kind {
+    kGradient,
+    kAssignAdd,
+    kScatterAdd,       // to some rows; what comes to one row twice is added up
+    kProductGradient,  // the gradient is the transposed `value` [batch, n] times x [batch, k]
+  } kind;
+  const void* value;  // the whole variable's shape and type; of kScatterAdd: of its rows
+  absl::Span<const int64_t> rows = {};  // of kScatterAdd: indices on axis 0
+  const float* x = nullptr;             // of kProductGradient
+  int64_t batch = 0;                    // of kProductGradient
 };
 
 struct RowsWrite {
@@ -38,9 +60,12 @@ struct RowsWrite {
 class ParameterAccess {
  public:
   virtual ~ParameterAccess() = default;
-  // Fills every `out`. OUT_OF_RANGE for an id that its table does not have (names table and id).
+  // Fills every `out`. OUT_OF_RANGE for an id that its table, or rows that its variable does not
+  // have (names both).
   virtual absl::Status Pull(absl::Span<const VariableRead> variables,
                             absl::Span<const RowsRead> rows) = 0;
+  // Fills every `out`; the servers compute. Changes nothing.
+  virtual absl::Status Multiply(absl::Span<const ProductRead> products) = 0;
   // Returns when every server has applied it, or had applied it before.
   virtual absl::Status Push(absl::Span<const VariableWrite> variables,
                             absl::Span<const RowsWrite> rows) = 0;

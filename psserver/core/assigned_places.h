@@ -15,12 +15,13 @@ namespace mu {
 class AssignedPlaces {
  public:
   // True for the first assignment of this place and for repeats of it, partition by partition;
-  // false if another variable, or another value of the partition, has the place. Values are
-  // compared by their hashes, which the caller makes: they are large.
-  bool Claim(uint64_t place, uint32_t variable, uint32_t partition, uint64_t value_hash) {
+  // false if another variable or table, or another value of the partition, has the place. Values
+  // are compared by their hashes, which the caller makes: they are large.
+  bool Claim(uint64_t place, uint32_t variable, uint32_t partition, uint64_t value_hash,
+             bool table = false) {
     if (place < low_water_) return true;
-    const auto [it, first] = places_.try_emplace(place, Place{variable, {}});
-    if (it->second.variable != variable) return false;
+    const auto [it, first] = places_.try_emplace(place, Place{table, variable, {}});
+    if (it->second.variable != variable || it->second.table != table) return false;
     return it->second.values.try_emplace(partition, value_hash).first->second == value_hash;
   }
   void RaiseLowWater(uint64_t place) {
@@ -37,6 +38,7 @@ class AssignedPlaces {
 
  private:
   struct Place {
+    bool table;  // `variable` is a table's id
     uint32_t variable;
     std::map<uint32_t, uint64_t> values;  // hashes, by partition
   };

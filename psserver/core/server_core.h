@@ -42,6 +42,7 @@ struct PsAssignment {
   uint32_t partition = 0;
   uint64_t value_hash = 0;
   absl::string_view name;  // of the variable, for errors
+  bool table = false;      // `variable` is a table's id
 };
 
 struct RestoreAsked {

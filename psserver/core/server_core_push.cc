@@ -32,18 +32,19 @@ PushBegun ServerCore::BeginPush(int64_t now_ns, const pb::RequestContext& contex
 PushBegun ServerCore::BeginAssign(int64_t now_ns, const PsAssignment& assignment, PsCallId call) {
   places_.RaiseLowWater(pushes_.ledger().low_water());
   if (!places_.Claim(assignment.place, assignment.variable, assignment.partition,
-                     assignment.value_hash)) {
+                     assignment.value_hash, assignment.table)) {
     Leave();
     return Answer(Refusal(admission_.Refuse(
         absl::StatusCode::kInvalidArgument, pb::ERROR_USER,
         absl::StrCat("place ", assignment.place,
-                     " among the functions belongs to another assignment than this one of variable "
-                     "'",
-                     assignment.name, "'"))));
+                     " among the functions belongs to another assignment than this one of ",
+                     assignment.table ? "table '" : "variable '", assignment.name, "'"))));
   }
   AdmittedPush admitted{{assignment.place, assignment.partition, /*part=*/0}};
   admitted.assigns = true;
-  const PartitionKey key{PartitionKey::Kind::kVariable, assignment.variable, assignment.partition};
+  const PartitionKey key{
+      assignment.table ? PartitionKey::Kind::kTable : PartitionKey::Kind::kVariable,
+      assignment.variable, assignment.partition};
   admitted.counts = pushes_.Count(
       admitted.id, {1, [&](PushPartitions::Visit visit) { visit(key); }}, &admitted.inherited);
   return Begin(now_ns, std::move(admitted), call);

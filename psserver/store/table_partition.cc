@@ -13,6 +13,8 @@ namespace {
 // Rows asked for ahead of their use: covers the latency of memory at a few nanoseconds per row.
 constexpr size_t kPrefetchDistance = 12;
 constexpr size_t kPrefetchMost = 64;
+// Rows, existing or not, that one look at a partition passes: pushes wait meanwhile.
+constexpr uint64_t kScanMost = uint64_t{1} << 26;
 
 inline void CopyRow(float* out, const float* row, size_t dim) {
   // The common sizes with a length that the compiler knows.
@@ -106,6 +108,7 @@ void TablePartition::Pull(absl::Span<const int64_t> ids, bool read_only, float* 
   const TableDefinition& table = *definition_;
   const size_t dim = table.dim;
   MutexLock lock(&mutex_);
+  load_.Read(ids.size() * (sizeof(int64_t) + dim * sizeof(float)));
   for (size_t i = 0; i < ids.size(); ++i, out += dim) {
     if (i + kPrefetchDistance < ids.size()) PrefetchRow(Row(ids[i + kPrefetchDistance]), dim);
     const uint64_t local = table.LocalRow(ids[i]);
@@ -125,6 +128,7 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
   const TableDefinition& table = *definition_;
   MutexLock lock(&mutex_);
   ++updates_;
+  load_.Updated(ids.size() * (sizeof(int64_t) + table.dim * sizeof(float)));
   for (size_t i = 0; i < ids.size(); ++i, gradients += table.dim) {
     if (i + kPrefetchDistance < ids.size())
       PrefetchRow(Row(ids[i + kPrefetchDistance]), table.stride);
@@ -136,6 +140,43 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
   }
 }
 
+void TablePartition::AssignRows(absl::Span<const int64_t> ids, const float* values) {
+  const TableDefinition& table = *definition_;
+  MutexLock lock(&mutex_);
+  load_.Updated(ids.size() * (sizeof(int64_t) + table.dim * sizeof(float)));
+  for (const int64_t id : ids) {
+    const uint64_t local = table.LocalRow(static_cast<uint64_t>(id));
+    float* const row = rows_ + local * table.stride;
+    if (!Exists(local)) CreateRow(id, local);
+    if (cut_ != nullptr) cut_->BeforeChange(local, row);
+    CopyRow(row, values, table.dim);
+    values += table.dim;
+  }
+}
+
+bool TablePartition::Scan(uint64_t* position, size_t most, std::vector<int64_t>* ids,
+                          std::vector<float>* values) const {
+  const TableDefinition& table = *definition_;
+  const size_t before = ids->size();
+  MutexLock lock(&mutex_);
+  const uint64_t begin = std::min(*position, capacity_);
+  const uint64_t end = std::min(capacity_, begin + kScanMost);
+  uint64_t local = begin;
+  for (; local < end && ids->size() - before < most; ++local) {
+    if (local % 64 == 0 && exists_[local / 64] == 0) {
+      local += 63;  // 64 rows that do not exist
+      continue;
+    }
+    if (!Exists(local)) continue;
+    ids->push_back(static_cast<int64_t>(local * table.proto.partitions() + partition_));
+    const float* const row = rows_ + local * table.stride;
+    values->insert(values->end(), row, row + table.dim);
+  }
+  load_.Read((ids->size() - before) * (sizeof(int64_t) + table.dim * sizeof(float)));
+  *position = std::min(local, capacity_);
+  return *position < capacity_;
+}
+
 uint64_t TablePartition::rows() const {
   MutexLock lock(&mutex_);
   return count_;
@@ -144,6 +185,11 @@ uint64_t TablePartition::rows() const {
 uint64_t TablePartition::updates() const {
   MutexLock lock(&mutex_);
   return updates_;
+}
+
+PartitionLoad TablePartition::load() const {
+  MutexLock lock(&mutex_);
+  return load_;
 }
 
 void TablePartition::SetUpdates(uint64_t updates) {

@@ -16,6 +16,7 @@
 #include "proto/table.pb.h"
 #include "psserver/optimizer/optimizer.h"
 #include "psserver/store/cut_copies.h"
+#include "psserver/store/partition_load.h"
 #include "psserver/store/table_cut.h"
 #include "psserver/store/zero_memory.h"
 
@@ -70,11 +71,19 @@ class TablePartition {
   // optimizer, and `rates` are its rates of the step.
   void Push(absl::Span<const int64_t> ids, const float* gradients, const StepRates& rates);
 
+  // Sets values; missing rows are created first. The optimizer's slots keep what they hold.
+  void AssignRows(absl::Span<const int64_t> ids, const float* values);
+  // Appends rows that exist, at most `most`, ascending by id, to `ids` and `values`. *position
+  // begins with 0. False: there are no more; true may come without a row.
+  bool Scan(uint64_t* position, size_t most, std::vector<int64_t>* ids,
+            std::vector<float>* values) const;
+
   uint64_t rows() const;  // that exist
   uint64_t bytes() const { return rows() * definition_->stride * sizeof(float); }
 
   // Pushes that changed it since the job began.
   uint64_t updates() const;
+  PartitionLoad load() const;
   void SetUpdates(uint64_t updates);
 
   // The ids of the rows that exist, ascending.
@@ -124,6 +133,7 @@ class TablePartition {
   uint64_t* exists_ ABSL_PT_GUARDED_BY(mutex_) = nullptr;
   uint64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable PartitionLoad load_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<TableCut> cut_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -4,8 +4,10 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/flush_denormals.h"
 #include "common/base/status.h"
 #include "common/env/work_progress.h"
+#include "common/exec/gemm.h"
 #include "common/sharding/initializer.h"
 #include "common/tensor/dtype.h"
 
@@ -86,14 +88,41 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
   return result;
 }
 
-void VariablePartition::Read(void* out) const {
+void VariablePartition::ReadRows(size_t first, size_t count, void* out) const {
+  const size_t bytes = count * row_bytes();
   MutexLock lock(&mutex_);
-  if (value_bytes_ > 0) std::memcpy(out, memory_.data(), value_bytes_);
+  load_.Read(bytes);
+  if (bytes > 0) std::memcpy(out, memory_.data() + first * row_bytes(), bytes);
+}
+
+void VariablePartition::Multiply(const float* x, int64_t batch, bool back, float* out) const {
+  const int64_t rows = static_cast<int64_t>(rows_);
+  const int64_t columns = definition_->layout.elements_per_row;
+  const ScopedFlushDenormals flush;
+  MutexLock lock(&mutex_);
+  load_.Read(static_cast<uint64_t>(batch * (rows + columns)) * sizeof(float));
+  const float* const values = reinterpret_cast<const float*>(memory_.data());
+  if (back) {
+    Gemm(false, false, batch, columns, rows, x, values, out, {});
+  } else {
+    Gemm(false, true, batch, rows, columns, x, values, out, {});
+  }
+}
+
+void VariablePartition::AssignRows(absl::Span<const int64_t> rows, const char* values) {
+  const size_t bytes = row_bytes();
+  MutexLock lock(&mutex_);
+  BeforeChange();
+  load_.Updated(rows.size() * bytes);
+  if (bytes == 0) return;
+  for (size_t i = 0; i < rows.size(); ++i)
+    std::memcpy(memory_.data() + static_cast<size_t>(rows[i]) * bytes, values + i * bytes, bytes);
 }
 
 void VariablePartition::Assign(const void* value) {
   MutexLock lock(&mutex_);
   BeforeChange();
+  load_.Updated(value_bytes_);
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);
 }
 
@@ -101,6 +130,7 @@ void VariablePartition::ApplyGradient(const float* gradient, const StepRates& ra
   MutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
+  load_.Updated(value_bytes_);
   if (elements_ == 0) return;
   definition_->optimizer.ApplyRows(rates, reinterpret_cast<float*>(memory_.data()), slots_,
                                    gradient, rows_);
@@ -110,6 +140,7 @@ void VariablePartition::AssignAdd(const void* delta) {
   MutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
+  load_.Updated(value_bytes_);
   switch (definition_->proto.dtype()) {
     case kFloat32:
       Add<float>(memory_.data(), delta, elements_);
@@ -131,6 +162,11 @@ void VariablePartition::SetSlot(size_t slot, const float* in) {
 uint64_t VariablePartition::updates() const {
   MutexLock lock(&mutex_);
   return updates_;
+}
+
+PartitionLoad VariablePartition::load() const {
+  MutexLock lock(&mutex_);
+  return load_;
 }
 
 void VariablePartition::SetUpdates(uint64_t updates) {

@@ -9,11 +9,13 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "common/base/mutex.h"
 #include "common/sharding/partition.h"
 #include "proto/table.pb.h"
 #include "psserver/optimizer/optimizer.h"
 #include "psserver/store/cut_copies.h"
+#include "psserver/store/partition_load.h"
 #include "psserver/store/zero_memory.h"
 
 namespace mu {
@@ -41,13 +43,22 @@ class VariablePartition {
       std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
 
   size_t elements() const { return elements_; }
+  size_t rows() const { return rows_; }
+  size_t columns() const { return static_cast<size_t>(definition_->layout.elements_per_row); }
+  size_t row_bytes() const { return static_cast<size_t>(definition_->layout.bytes_per_row); }
   size_t value_bytes() const { return value_bytes_; }
   size_t bytes() const { return value_bytes_ + slot_bytes_; }
   size_t PartBytes(size_t part) const;
 
-  void Read(void* out) const;
+  void Read(void* out) const { ReadRows(0, rows_, out); }
+  void ReadRows(size_t first, size_t count, void* out) const;
+  // Of a float32 variable [n, columns]. out[batch, rows] = x[batch, columns] times the transposed
+  // rows; `back`: out[batch, columns] = x[batch, rows] times the rows.
+  void Multiply(const float* x, int64_t batch, bool back, float* out) const;
   // The optimizer's slots keep what they hold.
   void Assign(const void* value);
+  // The same for some rows; `values` has them in this order.
+  void AssignRows(absl::Span<const int64_t> rows, const char* values);
   // The variable has an optimizer, and `rates` are its rates of the step.
   void ApplyGradient(const float* gradient, const StepRates& rates);
   void AssignAdd(const void* delta);
@@ -56,6 +67,7 @@ class VariablePartition {
 
   // Pushes that changed it since the job began.
   uint64_t updates() const;
+  PartitionLoad load() const;
   void SetUpdates(uint64_t updates);
 
   // A cut: the state of the moment of BeginCut can be read, bit by bit, while it changes. `copies`
@@ -92,6 +104,7 @@ class VariablePartition {
   float* slots_ = nullptr;
   mutable Mutex mutex_;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable PartitionLoad load_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<Cut> cut_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -85,7 +85,10 @@ class AnyParameters final : public ParameterAccess {
     for (const VariableRead& read : variables) {
       uint8_t value = static_cast<uint8_t>(read.variable);
       char* const out = static_cast<char*>(read.out);
-      const int64_t elements = shapes_.at(read.variable).elements();
+      const Shape& shape = shapes_.at(read.variable);
+      const int64_t elements = read.rows < 0   ? shape.elements()
+                               : shape[0] == 0 ? 0
+                                               : shape.elements() / shape[0] * read.rows;
       if (types_.at(read.variable) == kFloat32) {
         for (int64_t i = 0; i < elements; ++i)
           reinterpret_cast<float*>(out)[i] = static_cast<float>(value += 7) / 64;
@@ -104,9 +107,29 @@ class AnyParameters final : public ParameterAccess {
     return absl::OkStatus();
   }
 
+  absl::Status Multiply(absl::Span<const ProductRead> products) override {
+    for (const ProductRead& product : products) {
+      const Shape& shape = shapes_.at(product.variable);
+      std::fill_n(product.out, product.batch * shape[product.back ? 1 : 0], 0.5f);
+    }
+    return absl::OkStatus();
+  }
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override {
     for (const VariableWrite& write : variables) {
+      if (write.kind == VariableWrite::kScatterAdd) {
+        Add(absl::StrCat(write.variable, "rows"), write.rows.data(),
+            write.rows.size() * sizeof(int64_t));
+        continue;
+      }
+      if (write.kind == VariableWrite::kProductGradient) {
+        const Shape& shape = shapes_.at(write.variable);
+        Add(absl::StrCat(write.variable, "dy"), write.value,
+            static_cast<size_t>(write.batch * shape[0]) * sizeof(float));
+        Add(absl::StrCat(write.variable, "x"), write.x,
+            static_cast<size_t>(write.batch * shape[1]) * sizeof(float));
+        continue;
+      }
       const size_t size = static_cast<size_t>(shapes_.at(write.variable).elements()) *
                           ElementSize(types_.at(write.variable));
       Add(absl::StrCat(write.variable, write.kind), write.value, size);

@@ -52,6 +52,8 @@ class FuzzedServer {
         return Call("Push", FrameOf(call.push().header(), call.push().payload()));
       case fuzz::PsCall::kAssign:
         return Call("Assign", call.assign());
+      case fuzz::PsCall::kScan:
+        return Call("Scan", call.scan());
       case fuzz::PsCall::kFence:
         return Call("Fence", call.fence());
       case fuzz::PsCall::kSave: {

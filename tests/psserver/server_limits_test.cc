@@ -144,6 +144,16 @@ TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
   EXPECT_THAT(refused, StatusIs(absl::StatusCode::kResourceExhausted,
                                 AllOf(HasSubstr("--memory_limit"), HasSubstr("more servers"))));
   EXPECT_EQ(KindOf(refused), pb::ERROR_USER);
+  pb::AssignRequest assign;
+  *assign.mutable_context() = context_;
+  assign.set_function(1);
+  assign.set_variable(100);
+  assign.set_table(true);
+  assign.set_partition(3);
+  assign.add_rows(67);
+  assign.set_value(std::string(16 * sizeof(float), '\0'));
+  EXPECT_THAT(testing::AssignAndWait(&full, assign),
+              testing::HasCode(absl::StatusCode::kResourceExhausted));
   MU_EXPECT_OK(pull(67, true));  // evaluation creates none
   pb::PullRequest variables;
   *variables.mutable_context() = context_;

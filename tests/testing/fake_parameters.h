@@ -2,6 +2,7 @@
 // servers.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <set>
@@ -79,13 +80,38 @@ class FakeParameterAccess : public ParameterAccess {
     MU_RETURN_IF_ERROR(pull_status);
     for (const VariableRead& read : variables) {
       const Tensor& value = variables_.at(read.variable).second;
-      std::memcpy(read.out, value.raw(), value.bytes());
+      const size_t row_bytes = RowBytes(value);
+      const size_t bytes = read.rows < 0 ? value.bytes() : read.rows * row_bytes;
+      std::memcpy(read.out, static_cast<const char*>(value.raw()) + read.first_row * row_bytes,
+                  bytes);
     }
     for (const RowsRead& read : rows) {
       Table& table = tables_.at(read.table);
       MU_RETURN_IF_ERROR(CheckIds(table, read.ids));
       for (size_t i = 0; i < read.ids.size(); ++i) {
         std::memcpy(read.out + i * table.dim, table.row(read.ids[i]), table.dim * sizeof(float));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Multiply(absl::Span<const ProductRead> products) override {
+    ++multiplications;
+    for (const ProductRead& product : products) {
+      const Tensor& w = variables_.at(product.variable).second;
+      const int64_t n = w.shape()[0], k = w.shape()[1];
+      std::fill_n(product.out, product.batch * (product.back ? k : n), 0.0f);
+      for (int64_t b = 0; b < product.batch; ++b) {
+        for (int64_t i = 0; i < n; ++i) {
+          for (int64_t j = 0; j < k; ++j) {
+            const float weight = w.data<float>()[i * k + j];
+            if (product.back) {
+              product.out[b * k + j] += product.x[b * n + i] * weight;
+            } else {
+              product.out[b * n + i] += product.x[b * k + j] * weight;
+            }
+          }
+        }
       }
     }
     return absl::OkStatus();
@@ -110,6 +136,7 @@ class FakeParameterAccess : public ParameterAccess {
 
   int pulls = 0;
   int pushes = 0;
+  int multiplications = 0;
   absl::Status pull_status;  // what the next calls return
   absl::Status push_status;
 
@@ -127,8 +154,15 @@ class FakeParameterAccess : public ParameterAccess {
     return absl::OkStatus();
   }
 
+  static size_t RowBytes(const Tensor& value) {
+    return value.shape().rank() == 0 || value.shape()[0] == 0 ? value.bytes()
+                                                              : value.bytes() / value.shape()[0];
+  }
+
   void Apply(const VariableWrite& write) {
     Tensor& value = variables_.at(write.variable).second;
+    if (write.kind == VariableWrite::kScatterAdd) return Scatter(write, &value);
+    if (write.kind == VariableWrite::kProductGradient) return Multiplied(write, &value);
     for (int64_t i = 0; i < value.elements(); ++i) {
       if (write.kind == VariableWrite::kGradient) {
         value.data<float>()[i] -= learning_rate_ * static_cast<const float*>(write.value)[i];
@@ -138,6 +172,34 @@ class FakeParameterAccess : public ParameterAccess {
         value.data<int32_t>()[i] += static_cast<const int32_t*>(write.value)[i];
       } else {
         value.data<int64_t>()[i] += static_cast<const int64_t*>(write.value)[i];
+      }
+    }
+  }
+
+  static void Scatter(const VariableWrite& write, Tensor* value) {
+    const size_t width = RowBytes(*value) / ElementSize(value->dtype());
+    for (size_t i = 0; i < write.rows.size(); ++i) {
+      for (size_t j = 0; j < width; ++j) {
+        const size_t to = write.rows[i] * width + j, from = i * width + j;
+        if (value->dtype() == kFloat32) {
+          value->data<float>()[to] += static_cast<const float*>(write.value)[from];
+        } else if (value->dtype() == kInt32) {
+          value->data<int32_t>()[to] += static_cast<const int32_t*>(write.value)[from];
+        } else {
+          value->data<int64_t>()[to] += static_cast<const int64_t*>(write.value)[from];
+        }
+      }
+    }
+  }
+
+  void Multiplied(const VariableWrite& write, Tensor* value) {
+    const int64_t n = value->shape()[0], k = value->shape()[1];
+    const float* const dy = static_cast<const float*>(write.value);
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < k; ++j) {
+        float gradient = 0;
+        for (int64_t b = 0; b < write.batch; ++b) gradient += dy[b * n + i] * write.x[b * k + j];
+        value->data<float>()[i * k + j] -= learning_rate_ * gradient;
       }
     }
   }

@@ -32,7 +32,7 @@ class CutTest : public ::testing::Test {
   int64_t SomeId(SplitMix* random) {
     return static_cast<int64_t>(random->Below(700) * 64 + kPartition);
   }
-  // A push of some rows, or a pull that may create some.
+  // A push of some rows, a pull that may create some, or an assignment that may, too.
   void Change(SplitMix* random) {
     std::vector<int64_t> ids;
     for (uint64_t n = random->Below(10); n > 0; --n) {
@@ -40,8 +40,11 @@ class CutTest : public ::testing::Test {
       if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
     }
     std::vector<float> values(ids.size() * 16, static_cast<float>(random->Unit()));
-    if (random->Below(4) == 0) {
+    const uint64_t kind = random->Below(5);
+    if (kind == 0) {
       partition_->Pull(ids, false, values.data());
+    } else if (kind == 1) {
+      partition_->AssignRows(ids, values.data());
     } else {
       partition_->Push(ids, values.data(),
                        directory_->table(100)->definition->optimizer.RatesOf({}));
@@ -143,6 +146,14 @@ TEST_F(CutTest, VariablesAreThoseOfTheCut) {
   kernel->EndCut();
   kernel->EndCut();
   EXPECT_EQ(copies.bytes(), 0u);
+
+  kernel->BeginCut(&copies);
+  read(&expected_value, &expected_slot);
+  kernel->AssignRows({7, 2}, reinterpret_cast<const char*>(gradient.data()));
+  EXPECT_EQ(copies.bytes(), held);
+  read(&value, &slot);
+  EXPECT_TRUE(value == expected_value);
+  kernel->EndCut();
 }
 
 TEST_F(CutTest, ACutThatIsGivenUpEndsAllMarks) {

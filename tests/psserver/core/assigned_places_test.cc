@@ -24,5 +24,12 @@ TEST(AssignedPlaces, AreForgottenBelowTheMark) {
   EXPECT_FALSE(places.Claim(5, 1, 0, kB)) << "the state that follows has a mark of its own";
 }
 
+TEST(AssignedPlaces, AVariableAndATableOfOneIdAreTwo) {
+  AssignedPlaces places;
+  EXPECT_TRUE(places.Claim(5, 1, 0, 7, /*table=*/true));
+  EXPECT_FALSE(places.Claim(5, 1, 1, 7));
+  EXPECT_TRUE(places.Claim(5, 1, 1, 7, /*table=*/true));
+}
+
 }  // namespace
 }  // namespace mu

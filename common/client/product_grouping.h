@@ -1,0 +1,44 @@
+// Products of a batch with variables, sorted by server: makes the frames of their pulls and puts
+// together what the servers answer. Buffers are kept from step to step. Not thread safe.
+#pragma once
+
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/types/span.h"
+#include "common/client/update_pieces.h"
+#include "common/rpc/buffer.h"
+#include "common/sharding/parameter_access.h"
+#include "common/sharding/routing.h"
+#include "proto/psserver.pb.h"
+
+namespace mu {
+
+class ProductGrouping {
+ public:
+  // INVALID_ARGUMENT for variables that the routing does not have, or that are no float32 matrices.
+  // `routing` and what `products` point at stay until Finish.
+  absl::Status Group(const Routing& routing, absl::Span<const ProductRead> products);
+  // Whether anything is needed of the server at this position of Routing::servers().
+  bool Needs(size_t server) const { return !pieces_[server].empty(); }
+  // The request to a server. `header` holds all but the products.
+  Buffer PullFrame(size_t server, muster::PullRequest* header) const;
+  // INTERNAL if the reply is not of the size that was asked for. Different servers' may be taken at
+  // the same time.
+  absl::Status TakeReply(size_t server, const Buffer& reply, muster::PullReply* header);
+  // All replies were taken: sets what is a sum over partitions, in their order.
+  void Finish();
+
+ private:
+  // Of a product that goes back: [partitions, batch, columns].
+  struct Sum {
+    std::vector<float> parts;
+    size_t part_size = 0;
+    size_t count = 0;  // of partitions
+    float* out = nullptr;
+  };
+  std::vector<std::vector<ProductPiece>> pieces_;  // by server
+  std::vector<Sum> sums_;                          // of the products that go back
+};
+
+}  // namespace mu

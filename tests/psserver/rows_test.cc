@@ -1,0 +1,694 @@
+// Parts of variables and tables: rows that are read, assigned and added to, products with rows that
+// stay on their servers, and looks at all rows of a table. Over the transport in memory.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include "tests/psserver/cluster.h"
+#include "tests/psserver/frames.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::HasCode;
+using ::mu::testing::PsCluster;
+using ::mu::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kBias = 1, kSteps = 2, kSeen = 3, kAverage = 4, kKernel = 5, kItems = 100;
+constexpr int64_t kRows = 300, kColumns = 700;  // of the kernel
+constexpr size_t kDim = 16;                     // of items
+
+class RowsTest : public ::testing::TestWithParam<uint32_t> {
+ protected:
+  RowsTest() : cluster_(GetParam()) { MU_EXPECT_OK(cluster_.Configure()); }
+
+  std::vector<float> Kernel() {
+    auto value = cluster_.admin().ReadVariable(cluster_.context(), "dense/kernel");
+    MU_EXPECT_OK(value);
+    const auto values = value->flat<float>();
+    return {values.begin(), values.end()};
+  }
+  absl::Status AssignRows(uint64_t place, const std::string& name, bool table,
+                          const std::vector<int64_t>& rows, const Tensor& value) {
+    return cluster_.admin().AssignRows(cluster_.context(), FunctionId(place), name, table, rows,
+                                       value);
+  }
+  std::vector<float> Items(const std::vector<int64_t>& ids) {
+    std::vector<float> values(ids.size() * kDim);
+    PsSession session = cluster_.Session(0, /*read_only=*/true);
+    const RowsRead read{kItems, ids, values.data()};
+    MU_EXPECT_OK(session.Pull({}, {&read, 1}));
+    return values;
+  }
+  std::map<int64_t, std::vector<float>> Scan(uint32_t most, int* calls = nullptr) {
+    std::map<int64_t, std::vector<float>> found;
+    PsAdmin::TablePosition position;
+    while (!position.end) {
+      auto rows = cluster_.admin().Scan(cluster_.context(), "items", most, &position);
+      MU_EXPECT_OK(rows);
+      if (!rows.ok()) break;
+      EXPECT_LE(rows->ids.size(), most);
+      if (calls != nullptr) ++*calls;
+      for (size_t i = 0; i < rows->ids.size(); ++i) {
+        const float* row = rows->values.data() + i * kDim;
+        EXPECT_TRUE(found.emplace(rows->ids[i], std::vector<float>(row, row + kDim)).second);
+      }
+    }
+    return found;
+  }
+
+  PsCluster cluster_;
+};
+
+Tensor Filled(DType dtype, const Shape& shape, float value) {
+  Tensor tensor(dtype, shape);
+  for (int64_t i = 0; i < tensor.elements(); ++i) {
+    if (dtype == kFloat32) tensor.data<float>()[i] = value + static_cast<float>(i);
+    if (dtype == kInt32) tensor.data<int32_t>()[i] = static_cast<int32_t>(value) + i;
+  }
+  return tensor;
+}
+
+TEST_P(RowsTest, SomeRowsOfAVariableAreThoseOfTheWhole) {
+  const std::vector<float> whole = Kernel();
+  for (const auto& [first, count] : std::vector<std::pair<int64_t, int64_t>>{
+           {0, kRows}, {0, 1}, {kRows - 1, 1}, {90, 120}, {5, 0}}) {
+    std::vector<float> rows(static_cast<size_t>(count * kColumns));
+    PsSession session = cluster_.Session();
+    const VariableRead read{kKernel, rows.data(), first, count};
+    MU_ASSERT_OK(session.Pull({&read, 1}, {}));
+    EXPECT_TRUE(std::equal(rows.begin(), rows.end(), whole.begin() + first * kColumns)) << first;
+  }
+  for (const auto& [first, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{-1, 1}, {kRows, 1}, {200, 101}}) {
+    std::vector<float> rows(static_cast<size_t>(count * kColumns));
+    PsSession session = cluster_.Session();
+    const VariableRead read{kKernel, rows.data(), first, count};
+    EXPECT_THAT(session.Pull({&read, 1}, {}), HasCode(absl::StatusCode::kOutOfRange)) << first;
+  }
+}
+
+TEST_P(RowsTest, RowsOfAVariableAreAssignedOnce) {
+  std::vector<float> expected = Kernel();
+  const std::vector<int64_t> rows = {299, 0, 150};
+  const Tensor value = Filled(kFloat32, {3, kColumns}, 10);
+  for (int i = 0; i < 2; ++i) {  // a repeat
+    MU_ASSERT_OK(AssignRows(1, "dense/kernel", false, rows, value));
+    for (size_t r = 0; r < rows.size(); ++r) {
+      std::copy_n(value.data<float>() + r * kColumns, kColumns,
+                  expected.begin() + rows[r] * kColumns);
+    }
+    EXPECT_EQ(Kernel(), expected);
+  }
+  MU_ASSERT_OK(AssignRows(2, "dense/kernel", false, {0}, Filled(kFloat32, {1, kColumns}, 5)));
+  MU_ASSERT_OK(AssignRows(1, "dense/kernel", false, rows, value)) << "a late copy";
+  EXPECT_EQ(Kernel()[0], 5);
+  MU_ASSERT_OK(AssignRows(3, "seen", false, {3, 1}, Filled(kInt32, {2}, 70)));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor seen,
+                          cluster_.admin().ReadVariable(cluster_.context(), "seen"));
+  EXPECT_THAT(seen.flat<int32_t>(), ElementsAre(7, 71, 7, 70));
+}
+
+TEST_P(RowsTest, RowsOfATableAreAssignedOnceAndCreated) {
+  const std::vector<int64_t> ids = {999, 3, 500};
+  const std::vector<float> untouched = Items({4});
+  const Tensor value = Filled(kFloat32, {3, static_cast<int64_t>(kDim)}, 1);
+  for (int i = 0; i < 2; ++i) {
+    MU_ASSERT_OK(AssignRows(1, "items", true, ids, value));
+    const auto flat = value.flat<float>();
+    EXPECT_EQ(Items(ids), std::vector<float>(flat.begin(), flat.end()));
+  }
+  EXPECT_EQ(Items({4}), untouched);
+  EXPECT_EQ(Scan(10).size(), 3u);
+  // A gradient goes on from the assigned value, with slots as new rows have them.
+  PsSession session = cluster_.Session(5);
+  session.BeginStep(0);
+  const std::vector<int64_t> id = {3};
+  const std::vector<float> gradient(kDim, 1.0f);
+  const RowsWrite write{kItems, id, gradient.data()};
+  MU_ASSERT_OK(session.Push({}, {&write, 1}));
+  EXPECT_NEAR(Items({3})[0], 17 - 0.05 / std::sqrt(1.1), 1e-5);
+}
+
+TEST_P(RowsTest, WhatCannotBeAssignedIsRefusedAndChangesNothing) {
+  const std::vector<float> before = Kernel();
+  const auto refused = [&](const std::string& name, bool table, const std::vector<int64_t>& rows,
+                           const Tensor& value, absl::StatusCode code) {
+    EXPECT_THAT(AssignRows(1, name, table, rows, value), HasCode(code)) << name;
+  };
+  const Tensor one = Filled(kFloat32, {1, kColumns}, 1), two = Filled(kFloat32, {2, kColumns}, 1);
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  refused("dense/kernel", false, {300}, one, absl::StatusCode::kOutOfRange);
+  refused("dense/kernel", false, {-1}, one, absl::StatusCode::kOutOfRange);
+  refused("dense/kernel", false, {7, 7}, two, invalid);
+  refused("dense/kernel", false, {7}, two, invalid);
+  refused("bias", false, {0}, Filled(kFloat32, {1}, 1), invalid);
+  refused("items", false, {0}, one, absl::StatusCode::kNotFound);
+  refused("dense/kernel", true, {0}, one, absl::StatusCode::kNotFound);
+  refused("items", true, {1000}, Filled(kFloat32, {1, 16}, 1), absl::StatusCode::kOutOfRange);
+  Tensor bad = Filled(kFloat32, {1, kColumns}, 1);
+  bad.data<float>()[5] = std::numeric_limits<float>::infinity();
+  refused("dense/kernel", false, {0}, bad, invalid);
+  EXPECT_EQ(Kernel(), before);
+  EXPECT_TRUE(Scan(100).empty());
+}
+
+TEST_P(RowsTest, AScanFindsEachRowThatExistsOnce) {
+  EXPECT_TRUE(Scan(7).empty());
+  std::vector<int64_t> ids;
+  for (int64_t id = 0; id < 1000; id += 3) ids.push_back(id);
+  std::vector<float> values(ids.size() * kDim);
+  PsSession session = cluster_.Session();
+  const RowsRead read{kItems, ids, values.data()};
+  MU_ASSERT_OK(session.Pull({}, {&read, 1}));
+  int many = 0, few = 0;
+  const auto found = Scan(1, &many);
+  EXPECT_EQ(found, Scan(1000, &few));
+  EXPECT_EQ(few, 64) << "a call for each partition";
+  EXPECT_GE(many, static_cast<int>(ids.size()));
+  ASSERT_EQ(found.size(), ids.size());
+  for (size_t i = 0; i < ids.size(); ++i) {
+    const std::vector<float> row(values.begin() + i * kDim, values.begin() + (i + 1) * kDim);
+    EXPECT_EQ(found.at(ids[i]), row) << ids[i];
+  }
+}
+
+TEST_P(RowsTest, AdditionsToRowsAreAddedUpAndAppliedOnce) {
+  std::vector<float> expected = Kernel();
+  const std::vector<int64_t> rows = {299, 4, 4};
+  const Tensor delta = Filled(kFloat32, {3, kColumns}, 0);
+  const std::vector<int64_t> counted = {2, 2};
+  const std::vector<int32_t> counts = {5, 6};
+  const VariableWrite writes[] = {
+      {.variable = kKernel, .kind = VariableWrite::kScatterAdd, .value = delta.raw(), .rows = rows},
+      {.variable = kSeen,
+       .kind = VariableWrite::kScatterAdd,
+       .value = counts.data(),
+       .rows = counted}};
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (int64_t c = 0; c < kColumns; ++c)
+      expected[rows[r] * kColumns + c] += delta.data<float>()[r * kColumns + c];
+  }
+  for (int i = 0; i < 2; ++i) {
+    PsSession session = cluster_.Session(3);
+    session.BeginStep(0);
+    MU_ASSERT_OK(session.Push(writes, {}));
+    EXPECT_EQ(session.push_repeated(), i == 1);
+    const std::vector<float> kernel = Kernel();
+    for (size_t e = 0; e < expected.size(); ++e) ASSERT_NEAR(kernel[e], expected[e], 1e-3) << e;
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor seen,
+                          cluster_.admin().ReadVariable(cluster_.context(), "seen"));
+  EXPECT_THAT(seen.flat<int32_t>(), ElementsAre(7, 7, 18, 7));
+  const std::vector<int64_t> outside = {300};
+  const VariableWrite bad{.variable = kKernel,
+                          .kind = VariableWrite::kScatterAdd,
+                          .value = delta.raw(),
+                          .rows = outside};
+  PsSession session = cluster_.Session(4);
+  session.BeginStep(0);
+  EXPECT_THAT(session.Push({&bad, 1}, {}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("row 300")));
+}
+
+TEST_P(RowsTest, ProductsAreThoseOfTheWholeVariable) {
+  const std::vector<float> w = Kernel();
+  constexpr int64_t kBatch = 3;
+  std::vector<float> x(kBatch * kColumns), dy(kBatch * kRows);
+  for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i % 17);
+  for (size_t i = 0; i < dy.size(); ++i) dy[i] = 0.02f * static_cast<float>(i % 13);
+  std::vector<float> y(kBatch * kRows, -1), y2(kBatch * kRows, -1), dx(kBatch * kColumns, -1);
+  const std::vector<float> x2(x.rbegin(), x.rend());
+  PsSession session = cluster_.Session(3);
+  session.BeginStep(0);
+  const ProductRead products[] = {{kKernel, false, kBatch, x.data(), y.data()},
+                                  {kKernel, false, kBatch, x2.data(), y2.data()},
+                                  {kKernel, true, kBatch, dy.data(), dx.data()}};
+  MU_ASSERT_OK(session.Multiply(products));
+  for (int64_t b = 0; b < kBatch; ++b) {
+    for (int64_t i = 0; i < kRows; ++i) {
+      double sum = 0, sum2 = 0;
+      for (int64_t j = 0; j < kColumns; ++j) {
+        sum += x[b * kColumns + j] * w[i * kColumns + j];
+        sum2 += x2[b * kColumns + j] * w[i * kColumns + j];
+      }
+      ASSERT_NEAR(y[b * kRows + i], sum, 1e-4);
+      ASSERT_NEAR(y2[b * kRows + i], sum2, 1e-4);
+    }
+    for (int64_t j = 0; j < kColumns; ++j) {
+      double sum = 0;
+      for (int64_t i = 0; i < kRows; ++i) sum += dy[b * kRows + i] * w[i * kColumns + j];
+      ASSERT_NEAR(dx[b * kColumns + j], sum, 1e-4);
+    }
+  }
+  // The gradient that dy and x give is applied as if it had come whole, once.
+  std::vector<float> gradient(kRows * kColumns);
+  for (int64_t i = 0; i < kRows; ++i) {
+    for (int64_t j = 0; j < kColumns; ++j) {
+      for (int64_t b = 0; b < kBatch; ++b)
+        gradient[i * kColumns + j] += dy[b * kRows + i] * x[b * kColumns + j];
+    }
+  }
+  PsCluster whole(1);
+  MU_ASSERT_OK(whole.Configure());
+  PsSession other = whole.Session(3);
+  other.BeginStep(0);
+  const VariableWrite dense{kKernel, VariableWrite::kGradient, gradient.data()};
+  MU_ASSERT_OK(other.Push({&dense, 1}, {}));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor expected,
+                          whole.admin().ReadVariable(whole.context(), "dense/kernel"));
+  const VariableWrite factors{.variable = kKernel,
+                              .kind = VariableWrite::kProductGradient,
+                              .value = dy.data(),
+                              .x = x.data(),
+                              .batch = kBatch};
+  for (int i = 0; i < 2; ++i) {
+    session.BeginStep(0);
+    MU_ASSERT_OK(session.Push({&factors, 1}, {}));
+    EXPECT_EQ(session.push_repeated(), i == 1);
+    const std::vector<float> kernel = Kernel();
+    for (size_t e = 0; e < kernel.size(); ++e)
+      ASSERT_NEAR(kernel[e], expected.flat<float>()[e], 1e-4) << e;
+  }
+}
+
+// A denormal factor is 0, as it is to a worker that multiplies.
+TEST_P(RowsTest, ProductsTakeDenormalsForZero) {
+  const std::vector<float> w = Kernel();
+  std::vector<float> x(kColumns, 1e-39f), y(kRows, -1), dy(kRows, 1e-39f), dx(kColumns, -1);
+  PsSession session = cluster_.Session(3);
+  session.BeginStep(0);
+  const ProductRead products[] = {{kKernel, false, 1, x.data(), y.data()},
+                                  {kKernel, true, 1, dy.data(), dx.data()}};
+  MU_ASSERT_OK(session.Multiply(products));
+  EXPECT_THAT(y, ::testing::Each(0.0f));
+  EXPECT_THAT(dx, ::testing::Each(0.0f));
+  const std::vector<float> large(kColumns, 1e20f);
+  const VariableWrite factors{.variable = kKernel,
+                              .kind = VariableWrite::kProductGradient,
+                              .value = dy.data(),
+                              .x = large.data(),
+                              .batch = 1};
+  MU_ASSERT_OK(session.Push({&factors, 1}, {}));
+  EXPECT_EQ(Kernel(), w);
+}
+
+TEST_P(RowsTest, ServersCountWhatEachPartitionIsAskedFor) {
+  std::vector<float> rows(2 * kColumns);
+  PsSession session = cluster_.Session();
+  const VariableRead read{kKernel, rows.data(), 0, 2};
+  MU_ASSERT_OK(session.Pull({&read, 1}, {}));
+  std::vector<float> x(3 * kColumns), y(3 * kRows);
+  const ProductRead product{kKernel, false, 3, x.data(), y.data()};
+  MU_ASSERT_OK(session.Multiply({&product, 1}));
+  MU_ASSERT_OK(AssignRows(1, "items", true, {64}, Filled(kFloat32, {1, 16}, 1)));
+  Items({0, 64});
+  MU_ASSERT_OK_AND_ASSIGN(const auto stats, cluster_.admin().Stats(cluster_.context()));
+  std::map<std::pair<bool, uint32_t>, pb::PartitionStats> first;  // of partition 0
+  size_t partitions = 0;
+  for (const pb::PsStatsReply& reply : stats) {
+    for (const pb::PartitionStats& partition : reply.partitions()) {
+      ++partitions;
+      if (partition.partition() == 0) first[{partition.table(), partition.id()}] = partition;
+    }
+  }
+  EXPECT_EQ(partitions, 5u + 3 + 2 * 64);
+  const pb::PartitionStats kernel = first[{false, kKernel}], items = first[{true, kItems}];
+  EXPECT_EQ(kernel.reads(), 2u) << "rows, and a product";
+  EXPECT_EQ(kernel.read_bytes(), (2u * kColumns + 3u * (kColumns + 100)) * sizeof(float));
+  EXPECT_EQ(kernel.updates(), 0u);
+  EXPECT_EQ(kernel.bytes(), 2u * 100 * kColumns * sizeof(float)) << "with Adagrad's slot";
+  EXPECT_EQ(items.reads(), 1u);
+  EXPECT_EQ(items.read_bytes(), 2 * (sizeof(int64_t) + kDim * sizeof(float)));
+  EXPECT_EQ(items.updates(), 1u);
+  EXPECT_EQ(items.update_bytes(), sizeof(int64_t) + kDim * sizeof(float));
+  EXPECT_EQ(items.rows(), 1u);
+  EXPECT_EQ(items.bytes(), 2u * kDim * sizeof(float));
+}
+
+INSTANTIATE_TEST_SUITE_P(Servers, RowsTest, ::testing::Values(1u, 3u));
+
+// Factors of a gradient of the kernel: dy [batch, rows] and x [batch, columns].
+struct Factors {
+  static constexpr int64_t kBatch = 5;
+  explicit Factors(int seed) : dy(kBatch * kRows), x(kBatch * kColumns) {
+    for (size_t i = 0; i < dy.size(); ++i) dy[i] = 0.02f * static_cast<float>((i * seed) % 13);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>((i + seed) % 17);
+  }
+  VariableWrite Write() const {
+    return {.variable = kKernel,
+            .kind = VariableWrite::kProductGradient,
+            .value = dy.data(),
+            .x = x.data(),
+            .batch = kBatch};
+  }
+  std::vector<float> Whole() const {
+    std::vector<float> gradient(kRows * kColumns);
+    for (int64_t b = 0; b < kBatch; ++b) {
+      for (int64_t i = 0; i < kRows; ++i) {
+        for (int64_t j = 0; j < kColumns; ++j)
+          gradient[i * kColumns + j] += dy[b * kRows + i] * x[b * kColumns + j];
+      }
+    }
+    return gradient;
+  }
+  std::vector<float> dy, x;
+};
+
+struct AfterAStep {
+  std::vector<float> y = std::vector<float>(Factors::kBatch * kRows);
+  std::vector<float> dx = std::vector<float>(Factors::kBatch * kColumns);
+  Tensor kernel;
+};
+
+AfterAStep StepOn(uint32_t servers) {
+  PsCluster cluster(servers);
+  MU_EXPECT_OK(cluster.Configure());
+  const Factors factors(3);
+  AfterAStep after;
+  PsSession session = cluster.Session(1);
+  session.BeginStep(0);
+  const ProductRead products[] = {
+      {kKernel, false, Factors::kBatch, factors.x.data(), after.y.data()},
+      {kKernel, true, Factors::kBatch, factors.dy.data(), after.dx.data()}};
+  MU_EXPECT_OK(session.Multiply(products));
+  const VariableWrite write = factors.Write();
+  MU_EXPECT_OK(session.Push({&write, 1}, {}));
+  auto kernel = cluster.admin().ReadVariable(cluster.context(), "dense/kernel");
+  MU_EXPECT_OK(kernel);
+  after.kernel = *std::move(kernel);
+  return after;
+}
+
+TEST(ProductsTest, AreTheSameBitsOnAnyNumberOfServers) {
+  const AfterAStep one = StepOn(1);
+  for (const uint32_t servers : {2, 3}) {
+    const AfterAStep several = StepOn(servers);
+    EXPECT_EQ(several.y, one.y);
+    EXPECT_EQ(several.dx, one.dx);
+    EXPECT_EQ(several.kernel.flat<float>(), one.kernel.flat<float>());
+  }
+}
+
+// Of several variables, each has the x that is its own.
+TEST(ProductsTest, SeveralVariablesAreMultipliedAndTrainedInOneCall) {
+  constexpr uint32_t kWeights = 0;  // [6, 5], of one partition
+  const Factors factors(3);
+  const std::vector<float> x = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, dy(2 * 6, 0.5f);
+  for (const uint32_t servers : {1, 3}) {
+    PsCluster cluster(servers), whole(servers);
+    MU_ASSERT_OK(cluster.Configure());
+    MU_ASSERT_OK(whole.Configure());
+    const auto read = [](PsCluster& from, const char* name) {
+      auto value = from.admin().ReadVariable(from.context(), name);
+      MU_EXPECT_OK(value);
+      return *std::move(value);
+    };
+    const Tensor weights = read(cluster, "weights");
+    PsSession session = cluster.Session(1), other = whole.Session(1);
+    session.BeginStep(0);
+    other.BeginStep(0);
+    std::vector<float> y(2 * 6), of_kernel(Factors::kBatch * kRows);
+    const ProductRead products[] = {
+        {kKernel, false, Factors::kBatch, factors.x.data(), of_kernel.data()},
+        {kWeights, false, 2, x.data(), y.data()}};
+    MU_ASSERT_OK(session.Multiply(products));
+    for (size_t b = 0; b < 2; ++b) {
+      for (size_t i = 0; i < 6; ++i) {
+        float sum = 0;
+        for (size_t j = 0; j < 5; ++j) sum += x[5 * b + j] * weights.data<float>()[5 * i + j];
+        EXPECT_NEAR(y[6 * b + i], sum, 1e-4);
+      }
+    }
+    const VariableWrite parts[] = {factors.Write(),
+                                   {.variable = kWeights,
+                                    .kind = VariableWrite::kProductGradient,
+                                    .value = dy.data(),
+                                    .x = x.data(),
+                                    .batch = 2}};
+    MU_ASSERT_OK(session.Push(parts, {}));
+    const std::vector<float> of_weights = {3.5, 4.5, 5.5, 6.5, 7.5, 3.5, 4.5, 5.5, 6.5, 7.5,
+                                           3.5, 4.5, 5.5, 6.5, 7.5, 3.5, 4.5, 5.5, 6.5, 7.5,
+                                           3.5, 4.5, 5.5, 6.5, 7.5, 3.5, 4.5, 5.5, 6.5, 7.5};
+    const std::vector<float> gradient = factors.Whole();
+    const VariableWrite dense[] = {{kKernel, VariableWrite::kGradient, gradient.data()},
+                                   {kWeights, VariableWrite::kGradient, of_weights.data()}};
+    MU_ASSERT_OK(other.Push(dense, {}));
+    for (const char* name : {"weights", "dense/kernel"}) {
+      const Tensor a = read(cluster, name), b = read(whole, name);
+      EXPECT_THAT(a.flat<float>(),
+                  ::testing::Pointwise(::testing::FloatNear(1e-4f), b.flat<float>()))
+          << name;
+    }
+  }
+}
+
+// A round that is applied with factors of gradients, and with rows that are added to, is one of
+// whole updates.
+TEST(ProductsTest, RoundsKeepThemAsWholeGradients) {
+  const auto kernel_after = [](bool whole) {
+    PsCluster cluster(1);
+    MU_EXPECT_OK(cluster.Configure());
+    pb::CommitRoundRequest commit;
+    *commit.mutable_context() = cluster.context();
+    commit.set_round(1);
+    for (uint64_t function = 1; function <= 2; ++function) {
+      const Factors factors(static_cast<int>(function));
+      const std::vector<float> gradient = factors.Whole();
+      const std::vector<int64_t> rows = {2, static_cast<int64_t>(function)};
+      const std::vector<int32_t> counts = {10, 1};
+      std::vector<int32_t> all(4);
+      for (size_t i = 0; i < rows.size(); ++i) all[static_cast<size_t>(rows[i])] += counts[i];
+      const VariableWrite dense[] = {{kKernel, VariableWrite::kGradient, gradient.data()},
+                                     {kSeen, VariableWrite::kAssignAdd, all.data()}};
+      const VariableWrite parts[] = {factors.Write(),
+                                     {.variable = kSeen,
+                                      .kind = VariableWrite::kScatterAdd,
+                                      .value = counts.data(),
+                                      .rows = rows}};
+      PsSession session(&cluster.client(), {.context = cluster.context(),
+                                            .function = function,
+                                            .job_step = 1,
+                                            .round = 1,
+                                            .most_contributions = 2});
+      MU_EXPECT_OK(session.Push(whole ? dense : parts, {}));
+      auto& contribution = *commit.add_contributions();
+      contribution.set_function(function);
+      contribution.set_weight(static_cast<uint32_t>(function));
+    }
+    MU_EXPECT_OK(cluster.server(0).CommitRound(commit));
+    auto seen = cluster.admin().ReadVariable(cluster.context(), "seen");
+    MU_EXPECT_OK(seen);
+    EXPECT_THAT(seen->flat<int32_t>(), ElementsAre(7, 8, 28, 7));
+    auto kernel = cluster.admin().ReadVariable(cluster.context(), "dense/kernel");
+    MU_EXPECT_OK(kernel);
+    return *std::move(kernel);
+  };
+  const Tensor whole = kernel_after(true), parts = kernel_after(false);
+  EXPECT_THAT(parts.flat<float>(),
+              ::testing::Pointwise(::testing::FloatNear(1e-5f), whole.flat<float>()));
+}
+
+// The product gives the clock, and the gradient that comes as factors is late by it.
+TEST(ProductsTest, TheirGradientsAreLate) {
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  pb::StalenessProto rule;
+  const auto session_of = [&](uint64_t function) {
+    return PsSession(
+        &cluster.client(),
+        {.context = cluster.context(), .function = function, .job_step = 1, .staleness = &rule});
+  };
+  const Factors factors(2);
+  const auto step = [&](uint64_t function, const std::function<void()>& meanwhile) {
+    PsSession session = session_of(function);
+    std::vector<float> y(Factors::kBatch * kRows);
+    const ProductRead product{kKernel, false, Factors::kBatch, factors.x.data(), y.data()};
+    MU_EXPECT_OK(session.Multiply({&product, 1}));
+    meanwhile();
+    const VariableWrite write = factors.Write();
+    MU_EXPECT_OK(session.Push({&write, 1}, {}));
+    return session.push_late();
+  };
+  EXPECT_EQ(step(1, [] {}), 0u);
+  EXPECT_EQ(step(2, [&] { step(3, [&] { step(4, [] {}); }); }), 2u);
+}
+
+// What a client of another make may send.
+class MadeByHandTest : public ::testing::Test {
+ protected:
+  MadeByHandTest() {
+    context_.set_job(1);
+    context_.set_epoch(1);
+    context_.set_generation(1);
+    pb::ConfigurePsRequest request;
+    *request.mutable_context() = context_;
+    *request.mutable_routing() = testing::SmallModel(1);
+    MU_EXPECT_OK(server_.Configure(request));
+  }
+  absl::Status Push(uint32_t variable, pb::VariableUpdate::Kind kind, uint32_t rows,
+                    const std::string& payload, int times = 1) {
+    pb::PushRequest request;
+    *request.mutable_context() = context_;
+    request.set_function(++function_);
+    for (int i = 0; i < times; ++i) {
+      auto* update = request.add_variables();
+      update->set_variable(variable);
+      update->set_kind(kind);
+      update->set_rows(rows);
+    }
+    return testing::PushAndWait(&server_, testing::Frame(request, payload)).status();
+  }
+
+  Telemetry telemetry_;
+  PsServer server_{{.telemetry = &telemetry_}};
+  pb::RequestContext context_;
+  uint64_t function_ = 0;
+};
+
+TEST_F(MadeByHandTest, PushesOfPartsAreChecked) {
+  using testing::Bytes;
+  const auto scatter = pb::VariableUpdate::SCATTER_ADD;
+  const auto product = pb::VariableUpdate::PRODUCT_GRADIENT;
+  const std::string row = Bytes<int64_t>({2}) + Bytes<int32_t>({1, 0});
+  MU_EXPECT_OK(Push(kSeen, scatter, 1, row));
+  const auto invalid = absl::StatusCode::kInvalidArgument;
+  EXPECT_THAT(Push(kSeen, scatter, 1, row + row, 2), StatusIs(invalid, HasSubstr("twice")));
+  EXPECT_THAT(Push(kSeen, scatter, 2, row), HasCode(invalid)) << "shorter than it says";
+  EXPECT_THAT(Push(kSeen, scatter, 1, Bytes<int64_t>({4}) + Bytes<int32_t>({1, 0})),
+              HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(Push(kAverage, scatter, 2, Bytes<int64_t>({1, 1}) + Bytes<float>({3e38f, 3e38f})),
+              StatusIs(invalid, HasSubstr("NaN or infinity")))
+      << "the sum is not finite";
+  EXPECT_THAT(Push(kSteps, product, 1, ""), HasCode(invalid)) << "no optimizer";
+  EXPECT_THAT(Push(kBias, product, 1, std::string(64, '\0')),
+              StatusIs(invalid, HasSubstr("no float32 matrix")));
+  EXPECT_THAT(Push(kKernel, product, 1u << 31, ""), StatusIs(invalid, HasSubstr("records")));
+  EXPECT_THAT(Push(kKernel, product, 1000, std::string(64, '\0')), HasCode(invalid));
+}
+
+// x is that of the product before only if nothing comes in between, and the batch is as large.
+TEST_F(MadeByHandTest, ProductsShareWhatTheyMultiplyIfTheyFollowEachOther) {
+  pb::PushRequest request;
+  *request.mutable_context() = context_;
+  const auto add = [&](uint32_t variable, pb::VariableUpdate::Kind kind, uint32_t partition,
+                       uint32_t rows) {
+    auto* update = request.add_variables();
+    update->set_variable(variable);
+    update->set_kind(kind);
+    update->set_partition(partition);
+    update->set_rows(rows);
+  };
+  const auto push = [&](const std::string& payload) {
+    request.set_function(++function_);
+    return testing::PushAndWait(&server_, testing::Frame(request, payload)).status();
+  };
+  const auto product = pb::VariableUpdate::PRODUCT_GRADIENT;
+  const std::string dy(100 * sizeof(float), '\0'), x(kColumns * sizeof(float), '\0');
+  add(kKernel, product, 0, 1);
+  add(kKernel, product, 1, 1);
+  MU_EXPECT_OK(push(dy + x + dy));
+  EXPECT_THAT(push(dy + x + dy + x), HasCode(absl::StatusCode::kInvalidArgument));
+  request.mutable_variables(1)->set_rows(2);
+  EXPECT_THAT(push(dy + x + dy + dy),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("several sizes")));
+  request.mutable_variables()->RemoveLast();
+  add(kSteps, pb::VariableUpdate::ASSIGN_ADD, 0, 0);
+  add(kKernel, product, 1, 1);
+  MU_EXPECT_OK(push(dy + x + std::string(8, '\0') + dy + x));
+}
+
+TEST_F(MadeByHandTest, PullsOfPartsAreChecked) {
+  pb::PullRequest request;
+  *request.mutable_context() = context_;
+  auto* key = request.add_variables();
+  key->set_variable(kKernel);
+  const auto rows = [&](uint64_t first, uint64_t count) {
+    key->set_first_row(first);
+    key->set_rows(count);
+    return server_.Pull(testing::Frame(request, "")).status();
+  };
+  MU_EXPECT_OK(rows(99, 1));
+  EXPECT_THAT(rows(99, 2), HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(rows(2, std::numeric_limits<uint64_t>::max()),
+              HasCode(absl::StatusCode::kOutOfRange));
+  request.clear_variables();
+  auto* product = request.add_products();
+  const auto refused = [&](uint32_t variable, uint32_t batch, uint32_t partition) {
+    product->set_variable(variable);
+    product->set_rows(batch);
+    product->set_partition(partition);
+    EXPECT_THAT(server_.Pull(testing::Frame(request, std::string(64, '\0'))),
+                HasCode(absl::StatusCode::kInvalidArgument))
+        << variable;
+  };
+  refused(kKernel, 1, 0);  // its x is missing
+  refused(kKernel, 1, 9);
+  refused(kSteps, 1, 0);
+  refused(77, 1, 0);
+}
+
+TEST_F(MadeByHandTest, ScansAreChecked) {
+  pb::ScanRequest request;
+  *request.mutable_context() = context_;
+  request.set_table(kItems);
+  request.set_most_rows(1);
+  MU_EXPECT_OK(server_.Scan(request));
+  request.set_position(std::numeric_limits<uint64_t>::max());
+  MU_EXPECT_OK(server_.Scan(request)) << "beyond the end there is nothing";
+  request.set_most_rows(0);
+  EXPECT_THAT(server_.Scan(request), HasCode(absl::StatusCode::kInvalidArgument));
+  request.set_most_rows(1);
+  request.set_partition(64);
+  EXPECT_THAT(server_.Scan(request), HasCode(absl::StatusCode::kInvalidArgument));
+  request.set_partition(0);
+  request.set_table(7);
+  EXPECT_THAT(server_.Scan(request), HasCode(absl::StatusCode::kInvalidArgument));
+  request.mutable_context()->set_job(9);
+  EXPECT_THAT(server_.Scan(request), HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+TEST_F(MadeByHandTest, OtherRowsUnderOnePlaceAreNoRepeat) {
+  pb::AssignRequest request;
+  *request.mutable_context() = context_;
+  request.set_function(1);
+  request.set_variable(kItems);
+  request.set_table(true);
+  request.add_rows(64);
+  request.set_value(testing::Bytes(std::vector<float>(kDim, 2.0f)));
+  MU_ASSERT_OK(testing::AssignAndWait(&server_, request));
+  MU_ASSERT_OK_AND_ASSIGN(const pb::AssignReply again, testing::AssignAndWait(&server_, request));
+  EXPECT_TRUE(again.repeated());
+  request.set_rows(0, 128);
+  EXPECT_THAT(testing::AssignAndWait(&server_, request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("place 1 among")))
+      << "other rows are no repeat";
+  request.set_function(2);
+  request.add_rows(128);
+  request.set_value(testing::Bytes(std::vector<float>(2 * kDim, 2.0f)));
+  EXPECT_THAT(testing::AssignAndWait(&server_, request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice")));
+  request.mutable_rows()->RemoveLast();
+  EXPECT_THAT(testing::AssignAndWait(&server_, request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("takes 64 bytes")));
+  request.set_value(testing::Bytes(std::vector<float>(kDim, std::nanf(""))));
+  EXPECT_THAT(testing::AssignAndWait(&server_, request),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("NaN")));
+  request.set_value(testing::Bytes(std::vector<float>(kDim, 2.0f)));
+  request.set_rows(0, 65);
+  EXPECT_THAT(testing::AssignAndWait(&server_, request), HasCode(absl::StatusCode::kOutOfRange))
+      << "65 is not in partition 0";
+}
+
+}  // namespace
+}  // namespace mu
