@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "common/sharding/placement.h"
 #include "proto/worker.pb.h"
 
 namespace mu {
@@ -65,7 +64,7 @@ absl::StatusOr<std::shared_ptr<const pb::RoutingProto>> Catalog::Route(
     proto.set_address(server.address);
     proto.set_incarnation(server.incarnation.value());
   }
-  MU_RETURN_IF_ERROR(PlaceAll(routing.get()));
+  MU_RETURN_IF_ERROR(PlaceAll(routing.get(), placement_));
   return routed_ = std::move(routing);
 }
 

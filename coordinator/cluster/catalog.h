@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
 #include "common/base/status.h"
+#include "common/sharding/placement.h"
 #include "coordinator/core/membership.h"
 #include "proto/dataset.pb.h"
 #include "proto/graph.pb.h"
@@ -25,6 +27,8 @@ struct InstalledFunction {
 
 class Catalog {
  public:
+  explicit Catalog(Placement placement = PlaceByBytes{}) : placement_(std::move(placement)) {}
+
   uint64_t version() const { return version_; }
   // Of the catalog at the last UseRouting.
   uint64_t routing_version() const { return installed_routing_.version; }
@@ -73,6 +77,7 @@ class Catalog {
     uint64_t version = 0;  // when it was added, or changed last
     Part part;
   };
+  const Placement placement_;
   uint64_t version_ = 0;
   pb::RoutingProto routing_, created_;
   std::shared_ptr<const pb::RoutingProto> routed_;

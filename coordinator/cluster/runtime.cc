@@ -28,6 +28,7 @@ Runtime::Runtime(Options options)
              .timeout = options_.timeout,
              .backup = options_.backup,
              .started = started_}),
+      catalog_(options_.placement),
       next_beat_(started_ + options_.heartbeat),
       spans_(options_.telemetry) {}
 

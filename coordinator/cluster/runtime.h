@@ -60,6 +60,7 @@ class Runtime {
         static_cast<uint64_t>(TransportOptions().max_message_bytes) - kMessageOverhead;
     uint64_t job_fingerprint = 0;  // of what the job is, for checkpoints; 0: not known
     absl::Duration start_timeout = absl::Seconds(60);  // of servers
+    Placement placement = PlaceByBytes{};              // of partitions on servers
     // The newest epoch that a coordinator of this job has claimed; none: nobody else can be.
     std::function<uint64_t()> newest_epoch;
   };

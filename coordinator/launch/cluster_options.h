@@ -51,6 +51,7 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   }
   full.default_optimizer = options.default_optimizer;
   full.runtime.start_timeout = options.start_timeout;
+  full.runtime.placement = options.placement;
   return Coordinator::Create(std::move(full), NewMeteredTransport(std::move(transport)));
 }
 

@@ -27,8 +27,11 @@ struct ClusterOptions {
   uint64_t job_fingerprint = 0;  // of what the job is, for its checkpoints; 0: not known
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
-  int functions_in_flight = 2;                                // per worker
-  size_t queue_bound = 1000;                                  // functions that may wait
+  // Which server gets which partition of what is created: PlaceByBytes, PlaceRoundRobin,
+  // PlaceByLoad or a function of your own (common/sharding/placement.h).
+  Placement placement = PlaceByBytes{};
+  int functions_in_flight = 2;  // per worker
+  size_t queue_bound = 1000;    // functions that may wait
   // Connect: host:port at which daemons register; Local: default any port of loopback
   std::string listen = "";
   TlsFiles tls = {};      // Connect: of calls; all: of `http` off loopback, else refused

@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "common/base/status.h"
 #include "common/sharding/partition.h"
@@ -100,6 +103,83 @@ TEST(PlacementTest, NoServersOrHalfAPlacementIsRefused) {
   routing = Model(2);
   routing.mutable_tables(0)->add_placement(0);
   EXPECT_THAT(PlaceAll(&routing), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+std::vector<uint32_t> PlacementsOf(const pb::RoutingProto& routing) {
+  std::vector<uint32_t> placements;
+  for (const auto& variable : routing.variables())
+    placements.insert(placements.end(), variable.placement().begin(), variable.placement().end());
+  for (const auto& table : routing.tables())
+    placements.insert(placements.end(), table.placement().begin(), table.placement().end());
+  return placements;
+}
+
+TEST(PlacementTest, RoundRobinGoesOnWhereItWas) {
+  pb::RoutingProto routing = Model(3);
+  MU_ASSERT_OK(PlaceAll(&routing, PlaceRoundRobin{}));
+  std::vector<uint32_t> placements = PlacementsOf(routing);
+  for (size_t p = 0; p < placements.size(); ++p) ASSERT_EQ(placements[p], p % 3) << p;
+  auto* table = routing.add_tables();
+  table->set_id(77);
+  table->set_rows(1000);
+  table->set_dim(4);
+  MU_ASSERT_OK(PlaceAll(&routing, PlaceRoundRobin{}));
+  placements = PlacementsOf(routing);
+  EXPECT_EQ(routing.tables(5).placement(0), (placements.size() - 64) % 3);
+}
+
+// Two small variables that everybody reads, and two large ones that nobody does.
+TEST(PlacementTest, MeasuredLoadIsBalancedRatherThanBytes) {
+  pb::RoutingProto routing;
+  for (int s = 0; s < 2; ++s) routing.add_servers()->set_index(s);
+  for (const auto& [name, rows] : std::vector<std::pair<std::string, int>>{
+           {"hot", 10}, {"cold", 1000}, {"cold too", 1000}, {"hot too", 10}}) {
+    auto* variable = routing.add_variables();
+    variable->set_name(name);
+    variable->set_dtype(muster::FLOAT32);
+    variable->mutable_shape()->add_dims(rows);
+  }
+  const auto placed = [&](const Placement& placement) {
+    pb::RoutingProto copy = routing;
+    MU_EXPECT_OK(PlaceAll(&copy, placement));
+    return PlacementsOf(copy);
+  };
+  EXPECT_THAT(placed(PlaceByBytes{}), ::testing::ElementsAre(0, 1, 0, 1));
+  const PlaceByLoad load{{{"hot", 1e9}, {"hot too", 1e9}, {"cold", 10}, {"cold too", 10}}};
+  EXPECT_THAT(placed(load), ::testing::ElementsAre(0, 1, 1, 1)) << "1e9 against 20";
+  EXPECT_THAT(placed(PlaceByLoad{}), ::testing::ElementsAre(0, 1, 0, 1)) << "nothing is known";
+  // 1e5 for each byte of "hot": what is not known counts by its bytes.
+  EXPECT_THAT(placed(PlaceByLoad{{{"hot", 4e6}}}), ::testing::ElementsAre(0, 1, 0, 1));
+  EXPECT_THAT(placed(PlaceByLoad{{{"hot", 4e6}, {"cold", 1}, {"cold too", 1}}}),
+              ::testing::ElementsAre(0, 1, 1, 1));
+}
+
+TEST(PlacementTest, AFunctionPlacesEachPartitionAndIsToldWhatIsThere) {
+  pb::RoutingProto routing = Model(3);
+  uint64_t told = 0, given = 0;
+  std::map<std::string, uint32_t> partitions;
+  const PlacementFunction function = [&](const PlacementRequest& request) {
+    EXPECT_EQ(request.servers.size(), 3u);
+    EXPECT_EQ(request.servers[2].index, 2u);
+    told = 0;
+    for (const auto& server : request.servers) told += server.bytes;
+    EXPECT_EQ(told, given) << "what was placed before";
+    given += request.bytes;
+    EXPECT_EQ(request.partition, partitions[request.name]++);
+    EXPECT_EQ(request.is_table, request.name[0] == 't');
+    return request.is_table ? 2u : 1u;
+  };
+  MU_ASSERT_OK(PlaceAll(&routing, function));
+  for (const auto& variable : routing.variables())
+    EXPECT_THAT(variable.placement(), ::testing::Each(1u)) << variable.name();
+  for (const auto& table : routing.tables()) {
+    EXPECT_THAT(table.placement(), ::testing::Each(2u));
+    EXPECT_EQ(partitions[table.name()], table.partitions());
+  }
+  routing = Model(3);
+  EXPECT_THAT(PlaceAll(&routing, PlacementFunction([](const PlacementRequest&) { return 3u; })),
+              testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                ::testing::HasSubstr("server 3 for partition 0 of 'v0'")));
 }
 
 // Slots as wide as the rows count as the rows do; a number a row counts as one.
