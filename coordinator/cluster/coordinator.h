@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/cluster/parameter_info.h"
 #include "coordinator/cluster/runtime.h"
 #include "coordinator/cluster/warm_start.h"
 #include "coordinator/frontend/builder.h"
@@ -155,8 +156,32 @@ class Coordinator : public VariableFactory {
   // Once, however often it has to be sent. After an error the variable may have the value, in
   // whole, in part or not.
   absl::Status Assign(const Variable& variable, const Tensor& value);
+  // Rows `first` to `first + count` of axis 0. OUT_OF_RANGE if the variable has not all of them.
+  absl::StatusOr<Tensor> ReadRows(const Variable& variable, int64_t first, int64_t count);
+  // As Assign, for some rows of axis 0, each once; `values` has them in this order.
+  absl::Status AssignRows(const Variable& variable, absl::Span<const int64_t> rows,
+                          const Tensor& values);
   // Rows of a table, [ids.size(), dim]; creates none.
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
+  // As Assign, for rows of a table, [ids.size(), dim]; creates those that do not exist. Slots of
+  // the optimizer keep what they hold. The coordinator keeps what was assigned until two
+  // checkpoints contain it, as it keeps functions.
+  absl::Status AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
+                          const Tensor& values);
+  // All rows of a table that exist, in pieces of at most `rows_in_piece`, each once. Ends with the
+  // first error of `visit`. Of functions that run meanwhile each row has all or nothing, but rows
+  // may be of different moments: Join first.
+  struct TableRows {
+    std::vector<int64_t> ids;
+    Tensor values;  // [ids.size(), dim]
+  };
+  absl::Status ReadTable(const EmbeddingTable& table,
+                         const std::function<absl::Status(const TableRows& piece)>& visit,
+                         uint32_t rows_in_piece = 1 << 16);
+
+  // Where all variables and tables are, how large they are and what was asked of them. Counts begin
+  // anew when a server starts or restores its state.
+  absl::StatusOr<std::vector<ParameterInfo>> Variables();
 
   // Batches that an epoch of the dataset has. Looks at the files if need be.
   absl::StatusOr<uint64_t> BatchesInEpoch(const Dataset& dataset, uint64_t epoch = 0);

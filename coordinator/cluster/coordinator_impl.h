@@ -23,6 +23,8 @@ struct Coordinator::Impl {
 
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
+  // Once, with a place among the functions.
+  absl::Status Assign(Assignment assignment);
   // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
   absl::Status Save(const std::shared_ptr<TaskState>& state);
   // Loads the checkpoint in state->folder.

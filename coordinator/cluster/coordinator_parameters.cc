@@ -31,13 +31,87 @@ absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
 
 absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) {
   if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
-  auto assignment = std::make_shared<Assignment>();
-  assignment->variable = variable.name();
-  assignment->value = value.ToProto();
-  MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
-  return impl_->runtime->Run(
-      {.kind = ServerTask::Kind::kAssign, .assignment = std::move(assignment)},
-      std::make_shared<TaskState>());
+  return impl_->Assign({variable.name(), value.ToProto()});
+}
+
+absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t first,
+                                             int64_t count) {
+  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  const int64_t rows = variable.shape().rank() == 0 ? 0 : variable.shape()[0];
+  if (first < 0 || count < 0 || first > rows || count > rows - first) {
+    return absl::OutOfRangeError(absl::StrCat("rows ", first, " to ", first, " + ", count,
+                                              " are not within variable '", variable.name(),
+                                              "', which has ", rows, " rows"));
+  }
+  Shape shape({count});
+  for (int axis = 1; axis < variable.shape().rank(); ++axis) shape.Append(variable.shape()[axis]);
+  Tensor value(variable.proto().dtype(), shape);
+  if (value.bytes() == 0) return value;
+  MU_RETURN_IF_ERROR(impl_->WithServers([&] {
+    PsSession session(impl_->servers.client(),
+                      {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
+    const VariableRead read{variable.proto().id(), value.raw(), first, count};
+    return session.Pull(absl::MakeConstSpan(&read, 1), {});
+  }));
+  return value;
+}
+
+absl::Status Coordinator::Impl::Assign(Assignment assignment) {
+  MU_RETURN_IF_ERROR(runtime->EnsureServers());
+  return runtime->Run({.kind = ServerTask::Kind::kAssign,
+                       .assignment = std::make_shared<const Assignment>(std::move(assignment))},
+                      std::make_shared<TaskState>());
+}
+
+absl::Status Coordinator::AssignRows(const Variable& variable, absl::Span<const int64_t> rows,
+                                     const Tensor& values) {
+  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
+  if (rows.empty()) return absl::OkStatus();
+  return impl_->Assign({variable.name(), values.ToProto(), false, {rows.begin(), rows.end()}});
+}
+
+absl::Status Coordinator::AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
+                                     const Tensor& values) {
+  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  if (ids.empty()) return absl::OkStatus();
+  return impl_->Assign({table.name(), values.ToProto(), true, {ids.begin(), ids.end()}});
+}
+
+absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
+                                    const std::function<absl::Status(const TableRows&)>& visit,
+                                    uint32_t rows_in_piece) {
+  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+  if (rows_in_piece == 0) return absl::InvalidArgumentError("a piece has at least one row");
+  const int64_t dim = table.proto().dim();
+  PsAdmin::TablePosition position;
+  while (!position.end) {
+    PsAdmin::TableRows rows;
+    MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
+      MU_ASSIGN_OR_RETURN(
+          rows, impl_->servers.admin()->Scan(impl_->runtime->Context(), table.name(), rows_in_piece,
+                                             &position));
+      return absl::OkStatus();
+    }));
+    if (rows.ids.empty()) continue;
+    TableRows piece;
+    piece.values = Tensor(kFloat32, Shape{static_cast<int64_t>(rows.ids.size()), dim});
+    std::copy(rows.values.begin(), rows.values.end(), piece.values.data<float>());
+    piece.ids = std::move(rows.ids);
+    MU_RETURN_IF_ERROR(visit(piece));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<ParameterInfo>> Coordinator::Variables() {
+  std::vector<ParameterInfo> infos;
+  MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
+    const auto view = impl_->servers.client()->view();
+    MU_ASSIGN_OR_RETURN(const std::vector<pb::PsStatsReply> stats,
+                        impl_->servers.admin()->Stats(impl_->runtime->Context()));
+    infos = ParameterInfosOf(view->routing->proto(), stats);
+    return absl::OkStatus();
+  }));
+  return infos;
 }
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,

@@ -163,7 +163,10 @@ std::map<uint32_t, absl::Status> ServerCalls::Fence(const pb::RequestContext& co
 absl::Status ServerCalls::Assign(const pb::RequestContext& context, FunctionId place,
                                  const Assignment& assignment) {
   MU_ASSIGN_OR_RETURN(const Tensor value, Tensor::FromProto(assignment.value));
-  return admin_.AssignVariable(context, place, assignment.variable, value);
+  if (!assignment.table && assignment.rows.empty())
+    return admin_.AssignVariable(context, place, assignment.variable, value);
+  return admin_.AssignRows(context, place, assignment.variable, assignment.table, assignment.rows,
+                           value);
 }
 
 }  // namespace mu

@@ -50,10 +50,12 @@ namespace mu {
 // one are ignored, unless it was superseded by a backup run and has the next result first.
 using RunId = StrongId<struct RunIdTag, uint64_t>;
 
-// A value given to a whole variable.
+// A value given to a whole variable, or to some rows of a variable or table.
 struct Assignment {
-  std::string variable;
+  std::string variable;  // or table
   pb::TensorProto value;
+  bool table = false;
+  std::vector<int64_t> rows = {};  // that `value` has; of a variable none: it has all
 };
 
 struct FunctionWork {

@@ -29,7 +29,8 @@ void FunctionQueue::Keep(FunctionId id, Function function) {
     return bytes;
   });
   kept_bytes_.AddShared(work.assignment.get(), [&] {
-    return work.assignment->variable.capacity() + work.assignment->value.SpaceUsedLong();
+    return work.assignment->variable.capacity() + work.assignment->value.SpaceUsedLong() +
+           work.assignment->rows.capacity() * sizeof(int64_t);
   });
   kept_.emplace(id, std::move(function));
   ++uncovered_;  // it had not finished when the newest point was begun

@@ -55,6 +55,7 @@ std::vector<std::string> AllMethods() {
 // checksum, on every server; and it counts on from what was assigned to `total`.
 struct Job {
   Variable one, counters, checksums, total, late, in_rounds;
+  EmbeddingTable rows;
   Function step, bad, contribution;
 };
 
@@ -76,6 +77,7 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
                                                      .dtype = kInt64,
                                                      .partitioner = FixedShards{kPartitions}}));
   }
+  MU_ASSIGN_OR_RETURN(job.rows, c.CreateEmbeddingTable({.name = "rows", .rows = 100, .dim = 1}));
   const Tensor ones = All(1);
   MU_RETURN_IF_ERROR(c.Assign(job.one, ones));
   MU_ASSIGN_OR_RETURN(job.step, c.DefineFunction("step", [&](FunctionBuilder& f) {
@@ -121,6 +123,7 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   WaitForSteps(c, kSteps / 8);
   MU_ASSERT_OK(checkpointer.TakeNow());
   MU_ASSERT_OK(c.Assign(job.late, All(7)));
+  MU_ASSERT_OK(c.AssignRows(job.rows, {1, 70}, Tensor::Of<float>({2, 1}, {5, 6})));
   WaitForSteps(c, kSteps / 4);
   MU_ASSERT_OK(cluster->DrainWorker(1));
   MU_ASSERT_OK(cluster->StartWorker(1));
@@ -142,6 +145,14 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor late, c.Read(job.late));
   EXPECT_THAT(late.flat<int64_t>(), Each(7))
       << "made after the checkpoint, and made again after the restore";
+
+  std::map<int64_t, float> rows;
+  MU_ASSERT_OK(c.ReadTable(job.rows, [&](const Coordinator::TableRows& piece) {
+    for (size_t i = 0; i < piece.ids.size(); ++i)
+      rows[piece.ids[i]] = piece.values.flat<float>()[i];
+    return absl::OkStatus();
+  }));
+  EXPECT_EQ(rows, (std::map<int64_t, float>{{1, 5.0f}, {70, 6.0f}}));
 
   // Now and then a worker that is drained has no run to hand back: the next one is on its way.
   int64_t contributed = 0;

@@ -3,9 +3,11 @@
 #include "coordinator/cluster/coordinator.h"
 
 #include <atomic>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/error_kind.h"
 #include "common/env/file.h"
@@ -93,6 +95,74 @@ TEST_F(CoordinatorTest, TriesEndAndWhatStaysIsNotTriedAgain) {
       WithKind(absl::InvalidArgumentError("no such thing"), pb::ERROR_USER, pb::ROLE_PSSERVER);
   EXPECT_THAT(coordinator_->Read(variable_), HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_EQ(pulls_, 1);
+}
+
+TEST_F(CoordinatorTest, RowsAreReadAndAssigned) {
+  MU_ASSERT_OK_AND_ASSIGN(const Variable grid,
+                          coordinator_->CreateVariable({.name = "grid", .shape = {5, 2}}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const EmbeddingTable table,
+      coordinator_->CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 2}));
+  const Tensor values = Tensor::Of<float>({2, 2}, {1, 2, 3, 4});
+  MU_ASSERT_OK(coordinator_->AssignRows(grid, {4, 1}, values));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, coordinator_->ReadRows(grid, 1, 4));
+  EXPECT_EQ(rows.shape(), Shape({4, 2}));
+  EXPECT_THAT(rows.flat<float>(), ::testing::ElementsAre(3, 4, 0, 0, 0, 0, 1, 2));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor none, coordinator_->ReadRows(grid, 5, 0));
+  EXPECT_EQ(none.elements(), 0);
+  for (const auto& [first, count] :
+       std::vector<std::pair<int64_t, int64_t>>{{-1, 1}, {5, 1}, {0, 6}, {1, -1}}) {
+    EXPECT_THAT(coordinator_->ReadRows(grid, first, count), HasCode(absl::StatusCode::kOutOfRange));
+  }
+  EXPECT_THAT(coordinator_->ReadRows(Variable(), 0, 0),
+              HasCode(absl::StatusCode::kInvalidArgument));
+
+  MU_ASSERT_OK(coordinator_->AssignRows(table, {999, 7}, values));
+  MU_EXPECT_OK(coordinator_->AssignRows(table, {}, Tensor(kFloat32, Shape{0, 2})));
+  EXPECT_THAT(coordinator_->AssignRows(table, {1000}, Tensor::Of<float>({1, 2}, {1, 1})),
+              HasCode(absl::StatusCode::kOutOfRange));
+  EXPECT_THAT(coordinator_->AssignRows(EmbeddingTable(), {1}, values),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  std::map<int64_t, float> found;
+  const auto take = [&](const Coordinator::TableRows& piece) {
+    EXPECT_EQ(piece.values.shape(), Shape({static_cast<int64_t>(piece.ids.size()), 2}));
+    for (size_t i = 0; i < piece.ids.size(); ++i)
+      found[piece.ids[i]] = piece.values.flat<float>()[2 * i + 1];
+    return absl::OkStatus();
+  };
+  MU_ASSERT_OK(coordinator_->ReadTable(table, take, 1));
+  EXPECT_THAT(found, ::testing::ElementsAre(std::pair<const int64_t, float>(7, 4.0f),
+                                            std::pair<const int64_t, float>(999, 2.0f)));
+  EXPECT_THAT(
+      coordinator_->ReadTable(
+          table, [](const Coordinator::TableRows&) { return absl::AbortedError("enough"); }),
+      HasCode(absl::StatusCode::kAborted));
+  EXPECT_THAT(coordinator_->ReadTable(table, take, 0), HasCode(absl::StatusCode::kInvalidArgument));
+}
+
+TEST_F(CoordinatorTest, VariablesSaysWhereEverythingIsAndWhatWasAskedOfIt) {
+  MU_ASSERT_OK(coordinator_->CreateEmbeddingTable({.name = "items", .rows = 1000, .dim = 2}));
+  MU_ASSERT_OK(coordinator_->Read(variable_));
+  MU_ASSERT_OK(coordinator_->Assign(variable_, Tensor::Of<float>({2}, {1, 2})));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<ParameterInfo> infos, coordinator_->Variables());
+  ASSERT_EQ(infos.size(), 2u);
+  EXPECT_EQ(infos[0].name, "w");
+  EXPECT_FALSE(infos[0].is_table);
+  EXPECT_EQ(infos[0].shape, Shape({2}));
+  ASSERT_EQ(infos[0].partitions.size(), 1u);
+  EXPECT_EQ(infos[0].partitions[0].server, 0u);
+  EXPECT_EQ(infos[0].Total().reads, 1u);
+  EXPECT_EQ(infos[0].Total().read_bytes, 8u);
+  EXPECT_EQ(infos[0].Total().updates, 1u);
+  EXPECT_TRUE(infos[1].is_table);
+  EXPECT_EQ(infos[1].Total().rows, 0u);
+  EXPECT_EQ(infos[1].shape, Shape({1000, 2}));
+  EXPECT_EQ(infos[1].partitions.size(), 64u);
+  EXPECT_EQ(LoadOf(infos).at("w"), 16) << "read, and assigned";
+  EXPECT_EQ(LoadByServer(infos).at(0).reads, 1u);
+  const std::string text = ParametersTable(infos);
+  EXPECT_THAT(text, HasSubstr("\nitems"));
+  EXPECT_THAT(text, HasSubstr("\nserver 0"));
 }
 
 // Epochs before `since` are those of coordinators of another run in the same directory.

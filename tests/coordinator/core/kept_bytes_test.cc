@@ -48,8 +48,9 @@ class KeptFunctions : public ::testing::Test {
       }
     }
   }
-  void Assign(size_t bytes) {
+  void Assign(size_t bytes, size_t rows = 0) {
     auto assignment = std::make_shared<Assignment>();
+    assignment->rows.resize(rows);
     assignment->value.set_data(std::string(bytes, 'x'));
     queue_.Assigned(queue_.BeginAssignment(), std::move(assignment));
   }
@@ -84,6 +85,8 @@ TEST_F(KeptFunctions, AnAssignmentCountsWithItsValue) {
   Assign(1 << 20);
   EXPECT_GE(queue_.kept_bytes(), 1u << 20);
   EXPECT_LE(queue_.kept_bytes(), (1u << 20) + 2000);
+  Assign(8, /*rows=*/1 << 20);
+  EXPECT_GE(queue_.kept_bytes(), (1u << 20) + (8u << 20)) << "and with the rows that it is for";
 }
 
 TEST_F(KeptFunctions, AreForgottenWhenTwoCheckpointsHoldThem) {

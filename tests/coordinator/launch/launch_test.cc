@@ -49,5 +49,26 @@ TEST(Launch, CertificatesMayBeForMetricsOffLoopback) {
   EXPECT_THAT(coordinator->http(), ::testing::StartsWith("https://"));
 }
 
+TEST(Launch, PartitionsAreWhereThePlacementSays) {
+  ClusterOptions options;
+  options.ps = 2;
+  options.placement = PlacementFunction(
+      [](const PlacementRequest& request) { return request.partition == 0 ? 1u : 0u; });
+  MU_ASSERT_OK_AND_ASSIGN(const auto coordinator, InProcess(options));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable variable,
+      coordinator->CreateVariable(
+          {.name = "v", .shape = {6}, .initializer = Constant{2}, .partitioner = FixedShards{3}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor value, coordinator->Read(variable));
+  EXPECT_THAT(value.flat<float>(), ::testing::Each(2.0f));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<ParameterInfo> infos, coordinator->Variables());
+  std::vector<uint32_t> servers;
+  for (const PartitionInfo& partition : infos.at(0).partitions) {
+    servers.push_back(partition.server);
+    EXPECT_EQ(partition.load.reads, 1u) << "the server has it";
+  }
+  EXPECT_THAT(servers, ::testing::ElementsAre(1, 0, 0));
+}
+
 }  // namespace
 }  // namespace mu

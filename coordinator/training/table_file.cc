@@ -1,0 +1,112 @@
+#include "coordinator/training/table_file.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status.h"
+#include "common/checkpoint/safetensors.h"
+
+namespace mu {
+namespace {
+
+constexpr uint64_t kPieceBytes = 4 << 20;
+
+uint64_t RowsInPiece(const EmbeddingTable& table) {
+  return std::max<uint64_t>(1, kPieceBytes / (table.proto().dim() * sizeof(float)));
+}
+
+std::string IdsName(const EmbeddingTable& table) { return table.name() + ".ids"; }
+
+absl::Status CheckHandle(const EmbeddingTable& table) {
+  if (table.valid()) return absl::OkStatus();
+  return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
+}
+
+// The rows that the file has, in its order.
+absl::StatusOr<std::vector<int64_t>> IdsOf(const SafetensorsReader& file,
+                                           const EmbeddingTable& table, const TensorEntry& values) {
+  const int64_t rows = values.shape[0];
+  std::vector<int64_t> ids(static_cast<size_t>(rows));
+  const TensorEntry* entry = file.Find(IdsName(table));
+  if (entry == nullptr) {
+    std::iota(ids.begin(), ids.end(), 0);
+  } else {
+    if (entry->dtype != kInt64 || entry->shape != std::vector<int64_t>{rows}) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          file.path(), ": \"", entry->name, "\" must be int64 [", rows, "], an id for each row"));
+    }
+    MU_RETURN_IF_ERROR(file.Read(*entry, 0, ids.data(), ids.size() * sizeof(int64_t)));
+  }
+  for (const int64_t id : ids) {
+    if (id >= 0 && static_cast<uint64_t>(id) < table.proto().rows()) continue;
+    return absl::OutOfRangeError(absl::StrCat(file.path(), " has row ", id, ", but table '",
+                                              table.name(), "' has rows 0 to ",
+                                              table.proto().rows() - 1));
+  }
+  return ids;
+}
+
+}  // namespace
+
+absl::StatusOr<uint64_t> ExportTable(Coordinator& coordinator, const EmbeddingTable& table,
+                                     const std::string& path) {
+  MU_RETURN_IF_ERROR(CheckHandle(table));
+  std::vector<int64_t> ids;
+  const uint64_t piece = RowsInPiece(table);
+  MU_RETURN_IF_ERROR(coordinator.ReadTable(
+      table,
+      [&](const Coordinator::TableRows& rows) {
+        ids.insert(ids.end(), rows.ids.begin(), rows.ids.end());
+        return absl::OkStatus();
+      },
+      static_cast<uint32_t>(std::min<uint64_t>(piece, 1 << 16))));
+  const int64_t count = static_cast<int64_t>(ids.size());
+  const int64_t dim = table.proto().dim();
+  MU_ASSIGN_OR_RETURN(
+      SafetensorsWriter file,
+      SafetensorsWriter::Create(
+          path, {{IdsName(table), kInt64, {count}}, {table.name(), kFloat32, {count, dim}}},
+          {{"format", "muster"}}));
+  MU_RETURN_IF_ERROR(file.Append(ids.data(), ids.size() * sizeof(int64_t)));
+  // By id: a row that was created meanwhile is not in the file, and none is there twice.
+  for (size_t begin = 0; begin < ids.size(); begin += piece) {
+    const size_t rows = std::min<size_t>(piece, ids.size() - begin);
+    MU_ASSIGN_OR_RETURN(const Tensor values,
+                        coordinator.ReadRows(table, absl::MakeConstSpan(&ids[begin], rows)));
+    MU_RETURN_IF_ERROR(file.Append(values.raw(), values.bytes()));
+  }
+  MU_RETURN_IF_ERROR(file.Finish());
+  return ids.size();
+}
+
+absl::StatusOr<uint64_t> ImportTable(Coordinator& coordinator, const EmbeddingTable& table,
+                                     const std::string& path) {
+  MU_RETURN_IF_ERROR(CheckHandle(table));
+  MU_ASSIGN_OR_RETURN(const SafetensorsReader file, SafetensorsReader::Open(path));
+  const TensorEntry* values = file.Find(table.name());
+  if (values == nullptr)
+    return absl::NotFoundError(absl::StrCat(path, " has no tensor \"", table.name(), "\""));
+  const int64_t dim = table.proto().dim();
+  if (values->dtype != kFloat32 || values->shape.size() != 2 || values->shape[1] != dim) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": \"", table.name(), "\" must be float32 [rows, ", dim, "]"));
+  }
+  MU_ASSIGN_OR_RETURN(const std::vector<int64_t> ids, IdsOf(file, table, *values));
+  std::vector<int64_t> sorted = ids;
+  std::sort(sorted.begin(), sorted.end());
+  if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
+    return absl::InvalidArgumentError(absl::StrCat(path, " has row ", *twice, " twice"));
+  const uint64_t piece = RowsInPiece(table);
+  for (size_t begin = 0; begin < ids.size(); begin += piece) {
+    const size_t rows = std::min<size_t>(piece, ids.size() - begin);
+    Tensor part(kFloat32, Shape{static_cast<int64_t>(rows), dim});
+    MU_RETURN_IF_ERROR(file.Read(*values, begin * static_cast<uint64_t>(dim) * sizeof(float),
+                                 part.raw(), part.bytes()));
+    MU_RETURN_IF_ERROR(coordinator.AssignRows(table, absl::MakeConstSpan(&ids[begin], rows), part));
+  }
+  return ids.size();
+}
+
+}  // namespace mu

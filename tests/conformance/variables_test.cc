@@ -1,0 +1,178 @@
+// Parts of variables and tables, and where everything is, over real processes that die.
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "common/env/file.h"
+#include "coordinator/training/checkpointer.h"
+#include "coordinator/training/table_file.h"
+#include "tests/conformance/checked_job.h"
+
+namespace mu {
+namespace {
+
+using testing::OnRequest;
+using testing::TestCluster;
+
+constexpr int64_t kRows = 1000, kDim = 3;
+
+Tensor RowsOf(const std::vector<int64_t>& ids, float plus) {
+  Tensor values(kFloat32, Shape({static_cast<int64_t>(ids.size()), kDim}));
+  for (size_t i = 0; i < ids.size(); ++i) {
+    for (int64_t d = 0; d < kDim; ++d)
+      values.data<float>()[i * kDim + d] = static_cast<float>(10 * ids[i] + d) + plus;
+  }
+  return values;
+}
+
+std::map<int64_t, float> FirstOfEach(Coordinator& c, const EmbeddingTable& table, uint32_t piece) {
+  std::map<int64_t, float> found;
+  MU_EXPECT_OK(c.ReadTable(
+      table,
+      [&](const Coordinator::TableRows& rows) {
+        EXPECT_LE(rows.ids.size(), piece);
+        for (size_t i = 0; i < rows.ids.size(); ++i) {
+          EXPECT_TRUE(found.emplace(rows.ids[i], rows.values.flat<float>()[i * kDim]).second);
+        }
+        return absl::OkStatus();
+      },
+      piece));
+  return found;
+}
+
+// What was assigned before a checkpoint comes from it, what came after is assigned again.
+TEST(Conformance, AssignedRowsSurviveAServer) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, OnRequest(cluster->directory() + "/checkpoints"));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          c.CreateEmbeddingTable({.name = "t", .rows = kRows, .dim = kDim}));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable variable,
+      c.CreateVariable({.name = "v", .shape = {40, kDim}, .partitioner = FixedShards{4}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder&) {
+    AssignAdd(variable, ConstantTensor(RowsOf(std::vector<int64_t>(40, 0), 1)));
+  }));
+  std::vector<int64_t> even, all(kRows / 2);
+  std::iota(all.begin(), all.end(), 0);
+  for (const int64_t id : all) {
+    if (id % 2 == 0) even.push_back(id);
+  }
+  MU_ASSERT_OK(c.AssignRows(table, all, RowsOf(all, 0)));
+  MU_ASSERT_OK(c.AssignRows(variable, {39, 5}, RowsOf({39, 5}, 0)));
+  c.Schedule(step);
+  MU_ASSERT_OK(checkpointer.TakeWhole());
+  MU_ASSERT_OK(c.AssignRows(table, even, RowsOf(even, 0.5f)));
+  MU_ASSERT_OK(c.AssignRows(variable, {5}, RowsOf({0}, 0)));
+  c.Schedule(step);
+  MU_ASSERT_OK(c.Join());
+  for (const int server : {0, 1}) {
+    cluster->KillServer(server);
+    MU_ASSERT_OK(cluster->StartServer(server));
+    c.Schedule(step);
+    MU_ASSERT_OK(c.Join());
+    const auto found = FirstOfEach(c, table, 7);
+    ASSERT_EQ(found.size(), all.size());
+    for (const auto& [id, value] : found)
+      ASSERT_EQ(value, static_cast<float>(10 * id) + (id % 2 == 0 ? 0.5f : 0)) << id;
+    // Row d of the added constant is d + 1; row 5 was set to d after the first step.
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor rows, c.ReadRows(variable, 4, 2));
+    const float steps = static_cast<float>(3 + server);
+    for (int64_t d = 0; d < kDim; ++d) {
+      const float added = static_cast<float>(d + 1);
+      EXPECT_EQ(rows.flat<float>()[d], steps * added);
+      EXPECT_EQ(rows.flat<float>()[kDim + d], static_cast<float>(d) + (steps - 1) * added);
+    }
+  }
+}
+
+TEST(Conformance, ATableIsExportedAndImported) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  const auto create = [&](const char* name, int64_t rows, int64_t dim) {
+    return c.CreateEmbeddingTable({.name = name, .rows = rows, .dim = dim});
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table, create("t", kRows, kDim));
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable other, create("other", kRows, kDim));
+  const std::string path = cluster->directory() + "/t.safetensors";
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t none, ExportTable(c, table, path));
+  EXPECT_EQ(none, 0u);
+  const std::vector<int64_t> ids = {999, 0, 17, 64};
+  MU_ASSERT_OK(c.AssignRows(table, ids, RowsOf(ids, 0)));
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows, ExportTable(c, table, path));
+  EXPECT_EQ(rows, ids.size());
+  MU_ASSERT_OK(c.AssignRows(table, ids, RowsOf(ids, 100)));
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t imported, ImportTable(c, table, path));
+  EXPECT_EQ(imported, ids.size());
+  const std::map<int64_t, float> expected = {{0, 0}, {17, 170}, {64, 640}, {999, 9990}};
+  EXPECT_EQ(FirstOfEach(c, table, 100), expected);
+
+  EXPECT_THAT(ImportTable(c, other, path), testing::HasCode(absl::StatusCode::kNotFound));
+  EXPECT_THAT(ImportTable(c, table, path + ".none"), testing::HasCode(absl::StatusCode::kNotFound));
+  EXPECT_TRUE(FirstOfEach(c, other, 100).empty());
+}
+
+// Nothing of a file that does not fit is assigned.
+TEST(Conformance, AFileThatDoesNotFitATableIsRefused) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          c.CreateEmbeddingTable({.name = "t", .rows = 10, .dim = kDim}));
+  const std::string path = cluster->directory() + "/t.safetensors";
+  const auto write = [&](const std::vector<int64_t>& ids, int64_t dim, bool with_ids) {
+    const int64_t rows = static_cast<int64_t>(ids.size());
+    std::vector<TensorEntry> entries;
+    if (with_ids) entries.push_back({"t.ids", kInt64, {rows}});
+    entries.push_back({"t", kFloat32, {rows, dim}});
+    MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter file, SafetensorsWriter::Create(path, entries, {}));
+    if (with_ids) MU_ASSERT_OK(file.Append(ids.data(), ids.size() * sizeof(int64_t)));
+    const std::vector<float> values(static_cast<size_t>(rows * dim), 2.0f);
+    MU_ASSERT_OK(file.Append(values.data(), values.size() * sizeof(float)));
+    MU_ASSERT_OK(file.Finish());
+  };
+  write({1, 10}, kDim, true);
+  EXPECT_THAT(ImportTable(c, table, path), testing::HasCode(absl::StatusCode::kOutOfRange));
+  write({1, 1}, kDim, true);
+  EXPECT_THAT(ImportTable(c, table, path), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  write({1}, kDim + 1, true);
+  EXPECT_THAT(ImportTable(c, table, path), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(FirstOfEach(c, table, 100).empty());
+  write({7, 7}, kDim, false);
+  MU_EXPECT_OK(ImportTable(c, table, path)) << "without ids: from row 0 on";
+  EXPECT_EQ(FirstOfEach(c, table, 100), (std::map<int64_t, float>{{0, 2}, {1, 2}}));
+}
+
+TEST(Conformance, VariablesSaysWherePartitionsAreAndWhatTheyAreAskedFor) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 3}));
+  Coordinator& c = cluster->coordinator();
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable hot,
+      c.CreateVariable({.name = "hot", .shape = {30, 2}, .partitioner = FixedShards{3}}));
+  MU_ASSERT_OK(c.CreateVariable({.name = "cold", .shape = {7}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder&) {
+    AssignAdd(hot, Read(hot));
+  }));
+  c.Schedule(step, {.steps = 20});
+  MU_ASSERT_OK(c.Join());
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<ParameterInfo> infos, c.Variables());
+  ASSERT_EQ(infos.size(), 2u);
+  ASSERT_EQ(infos[0].partitions.size(), 3u);
+  std::vector<uint32_t> servers;
+  for (const PartitionInfo& partition : infos[0].partitions) {
+    servers.push_back(partition.server);
+    EXPECT_EQ(partition.load.reads, 20u);
+    EXPECT_EQ(partition.load.read_bytes, 20u * 10 * 2 * sizeof(float));
+    EXPECT_EQ(partition.load.updates, 20u);
+    EXPECT_EQ(partition.load.update_bytes, 20u * 10 * 2 * sizeof(float));
+    EXPECT_EQ(partition.load.bytes, 10u * 2 * sizeof(float));
+  }
+  std::sort(servers.begin(), servers.end());
+  EXPECT_EQ(servers, (std::vector<uint32_t>{0, 1, 2})) << "balanced by bytes";
+  EXPECT_EQ(infos[0].partitions[2].first_row, 20);
+  EXPECT_EQ(infos[1].Total().reads, 0u);
+}
+
+}  // namespace
+}  // namespace mu
