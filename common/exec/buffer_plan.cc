@@ -56,7 +56,11 @@ class Assigner {
         Read(node.first_output + static_cast<int>(k), i);
     }
     for (const PlannedRows& rows : plan_.rows) Read(rows.ids, kNever);
-    for (const PlannedVariableUpdate& update : plan_.variable_updates) Read(update.value, kNever);
+    for (const PlannedVariableUpdate& update : plan_.variable_updates) {
+      Read(update.value, kNever);
+      if (update.other >= 0) Read(update.other, kNever);
+    }
+    for (const PlannedProduct& product : plan_.products) Read(product.x, kNever);
     for (const PlannedRowsUpdate& update : plan_.row_updates) {
       Read(update.ids, kNever);
       Read(update.gradients, kNever);

@@ -31,7 +31,8 @@ struct Executor::State {
       : function(std::move(compiled)),
         run(function->plan()),
         timers{FindTimer(telemetry, "step.ids"), FindTimer(telemetry, "step.pull"),
-               FindTimer(telemetry, "step.compute"), FindTimer(telemetry, "step.push")} {
+               FindTimer(telemetry, "step.compute"), FindTimer(telemetry, "step.push"),
+               FindTimer(telemetry, "step.multiply")} {
     if (function->slice_plan() != nullptr) slices = std::make_unique<SlicedBatch>(*function);
   }
 
@@ -51,10 +52,13 @@ struct Executor::State {
     return WithPlaceOfBadId(function->plan(), run, access.Pull(run.variables, run.rows));
   }
 
-  absl::Status Compute(const StepInputs& inputs) {
+  absl::Status Compute(const StepInputs& inputs, ParameterAccess& access) {
     const ScopedTimer timing(timers.compute);
     const ScopedFlushDenormals flush;
-    MU_RETURN_IF_ERROR(run.Compute());
+    MU_RETURN_IF_ERROR(run.Compute([&](absl::Span<const ProductRead> products) {
+      const ScopedTimer multiplying(timers.multiply);
+      return access.Multiply(products);
+    }));
     MU_RETURN_IF_ERROR(run.PreparePush());
     return CheckStepIsFinite(function->plan(), run, inputs);
   }
@@ -80,7 +84,7 @@ absl::Status Executor::RunStep(const StepInputs& inputs, ParameterAccess& access
                                std::vector<Tensor>* returns) {
   State& state = *state_;
   MU_RETURN_IF_ERROR(state.Prepare(inputs, access));
-  MU_RETURN_IF_ERROR(state.Compute(inputs));
+  MU_RETURN_IF_ERROR(state.Compute(inputs, access));
   // Copied before the push, which may take long; the values stay valid, but errors of the push
   // return nothing.
   std::vector<Tensor> values;

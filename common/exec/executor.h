@@ -4,7 +4,8 @@
 //   Executor executor(*compiled);                // buffers; one thread at a time
 //   executor.RunStep(inputs, access, &returns);
 //
-// A step: compute the ids it needs; one Pull; the rest of the graph; one Push. Of a function with
+// A step: compute the ids it needs; one Pull; the rest of the graph; one Push. Where the graph
+// needs products that servers compute, a call for them comes in between. Of a function with
 // micro_batches, ids, Pull and what is accumulated are computed for each slice of the batch, with
 // the buffers of one slice, and the rest once. Denormal floats are taken for 0
 // (common/base/flush_denormals.h).
@@ -44,8 +45,8 @@ struct StepInputs {
 
 class Executor {
  public:
-  // `telemetry`, which may be null, gets the timers "step.ids", "step.pull", "step.compute" and
-  // "step.push".
+  // `telemetry`, which may be null, gets the timers "step.ids", "step.pull", "step.compute",
+  // "step.multiply" (within compute) and "step.push".
   explicit Executor(std::shared_ptr<const CompiledFunction> function,
                     Telemetry* telemetry = nullptr);
   ~Executor();

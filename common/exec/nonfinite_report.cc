@@ -48,8 +48,9 @@ std::vector<Result> ResultsOf(const Plan& plan) {
                                     plan.function.returns(static_cast<int>(i)).name(), "\"")});
   }
   for (const PlannedVariableUpdate& update : plan.variable_updates) {
-    const char* kind =
-        update.kind == VariableWrite::kGradient ? "the gradient of" : "what is added to";
+    const bool gradient =
+        update.kind == VariableWrite::kGradient || update.kind == VariableWrite::kProductGradient;
+    const char* kind = gradient ? "the gradient of" : "what is added to";
     results.push_back({update.value, update.node,
                        absl::StrCat(kind, " variable \"", attr(update.node, "variable"), "\"")});
   }
@@ -137,7 +138,17 @@ absl::StatusOr<int> FirstNonFinite(const Plan& plan, const Run& run, const StepI
     const size_t bytes = again.rows[i].ids.size() * plan.rows[i].dim * sizeof(float);
     if (bytes > 0) std::memcpy(again.rows[i].out, run.rows[i].out, bytes);
   }
-  MU_RETURN_IF_ERROR(again.Compute());
+  // What servers have computed is there, too.
+  MU_RETURN_IF_ERROR(again.Compute([&](absl::Span<const ProductRead> products) {
+    for (const PlannedProduct& planned : slow.products) {
+      for (const ProductRead& product : products) {
+        const View& view = run.value(planned.value);
+        if (product.out == again.value(planned.value).data && view.bytes() > 0)
+          std::memcpy(product.out, view.data, view.bytes());
+      }
+    }
+    return absl::OkStatus();
+  }));
   const std::vector<bool> relevant = Ancestors(plan.function, plan.node_of[bad]);
   for (int value = 0; value <= bad; ++value) {
     const View& view = again.value(value);

@@ -1,7 +1,9 @@
 #include "common/exec/plan.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "absl/strings/str_cat.h"
 #include "common/exec/buffer_plan.h"
@@ -143,7 +145,7 @@ class Planner {
         plan_.columns.push_back({i, value, attrs.String("column"), plan_.specs[value]});
         break;
       case OpSource::kParameter:
-        AddPull(i, node, def, attrs);
+        MU_RETURN_IF_ERROR(AddPull(i, node, def, attrs));
         break;
       case OpSource::kSlices:
         AddAccumulation(i, node, def, attrs);
@@ -162,16 +164,24 @@ class Planner {
       plan_.row_updates.push_back({i, id, attrs.Int("dim"), Input(node, 0), Input(node, 1)});
       return absl::OkStatus();
     }
-    const auto kind =
-        def.effect == OpEffect::kAdd ? VariableWrite::kAssignAdd : VariableWrite::kGradient;
+    // Of two inputs: the rows and what is added to them, or the factors of a gradient.
+    const bool parts = node.inputs_size() == 2;
+    const auto kind = def.effect == OpEffect::kAdd
+                          ? (parts ? VariableWrite::kScatterAdd : VariableWrite::kAssignAdd)
+                          : (parts ? VariableWrite::kProductGradient : VariableWrite::kGradient);
     if (!updated_.emplace(id).second) {
       return NodeError(
           function(), i,
           absl::InvalidArgumentError(absl::StrCat(
               "variable \"", attrs.String("variable"),
-              "\" gets both a gradient and an addition in one step; use one of them")));
+              "\" gets updates of two kinds in one step (a gradient, a gradient of a product that "
+              "servers compute, an addition, an addition to rows); use one of them")));
     }
-    plan_.variable_updates.push_back({i, id, kind, Input(node, 0), attrs.GetShape("shape")});
+    const int value = kind == VariableWrite::kScatterAdd ? Input(node, 1) : Input(node, 0);
+    const int other = !parts                               ? -1
+                      : kind == VariableWrite::kScatterAdd ? Input(node, 0)
+                                                           : Input(node, 1);
+    plan_.variable_updates.push_back({i, id, kind, value, attrs.GetShape("shape"), other});
     return absl::OkStatus();
   }
 
@@ -187,19 +197,43 @@ class Planner {
     }
   }
 
-  void AddPull(int i, const pb::NodeProto& node, const OpDef& def, const AttrReader& attrs) {
+  absl::Status AddPull(int i, const pb::NodeProto& node, const OpDef& def,
+                       const AttrReader& attrs) {
     const uint32_t id = static_cast<uint32_t>(attrs.Int("id"));
-    if (def.parameter == OpParameter::kVariable) return AddVariable(i, id, first_value_[i]);
+    if (def.parameter == OpParameter::kVariable) {
+      if (node.inputs_size() > 0) return AddProduct(i, node, id);
+      const bool some = node.op() == "variable_rows";
+      AddVariable(i, id, some ? attrs.Int("first") : 0, some ? attrs.Int("count") : -1,
+                  first_value_[i]);
+      return absl::OkStatus();
+    }
     plan_.rows.push_back(
         {i, id, attrs.Int("dim"), Input(node, 0), first_value_[i], plan_.buffers++});
     draft_.wanted[Input(node, 0)] = true;
+    return absl::OkStatus();
   }
 
-  void AddVariable(int node, uint32_t id, int value) {
-    const auto [found, added] = variable_index_.emplace(id, plan_.variables.size());
+  absl::Status AddProduct(int i, const pb::NodeProto& node, uint32_t id) {
+    if (options_.part != PlanPart::kWhole) {
+      return NodeError(function(), i,
+                       absl::InvalidArgumentError("servers multiply no slices of a batch"));
+    }
+    const int value = first_value_[i];
+    plan_.products.push_back({i, id, node.op() == "sharded_matmul_back",
+                              plan_.specs[value].shape[1], Input(node, 0), value, plan_.buffers++,
+                              0});
+    draft_.wanted[Input(node, 0)] = true;
+    return absl::OkStatus();
+  }
+
+  void AddVariable(int node, uint32_t id, int64_t first_row, int64_t rows, int value) {
+    const auto [found, added] =
+        variable_index_.emplace(std::make_tuple(id, first_row, rows), plan_.variables.size());
     if (added) {
       const TensorSpec& spec = plan_.specs[value];
       plan_.variables.push_back({id,
+                                 first_row,
+                                 rows,
                                  plan_.buffers++,
                                  spec.shape.elements() * ElementSize(spec.dtype),
                                  spec.shape,
@@ -233,13 +267,53 @@ class Planner {
     for (const PlannedRows& rows : plan_.rows) {
       MU_RETURN_IF_ERROR(CheckNotEarly(early_value, rows.value, rows.node));
     }
-    for (const bool first : {true, false}) {
+    for (const PlannedProduct& product : plan_.products)
+      MU_RETURN_IF_ERROR(CheckNotEarly(early_value, product.value, product.node));
+    const auto append = [&](bool first, int stage, const std::vector<int>& stages) {
       for (size_t i = 0; i < draft_.nodes.size(); ++i) {
-        if (!draft_.nodes[i].removed && early[i] == first) Append(&draft_.nodes[i]);
+        if (!draft_.nodes[i].removed && early[i] == first && (first || stages[i] == stage))
+          Append(&draft_.nodes[i]);
       }
-      if (first) plan_.id_nodes = static_cast<int>(plan_.nodes.size());
+    };
+    append(/*first=*/true, 0, {});
+    plan_.id_nodes = static_cast<int>(plan_.nodes.size());
+    const std::vector<int> stages = FindStages();
+    const int last = stages.empty() ? 0 : *std::max_element(stages.begin(), stages.end());
+    int products = 0;
+    for (const PlannedProduct& product : plan_.products)
+      products = std::max(products, product.stage + 1);
+    for (int stage = 0; stage <= std::max(last, products); ++stage) {
+      append(/*first=*/false, stage, stages);
+      if (stage < products) plan_.stage_ends.push_back(static_cast<int>(plan_.nodes.size()));
     }
     return absl::OkStatus();
+  }
+
+  // How many calls for products, one after the other, each node waits for; those of the products
+  // are set.
+  std::vector<int> FindStages() {
+    std::vector<int> of_value(plan_.specs.size(), 0), of_node(draft_.nodes.size(), 0);
+    if (plan_.products.empty()) return of_node;
+    // Fused nodes are not in the order of the graph: until nothing changes, at most once for each
+    // product that waits for another one.
+    for (bool changed = true; changed;) {
+      changed = false;
+      const auto raise = [&](int stage, int* to) {
+        if (*to >= stage) return;
+        *to = stage;
+        changed = true;
+      };
+      for (PlannedProduct& product : plan_.products) {
+        product.stage = of_value[product.x];
+        raise(product.stage + 1, &of_value[product.value]);
+      }
+      for (size_t i = 0; i < draft_.nodes.size(); ++i) {
+        const DraftNode& node = draft_.nodes[i];
+        for (const int input : node.inputs) raise(of_value[input], &of_node[i]);
+        for (int k = 0; k < node.outputs; ++k) raise(of_node[i], &of_value[node.first_output + k]);
+      }
+    }
+    return of_node;
   }
 
   absl::Status CheckNotEarly(const std::vector<bool>& early_value, int value, int node) const {
@@ -279,7 +353,7 @@ class Planner {
   std::vector<int> first_value_;  // by node
   std::vector<bool> needed_;      // by node
   std::set<uint32_t> updated_;
-  std::map<uint32_t, size_t> variable_index_;
+  std::map<std::tuple<uint32_t, int64_t, int64_t>, size_t> variable_index_;
 };
 
 }  // namespace

@@ -59,10 +59,12 @@ struct PlannedArg {
 };
 struct PlannedVariable {
   uint32_t id;
+  int64_t first_row;  // of axis 0
+  int64_t rows;       // -1: all
   int buffer;
   size_t bytes;
-  Shape shape;
-  std::vector<int> values;  // one per variable_read of it
+  Shape shape;              // of what is read
+  std::vector<int> values;  // one per read of it
   int node;
 };
 struct PlannedRows {
@@ -78,7 +80,19 @@ struct PlannedVariableUpdate {
   uint32_t id;
   VariableWrite::Kind kind;
   int value;
-  Shape shape;  // of the variable
+  Shape shape;     // of the variable
+  int other = -1;  // value: of kScatterAdd the rows, of kProductGradient x
+};
+// A product that servers compute.
+struct PlannedProduct {
+  int node;
+  uint32_t id;
+  bool back;
+  int64_t columns;  // of the result
+  int x;            // value
+  int value;        // the result
+  int buffer;
+  int stage;
 };
 struct PlannedRowsUpdate {
   int node;
@@ -110,6 +124,10 @@ struct Plan {
   std::vector<int> worker_indices;  // values
   std::vector<PlannedNode> nodes;   // in the order they run
   int id_nodes = 0;                 // the first of them, which the ids to pull need
+  // Nodes behind the last one of each stage but the last: its products are computed before more
+  // nodes are.
+  std::vector<int> stage_ends;
+  std::vector<PlannedProduct> products;
   std::vector<PlannedVariable> variables;
   std::vector<PlannedRows> rows;
   std::vector<PlannedVariableUpdate> variable_updates;
@@ -119,8 +137,8 @@ struct Plan {
 };
 
 // Verifies and plans a lowered graph. INVALID_ARGUMENT, with op and file:line, if it does not
-// verify, if ids to pull depend on pulled values, or if a variable gets both gradients and
-// additions.
+// verify, if ids to pull depend on pulled values, if a variable gets updates of several kinds, or
+// if servers are to compute in slices.
 absl::StatusOr<Plan> MakePlan(const pb::FunctionProto& function, const PlanOptions& options);
 
 }  // namespace mu

@@ -133,9 +133,11 @@ absl::Status Run::Begin(const StepInputs& inputs) {
   return RunNodes(0, plan_.id_nodes);
 }
 
-void* Run::MemoryOf(uint32_t variable) const {
+void* Run::MemoryOf(const PlannedVariable& variable) const {
   for (const VariableRead& read : variables) {
-    if (read.variable == variable) return read.out;
+    if (read.variable == variable.id && read.first_row == variable.first_row &&
+        read.rows == variable.rows)
+      return read.out;
   }
   return nullptr;
 }
@@ -143,7 +145,7 @@ void* Run::MemoryOf(uint32_t variable) const {
 absl::Status Run::PreparePull(const Run* other) {
   variables.clear();
   for (const PlannedVariable& variable : plan_.variables) {
-    void* const pulled = other == nullptr ? nullptr : other->MemoryOf(variable.id);
+    void* const pulled = other == nullptr ? nullptr : other->MemoryOf(variable);
     void* const memory =
         pulled != nullptr ? pulled : buffers_[variable.buffer].TryReserve(variable.bytes);
     if (memory == nullptr)
@@ -152,7 +154,8 @@ absl::Status Run::PreparePull(const Run* other) {
       values_[value].shape = variable.shape;
       values_[value].data = memory;
     }
-    if (pulled == nullptr) variables.push_back({variable.id, memory});
+    if (pulled == nullptr)
+      variables.push_back({variable.id, memory, variable.first_row, variable.rows});
   }
   rows.clear();
   for (const PlannedRows& planned : plan_.rows) {
@@ -167,8 +170,29 @@ absl::Status Run::PreparePull(const Run* other) {
   return absl::OkStatus();
 }
 
-absl::Status Run::Compute() {
-  return RunNodes(plan_.id_nodes, static_cast<int>(plan_.nodes.size()));
+absl::Status Run::Compute(Multiply multiply) {
+  int begin = plan_.id_nodes;
+  for (size_t stage = 0; stage < plan_.stage_ends.size(); ++stage) {
+    MU_RETURN_IF_ERROR(RunNodes(begin, plan_.stage_ends[stage]));
+    begin = plan_.stage_ends[stage];
+    MU_RETURN_IF_ERROR(PrepareProducts(static_cast<int>(stage)));
+    MU_RETURN_IF_ERROR(multiply(products_));
+  }
+  return RunNodes(begin, static_cast<int>(plan_.nodes.size()));
+}
+
+absl::Status Run::PrepareProducts(int stage) {
+  products_.clear();
+  for (const PlannedProduct& product : plan_.products) {
+    if (product.stage != stage) continue;
+    const View& x = values_[product.x];
+    View& view = values_[product.value];
+    view.shape = Shape({x.shape[0], product.columns});
+    view.data = ReserveFor(view.shape, kFloat32, buffers_[product.buffer]);
+    if (view.data == nullptr) return NodeError(plan_.function, product.node, NoMemory(view.shape));
+    products_.push_back({product.id, product.back, x.shape[0], x.as<float>(), view.as<float>()});
+  }
+  return absl::OkStatus();
 }
 
 absl::Status Run::CheckUpdate(int node, const View& update, const Shape& wanted) const {
@@ -179,13 +203,30 @@ absl::Status Run::CheckUpdate(int node, const View& update, const Shape& wanted)
                                               ", it must have ", wanted.ToString())));
 }
 
+absl::Status Run::AddWrite(const PlannedVariableUpdate& update) {
+  const View& value = values_[update.value];
+  VariableWrite write{update.id, update.kind, value.data};
+  Shape expected = update.shape;
+  if (update.kind == VariableWrite::kScatterAdd) {
+    const View& rows = values_[update.other];
+    write.rows = absl::MakeConstSpan(rows.as<int64_t>(), rows.elements());
+    expected[0] = rows.elements();
+  } else if (update.kind == VariableWrite::kProductGradient) {
+    const View& x = values_[update.other];
+    MU_RETURN_IF_ERROR(CheckUpdate(update.node, x, Shape({value.shape[0], update.shape[1]})));
+    write.x = x.as<float>();
+    write.batch = value.shape[0];
+    expected = Shape({value.shape[0], update.shape[0]});
+  }
+  MU_RETURN_IF_ERROR(CheckUpdate(update.node, value, expected));
+  variable_writes.push_back(write);
+  return absl::OkStatus();
+}
+
 absl::Status Run::PreparePush() {
   variable_writes.clear();
-  for (const PlannedVariableUpdate& update : plan_.variable_updates) {
-    const View& value = values_[update.value];
-    MU_RETURN_IF_ERROR(CheckUpdate(update.node, value, update.shape));
-    variable_writes.push_back({update.id, update.kind, value.data});
-  }
+  for (const PlannedVariableUpdate& update : plan_.variable_updates)
+    MU_RETURN_IF_ERROR(AddWrite(update));
   row_writes.clear();
   for (const PlannedRowsUpdate& update : plan_.row_updates) {
     const View& ids = values_[update.ids];

@@ -4,7 +4,9 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "common/exec/executor.h"
 #include "common/exec/plan.h"
 
@@ -23,8 +25,10 @@ class Run {
   absl::Status PreparePull(const Run* other = nullptr);
   // The value is in memory of somebody else.
   void Bind(int value, const View& view) { values_[value] = view; }
-  // The rest of the nodes.
-  absl::Status Compute();
+  // The rest of the nodes, stage by stage: `multiply` is called with the products between two of
+  // them, with memory for their results.
+  using Multiply = absl::FunctionRef<absl::Status(absl::Span<const ProductRead>)>;
+  absl::Status Compute(Multiply multiply);
   // Sets `variable_writes` and `row_writes`.
   absl::Status PreparePush();
 
@@ -36,10 +40,13 @@ class Run {
   std::vector<RowsWrite> row_writes;
 
  private:
-  void* MemoryOf(uint32_t variable) const;  // null if it is not pulled
+  // Null if these rows are not pulled.
+  void* MemoryOf(const PlannedVariable& variable) const;
   absl::Status BindColumns(const Batch* batch);
   absl::Status BindArgs(absl::Span<const Tensor> args);
   absl::Status RunNodes(int begin, int end);
+  absl::Status PrepareProducts(int stage);
+  absl::Status AddWrite(const PlannedVariableUpdate& update);
   absl::Status CheckUpdate(int node, const View& update, const Shape& wanted) const;
   absl::Status CheckOutputs(const PlannedNode& node) const;
 
@@ -50,6 +57,7 @@ class Run {
   };
 
   const Plan& plan_;
+  std::vector<ProductRead> products_;  // of one stage
   std::vector<View> values_;
   std::vector<AlignedBuffer> buffers_;
   std::vector<Prepared> prepared_;        // parallel to plan_.nodes

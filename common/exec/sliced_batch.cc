@@ -51,7 +51,8 @@ absl::Status SlicedBatch::RunSlice(const StepInputs& inputs, float part, const S
   }
   const ScopedTimer timing(timers.compute);
   const ScopedFlushDenormals flush;
-  MU_RETURN_IF_ERROR(run_.Compute());
+  MU_RETURN_IF_ERROR(run_.Compute(
+      [&](absl::Span<const ProductRead> products) { return access.Multiply(products); }));
   MU_RETURN_IF_ERROR(CheckStepIsFinite(plan_, run_, inputs));
   return totals_.Add(run_, part);
 }

@@ -19,6 +19,7 @@ struct StepTimers {
   Timer* pull = nullptr;
   Timer* compute = nullptr;
   Timer* push = nullptr;
+  Timer* multiply = nullptr;  // within compute: products of servers
 };
 
 class SlicedBatch {

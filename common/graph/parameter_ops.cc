@@ -39,6 +39,76 @@ SpecsOr InferApplyGradient(Inputs in, const AttrReader& attrs) {
   return NoOutputs();
 }
 
+// The variable's shape, which has rows.
+absl::StatusOr<Shape> CheckRowsOfVariable(const AttrReader& attrs) {
+  const Shape shape = attrs.GetShape("shape");
+  if (!shape.IsFullyKnown() || shape.rank() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable \"", attrs.String("variable"), "\" has no rows of known size"));
+  }
+  return shape;
+}
+
+SpecsOr InferVariableRows(Inputs, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(Shape shape, CheckRowsOfVariable(attrs));
+  const int64_t first = attrs.Int("first"), count = attrs.Int("count");
+  if (first < 0 || count < 0 || first > shape[0] || count > shape[0] - first) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("rows ", first, " to ", first, " + ", count, " are not within the ", shape[0],
+                     " rows of variable \"", attrs.String("variable"), "\""));
+  }
+  shape[0] = count;
+  return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
+}
+
+SpecsOr InferScatterAdd(Inputs in, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(Shape shape, CheckRowsOfVariable(attrs));
+  MU_RETURN_IF_ERROR(CheckType(in[0], {kInt64}, "rows"));
+  MU_RETURN_IF_ERROR(CheckRank(in[0], 1, "rows"));
+  MU_RETURN_IF_ERROR(CheckNumeric(in[1], "delta"));
+  shape[0] = in[0].shape[0];
+  const TensorSpec wanted{attrs.Type("dtype"), shape};
+  if (in[1].dtype == wanted.dtype && MergeShapes(in[1].shape, shape).ok()) return NoOutputs();
+  return absl::InvalidArgumentError(
+      absl::StrCat("delta is ", in[1].ToString(), " but those rows of variable \"",
+                   attrs.String("variable"), "\" are ", wanted.ToString()));
+}
+
+// A float32 matrix [n, k]; the batch is [records, columns] with the k (or n) columns.
+absl::StatusOr<Shape> CheckProduct(const TensorSpec& batch, const AttrReader& attrs, bool back,
+                                   absl::string_view what) {
+  MU_ASSIGN_OR_RETURN(const Shape shape, CheckRowsOfVariable(attrs));
+  if (attrs.Type("dtype") != kFloat32 || shape.rank() != 2 || shape.elements() == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("variable \"", attrs.String("variable"), "\" is ",
+                     TensorSpec{attrs.Type("dtype"), shape}.ToString(),
+                     "; servers multiply with float32 matrices that have elements"));
+  }
+  MU_RETURN_IF_ERROR(CheckFloat(batch, what));
+  if (MergeShapes(batch.shape, Shape({kUnknownDim, shape[back ? 0 : 1]})).ok()) return shape;
+  return absl::InvalidArgumentError(absl::StrCat(what, " is ", batch.ToString(), " but variable \"",
+                                                 attrs.String("variable"), "\" is ",
+                                                 shape.ToString()));
+}
+
+SpecsOr InferShardedMatmul(Inputs in, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(const Shape shape, CheckProduct(in[0], attrs, /*back=*/false, "x"));
+  return std::vector<TensorSpec>{{kFloat32, Shape({in[0].shape[0], shape[0]})}};
+}
+
+SpecsOr InferShardedMatmulBack(Inputs in, const AttrReader& attrs) {
+  MU_ASSIGN_OR_RETURN(const Shape shape, CheckProduct(in[0], attrs, /*back=*/true, "dy"));
+  return std::vector<TensorSpec>{{kFloat32, Shape({in[0].shape[0], shape[1]})}};
+}
+
+SpecsOr InferApplyProductGradient(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckProduct(in[0], attrs, /*back=*/true, "dy").status());
+  MU_RETURN_IF_ERROR(CheckProduct(in[1], attrs, /*back=*/false, "x").status());
+  if (MergeShapes(Shape({in[0].shape[0]}), Shape({in[1].shape[0]})).ok()) return NoOutputs();
+  return absl::InvalidArgumentError(
+      absl::StrCat("dy ", in[0].ToString(), " and x ", in[1].ToString(), " have other records"));
+}
+
 absl::Status CheckTable(const AttrReader& attrs) {
   if (attrs.Int("rows") <= 0 || attrs.Int("dim") <= 0 ||
       attrs.Int("dim") > std::numeric_limits<int32_t>::max()) {
@@ -207,6 +277,33 @@ void RegisterTracedOps(OpTable& table) {
       Of(OpParameter::kVariable,
          Effect(OpEffect::kGradient, MakeOp("apply_gradient", 1, 1, InferApplyGradient, variable))),
       "(grad: float32[shape])", "The variable's optimizer applies the gradient.");
+  std::vector<AttrDef> range = variable;
+  range.push_back(Required("first", AttrKind::kInt));
+  range.push_back(Required("count", AttrKind::kInt));
+  table.Add(
+      Of(OpParameter::kVariable, Pulls(MakeOp("variable_rows", 0, 0, InferVariableRows, range))),
+      "() -> dtype[count, shape[1:]]",
+      "Rows [first, first + count) of the variable, as they were at the beginning of the step.");
+  table.Add(
+      Of(OpParameter::kVariable,
+         Effect(OpEffect::kAdd, MakeOp("scatter_add", 2, 2, InferScatterAdd, variable))),
+      "(rows: int64[n], delta: dtype[n, shape[1:]])",
+      "Adds row i of delta to row rows[i] of the variable. A row may be there several times.");
+  table.Add(Of(OpParameter::kVariable,
+               Pulls(MakeOp("sharded_matmul", 1, 1, InferShardedMatmul, variable))),
+            "(x: float32[batch, k]) -> float32[batch, n]",
+            "x times the transposed variable, of shape [n, k]. The servers compute it, with the "
+            "variable as it is when they do.");
+  table.Add(Of(OpParameter::kVariable,
+               Pulls(MakeOp("sharded_matmul_back", 1, 1, InferShardedMatmulBack, variable))),
+            "(dy: float32[batch, n]) -> float32[batch, k]",
+            "dy times the variable: the gradient of sharded_matmul's x. The servers compute it, "
+            "partition by partition; the worker adds the parts up, in their order.");
+  table.Add(Of(OpParameter::kVariable,
+               Effect(OpEffect::kGradient,
+                      MakeOp("apply_product_gradient", 2, 2, InferApplyProductGradient, variable))),
+            "(dy: float32[batch, n], x: float32[batch, k])",
+            "The variable's optimizer applies the gradient dy^T x, which the servers compute.");
   table.Add(
       Of(OpParameter::kTable,
          TracedOnly(Pulls(MakeOp("embedding_lookup", 1, 3, InferEmbeddingLookup, lookup)))),

@@ -120,6 +120,13 @@ class Backward {
       wanted.push_back(needed_[input.node()]);
       any = any || wanted.back();
     }
+    if (node.op() == "sharded_matmul") {
+      if (!any) return absl::OkStatus();
+      const Sym dx = graph_.Add("sharded_matmul_back", {dy}, node.attrs(), {});
+      MU_RETURN_IF_ERROR(dx.status());
+      contributions_[node.inputs(0).node()].push_back(dx);
+      return absl::OkStatus();
+    }
     if (DefOf(node).reads_parameter()) {
       return any ? Refuse(node.op(), node.location(),
                           "weights depend on something trainable, but weights of a bag get no "
@@ -155,13 +162,31 @@ class Backward {
     return absl::OkStatus();
   }
 
+  // The gradient of some rows is one of the variable, with zeros around it.
+  absl::Status ApplyToRows(const pb::NodeProto& node, const Sym& gradient) {
+    const AttrReader attrs = DefOf(node).Read(node.attrs());
+    std::vector<int64_t> before(static_cast<size_t>(gradient.shape().rank()), 0), after = before;
+    before[0] = attrs.Int("first");
+    after[0] = attrs.GetShape("shape")[0] - attrs.Int("first") - attrs.Int("count");
+    AttrMap whole = node.attrs();
+    whole.erase("first");
+    whole.erase("count");
+    return graph_.AddEffect("apply_gradient", {Pad(gradient, before, after)}, whole, {});
+  }
+
   absl::Status ApplyAll() {
     for (int i = 0; i < size_; ++i) {
       const pb::NodeProto& node = Node(i);
       if (!IsTrainable(node) || contributions_[i].empty()) continue;
       TraceGraph::LocationScope location(&graph_, node.location());
       const Sym& gradient = contributions_[i][0];
-      if (DefOf(node).parameter == OpParameter::kVariable) {
+      if (node.op() == "sharded_matmul") {
+        const Sym x = graph_.OutputOf(node.inputs(0).node(), node.inputs(0).output());
+        MU_RETURN_IF_ERROR(
+            graph_.AddEffect("apply_product_gradient", {gradient, x}, node.attrs(), {}));
+      } else if (node.op() == "variable_rows") {
+        MU_RETURN_IF_ERROR(ApplyToRows(node, gradient));
+      } else if (DefOf(node).parameter == OpParameter::kVariable) {
         MU_RETURN_IF_ERROR(graph_.AddEffect("apply_gradient", {gradient}, node.attrs(), {}));
       } else {
         std::vector<Sym> inputs;

@@ -17,6 +17,22 @@ OnnxOutputs VariableRead(OnnxOp& o) {
   return Names{o.graph.Value(value)};
 }
 
+OnnxOutputs VariableRows(OnnxOp& o) {
+  const TensorSpec whole{o.attrs.Type("dtype"), o.attrs.GetShape("shape")};
+  MU_ASSIGN_OR_RETURN(const StoredValue value, o.stored(o.attrs.String("variable"), whole));
+  const int64_t first = o.attrs.Int("first");
+  return Names{
+      o.graph.Add("Slice", {o.graph.Value(value), o.graph.Ints({first}),
+                            o.graph.Ints({first + o.attrs.Int("count")}), o.graph.Ints({0})})};
+}
+
+OnnxOutputs ShardedMatmul(OnnxOp& o) {
+  const TensorSpec whole{kFloat32, o.attrs.GetShape("shape")};
+  MU_ASSIGN_OR_RETURN(const StoredValue value, o.stored(o.attrs.String("variable"), whole));
+  return Names{
+      o.graph.Add("Gemm", {o.inputs[0], o.graph.Value(value)}, OnnxAttrs().Int("transB", 1))};
+}
+
 // Bags of rows by their number: ONNX knows no ragged arrays, but adds up by index.
 class Bags {
  public:
@@ -97,8 +113,12 @@ OnnxOutputs EmbeddingLookup(OnnxOp& o) {
 
 void AddOnnxParameterRules(OnnxRules* rules) {
   rules->Add("variable_read", VariableRead);
+  rules->Add("variable_rows", VariableRows);
+  rules->Add("sharded_matmul", ShardedMatmul);
   rules->Add("embedding_lookup", EmbeddingLookup);
-  for (const char* op : {"assign_add", "apply_gradient", "embedding_gradient", "push_rows"})
+  rules->AddNone("sharded_matmul_back", kUpdate);
+  for (const char* op : {"assign_add", "scatter_add", "apply_gradient", "apply_product_gradient",
+                         "embedding_gradient", "push_rows"})
     rules->AddNone(op, kUpdate);
   for (const char* op : {"unique", "pull_rows", "segment_combine", "segment_combine_grad",
                          "accumulate", "accumulate_rows"})

@@ -51,6 +51,7 @@ BatchRef FunctionBuilder::NextBatch(const Dataset& dataset, const char* file, in
   } else {
     dataset_ = dataset;
     graph_->proto().set_dataset(id);
+    graph_->NoteBatchSize(dataset.proto().batch_size());
   }
   return BatchRef(graph_, dataset.proto());
 }

@@ -120,6 +120,13 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   Sym ReadVariable(const Variable& variable, SourcePlace place);
   Sym ReadColumn(const pb::ColumnSchema& column, SourcePlace place);
   void NoteTable(const EmbeddingTable& table);
+  // Of a variable that the graph uses without reading all of it.
+  void NoteVariable(const Variable& variable) {
+    variables_.emplace(variable.proto().id(), variable);
+  }
+  // Records of a step's batch; 0: not known.
+  void NoteBatchSize(int64_t records) { batch_size_ = records; }
+  int64_t batch_size() const { return batch_size_; }
 
   // Whether the function trains. Who asks builds something else then (dropout, batch norm), so the
   // answer may not change afterwards.
@@ -164,6 +171,7 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   std::optional<pb::SourceLocation> asked_training_;  // where first
   uint64_t seed_ = 1;
   int64_t random_ops_ = 0;
+  int64_t batch_size_ = 0;
   const pb::SourceLocation* location_ = nullptr;
   absl::Status first_error_;
 };

@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/graph/op_table.h"
+#include "common/graph/verifier.h"
+#include "coordinator/frontend/trace_graph.h"
 #include "coordinator/passes/passes.h"
 #include "coordinator/passes/rewriter.h"
 
@@ -80,18 +82,57 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   }
   for (const std::vector<int>& nodes : updates) {
     const pb::NodeProto& first = function.nodes(nodes[0]);
-    pb::NodeInput sum = rewriter.Map(first.inputs(0));
-    for (size_t i = 1; i < nodes.size(); ++i) {
-      const pb::NodeProto& next = function.nodes(nodes[i]);
-      sum = rewriter.Emit("add", {sum, rewriter.Map(next.inputs(0))}, {}, next.location());
+    std::vector<pb::NodeInput> merged;
+    for (int k = 0; k < first.inputs_size(); ++k) {
+      // Rows to add to, and factors of a product, one after the other; else the updates' sum.
+      if (first.inputs_size() > 1 && nodes.size() > 1) {
+        std::vector<pb::NodeInput> all;
+        for (const int node : nodes) all.push_back(rewriter.Map(function.nodes(node).inputs(k)));
+        merged.push_back(rewriter.Emit("concat", all, Attrs().Int("axis", 0), first.location()));
+        continue;
+      }
+      merged.push_back(rewriter.Map(first.inputs(k)));
+      for (size_t i = 1; i < nodes.size(); ++i) {
+        const pb::NodeProto& next = function.nodes(nodes[i]);
+        merged.back() = rewriter.Emit("add", {merged.back(), rewriter.Map(next.inputs(k))}, {},
+                                      next.location());
+      }
     }
-    rewriter.Emit(first.op(), {sum}, first.attrs(), first.location());
+    rewriter.Emit(first.op(), merged, first.attrs(), first.location());
   }
   return rewriter.Finish();
 }
 
+namespace {
+
+// Gradients whose factors travel are whole on the servers only, and a step in slices has no one
+// batch.
+absl::Status CheckParts(const pb::FunctionProto& function, const GradientOptions& options) {
+  for (int i = 0; i < function.nodes_size(); ++i) {
+    const std::string& op = function.nodes(i).op();
+    const bool product = op == "sharded_matmul" || op == "apply_product_gradient";
+    if (function.micro_batches() > 1 && (product || op == "scatter_add")) {
+      return NodeError(function, i,
+                       absl::InvalidArgumentError(
+                           "cannot be computed in slices; leave micro_batches out, or read the "
+                           "variable (ProductPlace::kWorker, AssignAdd)"));
+    }
+    if (options.any() && op == "apply_product_gradient") {
+      return NodeError(
+          function, i,
+          absl::InvalidArgumentError(
+              "is a gradient that only the servers know, so penalties, clipping and weight decay "
+              "cannot change it; leave them out, or read the variable (ProductPlace::kWorker)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
                                                 const GradientOptions& options) {
+  MU_RETURN_IF_ERROR(CheckParts(function, options));
   // Sharing before lowering lets lookups of the same ids share positions.
   const pb::FunctionProto cleaned = MergeUpdates(PruneDeadNodes(ShareCommonNodes(function)));
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto lowered, LowerEmbeddings(cleaned));

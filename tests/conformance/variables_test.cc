@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/env/file.h"
+#include "coordinator/frontend/variable_ops.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/table_file.h"
 #include "tests/conformance/checked_job.h"
@@ -88,6 +89,53 @@ TEST(Conformance, AssignedRowsSurviveAServer) {
   }
 }
 
+// Each step takes the sum of its x from every weight, as a gradient of which servers know the
+// factors only: whole numbers, so that one that is lost or applied twice shows.
+TEST(Conformance, ProductsOnServersAreTrainedOnceWhateverDies) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto cluster,
+      TestCluster::Start({.workers = 2, .ps = 2, .default_optimizer = Sgd{.learning_rate = 1.0f}}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, OnRequest(cluster->directory() + "/checkpoints"));
+  constexpr int64_t kClasses = 40, kSteps = 400;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable classes,
+      c.CreateVariable(
+          {.name = "classes", .shape = {kClasses, kDim}, .partitioner = FixedShards{5}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable scale,
+                          c.CreateVariable({.name = "scale", .shape = {kDim}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder& f) {
+    f.Train();
+    const Sym x = ConstantTensor(Tensor::Of<float>({2, kDim}, {1, 2, 3, 10, 20, 30}));
+    // The gradient of "scale" goes back through the servers; it is the sum of 0 * dx.
+    const Sym y = ShardedMatMul(x + Read(scale) * 0.0f, classes, {.place = ProductPlace::kServers});
+    f.Minimize(ReduceSum(y));
+    f.Return("y", ReduceSum(y));
+  }));
+  for (int64_t i = 0; i < kSteps; i += 4) c.Schedule(step, {.steps = 4});
+  const auto wait_for = [&](uint64_t steps) {
+    testing::WaitWhile([&] { return c.Stats().steps < steps; });
+  };
+  wait_for(kSteps / 8);
+  MU_ASSERT_OK(checkpointer.TakeNow());
+  cluster->KillWorker(0);
+  MU_ASSERT_OK(cluster->StartWorker(0));
+  wait_for(kSteps / 4);
+  cluster->KillServer(1);
+  MU_ASSERT_OK(cluster->StartServer(1));
+  wait_for(kSteps / 2);
+  cluster->KillWorker(1);
+  MU_ASSERT_OK(cluster->StartWorker(1));
+  MU_ASSERT_OK(c.Join());
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor value, c.Read(classes));
+  for (int64_t i = 0; i < value.elements(); ++i) {
+    const int64_t of_x = 11 * (i % kDim + 1);
+    ASSERT_EQ(value.data<float>()[i], static_cast<float>(-kSteps * of_x)) << i;
+  }
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor zeros, c.Read(scale));
+  EXPECT_THAT(zeros.flat<float>(), ::testing::Each(0.0f));
+}
+
 TEST(Conformance, ATableIsExportedAndImported) {
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
   Coordinator& c = cluster->coordinator();
@@ -142,6 +190,29 @@ TEST(Conformance, AFileThatDoesNotFitATableIsRefused) {
   write({7, 7}, kDim, false);
   MU_EXPECT_OK(ImportTable(c, table, path)) << "without ids: from row 0 on";
   EXPECT_EQ(FirstOfEach(c, table, 100), (std::map<int64_t, float>{{0, 2}, {1, 2}}));
+}
+
+TEST(Conformance, ALargeTableGoesThroughAFileInPieces) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  constexpr int64_t kWide = 1 << 19;  // two rows are a piece
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          c.CreateEmbeddingTable({.name = "t", .rows = 9, .dim = kWide}));
+  const auto rows_of = [&](const std::vector<int64_t>& ids, float plus) {
+    Tensor values(kFloat32, Shape({static_cast<int64_t>(ids.size()), kWide}));
+    for (size_t i = 0; i < ids.size(); ++i)
+      std::fill_n(values.data<float>() + i * kWide, kWide, static_cast<float>(ids[i]) + plus);
+    return values;
+  };
+  const std::vector<int64_t> ids = {8, 1, 5, 2, 7};
+  MU_ASSERT_OK(c.AssignRows(table, ids, rows_of(ids, 0)));
+  const std::string path = cluster->directory() + "/t.safetensors";
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t rows, ExportTable(c, table, path));
+  EXPECT_EQ(rows, ids.size());
+  MU_ASSERT_OK(c.AssignRows(table, ids, rows_of(ids, 100)));
+  MU_ASSERT_OK(ImportTable(c, table, path));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor read, c.ReadRows(table, ids));
+  EXPECT_EQ(read.flat<float>(), rows_of(ids, 0).flat<float>());
 }
 
 TEST(Conformance, VariablesSaysWherePartitionsAreAndWhatTheyAreAskedFor) {

@@ -141,6 +141,31 @@ TEST_F(MicroBatchesTest, VariablesArePulledOnceRowsForEachSlice) {
   EXPECT_FLOAT_EQ(Returned(0), 75 + 5);
 }
 
+// Some rows and the whole of a variable are two reads, each of them once.
+TEST_F(MicroBatchesTest, SomeRowsOfAVariableArePulledBesideTheWhole) {
+  const uint32_t w = access_.AddVariable("w", Tensor::Of<float>({3}, {1, 10, 100}));
+  const Ref x = g_.Column("x", kFloat32, {-1});
+  const auto rows = [&](int64_t first, int64_t count) {
+    return g_.Op("reduce_sum", {g_.Op("variable_rows", {},
+                                      {{"variable", StringAttr("w")},
+                                       {"id", IntAttr(w)},
+                                       {"dtype", testing::TypeAttr(kFloat32)},
+                                       {"shape", testing::ShapeAttr({3})},
+                                       {"first", IntAttr(first)},
+                                       {"count", IntAttr(count)}})});
+  };
+  const Ref y = g_.Op("multiply", {x, g_.Op("add", {rows(1, 2), rows(0, 1)})});
+  const Ref mean = Accumulate(g_.Op("reduce_mean", {y}), "mean");
+  const Ref all = g_.Op("reduce_sum", {g_.Read("w", w, kFloat32, {3})});
+  g_.Return("y",
+            g_.Op("add", {g_.Op("multiply", {mean, rows(1, 2)}), g_.Op("add", {rows(1, 1), all})}));
+  MU_ASSERT_OK(Run(BatchOf({1, 2, 3, 4})));
+  EXPECT_FLOAT_EQ(Returned(0), 2.5f * 111 * 110 + 10 + 111);
+  ASSERT_EQ(access_.pulled.size(), 1u);
+  EXPECT_THAT(access_.pulled[0].variables, ElementsAre(w, w, w, w))
+      << "all of it, and three choices of rows, each once";
+}
+
 TEST_F(MicroBatchesTest, GradientsOfRowsAreAddedUpById) {
   const uint32_t t = access_.AddTable("t", 2, std::vector<float>(20, 1));
   const Ref x = g_.Column("x", kFloat32, {-1});

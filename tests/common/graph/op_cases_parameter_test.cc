@@ -50,6 +50,42 @@ void AddUpdateCases(OpCases& cases) {
       Refuses({F32({2, 4})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is")};
 }
 
+void AddPartCases(OpCases& cases) {
+  const NamedAttr name = Text("variable", "w");
+  const NamedAttr id = Int("id", 3);
+  const NamedAttr first = Int("first", 1);
+  const NamedAttr f32 = Type(kFloat32);
+  cases["variable_rows"] = {
+      Accepts({}, {name, id, f32, Dims({4, 3}), first, Int("count", 3)}, {F32({3, 3})}),
+      Accepts({}, {name, id, Type(kInt64), Dims({4}), first, Int("count", 0)}, {I64({0})}),
+      Refuses({}, {name, id, f32, Dims({4, 3}), first, Int("count", 4)}, "are not within the 4"),
+      Refuses({}, {name, id, f32, Dims({4, 3}), first, Int("count", -1)}, "are not within the 4"),
+      Refuses({}, {name, id, f32, Dims({4, 3}), Int("first", -1), Int("count", 1)}, "not within"),
+      Refuses({}, {name, id, f32, Dims({}), first, Int("count", 0)}, "no rows")};
+  cases["scatter_add"] = {
+      Accepts({I64({-1}), F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, {}),
+      Accepts({I64({2}), I32({2})}, {name, id, Type(kInt32), Dims({4})}, {}),
+      Refuses({I64({2}), F32({3, 3})}, {name, id, f32, Dims({4, 3})}, "but those rows"),
+      Refuses({I64({2}), I64({2, 3})}, {name, id, f32, Dims({4, 3})}, "but those rows"),
+      Refuses({I32({2}), F32({2, 3})}, {name, id, f32, Dims({4, 3})}, "rows must be int64"),
+      Refuses({I64({2, 1}), F32({2, 3})}, {name, id, f32, Dims({4, 3})}, "rows must"),
+      Refuses({I64({2}), F32({2})}, {name, id, f32, Dims({})}, "no rows")};
+  cases["sharded_matmul"] = {
+      Accepts({F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, {F32({-1, 4})}),
+      Refuses({F32({-1, 4})}, {name, id, f32, Dims({4, 3})}, "but variable \"w\" is"),
+      Refuses({F32({3})}, {name, id, f32, Dims({4, 3})}, "but variable \"w\" is"),
+      Refuses({F32({-1, 3})}, {name, id, f32, Dims({0, 3})}, "that have elements"),
+      Refuses({F32({-1, 3})}, {name, id, f32, Dims({4, 3, 1})}, "float32 matrices"),
+      Refuses({I64({-1, 3})}, {name, id, f32, Dims({4, 3})}, "x must be float32")};
+  cases["sharded_matmul_back"] = {
+      Accepts({F32({-1, 4})}, {name, id, f32, Dims({4, 3})}, {F32({-1, 3})}),
+      Refuses({F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, "but variable \"w\" is")};
+  cases["apply_product_gradient"] = {
+      Accepts({F32({-1, 4}), F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, {}),
+      Refuses({F32({-1, 3}), F32({-1, 4})}, {name, id, f32, Dims({4, 3})}, "dy is"),
+      Refuses({F32({5, 4}), F32({6, 3})}, {name, id, f32, Dims({4, 3})}, "have other records")};
+}
+
 void AddTableCases(OpCases& cases) {
   const NamedAttr name = Text("table", "t");
   const NamedAttr id = Int("id", 1);
@@ -133,6 +169,7 @@ void AddAccumulationCases(OpCases& cases) {
 void AddParameterCases(OpCases& cases) {
   AddSourceCases(cases);
   AddUpdateCases(cases);
+  AddPartCases(cases);
   AddTableCases(cases);
   AddAccumulationCases(cases);
 }

@@ -103,6 +103,39 @@ TEST(OnnxOps, ComputeWhatTheKernelsDo) {
   EXPECT_GT(answers.size(), 100u);
 }
 
+// What a checkpoint has of a variable: some of its rows, and products with all of them.
+TEST(OnnxOps, PartsOfVariablesAreThoseOfTheCheckpoint) {
+  if (const std::string missing = testing::OnnxRuntimeMissing(); !missing.empty())
+    GTEST_SKIP() << missing;
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("onnx_parts"));
+  CheckpointMaker maker(1);
+  maker.AddVariable({.name = "w", .shape = {4, 2}},
+                    Tensor::Of<float>({4, 2}, {1, 2, 3, 4, 5, 6, 7, 8}));
+  MU_ASSERT_OK(maker.Write(directory.path() + "/checkpoint"));
+  MU_ASSERT_OK_AND_ASSIGN(const CheckpointValues checkpoint,
+                          CheckpointValues::Open(directory.path() + "/checkpoint"));
+  GraphMaker::Attrs attrs = {{"variable", testing::StringAttr("w")},
+                             {"id", testing::IntAttr(0)},
+                             {"dtype", testing::TypeAttr(kFloat32)},
+                             {"shape", testing::ShapeAttr({4, 2})}};
+  GraphMaker graph;
+  graph.Return("y",
+               graph.Op("sharded_matmul", {graph.Column("x", kFloat32, {kUnknownDim, 2})}, attrs));
+  attrs.push_back({"first", testing::IntAttr(1)});
+  attrs.push_back({"count", testing::IntAttr(2)});
+  graph.Return("rows", graph.Op("variable_rows", {}, attrs));
+  MU_ASSERT_OK_AND_ASSIGN(const OnnxGraph onnx, OnnxOf(graph.function(), checkpoint));
+  const std::string path = directory.path() + "/model.onnx";
+  MU_ASSERT_OK(WriteOnnx(onnx, checkpoint, {}, path).status());
+  const OnnxCase one{path, {{"x", Dense{kFloat32, {3, 2}, {1, 0, 0, 1, 2, -1}}}}};
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<OnnxAnswer> answers,
+                          testing::RunOnnx({one}, directory.path()));
+  ASSERT_EQ(answers[0].error, "");
+  ExpectClose(answers[0].outputs.at("y"),
+              Dense{kFloat32, {3, 4}, {1, 3, 5, 7, 2, 4, 6, 8, 0, 2, 4, 6}});
+  ExpectClose(answers[0].outputs.at("rows"), Dense{kFloat32, {2, 2}, {3, 4, 5, 6}});
+}
+
 // Lookups are no kernels' ops: bags that are empty, at the end as well, with and without weights.
 TEST(OnnxOps, LookupsAddUpBags) {
   if (const std::string missing = testing::OnnxRuntimeMissing(); !missing.empty())

@@ -3,6 +3,7 @@
 #include "common/graph/print.h"
 #include "coordinator/frontend/image_ops.h"
 #include "coordinator/frontend/neural_ops.h"
+#include "coordinator/frontend/variable_ops.h"
 #include "tests/coordinator/frontend/trace_helper.h"
 
 namespace mu {
@@ -167,6 +168,7 @@ std::vector<Sym> NeuralOps(const BatchRef& batch, const Variable& w) {
 // Each op of the table that users are meant to call can be called, and makes that op.
 TEST(Ops, EveryUserOpHasItsCall) {
   const Variable w = MakeVariable("w", {13});
+  const Variable wide = MakeVariable("wide", {5, 13}, kFloat32, /*id=*/2);
   const EmbeddingTable table(
       EmbeddingTableSpec{.name = "t", .rows = 9, .dim = 2}.ToProto().value());
   std::set<std::string> made;
@@ -264,6 +266,10 @@ TEST(Ops, EveryUserOpHasItsCall) {
     }
     for (const Sym& y : NeuralOps(batch, w)) EXPECT_TRUE(y.valid()) << y.status();
     AssignAdd(w, weights);
+    EXPECT_TRUE(ReadRows(w, 1, 2).valid());
+    ScatterAdd(w, ConstantTensor(Tensor::Of<int64_t>({1}, {2})),
+               ConstantTensor(Tensor::Of<float>({1}, {2})));
+    EXPECT_TRUE(ShardedMatMul(x, wide, {.place = ProductPlace::kServers}).valid());
     f.Minimize(ReduceMean(x * weights));
     for (const pb::NodeProto& node : f.graph().proto().nodes()) {
       made.insert(node.op());
@@ -271,8 +277,10 @@ TEST(Ops, EveryUserOpHasItsCall) {
       EXPECT_THAT(node.location().file(), HasSubstr("ops_test.cc")) << node.op();
     }
   }));
-  made.insert("constant");            // numbers, above
-  made.insert("apply_gradient");      // autodiff's
+  made.insert("constant");        // numbers, above
+  made.insert("apply_gradient");  // autodiff's
+  made.insert("sharded_matmul_back");
+  made.insert("apply_product_gradient");
   made.insert("embedding_gradient");  // autodiff's
   for (const OpDef* def : AllOps().All()) {
     if (!def->internal) {

@@ -1,0 +1,85 @@
+#include "coordinator/frontend/variable_ops.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/sharding/partition.h"
+#include "coordinator/frontend/op_support.h"
+#include "coordinator/frontend/ops.h"
+
+namespace mu {
+namespace {
+
+// The graph of `inputs`, or of the thread, which then knows the variable; null, with the error in
+// *failed, if there is none or the handle is empty.
+TraceGraph* GraphFor(const Variable& variable, const std::vector<Sym>& inputs,
+                     const std::string& op, SourcePlace place, Sym* failed) {
+  TraceGraph* graph = GraphOf(inputs);
+  if (graph == nullptr) {
+    *failed = TraceGraph::NoGraph(op, place);
+    return nullptr;
+  }
+  if (!variable.valid()) {
+    *failed = graph->Fail(
+        op, absl::InvalidArgumentError("the mu::Variable is empty; create it first"), place);
+    return nullptr;
+  }
+  graph->NoteVariable(variable);
+  return graph;
+}
+
+bool OnServers(const Variable& variable, const Sym& x, const ShardedMatMulOptions& options,
+               const TraceGraph& graph) {
+  if (options.place != ProductPlace::kAuto) return options.place == ProductPlace::kServers;
+  if (variable.shape().rank() != 2) return false;
+  int64_t batch = options.batch;
+  if (batch == 0 && x.shape().rank() == 2) batch = x.shape()[0];
+  if (batch <= 0) batch = graph.batch_size();
+  return batch > 0 &&
+         MovesLessFromServers(batch, variable.shape()[0], variable.shape()[1],
+                              static_cast<int64_t>(PartitionStarts(variable.proto()).size()));
+}
+
+}  // namespace
+
+Sym ReadRows(const Variable& variable, int64_t first, int64_t count, const char* file, int line) {
+  const SourcePlace place{file, line};
+  Sym failed;
+  if (GraphFor(variable, {}, "variable_rows", place, &failed) == nullptr) return failed;
+  AttrMap attrs = VariableAttrs(variable.proto());
+  const AttrMap range = Attrs().Int("first", first).Int("count", count);
+  attrs.insert(range.begin(), range.end());
+  return AddOp("variable_rows", {}, std::move(attrs), place);
+}
+
+void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& delta) {
+  const Sym bound_rows = rows.Bind(kInt64);
+  const Sym bound = delta.Bind(variable.valid() ? variable.proto().dtype() : kFloat32);
+  Sym failed;
+  TraceGraph* graph =
+      GraphFor(variable, {bound_rows, bound}, "scatter_add", delta.place(), &failed);
+  if (graph == nullptr) return;
+  // An error is the graph's; a step has no value of it to stick to.
+  graph
+      ->AddEffect("scatter_add", {bound_rows, bound}, VariableAttrs(variable.proto()),
+                  delta.place())
+      .IgnoreError();
+}
+
+Sym ShardedMatMul(const Operand& x, const Variable& variable, const ShardedMatMulOptions& options) {
+  const Sym bound = x.Bind();
+  if (!bound.status().ok()) return bound;
+  Sym failed;
+  TraceGraph* graph = GraphFor(variable, {bound}, "sharded_matmul", x.place(), &failed);
+  if (graph == nullptr) return failed;
+  if (OnServers(variable, bound, options, *graph))
+    return AddOp("sharded_matmul", {bound}, VariableAttrs(variable.proto()), x.place());
+  return MatMul(At(bound, x.place()), At(variable, x.place()), {.transpose_b = true});
+}
+
+bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions) {
+  const double moved =
+      static_cast<double>(batch) * (3.0 * static_cast<double>(n) +
+                                    3.0 * static_cast<double>(k) * static_cast<double>(partitions));
+  return moved < 2.0 * static_cast<double>(n) * static_cast<double>(k);
+}
+
+}  // namespace mu

@@ -1,0 +1,50 @@
+// Parts of variables: rows that a step reads or adds to, and products with a variable that stays on
+// its servers. What the steps do not use does not travel.
+#pragma once
+
+#include <cstdint>
+
+#include "coordinator/frontend/handles.h"
+#include "coordinator/frontend/sym.h"
+
+namespace mu {
+
+// Rows [first, first + count) of axis 0. Only these travel to the worker; their gradient travels
+// back as one of the whole variable, 0 elsewhere, since optimizers see whole updates.
+Sym ReadRows(const Variable& variable, int64_t first, int64_t count,
+             const char* file = __builtin_FILE(), int line = __builtin_LINE());
+
+// Adds row i of `delta` [n, ...] to row rows[i] (int64 [n]) when the step's updates are pushed.
+// What comes to one row several times is added up. Only these rows travel. OUT_OF_RANGE when a step
+// names a row that there is not.
+void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& delta);
+
+enum class ProductPlace {
+  kAuto,     // where fewer bytes move: see MovesLessFromServers
+  kServers,  // each server multiplies with the partitions that it has
+  kWorker,   // the variable is read
+};
+
+struct ShardedMatMulOptions {
+  ProductPlace place = ProductPlace::kAuto;
+  // Records of x, for kAuto. 0: the batch size of the function's data set; if that is not known,
+  // the variable is read.
+  int64_t batch = 0;
+};
+
+// x [batch, k] times the transposed variable [n, k]: [batch, n]. The layer of a softmax over many
+// classes has a row for each class, cut into partitions as its partitioner says. Where servers
+// compute, x goes to each of them and the products come back; in training they are asked again, for
+// the gradient of x, and the push brings the gradients of the products instead of the variable's,
+// which each server computes from them. A step reads the variable for the products at the moment of
+// each. Such a variable takes no other gradient in the function; penalties, clipping, weight decay
+// and micro_batches are refused.
+Sym ShardedMatMul(const Operand& x, const Variable& variable,
+                  const ShardedMatMulOptions& options = {});
+
+// Whether a step of training moves fewer bytes if the servers compute: the products and their
+// gradients (three times batch * n numbers), and x and its gradient (three times batch * k for each
+// partition, as if each had a server of its own), against the variable and its gradient.
+bool MovesLessFromServers(int64_t batch, int64_t n, int64_t k, int64_t partitions);
+
+}  // namespace mu
