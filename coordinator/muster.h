@@ -21,6 +21,7 @@
 #include "coordinator/frontend/ops.h"
 #include "coordinator/frontend/specs.h"
 #include "coordinator/frontend/summary.h"
+#include "coordinator/frontend/variable_ops.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/training/best_checkpoints.h"
 #include "coordinator/training/checkpointer.h"
@@ -28,4 +29,5 @@
 #include "coordinator/training/evaluation_schedule.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/exit_code.h"
+#include "coordinator/training/table_file.h"
 #include "coordinator/training/trainer.h"

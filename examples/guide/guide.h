@@ -80,6 +80,7 @@ absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string
 // parameters.cc
 absl::Status CreateOneOfEach(mu::Coordinator& c);
 absl::Status ReadAndAssign(mu::Coordinator& c, const ClickModel& model);
+absl::Status MoveRows(mu::Coordinator& c, const ClickModel& model, const std::string& path);
 absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset& visits);
 absl::StatusOr<std::vector<int64_t>> StepsByWorker(mu::Coordinator& c);
 

@@ -65,6 +65,9 @@ TEST_F(GuideTest, TrainsByALoopOfItsOwn) {
     EXPECT_EQ(c_->Stats().samples, (epoch + 1) * kRecords);
   }
   MU_EXPECT_OK(ReadAndAssign(*c_, model));
+  MU_EXPECT_OK(MoveRows(*c_, model, Path("jobs.safetensors")));
+  MU_ASSERT_OK_AND_ASSIGN(const mu::Tensor assigned, c_->ReadRows(model.jobs, {99}));
+  EXPECT_EQ(assigned.data<float>()[3], 2);
   MU_ASSERT_OK_AND_ASSIGN(const mu::Tensor steps, c_->Read(model.steps));
   EXPECT_EQ(steps.data<int64_t>()[0], 0);
 }

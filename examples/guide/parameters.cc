@@ -1,5 +1,8 @@
 // Variables, tables, features: docs/program.md.
+#include <cstdio>
 #include <numeric>
+#include <string>
+#include <vector>
 
 #include "examples/guide/guide.h"
 
@@ -42,6 +45,27 @@ absl::Status ReadAndAssign(mu::Coordinator& c, const ClickModel& model) {
   return absl::OkStatus();
 }
 // [/read-and-assign]
+
+// [rows]
+// Takes rows from another program, says where everything is, and gives rows away.
+absl::Status MoveRows(mu::Coordinator& c, const ClickModel& model, const std::string& path) {
+  MU_RETURN_IF_ERROR(
+      c.AssignRows(model.jobs, {5, 99}, mu::Tensor::Of<float>({2, 4}, {1, 1, 1, 1, 2, 2, 2, 2})));
+  MU_ASSIGN_OR_RETURN(mu::Tensor kernel,
+                      c.ReadRows(model.mlp.layers()[0].kernel(), 0, 2));  // [2, 16]
+  MU_RETURN_IF_ERROR(c.AssignRows(model.mlp.layers()[0].kernel(), {8, 9}, kernel));
+  MU_RETURN_IF_ERROR(c.ReadTable(model.users, [](const mu::Coordinator::TableRows& piece) {
+    std::printf("%zu rows, the first one is user %lld\n", piece.ids.size(),
+                static_cast<long long>(piece.ids[0]));
+    return absl::OkStatus();
+  }));
+  MU_ASSIGN_OR_RETURN(std::vector<mu::ParameterInfo> infos, c.Variables());
+  std::printf("%s", mu::ParametersTable(infos).c_str());
+  MU_ASSIGN_OR_RETURN(uint64_t rows, mu::ExportTable(c, model.jobs, path));
+  MU_ASSIGN_OR_RETURN(uint64_t same, mu::ImportTable(c, model.jobs, path));
+  return rows == same ? absl::OkStatus() : absl::InternalError("rows were lost");
+}
+// [/rows]
 
 // [features]
 absl::StatusOr<mu::Function> DefineCrosses(mu::Coordinator& c, const mu::Dataset& visits) {
