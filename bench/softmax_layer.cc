@@ -1,16 +1,22 @@
 // A softmax layer over many classes, trained with the variable read by the worker, and with its
 // products computed by the servers: time of a step, and bytes that the worker sends and receives.
-// One worker and the servers are in this process, over gRPC on loopback, so all of them share its
-// cores.
+// The worker and the servers are processes of this machine and share its cores.
 //
 //   build/bin/softmax_layer --classes=200000 --dim=256 --batch=32 --ps=2
+#include <httplib.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <string>
-#include <vector>
+#include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
-#include "common/obs/telemetry.h"
+#include "common/env/file.h"
 #include "coordinator/frontend/neural_ops.h"
 #include "coordinator/frontend/variable_ops.h"
 #include "coordinator/launch/launch.h"
@@ -31,23 +37,44 @@ struct Measured {
   double loss = 0;  // after the last one
 };
 
-// Bytes of pulls and pushes that callers in this process sent and received.
-double MovedBytes() {
+absl::StatusOr<std::string> Page(const std::string& url, const char* path) {
+  const auto reply = httplib::Client(url).Get(path);
+  if (!reply || reply->status != 200)
+    return absl::UnavailableError(absl::StrCat("no page ", path, " of ", url));
+  return reply->body;
+}
+
+// Bytes of pulls and pushes that the worker has sent and received, by its metrics.
+absl::StatusOr<double> MovedBytes(const std::string& coordinator) {
+  MU_ASSIGN_OR_RETURN(const std::string targets, Page(coordinator, "/targets"));
   double bytes = 0;
-  for (const char* method : {"Pull", "Push"}) {
-    const std::string name = std::string("/muster.PsServer/") + method;
-    for (const char* counter : {"rpc.client.sent_bytes", "rpc.client.received_bytes"})
-      bytes += static_cast<double>(
-          mu::Telemetry::Process().counter(counter, "", {{"method", name}})->value());
+  for (const auto& target : nlohmann::json::parse(targets, nullptr, /*allow_exceptions=*/false)) {
+    if (target["labels"]["muster_role"] != "worker") continue;
+    const std::string url = absl::StrCat("http://", target["targets"][0].get<std::string>());
+    MU_ASSIGN_OR_RETURN(const std::string page, Page(url, "/metrics"));
+    for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+      const bool moved = absl::StartsWith(line, "muster_rpc_client_sent_bytes_total{") ||
+                         absl::StartsWith(line, "muster_rpc_client_received_bytes_total{");
+      double value = 0;
+      if (moved &&
+          (absl::StrContains(line, "PsServer/Pull") || absl::StrContains(line, "PsServer/Push")) &&
+          absl::SimpleAtod(line.substr(line.rfind(' ') + 1), &value))
+        bytes += value;
+    }
   }
+  if (bytes == 0) return absl::InternalError("the worker has counted no bytes");
   return bytes;
 }
 
 absl::StatusOr<Measured> Measure(const Flags& flags, mu::ProductPlace place) {
-  MU_ASSIGN_OR_RETURN(auto c, mu::InProcess({.workers = 1,
-                                             .ps = flags.ps,
-                                             .default_optimizer = mu::Sgd{.learning_rate = 0.1f},
-                                             .functions_in_flight = 1}));
+  MU_ASSIGN_OR_RETURN(const mu::TempDirectory directory,
+                      mu::TempDirectory::Create("softmax_layer"));
+  MU_ASSIGN_OR_RETURN(auto c, mu::Local({.workers = 1,
+                                         .ps = flags.ps,
+                                         .job_dir = mu::JoinPath(directory.path(), "run"),
+                                         .default_optimizer = mu::Sgd{.learning_rate = 0.1f},
+                                         .functions_in_flight = 1,
+                                         .http = "127.0.0.1:0"}));
   MU_ASSIGN_OR_RETURN(mu::Variable features,
                       c->CreateVariable({.name = "features",
                                          .shape = {flags.batch, flags.dim},
@@ -67,14 +94,15 @@ absl::StatusOr<Measured> Measure(const Flags& flags, mu::ProductPlace place) {
   }));
   c->Schedule(step, {.steps = 2});  // memory is taken
   MU_RETURN_IF_ERROR(c->Join());
-  const double bytes = MovedBytes();
+  MU_ASSIGN_OR_RETURN(const double before, MovedBytes(c->http()));
   const absl::Time begin = absl::Now();
   const mu::RemoteValue value = c->Schedule(step, {.steps = flags.steps});
   MU_RETURN_IF_ERROR(c->Join());
   const double seconds = absl::ToDoubleSeconds(absl::Now() - begin);
+  MU_ASSIGN_OR_RETURN(const double after, MovedBytes(c->http()));
   MU_ASSIGN_OR_RETURN(const mu::FunctionResult result, c->Fetch(value));
   MU_ASSIGN_OR_RETURN(const mu::Tensor loss, result.Get(flags.steps - 1, "loss"));
-  return Measured{seconds / flags.steps, (MovedBytes() - bytes) / 1e6 / flags.steps,
+  return Measured{seconds / flags.steps, (after - before) / 1e6 / flags.steps,
                   loss.data<float>()[0]};
 }
 
