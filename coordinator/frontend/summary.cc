@@ -42,6 +42,7 @@ double FlopsOf(const pb::NodeProto& node, const FunctionSpecs& specs, int index)
     const Shape& a = input(0);
     return 2 * outputs * static_cast<double>(a[a.rank() - (ta ? 2 : 1)]);
   }
+  if (node.op() == "sharded_matmul") return 2 * outputs * static_cast<double>(input(0)[1]);
   if (node.op() == "conv2d") {
     const Shape& filter = input(1);
     return 2 * outputs * static_cast<double>(filter[0] * filter[1] * filter[2]);
@@ -92,6 +93,11 @@ class Summarizer {
     }
     int own = -1;
     int latest = -1;
+    if (node.op() == "sharded_matmul" || node.op() == "variable_rows") {  // not read whole
+      const std::string& variable = node.attrs().at("variable").s();
+      own = AddParameter(LayerNameOf(variable), node.op(), variable,
+                         ElementsOf(node.attrs().at("shape").shape()));
+    }
     for (const pb::NodeInput& input : node.inputs()) {
       const pb::NodeProto& from = function_.nodes(input.node());
       if (from.op() == "variable_read") {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -124,6 +125,18 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   void NoteVariable(const Variable& variable) {
     variables_.emplace(variable.proto().id(), variable);
   }
+  // Servers are to compute a product with it. `must`: the user says so.
+  void NoteProduct(const Variable& variable, bool must) {
+    products_anywhere_.try_emplace(variable.proto().id(), true).first->second &= !must;
+  }
+  // Variables (ids) of products of which none must be computed by servers.
+  std::set<uint32_t> products_anywhere() const {
+    std::set<uint32_t> ids;
+    for (const auto& [id, anywhere] : products_anywhere_) {
+      if (anywhere) ids.insert(id);
+    }
+    return ids;
+  }
   // Records of a step's batch; 0: not known.
   void NoteBatchSize(int64_t records) { batch_size_ = records; }
   int64_t batch_size() const { return batch_size_; }
@@ -172,6 +185,7 @@ class TraceGraph : public std::enable_shared_from_this<TraceGraph> {
   uint64_t seed_ = 1;
   int64_t random_ops_ = 0;
   int64_t batch_size_ = 0;
+  std::map<uint32_t, bool> products_anywhere_;
   const pb::SourceLocation* location_ = nullptr;
   absl::Status first_error_;
 };

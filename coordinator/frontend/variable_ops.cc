@@ -70,8 +70,10 @@ Sym ShardedMatMul(const Operand& x, const Variable& variable, const ShardedMatMu
   Sym failed;
   TraceGraph* graph = GraphFor(variable, {bound}, "sharded_matmul", x.place(), &failed);
   if (graph == nullptr) return failed;
-  if (OnServers(variable, bound, options, *graph))
+  if (OnServers(variable, bound, options, *graph)) {
+    graph->NoteProduct(variable, /*must=*/options.place == ProductPlace::kServers);
     return AddOp("sharded_matmul", {bound}, VariableAttrs(variable.proto()), x.place());
+  }
   return MatMul(At(bound, x.place()), At(variable, x.place()), {.transpose_b = true});
 }
 

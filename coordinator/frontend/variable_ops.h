@@ -20,15 +20,16 @@ Sym ReadRows(const Variable& variable, int64_t first, int64_t count,
 void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& delta);
 
 enum class ProductPlace {
-  kAuto,     // where fewer bytes move: see MovesLessFromServers
+  kAuto,     // where fewer bytes move, see MovesLessFromServers, and servers can compute it
   kServers,  // each server multiplies with the partitions that it has
   kWorker,   // the variable is read
 };
 
 struct ShardedMatMulOptions {
   ProductPlace place = ProductPlace::kAuto;
-  // Records of x, for kAuto. 0: the batch size of the function's data set; if that is not known,
-  // the variable is read.
+  // Rows of x, for kAuto: to be given where these are not the records of a batch, as in
+  // [batch * time, k]. 0: the batch size of the function's data set; if that is not known, the
+  // variable is read.
   int64_t batch = 0;
 };
 
@@ -37,8 +38,8 @@ struct ShardedMatMulOptions {
 // compute, x goes to each of them and the products come back; in training they are asked again, for
 // the gradient of x, and the push brings the gradients of the products instead of the variable's,
 // which each server computes from them. A step reads the variable for the products at the moment of
-// each. Such a variable takes no other gradient in the function; penalties, clipping, weight decay
-// and micro_batches are refused.
+// each. Servers cannot compute it where the variable takes another gradient in the function, nor
+// with penalties, clipping, weight decay or micro_batches: kServers is refused there.
 Sym ShardedMatMul(const Operand& x, const Variable& variable,
                   const ShardedMatMulOptions& options = {});
 

@@ -103,36 +103,8 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
   return rewriter.Finish();
 }
 
-namespace {
-
-// Gradients whose factors travel are whole on the servers only, and a step in slices has no one
-// batch.
-absl::Status CheckParts(const pb::FunctionProto& function, const GradientOptions& options) {
-  for (int i = 0; i < function.nodes_size(); ++i) {
-    const std::string& op = function.nodes(i).op();
-    const bool product = op == "sharded_matmul" || op == "apply_product_gradient";
-    if (function.micro_batches() > 1 && (product || op == "scatter_add")) {
-      return NodeError(function, i,
-                       absl::InvalidArgumentError(
-                           "cannot be computed in slices; leave micro_batches out, or read the "
-                           "variable (ProductPlace::kWorker, AssignAdd)"));
-    }
-    if (options.any() && op == "apply_product_gradient") {
-      return NodeError(
-          function, i,
-          absl::InvalidArgumentError(
-              "is a gradient that only the servers know, so penalties, clipping and weight decay "
-              "cannot change it; leave them out, or read the variable (ProductPlace::kWorker)"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
 absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
                                                 const GradientOptions& options) {
-  MU_RETURN_IF_ERROR(CheckParts(function, options));
   // Sharing before lowering lets lookups of the same ids share positions.
   const pb::FunctionProto cleaned = MergeUpdates(PruneDeadNodes(ShareCommonNodes(function)));
   MU_ASSIGN_OR_RETURN(const pb::FunctionProto lowered, LowerEmbeddings(cleaned));

@@ -2,6 +2,10 @@
 // and gives one that does.
 #pragma once
 
+#include <cstdint>
+#include <set>
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/base/status.h"
@@ -25,6 +29,15 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 // naming the lookup if its ids depend on values that the step pulls.
 absl::StatusOr<pb::FunctionProto> LowerEmbeddings(const pb::FunctionProto& function);
 
+// Of a function as it is traced, with its gradients: products with variables that may be computed
+// `anywhere` (ids; by the servers, so far) become reads of these where servers cannot compute them:
+// with options, micro_batches, or another kind of update of the variable. `losses` are renumbered.
+// INVALID_ARGUMENT, with op and file:line, for another variable's in such a function.
+absl::StatusOr<pb::FunctionProto> PlaceProducts(const pb::FunctionProto& function,
+                                                const GradientOptions& options,
+                                                const std::set<uint32_t>& anywhere,
+                                                std::vector<pb::NodeInput>* losses);
+
 // Of a function with micro_batches, as it is traced, with the gradients of `losses`: what it
 // returns and adds to variables is accumulated over the slices of the batch, a mean over the
 // records as a mean, a sum as a sum. INVALID_ARGUMENT, with op and file:line, for what is neither,
@@ -39,7 +52,7 @@ pb::FunctionProto AccumulateGradients(const pb::FunctionProto& function);
 pb::FunctionProto AdjustGradients(const pb::FunctionProto& function,
                                   const GradientOptions& options);
 
-// All of the above but AccumulateResults, in the right order.
+// All of the above but PlaceProducts and AccumulateResults, in the right order.
 absl::StatusOr<pb::FunctionProto> LowerFunction(const pb::FunctionProto& function,
                                                 const GradientOptions& options = {});
 

@@ -37,9 +37,11 @@ absl::StatusOr<pb::FunctionProto> Trace(const std::string& name,
   for (const MinimizeRequest& request : graph->minimize_requests()) losses.push_back(request.loss);
   if (const absl::Status added = AddGradients(*graph); !added.ok()) return InFunction(name, added);
   MU_RETURN_IF_ERROR(VerifyFunction(graph->proto(), GraphStage::kTraced));
-  MU_ASSIGN_OR_RETURN(const pb::FunctionProto traced, AccumulateResults(graph->proto(), losses));
-  MU_ASSIGN_OR_RETURN(pb::FunctionProto lowered,
-                      LowerFunction(traced, graph->gradient_options().value_or(GradientOptions())));
+  const GradientOptions options = graph->gradient_options().value_or(GradientOptions());
+  MU_ASSIGN_OR_RETURN(const pb::FunctionProto placed,
+                      PlaceProducts(graph->proto(), options, graph->products_anywhere(), &losses));
+  MU_ASSIGN_OR_RETURN(const pb::FunctionProto traced, AccumulateResults(placed, losses));
+  MU_ASSIGN_OR_RETURN(pb::FunctionProto lowered, LowerFunction(traced, options));
   MU_RETURN_IF_ERROR(VerifyFunction(lowered, GraphStage::kLowered));
   return lowered;
 }

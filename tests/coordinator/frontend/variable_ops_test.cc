@@ -15,6 +15,7 @@
 #include "common/graph/print.h"
 #include "coordinator/frontend/builder.h"
 #include "coordinator/frontend/ops.h"
+#include "coordinator/frontend/summary.h"
 #include "coordinator/passes/trace.h"
 #include "tests/coordinator/frontend/trace_helper.h"
 #include "tests/testing/fake_factory.h"
@@ -195,6 +196,55 @@ TEST(VariableOps, TheServersAreChosenWhereFewerBytesMove) {
   }
 }
 
+// What the user did not ask servers for is read where servers cannot compute it.
+TEST(VariableOps, WhatServersCannotComputeIsReadIfAnyPlaceWillDo) {
+  const auto run = [](ProductPlace place, const MinimizeOptions& options, bool tied, Model* model) {
+    return model->Run([&](FunctionBuilder& f) {
+      const Sym h = Tanh(MatMul(ConstantTensor(Inputs()), model->hidden));
+      const Sym y = ShardedMatMul(h, model->classes, {.place = place, .batch = 1});
+      Sym loss = ReduceMean(Square(y - 1.0f));
+      if (tied) loss = loss + ReduceMean(Square(model->classes));
+      f.Minimize(loss, options);
+      f.Return("loss", loss);
+    });
+  };
+  const MinimizeOptions none, clipped{.gradients = {.clip_by_global_norm = 0.01f}},
+      decayed{.gradients = {.weight_decay = 0.1f}};
+  for (const auto& [options, tied] : {std::pair(none, false), std::pair(none, true),
+                                      std::pair(clipped, false), std::pair(decayed, false)}) {
+    Model automatic, worker;
+    MU_ASSERT_OK_AND_ASSIGN(const auto a, run(ProductPlace::kAuto, options, tied, &automatic));
+    MU_ASSERT_OK_AND_ASSIGN(const auto w, run(ProductPlace::kWorker, options, tied, &worker));
+    ExpectNear(Values(a[0]), Values(w[0]));
+    ExpectNear(automatic.Of(automatic.classes), worker.Of(worker.classes));
+    ExpectNear(automatic.Of(automatic.hidden), worker.Of(worker.hidden));
+    const bool possible = !tied && options.gradients == GradientOptions();
+    EXPECT_EQ(automatic.factory.parameters.multiplications > 0, possible);
+  }
+  // One product that servers must compute: so must the others with this variable.
+  Model model;
+  MU_EXPECT_OK(model.Run([&](FunctionBuilder& f) {
+    const Sym x = ConstantTensor(Inputs());
+    f.Minimize(ReduceMean(Square(ShardedMatMul(x, model.classes, {.batch = 1}))) +
+               ReduceMean(ShardedMatMul(x, model.classes, {.place = ProductPlace::kServers})));
+  }));
+  EXPECT_GT(model.factory.parameters.multiplications, 0);
+}
+
+TEST(VariableOps, ASlicedBatchReadsWhatServersWouldCompute) {
+  const Dataset data = MakeDataset(CriteoTsv({"x.tsv"}, 7).Batch(4));
+  Model model;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const pb::FunctionProto function, Trace("f", [&](FunctionBuilder& f) {
+        const Sym dense = f.NextBatch(data)["dense"];
+        const Sym y = ShardedMatMul(Slice(dense, {0, 0}, {-1, kDim}), model.classes, {.batch = 1});
+        f.Minimize(ReduceMean(Square(y)), {.micro_batches = 2});
+      }));
+  const std::string text = FunctionToText(function);
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("sharded_matmul")));
+  EXPECT_THAT(text, HasSubstr("apply_gradient"));
+}
+
 // Where x does not say how many records it has, the function's data do.
 TEST(VariableOps, TheBatchOfTheDataDecides) {
   const auto on_servers = [](std::optional<uint32_t> batch) {
@@ -217,6 +267,19 @@ TEST(VariableOps, TheBatchOfTheDataDecides) {
   EXPECT_TRUE(on_servers(1));
   EXPECT_FALSE(on_servers(4));
   EXPECT_FALSE(on_servers(std::nullopt)) << "4 records";
+}
+
+TEST(VariableOps, ASummaryCountsWhatIsNotReadWhole) {
+  Model model;
+  MU_EXPECT_OK(Trace("f", [&](FunctionBuilder& f) {
+    f.Return("y", ShardedMatMul(ConstantTensor(Inputs()), model.classes,
+                                {.place = ProductPlace::kServers}));
+    MU_ASSERT_OK_AND_ASSIGN(const std::vector<LayerSummary> layers, Summarize(f));
+    ASSERT_EQ(layers.size(), 1u);
+    EXPECT_EQ(layers[0].op, "sharded_matmul");
+    EXPECT_EQ(layers[0].parameters, kClasses * kDim);
+    EXPECT_EQ(layers[0].flops, 2 * kRecords * kClasses * kDim);
+  }));
 }
 
 TEST(VariableOps, SomeRowsAreReadAndTrained) {
@@ -250,6 +313,34 @@ TEST(VariableOps, AdditionsToRowsAreAddedUp) {
       << "after two steps";
 }
 
+// A server sees its part only: it would refuse what another one applies.
+TEST(VariableOps, WhatServersMightFindTooLargeIsNotPushed) {
+  Model model;
+  const std::vector<float> before = model.Of(model.classes);
+  const auto product = [&](float x, float dy) {
+    return model.Run([&](FunctionBuilder& f) {
+      const Sym y = ShardedMatMul(ConstantTensor(Inputs()) * x, model.classes,
+                                  {.place = ProductPlace::kServers});
+      f.Minimize(ReduceSum(y) * dy);
+    });
+  };
+  EXPECT_THAT(product(1e20f, 1e20f), StatusIs(absl::StatusCode::kInvalidArgument,
+                                              HasSubstr("variable \"classes\" may be beyond")));
+  EXPECT_EQ(model.Of(model.classes), before);
+  MU_EXPECT_OK(product(1e20f, 1e-20f));
+  Variable sums =
+      *model.factory.CreateVariable({.name = "sums", .shape = {6, 2}, .trainable = false});
+  const auto scatter = [&](float value) {
+    return model.Run([&](FunctionBuilder&) {
+      ScatterAdd(sums, ConstantTensor(Tensor::Of<int64_t>({2}, {1, 1})),
+                 ConstantTensor(Tensor::Of<float>({2, 2}, {value, 0, value, 0})));
+    });
+  };
+  EXPECT_THAT(scatter(3e38f), StatusIs(absl::StatusCode::kInvalidArgument,
+                                       HasSubstr("variable \"sums\" may be beyond")));
+  MU_EXPECT_OK(scatter(1e37f));
+}
+
 TEST(VariableOps, WhatCannotBeIsRefused) {
   const auto refused = [](const std::function<void(Model&, FunctionBuilder&)>& build,
                           const std::string& why) {
@@ -281,6 +372,14 @@ TEST(VariableOps, WhatCannotBeIsRefused) {
         f.NextBatch(data);
         ScatterAdd(m.counts, ConstantTensor(Tensor::Of<int64_t>({1}, {0})),
                    ConstantTensor(Tensor::Of<int64_t>({1, 2}, {0, 0})));
+        f.Minimize(ReduceSum(m.hidden), {.micro_batches = 2});
+      },
+      "cannot be computed in slices");
+  refused(
+      [&](Model& m, FunctionBuilder& f) {
+        const Sym dense = f.NextBatch(data)["dense"];
+        const Sym rows = Cast(ReduceSum(dense, {1}), kInt64);
+        ScatterAdd(m.counts, rows, Cast(Slice(dense, {0, 0}, {-1, 2}), kInt64));
         f.Minimize(ReduceSum(m.hidden), {.micro_batches = 2});
       },
       "cannot be computed in slices");
