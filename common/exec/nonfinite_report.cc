@@ -1,6 +1,9 @@
 #include "common/exec/nonfinite_report.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/exec/finite.h"
@@ -159,6 +162,42 @@ absl::StatusOr<int> FirstNonFinite(const Plan& plan, const Run& run, const StepI
   return -1;
 }
 
+double Largest(const View& view) {
+  double largest = 0;
+  for (int64_t i = 0; i < view.elements(); ++i)
+    largest = std::max(largest, std::abs(static_cast<double>(view.as<float>()[i])));
+  return largest;
+}
+
+// What no element of an update is beyond that servers compute from what the step pushes; NaN if
+// something of that is none. Each of them looks at its part only, so one would refuse what others
+// have applied.
+double Bound(const PlannedVariableUpdate& update, const Run& run) {
+  const View& value = run.value(update.value);
+  if (value.dtype != kFloat32 || value.shape.rank() == 0) return 0;
+  if (update.kind == VariableWrite::kScatterAdd) {
+    return Largest(value) * static_cast<double>(value.shape[0]);
+  }
+  if (update.kind != VariableWrite::kProductGradient) return 0;
+  const View& x = run.value(update.other);
+  if (!AllFinite(x)) return std::numeric_limits<double>::quiet_NaN();
+  return Largest(value) * Largest(x) * static_cast<double>(value.shape[0]);
+}
+
+absl::Status CheckBounds(const Plan& plan, const Run& run) {
+  for (const PlannedVariableUpdate& update : plan.variable_updates) {
+    if (Bound(update, run) < std::numeric_limits<float>::max()) continue;
+    return NodeError(
+        plan.function, update.node,
+        absl::InvalidArgumentError(absl::StrCat(
+            "what servers would compute for variable \"",
+            plan.function.nodes(update.node).attrs().at("variable").s(),
+            "\" may be beyond the largest number; nothing of this step was applied. A lower "
+            "learning rate or smaller inputs may help")));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status CheckStepIsFinite(const Plan& plan, const Run& run, const StepInputs& inputs) {
@@ -173,7 +212,7 @@ absl::Status CheckStepIsFinite(const Plan& plan, const Run& run, const StepInput
     for (const PlannedAccumulation& accumulation : plan.accumulations)
       finite = finite && AllFinite(run.value(ComputedOf(accumulation)));
   }
-  if (finite) return absl::OkStatus();
+  if (finite) return CheckBounds(plan, run);
 
   for (const Result& result : ResultsOf(plan)) {
     const View& view = run.value(result.value);
