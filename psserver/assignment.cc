@@ -101,6 +101,11 @@ PsAssignment AssignPlan::assignment() const {
           request_.table()};
 }
 
+bool AssignPlan::creates_rows() const {
+  return table_ != nullptr &&
+         !table_->HasAll({request_.rows().data(), static_cast<size_t>(request_.rows_size())});
+}
+
 void AssignPlan::Apply() const {
   const char* const value = request_.value().data();
   const absl::Span<const int64_t> rows(request_.rows().data(),

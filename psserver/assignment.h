@@ -21,7 +21,8 @@ class AssignPlan {
                                           const muster::AssignRequest& request);
   // As the core knows it. Valid as long as the plan.
   PsAssignment assignment() const;
-  bool creates_rows() const { return table_ != nullptr; }
+  // Some of a table's rows do not exist yet.
+  bool creates_rows() const;
   // Cannot fail.
   void Apply() const;
 

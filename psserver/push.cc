@@ -109,10 +109,10 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
         "' has no optimizer, so it takes no gradients; give it one or use assign_add"));
   }
   VariablePartition* partition = variable->partitions[update.partition()].get();
-  MU_ASSIGN_OR_RETURN(const char* bytes, UpdateOf(*variable, update, reader));
+  MU_ASSIGN_OR_RETURN(const Given given, UpdateOf(*variable, update, reader));
   if (update.kind() != pb::VariableUpdate::PRODUCT_GRADIENT) last_product_.reset();
   if (definition.proto.dtype() == kFloat32 &&
-      !AllFinite(reinterpret_cast<const float*>(bytes), partition->elements())) {
+      !AllFinite(reinterpret_cast<const float*>(given.values), given.elements)) {
     return NotFinite("variable", name);
   }
   StepRates rates;
@@ -121,25 +121,27 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
   }
   variables_.push_back({VariableOf(update), partition,
                         is_gradient ? pb::VariableUpdate::GRADIENT : pb::VariableUpdate::ASSIGN_ADD,
-                        definition.proto.dtype(), definition.proto.moving_average(), bytes, rates});
+                        definition.proto.dtype(), definition.proto.moving_average(), given.values,
+                        rates, given.rows});
   return absl::OkStatus();
 }
 
-absl::StatusOr<const char*> PushPlan::UpdateOf(const StoredVariable& variable,
-                                               const pb::VariableUpdate& update,
-                                               PayloadReader* reader) {
-  const size_t size = variable.partitions[update.partition()]->value_bytes();
-  absl::StatusOr<const char*> bytes;
+absl::StatusOr<PushPlan::Given> PushPlan::UpdateOf(const StoredVariable& variable,
+                                                   const pb::VariableUpdate& update,
+                                                   PayloadReader* reader) {
+  const VariablePartition& partition = *variable.partitions[update.partition()];
+  absl::StatusOr<Given> given = Given{.elements = partition.elements()};
   switch (update.kind()) {
     case pb::VariableUpdate::GRADIENT:
-    case pb::VariableUpdate::ASSIGN_ADD:
-      bytes = reader->Take<char>(size);
+    case pb::VariableUpdate::ASSIGN_ADD: {
+      MU_ASSIGN_OR_RETURN(given->values, reader->Take<char>(partition.value_bytes()));
       break;
+    }
     case pb::VariableUpdate::SCATTER_ADD:
-      bytes = Scattered(variable, update, reader);
+      given = Scattered(variable, update, reader);
       break;
     case pb::VariableUpdate::PRODUCT_GRADIENT:
-      bytes = ProductGradient(variable, update, reader);
+      given = ProductGradient(variable, update, reader);
       break;
     default:
       return absl::InvalidArgumentError(absl::StrCat("variable '",
@@ -147,24 +149,23 @@ absl::StatusOr<const char*> PushPlan::UpdateOf(const StoredVariable& variable,
                                                      "': unknown kind of update ", update.kind()));
   }
   reader->Align();
-  return bytes;
+  return given;
 }
 
 absl::StatusOr<char*> PushPlan::Expand(const StoredVariable& variable,
-                                       const pb::VariableUpdate& update) {
+                                       const pb::VariableUpdate& update, size_t bytes) {
   // A small request must not make a server fill its memory.
   if (!expanded_keys_.insert(VariableOf(update)).second) {
     return absl::InvalidArgumentError(absl::StrCat("variable '", variable.definition->proto.name(),
                                                    "' partition ", update.partition(),
                                                    " is updated twice in one push"));
   }
-  const size_t bytes = variable.partitions[update.partition()]->value_bytes();
   return reinterpret_cast<char*>(expanded_.emplace_back((bytes + 7) / 8).data());
 }
 
-absl::StatusOr<const char*> PushPlan::Scattered(const StoredVariable& variable,
-                                                const pb::VariableUpdate& update,
-                                                PayloadReader* reader) {
+absl::StatusOr<PushPlan::Given> PushPlan::Scattered(const StoredVariable& variable,
+                                                    const pb::VariableUpdate& update,
+                                                    PayloadReader* reader) {
   const VariablePartition& partition = *variable.partitions[update.partition()];
   const size_t row_bytes = partition.row_bytes();
   MU_ASSIGN_OR_RETURN(const int64_t* rows, reader->Take<int64_t>(update.rows()));
@@ -175,9 +176,13 @@ absl::StatusOr<const char*> PushPlan::Scattered(const StoredVariable& variable,
         "row ", rows[i], " is outside of partition ", update.partition(), " of variable '",
         variable.definition->proto.name(), "', which has ", partition.rows(), " rows"));
   }
-  MU_ASSIGN_OR_RETURN(char* const sum, Expand(variable, update));
+  std::vector<int64_t> each(rows, rows + update.rows());
+  std::sort(each.begin(), each.end());
+  each.erase(std::unique(each.begin(), each.end()), each.end());
+  MU_ASSIGN_OR_RETURN(char* const sums, Expand(variable, update, each.size() * row_bytes));
   for (uint32_t i = 0; i < update.rows(); ++i, from += row_bytes) {
-    char* const to = sum + static_cast<size_t>(rows[i]) * row_bytes;
+    const auto place = std::lower_bound(each.begin(), each.end(), rows[i]) - each.begin();
+    char* const to = sums + static_cast<size_t>(place) * row_bytes;
     switch (variable.definition->proto.dtype()) {
       case kFloat32:
         AddTo<float>(from, row_bytes, to);
@@ -189,12 +194,13 @@ absl::StatusOr<const char*> PushPlan::Scattered(const StoredVariable& variable,
         AddTo<uint32_t>(from, row_bytes, to);
     }
   }
-  return sum;
+  const size_t elements = each.size() * partition.columns();
+  return Given{sums, elements, scattered_rows_.emplace_back(std::move(each))};
 }
 
-absl::StatusOr<const char*> PushPlan::ProductGradient(const StoredVariable& variable,
-                                                      const pb::VariableUpdate& update,
-                                                      PayloadReader* reader) {
+absl::StatusOr<PushPlan::Given> PushPlan::ProductGradient(const StoredVariable& variable,
+                                                          const pb::VariableUpdate& update,
+                                                          PayloadReader* reader) {
   const VariablePartition& partition = *variable.partitions[update.partition()];
   const uint64_t batch = update.rows();
   MU_RETURN_IF_ERROR(CheckProduct(variable, batch));
@@ -206,12 +212,12 @@ absl::StatusOr<const char*> PushPlan::ProductGradient(const StoredVariable& vari
   } else if (last_product_->rows != update.rows()) {
     return absl::InvalidArgumentError("the gradients of one product have batches of several sizes");
   }
-  MU_ASSIGN_OR_RETURN(char* const gradient, Expand(variable, update));
+  MU_ASSIGN_OR_RETURN(char* const gradient, Expand(variable, update, partition.value_bytes()));
   const ScopedFlushDenormals flush;
   Gemm(/*transpose_a=*/true, /*transpose_b=*/false, static_cast<int64_t>(partition.rows()),
        static_cast<int64_t>(partition.columns()), static_cast<int64_t>(batch), dy, last_product_->x,
        reinterpret_cast<float*>(gradient), {});
-  return gradient;
+  return Given{gradient, partition.elements()};
 }
 
 absl::Status PushPlan::AddGradients(PayloadReader* reader) {
@@ -288,6 +294,8 @@ void PushPlan::Apply() {
   for (const VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT) {
       part.partition->ApplyGradient(static_cast<const float*>(part.update), part.rates);
+    } else if (part.rows.has_value()) {
+      part.partition->AddRows(*part.rows, part.update);
     } else {
       part.partition->AssignAdd(part.update);
     }

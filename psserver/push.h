@@ -45,6 +45,8 @@ class PushPlan {
     bool moving_average;
     const void* update;
     StepRates rates;  // of a gradient
+    // `update` has only these rows, each once; else all.
+    std::optional<absl::Span<const int64_t>> rows;
   };
   const std::vector<VariablePart>& variables() const { return variables_; }
   const std::vector<RowSegment>& segments() const { return segments_; }
@@ -56,18 +58,23 @@ class PushPlan {
       : payload_(std::make_unique<AlignedPayload>(payload)) {}
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
-  // What the update adds to the partition, or its gradient, whole. For the kinds that come in
-  // another form it is computed, in memory of the plan.
-  absl::StatusOr<const char*> UpdateOf(const StoredVariable& variable,
-                                       const muster::VariableUpdate& update, PayloadReader* reader);
-  absl::StatusOr<char*> Expand(const StoredVariable& variable,
-                               const muster::VariableUpdate& update);
-  absl::StatusOr<const char*> Scattered(const StoredVariable& variable,
+  // What the update adds to the partition or to some of its rows, or its gradient, whole. For the
+  // kinds that come in another form it is computed, in memory of the plan.
+  struct Given {
+    const char* values = nullptr;
+    size_t elements = 0;
+    std::optional<absl::Span<const int64_t>> rows = std::nullopt;
+  };
+  absl::StatusOr<Given> UpdateOf(const StoredVariable& variable,
+                                 const muster::VariableUpdate& update, PayloadReader* reader);
+  // Memory for what is computed. INVALID_ARGUMENT for a second update of the partition.
+  absl::StatusOr<char*> Expand(const StoredVariable& variable, const muster::VariableUpdate& update,
+                               size_t bytes);
+  absl::StatusOr<Given> Scattered(const StoredVariable& variable,
+                                  const muster::VariableUpdate& update, PayloadReader* reader);
+  absl::StatusOr<Given> ProductGradient(const StoredVariable& variable,
                                         const muster::VariableUpdate& update,
                                         PayloadReader* reader);
-  absl::StatusOr<const char*> ProductGradient(const StoredVariable& variable,
-                                              const muster::VariableUpdate& update,
-                                              PayloadReader* reader);
   absl::Status AddGradients(PayloadReader* reader);
   // Of what has the optimizer. INVALID_ARGUMENT if it needs a step that the push does not say, or
   // if a rate is beyond a float.
@@ -76,6 +83,7 @@ class PushPlan {
 
   std::unique_ptr<AlignedPayload> payload_;
   std::vector<std::vector<uint64_t>> expanded_;
+  std::vector<std::vector<int64_t>> scattered_rows_;
   std::set<PartitionKey> expanded_keys_;
   // Of the last update, if that was a product's gradient.
   struct LastProduct {

@@ -17,6 +17,18 @@ void AddShare(float share, const float* from, size_t count, float* to) {
   for (size_t i = 0; i < count; ++i) to[i] += share * from[i];
 }
 
+// Whole numbers are added up.
+void AddElements(muster::DType dtype, float share, const char* from, size_t bytes, char* sum) {
+  if (dtype == kFloat32) {
+    AddShare(share, reinterpret_cast<const float*>(from), bytes / sizeof(float),
+             reinterpret_cast<float*>(sum));
+  } else if (dtype == kInt64) {
+    AddTo<uint64_t>(sum, from, bytes);
+  } else {
+    AddTo<uint32_t>(sum, from, bytes);
+  }
+}
+
 }  // namespace
 
 void RoundMean::Add(const PushPlan& push, uint32_t weight) {
@@ -39,13 +51,14 @@ void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
     values.sum.resize((bytes + sizeof(uint64_t) - 1) / sizeof(uint64_t));
   }
   const bool averages = part.kind == muster::VariableUpdate::GRADIENT || part.moving_average;
-  if (part.dtype == kFloat32) {
-    AddShare(averages ? share : 1.0f, static_cast<const float*>(part.update), bytes / sizeof(float),
-             reinterpret_cast<float*>(values.sum.data()));
-  } else if (part.dtype == kInt64) {
-    AddTo<uint64_t>(values.sum.data(), part.update, bytes);
-  } else {
-    AddTo<uint32_t>(values.sum.data(), part.update, bytes);
+  const float factor = averages ? share : 1.0f;
+  char* const sum = reinterpret_cast<char*>(values.sum.data());
+  const char* from = static_cast<const char*>(part.update);
+  if (!part.rows.has_value()) return AddElements(part.dtype, factor, from, bytes, sum);
+  const size_t row_bytes = part.partition->row_bytes();
+  for (const int64_t row : *part.rows) {
+    AddElements(part.dtype, factor, from, row_bytes, sum + static_cast<size_t>(row) * row_bytes);
+    from += row_bytes;
   }
 }
 

@@ -28,6 +28,13 @@ pb::PartitionStats StatsOf(uint32_t id, uint32_t number, const Partition& partit
   return stats;
 }
 
+int64_t RowsOf(const pb::PullRequest& request) {
+  int64_t rows = 0;
+  for (const pb::TableKeys& keys : request.tables())
+    for (const uint32_t count : keys.counts()) rows += count;
+  return rows;
+}
+
 }  // namespace
 
 PsServer::PsServer(PsServerOptions options)
@@ -162,8 +169,8 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   }
   const UnderWay under_way(this);
   pulls_.fetch_add(1, std::memory_order_relaxed);
-  pulled_rows_->Add(static_cast<int64_t>(payload->size() / sizeof(int64_t)));
-  if (!payload->empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
+  pulled_rows_->Add(RowsOf(request));
+  if (!request.tables().empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
   const auto directory = store_.directory();
   auto reply = ExecutePull(*directory, request, *payload, header, options_.most_reply_bytes);
   if (!reply.ok()) return Detailed(reply.status());

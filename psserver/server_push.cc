@@ -138,7 +138,6 @@ void PsServer::Assign(const pb::AssignRequest& request,
   if (!refused.ok()) return done(std::move(refused));
   const absl::StatusOr<AssignPlan> plan = AssignPlan::Check(store_.directory(), request);
   absl::Status bad = Detailed(plan.status());
-  if (bad.ok() && plan->creates_rows()) bad = CheckRoom();
   if (!bad.ok()) {
     Leave();
     return done(std::move(bad));
@@ -157,8 +156,9 @@ void PsServer::Assign(const pb::AssignRequest& request,
     if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, push_done);
     changed_.SignalAll();
   }
+  // Not of a repeat: what it assigned has its room.
   Carry(
-      std::move(begun), [] { return absl::OkStatus(); },
+      std::move(begun), [&] { return plan->creates_rows() ? CheckRoom() : absl::OkStatus(); },
       [&](const AdmittedPush&) { plan->Apply(); }, push_done);
 }
 

@@ -140,6 +140,13 @@ void TablePartition::Push(absl::Span<const int64_t> ids, const float* gradients,
   }
 }
 
+bool TablePartition::HasAll(absl::Span<const int64_t> ids) const {
+  MutexLock lock(&mutex_);
+  for (const int64_t id : ids)
+    if (!Exists(definition_->LocalRow(static_cast<uint64_t>(id)))) return false;
+  return true;
+}
+
 void TablePartition::AssignRows(absl::Span<const int64_t> ids, const float* values) {
   const TableDefinition& table = *definition_;
   MutexLock lock(&mutex_);

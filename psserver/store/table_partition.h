@@ -71,6 +71,8 @@ class TablePartition {
   // optimizer, and `rates` are its rates of the step.
   void Push(absl::Span<const int64_t> ids, const float* gradients, const StepRates& rates);
 
+  // All of these rows, which it Holds, exist.
+  bool HasAll(absl::Span<const int64_t> ids) const;
   // Sets values; missing rows are created first. The optimizer's slots keep what they hold.
   void AssignRows(absl::Span<const int64_t> ids, const float* values);
   // Appends rows that exist, at most `most`, ascending by id, to `ids` and `values`. *position

@@ -24,6 +24,19 @@ void Add(char* to, const void* delta, size_t n) {
   for (size_t i = 0; i < n; ++i) values[i] += deltas[i];
 }
 
+void AddElements(pb::DType dtype, char* to, const void* delta, size_t n) {
+  switch (dtype) {
+    case kFloat32:
+      Add<float>(to, delta, n);
+      return;
+    case kInt64:  // wraps around, as unsigned numbers do
+      Add<uint64_t>(to, delta, n);
+      return;
+    default:
+      Add<uint32_t>(to, delta, n);
+  }
+}
+
 }  // namespace
 
 VariableDefinition::VariableDefinition(const pb::VariableProto& variable)
@@ -141,15 +154,20 @@ void VariablePartition::AssignAdd(const void* delta) {
   BeforeChange();
   ++updates_;
   load_.Updated(value_bytes_);
-  switch (definition_->proto.dtype()) {
-    case kFloat32:
-      Add<float>(memory_.data(), delta, elements_);
-      return;
-    case kInt64:  // wraps around, as unsigned numbers do
-      Add<uint64_t>(memory_.data(), delta, elements_);
-      return;
-    default:
-      Add<uint32_t>(memory_.data(), delta, elements_);
+  AddElements(definition_->proto.dtype(), memory_.data(), delta, elements_);
+}
+
+void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delta) {
+  const size_t bytes = row_bytes();
+  const char* from = static_cast<const char*>(delta);
+  MutexLock lock(&mutex_);
+  BeforeChange();
+  ++updates_;
+  load_.Updated(rows.size() * bytes);
+  for (const int64_t row : rows) {
+    AddElements(definition_->proto.dtype(), memory_.data() + static_cast<size_t>(row) * bytes, from,
+                columns());
+    from += bytes;
   }
 }
 

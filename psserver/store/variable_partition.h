@@ -62,6 +62,8 @@ class VariablePartition {
   // The variable has an optimizer, and `rates` are its rates of the step.
   void ApplyGradient(const float* gradient, const StepRates& rates);
   void AssignAdd(const void* delta);
+  // To some rows, each once; `delta` has them in this order.
+  void AddRows(absl::Span<const int64_t> rows, const void* delta);
 
   void SetSlot(size_t slot, const float* in);
 

@@ -154,7 +154,17 @@ TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
   assign.set_value(std::string(16 * sizeof(float), '\0'));
   EXPECT_THAT(testing::AssignAndWait(&full, assign),
               testing::HasCode(absl::StatusCode::kResourceExhausted));
+  assign.set_function(2);
+  assign.set_rows(0, 3);
+  MU_EXPECT_OK(testing::AssignAndWait(&full, assign)) << "the row exists";
   MU_EXPECT_OK(pull(67, true));  // evaluation creates none
+  pb::PullRequest product;
+  *product.mutable_context() = context_;
+  auto* factor = product.add_products();
+  factor->set_variable(5);
+  factor->set_rows(1);
+  for (int i = 0; i < 20; ++i)
+    MU_EXPECT_OK(full.Pull(Frame(product, std::string(700 * sizeof(float), '\0'))));
   pb::PullRequest variables;
   *variables.mutable_context() = context_;
   variables.add_variables()->set_variable(2);
@@ -162,6 +172,8 @@ TEST_F(PsServerLimits, BeyondItsMemoryNoRowsAreCreatedAndTheOthersGoOn) {
   MU_EXPECT_OK(PushAndWait(&full, CountingPush(context_, 1, 0)));
   MU_ASSERT_OK_AND_ASSIGN(const pb::PsStatsReply stats, full.GetStats({}));
   EXPECT_EQ(stats.rows(), 1u);
+  const Counter* rows = telemetry_.counter("ps.pulled_rows", "");
+  EXPECT_LT(rows->value(), 50) << "factors of products are no rows";
 }
 
 }  // namespace
