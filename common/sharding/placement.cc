@@ -1,6 +1,7 @@
 #include "common/sharding/placement.h"
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 #include <vector>
@@ -101,6 +102,8 @@ class Placer {
   }
 
  private:
+  // Of what has a number, the average; each parameter counts at least a hundredth of that for each
+  // of its bytes, so that what nobody used yet is spread by its memory.
   void FindLoadOfBytes(const PlaceByLoad& by_load) {
     double bytes = 0, load = 0;
     const auto add = [&](const auto& parameter) {
@@ -120,7 +123,8 @@ class Placer {
     if (const auto* by_load = std::get_if<PlaceByLoad>(&placement_)) {
       const auto it = by_load->load.find(name);
       const double sum = Sum(bytes);
-      if (it != by_load->load.end() && sum > 0) of_byte = it->second / sum;
+      if (it != by_load->load.end() && sum > 0)
+        of_byte = std::max(it->second / sum, kLeastShare * load_of_byte_);
     }
     std::vector<double> weights;
     for (const uint64_t b : bytes) weights.push_back(static_cast<double>(b) * of_byte);
@@ -186,6 +190,8 @@ class Placer {
                      " servers, numbered from ", bytes_.begin()->first));
   }
 
+  static constexpr double kLeastShare = 0.01;
+
   pb::RoutingProto& routing_;
   const Placement& placement_;
   Loads loads_;
@@ -194,11 +200,24 @@ class Placer {
   uint64_t placed_ = 0;      // partitions
 };
 
+absl::Status CheckLoads(const Placement& placement) {
+  const auto* by_load = std::get_if<PlaceByLoad>(&placement);
+  if (by_load == nullptr) return absl::OkStatus();
+  for (const auto& [name, load] : by_load->load) {
+    if (std::isfinite(load) && load >= 0) continue;
+    return absl::InvalidArgumentError(absl::StrCat("the load of '", name,
+                                                   "', by which it is to be placed, is ", load,
+                                                   "; loads are finite and not negative"));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status PlaceAll(pb::RoutingProto* routing, const Placement& placement) {
   if (routing->servers().empty())
     return absl::FailedPreconditionError("there is no parameter server to place variables on");
+  MU_RETURN_IF_ERROR(CheckLoads(placement));
   MU_RETURN_IF_ERROR(Complete(routing));
   return Placer(routing, placement).Run();
 }

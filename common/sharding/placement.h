@@ -24,7 +24,8 @@ struct PlaceRoundRobin {};
 // As by bytes, but what is balanced is what a variable or table causes: a number by name, in any
 // unit, such as the bytes that an earlier run moved (LoadOf, coordinator/cluster/parameter_info.h).
 // Its partitions share it by their rows. What has no number counts by its bytes, as much as bytes
-// of those that have one do on average.
+// of those that have one do on average; what has a smaller number than a hundredth of that counts
+// as such a hundredth, so that what was never used does not gather on one server.
 struct PlaceByLoad {
   std::map<std::string, double> load;
 };
@@ -51,7 +52,8 @@ using Placement = std::variant<PlaceByBytes, PlaceRoundRobin, PlaceByLoad, Place
 // Gives every partition without a server one of routing->servers, in the order of the variables and
 // tables; what is placed already stays. Fills partition_starts and partitions where they are
 // missing. FAILED_PRECONDITION without servers, INVALID_ARGUMENT if a placement's length does not
-// fit its partitions, or if the function is empty or names a server that there is not.
+// fit its partitions, if a load is negative or not finite, or if the function is empty or names a
+// server that there is not.
 absl::Status PlaceAll(muster::RoutingProto* routing, const Placement& placement = PlaceByBytes{});
 
 }  // namespace mu
