@@ -165,19 +165,20 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
   // As Assign, for rows of a table, [ids.size(), dim]; creates those that do not exist. Slots of
   // the optimizer keep what they hold. The coordinator keeps what was assigned until two
-  // checkpoints contain it, as it keeps functions.
+  // checkpoints contain it, as it keeps functions; FAILED_PRECONDITION when that takes the memory
+  // for it and there can be no checkpoint, since the job has not begun().
   absl::Status AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
                           const Tensor& values);
-  // All rows of a table that exist, in pieces of at most `rows_in_piece`, each once. Ends with the
-  // first error of `visit`. Of functions that run meanwhile each row has all or nothing, but rows
-  // may be of different moments: Join first.
+  // All rows of a table that exist, in pieces of at most `rows_in_piece` (0: some 16 MB), each
+  // once. Ends with the first error of `visit`. Of functions that run meanwhile each row has all or
+  // nothing, but rows may be of different moments: Join first.
   struct TableRows {
     std::vector<int64_t> ids;
     Tensor values;  // [ids.size(), dim]
   };
   absl::Status ReadTable(const EmbeddingTable& table,
                          const std::function<absl::Status(const TableRows& piece)>& visit,
-                         uint32_t rows_in_piece = 1 << 16);
+                         uint32_t rows_in_piece = 0);
 
   // Where all variables and tables are, how large they are and what was asked of them. Counts begin
   // anew when a server starts or restores its state.

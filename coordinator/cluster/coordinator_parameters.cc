@@ -58,6 +58,13 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t f
 
 absl::Status Coordinator::Impl::Assign(Assignment assignment) {
   MU_RETURN_IF_ERROR(runtime->EnsureServers());
+  if (runtime->updates_paused() && !runtime->begun()) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "what was assigned so far takes the memory in which it is kept for servers that are lost, "
+        "and only a checkpoint makes room; there is none before the job has begun: call Restore() "
+        "or StartFresh() before '",
+        assignment.variable, "' is assigned"));
+  }
   return runtime->Run({.kind = ServerTask::Kind::kAssign,
                        .assignment = std::make_shared<const Assignment>(std::move(assignment))},
                       std::make_shared<TaskState>());
@@ -81,8 +88,12 @@ absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
                                     const std::function<absl::Status(const TableRows&)>& visit,
                                     uint32_t rows_in_piece) {
   if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
-  if (rows_in_piece == 0) return absl::InvalidArgumentError("a piece has at least one row");
   const int64_t dim = table.proto().dim();
+  if (rows_in_piece == 0) {
+    constexpr uint64_t kPieceBytes = 16 << 20;
+    rows_in_piece = static_cast<uint32_t>(std::clamp<uint64_t>(
+        kPieceBytes / (static_cast<uint64_t>(dim) * sizeof(float)), 1, 1 << 16));
+  }
   PsAdmin::TablePosition position;
   while (!position.end) {
     PsAdmin::TableRows rows;

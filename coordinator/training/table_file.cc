@@ -4,9 +4,11 @@
 #include <numeric>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/checkpoint/safetensors.h"
+#include "common/exec/finite.h"
 
 namespace mu {
 namespace {
@@ -46,6 +48,22 @@ absl::StatusOr<std::vector<int64_t>> IdsOf(const SafetensorsReader& file,
                                               table.proto().rows() - 1));
   }
   return ids;
+}
+
+// With the number of its first row in the file.
+absl::Status ForEachPiece(const SafetensorsReader& file, const EmbeddingTable& table,
+                          const TensorEntry& values,
+                          absl::FunctionRef<absl::Status(size_t begin, const Tensor& part)> visit) {
+  const int64_t dim = table.proto().dim();
+  const size_t piece = RowsInPiece(table), all = static_cast<size_t>(values.shape[0]);
+  for (size_t begin = 0; begin < all; begin += piece) {
+    const size_t rows = std::min(piece, all - begin);
+    Tensor part(kFloat32, Shape{static_cast<int64_t>(rows), dim});
+    MU_RETURN_IF_ERROR(file.Read(values, begin * static_cast<uint64_t>(dim) * sizeof(float),
+                                 part.raw(), part.bytes()));
+    MU_RETURN_IF_ERROR(visit(begin, part));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -98,14 +116,17 @@ absl::StatusOr<uint64_t> ImportTable(Coordinator& coordinator, const EmbeddingTa
   std::sort(sorted.begin(), sorted.end());
   if (const auto twice = std::adjacent_find(sorted.begin(), sorted.end()); twice != sorted.end())
     return absl::InvalidArgumentError(absl::StrCat(path, " has row ", *twice, " twice"));
-  const uint64_t piece = RowsInPiece(table);
-  for (size_t begin = 0; begin < ids.size(); begin += piece) {
-    const size_t rows = std::min<size_t>(piece, ids.size() - begin);
-    Tensor part(kFloat32, Shape{static_cast<int64_t>(rows), dim});
-    MU_RETURN_IF_ERROR(file.Read(*values, begin * static_cast<uint64_t>(dim) * sizeof(float),
-                                 part.raw(), part.bytes()));
-    MU_RETURN_IF_ERROR(coordinator.AssignRows(table, absl::MakeConstSpan(&ids[begin], rows), part));
-  }
+  // Twice: nothing of a bad file is assigned.
+  MU_RETURN_IF_ERROR(ForEachPiece(file, table, *values, [&](size_t begin, const Tensor& part) {
+    if (AllFinite(part.data<float>(), part.elements())) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": \"", table.name(), "\" holds NaN or infinity in its rows ", begin, " to ",
+        begin + static_cast<size_t>(part.shape()[0]) - 1, "; nothing of it was assigned"));
+  }));
+  MU_RETURN_IF_ERROR(ForEachPiece(file, table, *values, [&](size_t begin, const Tensor& part) {
+    const size_t rows = static_cast<size_t>(part.shape()[0]);
+    return coordinator.AssignRows(table, absl::MakeConstSpan(&ids[begin], rows), part);
+  }));
   return ids.size();
 }
 

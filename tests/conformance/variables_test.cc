@@ -1,12 +1,16 @@
 // Parts of variables and tables, and where everything is, over real processes that die.
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "common/checkpoint/safetensors.h"
 #include "common/env/file.h"
 #include "coordinator/frontend/variable_ops.h"
+#include "coordinator/launch/launch.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/table_file.h"
 #include "tests/conformance/checked_job.h"
@@ -169,6 +173,7 @@ TEST(Conformance, AFileThatDoesNotFitATableIsRefused) {
   MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
                           c.CreateEmbeddingTable({.name = "t", .rows = 10, .dim = kDim}));
   const std::string path = cluster->directory() + "/t.safetensors";
+  float value = 2;
   const auto write = [&](const std::vector<int64_t>& ids, int64_t dim, bool with_ids) {
     const int64_t rows = static_cast<int64_t>(ids.size());
     std::vector<TensorEntry> entries;
@@ -176,7 +181,7 @@ TEST(Conformance, AFileThatDoesNotFitATableIsRefused) {
     entries.push_back({"t", kFloat32, {rows, dim}});
     MU_ASSERT_OK_AND_ASSIGN(SafetensorsWriter file, SafetensorsWriter::Create(path, entries, {}));
     if (with_ids) MU_ASSERT_OK(file.Append(ids.data(), ids.size() * sizeof(int64_t)));
-    const std::vector<float> values(static_cast<size_t>(rows * dim), 2.0f);
+    const std::vector<float> values(static_cast<size_t>(rows * dim), value);
     MU_ASSERT_OK(file.Append(values.data(), values.size() * sizeof(float)));
     MU_ASSERT_OK(file.Finish());
   };
@@ -187,6 +192,11 @@ TEST(Conformance, AFileThatDoesNotFitATableIsRefused) {
   write({1}, kDim + 1, true);
   EXPECT_THAT(ImportTable(c, table, path), testing::HasCode(absl::StatusCode::kInvalidArgument));
   EXPECT_TRUE(FirstOfEach(c, table, 100).empty());
+  value = std::nanf("");
+  write({1}, kDim, true);
+  EXPECT_THAT(ImportTable(c, table, path), testing::HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_TRUE(FirstOfEach(c, table, 100).empty());
+  value = 2;
   write({7, 7}, kDim, false);
   MU_EXPECT_OK(ImportTable(c, table, path)) << "without ids: from row 0 on";
   EXPECT_EQ(FirstOfEach(c, table, 100), (std::map<int64_t, float>{{0, 2}, {1, 2}}));
@@ -213,6 +223,84 @@ TEST(Conformance, ALargeTableGoesThroughAFileInPieces) {
   MU_ASSERT_OK(ImportTable(c, table, path));
   MU_ASSERT_OK_AND_ASSIGN(const Tensor read, c.ReadRows(table, ids));
   EXPECT_EQ(read.flat<float>(), rows_of(ids, 0).flat<float>());
+}
+
+// Before that there is no checkpoint to make room.
+TEST(Conformance, WhatIsAssignedBeforeTheJobBeginsIsRefusedWhenItsMemoryIsFull) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 1}));
+  Coordinator& c = cluster->coordinator();
+  CheckpointerOptions options = OnRequest(cluster->directory() + "/checkpoints");
+  options.most_uncovered_bytes = 100'000;
+  Checkpointer checkpointer(&c, options);
+  constexpr int64_t kWide = 10'000;
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          c.CreateEmbeddingTable({.name = "t", .rows = 100, .dim = kWide}));
+  const Tensor row(kFloat32, Shape({1, kWide}));
+  const auto assign = [&] {
+    for (int64_t id = 0; id < 100; ++id) MU_RETURN_IF_ERROR(c.AssignRows(table, {id}, row));
+    return absl::OkStatus();
+  };
+  EXPECT_THAT(assign(), testing::HasCode(absl::StatusCode::kFailedPrecondition));
+  c.StartFresh();
+  MU_ASSERT_OK(c.Checkpoint());
+  MU_ASSERT_OK(c.Checkpoint());
+  MU_EXPECT_OK(c.AssignRows(table, {99}, row)) << "two checkpoints hold what was assigned before";
+}
+
+// A checkpoint is no placement: its values go to where the new coordinator puts them.
+TEST(Conformance, ACheckpointIsLoadedUnderAnotherPlacement) {
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory, TempDirectory::Create("placement"));
+  const std::vector<int64_t> ids = {0, 1, 63, 64, 999};
+  const auto run = [&](const Placement& placement, bool continues, std::set<uint32_t>* servers) {
+    MU_ASSIGN_OR_RETURN(auto c, Local({.workers = 1,
+                                       .ps = 2,
+                                       .job_dir = directory.path(),
+                                       .default_optimizer = Sgd{},
+                                       .placement = placement,
+                                       .binary_dir = testing::BinaryDirectory()}));
+    MU_ASSIGN_OR_RETURN(
+        const Variable variable,
+        c->CreateVariable({.name = "v", .shape = {kRows, kDim}, .partitioner = FixedShards{3}}));
+    MU_ASSIGN_OR_RETURN(const EmbeddingTable table,
+                        c->CreateEmbeddingTable({.name = "t", .rows = kRows, .dim = kDim}));
+    c->EnableRecovery(directory.path() + "/checkpoints");
+    std::vector<int64_t> all(kRows);
+    std::iota(all.begin(), all.end(), 0);
+    if (continues) {
+      MU_RETURN_IF_ERROR(c->Restore().status());
+    } else {
+      c->StartFresh();
+      MU_RETURN_IF_ERROR(c->Assign(variable, RowsOf(all, 1)));
+      MU_RETURN_IF_ERROR(c->AssignRows(table, ids, RowsOf(ids, 2)));
+      MU_RETURN_IF_ERROR(c->Checkpoint().status());
+    }
+    MU_ASSIGN_OR_RETURN(const Tensor v, c->Read(variable));
+    EXPECT_EQ(v.flat<float>(), RowsOf(all, 1).flat<float>());
+    MU_ASSIGN_OR_RETURN(const Tensor t, c->ReadRows(table, ids));
+    EXPECT_EQ(t.flat<float>(), RowsOf(ids, 2).flat<float>());
+    MU_ASSIGN_OR_RETURN(const std::vector<ParameterInfo> infos, c->Variables());
+    for (const ParameterInfo& info : infos)
+      for (const PartitionInfo& partition : info.partitions) servers->insert(partition.server);
+    return absl::OkStatus();
+  };
+  std::set<uint32_t> before, after;
+  MU_ASSERT_OK(run(PlaceRoundRobin{}, false, &before));
+  EXPECT_EQ(before, (std::set<uint32_t>{0, 1}));
+  const PlacementFunction second = [](const PlacementRequest&) { return 1u; };
+  MU_ASSERT_OK(run(second, true, &after));
+  EXPECT_EQ(after, (std::set<uint32_t>{1}));
+}
+
+// The error of a placement of one's own is that of whoever needs the servers.
+TEST(Conformance, APlacementOnNoServerIsAnError) {
+  const PlacementFunction nowhere = [](const PlacementRequest&) { return 7u; };
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto c,
+      Local(
+          {.workers = 1, .ps = 2, .placement = nowhere, .binary_dir = testing::BinaryDirectory()}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable v, c->CreateVariable({.name = "v", .shape = {3}}));
+  EXPECT_THAT(c->Read(v), testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                            ::testing::HasSubstr("chose server 7")));
 }
 
 TEST(Conformance, VariablesSaysWherePartitionsAreAndWhatTheyAreAskedFor) {
