@@ -54,10 +54,9 @@ class ReadPass {
  private:
   pb::NodeInput Multiply(const pb::NodeProto& node, const pb::NodeInput& a, const pb::NodeInput& b,
                          bool transpose_a, bool transpose_b) {
-    return rewriter_.Emit(
-        "matmul", {a, b},
-        Attrs().Bool("transpose_a", transpose_a).Bool("transpose_b", transpose_b),
-        node.location());
+    return rewriter_.Emit("matmul", {a, b},
+                          Attrs().Bool("transpose_a", transpose_a).Bool("transpose_b", transpose_b),
+                          node.location());
   }
 
   void Replace(int i, const pb::NodeProto& node) {
@@ -68,8 +67,7 @@ class ReadPass {
                      node.location());
       return;
     }
-    const pb::NodeInput read =
-        rewriter_.Emit("variable_read", {}, node.attrs(), node.location());
+    const pb::NodeInput read = rewriter_.Emit("variable_read", {}, node.attrs(), node.location());
     rewriter_.Replace(i, Multiply(node, first, read, false, node.op() == "sharded_matmul"));
   }
 
@@ -112,8 +110,7 @@ absl::StatusOr<pb::FunctionProto> PlaceProducts(const pb::FunctionProto& functio
   for (const uint32_t id : anywhere) {
     if (changed || updated.contains(id)) read.insert(id);
   }
-  pb::FunctionProto placed =
-      read.empty() ? function : ReadPass(function, read).Run(losses);
+  pb::FunctionProto placed = read.empty() ? function : ReadPass(function, read).Run(losses);
   MU_RETURN_IF_ERROR(CheckParts(placed, options));
   return placed;
 }

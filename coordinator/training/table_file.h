@@ -21,11 +21,11 @@ absl::StatusOr<uint64_t> ExportTable(Coordinator& coordinator, const EmbeddingTa
 
 // Assigns the rows of the file, piece by piece, creating those that do not exist; returns how many.
 // A file without "NAME.ids", such as `coordinator export --safetensors` writes, has the rows from 0
-// on. NOT_FOUND if the file has no tensor of the table's name, INVALID_ARGUMENT if it has another
-// type or dim, or holds NaN or infinity, OUT_OF_RANGE for a row that the table does not have:
-// nothing is assigned then. After an error of a server some pieces may have been assigned: do it
-// again. FAILED_PRECONDITION if what was assigned fills the memory for it before the job has begun
-// (Coordinator::begun).
+// on. FAILED_PRECONDITION if the file cannot be opened, NOT_FOUND if it has no tensor of the
+// table's name, INVALID_ARGUMENT if it has another type or dim, or holds NaN or infinity,
+// OUT_OF_RANGE for a row that the table does not have: nothing is assigned then. After an error of
+// a server some pieces may have been assigned: do it again. FAILED_PRECONDITION if what was
+// assigned fills the memory for it before the job has begun (Coordinator::begun).
 //
 // The coordinator keeps what was assigned until two checkpoints contain it: take one after each
 // large file (Coordinator::Checkpoint).

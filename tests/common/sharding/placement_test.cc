@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -152,6 +154,39 @@ TEST(PlacementTest, MeasuredLoadIsBalancedRatherThanBytes) {
   EXPECT_THAT(placed(PlaceByLoad{{{"hot", 4e6}}}), ::testing::ElementsAre(0, 1, 0, 1));
   EXPECT_THAT(placed(PlaceByLoad{{{"hot", 4e6}, {"cold", 1}, {"cold too", 1}}}),
               ::testing::ElementsAre(0, 1, 1, 1));
+}
+
+// As before the first step of a job, or of what an earlier run did not use.
+TEST(PlacementTest, WhatNobodyHasUsedIsSpreadByItsMemory) {
+  pb::RoutingProto routing;
+  for (int s = 0; s < 2; ++s) routing.add_servers()->set_index(s);
+  std::map<std::string, double> none, one;
+  for (int v = 0; v < 6; ++v) {
+    auto* variable = routing.add_variables();
+    variable->set_name("v" + std::to_string(v));
+    variable->set_dtype(muster::FLOAT32);
+    variable->mutable_shape()->add_dims(1000);
+    none[variable->name()] = 0;
+    one[variable->name()] = v == 0 ? 1e6 : 0;
+  }
+  const auto on_second = [&](const PlaceByLoad& load) {
+    pb::RoutingProto copy = routing;
+    MU_EXPECT_OK(PlaceAll(&copy, load));
+    int64_t count = 0;
+    for (const auto& variable : copy.variables()) count += variable.placement(0);
+    return count;
+  };
+  EXPECT_EQ(on_second({none}), 3);
+  EXPECT_EQ(on_second({one}), 5) << "all that is idle against the one that is used";
+  one["v0"] = 0;
+  one["new"] = 1e6;  // of a variable that there is not
+  EXPECT_EQ(on_second({one}), 3);
+  for (const double bad : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()}) {
+    pb::RoutingProto copy = routing;
+    EXPECT_THAT(PlaceAll(&copy, PlaceByLoad{{{"v1", bad}}}),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::HasSubstr("the load of 'v1'")));
+  }
 }
 
 TEST(PlacementTest, AFunctionPlacesEachPartitionAndIsToldWhatIsThere) {

@@ -137,7 +137,11 @@ TEST_F(CoordinatorTest, RowsAreReadAndAssigned) {
       coordinator_->ReadTable(
           table, [](const Coordinator::TableRows&) { return absl::AbortedError("enough"); }),
       HasCode(absl::StatusCode::kAborted));
-  EXPECT_THAT(coordinator_->ReadTable(table, take, 0), HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_THAT(coordinator_->ReadTable(EmbeddingTable(), take),
+              HasCode(absl::StatusCode::kInvalidArgument));
+  const std::map<int64_t, float> one_by_one = std::exchange(found, {});
+  MU_EXPECT_OK(coordinator_->ReadTable(table, take));
+  EXPECT_EQ(found, one_by_one);
 }
 
 TEST_F(CoordinatorTest, VariablesSaysWhereEverythingIsAndWhatWasAskedOfIt) {
