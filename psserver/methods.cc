@@ -53,6 +53,10 @@ void PsServer::RegisterMethods(MethodTable* methods) {
       TypedHandler<pb::SaveRequest>([this](const auto& request) { return Save(request); }));
   add("Restore", RunOn::kOwnThread,
       TypedHandler<pb::RestoreRequest>([this](const auto& request) { return Restore(request); }));
+  add("LoadView", RunOn::kOwnThread,
+      TypedHandler<pb::LoadViewRequest>([this](const auto& request) { return LoadView(request); }));
+  add("DropView", RunOn::kOwnThread,
+      TypedHandler<pb::DropViewRequest>([this](const auto& request) { return DropView(request); }));
   add("GetStats", RunOn::kOwnThread,
       TypedHandler<pb::PsStatsRequest>([this](const auto& request) { return GetStats(request); }));
   AddTelemetryMethod(*methods, "muster.PsServer", options_.telemetry);

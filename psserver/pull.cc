@@ -1,5 +1,6 @@
 #include "psserver/pull.h"
 
+#include <algorithm>
 #include <cstring>
 #include <vector>
 
@@ -34,7 +35,26 @@ absl::StatusOr<RowsOfVariable> RowsOf(const VariablePartition& partition,
       " rows of partition ", key.partition(), " of the variable with id ", key.variable()));
 }
 
+template <typename Stored>
+bool HoldsPartition(const Stored* item, uint32_t partition) {
+  return item != nullptr && partition < item->partitions.size() &&
+         item->partitions[partition] != nullptr;
+}
+
 }  // namespace
+
+bool HoldsAll(const StoreDirectory& directory, const pb::PullRequest& request) {
+  const auto of_variable = [&](const auto& key) {
+    return HoldsPartition(directory.variable(key.variable()), key.partition());
+  };
+  return std::all_of(request.variables().begin(), request.variables().end(), of_variable) &&
+         std::all_of(request.products().begin(), request.products().end(), of_variable) &&
+         std::all_of(request.tables().begin(), request.tables().end(), [&](const auto& keys) {
+           return std::all_of(keys.partitions().begin(), keys.partitions().end(), [&](uint32_t p) {
+             return HoldsPartition(directory.table(keys.table()), p);
+           });
+         });
+}
 
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::PullRequest& request,
                                    absl::Span<const char> payload, const pb::PullReply& header,

@@ -9,6 +9,9 @@
 
 namespace mu {
 
+// Whether the directory has all partitions that the request names.
+bool HoldsAll(const StoreDirectory& directory, const muster::PullRequest& request);
+
 // The reply's frame, with this header. INVALID_ARGUMENT for malformed requests and for replies of
 // more than `most_bytes`, which are not built; OUT_OF_RANGE for ids that a table does not have.
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory,

@@ -58,6 +58,8 @@ PsServer::PsServer(PsServerOptions options)
       save_timer_(
           options.telemetry->timer("ps.save", "Saves of this server's part of a checkpoint")),
       restore_timer_(options.telemetry->timer("ps.restore", "Restores of this server's state")),
+      load_view_timer_(options.telemetry->timer(
+          "ps.load_view", "Loads of a checkpoint's values for evaluations beside training")),
       core_({.leased = options.leased,
              .registers = options.registers,
              .most_remembered =
@@ -135,8 +137,12 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
   const WorkProgress::Scope executing(&progress_);
   const auto change = store_.Configure(request.routing(), request.index(), may_replace);
   if (!change.ok()) return Detailed(change.status());
-  MutexLock lock(&mutex_);
-  core_.EndConfigure(request.context(), *change);
+  {
+    MutexLock lock(&mutex_);
+    core_.EndConfigure(request.context(), *change);
+    changed_.SignalAll();
+  }
+  FreeViews();
   return pb::ConfigurePsReply();
 }
 
@@ -146,9 +152,9 @@ absl::Status PsServer::CheckRoom() {
   constexpr uint64_t kEvery = 16;
   if (room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
     bytes_seen_ = store_.Usage().bytes;
-  const uint64_t bytes = bytes_seen_;
-  if (bytes < options_.most_values) return absl::OkStatus();
   MutexLock lock(&mutex_);
+  const uint64_t bytes = bytes_seen_ + core_.views().bytes();
+  if (bytes < options_.most_values) return absl::OkStatus();
   return WithKind(absl::ResourceExhaustedError(absl::StrCat(
                       "parameter server ", core_.index(), " holds ", bytes >> 20,
                       " MB of values and slots, and may hold ", options_.most_values >> 20,
@@ -156,11 +162,17 @@ absl::Status PsServer::CheckRoom() {
                   pb::ERROR_USER, pb::ROLE_PSSERVER, core_.index());
 }
 
+void PsServer::CountPull(const pb::PullRequest& request) {
+  pulls_.fetch_add(1, std::memory_order_relaxed);
+  pulled_rows_->Add(RowsOf(request));
+}
+
 absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
   ScopedTimer timing(pull_timer_);
   pb::PullRequest request;
   const auto payload = ParseFrame(frame, &request);
   if (!payload.ok()) return Detailed(payload.status());
+  if (request.view() != 0) return PullView(&request, *payload);
   pb::PullReply header;
   {
     MutexLock lock(&mutex_);
@@ -168,8 +180,7 @@ absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
     if (request.clocks()) FillClocks(core_, request, header.mutable_clocks());
   }
   const UnderWay under_way(this);
-  pulls_.fetch_add(1, std::memory_order_relaxed);
-  pulled_rows_->Add(RowsOf(request));
+  CountPull(request);
   if (!request.tables().empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
   const auto directory = store_.directory();
   auto reply = ExecutePull(*directory, request, *payload, header, options_.most_reply_bytes);
@@ -204,7 +215,8 @@ void PsServer::AddMetrics(MetricList* list) {
   list->Gauge("muster_ps_value_bytes", "Values and optimizer slots in use, in bytes",
               static_cast<double>(usage.bytes));
   if (options_.most_values > 0) {
-    list->Gauge("muster_ps_value_limit_bytes", "Most that they may be, in bytes",
+    list->Gauge("muster_ps_value_limit_bytes",
+                "Most that they and the values of views may be, in bytes",
                 static_cast<double>(options_.most_values));
   }
   list->Counter("muster_ps_pushes_applied_total", "Pushes applied",
@@ -216,17 +228,25 @@ void PsServer::AddMetrics(MetricList* list) {
   list->Gauge("muster_ps_applied_memory_limit_bytes", "Most that this memory may be, in bytes",
               static_cast<double>(applied.most_bytes));
   MutexLock lock(&mutex_);
+  list->Gauge("muster_ps_view_bytes",
+              "Values of checkpoints that are read beside the state, in bytes",
+              static_cast<double>(core_.views().bytes()));
   list->Gauge("muster_ps_generation", "Generation of the state; grows with every restore",
               static_cast<double>(core_.generation()));
 }
 
 absl::StatusOr<pb::PsStatsReply> PsServer::GetStats(const pb::PsStatsRequest& request) {
   pb::PsStatsReply reply;
+  std::vector<View> views;
   {
     MutexLock lock(&mutex_);
     if (request.context().job() != 0) MU_RETURN_IF_ERROR(core_.AdmitLook(request.context()));
     reply.set_remembered_steps(core_.pushes().ledger().remembered_steps());
+    reply.set_views(core_.views().loaded());
+    reply.set_view_bytes(core_.views().loading_bytes());
+    for (const auto& [id, view] : views_) views.push_back(view);
   }
+  for (const View& view : views) reply.set_view_bytes(reply.view_bytes() + UsageOf(*view).bytes);
   const StoreUsage usage = store_.Usage();
   reply.set_value_bytes(usage.bytes);
   reply.set_rows(usage.rows);

@@ -45,13 +45,13 @@ struct PsServerOptions {
   uint64_t most_reply_bytes = static_cast<uint64_t>(TransportOptions().max_message_bytes);
   // Memory for what is remembered of applied pushes, in bytes. 0: 896 MB.
   size_t most_applied = 0;
-  // Memory for values and slots of the job, in bytes: from there on pulls that may create rows are
-  // refused. 0: any.
+  // Memory for values and slots of the job and for views, in bytes: from there on pulls that may
+  // create rows are refused, and views that need more. 0: any.
   uint64_t most_values = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
-  // Tests stop calls at these moments: "push" (admitted, about to be applied) and "cut" (prepared,
-  // about to be taken).
+  // Tests stop calls at these moments: "push" (admitted, about to be applied), "cut" (prepared,
+  // about to be taken), "view" (its files are open, about to be read) and "view pull" (admitted).
   std::function<void(absl::string_view moment)> at = [](absl::string_view) {};
 };
 
@@ -75,7 +75,7 @@ class PsServer {
   AppliedUsage applied_usage() const;
   // What it holds. Adds to the metrics of its telemetry.
   void AddMetrics(MetricList* list);
-  // Of saves, restores and Configure, for heartbeats.
+  // Of saves, restores, views and Configure, for heartbeats.
   const WorkProgress& progress() const { return progress_; }
 
   // Adds what is new in the routing; repeats are harmless. FAILED_PRECONDITION for contradictions,
@@ -84,6 +84,7 @@ class PsServer {
   absl::StatusOr<muster::ConfigurePsReply> Configure(const muster::ConfigurePsRequest& request);
   // Frames in, a frame out. INVALID_ARGUMENT, OUT_OF_RANGE for bad requests. RESOURCE_EXHAUSTED
   // (ERROR_USER: no server has more room) if it may create rows and most_values is reached.
+  // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) for a view that LoadView has to load first.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
   // A frame out, with the rows that exist of a part of a table's partition. INVALID_ARGUMENT for
   // what is not held here.
@@ -117,6 +118,13 @@ class PsServer {
   // has changed then, unless the server held nothing but initial values, or the file became bad
   // after it was verified: then it must be restored from something else before it serves.
   absl::StatusOr<muster::RestoreReply> Restore(const muster::RestoreRequest& request);
+  // Loads a checkpoint's values beside the state, while that goes on and whatever becomes of it:
+  // Pull reads them by the view's number, until DropView or a newer coordinator's Configure. Blocks
+  // its caller alone, and those that ask for the same view. Errors for files: as Restore, and
+  // nothing has changed; RESOURCE_EXHAUSTED (ERROR_USER) beyond most_values; FAILED_PRECONDITION
+  // (ERROR_USER) for a view that is another checkpoint's, (ERROR_STALE) for one that was dropped.
+  absl::StatusOr<muster::LoadViewReply> LoadView(const muster::LoadViewRequest& request);
+  absl::StatusOr<muster::DropViewReply> DropView(const muster::DropViewRequest& request);
   absl::StatusOr<muster::PsStatsReply> GetStats(const muster::PsStatsRequest& request);
 
  private:
@@ -132,7 +140,16 @@ class PsServer {
     PsServer* const server_;
   };
 
+  // The values that a view reads; pulls under way keep them alive.
+  using View = std::shared_ptr<const StoreDirectory>;
+
   void Leave();
+  void CountPull(const muster::PullRequest& request);
+  absl::StatusOr<Buffer> PullView(muster::PullRequest* request, absl::Span<const char> payload);
+  absl::StatusOr<View> LoadValuesOf(const muster::LoadViewRequest& request,
+                                    const ViewTable::Load& load);
+  // Lets the values of views go that have been dropped.
+  void FreeViews();
   // Whether rows may be created.
   absl::Status CheckRoom();
   // Of a push that belongs to a synchronous round: it is checked and kept.
@@ -179,6 +196,7 @@ class PsServer {
   Timer* const cut_timer_;
   Timer* const save_timer_;
   Timer* const restore_timer_;
+  Timer* const load_view_timer_;
   Mutex configure_mutex_;  // one change of the definitions at a time
   Store store_;
   CutCopies copies_;
@@ -197,6 +215,7 @@ class PsServer {
   uint64_t last_call_ ABSL_GUARDED_BY(mutex_) = 0;
   std::map<PsCallId, PushDone> waiting_calls_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<SaveReading> reading_ ABSL_GUARDED_BY(mutex_);  // of the save that runs
+  std::map<uint64_t, View> views_ ABSL_GUARDED_BY(mutex_);
 
   ThreadPool waiting_;  // pushes that wait for memory; the last member, so that they end first
 };

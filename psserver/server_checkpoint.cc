@@ -1,6 +1,4 @@
 // Save and Restore.
-#include <malloc.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -9,23 +7,10 @@
 #include "common/base/status.h"
 #include "common/obs/log.h"
 #include "psserver/server.h"
+#include "psserver/trim_heaps.h"
 
 namespace mu {
 namespace {
-
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool kHasOwnAllocator = true;
-#elif defined(__has_feature)  // as Clang says it
-constexpr bool kHasOwnAllocator = __has_feature(address_sanitizer);
-#else
-constexpr bool kHasOwnAllocator = false;
-#endif
-
-// Of glibc's allocator. ASan has its own, and then two threads must not be the first to ask glibc's
-// at once (a SEGV in mtrim).
-void TrimHeaps() {
-  if (!kHasOwnAllocator) ::malloc_trim(0);
-}
 
 // Small states may be copied whole.
 constexpr size_t kLeastCopies = 64 << 20;

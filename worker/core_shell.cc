@@ -216,7 +216,8 @@ WorkerCore::RunRequest CoreShell::Resolve(const pb::RunRequest& request, const R
   if (function == functions_.end()) return resolved;
   inputs->function = function->second;
   resolved.dataset = inputs->function->graph.dataset();
-  resolved.inputs = ParseInputs(inputs->function->graph, request, leases.batches, &inputs->args);
+  resolved.inputs = ParseInputs(inputs->function->graph, inputs->function->read_only, request,
+                                leases.batches, &inputs->args);
   if (resolved.dataset != 0) inputs->dataset = datasets_->Find(resolved.dataset);
   return resolved;
 }

@@ -16,8 +16,15 @@ absl::Status CallersError(const std::string& message) {
 
 }  // namespace
 
-absl::Status ParseInputs(const pb::FunctionProto& graph, const pb::RunRequest& request,
-                         const std::vector<LeasedBatches>& batches, std::vector<Tensor>* args) {
+absl::Status ParseInputs(const pb::FunctionProto& graph, bool read_only,
+                         const pb::RunRequest& request, const std::vector<LeasedBatches>& batches,
+                         std::vector<Tensor>* args) {
+  if (request.view() != 0 && !read_only) {
+    return CallersError(absl::StrCat(
+        "function '", graph.name(),
+        "' changes variables or tables, so it cannot run on the values of a checkpoint, which "
+        "nobody changes; evaluate with a function that only reads"));
+  }
   if (request.args_size() != graph.args_size()) {
     return CallersError(absl::StrCat("function '", graph.name(), "' takes ", graph.args_size(),
                                      " arguments, not ", request.args_size()));

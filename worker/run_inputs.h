@@ -11,8 +11,11 @@
 
 namespace mu {
 
-// INVALID_ARGUMENT (ERROR_USER): the arguments or the dataset are not those of the function.
-absl::Status ParseInputs(const muster::FunctionProto& graph, const muster::RunRequest& request,
+// `read_only`: the function changes no variable or table. INVALID_ARGUMENT (ERROR_USER): the
+// arguments or the dataset are not those of the function, or it is to read a checkpoint's view and
+// changes something.
+absl::Status ParseInputs(const muster::FunctionProto& graph, bool read_only,
+                         const muster::RunRequest& request,
                          const std::vector<LeasedBatches>& batches, std::vector<Tensor>* args);
 
 }  // namespace mu

@@ -47,6 +47,7 @@ absl::Status StepAccess::Call(bool push, const std::function<absl::Status()>& ca
     options.context = run_->request.context();
     options.function = run_->request.function();
     options.read_only = read_only_;
+    options.view = run_->request.view();
     options.rate_scale = rate_scale_;
     // Optimizers count updates: a round is one.
     options.round = run_->request.round();

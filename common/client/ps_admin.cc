@@ -109,6 +109,34 @@ absl::StatusOr<uint64_t> PsAdmin::Restore(const pb::RequestContext& context,
   return rows;
 }
 
+absl::StatusOr<uint64_t> PsAdmin::LoadView(const pb::RequestContext& context, uint64_t view,
+                                           const std::string& directory,
+                                           const std::vector<pb::CheckpointFileProto>& files) {
+  MU_ASSIGN_OR_RETURN(const auto servers, ViewOf(*client_));
+  pb::LoadViewRequest request;
+  *request.mutable_context() = context;
+  request.set_view(view);
+  request.set_directory(directory);
+  for (const pb::CheckpointFileProto& file : files) *request.add_files() = file;
+  MU_ASSIGN_OR_RETURN(
+      const std::vector<pb::LoadViewReply> replies,
+      CallAll<pb::LoadViewReply>(*servers, WithTimeout(client_->policy(), file_timeout_),
+                                 "LoadView", [&](size_t) { return request.SerializeAsString(); }));
+  uint64_t bytes = 0;
+  for (const pb::LoadViewReply& reply : replies) bytes += reply.bytes();
+  return bytes;
+}
+
+absl::Status PsAdmin::DropView(const pb::RequestContext& context, uint64_t view) {
+  MU_ASSIGN_OR_RETURN(const auto servers, ViewOf(*client_));
+  pb::DropViewRequest request;
+  *request.mutable_context() = context;
+  request.set_view(view);
+  return CallAll<pb::DropViewReply>(*servers, client_->policy(), "DropView",
+                                    [&](size_t) { return request.SerializeAsString(); })
+      .status();
+}
+
 absl::StatusOr<std::vector<pb::PsStatsReply>> PsAdmin::Stats(const pb::RequestContext& context) {
   MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
   pb::PsStatsRequest request;

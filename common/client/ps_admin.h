@@ -37,6 +37,13 @@ class PsAdmin {
   absl::StatusOr<uint64_t> Restore(const muster::RequestContext& context,
                                    const std::string& directory,
                                    const std::vector<muster::CheckpointFileProto>& files);
+  // Every server loads the values of its partitions from `files` beside its state, to be read by
+  // pulls that name the view. Bytes that all of them hold for it.
+  absl::StatusOr<uint64_t> LoadView(const muster::RequestContext& context, uint64_t view,
+                                    const std::string& directory,
+                                    const std::vector<muster::CheckpointFileProto>& files);
+  // The view is not loaded again under this number.
+  absl::Status DropView(const muster::RequestContext& context, uint64_t view);
   absl::StatusOr<std::vector<muster::PsStatsReply>> Stats(const muster::RequestContext& context);
   absl::StatusOr<std::vector<muster::TelemetryReply>> Telemetry(
       const muster::TelemetryRequest& request);
@@ -70,9 +77,10 @@ class PsAdmin {
                           const std::string& name, bool table, absl::Span<const int64_t> rows,
                           const Tensor& value);
 
-  // How long each try of Save and Restore may take; the policy's timeouts are for the short calls.
-  // Default: as long as it takes, since nobody knows how large the state and how slow the disk is.
-  // A server that is gone ends them by the policy's total_timeout; one that hangs does not.
+  // How long each try of Save, Restore and LoadView may take; the policy's timeouts are for the
+  // short calls. Default: as long as it takes, since nobody knows how large the state and how slow
+  // the disk is. A server that is gone ends them by the policy's total_timeout; one that hangs does
+  // not.
   void set_file_timeout(absl::Duration timeout) { file_timeout_ = timeout; }
 
  private:

@@ -64,8 +64,11 @@ struct PsSessionOptions {
   muster::RequestContext context;
   uint64_t function = 0;
   bool read_only = false;  // pulls create no rows; pushes are refused
-  float rate_scale = 1;    // of the learning rates of pushes
-  uint64_t job_step = 0;   // of pushes: the step's place in the job, from 1; 0: not known
+  // Pulls read the values of this view of a checkpoint, create no rows and say no clocks; pushes
+  // are refused. 0: the current values.
+  uint64_t view = 0;
+  float rate_scale = 1;   // of the learning rates of pushes
+  uint64_t job_step = 0;  // of pushes: the step's place in the job, from 1; 0: not known
   // Of pushes that contribute to a synchronous round: the round, and how many contributions a
   // server keeps of one. 0: pushes are applied as they come.
   uint64_t round = 0;

@@ -113,8 +113,11 @@ absl::Status PsSession::PullFrom(
         take) {
   scratch_->pull.Clear();
   *scratch_->pull.mutable_context() = options_.context;
-  scratch_->pull.set_read_only(options_.read_only);
-  scratch_->pull.set_clocks(options_.staleness != nullptr);
+  // A view's values are nobody's updates.
+  const bool clocks = options_.staleness != nullptr && options_.view == 0;
+  scratch_->pull.set_read_only(options_.read_only || options_.view != 0);
+  scratch_->pull.set_clocks(clocks);
+  scratch_->pull.set_view(options_.view);
   scratch_->servers.clear();
   std::vector<PsCall> calls;
   for (size_t s = 0; s < view.channels.size(); ++s) {
@@ -126,8 +129,7 @@ absl::Status PsSession::PullFrom(
     const size_t server = scratch_->servers[call];
     pb::PullReply header;
     MU_RETURN_IF_ERROR(take(server, reply, &header));
-    if (options_.staleness != nullptr)
-      AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
+    if (clocks) AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
     return absl::OkStatus();
   });
 }
@@ -140,6 +142,9 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
   push_late_.reset();
   if (options_.read_only)
     return absl::FailedPreconditionError("a read-only function pushes nothing");
+  if (options_.view != 0)
+    return absl::FailedPreconditionError(
+        "a function that reads a checkpoint's view pushes nothing");
   if (variables.empty() && rows.empty()) return absl::OkStatus();
   const auto view = client_->view();
   if (view == nullptr) return NoRouting();

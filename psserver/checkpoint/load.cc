@@ -216,4 +216,25 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
   return loaded;
 }
 
+absl::Status LoadValues(const StoreDirectory& store, const std::string& directory,
+                        const CheckpointFiles& files,
+                        const std::function<absl::Status(uint64_t bytes)>& reserve) {
+  MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
+  // All of a variable is there already, rows are not.
+  uint64_t bytes = UsageOf(store).bytes;
+  for (const LoadPlan::File& file : plan.files()) {
+    for (const auto& [entry, use] : file.uses) {
+      if (use.table != nullptr) bytes += entry->end - entry->begin;
+    }
+  }
+  MU_RETURN_IF_ERROR(reserve(bytes));
+  LoadedCheckpoint loaded;
+  for (const LoadPlan::File& file : plan.files()) {
+    if (file.partitions.empty()) continue;
+    FileLoader loader(file, /*new_slots=*/false, /*low_water=*/0, &loaded);
+    MU_RETURN_IF_ERROR(loader.LoadTensors());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace mu

@@ -121,6 +121,15 @@ absl::Status Admission::AdmitLook(const pb::RequestContext& context) const {
   return CheckIdentity(context);
 }
 
+absl::Status Admission::AdmitView(const pb::RequestContext& context) const {
+  MU_RETURN_IF_ERROR(CheckIdentity(context));
+  if (state_ != State::kFresh && context.epoch() <= epoch_) return absl::OkStatus();
+  return Refuse(absl::StatusCode::kUnavailable, pb::ERROR_MACHINE,
+                state_ == State::kFresh ? "it has not been configured yet"
+                                        : absl::StrCat("the coordinator of epoch ", context.epoch(),
+                                                       " has not taken it over yet"));
+}
+
 absl::Status Admission::AdmitControl(const pb::RequestContext& context) {
   MU_RETURN_IF_ERROR(CheckIdentity(context));
   epoch_ = std::max(epoch_, context.epoch());

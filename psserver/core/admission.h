@@ -4,8 +4,8 @@
 // The epoch rises only by what a coordinator does to make the servers its own: its answer to a
 // registration, Configure, Fence and Restore. What workers send (Pull, Push) and what only reads
 // (GetStats) is refused if it is of an older epoch and raises nothing; nor do Save and Assign,
-// which come after a Configure or Restore of the same coordinator. So nobody who merely looks can
-// make a server refuse its coordinator.
+// which come after a Configure or Restore of the same coordinator, nor what has to do with views of
+// checkpoints. So nobody who merely looks can make a server refuse its coordinator.
 //
 // Pure. All refusals carry an ErrorDetail of ROLE_PSSERVER:
 //   FAILED_PRECONDITION, ERROR_OTHER_JOB   the server belongs to another job
@@ -51,6 +51,10 @@ class Admission {
   absl::Status Check(int64_t now_ns, const muster::RequestContext& context) const;
   // For requests that only look at the server, in whatever generation its state is.
   absl::Status AdmitLook(const muster::RequestContext& context) const;
+  // For views of checkpoints, which are of an epoch and of no generation: they may be read whatever
+  // the lease, since nobody changes them. UNAVAILABLE before the server is configured, and before
+  // it knows of the coordinator.
+  absl::Status AdmitView(const muster::RequestContext& context) const;
   // For requests of the coordinator that do not depend on the state's generation. Takes a newer
   // epoch.
   absl::Status AdmitControl(const muster::RequestContext& context);

@@ -38,8 +38,12 @@ void ServerCore::EndConfigure(const pb::RequestContext& context, DefinitionsChan
   const bool replaced = change == DefinitionsChange::kReplaced;
   configured_epoch_ = std::max(configured_epoch_, context.epoch());
   admission_.Configured(context, replaced);
-  // What was added has initial values; the files may have others.
-  if (change != DefinitionsChange::kNone) loaded_.reset();
+  views_.TakeEpoch(admission_.epoch());
+  if (change != DefinitionsChange::kNone) {
+    // What was added has initial values; the files may have others.
+    loaded_.reset();
+    views_.PartitionsChanged();
+  }
   if (!replaced) return;
   pushes_.Reset(pushes_.ledger().low_water(), {});
   rounds_.Reset();

@@ -32,6 +32,7 @@
 #include "psserver/core/round_buffer.h"
 #include "psserver/core/save_line.h"
 #include "psserver/core/update_clocks.h"
+#include "psserver/core/view_table.h"
 
 namespace mu {
 
@@ -66,6 +67,19 @@ struct RestoreTurn {
   Step step = Step::kRefuse;
   absl::Status status;
   muster::RestoreReply reply;
+};
+
+struct ViewTurn {
+  enum class Step {
+    kRefuse,  // `status`
+    kWait,    // another call loads the view: ask again after EndLoadView, DropView or EndConfigure
+    kLoad,    // ReserveView; load; EndLoadView; ask again
+    kAnswer,  // it is here, with so many bytes
+  };
+  Step step = Step::kRefuse;
+  absl::Status status;
+  ViewTable::Load load;
+  uint64_t bytes = 0;
 };
 
 class ServerCore {
@@ -173,12 +187,35 @@ class ServerCore {
   absl::StatusOr<muster::RestoreReply> EndRestore(absl::StatusOr<muster::RestoreReply> reply,
                                                   InheritedMemory memory, UpdateClocks clocks = {});
 
+  // Views of checkpoints: of the coordinator that configured the server last, in whatever
+  // generation the state is, and whether it serves or not, since they do not change with it.
+  // `content`: the same for the same checkpoint. FAILED_PRECONDITION (ERROR_USER) for a view of
+  // another one, (ERROR_STALE) for one that was dropped.
+  ViewTurn BeginLoadView(const muster::RequestContext& context, uint64_t view,
+                         const std::string& content);
+  // Before `bytes` are taken. RESOURCE_EXHAUSTED (ERROR_USER) if the server would hold more than
+  // `most` bytes with them and the `used` ones of its state; 0: any.
+  absl::Status ReserveView(const ViewTable::Load& load, uint64_t bytes, uint64_t used,
+                           uint64_t most);
+  // OK: the view has the values that were loaded. Otherwise they are nobody's.
+  absl::Status EndLoadView(const ViewTable::Load& load, absl::Status loaded);
+  absl::Status DropView(const muster::RequestContext& context, uint64_t view);
+  // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) without the view.
+  absl::Status AdmitViewPull(const muster::RequestContext& context, uint64_t view);
+  // That error, for a view without a partition that the server holds.
+  absl::Status ViewLacksPartition(uint64_t view) const {
+    return ViewLacks(view, "lacks a partition in");
+  }
+  // Whether its values are kept. Asked after EndConfigure and DropView.
+  bool KeepsView(uint64_t view);
+
   // What is.
   uint32_t index() const { return admission_.index(); }
   uint64_t generation() const { return admission_.generation(); }
   bool gate_closed() const { return gate_.closed(); }
   const PushMemory& pushes() const { return pushes_; }
   size_t contributions() const { return rounds_.kept(); }
+  const ViewTable& views() const { return views_; }
 
  private:
   PushBegun Begin(int64_t now_ns, AdmittedPush push, PsCallId call);
@@ -188,6 +225,9 @@ class ServerCore {
   PushBegun Refuse(absl::Status status);
   // Says how late the push's gradients are. Not OK: too late.
   absl::Status JudgeLateness(AdmittedPush* push) const;
+  absl::Status AdmitView(const muster::RequestContext& context);
+  absl::Status Dropped(uint64_t view) const;
+  absl::Status ViewLacks(uint64_t view, absl::string_view what) const;
 
   Admission admission_;
   PushMemory pushes_;
@@ -196,6 +236,7 @@ class ServerCore {
   AssignedPlaces places_;
   CutGate gate_;
   SaveLine saves_;
+  ViewTable views_;
   bool dirty_ = false;   // pushes were applied since the last restore
   bool initial_ = true;  // nothing but initial values is lost with the state
   uint64_t configured_epoch_ = 0;

@@ -51,6 +51,21 @@ absl::StatusOr<std::shared_ptr<StoredTable>> MakeTable(const pb::TableProto& pro
   return table;
 }
 
+// As `from`, of whose partitions it has those that are there, but with no optimizer.
+template <typename Stored, typename Definition, typename Partition>
+absl::StatusOr<std::shared_ptr<Stored>> ItemWithoutSlots(const Stored& from) {
+  auto proto = from.definition->proto;
+  proto.clear_optimizer();
+  auto item = std::make_shared<Stored>();
+  item->definition = std::make_shared<const Definition>(proto);
+  item->partitions.resize(from.partitions.size());
+  for (uint32_t p = 0; p < from.partitions.size(); ++p) {
+    if (from.partitions[p] == nullptr) continue;
+    MU_ASSIGN_OR_RETURN(item->partitions[p], Partition::Create(item->definition, p));
+  }
+  return item;
+}
+
 template <typename Map>
 auto Sorted(const Map& map) {
   std::vector<std::pair<uint32_t, decltype(map.begin()->second.get())>> items;
@@ -65,6 +80,21 @@ auto Sorted(const Map& map) {
 
 std::vector<StoredVariable*> StoreDirectory::SortedVariables() const { return Sorted(variables); }
 std::vector<StoredTable*> StoreDirectory::SortedTables() const { return Sorted(tables); }
+
+absl::StatusOr<std::shared_ptr<const StoreDirectory>> WithoutSlots(
+    const StoreDirectory& directory) {
+  auto values = std::make_shared<StoreDirectory>();
+  for (const auto& [id, variable] : directory.variables) {
+    MU_ASSIGN_OR_RETURN(
+        values->variables[id],
+        (ItemWithoutSlots<StoredVariable, VariableDefinition, VariablePartition>(*variable)));
+  }
+  for (const auto& [id, table] : directory.tables) {
+    MU_ASSIGN_OR_RETURN(values->tables[id],
+                        (ItemWithoutSlots<StoredTable, TableDefinition, TablePartition>(*table)));
+  }
+  return values;
+}
 
 std::shared_ptr<const StoreDirectory> Store::directory() const {
   MutexLock lock(&mutex_);
@@ -129,15 +159,14 @@ absl::Status Store::Reset() {
   return absl::OkStatus();
 }
 
-StoreUsage Store::Usage() const {
+StoreUsage UsageOf(const StoreDirectory& directory) {
   StoreUsage usage;
-  const auto directory = this->directory();
-  for (const auto& [id, variable] : directory->variables) {
+  for (const auto& [id, variable] : directory.variables) {
     for (const auto& partition : variable->partitions) {
       if (partition != nullptr) usage.bytes += partition->bytes();
     }
   }
-  for (const auto& [id, table] : directory->tables) {
+  for (const auto& [id, table] : directory.tables) {
     for (const auto& partition : table->partitions) {
       if (partition == nullptr) continue;
       usage.bytes += partition->bytes();

@@ -51,6 +51,11 @@ struct StoreUsage {
   uint64_t bytes = 0;  // of values and slots in use
   uint64_t rows = 0;   // table rows that exist
 };
+StoreUsage UsageOf(const StoreDirectory& directory);
+
+// The same partitions with initial values and without slots, for somebody who only reads them.
+// RESOURCE_EXHAUSTED without memory.
+absl::StatusOr<std::shared_ptr<const StoreDirectory>> WithoutSlots(const StoreDirectory& directory);
 
 class Store {
  public:
@@ -67,7 +72,7 @@ class Store {
   absl::Status Reset();
 
   std::shared_ptr<const StoreDirectory> directory() const;
-  StoreUsage Usage() const;
+  StoreUsage Usage() const { return UsageOf(*directory()); }
 
  private:
   absl::Status Add(const muster::RoutingProto& routing, uint32_t index, StoreDirectory* directory);

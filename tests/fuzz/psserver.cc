@@ -67,6 +67,14 @@ class FuzzedServer {
         if (call.restore_saved()) request.mutable_files()->MergeFrom(saved_.files());
         return Call("Restore", request);
       }
+      case fuzz::PsCall::kLoadView: {
+        pb::LoadViewRequest request = call.load_view();
+        request.set_directory(files_.path());
+        if (call.restore_saved()) request.mutable_files()->MergeFrom(saved_.files());
+        return Call("LoadView", request);
+      }
+      case fuzz::PsCall::kDropView:
+        return Call("DropView", call.drop_view());
       case fuzz::PsCall::kStats:
         return Call("GetStats", call.stats());
       case fuzz::PsCall::kRaw:

@@ -79,6 +79,14 @@ fuzz::PsCall Restore(uint64_t generation, bool saved, bool keep) {
   return call;
 }
 
+fuzz::PsCall LoadView(uint64_t view) {
+  fuzz::PsCall call;
+  *call.mutable_load_view()->mutable_context() = SmallContext();
+  call.mutable_load_view()->set_view(view);
+  call.set_restore_saved(true);
+  return call;
+}
+
 }  // namespace
 
 fuzz::PsCalls PsSession(bool configured) {
@@ -101,12 +109,22 @@ fuzz::PsCalls PsSession(bool configured) {
   save->set_attempt(9);
   *add()->mutable_fence()->mutable_context() = SmallContext();
   *add() = Push(2, 0);
+  *add() = LoadView(3);
+  fuzz::PsCall from_view = Pull(false);
+  from_view.mutable_pull()->mutable_header()->set_view(3);
+  *add() = from_view;
+  *add() = LoadView(3);
   *add() = Restore(2, true, false);
   fuzz::PsCall later = Push(2, 1);
   later.mutable_push()->mutable_header()->mutable_context()->set_generation(2);
   *add() = later;
   *add() = Restore(3, false, true);
   *add() = Restore(4, false, false);
+  *add() = from_view;
+  pb::DropViewRequest* const drop = add()->mutable_drop_view();
+  *drop->mutable_context() = SmallContext();
+  drop->set_view(3);
+  *add() = from_view;
   *add()->mutable_stats()->mutable_context() = SmallContext();
   add()->mutable_raw()->set_method("Pull");
   return input;

@@ -29,34 +29,10 @@ using ::mu::testing::HasCode;
 using ::mu::testing::PsCluster;
 using ::mu::testing::StateOf;
 using ::mu::testing::StatusIs;
+using ::mu::testing::Step;
 using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using Files = std::vector<pb::CheckpointFileProto>;
-
-// One step that touches everything; `ids` below 500. A further step depends on the slots, so it
-// shows them.
-void Step(PsCluster* cluster, uint64_t function, const std::vector<int64_t>& ids) {
-  PsSession session = cluster->Session(function);
-  session.BeginStep(0);
-  SplitMix random(function);
-  const auto numbers = [&](size_t n) {
-    std::vector<float> values(n);
-    for (float& v : values) v = static_cast<float>(random.Unit() - 0.5);
-    return values;
-  };
-  const auto weights = numbers(30), kernel = numbers(300 * 700), items = numbers(ids.size() * 16),
-             users = numbers(ids.size() * 4), bias = numbers(1), average = numbers(3);
-  const int64_t one = 1;
-  const int32_t seen[4] = {1, 2, 3, 4};
-  const VariableWrite writes[] = {{0, VariableWrite::kGradient, weights.data()},
-                                  {5, VariableWrite::kGradient, kernel.data()},
-                                  {1, VariableWrite::kGradient, bias.data()},
-                                  {2, VariableWrite::kAssignAdd, &one},
-                                  {3, VariableWrite::kAssignAdd, seen},
-                                  {4, VariableWrite::kAssignAdd, average.data()}};
-  const RowsWrite rows[] = {{100, ids, items.data()}, {101, ids, users.data()}};
-  MU_ASSERT_OK(session.Push(writes, rows));
-}
 
 uint64_t RowsOf(PsCluster* cluster) {
   uint64_t rows = 0;

@@ -20,7 +20,8 @@ TEST(Access, WorkersReadAndWriteParametersAndNothingElseOfAServer) {
               UnorderedElementsAre(pb::ROLE_COORDINATOR, pb::ROLE_WORKER));
   EXPECT_THAT(CallersOf("/muster.PsServer/Push"),
               UnorderedElementsAre(pb::ROLE_COORDINATOR, pb::ROLE_WORKER));
-  for (const char* method : {"Configure", "Scan", "Assign", "Fence", "Save", "Restore", "GetStats"})
+  for (const char* method : {"Configure", "Scan", "Assign", "Fence", "Save", "Restore", "LoadView",
+                             "DropView", "GetStats"})
     EXPECT_THAT(CallersOf(std::string("/muster.PsServer/") + method),
                 ElementsAre(pb::ROLE_COORDINATOR))
         << method;

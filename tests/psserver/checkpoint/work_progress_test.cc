@@ -61,6 +61,10 @@ TEST(WorkProgress, EachCallOfAServerCountsAndEnds) {
   cluster.context().set_generation(1);
   MU_ASSERT_OK(cluster.admin().Restore(cluster.context(), directory.path(), files));
   EXPECT_GT(moved(), files[0].bytes()) << "loaded";
+  MU_ASSERT_OK(cluster.admin().LoadView(cluster.context(), 1, directory.path(), files));
+  EXPECT_GT(moved(), files[0].bytes()) << "loaded";
+  MU_ASSERT_OK(cluster.admin().DropView(cluster.context(), 1));
+  EXPECT_GT(moved(), 0u);
   const std::string file = directory.path() + "/a_file";
   std::ofstream(file) << "no folder";
   EXPECT_FALSE(cluster.admin().Save(cluster.context(), file).ok());
