@@ -125,6 +125,28 @@ struct Cancelled {
   absl::Status error;
 };
 
+// Groups. Nothing of it runs any more; the error is to be reported to who joins it, once.
+struct GroupFailed {
+  GroupId group;
+  absl::Status error;
+};
+// All servers load the view's values, or forget them; answered by event::ViewAnswered. One of these
+// is under way at a time, beside anything else.
+struct LoadView {
+  uint64_t attempt = 0;
+  ViewId view;
+  Generation generation;  // of the servers' state
+};
+struct DropView {
+  uint64_t attempt = 0;
+  ViewId view;
+  Generation generation;
+};
+// Its checkpoint is not read any more.
+struct ViewUnused {
+  ViewId view;
+};
+
 // Servers' state. One of Configure, Assign, Load and Save is under way at a time.
 struct TaskDone {
   TaskId task;
@@ -218,7 +240,8 @@ using Action = std::variant<
     action::MemberLost, action::Install, action::MakePlan, action::ScanFiles, action::FileCounts,
     action::ScanDone, action::LookAtFiles, action::CheckpointBad, action::Scheduled, action::Start,
     action::StopRun, action::Deliver, action::KeepResult, action::DeliverKept, action::Finish,
-    action::CommitRound, action::CancelOnWorkers, action::FenceServers, action::Cancelled,
+    action::CommitRound, action::GroupFailed, action::LoadView, action::DropView,
+    action::ViewUnused, action::CancelOnWorkers, action::FenceServers, action::Cancelled,
     action::TaskDone, action::Configure, action::Assign, action::Load, action::UseRouting,
     action::InterruptServers, action::Paused, action::Restore, action::Serving, action::Save,
     action::WriteManifest, action::Committed, action::Aborted, action::Note>;

@@ -36,6 +36,7 @@ void Core::Step(absl::Time now, Event event, Actions* actions) {
   actions_ = actions;
   std::visit([this](auto& e) { On(e); }, event);
   DoTasks();
+  DriveViews();
   if (std::exchange(scan_, false)) DriveScans();
   if (std::exchange(install_, false)) {
     for (auto& [id, worker] : workers_) InstallOn(&worker);
@@ -78,6 +79,7 @@ absl::Time Core::alarm() const {
   absl::Time alarm = std::min(retry_at_, cancellation_.ask_again_at());
   if (restored_.has_value()) alarm = std::min(alarm, old_leases_.last());
   if (work_again_at_ > now_) alarm = std::min(alarm, work_again_at_);
+  alarm = std::min(alarm, views_.alarm(now_));
   for (const auto& [id, task] : tasks_) {
     if (task.not_before > now_) alarm = std::min(alarm, task.not_before);
   }
@@ -91,6 +93,7 @@ void Core::On(event::Close& e) {
   dismissed_ |= e.dismiss;
   const absl::Status closed = ended();
   for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, closed);
+  EndAllGroups(closed);
   Act(commit_.GiveUp(closed));
   VoidWork();
   EndScans(closed);
@@ -109,6 +112,7 @@ void Core::End(absl::Status error) {
   ended_ = error;
   Do(action::InterruptServers{});  // of a load, which may take long
   for (const FunctionId id : queue_.CancelAll(/*all=*/true)) Finish(id, error);
+  EndAllGroups(error);
   Act(commit_.GiveUp(error));
   VoidWork();
   EndScans(error);

@@ -38,6 +38,7 @@
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/staleness_counts.h"
 #include "coordinator/core/update_pause.h"
+#include "coordinator/core/views.h"
 
 namespace mu {
 
@@ -127,14 +128,23 @@ class Core {
   // Not while values are about to be loaded: what is scheduled then would belong to what they
   // replace.
   bool may_schedule() const { return !settling() && !loading(); }
+  bool may_schedule_in_groups() const { return !loading(); }
+  // INVALID_ARGUMENT for a function of a group that changes state, or of a group that is over; the
+  // error of a view that cannot be loaded.
+  absl::Status MaySchedule(const FunctionWork& work) const;
   // A round that needs more than fit must not wait for what cannot be scheduled.
   bool has_room() const {
     return queue_.queued() < std::max(options_.queue_bound, size_t{queue_.rounds().most()});
   }
+  bool has_room(GroupId group) const { return queue_.queued(group) < options_.queue_bound; }
+  // Nothing of the group is queued or runs.
+  bool done(GroupId group) const { return queue_.unfinished(group) == 0; }
   // Nothing runs, or will run again by itself.
   bool quiet() const {
-    return queue_.unfinished() == 0 && !cancelling() && !queue_.repeats_cancelled();
+    return queue_.unfinished() == 0 && queue_.unfinished_in_groups() == 0 && !cancelling() &&
+           !queue_.repeats_cancelled();
   }
+  const Views& views() const { return views_; }
   FunctionId low_water() const { return queue_.low_water(); }
   int64_t rolled_back() const { return failures_.rolled_back(); }
   Generation least_generation() const { return std::max(generation_, recovery_.generation()); }
@@ -175,6 +185,10 @@ class Core {
   void On(event::Results& e);
   void On(event::RunEnded& e);
   void On(event::Unreadable& e) { Unreadable(e.start, e.what); }
+  void On(event::GroupMade& e);
+  void On(event::GroupDropped& e);
+  void On(event::CancelGroup& e);
+  void On(event::ViewAnswered& e);
   void On(event::CancelEverything&) { BeginCancel(absl::OkStatus()); }
   void On(event::WorkerCancelled& e);
   void On(event::Fenced& e);
@@ -239,6 +253,19 @@ class Core {
   void CountResult(const StartRun& start, const StepOutcome& step, bool delivered);
   std::string NameOf(FunctionId id) const;
   void StopRuns();
+
+  // Groups beside training (core_groups.cc).
+  struct Group {
+    ViewId view;
+    absl::Status unusable;  // its view cannot be loaded
+  };
+  void EndFunctionsOf(GroupId group, const absl::Status& why);
+  void EndAllGroups(const absl::Status& why);
+  void FailGroup(GroupId group, absl::Status error);
+  void FailGroupsOf(ViewId view, const absl::Status& error);
+  // Whether functions that read what this one reads may start.
+  bool MayStart(const FunctionWork& work) const;
+  void DriveViews();
 
   // Synchronous rounds (core_rounds.cc). A contribution that is complete.
   struct Contribution {
@@ -371,6 +398,8 @@ class Core {
   bool warned_of_few_workers_ = false;
   RoundCounts round_counts_;
 
+  std::map<GroupId, Group> groups_;
+  Views views_;
   Cancellation cancellation_;
   absl::Status ended_;
   bool closed_ = false;

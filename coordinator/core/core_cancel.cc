@@ -12,6 +12,7 @@ void Core::BeginCancel(absl::Status error) {
   for (const FunctionId id : queue_.CancelAll())
     Finish(id, absl::CancelledError("cancelled: another function failed"));
   contributions_.clear();
+  if (MU_BROKEN(groups_lost)) EndAllGroups(absl::CancelledError("cancelled"));
   if (cancellation_.under_way()) return cancellation_.Also(std::move(error));
   // Of the generation in which it ran. Should servers be restored before they are fenced, functions
   // below the mark run again in the next one.

@@ -259,7 +259,12 @@ void Core::On(event::InstallFailed& e) {
 void Core::On(event::FunctionRefused& e) {
   if (!refused_.try_emplace(e.function, e.error).second) return;
   Note(Level::kError, "worker ", e.worker.value(), ": ", e.error.ToString());
-  BeginCancel(e.error);
+  // What nobody has scheduled yet is told whoever joins training, and whoever schedules it.
+  const std::set<GroupId> users = queue_.UsersOf(e.function);
+  for (const GroupId group : users) {
+    if (group != GroupId()) FailGroup(group, e.error);
+  }
+  if (users.empty() || users.contains(GroupId())) BeginCancel(e.error);
 }
 
 }  // namespace mu

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/error_kind.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
@@ -19,6 +20,13 @@ constexpr uint32_t kMostLost = 10;
 
 void Core::On(event::Schedule& e) {
   FunctionWork& work = e.work;
+  if (work.group != GroupId()) {
+    MU_CHECK(!work.trains && groups_.contains(work.group));  // the shell asks MaySchedule
+    work.updates = false;
+    work.view = groups_.at(work.group).view;
+    dispatch_ = true;
+    return Do(action::Scheduled{queue_.Schedule(std::move(work))});
+  }
   // What a lost server takes with it must be remembered; without recovery there is no use in it.
   work.updates = work.trains && recovery_enabled_;
   if (work.updates) trained_on_.insert(work.dataset);
@@ -29,7 +37,7 @@ void Core::On(event::Schedule& e) {
 }
 
 void Core::Dispatch() {
-  if (closed_ || cancelling() || !ended_.ok() || !serving()) return;
+  if (closed_ || !ended_.ok() || !serving()) return;
   // Workers are to be told first where the servers of this generation are.
   if (recovery_.started() && generation_ < recovery_.generation()) return;
   // Without recovery nobody goes back; the low-water mark must not wait for the next Schedule.
@@ -43,18 +51,21 @@ void Core::Dispatch() {
   };
   std::vector<FunctionId> completed;
   std::map<FunctionId, uint64_t> without_data;
-  const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data);
+  const auto open = [&](const FunctionWork& work) { return MayStart(work); };
+  const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data, open);
   absl::Status out_of_data;
   for (const FunctionId id : completed) {
     const auto dataset = without_data.find(id);
     const absl::Status status =
         dataset == without_data.end() ? absl::OkStatus() : OutOfData(dataset->second);
-    out_of_data.Update(status);
+    // (An evaluation uses each record once, and refuses data that may end so.)
+    if (!IsInGroup(id)) out_of_data.Update(status);
     Finish(id, status);
   }
-  // It cancels what would be started now as well.
-  if (!out_of_data.ok()) return BeginCancel(std::move(out_of_data));
+  // It cancels what of training would be started now as well.
+  if (!out_of_data.ok()) BeginCancel(out_of_data);
   for (const StartRun& start : starts) {
+    if (!out_of_data.ok() && !IsInGroup(start.function)) continue;
     const auto worker = workers_.find(start.worker);
     // With requeueing broken the queue does not know that the worker is lost.
     if (worker == workers_.end()) continue;
@@ -174,6 +185,13 @@ void Core::RunOver(const event::RunEnded& e, Worker* worker) {
   }
   if (e.error.kind == pb::ERROR_USER)
     return FailFunction(start.function, start.run, e.error.status);
+  if (e.error.kind == pb::ERROR_NOT_INSTALLED && e.error.role == pb::ROLE_PSSERVER &&
+      function->work.view != ViewId()) {
+    Note(Level::kWarning, "server ", e.error.index, ": ", e.error.status.ToString(),
+         "; the view is loaded again");
+    views_.NotThere(function->work.view);
+    return RunAgain(start, queue_.RunEnded(start.function, start.run));
+  }
   if (e.error.kind == pb::ERROR_NOT_INSTALLED) {
     // Nor will it, if it or another worker has found the function wrong. Schedule refuses such a
     // function; what a checkpoint or a restore brings back comes here.
@@ -271,8 +289,11 @@ void Core::FailIfDeadly(const Member& member, const std::string& message) {
 
 void Core::FailFunction(FunctionId id, RunId run, absl::Status error) {
   Note(Level::kError, NameOf(id), ": ", error.ToString());
+  const FunctionQueue::Function* const function = queue_.Find(id);
+  const GroupId group = function == nullptr ? GroupId() : function->work.group;
   queue_.Remove(id, run);
   Finish(id, error);
+  if (group != GroupId()) return FailGroup(group, std::move(error));
   BeginCancel(std::move(error));
 }
 
@@ -293,8 +314,12 @@ void Core::StopRuns() {
 
 std::string Core::NameOf(FunctionId id) const {
   const FunctionQueue::Function* const function = queue_.Find(id);
-  return absl::StrCat("function ", id.value(), " ('",
-                      function == nullptr ? "" : function->work.name, "')");
+  const std::string name = function == nullptr ? "" : function->work.name;
+  if (IsInGroup(id)) {
+    const GroupId group = function == nullptr ? GroupId() : function->work.group;
+    return absl::StrCat("a call of '", name, "' in group ", group.value());
+  }
+  return absl::StrCat("function ", id.value(), " ('", name, "')");
 }
 
 }  // namespace mu

@@ -61,6 +61,7 @@ void Core::Act(const Recovery::Actions& actions) {
       case Kind::kPause:
         round_error_ = absl::OkStatus();
         VoidWork();
+        views_.ServersChanged();
         Do(action::Paused{});
         StopRuns();
         break;
@@ -92,6 +93,7 @@ void Core::Act(const Recovery::Actions& actions) {
         leave_opened_ = false;
         between_rounds_.Reset();
         parameters_configured_ = round_parameters_;
+        views_.ServersChanged();
         Do(action::UseRouting{});
         Do(action::Serving{recovery.generation, failures_.ServersBack(Seconds())});
         dispatch_ = true;

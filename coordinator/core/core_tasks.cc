@@ -124,7 +124,8 @@ bool Core::MayBegin(const Task& task) const {
       // What it waits for is a checkpoint, which must not wait for it.
       return !updates_paused();
     case ServerTask::Kind::kLoad:
-      return queue_.unfinished() == 0;
+      // Those of groups that read the current values would read some of these and some of those.
+      return queue_.unfinished() == 0 && queue_.unfinished_in_groups() == 0;
     case ServerTask::Kind::kSave:
       // An assignment that is still to be repeated has no place in a position.
       return whole();
@@ -172,6 +173,7 @@ void Core::On(event::Configured& e) {
   reset_servers_ = false;
   parameters_configured_ = work.parameters;
   configured_ = work.generation;
+  views_.ServersChanged();
   Do(action::UseRouting{});
   if (recovery_enabled_ && !recovery_.started())
     Act(recovery_.Start(work.generation, queue_.points()));
@@ -296,6 +298,7 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
   queue_.SetRound(job.functions.round);
   queue_.StartFrom(work.point, job.functions.next_id);
   queue_.SetTakenSteps(job.taken_steps);
+  views_.ServersChanged();
   Do(action::UseRouting{});
   Act(recovery_.Loaded(work.generation, work.point));
   if (!point.resumes) return;

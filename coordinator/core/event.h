@@ -133,7 +133,24 @@ struct Unreadable {
   std::string what;
 };
 
-// Cancelling.
+// Groups beside training. `view`: whose values their functions read; 0: the current ones.
+struct GroupMade {
+  GroupId group;
+  ViewId view;
+};
+// What is left of it is cancelled. Its view is dropped, unless another group has it too.
+struct GroupDropped {
+  GroupId group;
+};
+struct CancelGroup {
+  GroupId group;
+};
+struct ViewAnswered {
+  uint64_t attempt = 0;  // of action::LoadView or DropView
+  CallError error;
+};
+
+// Cancelling: training.
 struct CancelEverything {};
 struct WorkerCancelled {
   WorkerId worker;
@@ -232,7 +249,8 @@ using Event =
                  event::FunctionRefused, event::DatasetAdded, event::EpochStarted, event::PlanMade,
                  event::ScanWanted, event::Scanned, event::FilesSeen, event::Schedule,
                  event::Results, event::RunEnded, event::Unreadable, event::CancelEverything,
-                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close,
+                 event::WorkerCancelled, event::Fenced, event::Fail, event::Close, event::GroupMade,
+                 event::GroupDropped, event::CancelGroup, event::ViewAnswered,
                  event::EnableRecovery, event::TaskWanted, event::Configured, event::Assigned,
                  event::Loaded, event::Restored, event::Saved, event::ManifestWritten,
                  event::MostKept, event::BoundStaleness, event::SetRounds, event::NothingMore,

@@ -15,14 +15,20 @@ constexpr uint32_t kMostUnreadable = 3;
 }  // namespace
 
 FunctionId FunctionQueue::Schedule(FunctionWork work) {
-  const FunctionId id = next_id_;
-  next_id_ = next_id_.Next();
-  scheduled_ = true;
+  FunctionId& next = work.group == GroupId() ? next_id_ : next_in_groups_;
+  const FunctionId id = next;
+  next = next.Next();
+  if (work.group == GroupId()) {
+    scheduled_ = true;
+  } else {
+    ++lanes_[work.group].unfinished;
+    ++unfinished_in_groups_;
+  }
   Function& function = functions_[id];
   function.steps = work.steps;
   function.work = std::move(work);
   CountUnbound(function.work, true);
-  queued_.insert(id);
+  QueueOf(function.work.group).insert(id);
   return id;
 }
 
@@ -54,7 +60,7 @@ void FunctionQueue::TakeFromWorker(Function& function) {
 
 void FunctionQueue::Requeue(FunctionId id, Function& function) {
   TakeFromWorker(function);
-  queued_.insert(id);
+  QueueOf(function.work.group).insert(id);
 }
 
 void FunctionQueue::WorkerLost(WorkerId id) {
@@ -101,74 +107,95 @@ void FunctionQueue::StopRuns() {
   queued_.insert(contributed_.begin(), contributed_.end());
   late_.clear();
   ForgetRound();
-  ForgetSuperseded();
+  ForgetSuperseded(/*of_groups=*/true);
 }
 
 std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, const Held& held,
-                                              std::map<FunctionId, uint64_t>* without_data) {
-  std::vector<StartRun> starts;
+                                              std::map<FunctionId, uint64_t>* without_data,
+                                              const Open& open) {
+  Dispatching dispatching = {held, open, completed, without_data, {}, 0};
   waits_for_steps_ = false;
-  size_t in_round = rules_.on() ? RunningContributions() + contributed_.size() : 0;
-  for (auto queued = queued_.begin(); queued != queued_.end();) {
-    const auto it = functions_.find(*queued);
-    Function& function = it->second;
-    if (function.work.assignment != nullptr) break;  // nothing overtakes it
-    if (held != nullptr && function.work.updates && held(it->first, function.bound)) break;
-    if (TooFarAhead(it->first, function)) {
-      waits_for_steps_ = true;
-      if (!std::exchange(function.waited, true)) ++waited_for_steps_;
-      break;
-    }
-    const bool contributes = Contributes(function);
-    if (contributes && (!decided_.empty() || in_round >= rules_.most())) break;
-    const size_t waiting =
-        contributes ? std::min<size_t>(queued_.size(), rules_.most() - in_round) : queued_.size();
-    const std::optional<WorkerId> worker = PoolFor(function.work).Pick(waiting, function.avoid);
-    // Functions start in order: none overtakes one that waits for a worker.
-    if (!worker.has_value()) break;
-    // More than a round needs start only where nothing else would run.
-    if (contributes && in_round >= rules_.replicas && !workers_.at(*worker).runs.empty()) break;
-    if (!function.bound) {
-      if (function.work.dataset != 0) {
-        auto batches = binder_(function.work.dataset, *worker, function.work.steps);
-        if (!batches.has_value()) break;
-        function.batches = *std::move(batches);
-        function.steps = 0;
-        for (const auto& range : function.batches) function.steps += range.batches;
-      }
-      function.bound = true;
-      CountUnbound(function.work, false);
-      function.work.step_offset = taken_steps_;
-      if (function.work.trains) taken_steps_ += function.steps;
-    }
-    if (function.next_step >= function.steps) {
-      completed->push_back(it->first);
-      if (without_data != nullptr && function.steps == 0)
-        (*without_data)[it->first] = function.work.dataset;
-      queued = queued_.erase(queued);
-      Complete(it);
-      continue;
-    }
-    if (contributes && rules_.one_lease()) {
-      const std::optional<LeaseKey> lease = NextLease(function);
-      if (in_round > 0 && lease != round_lease_) break;
-      round_lease_ = lease;
-    }
-    in_round += contributes ? 1 : 0;
-    function.worker = *worker;
-    function.run = next_run_;
-    next_run_ = next_run_.Next();
-    Worker& starts_on = workers_.at(*worker);
-    if (starts_on.runs.empty()) starts_on.news = true;
-    starts_on.runs.emplace(function.run, it->first);
-    starts.push_back({it->first, function.run, *worker, function.next_step,
-                      contributes ? function.next_step + 1 : function.steps,
-                      contributes ? round_ : 0});
-    Changed(*worker, starts_on);
-    queued = queued_.erase(queued);
-    dispatched_ = true;
+  if (rules_.on()) dispatching.in_round = RunningContributions() + contributed_.size();
+  // Whoever started last has its next turn after the others.
+  std::vector<GroupId> turns = {GroupId()};
+  for (const auto& [group, lane] : lanes_) turns.push_back(group);
+  std::rotate(turns.begin(), std::upper_bound(turns.begin(), turns.end(), last_turn_), turns.end());
+  while (!turns.empty())
+    std::erase_if(turns, [&](GroupId group) { return !StartNext(group, &dispatching); });
+  return std::move(dispatching.starts);
+}
+
+bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
+  if (group != GroupId() && !lanes_.contains(group)) return false;  // its last one was without data
+  std::set<FunctionId>& queue = QueueOf(group);
+  if (queue.empty()) return false;
+  size_t& in_round = dispatching->in_round;
+  const auto it = functions_.find(*queue.begin());
+  Function& function = it->second;
+  if (function.work.assignment != nullptr) return false;  // nothing overtakes it
+  if (dispatching->open != nullptr && !dispatching->open(function.work)) return false;
+  if (dispatching->held != nullptr && function.work.updates &&
+      dispatching->held(it->first, function.bound))
+    return false;
+  if (TooFarAhead(it->first, function)) {
+    waits_for_steps_ = true;
+    if (!std::exchange(function.waited, true)) ++waited_for_steps_;
+    return false;
   }
-  return starts;
+  const bool contributes = Contributes(function);
+  if (contributes && (!decided_.empty() || in_round >= rules_.most())) return false;
+  const size_t waiting =
+      contributes ? std::min<size_t>(queue.size(), rules_.most() - in_round) : queue.size();
+  const std::optional<WorkerId> worker = PoolFor(function.work).Pick(waiting, function.avoid);
+  // Functions start in order: none overtakes one that waits for a worker.
+  if (!worker.has_value()) return false;
+  // More than a round needs start only where nothing else would run.
+  if (contributes && in_round >= rules_.replicas && !workers_.at(*worker).runs.empty())
+    return false;
+  if (!function.bound && !Bind(function, *worker)) return false;
+  if (function.next_step >= function.steps) {
+    dispatching->completed->push_back(it->first);
+    if (dispatching->without_data != nullptr && function.steps == 0)
+      (*dispatching->without_data)[it->first] = function.work.dataset;
+    queue.erase(queue.begin());
+    Complete(it);
+    return true;
+  }
+  if (contributes && rules_.one_lease()) {
+    const std::optional<LeaseKey> lease = NextLease(function);
+    if (in_round > 0 && lease != round_lease_) return false;
+    round_lease_ = lease;
+  }
+  in_round += contributes ? 1 : 0;
+  function.worker = *worker;
+  function.run = next_run_;
+  next_run_ = next_run_.Next();
+  Worker& starts_on = workers_.at(*worker);
+  if (starts_on.runs.empty()) starts_on.news = true;
+  starts_on.runs.emplace(function.run, it->first);
+  dispatching->starts.push_back({it->first, function.run, *worker, function.next_step,
+                                 contributes ? function.next_step + 1 : function.steps,
+                                 contributes ? round_ : 0});
+  Changed(*worker, starts_on);
+  queue.erase(queue.begin());
+  dispatched_ = true;
+  last_turn_ = group;
+  return true;
+}
+
+bool FunctionQueue::Bind(Function& function, WorkerId worker) {
+  if (function.work.dataset != 0) {
+    auto batches = binder_(function.work.dataset, worker, function.work.steps);
+    if (!batches.has_value()) return false;
+    function.batches = *std::move(batches);
+    function.steps = 0;
+    for (const auto& range : function.batches) function.steps += range.batches;
+  }
+  function.bound = true;
+  CountUnbound(function.work, false);
+  function.work.step_offset = taken_steps_;
+  if (function.work.trains) taken_steps_ += function.steps;
+  return true;
 }
 
 bool FunctionQueue::TooFarAhead(FunctionId id, const Function& function) const {
@@ -222,7 +249,7 @@ void FunctionQueue::Complete(std::map<FunctionId, Function>::iterator it) {
     Keep(it->first, std::move(it->second));
   }
   late_.erase(it->first);
-  functions_.erase(it);
+  Erase(it);
 }
 
 FunctionQueue::Ended FunctionQueue::RunEnded(FunctionId id, RunId run) {
@@ -260,38 +287,42 @@ bool FunctionQueue::Remove(FunctionId id, RunId run) {
   if (it == functions_.end()) return false;
   TakeFromWorker(it->second);
   late_.erase(id);
-  functions_.erase(it);
+  Erase(it);
   return true;
 }
 
 std::vector<FunctionId> FunctionQueue::CancelAll(bool all) {
   std::vector<FunctionId> removed;
   if (all) decided_.clear();
-  for (auto& [id, function] : functions_) {
-    if (decided_.contains(id)) continue;
-    if (!function.finished) {
-      removed.push_back(id);
+  for (auto it = functions_.begin(); it != functions_.end() && !IsInGroup(it->first);) {
+    auto& [id, function] = *it;
+    if (decided_.contains(id)) {
+      ++it;
       continue;
     }
-    repeats_cancelled_ = true;
-    function.worker.reset();
-    function.run = RunId();
-    function.unreadable = function.lost = 0;  // what was said of it has been said
-    Keep(id, std::move(function));
+    if (!function.bound) CountUnbound(function.work, false);
+    if (!function.finished) {
+      removed.push_back(id);
+    } else {
+      repeats_cancelled_ = true;
+      function.worker.reset();
+      function.run = RunId();
+      function.unreadable = function.lost = 0;  // what was said of it has been said
+      Keep(id, std::move(function));
+    }
+    it = functions_.erase(it);
   }
-  std::erase_if(functions_, [this](const auto& f) { return !decided_.contains(f.first); });
   contributed_ = decided_;
   late_.clear();
   if (decided_.empty()) round_lease_.reset();
   assigning_.clear();  // the fence that follows refuses them: they are made again under other ids
   queued_.clear();
-  unbound_.clear();
   assignments_ = 0;
   for (auto& [id, worker] : workers_) {
-    worker.runs.clear();
+    std::erase_if(worker.runs, [](const auto& run) { return !IsInGroup(run.second); });
     Changed(id, worker);
   }
-  ForgetSuperseded();
+  ForgetSuperseded(/*of_groups=*/false);
   return removed;
 }
 

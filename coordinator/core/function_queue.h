@@ -20,6 +20,11 @@
 //
 // In synchronous rounds (SetRounds) a function that changes state runs one step at a time. Its
 // result makes the step complete (Contribute); it counts when its round is committed.
+//
+// Functions of groups (group_id.h) only read. Each group has a queue of its own beside training's:
+// within a queue none overtakes another. A worker that has room is given a function of each queue
+// in turn, so that neither starves, whatever the others wait for. What ends training leaves groups
+// alone (CancelAll), and the reverse (CancelGroup).
 #pragma once
 
 #include <algorithm>
@@ -36,6 +41,8 @@
 #include "common/base/status.h"
 #include "coordinator/core/batch_range.h"
 #include "coordinator/core/checkpoint_number.h"
+#include "coordinator/core/function_work.h"
+#include "coordinator/core/group_id.h"
 #include "coordinator/core/kept_bytes.h"
 #include "coordinator/core/rounds.h"
 #include "coordinator/core/step_times.h"
@@ -45,49 +52,6 @@
 #include "proto/tensor.pb.h"
 
 namespace mu {
-
-// One attempt to run a function on a worker; results of an attempt that is no longer the current
-// one are ignored, unless it was superseded by a backup run and has the next result first.
-using RunId = StrongId<struct RunIdTag, uint64_t>;
-
-// A value given to a whole variable, or to some rows of a variable or table.
-struct Assignment {
-  std::string variable;  // or table
-  pb::TensorProto value;
-  bool table = false;
-  std::vector<int64_t> rows = {};  // that `value` has; of a variable none: it has all
-};
-
-struct FunctionWork {
-  Fingerprint fingerprint;
-  std::string name;  // as its user calls it, for messages
-  uint32_t steps = 1;
-  uint64_t dataset = 0;        // 0: reads none
-  uint64_t needs_version = 0;  // of the catalog that a worker must have installed
-  // Steps that change state and that were bound before it, for learning-rate schedules. Set when it
-  // is bound.
-  uint64_t step_offset = 0;
-  bool trains = false;   // it changes variables or tables
-  bool updates = false;  // and is repeated after a RollBack; set by the core
-  std::shared_ptr<const std::vector<pb::TensorProto>> args;  // scalars; null: none
-  std::shared_ptr<const Assignment> assignment;              // not null: this is no function
-};
-
-struct StartRun {
-  FunctionId function;
-  RunId run;
-  WorkerId worker;
-  uint32_t first_step = 0;
-  uint32_t steps = 0;
-  uint64_t round = 0;  // that its only step contributes to; 0: none
-};
-
-// When a function without a result runs elsewhere too: after so many seconds, and so many times the
-// median of its steps. The median is not known before the first result.
-struct BackupRule {
-  double least_seconds = 30;
-  double times_median = 10;
-};
 
 class FunctionQueue {
  public:
@@ -166,9 +130,13 @@ class FunctionQueue {
   // with none are returned in `*completed` at once, and in `*without_data`, unless that is null,
   // with the dataset that had none for them. `held` (may be null) says which functions that change
   // state have to wait; nothing overtakes them. `begun`: it was started before.
+  // `open` (may be null) says whether functions of this one's group may start that read what it
+  // reads.
   using Held = std::function<bool(FunctionId function, bool begun)>;
+  using Open = std::function<bool(const FunctionWork& work)>;
   std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, const Held& held = nullptr,
-                                 std::map<FunctionId, uint64_t>* without_data = nullptr);
+                                 std::map<FunctionId, uint64_t>* without_data = nullptr,
+                                 const Open& open = nullptr);
 
   // How many steps may lie between a step that starts and the oldest one without a result;
   // nullopt, the default: any number.
@@ -229,13 +197,20 @@ class FunctionQueue {
   // Removes a function that failed; false if the run is not the current one. Also a repeat, which
   // would only fail again: users are told, and go on without what it did.
   bool Remove(FunctionId function, RunId run);
-  // Removes everything; returns what was removed. Runs under way are no longer current. Repeats are
-  // not what somebody waits for: their functions are kept again.
+  // Removes all of training; returns what was removed. Runs under way are no longer current.
+  // Repeats are not what somebody waits for: their functions are kept again.
   // `all`: also the set of a round that is decided, which is else left to be committed.
   std::vector<FunctionId> CancelAll(bool all = false);
+  // Removes all of a group, not training. Runs under way (`run` is not 0) are no longer current.
+  struct Cancelled {
+    FunctionId function;
+    WorkerId worker;
+    RunId run;
+  };
+  std::vector<Cancelled> CancelGroup(GroupId group);
   // CancelAll has ended repeats: the servers lack what they ought to hold until the next RollBack.
   bool repeats_cancelled() const { return repeats_cancelled_; }
-  // Every run goes back to the queue, at its first step without a result.
+  // Every run goes back to its queue, at its first step without a result.
   void StopRuns();
 
   // An assignment is about to be made, after everything that was scheduled before it. Its id is its
@@ -299,9 +274,17 @@ class FunctionQueue {
   void SetTakenSteps(uint64_t steps) { taken_steps_ = steps; }
   bool scheduled() const { return scheduled_; }  // a function, ever
   const Function* Find(FunctionId id) const;
+  // Of training, but for running() and unfinished_in_groups().
   size_t queued() const { return queued_.size(); }
-  size_t running() const { return functions_.size() - queued_.size(); }
-  size_t unfinished() const { return functions_.size(); }
+  size_t running() const;  // or complete in the open round
+  size_t unfinished() const { return functions_.size() - unfinished_in_groups_; }
+  size_t queued(GroupId group) const;
+  size_t unfinished(GroupId group) const;
+  size_t unfinished_in_groups() const { return unfinished_in_groups_; }
+  // Whether a function that has not finished, or is repeated, reads this dataset.
+  bool IsRead(uint64_t dataset) const;
+  // The groups that have functions of this definition which have not finished.
+  std::set<GroupId> UsersOf(Fingerprint definition) const;
   size_t kept() const { return kept_.size(); }
   // The memory that these take, with their batches, arguments and assignments' values.
   uint64_t kept_bytes() const { return kept_bytes_.bytes(); }
@@ -346,6 +329,27 @@ class FunctionQueue {
     // The first step to run again; nullopt: the point contains all of the function.
     std::optional<uint32_t> FirstStep(FunctionId id) const;
   };
+  // The functions of a group.
+  struct Lane {
+    std::set<FunctionId> queued;
+    size_t unfinished = 0;
+  };
+  // What one Dispatch has and says.
+  struct Dispatching {
+    const Held& held;
+    const Open& open;
+    std::vector<FunctionId>* completed;
+    std::map<FunctionId, uint64_t>* without_data;
+    std::vector<StartRun> starts;
+    size_t in_round = 0;
+  };
+  // The first of the group's queue starts, or completes without data. False: it waits.
+  bool StartNext(GroupId group, Dispatching* dispatching);
+  bool Bind(Function& function, WorkerId worker);
+  std::set<FunctionId>& QueueOf(GroupId group) {
+    return group == GroupId() ? queued_ : lanes_.at(group).queued;
+  }
+  std::map<FunctionId, Function>::iterator Erase(std::map<FunctionId, Function>::iterator it);
   static Point PointOf(const Position& position);
   static void Rewind(Function& function, uint32_t to, RolledBack* result);
   void ForgetCovered();
@@ -388,20 +392,24 @@ class FunctionQueue {
   // The superseded run is the current one again; false if it is none of this function.
   bool TakeBack(FunctionId id, Function& function, RunId run);
   void EndSuperseded(std::map<RunId, Superseded>::iterator run);
-  void ForgetSuperseded();
+  void ForgetSuperseded(bool of_groups);
 
   const size_t in_flight_;
   const Binder binder_;
   const size_t most_points_;
   const BackupRule backup_;
   FunctionId next_id_{1};
+  FunctionId next_in_groups_ = kFirstInGroups;
   RunId next_run_{1};
   uint64_t taken_steps_ = 0;
   // Of all functions, of which thousands may run, only those that wait are looked at to dispatch.
   std::map<FunctionId, Function> functions_;  // unfinished ones, oldest first
-  std::set<FunctionId> queued_;               // of them, those that do not run
-  size_t assignments_ = 0;                    // of them
-  std::map<uint64_t, uint64_t> unbound_;      // steps of theirs that take batches, by dataset
+  std::set<FunctionId> queued_;               // of training, those that do not run
+  std::map<GroupId, Lane> lanes_;             // of groups with unfinished functions
+  size_t unfinished_in_groups_ = 0;
+  GroupId last_turn_;                     // whose function started last
+  size_t assignments_ = 0;                // of them
+  std::map<uint64_t, uint64_t> unbound_;  // steps of theirs that take batches, by dataset
   // Finished, and not in every point. Changed by Keep, TakeKept and ForgetKept only.
   std::map<FunctionId, Function> kept_;
   KeptBytes kept_bytes_;            // of kept_

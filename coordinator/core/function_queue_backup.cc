@@ -46,8 +46,9 @@ std::vector<FunctionQueue::BackupRun> FunctionQueue::Tick(double now) {
     for (const FunctionId function : RunningOn(id)) {
       if (stays && function == first->first) continue;
       backups.push_back({function, id, worker.silent});
-      Supersede(function, functions_.at(function));
-      queued_.insert(function);
+      Function& hung = functions_.at(function);
+      Supersede(function, hung);
+      QueueOf(hung.work.group).insert(function);
     }
   }
   return backups;
@@ -78,7 +79,7 @@ bool FunctionQueue::TakeBack(FunctionId id, Function& function, RunId run) {
   if (function.worker.has_value()) {
     Supersede(id, function);
   } else {
-    queued_.erase(id);
+    QueueOf(function.work.group).erase(id);
   }
   EndSuperseded(it);
   function.worker = worker;
@@ -96,11 +97,10 @@ void FunctionQueue::EndSuperseded(std::map<RunId, Superseded>::iterator run) {
   superseded_.erase(run);
 }
 
-void FunctionQueue::ForgetSuperseded() {
-  superseded_.clear();
-  for (auto& [id, worker] : workers_) {
-    worker.superseded = 0;
-    Changed(id, worker);
+void FunctionQueue::ForgetSuperseded(bool of_groups) {
+  for (auto it = superseded_.begin(); it != superseded_.end();) {
+    const auto run = it++;
+    if (of_groups || !IsInGroup(run->second.function)) EndSuperseded(run);
   }
 }
 

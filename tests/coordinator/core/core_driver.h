@@ -232,6 +232,18 @@ class CoreDriver {
   static std::string Text(const action::Cancelled& a) {
     return absl::StrCat("cancelled ", Code(a.error));
   }
+  static std::string Text(const action::GroupFailed& a) {
+    return absl::StrCat("group ", a.group.value(), " failed ", Code(a.error));
+  }
+  static std::string Text(const action::LoadView& a) {
+    return absl::StrCat("load view ", a.view.value(), " in ", a.generation.value());
+  }
+  static std::string Text(const action::DropView& a) {
+    return absl::StrCat("drop view ", a.view.value());
+  }
+  static std::string Text(const action::ViewUnused& a) {
+    return absl::StrCat("view ", a.view.value(), " unused");
+  }
   static std::string Text(const action::InterruptServers&) { return "interrupt"; }
   static std::string Text(const action::Paused&) { return "pause"; }
   static std::string Text(const action::Restore& a) {
