@@ -79,6 +79,12 @@ class Cluster {
     const bool there = IncarnationAt(answer.from) == answer.from_incarnation;
     return there && places_[answer.from].alive ? &At<Server>(answer.from).partitions() : nullptr;
   }
+  // False if the process that is there is this one, and has not loaded the view.
+  bool HasView(Slot slot, uint64_t incarnation, uint64_t view) const {
+    const bool there =
+        slot != kNowhere && places_[slot].alive && places_[slot].incarnation == incarnation;
+    return !there || At<Server>(slot).HasView(view);
+  }
   // The coordinator in this slot has done all its work.
   void JobDone(Slot slot);
   template <typename... Args>

@@ -47,6 +47,7 @@ void Coordinator::Start() {
   cluster_->Trace(slot_, "starts in epoch ", epoch_);
   After(kMonitorEvery, "", [this] { Monitor(); });
   After(cluster_->scenario().checkpoint_every, "checkpoint due", [this] { TakeCheckpoints(); });
+  Evaluate();
   if (const uint32_t replicas = cluster_->scenario().replicas; replicas > 0)
     Step(event::SetRounds{{.replicas = replicas, .backups = cluster_->scenario().backups}});
   Step(event::EnableRecovery{cluster_->scenario().recover_shard ? RecoveryMode::kShard
@@ -114,11 +115,16 @@ void Coordinator::Step(Event event) {
     events_.pop_front();
     cluster_->seen().Saw(next);
     if (cluster_->scenario().replicas > 0) NoteBound();
+    const auto* const run_ended = std::get_if<event::RunEnded>(&next);
+    const bool about_group = std::holds_alternative<event::ViewAnswered>(next) ||
+                             (run_ended != nullptr && IsInGroup(run_ended->start.function));
+    const bool was_cancelling = core_.cancelling();
     core_.Step(At(now()), std::move(next), &actions);
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
       std::visit([this](auto& a) { Do(a); }, action);
     }
+    CheckGroups(about_group, was_cancelling);
     if (ended()) {
       cluster_->Trace(slot_, "ends: ", core_.ended().message());
       Saw("coordinator ends");
@@ -217,13 +223,17 @@ void Coordinator::Do(action::Start& a) {
        .function = start.function.value(),
        .run = start.run.value(),
        .place = static_cast<uint32_t>(core_.queue().Find(start.function)->work.step_offset)});
-  cluster_->truth().Started(start.function.value(), start.first_step, start.round);
-  const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
-  std::copy(records.begin(), records.end(), run.records.begin());
-  if (const auto known = records_.find(start.function); known != records_.end())
-    known->second = records;
-  else
-    repeated_[start.function] = records;
+  if (IsInGroup(start.function)) {
+    StartInGroup(start, &run);
+  } else {
+    cluster_->truth().Started(start.function.value(), start.first_step, start.round);
+    const std::vector<uint16_t> records = RecordsOf(*core_.queue().Find(start.function));
+    std::copy(records.begin(), records.end(), run.records.begin());
+    if (const auto known = records_.find(start.function); known != records_.end())
+      known->second = records;
+    else
+      repeated_[start.function] = records;
+  }
   Stream& feed = FeedTo(start.worker);
   if (!feed.ended.ok()) return Step(event::RunEnded{start, CallError::Of(feed.ended)});
   feed.runs[start.run] = start;
@@ -250,11 +260,12 @@ void Coordinator::OnStepResult(const StartRun& start, const Message& message) {
   };
   const uint32_t before = next_step();
   Step(event::Results{.start = start, .steps = {std::move(outcome)}});
-  if (next_step() != before)
+  if (next_step() != before && !IsInGroup(start.function))
     cluster_->truth().ResultTaken(epoch_, start.function.value(), message.step);
 }
 
 void Coordinator::Do(action::Deliver& a) {
+  if (IsInGroup(a.function)) return DeliverInGroup(a.function);
   if (records_.contains(a.function))
     cluster_->truth().Delivered(epoch_, a.function.value(), handling_->step);
 }
@@ -285,6 +296,7 @@ void Coordinator::Do(action::CommitRound& a) {
 }
 
 void Coordinator::Do(action::Finish& a) {
+  if (IsInGroup(a.function)) return FinishInGroup(a);
   kept_steps_.erase(a.function);
   const auto records = records_.extract(a.function);
   if (a.status.ok() || ended()) return;
@@ -315,7 +327,8 @@ void Coordinator::Do(action::Cancelled&) {
 
 void Coordinator::CheckDone() {
   const FunctionQueue& queue = core_.queue();
-  const bool all = AllScheduled() && queue.unfinished() == 0 && assign_task_ == TaskId();
+  const bool all =
+      AllScheduled() && queue.unfinished() == 0 && assign_task_ == TaskId() && EvaluationsDone();
   // Checkpoints cover everything, so that nothing is kept for a restore to an older one; then
   // heartbeats carry the low-water mark to the servers.
   if (all && queue.kept() > 0) TakeCheckpoint();
@@ -338,7 +351,8 @@ std::string Coordinator::Progress() const {
       core_.cancelling() ? ", cancelling" : "", ", generation ", OnWire(generation_),
       ", functions unfinished ", queue.unfinished(), " queued ", queue.queued(), ", kept ",
       queue.kept(), ", workers ", core_.workers().size(), ", servers ",
-      core_.membership().Count(pb::ROLE_PSSERVER), ", low water ", queue.low_water().value());
+      core_.membership().Count(pb::ROLE_PSSERVER), ", evaluations ", evaluations_,
+      EvaluationsDone() ? "" : " (not done)", ", low water ", queue.low_water().value());
 }
 
 }  // namespace mu::sim

@@ -80,6 +80,10 @@ class Coordinator final : public Process {
   void Do(action::DeliverKept& a);
   void Do(action::CommitRound& a);
   void Do(action::Finish& a);
+  void Do(action::GroupFailed& a);
+  void Do(action::LoadView& a);
+  void Do(action::DropView& a);
+  void Do(action::ViewUnused& a) { views_.erase(a.view); }
   void Do(action::CancelOnWorkers& a);
   void Do(action::FenceServers& a);
   void Do(action::Cancelled&);
@@ -115,6 +119,26 @@ class Coordinator final : public Process {
   void CheckDone();
   std::vector<uint16_t> RecordsOf(const FunctionQueue::Function& function) const;
   void Monitor();
+  // Evaluations (coordinator_groups.cc).
+  static constexpr uint64_t kNoValue = ~uint64_t{0};
+  struct Evaluation {
+    ViewId view;
+    uint64_t expected = kNoValue;              // what each step of it reads, of a checkpoint
+    uint32_t functions = 0;                    // that are scheduled
+    std::map<FunctionId, uint32_t> delivered;  // steps
+    std::map<FunctionId, bool> finished;       // whether with its results
+    bool bad = false;                          // its next run fails
+    bool may_end = false;                      // it has failed, or its user has cancelled it
+  };
+  void Evaluate();
+  bool EvaluationsDone() const;
+  void CancelGroup(GroupId group);
+  uint64_t ValueOf(const Checkpoint& checkpoint) const;
+  void StartInGroup(const StartRun& start, Message* run);
+  void DeliverInGroup(FunctionId function);
+  void FinishInGroup(const action::Finish& a);
+  void CheckGroups(bool about_group, bool was_cancelling);
+  bool Holds(uint64_t folder) const;
   // Streams to workers (coordinator_feeds.cc), as FeedClient and the runtime have them.
   struct Stream {
     Slot slot = kNowhere;
@@ -168,6 +192,11 @@ class Coordinator final : public Process {
   uint32_t last_stream_ = 0;
   std::map<FunctionId, uint8_t> kept_steps_;  // whose round is not committed
   bool nothing_more_told_ = false;
+
+  uint32_t evaluations_ = 0;  // that were begun
+  GroupId evaluation_;        // that is under way
+  std::map<GroupId, Evaluation> groups_;
+  std::map<ViewId, uint64_t> views_;  // their folders
 
   bool beginning_ = true;  // the program has not continued its job yet
   TaskId last_task_;

@@ -147,6 +147,7 @@ void Coordinator::Do(action::Committed& a) {
     committed.push_back(folder);
     KnownCheckpoint& one = known.emplace_back();
     one.bad = bad_.contains(folder);
+    one.kept = Holds(folder);
     for (const auto& [number, its_folder] : folders_) {
       if (its_folder == folder) one.point = number.value() + 1;
     }

@@ -73,7 +73,8 @@ void Coordinator::Do(action::FenceServers& a) {
 void Coordinator::Do(action::InterruptServers&) {
   Interrupt([](const Calls& calls) {
     return calls.kind == Kind::kConfigure || calls.kind == Kind::kRestore ||
-           calls.kind == Kind::kSave || calls.kind == Kind::kCommitRound;
+           calls.kind == Kind::kSave || calls.kind == Kind::kCommitRound ||
+           calls.kind == Kind::kLoadView || calls.kind == Kind::kDropView;
   });
 }
 

@@ -28,7 +28,6 @@ const std::map<std::string, std::string>& Coverage::Unreachable() {
       {"EpochStarted", "users read one epoch after the other"},
       {"Fail", "no daemon fails to start"},
       {"Close", "the user's program does not end early"},
-      {"ERROR_USER", "a function that fails is cancelled by its user"},
       {"ERROR_OTHER_JOB", "there is one job"}};
   return unreachable;
 }

@@ -33,7 +33,7 @@ inline constexpr std::string_view kMoments[] = {
     // Of coordinators.
     "stream reopened", "checkpoint skipped", "input wrong",
     "round fails",  // of restores
-    "rolled back", "coordinator ends",
+    "group failed", "group joined", "rolled back", "coordinator ends",
     // Of servers.
     "contribution kept again", "contribution refused", "round repeated", "push repeated",
     "push waits for first", "push partly inherited", "push wholly inherited",

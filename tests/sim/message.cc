@@ -7,13 +7,11 @@ namespace mu::sim {
 
 std::string Describe(const Message& m) {
   // In the order of the enumeration.
-  static constexpr const char* kKinds[] = {"Register",  "Heartbeat",  "Leave",
-                                           "Configure", "Pull",       "Push",
-                                           "Save",      "Restore",    "CommitRound",
-                                           "Fence",     "CancelRuns", "Scan",
-                                           "Install",   "answer",     "connects",
-                                           "connected", "Run",        "cancels run",
-                                           "result",    "run ended",  "connection broken"};
+  static constexpr const char* kKinds[] = {
+      "Register",  "Heartbeat",        "Leave",    "Configure", "Pull",  "Push",        "Save",
+      "Restore",   "CommitRound",      "LoadView", "DropView",  "Fence", "CancelRuns",  "Scan",
+      "Install",   "answer",           "connects", "connected", "Run",   "cancels run", "result",
+      "run ended", "connection broken"};
   static_assert(std::size(kKinds) == static_cast<size_t>(Kind::kFeedBroken) + 1);
   const auto name = [](Kind kind) { return kKinds[static_cast<size_t>(kind)]; };
   std::string text = name(m.kind);
@@ -38,6 +36,7 @@ std::string Describe(const Message& m) {
   if (m.kind == Kind::kRun) absl::StrAppend(&text, " steps ", m.first_step, " to ", m.steps);
   number("round", m.round);
   number("checkpoint", m.checkpoint);
+  number("view", m.view);
   absl::StrAppend(&text, m.keep_state ? " keep state" : "", m.repeated ? " repeated" : "",
                   m.handed_back ? " handed back" : "");
   number("epoch", m.epoch);

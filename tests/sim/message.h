@@ -56,6 +56,8 @@ enum class Kind : uint8_t {
   kSave,
   kRestore,
   kCommitRound,
+  kLoadView,
+  kDropView,
   kFence,
   kCancelBelow,  // to workers
   kScan,
@@ -82,7 +84,8 @@ struct Message {
   uint8_t index = 0;
   uint8_t file = 0;  // of a kScan
   uint8_t step = 0, first_step = 0, steps = 0;
-  bool copy = false;  // the network's second one; its answer goes nowhere
+  bool fails = false;  // a run, with the error of its user
+  bool copy = false;   // the network's second one; its answer goes nowhere
   bool repeated = false;
   bool keep_state = false;
   bool refused = false;       // of a kFeedWelcome: nobody listens at the address
@@ -108,7 +111,9 @@ struct Message {
   uint32_t stream = 0, connection = 0;  // of what travels on a stream
   uint64_t number = 0, received = 0;    // see ResumableStream
   uint64_t meant = 0;                   // of a connection: the process that it is for
+  // Of an answer, and of a result of an evaluation: how many updates its values have.
   uint64_t updates = 0;
+  uint64_t view = 0;  // whose values a run reads
   // Of a run's first step among all steps of the job; of a step that pulls or pushes.
   uint32_t place = 0;
   std::array<uint16_t, kMaxSteps> records{};  // of each step

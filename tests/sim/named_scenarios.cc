@@ -40,9 +40,12 @@ const std::vector<NamedScenario>& NamedScenarios() {
       .slow_worker = true, .sync = true, .slow_record = false, .replicas = 2, .backups = 1};
   const ScenarioLimits sync_slow_record = {
       .slow_worker = false, .sync = true, .slow_record = true, .backups = 1};
+  const ScenarioLimits groups = {.checkpoint_every = kOften, .groups = true};
+  const ScenarioLimits sync_groups = {.checkpoint_every = kOften, .sync = true, .groups = true};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
       {"sync", {.sync = true}},
+      {"groups", {.groups = true}},
       Row("undisturbed", {}),
       Row("each_record_once_per_epoch", {F::kKillWorker, F::kJoinWorker}, 0, 3, 0, 2),
       Row("per_worker_dataset_differs", {F::kKillWorker}, 0, 2, 0, 2, {.per_worker = true}),
@@ -106,6 +109,10 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("steps_ahead",
           {F::kKillWorker, F::kKillServer, F::kHangWorker, F::kDrainWorker, F::kKillCoordinator}, 0,
           4, 0, 0, ahead),
+      Row("evaluated_beside", {}, 0, 0, 0, 0, groups),
+      Row("evaluation_fails_apart", {F::kUserError, F::kKillWorker}, 1, 4, 2, 2, groups),
+      Row("ps_killed_while_a_view_is_loaded", {F::kKillServer, F::kBadFile}, 3, 6, 2, 2, groups),
+      Row("evaluated_beside_rounds", {F::kKillWorker, F::kKillServer}, 1, 4, 0, 2, sync_groups),
       Row("sync_undisturbed", {}, 0, 0, 0, 0, sync),
       Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
       Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kKillServer}, 2, 8, 0, 3,

@@ -61,6 +61,11 @@ const std::vector<Protection>& Protections() {
       {"half_committed", [](B* b) { b->coordinator.half_committed = true; }, "sync"},
       {"never_due", [](B* b) { b->coordinator.never_due = true; }, "sync_always_too_late"},
       {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; }, "sync"},
+      {"views_kept", [](B* b) { b->coordinator.views_kept = true; },
+       "ps_killed_while_a_view_is_loaded"},
+      {"early_views", [](B* b) { b->coordinator.early_views = true; }, "groups"},
+      {"groups_fail_together", [](B* b) { b->coordinator.groups_fail_together = true; }, "groups"},
+      {"groups_lost", [](B* b) { b->coordinator.groups_lost = true; }, "groups"},
       {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
 }
@@ -139,6 +144,9 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_late.reset();
     s.most_ahead.reset();
   }
+  SplitMix groups(HashCombine(seed, 0x67726f757073));
+  if (limits.groups.value_or(limits.kinds.empty() && groups.Below(4) == 0))
+    s.evaluations = static_cast<uint32_t>(1 + groups.Below(4));
   s.broken = limits.broken;
   return s;
 }
@@ -153,6 +161,7 @@ std::string Describe(const Scenario& s) {
       s.most_late.has_value() ? absl::StrCat(", gradients late by ", *s.most_late, " at most") : "",
       s.most_ahead.has_value() ? absl::StrCat(", steps ahead by ", *s.most_ahead, " at most") : "",
       s.replicas > 0 ? absl::StrCat(", rounds of ", s.replicas, " and ", s.backups) : "",
+      s.evaluations > 0 ? absl::StrCat(", ", s.evaluations, " evaluations") : "",
       s.slow_record >= 0 ? absl::StrCat(", record ", s.slow_record, " slow") : "",
       s.slow_worker >= 0 ? absl::StrCat(", worker ", s.slow_worker, " slow") : "",
       s.data_comes_at > 0 ? absl::StrCat(", data after ", s.data_comes_at / kMillisecond, " ms")

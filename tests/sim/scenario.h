@@ -79,7 +79,8 @@ struct Scenario {
   std::optional<uint32_t> most_ahead;  // steps, of a step that starts; nothing: any
   // Synchronous rounds of so many steps, and so many more in flight; 0: none.
   uint32_t replicas = 0, backups = 0;
-  int slow_record = -1;  // the step that reads it takes 20 times as long, on all workers
+  uint32_t evaluations = 0;  // beside training
+  int slow_record = -1;      // the step that reads it takes 20 times as long, on all workers
   // Somebody tells the coordinator that a process has died, as under --local
   bool told_of_deaths = false;
   bool slow_replacements = false;  // a killed daemon's place may be empty for several leases
@@ -117,6 +118,7 @@ struct ScenarioLimits {
       slow_record;                  // nothing: drawn
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
+  std::optional<bool> groups;       // nothing: drawn
   Broken broken;
 };
 Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits = {});

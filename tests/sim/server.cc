@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/client/too_late.h"
+#include "coordinator/core/group_id.h"
 #include "tests/sim/cluster.h"
 
 namespace mu::sim {
@@ -25,6 +26,10 @@ void Server::HandleRequest(const Message& request) {
     }
     case Kind::kRestore:
       return Restore(request, /*verified=*/false);
+    case Kind::kLoadView:
+      return LoadView(request);
+    case Kind::kDropView:
+      return DropView(request);
     case Kind::kFence:
       return Fence(request);
     default:
@@ -72,12 +77,15 @@ absl::Status Server::Configure(const Message& request) {
 }
 
 void Server::Pull(const Message& request) {
+  if (request.view != 0) return PullView(request);
   Message reply{.status = core_.Admit(now(), Context(request))};
   if (reply.status.ok()) {
     reply.clock = core_.ReadClock(kClock);
     reply.applied = applied_;
     reply.version = Version();
-    cluster_->truth().Pulled(index_, request, partitions_);
+    reply.updates = Updates();
+    if (!IsInGroup(FunctionId(request.function)))
+      cluster_->truth().Pulled(index_, request, partitions_);
     core_.Leave();
   }
   cluster_->Reply(request, reply);

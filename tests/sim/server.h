@@ -3,6 +3,7 @@
 #pragma once
 
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -21,6 +22,7 @@ class Server final : public Daemon {
       : Daemon(cluster, slot, incarnation), core_({.leased = true, .registers = true}) {}
 
   const Partitions& partitions() const { return partitions_; }
+  bool HasView(uint64_t view) const;
   // Entries of all that it remembers of pushes.
   size_t remembered() const;
 
@@ -58,6 +60,12 @@ class Server final : public Daemon {
   absl::Status CannotSee(const char* why);  // as one that cannot read what others may
   absl::Status CheckFiles(const Message& request);
   absl::Status Load(const Message& request, InheritedMemory* memory);
+  // Views (server_views.cc).
+  void LoadView(const Message& request);
+  void ViewLoaded(const Message& request, const ViewTable::Load& load);
+  void DropView(const Message& request);
+  void AskForViewsAgain();
+  void PullView(const Message& request);
   // Reads or writes files, as soon as the disk does.
   void AfterFiles(Time delay, const char* name, std::function<void()> run);
   void WhenDiskMoves(const char* name, const std::function<void()>& run);
@@ -72,7 +80,9 @@ class Server final : public Daemon {
   ServerCore core_;
   uint64_t begun_ = 0, applied_ = 0;  // updates of this process
   Partitions partitions_;
-  uint8_t placement_ = 0;  // among how many servers; 0: not configured
+  std::map<uint64_t, Partitions> views_;
+  std::vector<Message> waiting_views_;  // for another one that loads
+  uint8_t placement_ = 0;               // among how many servers; 0: not configured
   uint32_t last_call_ = 0;
   std::list<Work> work_;
   std::vector<Admitted> at_gate_;  // that wait for a cut

@@ -76,6 +76,7 @@ class Worker final : public Daemon {
   void CallServers(bool push);
   void OnServersDone(bool push, uint32_t generation, const absl::Status& status,
                      const Messages& answers);
+  void Computed();
   void StepEnded(const absl::Status& status) { core_.StepEnded(Now(), status, &actions_); }
   // What the checker wants of a run that begins, of a cancellation that is answered.
   void CheckBegin(const Open& run);

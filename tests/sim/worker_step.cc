@@ -2,7 +2,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/client/too_late.h"
+#include "coordinator/core/group_id.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/worker.h"
 
@@ -32,6 +34,13 @@ void Worker::Do(const worker_action::RunStep& a) {
   running_ = a.run;
   step_ = a.step;
   pulled_ = 0;
+  const bool in_group = IsInGroup(FunctionId(open.request.function));
+  if (open.request.fails) {
+    const absl::Status wrong =
+        WithKind(absl::InvalidArgumentError("the user's"), pb::ERROR_USER, pb::ROLE_WORKER);
+    return After(cluster_->Between(0, kMillisecond), "fails", [=, this] { StepEnded(wrong); });
+  }
+  if (in_group) return CallServers(/*push=*/false);
   if (const absl::Status blind = CannotSee(0); !blind.ok())
     return After(cluster_->Between(0, kMillisecond), "cannot read",
                  [=, this] { StepEnded(blind); });
@@ -54,6 +63,7 @@ void Worker::CallServers(bool push) {
                .most = run.most,
                .low_water = context->low_water.value(),
                .function = run.function,
+               .view = run.view,
                .place = run.place + step_};
   call.records[0] = run.records[step_];
   Messages calls(routing_.servers, call);
@@ -103,11 +113,22 @@ void Worker::OnServersDone(bool push, uint32_t generation, const absl::Status& s
   pulled_ = generation;
   read_ = answers;
   const Scenario& scenario = cluster_->scenario();
-  const int record = open_.at(running_).request.records[step_];
+  const Message& run = open_.at(running_).request;
+  const int record = IsInGroup(FunctionId(run.function)) ? -2 : run.records[step_];
   const Time slowness =
       (scenario.slow_worker == index_ ? 10 : 1) * (scenario.slow_record == record ? 20 : 1);
   After(slowness * cluster_->Between(kMillisecond / 2, 5 * kMillisecond), "computed",
-        [this] { CallServers(/*push=*/true); });
+        [this] { Computed(); });
+}
+
+void Worker::Computed() {
+  if (!IsInGroup(FunctionId(open_.at(running_).request.function)))
+    return CallServers(/*push=*/true);
+  // An evaluation changes nothing.
+  Message result{.kind = Kind::kStepResult, .step = static_cast<uint8_t>(step_)};
+  for (const Message& answer : read_) result.updates += answer.updates;
+  held_.push_back(result);
+  StepEnded(absl::OkStatus());
 }
 
 }  // namespace mu::sim
