@@ -97,6 +97,10 @@ absl::Status Coordinator::Impl::StartMonitor() {
 
 Coordinator::Impl::~Impl() {
   monitor.reset();
+  {
+    MutexLock lock(&there->mutex);
+    there->runtime = nullptr;
+  }
   if (runtime == nullptr) return;
   runtime->Close();
   environment.reset();  // daemons end while there is still somebody to say goodbye to
@@ -130,6 +134,10 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
   options.runtime.server_api = &impl->servers;
   options.runtime.checkpoints = &impl->checkpoints;
   MU_ASSIGN_OR_RETURN(impl->runtime, Runtime::Start(options.runtime));
+  {
+    MutexLock lock(&impl->there->mutex);
+    impl->there->runtime = impl->runtime.get();
+  }
   SetLogIdentity({.job = options.runtime.job_name, .epoch = options.runtime.epoch.value()});
   MU_RETURN_IF_ERROR(impl->StartMonitor());
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
@@ -230,20 +238,24 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     return impl_->runtime->Refuse(absl::InvalidArgumentError(
         "this function was not defined by this coordinator; use what its DefineFunction returned"));
   }
+  const auto group = IdOf(options.group);
+  if (!group.ok()) return impl_->runtime->Refuse(group.status());
+  const auto refuse = [&](absl::Status error) {
+    return impl_->runtime->Refuse(std::move(error), *group);
+  };
   if (options.steps == 0)
-    return impl_->runtime->Refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
+    return refuse(absl::InvalidArgumentError("a function needs at least 1 step"));
   std::vector<pb::TensorProto> args;
   for (const pb::ArgProto& arg : function.proto().args()) {
     const auto given = std::find_if(options.args.begin(), options.args.end(),
                                     [&](const auto& pair) { return pair.first == arg.name(); });
     if (given == options.args.end()) {
-      return impl_->runtime->Refuse(absl::InvalidArgumentError(
+      return refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' needs the argument '", arg.name(), "'")));
     }
     auto value = given->second.ToProto(arg);
     if (!value.ok())
-      return impl_->runtime->Refuse(
-          Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
+      return refuse(Annotate(value.status(), absl::StrCat("function '", function.name(), "'")));
     args.push_back(*std::move(value));
   }
   for (const auto& given : options.args) {
@@ -251,18 +263,19 @@ RemoteValue Coordinator::Schedule(const Function& function, ScheduleOptions opti
     const auto& known = function.proto().args();
     if (std::none_of(known.begin(), known.end(),
                      [&](const auto& arg) { return arg.name() == name; })) {
-      return impl_->runtime->Refuse(absl::InvalidArgumentError(
+      return refuse(absl::InvalidArgumentError(
           absl::StrCat("function '", function.name(), "' has no argument '", name, "'")));
     }
   }
   FunctionWork work;
   work.fingerprint = function.fingerprint_;
   work.steps = options.steps;
+  work.group = *group;
   work.dataset = function.proto().dataset();
   work.trains = HasUpdates(function.proto());
   if (work.dataset != 0) {
     const absl::Status prepared = impl_->PrepareDataset(work.dataset).status();
-    if (!prepared.ok()) return impl_->runtime->Refuse(prepared);
+    if (!prepared.ok()) return refuse(prepared);
   }
   std::vector<std::string> names;
   for (const auto& value : function.proto().returns()) names.push_back(value.name());

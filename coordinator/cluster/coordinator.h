@@ -23,6 +23,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/tensor/tensor.h"
+#include "coordinator/cluster/function_group.h"
 #include "coordinator/cluster/parameter_info.h"
 #include "coordinator/cluster/runtime.h"
 #include "coordinator/cluster/warm_start.h"
@@ -72,6 +73,7 @@ struct ScheduleOptions {
   // What Restore() gives back if the newest checkpoint was taken after this call and before the
   // next one that has a state.
   std::optional<std::string> user_state = std::nullopt;
+  FunctionGroup group = {};  // beside training, see CreateGroup
 };
 
 // What a program continues from after its coordinator was started again.
@@ -143,11 +145,24 @@ class Coordinator : public VariableFactory {
   // before Restore(), and again after a restart. FAILED_PRECONDITION while functions are
   // unfinished; INVALID_ARGUMENT with recovery of single servers. {}: no rounds.
   absl::Status SynchronousRounds(const RoundRules& rules);
-  // Waits for everything that was scheduled. The first error of a function, once.
+  // A group of functions that run beside training, whatever that waits for: workers take functions
+  // of each in turn. Its functions only read: one that changes variables or tables is refused with
+  // INVALID_ARGUMENT. It is joined, cancelled and fails apart: an error of one of its functions
+  // cancels its others and is reported by its Join; training goes on, and the reverse. An
+  // evaluation that was under way when the coordinator ended is not continued after a restart.
+  // Functions wait while the servers load the checkpoint, again after one was lost. Errors: those
+  // of reading a manifest; INVALID_ARGUMENT if the checkpoint does not fit what was created. What
+  // else is wrong with its files is the group's error.
+  absl::StatusOr<FunctionGroup> CreateGroup(const GroupOptions& options = {});
+  // As Join and Cancel below, for a group.
+  absl::Status Join(const FunctionGroup& group);
+  void Cancel(const FunctionGroup& group);
+  // Waits for everything that was scheduled, but in groups. The first error of a function, once.
   absl::Status Join();
   absl::StatusOr<bool> Done();
   absl::StatusOr<FunctionResult> Fetch(const RemoteValue& value) const { return value.Fetch(); }
-  // Cancels what is queued and running; when it returns, nothing runs and no update comes.
+  // Cancels what is queued and running, but in groups; when it returns, nothing runs and no update
+  // comes.
   void Cancel();
 
   // The value of a variable as the servers have it now. Join first for one that no function is
@@ -271,6 +286,7 @@ class Coordinator : public VariableFactory {
 
  private:
   struct Impl;
+  absl::StatusOr<GroupId> IdOf(const FunctionGroup& group) const;
   explicit Coordinator(std::unique_ptr<Impl> impl);
   const std::unique_ptr<Impl> impl_;
 };

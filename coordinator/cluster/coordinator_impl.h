@@ -48,6 +48,12 @@ struct Coordinator::Impl {
   ServerCalls servers;
   JobCheckpoints checkpoints;
   std::unique_ptr<Runtime> runtime;
+  // For handles of groups, which may outlive the coordinator.
+  struct There {
+    Mutex mutex;
+    Runtime* runtime ABSL_GUARDED_BY(mutex) = nullptr;  // null: it is gone
+  };
+  const std::shared_ptr<There> there = std::make_shared<There>();
   std::unique_ptr<Monitor> monitor;  // shows the runtime
   std::shared_ptr<void> environment;
 

@@ -14,6 +14,15 @@
 #include "coordinator/core/checkpoint_rules.h"
 
 namespace mu {
+namespace {
+
+// A program may have named it by a link or with "..".
+bool IsSame(const std::string& folder, const std::string& other) {
+  std::error_code unreadable;
+  return folder == other || std::filesystem::equivalent(folder, other, unreadable);
+}
+
+}  // namespace
 
 void JobCheckpoints::Enable(const std::string& directory) {
   {
@@ -108,12 +117,30 @@ uint64_t JobCheckpoints::PointIn(const std::string& folder) const {
     MutexLock lock(&mutex_);
     for (const auto& [number, point] : points_) points.emplace_back(number, point.folder);
   }
-  // A program may have named it by a link or with "..".
   const auto same = std::find_if(points.rbegin(), points.rend(), [&folder](const auto& point) {
-    std::error_code unreadable;
-    return point.second == folder || std::filesystem::equivalent(point.second, folder, unreadable);
+    return IsSame(point.second, folder);
   });
   return same == points.rend() ? 0 : same->first.value() + 1;
+}
+
+void JobCheckpoints::Hold(const std::string& folder) {
+  MutexLock lock(&mutex_);
+  held_.insert(folder);
+}
+
+void JobCheckpoints::Release(const std::string& folder) {
+  MutexLock lock(&mutex_);
+  if (const auto held = held_.find(folder); held != held_.end()) held_.erase(held);
+}
+
+bool JobCheckpoints::IsHeld(const std::string& folder) const {
+  std::multiset<std::string> held;
+  {
+    MutexLock lock(&mutex_);
+    held = held_;
+  }
+  return std::any_of(held.begin(), held.end(),
+                     [&folder](const std::string& other) { return IsSame(other, folder); });
 }
 
 void JobCheckpoints::Renamed(const std::string& from, const std::string& to) {
@@ -148,8 +175,9 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
   }
   std::vector<KnownCheckpoint> known;
   for (const std::string& folder : complete)
-    known.push_back(
-        {.bad = bad.contains(folder), .kept = IsKept(folder), .point = PointIn(folder)});
+    known.push_back({.bad = bad.contains(folder),
+                     .kept = IsKept(folder) || IsHeld(folder),
+                     .point = PointIn(folder)});
   for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep)))
     old.push_back(complete[i]);
   for (const std::string& directory : old) {

@@ -52,8 +52,12 @@ class JobCheckpoints {
   void Remove(CheckpointNumber number);
   // The folder of a checkpoint that servers may go back to. NOT_FOUND: not of this process.
   absl::StatusOr<std::string> Find(CheckpointNumber number) const;
-  // Whether servers may go back to the checkpoint in this folder, by whatever path it is named.
-  bool IsWanted(const std::string& folder) const { return PointIn(folder) != 0; }
+  // Whether servers may go back to the checkpoint in this folder, by whatever path it is named, or
+  // somebody holds it.
+  bool IsWanted(const std::string& folder) const { return PointIn(folder) != 0 || IsHeld(folder); }
+  // It is being read: it is not deleted until it was released as often.
+  void Hold(const std::string& folder);
+  void Release(const std::string& folder);
   // The folder has another name now.
   void Renamed(const std::string& from, const std::string& to);
   // What servers take of it; null: everything.
@@ -68,6 +72,7 @@ class JobCheckpoints {
  private:
   // As KnownCheckpoint has it.
   uint64_t PointIn(const std::string& folder) const;
+  bool IsHeld(const std::string& folder) const;
 
   mutable Mutex mutex_;
   std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
@@ -76,6 +81,7 @@ class JobCheckpoints {
     std::shared_ptr<const pb::TakenValuesProto> take;
   };
   std::map<CheckpointNumber, Point> points_ ABSL_GUARDED_BY(mutex_);
+  std::multiset<std::string> held_ ABSL_GUARDED_BY(mutex_);             // folders
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
   bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;

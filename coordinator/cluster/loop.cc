@@ -1,6 +1,7 @@
 #include "coordinator/cluster/loop.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "common/base/check.h"
 #include "common/base/steady_now.h"
@@ -166,8 +167,10 @@ void Loop::MakeAttempts() {
   while (std::exchange(look_again_, false)) {
     // An attempt may change what others wait for; none adds or removes a waiter.
     waiters_.remove_if([](const auto& waiter) { return Succeeds(*waiter); });
-    for (auto& [turn, waiters] : turns_) {
+    for (auto it = turns_.begin(); it != turns_.end();) {
+      Waiters& waiters = it->second;
       while (!waiters.empty() && Succeeds(*waiters.front())) waiters.pop_front();
+      it = waiters.empty() ? turns_.erase(it) : std::next(it);  // groups of functions come and go
     }
   }
 }

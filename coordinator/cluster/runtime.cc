@@ -38,6 +38,7 @@ absl::StatusOr<std::unique_ptr<Runtime>> Runtime::Start(Options options) {
   r->fences_.Start();
   r->recovery_.Start();
   r->work_.Start();
+  r->work_on_views_.Start();
   r->plans_.Start();
   r->silences_.Start();
   r->feed_writer_.Start();
@@ -124,6 +125,7 @@ void Runtime::Stop() {
   fences_.Stop();
   recovery_.Stop();
   work_.Stop();
+  work_on_views_.Stop();
   plans_.Stop();
   if (server_ != nullptr) server_->Shutdown();
   loop_.Await([this] {

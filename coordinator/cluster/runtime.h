@@ -114,12 +114,18 @@ class Runtime {
   RemoteValue Schedule(FunctionWork work, std::vector<std::string> return_names,
                        std::optional<std::string> user_state = std::nullopt);
   // A call that cannot be made: its error is reported like a function's, by the value or by the
-  // next Join or Done.
-  RemoteValue Refuse(absl::Status error);
+  // next Join or Done, of its group.
+  RemoteValue Refuse(absl::Status error, GroupId group = GroupId());
   absl::Status Join();
   absl::StatusOr<bool> Done();
   // Cancels what is queued and running, as after an error, and waits until nothing is left.
   void CancelEverything();
+  // Groups beside training. `files`: null: the current values.
+  GroupId MakeGroup(std::shared_ptr<const ViewFiles> files);
+  // Soon; from whichever thread.
+  void DropGroup(GroupId group);
+  absl::Status Join(GroupId group);
+  void Cancel(GroupId group);
   // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with
   // `error` from now on.
   void Fail(absl::Status error);
@@ -252,6 +258,10 @@ class Runtime {
   void Do(action::DeliverKept& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::CommitRound& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Finish& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::GroupFailed& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::LoadView& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::DropView& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  void Do(action::ViewUnused& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::CancelOnWorkers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::FenceServers& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   void Do(action::Cancelled& a) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -347,12 +357,19 @@ class Runtime {
   void OnAlarm() ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::RequestContext ContextNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Those who wait for the same wait in turns.
-  enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled };
-  // The pending error, if nobody has seen it; null: none.
-  std::shared_ptr<PendingError> UnseenError() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled, kGroups };
+  // Of a group, for kSchedule and kJoin: it waits for no other group.
+  static Loop::Turn TurnOf(GroupId group, Turn turn);
+  // Of the group; null: there is no such group.
+  std::shared_ptr<PendingError>* ErrorOf(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // The group's pending error, if nobody has seen it; null: none.
+  std::shared_ptr<PendingError> UnseenError(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // The error that this call is refused with; null: none.
+  std::shared_ptr<PendingError> RefusedWith(const FunctionWork& work)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whether an answer is known: all that was scheduled has finished, or the error.
   bool NothingRuns(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  bool TryJoin(absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   pb::GetStatusReply StatusNow() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
@@ -372,6 +389,9 @@ class Runtime {
   std::map<WorkerId, std::shared_ptr<WorkerLink>> links_ ABSL_GUARDED_BY(loop_);
   int callbacks_ ABSL_GUARDED_BY(loop_) = 0;  // that will still come
   std::shared_ptr<PendingError> error_ ABSL_GUARDED_BY(loop_);
+  std::map<GroupId, std::shared_ptr<PendingError>> groups_ ABSL_GUARDED_BY(loop_);
+  std::map<ViewId, std::shared_ptr<const ViewFiles>> views_ ABSL_GUARDED_BY(loop_);
+  GroupId last_group_ ABSL_GUARDED_BY(loop_);
   std::function<void(const Member&)> on_silent_ ABSL_GUARDED_BY(loop_);
   std::string user_state_ ABSL_GUARDED_BY(loop_);
   std::map<TaskId, std::shared_ptr<TaskState>> tasks_ ABSL_GUARDED_BY(loop_);
@@ -418,9 +438,10 @@ class Runtime {
 
   std::unique_ptr<RpcServer> server_;
   EpochWatcher epochs_;
-  JobThread fences_;       // a server that hangs is waited for here
-  JobThread recovery_;     // rounds of restores
-  JobThread work_;         // tasks and checkpoints: their calls and files
+  JobThread fences_;    // a server that hangs is waited for here
+  JobThread recovery_;  // rounds of restores
+  JobThread work_;      // tasks and checkpoints: their calls and files
+  JobThread work_on_views_;
   JobThread silences_;     // on_silent_
   JobThread feed_writer_;  // makes and writes what streams say
 };

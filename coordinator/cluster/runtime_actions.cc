@@ -122,7 +122,7 @@ void Runtime::OnCancelled(WorkerId worker, Incarnation incarnation, const absl::
 
 void Runtime::Do(action::Cancelled& a) {
   // The first error is the one that is told.
-  if (!a.error.ok() && UnseenError() == nullptr)
+  if (!a.error.ok() && UnseenError(GroupId()) == nullptr)
     error_ = std::make_shared<PendingError>(std::move(a.error));
 }
 

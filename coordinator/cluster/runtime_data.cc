@@ -30,7 +30,10 @@ absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::P
   absl::Status result;
   loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
-    if (!NothingRuns(&result)) return false;
+    // What reads other data, as training does while something is evaluated, goes on.
+    if (core_.queue().IsRead(dataset) || core_.cancelling() || !core_.ended().ok()) {
+      if (!NothingRuns(&result)) return false;
+    }
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});
     return true;
   });

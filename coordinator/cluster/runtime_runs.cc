@@ -75,6 +75,7 @@ void Runtime::Do(action::Start& a) {
   RunRequests::Run run = {.start = start,
                           .context = ContextNow(),
                           .fingerprint = function.work.fingerprint,
+                          .view = function.work.view,
                           .step_offset = function.work.step_offset,
                           .most_contributions = core_.queue().rounds().most(),
                           .args = function.work.args,

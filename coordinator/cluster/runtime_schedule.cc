@@ -6,35 +6,35 @@
 
 namespace mu {
 
-std::shared_ptr<PendingError> Runtime::UnseenError() const {
-  return error_ == nullptr || error_->reported ? nullptr : error_;
+std::shared_ptr<PendingError> Runtime::RefusedWith(const FunctionWork& work) {
+  if (auto error = UnseenError(work.group)) return error;
+  if (const absl::Status ended = core_.ended(); !ended.ok())
+    return std::make_shared<PendingError>(ended);
+  absl::Status refused = core_.RefusalOf(work.fingerprint);
+  refused.Update(core_.MaySchedule(work));
+  if (refused.ok()) return nullptr;
+  const auto error = std::make_shared<PendingError>(std::move(refused));
+  if (std::shared_ptr<PendingError>* const of_group = ErrorOf(work.group)) *of_group = error;
+  return error;
 }
 
 RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return_names,
                               std::optional<std::string> user_state) {
   RemoteValue value;
-  loop_.AwaitTurn(kSchedule, [&] {
+  const bool trains = work.group == GroupId();
+  loop_.AwaitTurn(TurnOf(work.group, kSchedule), [&] {
     loop_.AssertHeld();
-    if (!core_.may_schedule()) return false;
-    auto error = UnseenError();
-    if (error == nullptr) {
-      if (const absl::Status ended = core_.ended(); !ended.ok())
-        error = std::make_shared<PendingError>(ended);
-    }
-    if (error == nullptr) {
-      if (const absl::Status refused = core_.RefusalOf(work.fingerprint); !refused.ok())
-        error = error_ = std::make_shared<PendingError>(refused);
-    }
-    if (error != nullptr) {
+    if (!(trains ? core_.may_schedule() : core_.may_schedule_in_groups())) return false;
+    if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
+      work.name = installed->proto.name();
+    if (const auto error = RefusedWith(work)) {
       value = RemoteValue(error);
       return true;
     }
-    if (!core_.has_room()) return false;
-    if (const InstalledFunction* const installed = catalog_.FindFunction(work.fingerprint))
-      work.name = installed->proto.name();
+    if (!(trains ? core_.has_room() : core_.has_room(work.group))) return false;
     Scheduling scheduling = {work.name,
                              std::make_shared<FunctionState>(std::move(return_names), work.steps)};
-    if (synchronous_) scheduling.state->OnWait([this] { NothingMore(); });
+    if (synchronous_ && trains) scheduling.state->OnWait([this] { NothingMore(); });
     // Whatever it uses was installed by now; a worker that has all of the catalog has that.
     work.needs_version = catalog_.version();
     if (user_state.has_value()) user_state_ = *std::move(user_state);
@@ -47,14 +47,15 @@ RemoteValue Runtime::Schedule(FunctionWork work, std::vector<std::string> return
   return value;
 }
 
-bool Runtime::TryJoin(absl::Status* result) {
-  if (core_.settling()) return false;
-  const auto error = UnseenError();
+bool Runtime::TryJoin(GroupId group, absl::Status* result) {
+  if (group == GroupId() && core_.settling()) return false;
+  const auto error = UnseenError(group);
   if (error != nullptr && !core_.closed()) {
     *result = error->Report();
   } else {
     *result = core_.ended();
   }
+  if (group != GroupId()) return !result->ok() || core_.done(group);
   return !result->ok() || core_.done();
 }
 
@@ -83,7 +84,7 @@ absl::Status Runtime::Join() {
   absl::Status result;
   loop_.AwaitTurn(kJoin, [&] {
     loop_.AssertHeld();
-    return TryJoin(&result);
+    return TryJoin(GroupId(), &result);
   });
   return result;
 }
@@ -93,19 +94,22 @@ absl::StatusOr<bool> Runtime::Done() {
   return loop_.Ask([this]() -> absl::StatusOr<bool> {
     loop_.AssertHeld();
     absl::Status result;
-    const bool done = TryJoin(&result);
+    const bool done = TryJoin(GroupId(), &result);
     if (!result.ok()) return result;
     return done;
   });
 }
 
-RemoteValue Runtime::Refuse(absl::Status error) {
+RemoteValue Runtime::Refuse(absl::Status error, GroupId group) {
   RemoteValue value;
-  loop_.AwaitTurn(kCancelled, [&] {
+  loop_.AwaitTurn(group == GroupId() ? kCancelled : TurnOf(group, kSchedule), [&] {
     loop_.AssertHeld();
-    if (core_.settling()) return false;
-    auto unseen = UnseenError();
-    if (unseen == nullptr) unseen = error_ = std::make_shared<PendingError>(std::move(error));
+    if (group == GroupId() && core_.settling()) return false;
+    auto unseen = UnseenError(group);
+    if (unseen == nullptr) {
+      unseen = std::make_shared<PendingError>(std::move(error));
+      if (std::shared_ptr<PendingError>* const of_group = ErrorOf(group)) *of_group = unseen;
+    }
     value = RemoteValue(unseen);
     return true;
   });

@@ -39,6 +39,13 @@ struct TaskState {
   absl::Status status;
 };
 
+// A checkpoint that a group of functions reads.
+struct ViewFiles {
+  std::string folder;
+  pb::CheckpointProto manifest;
+  std::shared_ptr<void> held;  // as long as it may have to be loaded
+};
+
 // What a job has done and who is there, in numbers that cost nothing to look at.
 struct RuntimeCounts {
   uint64_t functions = 0;  // finished

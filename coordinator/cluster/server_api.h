@@ -53,6 +53,10 @@ class ServerApi {
   // partitions it changed.
   virtual absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call,
                                                             const RoundSet& set) = 0;
+  // Every server loads its partitions of a checkpoint as a view, beside its state. A repeat does
+  // nothing on those that have it.
+  virtual absl::Status LoadView(const Call& call, ViewId view, const SavedState& from) = 0;
+  virtual absl::Status DropView(const Call& call, ViewId view) = 0;
   // Once for each `place`, however often it is called.
   virtual absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                               const Assignment& assignment) = 0;

@@ -101,6 +101,31 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
   });
 }
 
+absl::Status ServerCalls::LoadView(const Call& call, ViewId view, const SavedState& from) {
+  return CallAll<pb::LoadViewReply>(call, "LoadView",
+                                    [&](size_t, uint32_t) {
+                                      pb::LoadViewRequest request;
+                                      *request.mutable_context() = call.context;
+                                      request.set_view(view.value());
+                                      request.set_directory(from.directory);
+                                      for (const pb::CheckpointFileProto& file : from.files)
+                                        *request.add_files() = file;
+                                      return request;
+                                    })
+      .status();
+}
+
+absl::Status ServerCalls::DropView(const Call& call, ViewId view) {
+  return CallAll<pb::DropViewReply>(call, "DropView",
+                                    [&](size_t, uint32_t) {
+                                      pb::DropViewRequest request;
+                                      *request.mutable_context() = call.context;
+                                      request.set_view(view.value());
+                                      return request;
+                                    })
+      .status();
+}
+
 absl::StatusOr<std::vector<uint32_t>> ServerCalls::CommitRound(const Call& call,
                                                                const RoundSet& set) {
   const auto view = client_.view();

@@ -25,6 +25,8 @@ class ServerCalls final : public ServerApi {
   std::map<uint32_t, absl::Status> Fence(const pb::RequestContext& context,
                                          const std::vector<uint32_t>& servers) override;
   absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call, const RoundSet& set) override;
+  absl::Status LoadView(const Call& call, ViewId view, const SavedState& from) override;
+  absl::Status DropView(const Call& call, ViewId view) override;
   absl::Status Assign(const pb::RequestContext& context, FunctionId place,
                       const Assignment& assignment) override;
 

@@ -172,6 +172,49 @@ TEST_F(EvaluationPointsTest, StopsEarlyAndRestoresTheBest) {
     EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
 }
 
+TEST_F(EvaluationPointsTest, EvaluatedBesideTrainingWithTheSameNumbers) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 6,
+                                       .eval_every = {.epochs = 1},
+                                       .beside = true,
+                                       .keep_best = KeepBestOptions{.metric = "mae", .count = 2}}));
+  ASSERT_THAT(result.evaluations, SizeIs(6)) << "the end waits for the last one";
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(result.evaluations[i].steps, 10 * (i + 1));
+    EXPECT_NEAR(result.evaluations[i].metrics.at("mae"), std::abs(i + 1 - 3.0), 1e-5)
+        << "of the values of then";
+    EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
+  }
+  EXPECT_EQ(Sum(), 6 * kSum);
+  ASSERT_THAT(result.best, SizeIs(2));
+  EXPECT_EQ(result.best[0].steps, 30u);
+  for (const BestCheckpoint& best : result.best)
+    EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
+}
+
+TEST_F(EvaluationPointsTest, StopsSomeStepsLaterBesideTrainingAndRestoresTheBest) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.epochs = 200,
+                   .beside = true,
+                   .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}}));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_LT(result.train.end.steps, 2000u);
+  EXPECT_EQ(result.early_stopping->best_steps, 30u);
+  EXPECT_TRUE(result.restored_best);
+  EXPECT_EQ(Sum(), 3 * kSum) << "the best values are back";
+}
+
+TEST_F(EvaluationPointsTest, BesideTrainingNeedsCheckpoints) {
+  TrainerOptions options = Options();
+  options.checkpoints.reset();
+  Trainer trainer(&c(), std::move(options));
+  EXPECT_THAT(trainer.Fit({.eval_every = {.epochs = 1}, .beside = true}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FitOptions::beside needs")));
+}
+
 TEST_F(EvaluationPointsTest, GoesOnWhereItWasWhateverWasSaved) {
   const FitOptions fit = {.epochs = 20,
                           .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}};

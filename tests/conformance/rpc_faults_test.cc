@@ -56,7 +56,7 @@ std::vector<std::string> AllMethods() {
 struct Job {
   Variable one, counters, checksums, total, late, in_rounds;
   EmbeddingTable rows;
-  Function step, bad, contribution;
+  Function step, bad, contribution, read;
 };
 
 Tensor All(int64_t value) {
@@ -88,6 +88,9 @@ absl::StatusOr<Job> CreateJob(Coordinator& c, const std::string& file) {
   }));
   MU_ASSIGN_OR_RETURN(job.contribution, c.DefineFunction("contribution", [&](FunctionBuilder&) {
     AssignAdd(job.in_rounds, Read(job.one));
+  }));
+  MU_ASSIGN_OR_RETURN(job.read, c.DefineFunction("read", [&](FunctionBuilder& f) {
+    f.Return("in_rounds", Read(job.in_rounds));
   }));
   MU_ASSIGN_OR_RETURN(job.bad, c.DefineFunction("bad", [&](FunctionBuilder& f) {
     f.Return("log", Log(f.Arg("x")));
@@ -169,6 +172,20 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   MU_ASSERT_OK_AND_ASSIGN(const Tensor in_rounds, c.Read(job.in_rounds));
   EXPECT_THAT(in_rounds.flat<int64_t>(), Each(contributed + kStepsInRounds))
       << "each round is applied once";
+
+  MU_ASSERT_OK_AND_ASSIGN(const std::string saved, checkpointer.TakeNow());
+  for (int64_t i = 0; i < kStepsInRounds; ++i) c.Schedule(job.contribution);
+  {
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup group, c.CreateGroup({.checkpoint = saved}));
+    const RemoteValue read = c.Schedule(job.read, {.group = group});
+    MU_ASSERT_OK(c.Join(group));
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionResult result, read.Fetch());
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor as_saved, result.Get(0, "in_rounds"));
+    EXPECT_THAT(as_saved.flat<int64_t>(), Each(contributed + kStepsInRounds))
+        << "as the checkpoint has it, whatever training does";
+  }
+  MU_ASSERT_OK(c.Join());
+  while (!faults->called().contains("/muster.PsServer/DropView")) std::this_thread::yield();
 
   Ask<pb::GetStatusReply>(*cluster->ChannelTo(c.address()), "/muster.Coordinator/GetStatus",
                           pb::GetStatusRequest());

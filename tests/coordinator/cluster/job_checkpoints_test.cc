@@ -62,6 +62,21 @@ TEST_F(JobCheckpointsTest, ThoseThatAreMarkedStayBesideTheNewest) {
   EXPECT_THAT(MarkKept(Path(2), true), HasCode(absl::StatusCode::kNotFound));
 }
 
+TEST_F(JobCheckpointsTest, WhatSomebodyReadsStays) {
+  Complete(1, 4);
+  checkpoints_.Hold(Path(1));
+  checkpoints_.Hold(Parent() + "/../checkpoints/ckpt-00000001");
+  EXPECT_TRUE(checkpoints_.IsWanted(Path(1)));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3), Path(4)));
+  checkpoints_.Release(Path(1));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse)) << "it was held twice";
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3), Path(4)));
+  checkpoints_.Release(Parent() + "/../checkpoints/ckpt-00000001");
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3), Path(4)));
+}
+
 TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {
   Complete(1, 4);
   checkpoints_.NoteBad(Path(4));

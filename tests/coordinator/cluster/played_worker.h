@@ -176,6 +176,10 @@ class PlayedServers final : public ServerApi {
   absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call, const RoundSet&) override {
     return std::vector<uint32_t>(static_cast<size_t>(call.routing->servers_size()));
   }
+  absl::Status LoadView(const Call&, ViewId, const SavedState&) override {
+    return absl::OkStatus();
+  }
+  absl::Status DropView(const Call&, ViewId) override { return absl::OkStatus(); }
   absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
     return absl::OkStatus();
   }

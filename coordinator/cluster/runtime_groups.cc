@@ -1,0 +1,93 @@
+// Groups of functions beside training, and the views that they read.
+#include <algorithm>
+#include <utility>
+
+#include "common/obs/log.h"
+#include "coordinator/cluster/runtime.h"
+
+namespace mu {
+
+Loop::Turn Runtime::TurnOf(GroupId group, Turn turn) {
+  if (group == GroupId()) return turn;
+  return kGroups + static_cast<Loop::Turn>(2 * group.value()) + turn;
+}
+
+GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
+  return loop_.Ask([&] {
+    loop_.AssertHeld();
+    const GroupId group = last_group_ = last_group_.Next();
+    groups_[group];
+    ViewId view;
+    if (files != nullptr) {
+      // Servers may still have views of the job's older coordinators.
+      view = ViewId((options_.epoch.value() << 32) + group.value());
+      views_[view] = std::move(files);
+    }
+    Step(event::GroupMade{group, view});
+    return group;
+  });
+}
+
+void Runtime::DropGroup(GroupId group) {
+  loop_.Post([this, group] {
+    loop_.AssertHeld();
+    groups_.erase(group);
+    Step(event::GroupDropped{group});
+  });
+}
+
+absl::Status Runtime::Join(GroupId group) {
+  if (group == GroupId()) return Join();
+  absl::Status result;
+  loop_.AwaitTurn(TurnOf(group, kJoin), [&] {
+    loop_.AssertHeld();
+    return TryJoin(group, &result);
+  });
+  return result;
+}
+
+void Runtime::Cancel(GroupId group) {
+  if (group == GroupId()) return CancelEverything();
+  loop_.Ask([&] {
+    loop_.AssertHeld();
+    Step(event::CancelGroup{group});
+  });
+}
+
+std::shared_ptr<PendingError>* Runtime::ErrorOf(GroupId group) {
+  if (group == GroupId()) return &error_;
+  const auto it = groups_.find(group);
+  return it == groups_.end() ? nullptr : &it->second;
+}
+
+std::shared_ptr<PendingError> Runtime::UnseenError(GroupId group) {
+  const std::shared_ptr<PendingError>* const error = ErrorOf(group);
+  return error == nullptr || *error == nullptr || (*error)->reported ? nullptr : *error;
+}
+
+void Runtime::Do(action::GroupFailed& a) {
+  if (std::shared_ptr<PendingError>* const error = ErrorOf(a.group);
+      error != nullptr && UnseenError(a.group) == nullptr)
+    *error = std::make_shared<PendingError>(std::move(a.error));
+}
+
+void Runtime::Do(action::LoadView& a) {
+  work_on_views_.Add([this, call = NewCall(a.generation), a, files = views_.at(a.view)] {
+    ScopedSpan span(options_.telemetry, "load_view", files->folder);
+    const auto& saved = files->manifest.files();
+    const absl::Status status = options_.server_api->LoadView(
+        call, a.view, {files->folder, {saved.begin(), saved.end()}, nullptr});
+    EndCall(call, event::ViewAnswered{a.attempt, CallError::Of(status)});
+  });
+}
+
+void Runtime::Do(action::DropView& a) {
+  work_on_views_.Add([this, call = NewCall(a.generation), a] {
+    const absl::Status status = options_.server_api->DropView(call, a.view);
+    EndCall(call, event::ViewAnswered{a.attempt, CallError::Of(status)});
+  });
+}
+
+void Runtime::Do(action::ViewUnused& a) { views_.erase(a.view); }
+
+}  // namespace mu
