@@ -76,6 +76,12 @@ void ValidateEarlyStopping(const muster::EarlyStoppingProto& stopping,
 
 void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   ValidateMetrics(job.evaluation(), problems);
+  if (job.evaluation().beside() && !job.training().has_eval_every() && !job.has_early_stopping() &&
+      !job.checkpoint().has_keep_best()) {
+    problems->push_back({"evaluation.beside",
+                         "is for evaluations while training goes on, and there are none",
+                         "add training.eval_every, such as {epochs: 1}, or remove this"});
+  }
   const auto needs_data = [&](bool written, const std::string& key) {
     if (written && !job.data().has_eval()) problems->push_back({key, kNoEvalData, kAddEvalData});
   };

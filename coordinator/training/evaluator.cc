@@ -71,7 +71,7 @@ class Pass {
 
 absl::Status Pass::CheckStop() {
   if (options_.stop == nullptr || options_.stop->load() == 0) return absl::OkStatus();
-  if (options_.cancel) coordinator_.Cancel();
+  if (options_.cancel) coordinator_.Cancel(options_.group);
   return absl::CancelledError("stopped");
 }
 
@@ -124,7 +124,7 @@ absl::StatusOr<Pass::BatchValues> Pass::ValuesOf(const FunctionResult& result, s
 absl::Status Pass::Take(const RemoteValue& done) {
   const auto result = done.Fetch();
   if (!result.ok()) {
-    const absl::Status first = coordinator_.Join();
+    const absl::Status first = coordinator_.Join(options_.group);
     return first.ok() ? result.status() : first;
   }
   size_t step = 0;
@@ -167,13 +167,13 @@ absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
         std::max<uint64_t>(1, (total_ - scheduled) / (4 * static_cast<uint64_t>(workers)));
     const uint32_t steps = static_cast<uint32_t>(
         std::min<uint64_t>({options_.steps_per_function, share, total_ - scheduled}));
-    pending_.Add(coordinator_.Schedule(function, {.steps = steps}));
+    pending_.Add(coordinator_.Schedule(function, {.steps = steps, .group = options_.group}));
     scheduled += steps;
     const size_t in_flight = static_cast<size_t>(coordinator_.runtime().options().in_flight);
     MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(workers)));
   }
   MU_RETURN_IF_ERROR(TakeResults(1));
-  MU_RETURN_IF_ERROR(coordinator_.Join());
+  MU_RETURN_IF_ERROR(coordinator_.Join(options_.group));
   if (batches_emitted_ != total_ || records_emitted_ != records_) {
     return absl::InternalError(absl::StrCat(
         "results are missing at the end of an evaluation: values of ", batches_emitted_, " of ",

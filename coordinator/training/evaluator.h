@@ -20,6 +20,8 @@ struct ForEachBatchOptions {
   // EvaluatedBatch::values.
   std::vector<std::string> returned_lists;
   uint32_t steps_per_function = 8;
+  // Whose functions these are, alone: beside training, see Coordinator::CreateGroup.
+  FunctionGroup group = {};
   const std::atomic<int>* stop = nullptr;
   // What runs when it is stopped is cancelled; false: it runs to its end, and Join waits for it.
   bool cancel = true;

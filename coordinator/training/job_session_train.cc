@@ -39,6 +39,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
   options.eval_every = {.steps = training.eval_every().steps(),
                         .epochs = training.eval_every().epochs(),
                         .time = absl::Seconds(training.eval_every().seconds())};
+  options.beside = job.evaluation().beside();
   if (job.has_early_stopping()) {
     const pb::EarlyStoppingProto& stopping = job.early_stopping();
     EarlyStoppingOptions& early = options.early_stopping.emplace();

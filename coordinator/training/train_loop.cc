@@ -271,6 +271,10 @@ void TrainLoop::TellEndedEpochs(uint64_t scheduled_epoch) {
 }
 
 absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
+  if (options_.go_on != nullptr && !Stopping() && !result_.ended) {
+    MU_ASSIGN_OR_RETURN(const bool go_on, options_.go_on());
+    result_.ended = !go_on;
+  }
   if (options_.evaluate == nullptr || Stopping() || result_.ended ||
       !evaluations_->Due(scheduled_, epoch_ends ? epoch : 0, SteadyNow()))
     return absl::OkStatus();

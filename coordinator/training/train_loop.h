@@ -57,6 +57,8 @@ struct TrainOptions {
   // is to end.
   EvalEvery eval_every = {};
   std::function<absl::StatusOr<bool>(const EvaluationPoint&)> evaluate = nullptr;
+  // Asked before each function is scheduled. False: training is to end.
+  std::function<absl::StatusOr<bool>()> go_on = nullptr;
   // All results of this epoch have come.
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   // Where the job's losses are kept, and from where it goes on; null: in the loop itself.
@@ -77,7 +79,7 @@ struct TrainResult {
   uint32_t steps_per_function = 0;  // of the last function before the end of the data was near
   EvaluationPoint end;              // where it ended
   bool stopped = false;             // because of TrainOptions::stop
-  bool ended = false;               // because `evaluate` said so
+  bool ended = false;               // because `evaluate` or `go_on` said so
   // It was stopped and could not finish what ran: functions are scheduled and wait, and a
   // checkpoint holds them. Join would wait for them.
   bool unfinished = false;

@@ -11,6 +11,7 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/kept_checkpoint.h"
+#include "coordinator/training/trainer_beside.h"
 
 namespace mu {
 namespace {
@@ -101,7 +102,13 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
     return absl::InvalidArgumentError(
         "FitOptions::keep_best and early_stopping.restore_best need TrainerOptions::checkpoints");
   }
+  if (options.beside && checkpointer_ == nullptr) {
+    return absl::InvalidArgumentError(
+        "FitOptions::beside needs TrainerOptions::checkpoints: what is evaluated while training "
+        "goes on is a checkpoint");
+  }
   stop_ = options.stop;
+  evaluates_beside_ = options.beside;
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   MU_RETURN_IF_ERROR(RestoreIfFound(options));
@@ -155,15 +162,22 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
+  if (options.beside) loop.go_on = [this] { return TakeBeside(/*wait=*/false); };
   FitResult result;
   if (stopping_.has_value() && stopping_->stopped()) loop.epochs = 0;  // only the end is left
-  MU_ASSIGN_OR_RETURN(result.train, mu::Train(*coordinator_, options_.step, options_.data, loop,
-                                              [this](const TrainEvent& event) {
-                                                trained_steps_ = event.steps;
-                                                TellFailures();
-                                                if (options_.callbacks.on_step)
-                                                  options_.callbacks.on_step(event);
-                                              }));
+  absl::StatusOr<TrainResult> trained =
+      mu::Train(*coordinator_, options_.step, options_.data, loop, [this](const TrainEvent& event) {
+        trained_steps_ = event.steps;
+        TellFailures();
+        if (options_.callbacks.on_step) options_.callbacks.on_step(event);
+      });
+  if (trained.ok()) {
+    // Where a stop was asked for, it ends without a result.
+    MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
+  } else {
+    EndBeside();
+  }
+  MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
   has_restored_ = false;  // the next Fit goes on from here
   failures_looked_ = absl::InfinitePast();
   TellFailures();
@@ -187,6 +201,7 @@ absl::Status Trainer::Finish(FitResult* result) {
   };
   if (DependsOnEvaluation() && !evaluated() && end.steps > 0) {
     MU_RETURN_IF_ERROR(EvaluateAt(end).status());
+    MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
     coordinator_->SetUserState(history_.ToString());
     if (!evaluated()) {  // a stop came before its end
       result->train.stopped = true;

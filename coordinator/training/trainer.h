@@ -20,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -78,6 +79,10 @@ struct FitOptions {
   const std::atomic<int>* stop = nullptr;
   // Needs TrainerOptions::evaluation. Early stopping and keep_best without it: every epoch.
   EvalEvery eval_every = {};
+  // Evaluates the checkpoint that is taken for it while training goes on, at most one at a time: a
+  // point that comes while one is under way waits for its end. Early stopping then ends training
+  // some steps later than the evaluation that decides it. Needs TrainerOptions::checkpoints.
+  bool beside = false;
   // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
   std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
   std::optional<KeepBestOptions> keep_best = std::nullopt;
@@ -140,7 +145,23 @@ class Trainer {
   size_t ServersLost() const;
   absl::StatusOr<Evaluation> EvaluateStill(std::string checkpoint);
   absl::StatusOr<std::string> TakeCheckpoint();
+  // What such an evaluation has brought. False: training is to end.
+  absl::StatusOr<bool> Record(const EvaluationPoint& point, absl::StatusOr<Evaluation> evaluated);
   absl::StatusOr<Evaluation> Measure(bool cancel, const std::atomic<int>* stop);
+  struct Measured {
+    Evaluation evaluation;
+    std::vector<std::string> warnings;
+  };
+  // On any thread.
+  absl::StatusOr<Measured> MeasureIn(const ForEachBatchOptions& options,
+                                     const OnEvalProgress& progress) const;
+  // Evaluations beside training (trainer_beside.cc).
+  class Beside;
+  absl::Status BeginBeside(const EvaluationPoint& point, const std::string& checkpoint);
+  // Takes the result of the one under way, if there is one; `wait`: waits for it. False: training
+  // is to end.
+  absl::StatusOr<bool> TakeBeside(bool wait);
+  void EndBeside();
   absl::Status Finish(FitResult* result);
   absl::Status RestoreBest(FitResult* result);
   // Marks what is to stay, `candidate` as well, and takes the marks from what is not.
@@ -156,6 +177,8 @@ class Trainer {
   std::optional<EarlyStopping> stopping_;
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit
+  bool evaluates_beside_ = false;           // the same
+  std::unique_ptr<Beside> beside_;          // under way
   std::atomic<uint64_t> trained_steps_{0};
   RestoredJob restored_;  // that Fit has restored itself
   bool has_restored_ = false;

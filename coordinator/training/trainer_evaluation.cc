@@ -19,7 +19,8 @@ bool AskedToStop(const std::atomic<int>* stop) { return stop != nullptr && stop-
 }  // namespace
 
 bool Trainer::WantsCheckpoint() const {
-  return best_.has_value() || (stopping_.has_value() && stopping_->options().restore_best);
+  return evaluates_beside_ || best_.has_value() ||
+         (stopping_.has_value() && stopping_->options().restore_best);
 }
 
 // A checkpoint that cannot be taken ends neither training nor evaluation.
@@ -37,12 +38,24 @@ absl::StatusOr<std::string> Trainer::TakeCheckpoint() {
 }
 
 absl::StatusOr<bool> Trainer::EvaluateAt(const EvaluationPoint& point) {
+  // At most one is under way beside training.
+  MU_ASSIGN_OR_RETURN(const bool go_on, TakeBeside(/*wait=*/true));
+  if (!go_on || AskedToStop(stop_)) return go_on;
   std::string checkpoint;
   if (WantsCheckpoint()) {
     MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
     MarkBest(checkpoint);
   }
-  absl::StatusOr<Evaluation> evaluated = EvaluateStill(std::move(checkpoint));
+  if (evaluates_beside_ && !checkpoint.empty()) {
+    const absl::Status begun = BeginBeside(point, checkpoint);
+    if (begun.ok()) return true;
+    return Record(point, begun);
+  }
+  return Record(point, EvaluateStill(std::move(checkpoint)));
+}
+
+absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
+                                     absl::StatusOr<Evaluation> evaluated) {
   if (!evaluated.ok()) {
     MarkBest("");
     if (AskedToStop(stop_) && absl::IsCancelled(evaluated.status())) return true;
@@ -96,29 +109,39 @@ absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
 }
 
 absl::StatusOr<Evaluation> Trainer::Measure(bool cancel, const std::atomic<int>* stop) {
+  MU_ASSIGN_OR_RETURN(Measured measured, MeasureIn({.stop = stop, .cancel = cancel},
+                                                   options_.callbacks.on_evaluation_progress));
+  for (const std::string& warning : measured.warnings) Warn(warning);
+  return std::move(measured.evaluation);
+}
+
+absl::StatusOr<Trainer::Measured> Trainer::MeasureIn(const ForEachBatchOptions& options,
+                                                     const OnEvalProgress& progress) const {
   ScopedSpan span(&Telemetry::Process(), "evaluate");
   if (!options_.evaluation.has_value())
     return absl::FailedPreconditionError("the trainer was given no TrainerOptions::evaluation");
   const EvaluationSpec& spec = *options_.evaluation;
   MU_ASSIGN_OR_RETURN(Measurement measurement, Measurement::Create(spec.outputs, spec.metrics));
   const absl::Time begin = SteadyNow();
-  Evaluation evaluation;
-  MU_ASSIGN_OR_RETURN(evaluation.examples,
-                      ForEachBatch(
-                          *coordinator_, spec.function, spec.data,
-                          {.returns = measurement.returns(), .stop = stop, .cancel = cancel},
-                          [&](const EvaluatedBatch& batch) { return measurement.Add(batch); },
-                          options_.callbacks.on_evaluation_progress));
+  Measured measured;
+  Evaluation& evaluation = measured.evaluation;
+  ForEachBatchOptions batches = options;
+  batches.returns = measurement.returns();
+  MU_ASSIGN_OR_RETURN(
+      evaluation.examples,
+      ForEachBatch(
+          *coordinator_, spec.function, spec.data, batches,
+          [&](const EvaluatedBatch& batch) { return measurement.Add(batch); }, progress));
   evaluation.seconds = absl::ToDoubleSeconds(SteadyNow() - begin);
   for (const MetricValue& metric : measurement.Values()) {
     evaluation.metrics[metric.name] = metric.value;
     if (!metric.undefined.empty())
-      Warn(absl::StrCat(metric.name, " is not defined: ", metric.undefined));
+      measured.warnings.push_back(absl::StrCat(metric.name, " is not defined: ", metric.undefined));
     if (!metric.note.empty()) MU_LOG(INFO, "{} {}", metric.name, metric.note);
   }
   if (const auto names = measurement.WithoutWeights(); !names.empty())
-    Warn(absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
-  return evaluation;
+    measured.warnings.push_back(absl::StrCat("weights do not enter ", absl::StrJoin(names, ", ")));
+  return measured;
 }
 
 absl::StatusOr<Evaluation> Trainer::Evaluate(const std::atomic<int>* stop) {

@@ -32,6 +32,16 @@ TEST(JobEvaluation, WhatIsRightIsRight) {
     EXPECT_EQ(ProblemsOf(Trained(absl::StrCat("eval_every: ", every))), "") << every;
 }
 
+TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: true}")),
+            "job.yaml:9:22: `evaluation.beside` is for evaluations while training goes on, and "
+            "there are none; add training.eval_every, such as {epochs: 1}, or remove this\n");
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false}")), "");
+  for (const char* with :
+       {"early_stopping: {metric: auc}", "checkpoint: {keep_best: {metric: auc}}"})
+    EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {beside: true}\n", with))), "");
+}
+
 TEST(JobEvaluation, OneUnitSaysHowOften) {
   EXPECT_EQ(ProblemsOf(Trained("eval_every: {}")),
             "job.yaml:18:12: `training.eval_every` must have one of steps, epochs and seconds, not "
