@@ -40,6 +40,7 @@ absl::Status LinkFolder(const std::string& from, const std::string& to) {
   MU_RETURN_IF_ERROR(MakeDirectories(partly));
   MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(from));
   for (const std::string& name : names) {
+    if (absl::StrContains(name, ".tmp.")) continue;  // of a mark that is being written
     const std::string file = JoinPath(partly, name);
     if (::link(JoinPath(from, name).c_str(), file.c_str()) != 0)
       return ErrnoToStatus(errno, "link", file);
