@@ -8,16 +8,11 @@
 #include "common/base/hash.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
+#include "psserver/held.h"
 #include "psserver/optimizer/all_finite.h"
 
 namespace mu {
 namespace {
-
-absl::Status NotHeld(absl::string_view kind, const pb::AssignRequest& request) {
-  return absl::InvalidArgumentError(absl::StrCat("partition ", request.partition(), " of the ",
-                                                 kind, " with id ", request.variable(),
-                                                 " is not held here"));
-}
 
 absl::Status CheckEachOnce(const google::protobuf::RepeatedField<int64_t>& rows) {
   std::vector<int64_t> sorted(rows.begin(), rows.end());
@@ -61,10 +56,8 @@ absl::Status AssignPlan::CheckValue(uint64_t row_bytes, uint64_t rows, bool floa
 }
 
 absl::Status AssignPlan::CheckVariable() {
-  const StoredVariable* variable = directory_->variable(request_.variable());
-  if (variable == nullptr || request_.partition() >= variable->partitions.size() ||
-      variable->partitions[request_.partition()] == nullptr)
-    return NotHeld("variable", request_);
+  MU_ASSIGN_OR_RETURN(const StoredVariable* variable,
+                      HeldVariable(*directory_, request_.variable(), request_.partition()));
   variable_ = variable->partitions[request_.partition()].get();
   name_ = variable->definition->proto.name();
   for (const int64_t row : request_.rows()) {
@@ -79,10 +72,8 @@ absl::Status AssignPlan::CheckVariable() {
 }
 
 absl::Status AssignPlan::CheckTable() {
-  const StoredTable* table = directory_->table(request_.variable());
-  if (table == nullptr || request_.partition() >= table->partitions.size() ||
-      table->partitions[request_.partition()] == nullptr)
-    return NotHeld("table", request_);
+  MU_ASSIGN_OR_RETURN(const StoredTable* table,
+                      HeldTable(*directory_, request_.variable(), request_.partition()));
   table_ = table->partitions[request_.partition()].get();
   name_ = table->definition->proto.name();
   for (const int64_t id : request_.rows()) {

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/tensor/dtype.h"
+#include "psserver/held.h"
 
 namespace mu {
 
@@ -30,13 +31,8 @@ absl::StatusOr<std::vector<ProductPart>> ResolveProducts(
   std::vector<ProductPart> parts;
   const pb::ProductKey* last = nullptr;
   for (const pb::ProductKey& key : products) {
-    const StoredVariable* variable = directory.variable(key.variable());
-    if (variable == nullptr || key.partition() >= variable->partitions.size() ||
-        variable->partitions[key.partition()] == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("partition ", key.partition(),
-                                                     " of the variable with id ", key.variable(),
-                                                     " is not held here"));
-    }
+    MU_ASSIGN_OR_RETURN(const StoredVariable* variable,
+                        HeldVariable(directory, key.variable(), key.partition()));
     MU_RETURN_IF_ERROR(CheckProduct(*variable, key.rows()));
     const VariablePartition* partition = variable->partitions[key.partition()].get();
     ProductPart part{partition, nullptr, key.rows(), key.back(), 0};

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
+#include "psserver/held.h"
 #include "psserver/payload.h"
 #include "psserver/product.h"
 #include "psserver/table_keys.h"
@@ -72,13 +73,8 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
   std::vector<RowsOfVariable> variables;
   variables.reserve(request.variables_size());
   for (const pb::VariableKey& key : request.variables()) {
-    const StoredVariable* variable = directory.variable(key.variable());
-    if (variable == nullptr || key.partition() >= variable->partitions.size() ||
-        variable->partitions[key.partition()] == nullptr) {
-      return absl::InvalidArgumentError(absl::StrCat("partition ", key.partition(),
-                                                     " of the variable with id ", key.variable(),
-                                                     " is not held here"));
-    }
+    MU_ASSIGN_OR_RETURN(const StoredVariable* variable,
+                        HeldVariable(directory, key.variable(), key.partition()));
     MU_ASSIGN_OR_RETURN(variables.emplace_back(),
                         RowsOf(*variable->partitions[key.partition()], key));
     bytes += PaddedTo8(variables.back().bytes());

@@ -10,8 +10,10 @@
 #include "common/exec/gemm.h"
 #include "common/optimizer/staleness.h"
 #include "common/tensor/dtype.h"
+#include "psserver/held.h"
 #include "psserver/optimizer/all_finite.h"
 #include "psserver/product.h"
+#include "psserver/store/add_elements.h"
 
 namespace mu {
 namespace {
@@ -22,14 +24,6 @@ absl::Status NotFinite(absl::string_view what, const std::string& name) {
                    "' holds NaN or infinity; nothing of this step was applied (lower the learning "
                    "rate, or look for a "
                    "division by zero or the logarithm of 0 in the loss)"));
-}
-
-// The order of the sum is that of the updates.
-template <typename T>
-void AddTo(const char* values, size_t bytes, char* sum) {
-  const T* const from = reinterpret_cast<const T*>(values);
-  T* const to = reinterpret_cast<T*>(sum);
-  for (size_t i = 0; i < bytes / sizeof(T); ++i) to[i] += from[i];
 }
 
 PartitionKey VariableOf(const pb::VariableUpdate& update) {
@@ -92,13 +86,8 @@ absl::StatusOr<StepRates> PushPlan::RatesOf(const RowOptimizer& optimizer, absl:
 
 absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
                                    const pb::VariableUpdate& update, PayloadReader* reader) {
-  const StoredVariable* variable = directory.variable(update.variable());
-  if (variable == nullptr || update.partition() >= variable->partitions.size() ||
-      variable->partitions[update.partition()] == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("partition ", update.partition(),
-                                                   " of the variable with id ", update.variable(),
-                                                   " is not held here"));
-  }
+  MU_ASSIGN_OR_RETURN(const StoredVariable* variable,
+                      HeldVariable(directory, update.variable(), update.partition()));
   const VariableDefinition& definition = *variable->definition;
   const std::string& name = definition.proto.name();
   const bool is_gradient = update.kind() == pb::VariableUpdate::GRADIENT ||
@@ -182,17 +171,8 @@ absl::StatusOr<PushPlan::Given> PushPlan::Scattered(const StoredVariable& variab
   MU_ASSIGN_OR_RETURN(char* const sums, Expand(variable, update, each.size() * row_bytes));
   for (uint32_t i = 0; i < update.rows(); ++i, from += row_bytes) {
     const auto place = std::lower_bound(each.begin(), each.end(), rows[i]) - each.begin();
-    char* const to = sums + static_cast<size_t>(place) * row_bytes;
-    switch (variable.definition->proto.dtype()) {
-      case kFloat32:
-        AddTo<float>(from, row_bytes, to);
-        break;
-      case kInt64:
-        AddTo<uint64_t>(from, row_bytes, to);
-        break;
-      default:
-        AddTo<uint32_t>(from, row_bytes, to);
-    }
+    AddElements(variable.definition->proto.dtype(), from, row_bytes,
+                sums + static_cast<size_t>(place) * row_bytes);
   }
   const size_t elements = each.size() * partition.columns();
   return Given{sums, elements, scattered_rows_.emplace_back(std::move(each))};

@@ -2,31 +2,20 @@
 
 #include "common/base/flush_denormals.h"
 #include "common/tensor/dtype.h"
+#include "psserver/store/add_elements.h"
 
 namespace mu {
 namespace {
-
-template <typename T>
-void AddTo(void* sum, const void* values, size_t bytes) {
-  T* const to = static_cast<T*>(sum);
-  const T* const from = static_cast<const T*>(values);
-  for (size_t i = 0; i < bytes / sizeof(T); ++i) to[i] += from[i];
-}
 
 void AddShare(float share, const float* from, size_t count, float* to) {
   for (size_t i = 0; i < count; ++i) to[i] += share * from[i];
 }
 
 // Whole numbers are added up.
-void AddElements(muster::DType dtype, float share, const char* from, size_t bytes, char* sum) {
-  if (dtype == kFloat32) {
-    AddShare(share, reinterpret_cast<const float*>(from), bytes / sizeof(float),
-             reinterpret_cast<float*>(sum));
-  } else if (dtype == kInt64) {
-    AddTo<uint64_t>(sum, from, bytes);
-  } else {
-    AddTo<uint32_t>(sum, from, bytes);
-  }
+void AddShareOf(muster::DType dtype, float share, const char* from, size_t bytes, char* sum) {
+  if (dtype != kFloat32) return AddElements(dtype, from, bytes, sum);
+  AddShare(share, reinterpret_cast<const float*>(from), bytes / sizeof(float),
+           reinterpret_cast<float*>(sum));
 }
 
 }  // namespace
@@ -54,10 +43,10 @@ void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
   const float factor = averages ? share : 1.0f;
   char* const sum = reinterpret_cast<char*>(values.sum.data());
   const char* from = static_cast<const char*>(part.update);
-  if (!part.rows.has_value()) return AddElements(part.dtype, factor, from, bytes, sum);
+  if (!part.rows.has_value()) return AddShareOf(part.dtype, factor, from, bytes, sum);
   const size_t row_bytes = part.partition->row_bytes();
   for (const int64_t row : *part.rows) {
-    AddElements(part.dtype, factor, from, row_bytes, sum + static_cast<size_t>(row) * row_bytes);
+    AddShareOf(part.dtype, factor, from, row_bytes, sum + static_cast<size_t>(row) * row_bytes);
     from += row_bytes;
   }
 }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "common/rpc/frame.h"
+#include "psserver/held.h"
 
 namespace mu {
 namespace {
@@ -18,13 +19,8 @@ constexpr uint64_t kHeaderBytes = 128;   // of a frame beside its payload, gener
 
 absl::StatusOr<Buffer> ExecuteScan(const StoreDirectory& directory, const pb::ScanRequest& request,
                                    uint64_t most_bytes) {
-  const StoredTable* table = directory.table(request.table());
-  if (table == nullptr || request.partition() >= table->partitions.size() ||
-      table->partitions[request.partition()] == nullptr) {
-    return absl::InvalidArgumentError(absl::StrCat("partition ", request.partition(),
-                                                   " of the table with id ", request.table(),
-                                                   " is not held here"));
-  }
+  MU_ASSIGN_OR_RETURN(const StoredTable* table,
+                      HeldTable(directory, request.table(), request.partition()));
   const uint64_t row_bytes = sizeof(int64_t) + table->definition->dim * sizeof(float);
   if (most_bytes < kHeaderBytes + row_bytes)
     return absl::InvalidArgumentError("a message has no room for a row");

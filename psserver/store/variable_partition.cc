@@ -10,32 +10,13 @@
 #include "common/exec/gemm.h"
 #include "common/sharding/initializer.h"
 #include "common/tensor/dtype.h"
+#include "psserver/store/add_elements.h"
 
 namespace mu {
 namespace {
 
 // Slots begin at a multiple of 64 bytes.
 constexpr size_t Aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
-
-template <typename T>
-void Add(char* to, const void* delta, size_t n) {
-  T* values = reinterpret_cast<T*>(to);
-  const T* deltas = static_cast<const T*>(delta);
-  for (size_t i = 0; i < n; ++i) values[i] += deltas[i];
-}
-
-void AddElements(pb::DType dtype, char* to, const void* delta, size_t n) {
-  switch (dtype) {
-    case kFloat32:
-      Add<float>(to, delta, n);
-      return;
-    case kInt64:  // wraps around, as unsigned numbers do
-      Add<uint64_t>(to, delta, n);
-      return;
-    default:
-      Add<uint32_t>(to, delta, n);
-  }
-}
 
 }  // namespace
 
@@ -154,7 +135,7 @@ void VariablePartition::AssignAdd(const void* delta) {
   BeforeChange();
   ++updates_;
   load_.Updated(value_bytes_);
-  AddElements(definition_->proto.dtype(), memory_.data(), delta, elements_);
+  AddElements(definition_->proto.dtype(), delta, value_bytes_, memory_.data());
 }
 
 void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delta) {
@@ -165,8 +146,8 @@ void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delt
   ++updates_;
   load_.Updated(rows.size() * bytes);
   for (const int64_t row : rows) {
-    AddElements(definition_->proto.dtype(), memory_.data() + static_cast<size_t>(row) * bytes, from,
-                columns());
+    AddElements(definition_->proto.dtype(), from, bytes,
+                memory_.data() + static_cast<size_t>(row) * bytes);
     from += bytes;
   }
 }
