@@ -5,17 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/client/known_view.h"
 #include "common/client/membership.h"
 
 namespace mu {
 namespace {
-
-absl::StatusOr<std::shared_ptr<const PsClient::View>> ViewOf(const PsClient& client) {
-  auto view = client.view();
-  if (view == nullptr)
-    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
-  return view;
-}
 
 // Calls `method` on every server of `view`; `make` gives the request for the server at a position.
 // Replies by position.
@@ -50,7 +44,7 @@ RetryPolicy WithTimeout(RetryPolicy policy, absl::Duration timeout) {
 }  // namespace
 
 absl::Status PsAdmin::Configure(const pb::RequestContext& context) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   return CallAll<pb::ConfigurePsReply>(*view, client_->policy(), "Configure",
                                        [&](size_t s) {
                                          pb::ConfigurePsRequest request;
@@ -63,7 +57,7 @@ absl::Status PsAdmin::Configure(const pb::RequestContext& context) {
 }
 
 absl::Status PsAdmin::Fence(const pb::RequestContext& context) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   pb::FenceRequest request;
   *request.mutable_context() = context;
   return CallAll<pb::FenceReply>(*view, client_->policy(), "Fence",
@@ -73,7 +67,7 @@ absl::Status PsAdmin::Fence(const pb::RequestContext& context) {
 
 absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(
     const pb::RequestContext& context, const std::string& directory, const std::string& prefix) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   const uint64_t attempt = RandomIdentity();
   MU_ASSIGN_OR_RETURN(
       std::vector<pb::SaveReply> replies,
@@ -95,7 +89,7 @@ absl::StatusOr<std::vector<pb::CheckpointFileProto>> PsAdmin::Save(
 absl::StatusOr<uint64_t> PsAdmin::Restore(const pb::RequestContext& context,
                                           const std::string& directory,
                                           const std::vector<pb::CheckpointFileProto>& files) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   pb::RestoreRequest request;
   *request.mutable_context() = context;
   request.set_directory(directory);
@@ -112,7 +106,7 @@ absl::StatusOr<uint64_t> PsAdmin::Restore(const pb::RequestContext& context,
 absl::StatusOr<uint64_t> PsAdmin::LoadView(const pb::RequestContext& context, uint64_t view,
                                            const std::string& directory,
                                            const std::vector<pb::CheckpointFileProto>& files) {
-  MU_ASSIGN_OR_RETURN(const auto servers, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto servers, KnownView(*client_));
   pb::LoadViewRequest request;
   *request.mutable_context() = context;
   request.set_view(view);
@@ -128,7 +122,7 @@ absl::StatusOr<uint64_t> PsAdmin::LoadView(const pb::RequestContext& context, ui
 }
 
 absl::Status PsAdmin::DropView(const pb::RequestContext& context, uint64_t view) {
-  MU_ASSIGN_OR_RETURN(const auto servers, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto servers, KnownView(*client_));
   pb::DropViewRequest request;
   *request.mutable_context() = context;
   request.set_view(view);
@@ -138,7 +132,7 @@ absl::Status PsAdmin::DropView(const pb::RequestContext& context, uint64_t view)
 }
 
 absl::StatusOr<std::vector<pb::PsStatsReply>> PsAdmin::Stats(const pb::RequestContext& context) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   pb::PsStatsRequest request;
   *request.mutable_context() = context;
   return CallAll<pb::PsStatsReply>(*view, client_->policy(), "GetStats",
@@ -147,7 +141,7 @@ absl::StatusOr<std::vector<pb::PsStatsReply>> PsAdmin::Stats(const pb::RequestCo
 
 absl::StatusOr<std::vector<pb::TelemetryReply>> PsAdmin::Telemetry(
     const pb::TelemetryRequest& request) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   return CallAll<pb::TelemetryReply>(*view, client_->policy(), "GetTelemetry",
                                      [&](size_t) { return request.SerializeAsString(); });
 }

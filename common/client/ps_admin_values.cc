@@ -8,18 +8,12 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "common/client/known_view.h"
 #include "common/client/ps_admin.h"
 #include "common/rpc/frame.h"
 
 namespace mu {
 namespace {
-
-absl::StatusOr<std::shared_ptr<const PsClient::View>> ViewOf(const PsClient& client) {
-  auto view = client.view();
-  if (view == nullptr)
-    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
-  return view;
-}
 
 absl::StatusOr<const VariableRoute*> FindVariable(const Routing& routing, const std::string& name) {
   const VariableRoute* route = routing.variable(name);
@@ -133,7 +127,7 @@ absl::Status TakeScan(const Buffer& reply, size_t dim, PsAdmin::TableRows* rows,
 
 absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context,
                                              const std::string& name) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   MU_ASSIGN_OR_RETURN(const VariableRoute* route, FindVariable(*view->routing, name));
   Tensor value(route->proto.dtype(), Shape(route->proto.shape()));
   PsSession session(client_, {.context = context, .function = 0, .read_only = true});
@@ -144,7 +138,7 @@ absl::StatusOr<Tensor> PsAdmin::ReadVariable(const pb::RequestContext& context,
 
 absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, FunctionId place,
                                      const std::string& name, const Tensor& value) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   MU_ASSIGN_OR_RETURN(const VariableRoute* route, FindVariable(*view->routing, name));
   if (value.dtype() != route->proto.dtype() || !(value.shape() == Shape(route->proto.shape()))) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -171,7 +165,7 @@ absl::Status PsAdmin::AssignVariable(const pb::RequestContext& context, Function
 absl::Status PsAdmin::AssignRows(const pb::RequestContext& context, FunctionId place,
                                  const std::string& name, bool table,
                                  absl::Span<const int64_t> rows, const Tensor& value) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   MU_ASSIGN_OR_RETURN(const RowsTarget target, table ? TargetTable(*view->routing, name)
                                                      : TargetVariable(*view->routing, name));
   const Shape expected = target.ShapeOf(static_cast<int64_t>(rows.size()));
@@ -217,7 +211,7 @@ absl::Status PsAdmin::AssignRows(const pb::RequestContext& context, FunctionId p
 absl::StatusOr<PsAdmin::TableRows> PsAdmin::Scan(const pb::RequestContext& context,
                                                  const std::string& table, uint32_t most,
                                                  TablePosition* position) {
-  MU_ASSIGN_OR_RETURN(const auto view, ViewOf(*client_));
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(*client_));
   MU_ASSIGN_OR_RETURN(const TableRoute* route, FindTable(*view->routing, table));
   TableRows rows;
   if (position->end) return rows;

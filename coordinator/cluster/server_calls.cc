@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/client/known_view.h"
 #include "common/client/membership.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/core/deadlines.h"
@@ -21,9 +22,7 @@ ServerCalls::ServerCalls(PsClient::Connect connect)
 template <typename Reply, typename Make>
 absl::StatusOr<std::vector<Reply>> ServerCalls::CallAll(const Call& call, const char* method,
                                                         const Make& make) {
-  const auto view = client_.view();
-  if (view == nullptr)
-    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(client_));
   RetryPolicy policy = client_.policy();
   policy.call_timeout = absl::InfiniteDuration();
   policy.bound_tries = false;
@@ -128,9 +127,7 @@ absl::Status ServerCalls::DropView(const Call& call, ViewId view) {
 
 absl::StatusOr<std::vector<uint32_t>> ServerCalls::CommitRound(const Call& call,
                                                                const RoundSet& set) {
-  const auto view = client_.view();
-  if (view == nullptr)
-    return absl::FailedPreconditionError("the routing to the parameter servers is not known yet");
+  MU_ASSIGN_OR_RETURN(const auto view, KnownView(client_));
   pb::CommitRoundRequest request;
   *request.mutable_context() = call.context;
   request.set_round(set.round);
