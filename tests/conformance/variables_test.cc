@@ -238,7 +238,8 @@ TEST(Conformance, WhatIsAssignedBeforeTheJobBeginsIsRefusedWhenItsMemoryIsFull) 
   constexpr int64_t kWide = 10'000;
   MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
                           c.CreateEmbeddingTable({.name = "t", .rows = 100, .dim = kWide}));
-  const Tensor row(kFloat32, Shape({1, kWide}));
+  Tensor row(kFloat32, Shape({1, kWide}));
+  std::fill_n(row.data<float>(), kWide, 1.0f);
   const auto assign = [&] {
     for (int64_t id = 0; id < 100; ++id) MU_RETURN_IF_ERROR(c.AssignRows(table, {id}, row));
     return absl::OkStatus();
