@@ -149,8 +149,10 @@ bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
   const std::optional<WorkerId> worker = PoolFor(function.work).Pick(waiting, function.avoid);
   // Functions start in order: none overtakes one that waits for a worker.
   if (!worker.has_value()) return false;
-  // More than a round needs start only where nothing else would run.
-  if (contributes && in_round >= rules_.replicas && !workers_.at(*worker).runs.empty())
+  // More than a round needs start only where nothing else of training would run.
+  const auto trains = [](const auto& run) { return !IsInGroup(run.second); };
+  const auto& runs = workers_.at(*worker).runs;
+  if (contributes && in_round >= rules_.replicas && std::any_of(runs.begin(), runs.end(), trains))
     return false;
   if (!function.bound && !Bind(function, *worker)) return false;
   if (function.next_step >= function.steps) {

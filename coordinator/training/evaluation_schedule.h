@@ -37,6 +37,8 @@ class EvaluationSchedule {
     if (every_.epochs > 0) return ended_epoch > 0 && ended_epoch % every_.epochs == 0;
     return every_.time > absl::ZeroDuration() && now - last_ >= every_.time;
   }
+  // The last one has not ended yet.
+  void UnderWay(absl::Time now) { last_ = now; }
   void Evaluated(uint64_t steps, absl::Time now) {
     evaluated_steps_ = steps;
     last_ = now;

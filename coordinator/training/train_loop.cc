@@ -275,6 +275,7 @@ absl::Status TrainLoop::EvaluateIfDue(uint64_t epoch, bool epoch_ends) {
     MU_ASSIGN_OR_RETURN(const bool go_on, options_.go_on());
     result_.ended = !go_on;
   }
+  if (options_.evaluates != nullptr && options_.evaluates()) evaluations_->UnderWay(SteadyNow());
   if (options_.evaluate == nullptr || Stopping() || result_.ended ||
       !evaluations_->Due(scheduled_, epoch_ends ? epoch : 0, SteadyNow()))
     return absl::OkStatus();

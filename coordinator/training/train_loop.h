@@ -59,6 +59,9 @@ struct TrainOptions {
   std::function<absl::StatusOr<bool>(const EvaluationPoint&)> evaluate = nullptr;
   // Asked before each function is scheduled. False: training is to end.
   std::function<absl::StatusOr<bool>()> go_on = nullptr;
+  // Whether an evaluation is under way beside training. The next one by time is due when so much
+  // has passed since its end.
+  std::function<bool()> evaluates = nullptr;
   // All results of this epoch have come.
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   // Where the job's losses are kept, and from where it goes on; null: in the loop itself.

@@ -109,6 +109,7 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   }
   stop_ = options.stop;
   evaluates_beside_ = options.beside;
+  rounds_ = options.sync.has_value();
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   MU_RETURN_IF_ERROR(RestoreIfFound(options));
@@ -162,7 +163,15 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
-  if (options.beside) loop.go_on = [this] { return TakeBeside(/*wait=*/false); };
+  if (options.beside) {
+    loop.go_on = [this] {
+      absl::StatusOr<bool> go_on = TakeBeside(/*wait=*/false);
+      // Functions run meanwhile, and nobody will wait for them.
+      if (!go_on.ok()) coordinator_->Cancel();
+      return go_on;
+    };
+    loop.evaluates = [this] { return beside_ != nullptr; };
+  }
   FitResult result;
   if (stopping_.has_value() && stopping_->stopped()) loop.epochs = 0;  // only the end is left
   absl::StatusOr<TrainResult> trained =
@@ -199,7 +208,10 @@ absl::Status Trainer::Finish(FitResult* result) {
   const auto evaluated = [&] {
     return !history_.evaluations().empty() && history_.evaluations().back().steps == end.steps;
   };
-  if (DependsOnEvaluation() && !evaluated() && end.steps > 0) {
+  // Where evaluations beside training have stopped it, it has gone on for some steps since: they
+  // are not what was decided upon.
+  const bool decided = stopping_.has_value() && stopping_->stopped();
+  if (DependsOnEvaluation() && !decided && !evaluated() && end.steps > 0) {
     MU_RETURN_IF_ERROR(EvaluateAt(end).status());
     MU_RETURN_IF_ERROR(TakeBeside(/*wait=*/true).status());
     coordinator_->SetUserState(history_.ToString());

@@ -178,6 +178,7 @@ class Trainer {
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit
   bool evaluates_beside_ = false;           // the same
+  bool rounds_ = false;                     // the same
   std::unique_ptr<Beside> beside_;          // under way
   std::atomic<uint64_t> trained_steps_{0};
   RestoredJob restored_;  // that Fit has restored itself

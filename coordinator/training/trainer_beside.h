@@ -18,7 +18,10 @@ class Trainer::Beside {
   Beside(const Trainer* trainer, EvaluationPoint point, std::string checkpoint, FunctionGroup group)
       : point(point), group_(std::move(group)) {
     thread_ = std::thread([this, trainer, checkpoint = std::move(checkpoint)] {
-      result_ = trainer->MeasureIn({.group = group_, .stop = &stop_}, nullptr);
+      // A round waits for the function that a contributor is at.
+      const uint32_t steps = trainer->rounds_ ? 1 : ForEachBatchOptions().steps_per_function;
+      result_ = trainer->MeasureIn({.steps_per_function = steps, .group = group_, .stop = &stop_},
+                                   nullptr);
       if (result_.ok()) result_->evaluation.checkpoint = checkpoint;
       done_.Notify();
     });

@@ -203,8 +203,30 @@ TEST_F(EvaluationPointsTest, StopsSomeStepsLaterBesideTrainingAndRestoresTheBest
   EXPECT_TRUE(result.stopped_early);
   EXPECT_LT(result.train.end.steps, 2000u);
   EXPECT_EQ(result.early_stopping->best_steps, 30u);
+  EXPECT_EQ(result.evaluations.size(), 5u) << "none of the steps after the one that decided";
   EXPECT_TRUE(result.restored_best);
   EXPECT_EQ(Sum(), 3 * kSum) << "the best values are back";
+}
+
+// Training has gone on meanwhile: nothing of it runs when the error is told.
+TEST_F(EvaluationPointsTest, AnEvaluationBesideTrainingThatEndsItLeavesNothingRunning) {
+  WriteFile(cluster_->directory() + "/bad.csv", "1\nno number\n");
+  MU_ASSERT_OK_AND_ASSIGN(
+      test_, c().CreateDataset(
+                 Csv({cluster_->directory() + "/bad.csv"}).Id("id", 0, 0).Batch(1).Epochs(1)));
+  MU_ASSERT_OK_AND_ASSIGN(forward_, c().DefineFunction("bad", [&](FunctionBuilder& f) {
+    const Sym id = Cast(f.NextBatch(test_)["id"], kFloat32);
+    f.Return("prediction", id);
+    f.Return("label", id);
+  }));
+  Trainer trainer(&c(), Options());
+  EXPECT_THAT(trainer.Fit({.epochs = 2000,
+                           .beside = true,
+                           .early_stopping = EarlyStoppingOptions{.metric = "mae"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no number")));
+  MU_ASSERT_OK_AND_ASSIGN(const bool done, c().Done());
+  EXPECT_TRUE(done);
+  MU_EXPECT_OK(c().Join());
 }
 
 TEST_F(EvaluationPointsTest, BesideTrainingNeedsCheckpoints) {

@@ -226,6 +226,16 @@ TEST(CoreGroups, DoNotEndARoundThatIsOpen) {
   EXPECT_EQ(d.Last<action::CommitRound>().set.round, 1u) << "it waits for one more of training";
 }
 
+TEST(CoreGroups, DoNotKeepABackupFromStarting) {
+  Driver d;
+  d.Step(event::SetRounds{{.replicas = 1, .backups = 1}});
+  d.Serve(2);
+  d.Make();
+  d.Eval();  // one of each on its worker
+  d.Schedule();
+  EXPECT_EQ(d.Schedule(), "scheduled 2; start 2 on 0 from 0") << "beside the group's";
+}
+
 TEST(CoreGroups, SchedulingInOneKeepsARoundFromWaitingForMore) {
   Driver d;
   d.Step(event::SetRounds{{.replicas = 2, .backups = 0}});

@@ -45,6 +45,11 @@ TEST(EvaluationSchedule, ByTimeSinceTheLastOneEnded) {
   EXPECT_FALSE(schedule.Due(9, 0, kBegin + absl::Seconds(12)));
   EXPECT_TRUE(schedule.Due(9, 0, kBegin + absl::Seconds(13)));
   EXPECT_FALSE(schedule.Due(7, 0, kBegin + absl::Seconds(13))) << "nothing was trained since";
+  // It goes on beside training.
+  schedule.UnderWay(kBegin + absl::Seconds(13));
+  schedule.UnderWay(kBegin + absl::Seconds(20));
+  EXPECT_FALSE(schedule.Due(9, 0, kBegin + absl::Seconds(24.9)));
+  EXPECT_TRUE(schedule.Due(9, 0, kBegin + absl::Seconds(25)));
 }
 
 TEST(EvaluationSchedule, AContinuedJobDoesNotEvaluateAgainWhereItStopped) {
