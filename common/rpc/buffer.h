@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
+#include "common/base/huge_pages.h"
 
 namespace mu {
 
@@ -38,7 +39,7 @@ class Buffer {
 class MutableBuffer {
  public:
   explicit MutableBuffer(size_t size)
-      : memory_(std::aligned_alloc(64, (size + 64) / 64 * 64), std::free), size_(size) {}
+      : memory_(AllocateLarge(64, (size + 64) / 64 * 64), std::free), size_(size) {}
   char* data() { return static_cast<char*>(memory_.get()); }
   size_t size() const { return size_; }
   Buffer Finish() && {

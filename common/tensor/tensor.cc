@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/huge_pages.h"
 
 namespace mu {
 namespace {
@@ -14,7 +15,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 40;
 
 std::shared_ptr<void> AllocateAligned(size_t bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + kAlignment - 1) / kAlignment * kAlignment;
-  void* memory = std::aligned_alloc(kAlignment, rounded);
+  void* memory = AllocateLarge(kAlignment, rounded);
   MU_CHECK(memory != nullptr);
   return std::shared_ptr<void>(memory, std::free);
 }
