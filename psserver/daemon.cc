@@ -125,11 +125,12 @@ int PsServerMain(int argc, char** argv, const MakeTransport& make_transport) {
          "until checkpoints succeed")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app.add_option("--memory_limit", memory.values_mb,
-                 "MB of values and optimizer slots that a job may have on this server, with the "
-                 "values of checkpoints that it evaluates while it trains; beyond it "
-                 "training fails with an error, instead of the kernel ending the server "
-                 "(default: no limit)")
+  app.add_option(
+         "--memory_limit", memory.values_mb,
+         "MB of values and optimizer slots that a job may have on this server, with the "
+         "values of checkpoints that it evaluates while it trains, which go first; beyond it "
+         "training fails with an error, instead of the kernel ending the server "
+         "(default: no limit)")
       ->check(CLI::NonNegativeNumber);
   FinishFlags(&app, "psserver");
   try {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/base/status.h"
+#include "common/obs/log.h"
 #include "common/rpc/frame.h"
 #include "psserver/pull.h"
 #include "psserver/push_staleness.h"
@@ -152,14 +153,18 @@ absl::Status PsServer::CheckRoom() {
   constexpr uint64_t kEvery = 16;
   if (room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
     bytes_seen_ = store_.Usage().bytes;
-  MutexLock lock(&mutex_);
-  const uint64_t bytes = bytes_seen_ + core_.views().bytes();
-  if (bytes < options_.most_values) return absl::OkStatus();
-  return WithKind(absl::ResourceExhaustedError(absl::StrCat(
-                      "parameter server ", core_.index(), " holds ", bytes >> 20,
-                      " MB of values and slots, and may hold ", options_.most_values >> 20,
-                      " (--memory_limit); train with more servers, or allow more")),
-                  pb::ERROR_USER, pb::ROLE_PSSERVER, core_.index());
+  bool gave_up = false;
+  absl::Status status;
+  {
+    MutexLock lock(&mutex_);
+    status = core_.CheckRoom(bytes_seen_, options_.most_values, &gave_up);
+    if (gave_up) changed_.SignalAll();
+  }
+  if (gave_up) {
+    MU_LOG(WARN, "views of checkpoints are given up: rows need their memory (--memory_limit)");
+    FreeViews();
+  }
+  return status;
 }
 
 void PsServer::CountPull(const pb::PullRequest& request) {

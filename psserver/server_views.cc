@@ -25,14 +25,24 @@ absl::StatusOr<PsServer::View> PsServer::LoadValuesOf(const pb::LoadViewRequest&
   ScopedTimer timing(load_view_timer_);
   const WorkProgress::Scope executing(&progress_);
   const auto store = store_.directory();
-  MU_ASSIGN_OR_RETURN(View view, WithoutSlots(*store));
   const auto reserve = [&](uint64_t bytes) -> absl::Status {
-    options_.at("view");
     const uint64_t used = options_.most_values > 0 ? store_.Usage().bytes : 0;
     MutexLock lock(&mutex_);
     return core_.ReserveView(load, bytes, used, options_.most_values);
   };
-  MU_RETURN_IF_ERROR(LoadValues(*view, request.directory(), request.files(), reserve));
+  // Variables take their memory at once, rows while they are loaded.
+  MU_RETURN_IF_ERROR(reserve(VariableBytes(*store)));
+  MU_ASSIGN_OR_RETURN(View view, WithoutSlots(*store));
+  MU_RETURN_IF_ERROR(LoadValues(
+      *view, request.directory(), request.files(),
+      [&](uint64_t bytes) -> absl::Status {
+        options_.at("view");
+        return reserve(bytes);
+      },
+      [&]() -> absl::Status {
+        MutexLock lock(&mutex_);
+        return core_.MayLoadView(load);
+      }));
   return view;
 }
 

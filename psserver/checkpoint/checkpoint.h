@@ -65,11 +65,13 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
                                                 const muster::TakenValuesProto* take = nullptr);
 
 // Loads the values of what `store`, which has no slots, holds: no memory of pushes and no numbers
-// of updates. `reserve` is asked before any is loaded, with the bytes that they will have; an error
-// of it ends the load. After a failure the store holds a mixture.
+// of updates. `reserve` is asked before any is loaded, with the bytes that they will have, and
+// `go_on` again and again; an error of them ends the load. After a failure the store holds a
+// mixture.
 absl::Status LoadValues(const StoreDirectory& store, const std::string& directory,
                         const CheckpointFiles& files,
-                        const std::function<absl::Status(uint64_t bytes)>& reserve);
+                        const std::function<absl::Status(uint64_t bytes)>& reserve,
+                        const std::function<absl::Status()>& go_on);
 
 // Of a partition's value (part 0) or slot part - 1: the variable's shape with the partition's rows,
 // or [rows, width] for a slot of another width than the rows have.

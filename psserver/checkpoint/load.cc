@@ -21,9 +21,14 @@ constexpr size_t kReadBytes = 256 << 10;
 class FileLoader {
  public:
   // `new_slots`: a row's slots begin with the optimizer's initial values.
+  // `go_on` (may be null) is asked before each piece is read; its error ends the load.
   FileLoader(const LoadPlan::File& file, bool new_slots, uint64_t low_water,
-             LoadedCheckpoint* loaded)
-      : file_(file), new_slots_(new_slots), loaded_(loaded), memory_(low_water, &loaded->memory) {}
+             LoadedCheckpoint* loaded, const std::function<absl::Status()>& go_on = nullptr)
+      : file_(file),
+        new_slots_(new_slots),
+        loaded_(loaded),
+        go_on_(go_on),
+        memory_(low_water, &loaded->memory) {}
 
   absl::Status LoadTensors() {
     MU_RETURN_IF_ERROR(SumHeader());
@@ -78,6 +83,7 @@ class FileLoader {
     const uint64_t size = entry.end - entry.begin;
     for (uint64_t offset = 0; offset < size;) {
       const size_t some = static_cast<size_t>(std::min<uint64_t>(most, size - offset));
+      if (go_on_ != nullptr) MU_RETURN_IF_ERROR(go_on_());
       MU_RETURN_IF_ERROR(file_.reader.Read(entry, offset, buffer_.data(), some));
       crc_ = ExtendCrc32c(crc_, buffer_.data(), some);
       MU_RETURN_IF_ERROR(consume(offset, buffer_.data(), some));
@@ -181,6 +187,7 @@ class FileLoader {
   const LoadPlan::File& file_;
   const bool new_slots_;
   LoadedCheckpoint* const loaded_;
+  const std::function<absl::Status()> go_on_;
   ReadMemory memory_;
   uint32_t crc_ = 0;
   std::vector<char> buffer_;
@@ -218,7 +225,8 @@ absl::StatusOr<LoadedCheckpoint> LoadCheckpoint(const StoreDirectory& store,
 
 absl::Status LoadValues(const StoreDirectory& store, const std::string& directory,
                         const CheckpointFiles& files,
-                        const std::function<absl::Status(uint64_t bytes)>& reserve) {
+                        const std::function<absl::Status(uint64_t bytes)>& reserve,
+                        const std::function<absl::Status()>& go_on) {
   MU_ASSIGN_OR_RETURN(LoadPlan plan, LoadPlan::Make(store, directory, files));
   // All of a variable is there already, rows are not.
   uint64_t bytes = UsageOf(store).bytes;
@@ -231,7 +239,7 @@ absl::Status LoadValues(const StoreDirectory& store, const std::string& director
   LoadedCheckpoint loaded;
   for (const LoadPlan::File& file : plan.files()) {
     if (file.partitions.empty()) continue;
-    FileLoader loader(file, /*new_slots=*/false, /*low_water=*/0, &loaded);
+    FileLoader loader(file, /*new_slots=*/false, /*low_water=*/0, &loaded, go_on);
     MU_RETURN_IF_ERROR(loader.LoadTensors());
   }
   return absl::OkStatus();

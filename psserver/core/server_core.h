@@ -193,10 +193,13 @@ class ServerCore {
   // another one, (ERROR_STALE) for one that was dropped.
   ViewTurn BeginLoadView(const muster::RequestContext& context, uint64_t view,
                          const std::string& content);
-  // Before `bytes` are taken. RESOURCE_EXHAUSTED (ERROR_USER) if the server would hold more than
-  // `most` bytes with them and the `used` ones of its state; 0: any.
+  // Before `bytes` are taken, in place of what was reserved for the load before. RESOURCE_EXHAUSTED
+  // (ERROR_USER) if the server would hold more than `most` bytes with them and the `used` ones of
+  // its state; 0: any.
   absl::Status ReserveView(const ViewTable::Load& load, uint64_t bytes, uint64_t used,
                            uint64_t most);
+  // While values are loaded: the error with which the load will end, if that is known already.
+  absl::Status MayLoadView(const ViewTable::Load& load) const;
   // OK: the view has the values that were loaded. Otherwise they are nobody's.
   absl::Status EndLoadView(const ViewTable::Load& load, absl::Status loaded);
   absl::Status DropView(const muster::RequestContext& context, uint64_t view);
@@ -206,8 +209,12 @@ class ServerCore {
   absl::Status ViewLacksPartition(uint64_t view) const {
     return ViewLacks(view, "lacks a partition in");
   }
-  // Whether its values are kept. Asked after EndConfigure and DropView.
+  // Whether its values are kept. Asked after EndConfigure, DropView and CheckRoom.
   bool KeepsView(uint64_t view);
+  // Before rows are created, beside `used` bytes of the state, of `most`. Training goes before
+  // views: where they have the room that it needs, they are given up (*gave_up), and their loads
+  // end with ReserveView's error. Without room even so: RESOURCE_EXHAUSTED (ERROR_USER).
+  absl::Status CheckRoom(uint64_t used, uint64_t most, bool* gave_up);
 
   // What is.
   uint32_t index() const { return admission_.index(); }
@@ -226,6 +233,8 @@ class ServerCore {
   // Says how late the push's gradients are. Not OK: too late.
   absl::Status JudgeLateness(AdmittedPush* push) const;
   absl::Status AdmitView(const muster::RequestContext& context);
+  // Why a load came to nothing.
+  absl::Status Gone(const ViewTable::Load& load) const;
   absl::Status Dropped(uint64_t view) const;
   absl::Status ViewLacks(uint64_t view, absl::string_view what) const;
 

@@ -53,9 +53,18 @@ absl::Status ServerCore::Dropped(uint64_t view) const {
                            absl::StrCat("view ", view, " was dropped"));
 }
 
+absl::Status ServerCore::Gone(const ViewTable::Load& load) const {
+  if (!views_.given_up(load)) return Dropped(load.view);
+  return admission_.Refuse(
+      absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
+      absl::StrCat(
+          "no room for view ", load.view,
+          ": rows of the state need it (--memory_limit); use more servers, or allow more"));
+}
+
 absl::Status ServerCore::ReserveView(const ViewTable::Load& load, uint64_t bytes, uint64_t used,
                                      uint64_t most) {
-  used += views_.bytes();
+  used += views_.bytes_without(load);
   if (most > 0 && (used > most || bytes > most - used)) {
     return admission_.Refuse(
         absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
@@ -63,13 +72,30 @@ absl::Status ServerCore::ReserveView(const ViewTable::Load& load, uint64_t bytes
                      " MB: the server holds ", used >> 20, " MB of values and slots, and may hold ",
                      most >> 20, " (--memory_limit); use more servers, or allow more"));
   }
-  return views_.SetBytes(load, bytes) ? absl::OkStatus() : Dropped(load.view);
+  return views_.SetBytes(load, bytes) ? absl::OkStatus() : Gone(load);
+}
+
+absl::Status ServerCore::MayLoadView(const ViewTable::Load& load) const {
+  return views_.is_loading(load) ? absl::OkStatus() : Gone(load);
 }
 
 absl::Status ServerCore::EndLoadView(const ViewTable::Load& load, absl::Status loaded) {
   const bool kept = views_.EndLoad(load, loaded.ok());
   if (!loaded.ok() || kept) return loaded;
-  return Dropped(load.view);
+  return Gone(load);
+}
+
+absl::Status ServerCore::CheckRoom(uint64_t used, uint64_t most, bool* gave_up) {
+  if (used >= most) {
+    return admission_.Refuse(
+        absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
+        absl::StrCat("it holds ", used >> 20, " MB of values and slots, and may hold ", most >> 20,
+                     " (--memory_limit); train with more servers, or allow more"));
+  }
+  if (views_.bytes() <= most - used) return absl::OkStatus();
+  views_.GiveUpAll();
+  *gave_up = true;
+  return absl::OkStatus();
 }
 
 absl::Status ServerCore::DropView(const pb::RequestContext& context, uint64_t view) {

@@ -15,10 +15,11 @@ void ViewTable::TakeEpoch(uint64_t epoch) {
   epoch_ = epoch;
   views_.clear();
   dropped_.clear();
+  given_up_ = 0;
 }
 
 ViewTable::Ask ViewTable::AskLoad(uint64_t view, const std::string& content, Load* load) {
-  if (std::find(dropped_.begin(), dropped_.end(), view) != dropped_.end()) return Ask::kDropped;
+  if (dropped(view)) return Ask::kDropped;
   View& there = views_.try_emplace(view, View{content}).first->second;
   if (there.content != content) return Ask::kOther;
   if (there.load != 0) return Ask::kWait;
@@ -57,9 +58,27 @@ bool ViewTable::EndLoad(const Load& load, bool ok) {
 
 void ViewTable::Drop(uint64_t view) {
   views_.erase(view);
-  if (std::find(dropped_.begin(), dropped_.end(), view) != dropped_.end()) return;
+  if (dropped(view)) return;
   dropped_.push_back(view);
   if (dropped_.size() > kRemembered) dropped_.pop_front();
+}
+
+bool ViewTable::dropped(uint64_t view) const {
+  return std::find(dropped_.begin(), dropped_.end(), view) != dropped_.end();
+}
+
+void ViewTable::GiveUpAll() {
+  views_.clear();
+  given_up_ = loads_;
+}
+
+bool ViewTable::is_loading(const Load& load) const {
+  const auto it = views_.find(load.view);
+  return it != views_.end() && it->second.load == load.number;
+}
+
+bool ViewTable::given_up(const Load& load) const {
+  return load.number <= given_up_ && !dropped(load.view);
 }
 
 bool ViewTable::has(uint64_t view) const {
@@ -76,6 +95,10 @@ uint64_t ViewTable::bytes() const {
   uint64_t bytes = loading_bytes();
   for (const auto& [id, view] : views_) bytes += view.bytes;
   return bytes;
+}
+
+uint64_t ViewTable::bytes_without(const Load& load) const {
+  return bytes() - (is_loading(load) ? views_.at(load.view).load_bytes : 0);
 }
 
 uint64_t ViewTable::loading_bytes() const {

@@ -42,12 +42,19 @@ class ViewTable {
   bool EndLoad(const Load& load, bool ok);
   // A load of it may still be under way; it comes to nothing.
   void Drop(uint64_t view);
+  // Forgets all views and ends their loads, so that something else has their memory. None counts as
+  // dropped: each may be loaded again.
+  void GiveUpAll();
+  bool is_loading(const Load& load) const;
+  // Whether GiveUpAll has ended the load.
+  bool given_up(const Load& load) const;
 
   // Whether it has been loaded, so that it may be read.
   bool has(uint64_t view) const;
   uint64_t BytesOf(uint64_t view) const;
   // Of all views, and of those that are being loaded.
   uint64_t bytes() const;
+  uint64_t bytes_without(const Load& load) const;
   uint64_t loading_bytes() const;  // of the latter
   uint64_t loaded() const;         // views
 
@@ -62,10 +69,12 @@ class ViewTable {
     uint64_t load_bytes = 0;
   };
   View* Loading(const Load& load);
+  bool dropped(uint64_t view) const;
 
   uint64_t epoch_ = 0;
   uint64_t partitions_ = 0;
   uint64_t loads_ = 0;
+  uint64_t given_up_ = 0;  // the last load that GiveUpAll has ended
   std::map<uint64_t, View> views_;
   std::deque<uint64_t> dropped_;  // the latest
 };

@@ -176,4 +176,14 @@ StoreUsage UsageOf(const StoreDirectory& directory) {
   return usage;
 }
 
+uint64_t VariableBytes(const StoreDirectory& directory) {
+  uint64_t bytes = 0;
+  for (const auto& [id, variable] : directory.variables) {
+    for (const auto& partition : variable->partitions) {
+      if (partition != nullptr) bytes += partition->value_bytes();
+    }
+  }
+  return bytes;
+}
+
 }  // namespace mu

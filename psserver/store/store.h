@@ -52,6 +52,7 @@ struct StoreUsage {
   uint64_t rows = 0;   // table rows that exist
 };
 StoreUsage UsageOf(const StoreDirectory& directory);
+uint64_t VariableBytes(const StoreDirectory& directory);  // of their values, without slots
 
 // The same partitions with initial values and without slots, for somebody who only reads them.
 // RESOURCE_EXHAUSTED without memory.

@@ -132,6 +132,31 @@ TEST_F(ServerCoreViewsTest, HasTheRoomThatTheStateAndOtherViewsLeave) {
   EXPECT_THAT(core_.ReserveView(BeginLoad(6).load, 0, 2000, most),
               HasCode(absl::StatusCode::kResourceExhausted))
       << "the state alone is too large";
+  MU_EXPECT_OK(core_.ReserveView(third.load, 40, used, most)) << "in place of what it had";
+  EXPECT_THAT(core_.ReserveView(third.load, 41, used, most),
+              HasCode(absl::StatusCode::kResourceExhausted));
+}
+
+TEST_F(ServerCoreViewsTest, GivesItsRoomToRows) {
+  LoadWhole(4);  // 100 bytes
+  const ViewTurn other = BeginLoad(5);
+  MU_ASSERT_OK(core_.ReserveView(other.load, 50, 0, 0));
+  bool gave_up = false;
+  MU_EXPECT_OK(core_.CheckRoom(850, 1000, &gave_up));
+  EXPECT_FALSE(gave_up);
+  const absl::Status full = core_.CheckRoom(1000, 1000, &gave_up);
+  EXPECT_THAT(full, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--memory_limit")));
+  EXPECT_EQ(KindOf(full), pb::ERROR_USER);
+  EXPECT_FALSE(gave_up) << "it would not help";
+  MU_EXPECT_OK(core_.CheckRoom(851, 1000, &gave_up));
+  EXPECT_TRUE(gave_up);
+  EXPECT_EQ(core_.views().bytes(), 0u);
+  EXPECT_FALSE(core_.KeepsView(4));
+  EXPECT_EQ(KindOf(Pull(4)), pb::ERROR_NOT_INSTALLED);
+  const absl::Status ended = core_.EndLoadView(other.load, absl::OkStatus());
+  EXPECT_THAT(ended, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--memory_limit")));
+  EXPECT_EQ(KindOf(ended), pb::ERROR_USER);
+  EXPECT_EQ(BeginLoad(4).step, Step::kLoad) << "where there is room again";
 }
 
 }  // namespace

@@ -107,6 +107,31 @@ TEST_F(ViewTableTest, ALoadThatWasDroppedMeanwhileComesToNothing) {
   EXPECT_EQ(table_.bytes(), 0u);
 }
 
+TEST_F(ViewTableTest, WhatWasGivenUpMayBeLoadedAgain) {
+  LoadWhole(5, 10);
+  const ViewTable::Load load = Begin(6), other = Begin(7);
+  EXPECT_TRUE(table_.SetBytes(load, 70));
+  EXPECT_EQ(table_.bytes_without(load), 10u);
+  EXPECT_EQ(table_.bytes_without(other), 80u);
+  table_.GiveUpAll();
+  EXPECT_EQ(table_.bytes(), 0u);
+  EXPECT_EQ(table_.bytes_without(load), 0u);
+  EXPECT_FALSE(table_.has(5));
+  EXPECT_FALSE(table_.SetBytes(load, 70));
+  EXPECT_FALSE(table_.EndLoad(load, true));
+  EXPECT_TRUE(table_.given_up(load));
+  const ViewTable::Load again = Begin(6);
+  EXPECT_FALSE(table_.given_up(again));
+  EXPECT_FALSE(table_.EndLoad(load, true)) << "not of the load that is under way";
+  EXPECT_TRUE(table_.SetBytes(again, 60));
+  EXPECT_TRUE(table_.EndLoad(again, true));
+  EXPECT_EQ(table_.BytesOf(6), 60u);
+  table_.Drop(7);
+  EXPECT_FALSE(table_.given_up(other)) << "dropped since";
+  table_.TakeEpoch(2);
+  EXPECT_FALSE(table_.given_up(load)) << "of the former coordinator";
+}
+
 TEST_F(ViewTableTest, ANewerCoordinatorBeginsWithoutViews) {
   LoadWhole(5);
   const ViewTable::Load load = Begin(6);
