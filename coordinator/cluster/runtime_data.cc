@@ -30,8 +30,10 @@ absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::P
   absl::Status result;
   loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
+    // An error of training is dealt with; a group's functions are to start afterwards.
+    if (core_.cancelling() && core_.ended().ok()) return false;
     // What reads other data, as training does while something is evaluated, goes on.
-    if (core_.queue().IsRead(dataset) || core_.cancelling() || !core_.ended().ok()) {
+    if (core_.queue().IsRead(dataset) || !core_.ended().ok()) {
       if (!NothingRuns(&result)) return false;
     }
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});

@@ -50,16 +50,23 @@ void Core::Dispatch() {
     return update_pause_.Holds(id, begun || go_on);
   };
   std::vector<FunctionId> completed;
-  std::map<FunctionId, uint64_t> without_data;
+  std::map<FunctionId, FunctionQueue::WithoutData> without_data;
   const auto open = [&](const FunctionWork& work) { return MayStart(work); };
   const std::vector<StartRun> starts = queue_.Dispatch(&completed, held, &without_data, open);
   absl::Status out_of_data;
+  std::map<GroupId, absl::Status> failed;
   for (const FunctionId id : completed) {
-    const auto dataset = without_data.find(id);
-    const absl::Status status =
-        dataset == without_data.end() ? absl::OkStatus() : OutOfData(dataset->second);
-    // (An evaluation uses each record once, and refuses data that may end so.)
-    if (!IsInGroup(id)) out_of_data.Update(status);
+    const auto without = without_data.find(id);
+    if (without == without_data.end()) {
+      Finish(id, absl::OkStatus());
+      continue;
+    }
+    const absl::Status status = OutOfData(without->second.dataset);
+    if (without->second.group == GroupId()) {
+      out_of_data.Update(status);
+    } else if (!status.ok()) {
+      failed.emplace(without->second.group, status);
+    }
     Finish(id, status);
   }
   // It cancels what of training would be started now as well.
@@ -73,6 +80,7 @@ void Core::Dispatch() {
     worker->second.runs.insert(start.run);
     Do(action::Start{start});
   }
+  for (auto& [group, error] : failed) FailGroup(group, std::move(error));
 }
 
 void Core::On(event::Results& e) {

@@ -111,7 +111,7 @@ void FunctionQueue::StopRuns() {
 }
 
 std::vector<StartRun> FunctionQueue::Dispatch(std::vector<FunctionId>* completed, const Held& held,
-                                              std::map<FunctionId, uint64_t>* without_data,
+                                              std::map<FunctionId, WithoutData>* without_data,
                                               const Open& open) {
   Dispatching dispatching = {held, open, completed, without_data, {}, 0};
   waits_for_steps_ = false;
@@ -158,7 +158,7 @@ bool FunctionQueue::StartNext(GroupId group, Dispatching* dispatching) {
   if (function.next_step >= function.steps) {
     dispatching->completed->push_back(it->first);
     if (dispatching->without_data != nullptr && function.steps == 0)
-      (*dispatching->without_data)[it->first] = function.work.dataset;
+      (*dispatching->without_data)[it->first] = {function.work.dataset, function.work.group};
     queue.erase(queue.begin());
     Complete(it);
     return true;

@@ -128,14 +128,18 @@ class FunctionQueue {
 
   // What to start now. Functions for which no data is left complete with fewer or no steps: those
   // with none are returned in `*completed` at once, and in `*without_data`, unless that is null,
-  // with the dataset that had none for them. `held` (may be null) says which functions that change
+  // with what had none for them. `held` (may be null) says which functions that change
   // state have to wait; nothing overtakes them. `begun`: it was started before.
   // `open` (may be null) says whether functions of this one's group may start that read what it
   // reads.
+  struct WithoutData {
+    uint64_t dataset = 0;
+    GroupId group;
+  };
   using Held = std::function<bool(FunctionId function, bool begun)>;
   using Open = std::function<bool(const FunctionWork& work)>;
   std::vector<StartRun> Dispatch(std::vector<FunctionId>* completed, const Held& held = nullptr,
-                                 std::map<FunctionId, uint64_t>* without_data = nullptr,
+                                 std::map<FunctionId, WithoutData>* without_data = nullptr,
                                  const Open& open = nullptr);
 
   // How many steps may lie between a step that starts and the oldest one without a result;
@@ -339,7 +343,7 @@ class FunctionQueue {
     const Held& held;
     const Open& open;
     std::vector<FunctionId>* completed;
-    std::map<FunctionId, uint64_t>* without_data;
+    std::map<FunctionId, WithoutData>* without_data;
     std::vector<StartRun> starts;
     size_t in_round = 0;
   };

@@ -100,6 +100,35 @@ TEST(CoreData, NothingStartsBesideOneThatIsOutOfData) {
   EXPECT_NE(wanted.find("cancel below 5"), std::string::npos) << wanted;
 }
 
+// A group fails as a whole, and training does not notice.
+TEST(CoreData, AGroupsFunctionThatIsOutOfDataFailsItsGroup) {
+  CoreDriver d;
+  d.Serve(1);
+  Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
+  d.Step(event::GroupMade{GroupId(1), ViewId()});
+  const auto eval = [&] {
+    FunctionWork work;
+    work.fingerprint = Fingerprint(6);
+    work.steps = 1;
+    work.dataset = kData;
+    work.group = GroupId(1);
+    return d.Step(event::Schedule{std::move(work)});
+  };
+  for (int i = 0; i < 4; ++i) eval();
+  d.Schedule();
+  const uint64_t first = kFirstInGroups.value();
+  d.Result(first, 0);
+  const std::string wanted = d.Ended(first);
+  EXPECT_NE(wanted.find(absl::StrCat("finish ", first + 2, " OUT_OF_RANGE")), std::string::npos)
+      << wanted;
+  EXPECT_NE(wanted.find("group 1 failed OUT_OF_RANGE"), std::string::npos) << wanted;
+  EXPECT_NE(wanted.find(absl::StrCat("finish ", first + 3, " CANCELLED")), std::string::npos)
+      << wanted;
+  EXPECT_EQ(wanted.find("cancel below"), std::string::npos) << wanted;
+  EXPECT_TRUE(d.core.done(GroupId(1)));
+  EXPECT_FALSE(d.core.done());
+}
+
 // What a lost server takes with it is repeated if recovery was enabled when it was scheduled.
 TEST(CoreData, WhatTrainsIsKeptFromThenOnThatRecoveryIsEnabled) {
   CoreDriver d;
