@@ -344,9 +344,7 @@ absl::StatusOr<TrainResult> TrainLoop::Run() {
   if (options_.bounded_staleness.has_value())
     coordinator_.BoundStaleness(options_.bounded_staleness);
   TakeRestored();
-  evaluations_.emplace(options_.eval_every,
-                       history_.evaluations().empty() ? 0 : history_.evaluations().back().steps,
-                       SteadyNow());
+  evaluations_.emplace(options_.eval_every, history_.EvaluatedSteps(), SteadyNow());
   result_.end = {scheduled_, static_cast<uint32_t>(at_.epoch) + 1, at_.left == 0};
   for (uint64_t epoch = at_.epoch + 1; epoch <= options_.epochs; ++epoch) {
     uint64_t batches = at_.left;

@@ -41,6 +41,7 @@ std::string Trainer::PathOf(const std::string& name) const {
 void Trainer::MarkBest(const std::string& candidate) {
   if (folder_.empty()) return;
   std::set<std::string> best = {PathOf(candidate)};
+  if (history_.pending().has_value()) best.insert(PathOf(history_.pending()->checkpoint));
   if (stopping_.has_value() && stopping_->options().restore_best)
     best.insert(PathOf(stopping_->state().best_checkpoint));
   if (best_.has_value()) {
@@ -109,9 +110,9 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
   }
   stop_ = options.stop;
   evaluates_beside_ = options.beside;
-  rounds_ = options.sync.has_value();
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
+  rounds_ = coordinator_->runtime().rounds().on();
   MU_RETURN_IF_ERROR(RestoreIfFound(options));
   stopping_.reset();
   best_.reset();
@@ -125,6 +126,7 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
     MU_ASSIGN_OR_RETURN(best.better, BetterOfComputed(best.metric, "keep_best"));
     best_ = history_.BestWith(std::move(best));
   }
+  MU_RETURN_IF_ERROR(GoOnBeside());
   MarkBest("");
   return absl::OkStatus();
 }
@@ -163,12 +165,13 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
+  absl::Status failed_beside;
   if (options.beside) {
-    loop.go_on = [this] {
-      absl::StatusOr<bool> go_on = TakeBeside(/*wait=*/false);
-      // Functions run meanwhile, and nobody will wait for them.
-      if (!go_on.ok()) coordinator_->Cancel();
-      return go_on;
+    // Where an error of it ends training, what runs is to come to its end all the same.
+    loop.go_on = [&] {
+      const absl::StatusOr<bool> go_on = TakeBeside(/*wait=*/false);
+      failed_beside.Update(go_on.status());
+      return go_on.value_or(false);
     };
     loop.evaluates = [this] { return beside_ != nullptr; };
   }
@@ -187,6 +190,7 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
     EndBeside();
   }
   MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
+  MU_RETURN_IF_ERROR(failed_beside);
   has_restored_ = false;  // the next Fit goes on from here
   failures_looked_ = absl::InfinitePast();
   TellFailures();

@@ -108,11 +108,11 @@ class Trainer {
   ~Trainer();
 
   // Trains; evaluates whenever it is due, and once more at the end if early stopping or keep_best
-  // want it. Before each evaluation that may become the best one a checkpoint is taken, so what is
-  // evaluated is what can be restored, also where a server is lost meanwhile. An evaluation that
-  // fails is a warning, and training goes on, unless early stopping or keep_best depend on it.
-  // FAILED_PRECONDITION and INVALID_ARGUMENT as Train, and for options that do not go together.
-  // Takes no checkpoint at the end: see Save.
+  // want it (unless an evaluation beside training has stopped it). Before each evaluation that may
+  // become the best one a checkpoint is taken, so what is evaluated is what can be restored, also
+  // where a server is lost meanwhile. An evaluation that fails is a warning, and training goes on,
+  // unless early stopping or keep_best depend on it. FAILED_PRECONDITION and INVALID_ARGUMENT as
+  // Train, and for options that do not go together. Takes no checkpoint at the end: see Save.
   absl::StatusOr<FitResult> Fit(const FitOptions& options);
   // The whole evaluation set, each record once. CANCELLED if `stop` asks for it.
   absl::StatusOr<Evaluation> Evaluate(const std::atomic<int>* stop = nullptr);
@@ -158,6 +158,9 @@ class Trainer {
   // Evaluations beside training (trainer_beside.cc).
   class Beside;
   absl::Status BeginBeside(const EvaluationPoint& point, const std::string& checkpoint);
+  void SetPending(std::optional<PendingEvaluation> pending);
+  // The one that was under way when the job stopped.
+  absl::Status GoOnBeside();
   // Takes the result of the one under way, if there is one; `wait`: waits for it. False: training
   // is to end.
   absl::StatusOr<bool> TakeBeside(bool wait);

@@ -43,6 +43,8 @@ absl::StatusOr<bool> Trainer::EvaluateAt(const EvaluationPoint& point) {
   if (!go_on || AskedToStop(stop_)) return go_on;
   std::string checkpoint;
   if (WantsCheckpoint()) {
+    // The checkpoint itself says that it is to be evaluated.
+    if (evaluates_beside_) SetPending(PendingEvaluation{"", point.steps, point.epoch});
     MU_ASSIGN_OR_RETURN(checkpoint, TakeCheckpoint());
     MarkBest(checkpoint);
   }
@@ -51,15 +53,20 @@ absl::StatusOr<bool> Trainer::EvaluateAt(const EvaluationPoint& point) {
     if (begun.ok()) return true;
     return Record(point, begun);
   }
+  if (evaluates_beside_) SetPending(std::nullopt);
   return Record(point, EvaluateStill(std::move(checkpoint)));
 }
 
 absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
                                      absl::StatusOr<Evaluation> evaluated) {
   if (!evaluated.ok()) {
-    MarkBest("");
-    if (AskedToStop(stop_) && absl::IsCancelled(evaluated.status())) return true;
     MU_RETURN_IF_ERROR(coordinator_->runtime().ended());
+    if (AskedToStop(stop_) && absl::IsCancelled(evaluated.status())) {
+      MarkBest("");  // one beside training stays pending: the job may go on
+      return true;
+    }
+    history_.SetPending(std::nullopt);
+    MarkBest("");
     if (DependsOnEvaluation()) return evaluated.status();
     Warn(absl::StrCat("an evaluation failed, training goes on: ", evaluated.status().message()));
     return true;
@@ -81,6 +88,7 @@ absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
     history_.SetEarlyStopping(*stopping_);
   }
   history_.AddEvaluation(*evaluated);
+  history_.SetPending(std::nullopt);
   MarkBest("");
   if (options_.callbacks.on_evaluation) options_.callbacks.on_evaluation(*evaluated);
   return !stopping_.has_value() || !stopping_->stopped();

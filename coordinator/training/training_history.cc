@@ -50,6 +50,10 @@ TrainingHistory TrainingHistory::Parse(const std::string& text) {
                                               CountOf(checkpoint, "steps")});
       }
     }
+    if (const auto pending = past.find("pending"); pending != past.end()) {
+      history.pending_ = {TextOf(*pending, "checkpoint"), CountOf(*pending, "steps"),
+                          static_cast<uint32_t>(CountOf(*pending, "epoch"))};
+    }
   }
   EpochLoss newest;
   double samples = 0;
@@ -85,6 +89,11 @@ std::string TrainingHistory::ToString() const {
                                                     {"value", checkpoint.value},
                                                     {"steps", checkpoint.steps}});
       }
+    }
+    if (pending_.has_value()) {
+      past["pending"] = {{"checkpoint", pending_->checkpoint},
+                         {"steps", pending_->steps},
+                         {"epoch", pending_->epoch}};
     }
     past_ = past.empty() ? "" : " " + past.dump(-1, ' ', false, Json::error_handler_t::replace);
     past_known_ = true;
@@ -124,6 +133,16 @@ void TrainingHistory::SetEarlyStopping(const EarlyStopping& stopping) {
 void TrainingHistory::SetBest(const BestCheckpoints& best) {
   best_ = {best.options().metric, best.best()};
   past_known_ = false;
+}
+
+void TrainingHistory::SetPending(std::optional<PendingEvaluation> pending) {
+  pending_ = std::move(pending);
+  past_known_ = false;
+}
+
+uint64_t TrainingHistory::EvaluatedSteps() const {
+  if (pending_.has_value()) return pending_->steps;
+  return evaluations_.empty() ? 0 : evaluations_.back().steps;
 }
 
 EarlyStopping TrainingHistory::EarlyStoppingWith(EarlyStoppingOptions options) const {

@@ -34,6 +34,13 @@ struct Evaluation {
   std::string checkpoint;  // the folder's name, of the one with these values; empty: none was taken
 };
 
+// Of a checkpoint, beside training. It is under way, or was when the job stopped.
+struct PendingEvaluation {
+  std::string checkpoint;  // the folder's name; empty: the one that this is read from
+  uint64_t steps = 0;
+  uint32_t epoch = 0;
+};
+
 class TrainingHistory {
  public:
   // Of each the newest so many.
@@ -48,9 +55,13 @@ class TrainingHistory {
   void AddEvaluation(Evaluation evaluation);
   void SetEarlyStopping(const EarlyStopping& stopping);
   void SetBest(const BestCheckpoints& best);
+  void SetPending(std::optional<PendingEvaluation> pending);
 
   const std::deque<EpochLoss>& epochs() const { return epochs_; }             // by epoch
   const std::deque<Evaluation>& evaluations() const { return evaluations_; }  // oldest first
+  const std::optional<PendingEvaluation>& pending() const { return pending_; }
+  // After how many steps the last evaluation is, that has ended or is pending. 0: there is none.
+  uint64_t EvaluatedSteps() const;
   // What early stopping knows; of another metric, or of a job that did not use it, what it would
   // know if it had seen the evaluations that are listed.
   EarlyStopping EarlyStoppingWith(EarlyStoppingOptions options) const;
@@ -69,6 +80,7 @@ class TrainingHistory {
   std::deque<Evaluation> evaluations_;
   std::optional<Stopping> stopping_;
   std::optional<Best> best_;
+  std::optional<PendingEvaluation> pending_;
   mutable std::string past_;  // all but the newest epoch, as text
   mutable bool past_known_ = false;
 };

@@ -1,84 +1,25 @@
 // Training that stands still for evaluations, by the loop and by the trainer.
 #include <utility>
 
-#include "common/env/file.h"
-#include "coordinator/cluster/checkpoint_directory.h"
-#include "coordinator/training/trainer.h"
-#include "tests/conformance/conformance.h"
-#include "tests/conformance/numbers_file.h"
+#include "tests/conformance/evaluated_job.h"
 
 namespace mu {
 namespace {
 
 using ::testing::ElementsAre;
+using testing::EvaluatedJobTest;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using testing::kBatch;
+using testing::kRecords;
+using testing::kSum;
 using ::testing::Not;
-using testing::Numbers;
 using ::testing::SizeIs;
 using testing::StatusIs;
-using testing::TestCluster;
 using testing::WriteFile;
 
-constexpr int64_t kRecords = 100, kBatch = 10, kSum = kRecords * (kRecords - 1) / 2;
-
-class EvaluationPointsTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    MU_ASSERT_OK_AND_ASSIGN(cluster_, TestCluster::Start({.workers = 2, .ps = 2}));
-    WriteFile(cluster_->directory() + "/numbers.csv", Numbers(0, kRecords));
-    Create();
-  }
-  // What the coordinator of now needs.
-  void Create() {
-    const auto numbers = [&](const char* name) {
-      return Csv({cluster_->directory() + "/numbers.csv"}).Id("id", 0, 0).Batch(kBatch).Name(name);
-    };
-    MU_ASSERT_OK_AND_ASSIGN(data_, c().CreateDataset(numbers("train").Shuffle(50)));
-    MU_ASSERT_OK_AND_ASSIGN(test_, c().CreateDataset(numbers("test").Epochs(1)));
-    MU_ASSERT_OK_AND_ASSIGN(sum_, c().CreateVariable({.name = "sum", .dtype = kInt64}));
-    MU_ASSERT_OK_AND_ASSIGN(step_, c().DefineFunction("step", [&](FunctionBuilder& f) {
-      const Sym id = f.NextBatch(data_)["id"];
-      AssignAdd(sum_, ReduceSum(id));
-      f.Return("loss", ReduceMean(Cast(id, kFloat32)));
-    }));
-    // Of a label that is 0: how far training has come. Beyond `turn_` it goes back.
-    MU_ASSERT_OK_AND_ASSIGN(forward_, c().DefineFunction("forward", [&](FunctionBuilder& f) {
-      const Sym id = Cast(f.NextBatch(test_)["id"], kFloat32);
-      const Sym off = Cast(Read(sum_), kFloat32) / static_cast<float>(kSum) - turn_;
-      f.Return("prediction", id * 0.0f + Maximum(off, off * -1.0f));
-      f.Return("label", id * 0.0f);
-    }));
-  }
-  void Restart() {
-    cluster_->DestroyCoordinator();
-    MU_ASSERT_OK(cluster_->StartCoordinator());
-    Create();
-  }
-  TrainerOptions Options() {
-    return {.step = step_,
-            .data = data_,
-            .evaluation = EvaluationSpec{.function = forward_,
-                                         .data = test_,
-                                         .outputs = ForwardOf(Task::kRegression),
-                                         .metrics = {"mae"}},
-            .checkpoints = CheckpointerOptions{.directory = cluster_->directory() + "/checkpoints",
-                                               .every = absl::InfiniteDuration()}};
-  }
-  Coordinator& c() { return cluster_->coordinator(); }
-  int64_t Sum() {
-    const auto value = c().Read(sum_);
-    MU_EXPECT_OK(value.status());
-    return value.ok() ? *value->data<int64_t>() : -1;
-  }
-
-  std::unique_ptr<TestCluster> cluster_;
-  Dataset data_, test_;
-  Function step_, forward_;
-  Variable sum_;
-  float turn_ = 3;  // epochs
-};
+class EvaluationPointsTest : public EvaluatedJobTest {};
 
 TEST_F(EvaluationPointsTest, EpochsAreWholeWhenTheyAreEvaluated) {
   std::vector<int64_t> sums;
@@ -170,102 +111,6 @@ TEST_F(EvaluationPointsTest, StopsEarlyAndRestoresTheBest) {
   EXPECT_EQ(result.best[0].directory, result.early_stopping->best_checkpoint);
   for (const BestCheckpoint& best : result.best)
     EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
-}
-
-TEST_F(EvaluationPointsTest, EvaluatedBesideTrainingWithTheSameNumbers) {
-  Trainer trainer(&c(), Options());
-  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
-                          trainer.Fit({.epochs = 6,
-                                       .eval_every = {.epochs = 1},
-                                       .beside = true,
-                                       .keep_best = KeepBestOptions{.metric = "mae", .count = 2}}));
-  ASSERT_THAT(result.evaluations, SizeIs(6)) << "the end waits for the last one";
-  for (size_t i = 0; i < 6; ++i) {
-    EXPECT_EQ(result.evaluations[i].steps, 10 * (i + 1));
-    EXPECT_NEAR(result.evaluations[i].metrics.at("mae"), std::abs(i + 1 - 3.0), 1e-5)
-        << "of the values of then";
-    EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
-  }
-  EXPECT_EQ(Sum(), 6 * kSum);
-  ASSERT_THAT(result.best, SizeIs(2));
-  EXPECT_EQ(result.best[0].steps, 30u);
-  for (const BestCheckpoint& best : result.best)
-    EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
-}
-
-TEST_F(EvaluationPointsTest, StopsSomeStepsLaterBesideTrainingAndRestoresTheBest) {
-  Trainer trainer(&c(), Options());
-  MU_ASSERT_OK_AND_ASSIGN(
-      const FitResult result,
-      trainer.Fit({.epochs = 200,
-                   .beside = true,
-                   .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}}));
-  EXPECT_TRUE(result.stopped_early);
-  EXPECT_LT(result.train.end.steps, 2000u);
-  EXPECT_EQ(result.early_stopping->best_steps, 30u);
-  EXPECT_EQ(result.evaluations.size(), 5u) << "none of the steps after the one that decided";
-  EXPECT_TRUE(result.restored_best);
-  EXPECT_EQ(Sum(), 3 * kSum) << "the best values are back";
-}
-
-// Training has gone on meanwhile: nothing of it runs when the error is told.
-TEST_F(EvaluationPointsTest, AnEvaluationBesideTrainingThatEndsItLeavesNothingRunning) {
-  WriteFile(cluster_->directory() + "/bad.csv", "1\nno number\n");
-  MU_ASSERT_OK_AND_ASSIGN(
-      test_, c().CreateDataset(
-                 Csv({cluster_->directory() + "/bad.csv"}).Id("id", 0, 0).Batch(1).Epochs(1)));
-  MU_ASSERT_OK_AND_ASSIGN(forward_, c().DefineFunction("bad", [&](FunctionBuilder& f) {
-    const Sym id = Cast(f.NextBatch(test_)["id"], kFloat32);
-    f.Return("prediction", id);
-    f.Return("label", id);
-  }));
-  Trainer trainer(&c(), Options());
-  EXPECT_THAT(trainer.Fit({.epochs = 2000,
-                           .beside = true,
-                           .early_stopping = EarlyStoppingOptions{.metric = "mae"}}),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no number")));
-  MU_ASSERT_OK_AND_ASSIGN(const bool done, c().Done());
-  EXPECT_TRUE(done);
-  MU_EXPECT_OK(c().Join());
-}
-
-TEST_F(EvaluationPointsTest, BesideTrainingNeedsCheckpoints) {
-  TrainerOptions options = Options();
-  options.checkpoints.reset();
-  Trainer trainer(&c(), std::move(options));
-  EXPECT_THAT(trainer.Fit({.eval_every = {.epochs = 1}, .beside = true}).status(),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FitOptions::beside needs")));
-}
-
-TEST_F(EvaluationPointsTest, GoesOnWhereItWasWhateverWasSaved) {
-  const FitOptions fit = {.epochs = 20,
-                          .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}};
-  FitResult result;
-  // It ends after one to three checkpoints and evaluations, and saves what it knows, or dies.
-  int ends = 0;
-  for (; ends < 40; ++ends) {
-    std::atomic<int> stop = 0;
-    int events = 0;
-    const auto end = [&] { stop = ++events > ends % 3 ? 1 : 0; };
-    TrainerOptions options = Options();
-    options.callbacks.on_checkpoint = [&](const std::string&) { end(); };
-    options.callbacks.on_evaluation = [&](const Evaluation&) { end(); };
-    Trainer trainer(&c(), std::move(options));
-    FitOptions stopped = fit;
-    stopped.stop = &stop;
-    MU_ASSERT_OK_AND_ASSIGN(result, trainer.Fit(stopped));
-    if (!result.train.stopped) break;
-    if (ends % 2 == 0) MU_ASSERT_OK(trainer.Save().status());
-    trainer.EndCheckpoints();
-    Restart();
-  }
-  EXPECT_GT(ends, 3);
-  EXPECT_FALSE(result.train.stopped);
-  EXPECT_TRUE(result.stopped_early);
-  std::vector<uint64_t> steps;
-  for (const Evaluation& evaluation : result.evaluations) steps.push_back(evaluation.steps);
-  EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50));
-  EXPECT_EQ(Sum(), 3 * kSum);
 }
 
 TEST_F(EvaluationPointsTest, AJobThatStoppedAtAnEpochsEndIsNotEvaluatedTwice) {

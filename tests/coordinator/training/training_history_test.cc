@@ -31,6 +31,8 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   BestCheckpoints best({.metric = "logloss", .count = 2, .better = Better::kLess});
   best.Offer({"ckpt-00000001", 0.25, 10});
   history.SetBest(best);
+  EXPECT_EQ(history.EvaluatedSteps(), 20u);
+  history.SetPending(PendingEvaluation{"ckpt-00000003", 30, 3});
 
   const TrainingHistory again = TrainingHistory::Parse(history.ToString());
   EXPECT_EQ(again.ToString(), history.ToString());
@@ -59,6 +61,21 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   EXPECT_EQ(kept[0].directory, "ckpt-00000001");
   EXPECT_EQ(kept[0].value, 0.25);
   EXPECT_EQ(kept[0].steps, 10u);
+  ASSERT_TRUE(again.pending().has_value());
+  EXPECT_EQ(again.pending()->checkpoint, "ckpt-00000003");
+  EXPECT_EQ(again.pending()->steps, 30u);
+  EXPECT_EQ(again.pending()->epoch, 3u);
+  EXPECT_EQ(again.EvaluatedSteps(), 30u);
+}
+
+TEST(TrainingHistory, KnowsTheEvaluationThatIsUnderWay) {
+  TrainingHistory history;
+  EXPECT_EQ(history.EvaluatedSteps(), 0u);
+  const std::string nothing = history.ToString();
+  history.SetPending(PendingEvaluation{"ckpt-00000001", 30, 3});
+  EXPECT_NE(history.ToString(), nothing);
+  history.SetPending(std::nullopt);
+  EXPECT_EQ(history.ToString(), nothing);
 }
 
 // The text of a job with one epoch is what earlier versions wrote.

@@ -1,0 +1,210 @@
+// A trainer whose evaluations run beside training, and jobs that go on after they stopped in one.
+#include <utility>
+
+#include "common/env/file.h"
+#include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/kept_checkpoint.h"
+#include "tests/conformance/evaluated_job.h"
+
+namespace mu {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using testing::EvaluatedJobTest;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using testing::kBatch;
+using testing::kRecords;
+using testing::kSum;
+using ::testing::SizeIs;
+using testing::StatusIs;
+using testing::WriteFile;
+
+class EvaluationBesideTest : public EvaluatedJobTest {};
+
+TEST_F(EvaluationBesideTest, EvaluatedBesideTrainingWithTheSameNumbers) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 6,
+                                       .eval_every = {.epochs = 1},
+                                       .beside = true,
+                                       .keep_best = KeepBestOptions{.metric = "mae", .count = 2}}));
+  ASSERT_THAT(result.evaluations, SizeIs(6)) << "the end waits for the last one";
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(result.evaluations[i].steps, 10 * (i + 1));
+    EXPECT_NEAR(result.evaluations[i].metrics.at("mae"), std::abs(i + 1 - 3.0), 1e-5)
+        << "of the values of then";
+    EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
+  }
+  EXPECT_EQ(Sum(), 6 * kSum);
+  ASSERT_THAT(result.best, SizeIs(2));
+  EXPECT_EQ(result.best[0].steps, 30u);
+  for (const BestCheckpoint& best : result.best)
+    EXPECT_TRUE(FileExists(trainer.PathOf(best.directory))) << best.directory;
+}
+
+TEST_F(EvaluationBesideTest, StopsSomeStepsLaterBesideTrainingAndRestoresTheBest) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.epochs = 200,
+                   .beside = true,
+                   .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}}));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_LT(result.train.end.steps, 2000u);
+  EXPECT_EQ(result.early_stopping->best_steps, 30u);
+  EXPECT_EQ(result.evaluations.size(), 5u) << "none of the steps after the one that decided";
+  EXPECT_TRUE(result.restored_best);
+  EXPECT_EQ(Sum(), 3 * kSum) << "the best values are back";
+}
+
+// Training has gone on meanwhile: nothing of it runs when the error is told.
+TEST_F(EvaluationBesideTest, AnEvaluationBesideTrainingThatEndsItLeavesNothingRunning) {
+  WriteFile(cluster_->directory() + "/bad.csv", "1\nno number\n");
+  MU_ASSERT_OK_AND_ASSIGN(
+      test_, c().CreateDataset(
+                 Csv({cluster_->directory() + "/bad.csv"}).Id("id", 0, 0).Batch(1).Epochs(1)));
+  MU_ASSERT_OK_AND_ASSIGN(forward_, c().DefineFunction("bad", [&](FunctionBuilder& f) {
+    const Sym id = Cast(f.NextBatch(test_)["id"], kFloat32);
+    f.Return("prediction", id);
+    f.Return("label", id);
+  }));
+  Trainer trainer(&c(), Options());
+  EXPECT_THAT(trainer.Fit({.epochs = 2000,
+                           .beside = true,
+                           .early_stopping = EarlyStoppingOptions{.metric = "mae"}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no number")));
+  MU_ASSERT_OK_AND_ASSIGN(const bool done, c().Done());
+  EXPECT_TRUE(done);
+  MU_EXPECT_OK(c().Join());
+}
+
+TEST_F(EvaluationBesideTest, BesideTrainingNeedsCheckpoints) {
+  TrainerOptions options = Options();
+  options.checkpoints.reset();
+  Trainer trainer(&c(), std::move(options));
+  EXPECT_THAT(trainer.Fit({.eval_every = {.epochs = 1}, .beside = true}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FitOptions::beside needs")));
+}
+
+// Beside training and not.
+class ContinuedEvaluationsTest : public EvaluationBesideTest,
+                                 public ::testing::WithParamInterface<bool> {};
+INSTANTIATE_TEST_SUITE_P(Beside, ContinuedEvaluationsTest, ::testing::Bool());
+
+TEST_P(ContinuedEvaluationsTest, GoOnWhereTheyWereWhateverWasSaved) {
+  const FitOptions fit = {.epochs = 20,
+                          .beside = GetParam(),
+                          .early_stopping = EarlyStoppingOptions{.metric = "mae", .patience = 2}};
+  FitResult result;
+  // It ends after one to three checkpoints and evaluations, and saves what it knows, or dies.
+  int ends = 0;
+  for (; ends < 40; ++ends) {
+    std::atomic<int> stop = 0;
+    int events = 0;
+    const auto end = [&] { stop = ++events > ends % 3 ? 1 : 0; };
+    TrainerOptions options = Options();
+    options.callbacks.on_checkpoint = [&](const std::string&) { end(); };
+    options.callbacks.on_evaluation = [&](const Evaluation&) { end(); };
+    Trainer trainer(&c(), std::move(options));
+    FitOptions stopped = fit;
+    stopped.stop = &stop;
+    MU_ASSERT_OK_AND_ASSIGN(result, trainer.Fit(stopped));
+    if (!result.train.stopped) break;
+    if (ends % 2 == 0) MU_ASSERT_OK(trainer.Save().status());
+    trainer.EndCheckpoints();
+    Restart();
+  }
+  EXPECT_GT(ends, 3);
+  EXPECT_FALSE(result.train.stopped);
+  EXPECT_TRUE(result.stopped_early);
+  std::vector<uint64_t> steps;
+  for (const Evaluation& evaluation : result.evaluations) steps.push_back(evaluation.steps);
+  EXPECT_THAT(steps, ElementsAre(10, 20, 30, 40, 50));
+  EXPECT_EQ(Sum(), 3 * kSum);
+}
+
+// The checkpoint that was being evaluated, however far training is when it goes on: a later one
+// was saved, or it is the newest.
+TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayBesideTrainingIsEvaluatedOnce) {
+  const bool saved = GetParam();
+  const FitOptions fit = {.epochs = 3, .eval_every = {.epochs = 1}, .beside = true};
+  std::string evaluated;
+  {
+    std::atomic<int> stop = 0;
+    TrainerOptions options = Options();
+    MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function, DefineSlow());
+    options.callbacks.on_step = [&](const TrainEvent& event) { stop = event.steps > 11 ? 1 : 0; };
+    Trainer trainer(&c(), std::move(options));
+    FitOptions stopped = fit;
+    stopped.steps_per_function = 1;
+    stopped.stop = &stop;
+    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(stopped));
+    EXPECT_TRUE(result.train.stopped);
+    EXPECT_THAT(result.evaluations, IsEmpty()) << "it had only begun";
+    MU_ASSERT_OK_AND_ASSIGN(const auto taken,
+                            ListCheckpoints(cluster_->directory() + "/checkpoints"));
+    ASSERT_THAT(taken, SizeIs(1));
+    evaluated = taken[0];
+    EXPECT_TRUE(IsKept(evaluated)) << "for whoever goes on";
+    if (saved) MU_ASSERT_OK(trainer.Save().status());
+  }
+  Restart();
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK_AND_ASSIGN(const FitResult result, trainer.Fit(fit));
+    ASSERT_THAT(result.evaluations, SizeIs(3));
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(result.evaluations[i].steps, 10 * (i + 1));
+      EXPECT_EQ(result.evaluations[i].epoch, i + 1);
+      EXPECT_EQ(result.evaluations[i].metrics.at("mae"), 2 - static_cast<double>(i));
+    }
+    EXPECT_EQ(result.evaluations[0].checkpoint, BaseName(evaluated));
+    EXPECT_FALSE(IsKept(evaluated));
+  }
+}
+
+// Its folder is gone when the job goes on from a later one.
+TEST_F(EvaluationBesideTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
+    TrainingHistory history;
+    history.SetPending(PendingEvaluation{"ckpt-77777777", 10, 1});
+    c().SetUserState(history.ToString());
+    MU_ASSERT_OK(trainer.Save().status());
+  }
+  Restart();
+  std::vector<std::string> warnings;
+  TrainerOptions options = Options();
+  options.callbacks.on_warning = [&](const std::string& text) { warnings.push_back(text); };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 3, .eval_every = {.epochs = 3}, .beside = true}));
+  ASSERT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(result.evaluations[0].steps, 30u);
+  ASSERT_THAT(warnings, SizeIs(1));
+  EXPECT_THAT(warnings[0], AllOf(HasSubstr("ckpt-77777777"), HasSubstr("given up")));
+}
+
+// In rounds each waits for what a contributor is at.
+TEST_F(EvaluationBesideTest, EvaluatedAStepAtATimeInRoundsOnly) {
+  uint32_t epochs = 0;
+  const auto functions = [&](bool beside, bool rounds) -> uint64_t {
+    Trainer trainer(&c(), Options());
+    FitOptions fit = {
+        .epochs = ++epochs, .steps_per_function = 1, .eval_every = {.epochs = 1}, .beside = beside};
+    if (rounds) fit.sync = RoundRules{.replicas = 2};
+    const uint64_t before = c().Counts().functions;
+    MU_EXPECT_OK(trainer.Fit(fit).status());
+    return c().Counts().functions - before;
+  };
+  const uint64_t steps = kRecords / kBatch;
+  EXPECT_EQ(functions(/*beside=*/false, /*rounds=*/false), steps + 2);
+  EXPECT_EQ(functions(/*beside=*/true, /*rounds=*/false), steps + 2);
+  EXPECT_EQ(functions(/*beside=*/true, /*rounds=*/true), steps + steps);
+}
+
+}  // namespace
+}  // namespace mu
