@@ -38,6 +38,25 @@ Json StalenessOf(const RunReport& report) {
           {"histogram", std::move(histogram)}};
 }
 
+Json VariablesOf(const RunReport& report) {
+  Json variables = Json::array();
+  for (const VariableReport& variable : report.variables) {
+    Json servers = Json::object();
+    for (const auto& [server, bytes] : variable.bytes_by_server)
+      servers[absl::StrCat(server)] = bytes;
+    variables.push_back({{"name", variable.name},
+                         {"kind", variable.is_table ? "table" : "variable"},
+                         {"bytes", variable.load.bytes},
+                         {"bytes_by_server", std::move(servers)},
+                         {"rows", variable.load.rows},
+                         {"reads", variable.load.reads},
+                         {"read_bytes", variable.load.read_bytes},
+                         {"updates", variable.load.updates},
+                         {"update_bytes", variable.load.update_bytes}});
+  }
+  return variables;
+}
+
 Json EpochsOf(const RunReport& report) {
   Json epochs = Json::array();
   for (const EpochLoss& epoch : report.epochs) {
@@ -151,6 +170,7 @@ std::string ReportToJson(const RunReport& report) {
   for (const auto& [part, time] : report.time_by_part) {
     json["time_by_part"][part] = {{"seconds", Number(time.seconds)}, {"count", time.count}};
   }
+  json["variables"] = VariablesOf(report);
   json["bad_records"] = {{"count", report.bad_records}, {"first", report.first_bad_record}};
   json["job_dir"] = report.job_dir;
   json["checkpoint"] = report.checkpoint;

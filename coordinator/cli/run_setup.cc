@@ -21,6 +21,7 @@
 #include "common/process/observe_flags.h"
 #include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/run_outputs.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
@@ -421,6 +422,7 @@ RunSetup SetUpRun(const CliOptions& cli, JobUse use, const ModelRegistry& models
     }
   }
   SettleChaos(cli, &options, problems);
+  SettlePlacement(cli, &options, problems);
   const bool new_directory = !FileExists(options.job_dir);
   SettleCheckpoint(cli, use, models, &setup, problems);
   if (use == JobUse::kPredict) {

@@ -38,6 +38,7 @@ ClusterOptions ClusterOptionsOf(const muster::JobProto& job, const RunOptions& o
   cluster.member_timeout = options.member_timeout;
   cluster.backup_after = options.backup_after;
   cluster.chaos = options.chaos;
+  cluster.placement = options.placement;
   cluster.stop = options.stop;
   return cluster;
 }
@@ -127,6 +128,17 @@ StalenessReport StalenessReportOf(const StalenessCounts& counts) {
   return report;
 }
 
+std::vector<VariableReport> VariableReportsOf(const std::vector<ParameterInfo>& parameters) {
+  std::vector<VariableReport> reports;
+  for (const ParameterInfo& parameter : parameters) {
+    VariableReport report = {parameter.name, parameter.is_table, parameter.Total(), {}};
+    for (const PartitionInfo& partition : parameter.partitions)
+      report.bytes_by_server[partition.server] += partition.load.bytes;
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 }  // namespace
 
 absl::Status JobSession::Finish(RunReport* report, bool over) {
@@ -137,6 +149,11 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();
   report->parameters = coordinator_->parameters();
+  // Else a server may be away, and would be waited for.
+  if (over) {
+    if (const auto variables = coordinator_->Variables(); variables.ok())
+      report->variables = VariableReportsOf(*variables);
+  }
   const RuntimeStats stats = coordinator_->Stats();
   // Of all that was read: training, evaluation, prediction.
   report->bad_records = stats.bad_records;

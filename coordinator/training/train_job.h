@@ -14,6 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "common/env/tls_files.h"
+#include "common/sharding/placement.h"
+#include "coordinator/cluster/parameter_info.h"
 #include "coordinator/core/rounds.h"
 #include "coordinator/training/training_history.h"
 #include "proto/job.pb.h"
@@ -58,6 +60,7 @@ struct RunOptions {
                            // the job_dir's newest)
   std::string follow;      // eval: the job_dir whose checkpoints are evaluated as they come
   std::string chaos;  // with local: faults on demand (coordinator/launch/chaos_plan.h); empty: none
+  Placement placement = PlaceByBytes{};      // of what is trained
   std::string trace_file;                    // Chrome trace of all processes
   std::string predict_out;                   // CSV of predictions
   std::vector<std::string> predict_columns;  // of the data, copied before the predictions
@@ -121,6 +124,15 @@ struct EarlyStoppingReport {
   bool restored_best = false;  // what was saved is the best, not the last
 };
 
+// What the servers have of a variable or table at the end, and what was asked of it since they
+// started or were restored (ParameterLoad, cluster/parameter_info.h).
+struct VariableReport {
+  std::string name;
+  bool is_table = false;
+  ParameterLoad load;
+  std::map<uint32_t, uint64_t> bytes_by_server;
+};
+
 struct RunReport {
   std::string job;
   std::string status;  // done, stopped, failed
@@ -135,7 +147,8 @@ struct RunReport {
   // Mean of the last epoch, weighted by samples; NaN: no training came to its end
   double train_loss = std::numeric_limits<double>::quiet_NaN();
   uint64_t parameters = 0;
-  std::vector<EpochLoss> epochs;        // the newest 1,000, of the whole job
+  std::vector<VariableReport> variables;  // of a run that trained to its end
+  std::vector<EpochLoss> epochs;          // the newest 1,000, of the whole job
   std::vector<Evaluation> evaluations;  // on the way, the newest 1,000; checkpoints by their paths
   std::optional<EarlyStoppingReport> early_stopping;
   std::vector<BestCheckpoint> best_checkpoints;  // of checkpoint.keep_best, the best first

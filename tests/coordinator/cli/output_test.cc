@@ -50,6 +50,11 @@ RunReport SomeReport() {
   report.eval_metrics = {{"auc", 0.784}, {"logloss", NAN}};
   report.failures = {{"worker", 1, "died", 3.5, "killed by SIGKILL"}};
   report.time_by_part = {{"worker.pull", {1.5, 586}}};
+  report.variables = {
+      {"ids",
+       /*is_table=*/true,
+       {.bytes = 800, .rows = 10, .reads = 7, .read_bytes = 70, .updates = 5, .update_bytes = 50},
+       {{0, 300}, {2, 500}}}};
   report.bad_records = 2;
   report.first_bad_record = "a.tsv:7: \xff is no number";
   report.job_dir = "/runs/x";
@@ -113,6 +118,7 @@ TEST(ReportTest, HasEveryKey) {
                           "warnings",
                           "failures",
                           "time_by_part",
+                          "variables",
                           "bad_records",
                           "job_dir",
                           "checkpoint"}) {
@@ -125,6 +131,9 @@ TEST(ReportTest, HasEveryKey) {
   EXPECT_EQ(json["failures"][0]["role"], "worker");
   EXPECT_EQ(json["failures"][0]["kind"], "died");
   EXPECT_EQ(json["time_by_part"]["worker.pull"]["count"], 586);
+  EXPECT_EQ(json["variables"].dump(),
+            R"([{"bytes":800,"bytes_by_server":{"0":300,"2":500},"kind":"table","name":"ids",)"
+            R"("read_bytes":70,"reads":7,"rows":10,"update_bytes":50,"updates":5}])");
   EXPECT_EQ(json["bad_records"]["count"], 2);
 }
 
