@@ -13,6 +13,7 @@
 #include "coordinator/cli/notices.h"
 #include "coordinator/cli/progress_line.h"
 #include "coordinator/cli/report.h"
+#include "coordinator/cli/run_outputs.h"
 #include "coordinator/cli/run_setup.h"
 #include "coordinator/cli/stop_signals.h"
 #include "coordinator/training/dismissal.h"
@@ -61,11 +62,10 @@ void WriteOneReport(const RunReport& report, const std::string& path, bool tell,
   }
 }
 
-// To the run's directory, unless that is another's, and where --report says. An error of these is
-// told but does not undo the run.
-void WriteReports(const RunReport& report, const std::string& job_dir, const std::string& asked,
+// To `own`, in the run's directory, unless that is another's, and where --report says. An error of
+// these is told but does not undo the run.
+void WriteReports(const RunReport& report, const std::string& own, const std::string& asked,
                   const Notices& notices) {
-  const std::string own = JoinPath(job_dir, kReportName);
   const std::string other = asked.empty() ? own : AbsolutePath(asked).value_or(asked);
   if (!report.refused) WriteOneReport(report, own, other == own, notices);
   if (other != own) WriteOneReport(report, other, true, notices);
@@ -159,7 +159,7 @@ int RunJobCommand(const CliOptions& cli, const ModelRegistry& models) {
   if (report.status == "done" && cli.command == CliOptions::kPredict)
     absl::PrintF("predictions: %s\n", setup.options.predict_out);
   if (error.ok() && !cli.trace.empty()) absl::PrintF("trace: %s\n", cli.trace);
-  WriteReports(report, setup.options.job_dir, cli.report, notices);
+  WriteReports(report, OwnReport(cli, setup.options.job_dir), cli.report, notices);
   std::fflush(stdout);
   if (!error.ok()) {
     notices.Error(std::string(error.message()));

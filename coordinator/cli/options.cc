@@ -224,8 +224,8 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
       "coordinator");
   app.require_subcommand(1);
   app.footer(
-      "Exit codes: 0 done, 2 the job or its input is wrong, 3 the user's function failed, 4 "
-      "machines failed, 5 another coordinator has taken the job over.");
+      "Exit codes: 0 done, 1 soak: a model got worse, 2 the job or its input is wrong, 3 the "
+      "user's function failed, 4 machines failed, 5 another coordinator has taken the job over.");
 
   CLI::App* train = app.add_subcommand("train", "trains a job, evaluates and saves the model");
   CLI::App* eval =
@@ -256,6 +256,12 @@ std::optional<CliOptions> ParseOptions(int argc, const char* const* argv, int* e
           "--chaos", options.chaos,
           "kills, hangs or drains daemons of --local while they train (docs/fault_tolerance.md)")
       ->type_name("worker:kill:every=3s,ps:kill:every=20s,seed=7");
+  train
+      ->add_option("--placement", options.placement,
+                   "which server gets which partition: balanced by bytes, one after the other, or "
+                   "balanced by the bytes that an earlier run has read and updated, as the file of "
+                   "its --report says (default: bytes)")
+      ->type_name("bytes|round_robin|load=REPORT.json");
 
   train->add_flag("--take_over,--take-over", options.take_over,
                   "replaces a coordinator that is training this job in the same job_dir (for a "

@@ -8,6 +8,7 @@
 #include "common/env/file_identity.h"
 #include "coordinator/cli/output_check.h"
 #include "coordinator/cli/report.h"
+#include "coordinator/training/job_record.h"
 
 namespace mu {
 namespace {
@@ -34,6 +35,14 @@ std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup)
 
 }  // namespace
 
+std::string OwnReport(const CliOptions& cli, const std::string& job_dir) {
+  const bool of_training =
+      cli.command == CliOptions::kTrain || absl::IsNotFound(ReadJobRecord(job_dir).status());
+  if (of_training) return JoinPath(job_dir, kReportName);
+  const char* const what = cli.command == CliOptions::kPredict ? "predict_" : "eval_";
+  return JoinPath(job_dir, absl::StrCat(what, kReportName));
+}
+
 std::string CheckRunOutputs(const CliOptions& cli, const RunSetup& setup,
                             const Place& job_dir_place, ProblemList* problems) {
   const std::string& job_dir = setup.options.job_dir;
@@ -48,7 +57,7 @@ std::string CheckRunOutputs(const CliOptions& cli, const RunSetup& setup,
   CheckOutputs({report}, inputs, &of_report);
   std::vector<PlannedOutput> outputs = {report, output("--trace", cli.trace),
                                         output("--out", setup.options.predict_out)};
-  const std::string own = JoinPath(job_dir, kReportName);
+  const std::string own = OwnReport(cli, job_dir);
   // That the directory cannot be made is told already.
   if (DirectoryExists(job_dir) &&
       (cli.report.empty() || FileIdentity(cli.report) != FileIdentity(own))) {

@@ -9,6 +9,10 @@
 
 namespace mu {
 
+// Where the run's directory gets its report. Evaluation and prediction in the directory of a run
+// that was trained leave that one's as it is: theirs are eval_report.json and predict_report.json.
+std::string OwnReport(const CliOptions& cli, const std::string& job_dir);
+
 // Checks what --report, --trace and --out name, and the report in the run's directory (which
 // `job_dir_place` names), against all that the run reads. Returns the path of --report if the
 // report can be written there, which is done even if the job has problems; otherwise nothing.

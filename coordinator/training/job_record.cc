@@ -22,8 +22,8 @@ constexpr int kMostLevels = 64;
 
 std::string PathOf(const std::string& job_dir) { return job_dir + "/job.json"; }
 
-// How the data is measured, what ends training early, where files lie and how often checkpoints are
-// taken may change on the way.
+// How the data is measured, what ends training early, where the run's own files lie and how often
+// checkpoints are taken may change on the way.
 pb::JobProto Essence(pb::JobProto job) {
   job.clear_job_dir();
   job.clear_checkpoint();

@@ -127,6 +127,8 @@ TEST_F(EvaluationTest, StopsEarlyAndBringsBackTheBest) {
   ASSERT_EQ(Run({"eval", job, "--job_dir=" + Path("run"), "--report=" + Path("eval.json")}), 0)
       << Output();
   EXPECT_EQ(Report(Path("eval.json"))["eval"], report["eval"]);
+  EXPECT_EQ(Report(Path("run/eval_report.json"))["eval"], report["eval"]);
+  EXPECT_EQ(ReportOf("run"), report) << "it stays that of the training";
 }
 
 TEST_F(EvaluationTest, TheLastValuesStayIfTheJobSaysSo) {
