@@ -61,12 +61,13 @@ absl::StatusOr<bool> Trainer::TakeBeside(bool wait) {
   absl::StatusOr<Measured> measured = beside_->Wait(stop_);
   const EvaluationPoint point = beside_->point;
   beside_.reset();
-  absl::StatusOr<Evaluation> evaluated = measured.status();
+  absl::StatusOr<bool> go_on = true;
   if (measured.ok()) {
     for (const std::string& warning : measured->warnings) Warn(warning);
-    evaluated = std::move(measured->evaluation);
+    go_on = Record(point, std::move(measured->evaluation));
+  } else {
+    go_on = Record(point, measured.status());
   }
-  absl::StatusOr<bool> go_on = Record(point, std::move(evaluated));
   coordinator_->SetUserState(history_.ToString());
   return go_on;
 }

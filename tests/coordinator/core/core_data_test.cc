@@ -106,19 +106,22 @@ TEST(CoreData, AGroupsFunctionThatIsOutOfDataFailsItsGroup) {
   d.Serve(1);
   Add(d, Data(/*epochs=*/1, pb::VISITATION_NONE));
   d.Step(event::GroupMade{GroupId(1), ViewId()});
-  const auto eval = [&] {
+  const auto eval = [&](uint64_t dataset) {
     FunctionWork work;
     work.fingerprint = Fingerprint(6);
     work.steps = 1;
-    work.dataset = kData;
+    work.dataset = dataset;
     work.group = GroupId(1);
     return d.Step(event::Schedule{std::move(work)});
   };
-  for (int i = 0; i < 4; ++i) eval();
+  for (int i = 0; i < 3; ++i) eval(kData);
+  eval(0);
   d.Schedule();
   const uint64_t first = kFirstInGroups.value();
   d.Result(first, 0);
-  const std::string wanted = d.Ended(first);
+  EXPECT_NE(d.Ended(first).find("start 1 "), std::string::npos) << "training has its turn";
+  d.Result(first + 1, 0);
+  const std::string wanted = d.Ended(first + 1);
   EXPECT_NE(wanted.find(absl::StrCat("finish ", first + 2, " OUT_OF_RANGE")), std::string::npos)
       << wanted;
   EXPECT_NE(wanted.find("group 1 failed OUT_OF_RANGE"), std::string::npos) << wanted;
