@@ -1,7 +1,8 @@
 // The `coordinator` program: the command line with the models that Muster brings.
+#include "common/process/end_process.h"
 #include "coordinator/cli/run_cli.h"
 #include "coordinator/frontend/model_registry.h"
 
 int main(int argc, char** argv) {
-  return mu::RunCli(argc, argv, mu::ModelRegistry::WithBuiltins());
+  mu::EndProcess(mu::RunCli(argc, argv, mu::ModelRegistry::WithBuiltins()));
 }

@@ -1,3 +1,6 @@
+#include "common/process/end_process.h"
 #include "psserver/daemon.h"
 
-int main(int argc, char** argv) { return mu::PsServerMain(argc, argv, mu::NewGrpcTransport); }
+int main(int argc, char** argv) {
+  mu::EndProcess(mu::PsServerMain(argc, argv, mu::NewGrpcTransport));
+}
