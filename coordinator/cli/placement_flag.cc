@@ -10,6 +10,8 @@
 namespace mu {
 namespace {
 
+constexpr char kLoad[] = "load=";
+
 absl::StatusOr<PlaceByLoad> LoadOfReport(const std::string& file) {
   MU_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   const auto report = nlohmann::json::parse(text, nullptr, /*allow_exceptions=*/false);
@@ -30,16 +32,23 @@ absl::StatusOr<PlaceByLoad> LoadOfReport(const std::string& file) {
     placement.load[variable["name"].get<std::string>()] =
         variable["read_bytes"].get<double>() + variable["update_bytes"].get<double>();
   }
-  return placement;
+  for (const auto& [name, load] : placement.load) {
+    if (load > 0) return placement;
+  }
+  return none("says that nothing was read or updated");
 }
 
 }  // namespace
 
+std::string PlacementFile(const std::string& text) {
+  absl::string_view file = text;
+  return absl::ConsumePrefix(&file, kLoad) ? std::string(file) : "";
+}
+
 absl::StatusOr<Placement> ParsePlacement(const std::string& text) {
   if (text.empty() || text == "bytes") return PlaceByBytes{};
   if (text == "round_robin") return PlaceRoundRobin{};
-  absl::string_view file = text;
-  if (absl::ConsumePrefix(&file, "load=") && !file.empty()) return LoadOfReport(std::string(file));
+  if (const std::string file = PlacementFile(text); !file.empty()) return LoadOfReport(file);
   return absl::InvalidArgumentError(
       absl::StrCat("'", text, "' is none of bytes, round_robin and load=REPORT.json"));
 }

@@ -16,6 +16,9 @@ namespace mu {
 // and for a file that is no such report; what the file system says of one that cannot be read.
 absl::StatusOr<Placement> ParsePlacement(const std::string& text);
 
+// The file that such a text names; empty: none.
+std::string PlacementFile(const std::string& text);
+
 // That of the command line; what is wrong with it goes to `problems`.
 void SettlePlacement(const CliOptions& cli, RunOptions* options, ProblemList* problems);
 

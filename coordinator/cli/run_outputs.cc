@@ -7,6 +7,7 @@
 #include "common/env/file.h"
 #include "common/env/file_identity.h"
 #include "coordinator/cli/output_check.h"
+#include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/report.h"
 #include "coordinator/training/job_record.h"
 
@@ -25,9 +26,10 @@ std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup)
     for (InputFile& file : RunFilesOf(RunOfCheckpoint(checkpoint)))
       inputs.push_back(std::move(file));
   }
+  const std::string load = PlacementFile(cli.placement);
   for (const auto& [path, flag] :
-       {std::pair(cli.tls.cert, "--tls_cert"), std::pair(cli.tls.key, "--tls_key"),
-        std::pair(cli.tls.ca, "--tls_ca")}) {
+       {std::pair(load, "--placement"), std::pair(cli.tls.cert, "--tls_cert"),
+        std::pair(cli.tls.key, "--tls_key"), std::pair(cli.tls.ca, "--tls_ca")}) {
     if (!path.empty()) inputs.push_back({path, absl::StrCat("what ", flag, " names")});
   }
   return inputs;

@@ -128,17 +128,6 @@ StalenessReport StalenessReportOf(const StalenessCounts& counts) {
   return report;
 }
 
-std::vector<VariableReport> VariableReportsOf(const std::vector<ParameterInfo>& parameters) {
-  std::vector<VariableReport> reports;
-  for (const ParameterInfo& parameter : parameters) {
-    VariableReport report = {parameter.name, parameter.is_table, parameter.Total(), {}};
-    for (const PartitionInfo& partition : parameter.partitions)
-      report.bytes_by_server[partition.server] += partition.load.bytes;
-    reports.push_back(std::move(report));
-  }
-  return reports;
-}
-
 }  // namespace
 
 absl::Status JobSession::Finish(RunReport* report, bool over) {
@@ -149,11 +138,6 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();
   report->parameters = coordinator_->parameters();
-  // Else a server may be away, and would be waited for.
-  if (over) {
-    if (const auto variables = coordinator_->Variables(); variables.ok())
-      report->variables = VariableReportsOf(*variables);
-  }
   const RuntimeStats stats = coordinator_->Stats();
   // Of all that was read: training, evaluation, prediction.
   report->bad_records = stats.bad_records;

@@ -23,6 +23,17 @@
 namespace mu {
 namespace {
 
+std::vector<VariableReport> VariableReportsOf(const std::vector<ParameterInfo>& parameters) {
+  std::vector<VariableReport> reports;
+  for (const ParameterInfo& parameter : parameters) {
+    VariableReport report = {parameter.name, parameter.is_table, parameter.Total(), {}};
+    for (const PartitionInfo& partition : parameter.partitions)
+      report.bytes_by_server[partition.server] += partition.load.bytes;
+    reports.push_back(std::move(report));
+  }
+  return reports;
+}
+
 absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
   const pb::TrainingProto& training = job.training();
   FitOptions options;
@@ -207,6 +218,7 @@ absl::Status JobSession::Train(RunReport* report) {
   ScopedSpan span(&Telemetry::Process(), "train");
   MU_ASSIGN_OR_RETURN(FitOptions fit, FitOptionsOf(job_));
   fit.stop = options_.stop;
+  fit.list_variables = true;
   MU_RETURN_IF_ERROR(CreateTrainer(fit, report));
   std::optional<RestoredJob> restored;
   MU_RETURN_IF_ERROR(ContinueOrBegin(report, &restored));
@@ -248,6 +260,7 @@ void JobSession::ReportFit(const FitResult& result, const FitOptions& fit, RunRe
   report->steps_per_function = result.train.steps_per_function;
   if (result.train.stopped) report->status = "stopped";
   report->epochs = result.train.epochs;
+  report->variables = VariableReportsOf(result.variables);
   report->evaluations = result.evaluations;
   for (Evaluation& evaluation : report->evaluations)
     evaluation.checkpoint = trainer_->PathOf(evaluation.checkpoint);

@@ -124,8 +124,8 @@ struct EarlyStoppingReport {
   bool restored_best = false;  // what was saved is the best, not the last
 };
 
-// What the servers have of a variable or table at the end, and what was asked of it since they
-// started or were restored (ParameterLoad, cluster/parameter_info.h).
+// What the servers have of a variable or table when training has come to its end, and what was
+// asked of it since they started or were restored (ParameterLoad, cluster/parameter_info.h).
 struct VariableReport {
   std::string name;
   bool is_table = false;

@@ -54,9 +54,11 @@ TEST_F(PlacementFlagTest, ByTheLoadOfAReport) {
 
 TEST_F(PlacementFlagTest, SaysWhatIsWrongWithAReport) {
   EXPECT_THAT(ParsePlacement("load=/no/such.json"), HasCode(absl::StatusCode::kNotFound));
-  for (const char* text : {"", "{", "[]", "{}", R"({"variables": []})", R"({"variables": [7]})",
-                           R"({"variables": [{"name": "a", "read_bytes": -1, "update_bytes": 1}]})",
-                           R"({"variables": [{"name": "a", "read_bytes": 1}]})"}) {
+  for (const char* text :
+       {"", "{", "[]", "{}", R"({"variables": []})", R"({"variables": [7]})",
+        R"({"variables": [{"name": "a", "read_bytes": -1, "update_bytes": 1}]})",
+        R"({"variables": [{"name": "a", "read_bytes": 1}]})",
+        R"({"variables": [{"name": "a", "read_bytes": 0, "update_bytes": 0}]})"}) {
     EXPECT_THAT(LoadOf(text), StatusIs(absl::StatusCode::kInvalidArgument,
                                        AllOf(HasSubstr("report.json"), HasSubstr("--report"))))
         << text;
