@@ -9,12 +9,15 @@ namespace mu {
 namespace {
 
 constexpr uintptr_t kHugePage = uintptr_t{2} << 20;
+// Larger ones are always mappings of their own, which go back to the kernel. Smaller ones may lie
+// in a heap, where the advice would outlive them.
+constexpr size_t kMostInHeap = size_t{32} << 20;
 
 }  // namespace
 
 void* AllocateLarge(size_t alignment, size_t bytes) {
   void* const memory = std::aligned_alloc(alignment, bytes);
-  if (memory == nullptr || bytes < 2 * kHugePage) return memory;
+  if (memory == nullptr || bytes <= kMostInHeap) return memory;
   // Only whole ones, so that no more memory is taken than was asked for.
   const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
   const uintptr_t begin = (at + kHugePage - 1) / kHugePage * kHugePage;
