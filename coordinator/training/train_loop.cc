@@ -148,7 +148,10 @@ void TrainLoop::TakeRestored() {
   told_epochs_ = at_.epoch;
   if (options_.restored == nullptr) return;
   const RestoredJob& restored = *options_.restored;
-  if (options_.history == nullptr) history_ = TrainingHistory::Parse(restored.user_state);
+  if (options_.history == nullptr) {
+    history_ = TrainingHistory::Parse(restored.user_state);
+    history_.SetPending(std::nullopt);  // only a trainer evaluates beside training
+  }
   result_.steps = restored_steps_ = restored.manifest.position().steps();
   result_.samples = restored.manifest.position().samples();
   result_.epochs_begun = std::min(options_.epochs, static_cast<uint32_t>(at_.epoch) + 1);

@@ -194,6 +194,8 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   has_restored_ = false;  // the next Fit goes on from here
   failures_looked_ = absl::InfinitePast();
   TellFailures();
+  if (options.list_variables && !result.train.stopped)
+    result.variables = coordinator_->Variables().value_or(std::vector<ParameterInfo>());
   if (!result.train.stopped) MU_RETURN_IF_ERROR(Finish(&result));
   result.evaluations.assign(history_.evaluations().begin(), history_.evaluations().end());
   if (stopping_.has_value()) {

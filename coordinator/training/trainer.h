@@ -86,6 +86,8 @@ struct FitOptions {
   // Both need TrainerOptions::checkpoints (restore_best does); `better` is set by the metric.
   std::optional<EarlyStoppingOptions> early_stopping = std::nullopt;
   std::optional<KeepBestOptions> keep_best = std::nullopt;
+  // FitResult::variables, which is a question to each server.
+  bool list_variables = false;
   // A job that the program has restored itself.
   const RestoredJob* restored = nullptr;
 };
@@ -99,6 +101,9 @@ struct FitResult {
   // Of the values that the servers have now, if they have been evaluated.
   std::optional<Evaluation> last;
   bool restored_best = false;  // these are those of the best evaluation, not of the last step
+  // When training has come to its end, before the best values were brought back; empty if it was
+  // not asked for, was stopped, or servers did not answer.
+  std::vector<ParameterInfo> variables;
 };
 
 class Trainer {
@@ -161,6 +166,9 @@ class Trainer {
   void SetPending(std::optional<PendingEvaluation> pending);
   // The one that was under way when the job stopped.
   absl::Status GoOnBeside();
+  // Whether an error says that what a former coordinator has begun cannot be evaluated any more.
+  static bool MayGiveUp(const absl::Status& error);
+  absl::Status GiveUpBeside(const absl::Status& why);  // OK, with a warning
   // Takes the result of the one under way, if there is one; `wait`: waits for it. False: training
   // is to end.
   absl::StatusOr<bool> TakeBeside(bool wait);
@@ -183,6 +191,7 @@ class Trainer {
   bool evaluates_beside_ = false;           // the same
   bool rounds_ = false;                     // the same
   std::unique_ptr<Beside> beside_;          // under way
+  bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
   RestoredJob restored_;  // that Fit has restored itself
   bool has_restored_ = false;

@@ -26,33 +26,43 @@ void Trainer::SetPending(std::optional<PendingEvaluation> pending) {
 }
 
 absl::Status Trainer::BeginBeside(const EvaluationPoint& point, const std::string& checkpoint) {
+  // Checkpoints from now on tell whoever goes on with the job to evaluate this one.
+  SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
   MU_ASSIGN_OR_RETURN(FunctionGroup group,
                       coordinator_->CreateGroup({.checkpoint = PathOf(checkpoint)}));
   beside_ = std::make_unique<Beside>(this, point, checkpoint, std::move(group));
-  // Checkpoints from now on tell whoever goes on with the job to evaluate this one.
-  SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
   return absl::OkStatus();
 }
 
 absl::Status Trainer::GoOnBeside() {
   if (!history_.pending().has_value()) return absl::OkStatus();
   PendingEvaluation pending = *history_.pending();
-  // Without a name: of the very checkpoint that says so.
-  if (pending.checkpoint.empty() && has_restored_)
+  if (pending.checkpoint.empty()) {
+    // Of the very checkpoint that says so, unless that is of a moment before: then it is due again.
+    if (!has_restored_ || !restored_.manifest.position().functions().empty()) {
+      history_.SetPending(std::nullopt);
+      return absl::OkStatus();
+    }
     pending.checkpoint = BaseName(restored_.directory);
-  absl::Status begun;
-  if (!evaluates_beside_) {
-    begun = absl::NotFoundError("evaluations are not beside training any more");
-  } else if (pending.checkpoint.empty()) {
-    begun = absl::NotFoundError("no checkpoint of it was taken");
-  } else {
-    begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
+    history_.SetPending(pending);
   }
-  if (begun.ok()) return begun;
-  history_.SetPending(std::nullopt);
-  if (DependsOnEvaluation() && !absl::IsNotFound(begun)) return begun;
-  Warn(absl::StrCat("the evaluation of ", pending.checkpoint,
-                    ", which was under way when the job stopped, is given up: ", begun.message()));
+  absl::Status begun = absl::NotFoundError("evaluations are not beside training any more");
+  if (evaluates_beside_)
+    begun = BeginBeside({.steps = pending.steps, .epoch = pending.epoch}, pending.checkpoint);
+  taken_up_ = begun.ok();
+  return begun.ok() || (DependsOnEvaluation() && !MayGiveUp(begun)) ? begun : GiveUpBeside(begun);
+}
+
+bool Trainer::MayGiveUp(const absl::Status& error) {
+  return absl::IsNotFound(error) || absl::IsDataLoss(error) || absl::IsResourceExhausted(error);
+}
+
+absl::Status Trainer::GiveUpBeside(const absl::Status& why) {
+  const std::string checkpoint = history_.pending()->checkpoint;
+  SetPending(std::nullopt);
+  MarkBest("");
+  Warn(absl::StrCat("the evaluation of ", checkpoint,
+                    ", which was under way when the job stopped, is given up: ", why.message()));
   return absl::OkStatus();
 }
 
@@ -61,6 +71,11 @@ absl::StatusOr<bool> Trainer::TakeBeside(bool wait) {
   absl::StatusOr<Measured> measured = beside_->Wait(stop_);
   const EvaluationPoint point = beside_->point;
   beside_.reset();
+  // The checkpoint that the job goes on from asks for it, and would do so at each start.
+  if (std::exchange(taken_up_, false) && MayGiveUp(measured.status())) {
+    MU_RETURN_IF_ERROR(GiveUpBeside(measured.status()));
+    return true;
+  }
   absl::StatusOr<bool> go_on = true;
   if (measured.ok()) {
     for (const std::string& warning : measured->warnings) Warn(warning);

@@ -165,15 +165,21 @@ TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayBesideTrainingIsEvaluatedOnce) {
   }
 }
 
-// Its folder is gone when the job goes on from a later one.
-TEST_F(EvaluationBesideTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
+// When the job goes on from a later one, its folder is gone, or holds nothing that can be read:
+// each start would fail again.
+TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
   {
     Trainer trainer(&c(), Options());
     MU_ASSERT_OK(trainer.Fit({.epochs = 2}).status());
     TrainingHistory history;
-    history.SetPending(PendingEvaluation{"ckpt-77777777", 10, 1});
+    history.SetPending(PendingEvaluation{"ckpt-00000000", 10, 1});
     c().SetUserState(history.ToString());
     MU_ASSERT_OK(trainer.Save().status());
+  }
+  if (GetParam()) {
+    const std::string folder = cluster_->directory() + "/checkpoints/ckpt-00000000";
+    MU_ASSERT_OK(MakeDirectories(folder));
+    WriteFile(folder + "/manifest.json", "no manifest");
   }
   Restart();
   std::vector<std::string> warnings;
@@ -181,11 +187,35 @@ TEST_F(EvaluationBesideTest, WhatWasUnderWayIsGivenUpWithoutItsCheckpoint) {
   options.callbacks.on_warning = [&](const std::string& text) { warnings.push_back(text); };
   Trainer trainer(&c(), std::move(options));
   MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
-                          trainer.Fit({.epochs = 3, .eval_every = {.epochs = 3}, .beside = true}));
+                          trainer.Fit({.epochs = 3,
+                                       .eval_every = {.epochs = 3},
+                                       .beside = true,
+                                       .early_stopping = EarlyStoppingOptions{.metric = "mae"}}));
   ASSERT_THAT(result.evaluations, SizeIs(1));
   EXPECT_EQ(result.evaluations[0].steps, 30u);
   ASSERT_THAT(warnings, SizeIs(1));
-  EXPECT_THAT(warnings[0], AllOf(HasSubstr("ckpt-77777777"), HasSubstr("given up")));
+  EXPECT_THAT(warnings[0], AllOf(HasSubstr("ckpt-00000000"), HasSubstr("given up")));
+}
+
+// One that was taken while functions ran has other values than those that were to be evaluated.
+TEST_F(EvaluationBesideTest, ACheckpointOfAMomentBeforeIsNotTakenForTheOneToEvaluate) {
+  {
+    Trainer trainer(&c(), Options());
+    MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+    c().Schedule(step_, {.steps = 1000});
+    TrainingHistory history;
+    history.SetPending(PendingEvaluation{"", 1010, 101});
+    c().SetUserState(history.ToString());
+    MU_ASSERT_OK(trainer.checkpointer()->TakeNow().status());
+  }
+  Restart();
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.epochs = 102, .eval_every = {.epochs = 51}, .beside = true}));
+  ASSERT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(result.evaluations[0].steps, 1020u);
+  EXPECT_EQ(result.evaluations[0].metrics.at("mae"), 99);
 }
 
 // A round waits for what a contributor is at.

@@ -141,6 +141,7 @@ TEST_F(ServerCoreViewsTest, GivesItsRoomToRows) {
   LoadWhole(4);  // 100 bytes
   const ViewTurn other = BeginLoad(5);
   MU_ASSERT_OK(core_.ReserveView(other.load, 50, 0, 0));
+  MU_EXPECT_OK(core_.MayLoadView(other.load));
   bool gave_up = false;
   MU_EXPECT_OK(core_.CheckRoom(850, 1000, &gave_up));
   EXPECT_FALSE(gave_up);
@@ -153,6 +154,7 @@ TEST_F(ServerCoreViewsTest, GivesItsRoomToRows) {
   EXPECT_EQ(core_.views().bytes(), 0u);
   EXPECT_FALSE(core_.KeepsView(4));
   EXPECT_EQ(KindOf(Pull(4)), pb::ERROR_NOT_INSTALLED);
+  EXPECT_THAT(core_.MayLoadView(other.load), HasCode(absl::StatusCode::kResourceExhausted));
   const absl::Status ended = core_.EndLoadView(other.load, absl::OkStatus());
   EXPECT_THAT(ended, StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("--memory_limit")));
   EXPECT_EQ(KindOf(ended), pb::ERROR_USER);
