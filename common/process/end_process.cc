@@ -5,12 +5,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "common/obs/log.h"
-
 namespace mu {
 
 void EndProcess(int exit_code) {
-  FlushLog();
   std::fflush(nullptr);
 #ifdef __SANITIZE_ADDRESS__
   std::exit(exit_code);  // leaks are looked for on the way
