@@ -1,11 +1,22 @@
 // Views of checkpoints.
+#include <cstdint>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status.h"
 #include "psserver/core/server_core.h"
 
 namespace mu {
+namespace {
+
+// As --memory_limit counts them. Rounded to whole ones, what does not fit would seem to.
+std::string Megabytes(uint64_t bytes) {
+  return absl::StrFormat("%.1f MB", static_cast<double>(bytes) / (1 << 20));
+}
+
+}  // namespace
 
 absl::Status ServerCore::AdmitView(const pb::RequestContext& context) {
   MU_RETURN_IF_ERROR(admission_.AdmitView(context));
@@ -68,9 +79,9 @@ absl::Status ServerCore::ReserveView(const ViewTable::Load& load, uint64_t bytes
   if (most > 0 && (used > most || bytes > most - used)) {
     return admission_.Refuse(
         absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
-        absl::StrCat("no room for view ", load.view, ", which has ", bytes >> 20,
-                     " MB: the server holds ", used >> 20, " MB of values and slots, and may hold ",
-                     most >> 20, " (--memory_limit); use more servers, or allow more"));
+        absl::StrCat("no room for view ", load.view, ", which has ", Megabytes(bytes),
+                     ": the server holds ", Megabytes(used), " of values and slots, and may hold ",
+                     Megabytes(most), " (--memory_limit); use more servers, or allow more"));
   }
   return views_.SetBytes(load, bytes) ? absl::OkStatus() : Gone(load);
 }
@@ -89,8 +100,8 @@ absl::Status ServerCore::CheckRoom(uint64_t used, uint64_t most, bool* gave_up) 
   if (used >= most) {
     return admission_.Refuse(
         absl::StatusCode::kResourceExhausted, pb::ERROR_USER,
-        absl::StrCat("it holds ", used >> 20, " MB of values and slots, and may hold ", most >> 20,
-                     " (--memory_limit); train with more servers, or allow more"));
+        absl::StrCat("it holds ", Megabytes(used), " of values and slots, and may hold ",
+                     Megabytes(most), " (--memory_limit); train with more servers, or allow more"));
   }
   if (views_.bytes() <= most - used) return absl::OkStatus();
   views_.GiveUpAll();

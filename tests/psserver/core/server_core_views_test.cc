@@ -133,6 +133,12 @@ TEST_F(ServerCoreViewsTest, HasTheRoomThatTheStateAndOtherViewsLeave) {
               HasCode(absl::StatusCode::kResourceExhausted))
       << "the state alone is too large";
   MU_EXPECT_OK(core_.ReserveView(third.load, 40, used, most)) << "in place of what it had";
+  const uint64_t mb = 1 << 20;
+  EXPECT_THAT(core_.ReserveView(third.load, 3 * mb - mb / 10, 6 * mb - mb / 10, 8 * mb),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("which has 2.9 MB: the server holds 5.9 MB of values and slots, "
+                                 "and may hold 8.0 MB")))
+      << "with the 60 bytes of the first";
   EXPECT_THAT(core_.ReserveView(third.load, 41, used, most),
               HasCode(absl::StatusCode::kResourceExhausted));
 }
