@@ -173,6 +173,17 @@ void RunJob(std::shared_ptr<FaultPlan> faults) {
   EXPECT_THAT(in_rounds.flat<int64_t>(), Each(contributed + kStepsInRounds))
       << "each round is applied once";
 
+  {
+    // Who is at it is told that nobody wants it any more.
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup group, c.CreateGroup());
+    const uint64_t before = c.Stats().steps;
+    c.Schedule(job.read, {.steps = 1'000'000, .group = group});
+    WaitForSteps(c, before + 1);
+    c.Cancel(group);
+    MU_EXPECT_OK(c.Join(group));
+    while (!faults->called().contains("/muster.Worker/Feed/Unwanted")) std::this_thread::yield();
+  }
+
   MU_ASSERT_OK_AND_ASSIGN(const std::string saved, checkpointer.TakeNow());
   for (int64_t i = 0; i < kStepsInRounds; ++i) c.Schedule(job.contribution);
   {

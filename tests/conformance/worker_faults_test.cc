@@ -64,7 +64,7 @@ TEST(Conformance, WorkerKilledMidFunction) {
 
 TEST(Conformance, UpdateAppliedExactlyOnce) {
   constexpr int kKills = 50;
-  constexpr CheckedJob::Size kSize = {.epochs = 8};
+  constexpr CheckedJob::Size kSize = {.epochs = 10};
   MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 3}));
   Coordinator& c = cluster->coordinator();
   MU_ASSERT_OK_AND_ASSIGN(const CheckedJob job, CheckedJob::Create(*cluster, kSize));
