@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Three models on this machine for an hour while daemons are killed: a convolutional and a residual network on MNIST,
+# and DLRM on synthetic clicks; what it does to their time and quality, and what it costs (docs/soak.md).
+# Usage: bench/soak_models.sh RECORD [option of coordinator soak ...]; MNIST: deploy/fetch_data.sh mnist
+# Exits as coordinator soak does. What RECORD has already is compared with.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+record=${1:?usage: bench/soak_models.sh RECORD [option of coordinator soak ...]}
+shift
+bin=$(realpath "${MUSTER_BUILD:-build}/bin")
+mkdir -p "$record/jobs"
+record=$(realpath "$record")
+mnist=$(realpath "${MUSTER_DATA:-data}/mnist")
+clicks=$record/clicks
+[[ -e $clicks/test.tsv.gz ]] || "$bin/coordinator" make-data criteo --rows=5000000 --test_rows=50000 --seed=1 --out="$clicks"
+
+# Each for some three minutes on two cores, so that servers are lost in most runs.
+job() {
+  sed -e "s|\"[^\"]*/mnist/|\"$mnist/|g" -e "s|\"[^\"]*/criteo-like/|\"$clicks/|g" -e "s/epochs: .*/epochs: $2/" "deploy/jobs/$1.yaml"
+  echo "checkpoint: {every: 30s}"
+}
+job mnist_cnn 20 >"$record/jobs/mnist_cnn.yaml"
+job mnist_resnet 14 >"$record/jobs/mnist_resnet.yaml"
+job criteo_dlrm 1 >"$record/jobs/criteo_dlrm.yaml"
+# Prices of an hour as clouds have them: a preemptible machine costs some third of one on demand.
+cat >"$record/prices.yaml" <<'YAML'
+currency: USD
+coordinator: {on_demand: 0.10}
+worker: {on_demand: 0.40, preemptible: 0.12}
+ps: {on_demand: 0.60, preemptible: 0.20}
+YAML
+exec "$bin/coordinator" soak "$record"/jobs/{mnist_cnn,mnist_resnet,criteo_dlrm}.yaml --local --workers=3 --ps=2 \
+  --preempt=worker:kill:every=20s,ps:kill:every=3m --for=1h --record="$record" --prices="$record/prices.yaml" "$@"
