@@ -108,8 +108,12 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
   if (is_gradient) {
     MU_ASSIGN_OR_RETURN(rates, RatesOf(definition.optimizer, "variable", name));
   }
+  const bool assigns = update.kind() == pb::VariableUpdate::ASSIGN ||
+                       update.kind() == pb::VariableUpdate::SCATTER_UPDATE;
   variables_.push_back({VariableOf(update), partition,
-                        is_gradient ? pb::VariableUpdate::GRADIENT : pb::VariableUpdate::ASSIGN_ADD,
+                        is_gradient ? pb::VariableUpdate::GRADIENT
+                        : assigns   ? pb::VariableUpdate::ASSIGN
+                                    : pb::VariableUpdate::ASSIGN_ADD,
                         definition.proto.dtype(), definition.proto.moving_average(), given.values,
                         rates, given.rows});
   return absl::OkStatus();
@@ -122,11 +126,13 @@ absl::StatusOr<PushPlan::Given> PushPlan::UpdateOf(const StoredVariable& variabl
   absl::StatusOr<Given> given = Given{.elements = partition.elements()};
   switch (update.kind()) {
     case pb::VariableUpdate::GRADIENT:
-    case pb::VariableUpdate::ASSIGN_ADD: {
+    case pb::VariableUpdate::ASSIGN_ADD:
+    case pb::VariableUpdate::ASSIGN: {
       MU_ASSIGN_OR_RETURN(given->values, reader->Take<char>(partition.value_bytes()));
       break;
     }
     case pb::VariableUpdate::SCATTER_ADD:
+    case pb::VariableUpdate::SCATTER_UPDATE:
       given = Scattered(variable, update, reader);
       break;
     case pb::VariableUpdate::PRODUCT_GRADIENT:
@@ -168,14 +174,18 @@ absl::StatusOr<PushPlan::Given> PushPlan::Scattered(const StoredVariable& variab
   std::vector<int64_t> each(rows, rows + update.rows());
   std::sort(each.begin(), each.end());
   each.erase(std::unique(each.begin(), each.end()), each.end());
-  MU_ASSIGN_OR_RETURN(char* const sums, Expand(variable, update, each.size() * row_bytes));
-  for (uint32_t i = 0; i < update.rows(); ++i, from += row_bytes) {
+  MU_ASSIGN_OR_RETURN(char* const values, Expand(variable, update, each.size() * row_bytes));
+  for (uint32_t i = 0; i < update.rows() && row_bytes > 0; ++i, from += row_bytes) {
     const auto place = std::lower_bound(each.begin(), each.end(), rows[i]) - each.begin();
-    AddElements(variable.definition->proto.dtype(), from, row_bytes,
-                sums + static_cast<size_t>(place) * row_bytes);
+    char* const to = values + static_cast<size_t>(place) * row_bytes;
+    if (update.kind() == pb::VariableUpdate::SCATTER_ADD) {
+      AddElements(variable.definition->proto.dtype(), from, row_bytes, to);
+    } else {
+      std::memcpy(to, from, row_bytes);
+    }
   }
   const size_t elements = each.size() * partition.columns();
-  return Given{sums, elements, scattered_rows_.emplace_back(std::move(each))};
+  return Given{values, elements, scattered_rows_.emplace_back(std::move(each))};
 }
 
 absl::StatusOr<PushPlan::Given> PushPlan::ProductGradient(const StoredVariable& variable,
@@ -274,6 +284,8 @@ void PushPlan::Apply() {
   for (const VariablePart& part : variables_) {
     if (part.kind == pb::VariableUpdate::GRADIENT) {
       part.partition->ApplyGradient(static_cast<const float*>(part.update), part.rates);
+    } else if (part.kind == pb::VariableUpdate::ASSIGN) {
+      part.partition->Update(part.rows, part.update);
     } else if (part.rows.has_value()) {
       part.partition->AddRows(*part.rows, part.update);
     } else {

@@ -40,7 +40,7 @@ class PushPlan {
   struct VariablePart {
     PartitionKey key;
     VariablePartition* partition;
-    muster::VariableUpdate::Kind kind;
+    muster::VariableUpdate::Kind kind;  // GRADIENT, ASSIGN_ADD or ASSIGN
     muster::DType dtype;
     bool moving_average;
     const void* update;
@@ -58,8 +58,8 @@ class PushPlan {
       : payload_(std::make_unique<AlignedPayload>(payload)) {}
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
-  // What the update adds to the partition or to some of its rows, or its gradient, whole. For the
-  // kinds that come in another form it is computed, in memory of the plan.
+  // What the update adds to the partition or to some of its rows, or gives them, or its gradient,
+  // whole. For the kinds that come in another form it is computed, in memory of the plan.
   struct Given {
     const char* values = nullptr;
     size_t elements = 0;

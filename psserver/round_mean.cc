@@ -1,5 +1,8 @@
 #include "psserver/round_mean.h"
 
+#include <optional>
+#include <string>
+
 #include "common/base/flush_denormals.h"
 #include "common/tensor/dtype.h"
 #include "psserver/store/add_elements.h"
@@ -24,7 +27,13 @@ void RoundMean::Add(const PushPlan& push, uint32_t weight) {
   const ScopedFlushDenormals flush;
   const float share =
       weight_ == 0 ? 0.0f : static_cast<float>(static_cast<double>(weight) / weight_);
-  for (const PushPlan::VariablePart& part : push.variables()) AddVariable(part, share);
+  for (const PushPlan::VariablePart& part : push.variables()) {
+    if (part.kind == muster::VariableUpdate::ASSIGN) {
+      AddNewValues(part, weight);
+    } else {
+      AddVariable(part, share);
+    }
+  }
   for (size_t s = 0; s < push.segments().size(); ++s) {
     AddRows(push.segments()[s], push.gradients()[s], push.rates()[s], sum_rows_ ? 1.0f : share);
   }
@@ -49,6 +58,29 @@ void RoundMean::AddVariable(const PushPlan::VariablePart& part, float share) {
     AddShareOf(part.dtype, factor, from, row_bytes, sum + static_cast<size_t>(row) * row_bytes);
     from += row_bytes;
   }
+}
+
+void RoundMean::AddNewValues(const PushPlan::VariablePart& part, uint32_t weight) {
+  const char* const from = static_cast<const char*>(part.update);
+  if (part.rows.has_value()) {
+    NewRows& rows = new_rows_[part.key];
+    rows.partition = part.partition;
+    for (size_t i = 0; i < part.rows->size(); ++i)
+      rows.values[(*part.rows)[i]] = from + i * part.partition->row_bytes();
+    return;
+  }
+  NewValues& values = new_values_[part.key];
+  values.partition = part.partition;
+  if (part.dtype != kFloat32) {
+    values.last = from;
+    return;
+  }
+  values.weight += weight;
+  values.mean.resize(part.partition->elements());
+  if (weight == 0) return;
+  const float* const numbers = reinterpret_cast<const float*>(from);
+  for (size_t i = 0; i < values.mean.size(); ++i)
+    values.mean[i] += (numbers[i] - values.mean[i]) * (weight / values.weight);
 }
 
 void RoundMean::AddRows(const RowSegment& segment, const float* gradients, const StepRates& rates,
@@ -83,7 +115,21 @@ uint32_t RoundMean::Apply() {
     }
   }
   for (auto& [key, rows] : rows_) rows.partition->Push(rows.ids, rows.sums.data(), rows.rates);
-  return static_cast<uint32_t>(variables_.size() + rows_.size());
+  for (const auto& [key, values] : new_values_) {
+    const std::vector<float> mean(values.mean.begin(), values.mean.end());
+    values.partition->Update(std::nullopt, values.last != nullptr ? values.last : mean.data());
+  }
+  for (const auto& [key, rows] : new_rows_) {
+    std::vector<int64_t> places;
+    std::string values;
+    for (const auto& [row, from] : rows.values) {
+      places.push_back(row);
+      values.append(from, rows.partition->row_bytes());
+    }
+    rows.partition->Update(places, values.data());
+  }
+  return static_cast<uint32_t>(variables_.size() + rows_.size() + new_values_.size() +
+                               new_rows_.size());
 }
 
 }  // namespace mu

@@ -23,7 +23,9 @@ struct KeptPush {
 
 // Gradients are averaged with the weights of their contributions over the whole round, whether all
 // of them touch the variable or row or not. Additions are added up, but for moving averages, which
-// are averaged. Learning rates are those of the first contribution.
+// are averaged. So are new values of floats, over the contributions that bring some; of those of
+// whole numbers and of rows the last in the order of the data counts. Learning rates are those of
+// the first contribution.
 class RoundMean {
  public:
   // `weight`: of all contributions. `sum_rows`: gradients of rows are added up.
@@ -40,6 +42,16 @@ class RoundMean {
     StepRates rates;
     std::vector<uint64_t> sum;  // of the variable's type, in whole words
   };
+  struct NewValues {
+    VariablePartition* partition = nullptr;
+    double weight = 0;           // of the contributions in `mean`
+    std::vector<double> mean;    // of floats
+    const void* last = nullptr;  // of whole numbers
+  };
+  struct NewRows {
+    VariablePartition* partition = nullptr;
+    std::map<int64_t, const char*> values;
+  };
   struct Rows {
     TablePartition* partition = nullptr;
     StepRates rates;
@@ -48,6 +60,7 @@ class RoundMean {
     absl::flat_hash_map<int64_t, size_t> places;
   };
   void AddVariable(const PushPlan::VariablePart& part, float share);
+  void AddNewValues(const PushPlan::VariablePart& part, uint32_t weight);
   void AddRows(const RowSegment& segment, const float* gradients, const StepRates& rates,
                float share);
 
@@ -55,6 +68,8 @@ class RoundMean {
   const bool sum_rows_;
   std::map<std::pair<PartitionKey, muster::VariableUpdate::Kind>, Values> variables_;
   std::map<PartitionKey, Rows> rows_;
+  std::map<PartitionKey, NewValues> new_values_;
+  std::map<PartitionKey, NewRows> new_rows_;
 };
 
 }  // namespace mu

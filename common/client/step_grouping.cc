@@ -91,7 +91,7 @@ absl::Status StepGrouping::AddRead(const Routing& routing, const VariableRead& r
 absl::Status StepGrouping::AddWrite(const Routing& routing, const VariableWrite& write) {
   const VariableRoute* route = routing.variable(write.variable);
   if (route == nullptr) return Unknown("variable", write.variable);
-  if (write.kind == VariableWrite::kScatterAdd) return AddScatters(*route, write, &scatters_);
+  if (write.has_rows()) return AddScatters(*route, write, &scatters_);
   if (write.kind == VariableWrite::kProductGradient) {
     AddProducts(*route,
                 {write.variable, /*back=*/true, write.batch, static_cast<const float*>(write.value),
@@ -107,8 +107,9 @@ absl::Status StepGrouping::AddWrite(const Routing& routing, const VariableWrite&
   Piece whole{};
   whole.variable = write.variable;
   whole.from = static_cast<const char*>(write.value);
-  whole.kind = write.kind == VariableWrite::kGradient ? pb::VariableUpdate::GRADIENT
-                                                      : pb::VariableUpdate::ASSIGN_ADD;
+  whole.kind = write.kind == VariableWrite::kGradient    ? pb::VariableUpdate::GRADIENT
+               : write.kind == VariableWrite::kAssignAdd ? pb::VariableUpdate::ASSIGN_ADD
+                                                         : pb::VariableUpdate::ASSIGN;
   return AddVariable(routing, whole);
 }
 

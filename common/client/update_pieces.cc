@@ -26,7 +26,7 @@ bool SharesInput(const std::vector<ProductPiece>& pieces, size_t i) {
 void ScatterPiece::Describe(pb::VariableUpdate* update) const {
   update->set_variable(variable);
   update->set_partition(partition);
-  update->set_kind(pb::VariableUpdate::SCATTER_ADD);
+  update->set_kind(kind);
   update->set_rows(static_cast<uint32_t>(rows.size()));
 }
 
@@ -61,6 +61,8 @@ absl::Status AddScatters(const VariableRoute& route, const VariableWrite& write,
     part.origins.push_back(i);
   }
   for (auto& [p, part] : parts) {
+    part.kind = write.kind == VariableWrite::kScatterAdd ? pb::VariableUpdate::SCATTER_ADD
+                                                         : pb::VariableUpdate::SCATTER_UPDATE;
     part.variable = write.variable;
     part.partition = p;
     part.row_bytes = static_cast<size_t>(route.layout.bytes_per_row);

@@ -14,6 +14,7 @@
 namespace mu {
 
 struct ScatterPiece {
+  muster::VariableUpdate::Kind kind;
   uint32_t variable;
   uint32_t partition;
   size_t row_bytes;
@@ -28,8 +29,8 @@ struct ScatterPiece {
   char* Write(char* to) const;  // returns the end
 };
 
-// Adds the pieces of a kScatterAdd, by server. OUT_OF_RANGE (ERROR_USER) naming the variable and a
-// row that it does not have.
+// Adds the pieces of a kScatterAdd or kScatterUpdate, by server. OUT_OF_RANGE (ERROR_USER) naming
+// the variable and a row that it does not have.
 absl::Status AddScatters(const VariableRoute& route, const VariableWrite& write,
                          std::vector<std::vector<ScatterPiece>>* pieces);
 

@@ -33,9 +33,10 @@ std::string WhatIsAccumulated(const pb::FunctionProto& function, int node) {
     const OpDef& def = DefOf(user);
     if (!def.has_effect() || user.inputs(user.inputs_size() - 1).node() != node) continue;
     const char* const kind = def.parameter == OpParameter::kVariable ? "variable" : "table";
-    return absl::StrCat(
-        def.effect == OpEffect::kGradient ? "the gradient of " : "what is added to ", kind, " \"",
-        user.attrs().at(kind).s(), "\"");
+    const char* const what = def.effect == OpEffect::kGradient ? "the gradient of "
+                             : def.effect == OpEffect::kAdd    ? "what is added to "
+                                                               : "what is assigned to ";
+    return absl::StrCat(what, kind, " \"", user.attrs().at(kind).s(), "\"");
   }
   return "what is accumulated over the batch";
 }
@@ -51,9 +52,10 @@ std::vector<Result> ResultsOf(const Plan& plan) {
                                     plan.function.returns(static_cast<int>(i)).name(), "\"")});
   }
   for (const PlannedVariableUpdate& update : plan.variable_updates) {
-    const bool gradient =
-        update.kind == VariableWrite::kGradient || update.kind == VariableWrite::kProductGradient;
-    const char* kind = gradient ? "the gradient of" : "what is added to";
+    const OpEffect effect = DefOf(plan.function.nodes(update.node)).effect;
+    const char* kind = effect == OpEffect::kGradient ? "the gradient of"
+                       : effect == OpEffect::kAdd    ? "what is added to"
+                                                     : "what is assigned to";
     results.push_back({update.value, update.node,
                        absl::StrCat(kind, " variable \"", attr(update.node, "variable"), "\"")});
   }

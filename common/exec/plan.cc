@@ -28,6 +28,18 @@ absl::Status MakeKernel(const Draft& draft, DraftNode* node) {
 
 namespace {
 
+// `parts`: it has two inputs.
+VariableWrite::Kind KindOf(OpEffect effect, bool parts) {
+  switch (effect) {
+    case OpEffect::kAdd:
+      return parts ? VariableWrite::kScatterAdd : VariableWrite::kAssignAdd;
+    case OpEffect::kAssign:
+      return parts ? VariableWrite::kScatterUpdate : VariableWrite::kAssign;
+    default:
+      return parts ? VariableWrite::kProductGradient : VariableWrite::kGradient;
+  }
+}
+
 class Planner {
  public:
   Planner(const pb::FunctionProto& function, const PlanOptions& options) : options_(options) {
@@ -164,23 +176,21 @@ class Planner {
       plan_.row_updates.push_back({i, id, attrs.Int("dim"), Input(node, 0), Input(node, 1)});
       return absl::OkStatus();
     }
-    // Of two inputs: the rows and what is added to them, or the factors of a gradient.
+    // Of two inputs: rows and what they get, or the factors of a gradient.
     const bool parts = node.inputs_size() == 2;
-    const auto kind = def.effect == OpEffect::kAdd
-                          ? (parts ? VariableWrite::kScatterAdd : VariableWrite::kAssignAdd)
-                          : (parts ? VariableWrite::kProductGradient : VariableWrite::kGradient);
+    const VariableWrite::Kind kind = KindOf(def.effect, parts);
     if (!updated_.emplace(id).second) {
       return NodeError(
           function(), i,
           absl::InvalidArgumentError(absl::StrCat(
               "variable \"", attrs.String("variable"),
               "\" gets updates of two kinds in one step (a gradient, a gradient of a product that "
-              "servers compute, an addition, an addition to rows); use one of them")));
+              "servers compute, an addition, a new value, either of these for rows); use one of "
+              "them")));
     }
-    const int value = kind == VariableWrite::kScatterAdd ? Input(node, 1) : Input(node, 0);
-    const int other = !parts                               ? -1
-                      : kind == VariableWrite::kScatterAdd ? Input(node, 0)
-                                                           : Input(node, 1);
+    const bool rows = parts && def.effect != OpEffect::kGradient;
+    const int value = rows ? Input(node, 1) : Input(node, 0);
+    const int other = !parts ? -1 : rows ? Input(node, 0) : Input(node, 1);
     plan_.variable_updates.push_back({i, id, kind, value, attrs.GetShape("shape"), other});
     return absl::OkStatus();
   }

@@ -81,7 +81,7 @@ struct PlannedVariableUpdate {
   VariableWrite::Kind kind;
   int value;
   Shape shape;     // of the variable
-  int other = -1;  // value: of kScatterAdd the rows, of kProductGradient x
+  int other = -1;  // value: of kScatterAdd and kScatterUpdate the rows, of kProductGradient x
 };
 // A product that servers compute.
 struct PlannedProduct {

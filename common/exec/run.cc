@@ -207,7 +207,7 @@ absl::Status Run::AddWrite(const PlannedVariableUpdate& update) {
   const View& value = values_[update.value];
   VariableWrite write{update.id, update.kind, value.data};
   Shape expected = update.shape;
-  if (update.kind == VariableWrite::kScatterAdd) {
+  if (write.has_rows()) {
     const View& rows = values_[update.other];
     write.rows = absl::MakeConstSpan(rows.as<int64_t>(), rows.elements());
     expected[0] = rows.elements();

@@ -92,6 +92,7 @@ enum class OpEffect {
   kNone,
   kGradient,  // the parameter's optimizer applies it
   kAdd,
+  kAssign,
 };
 
 // What an op's attribute "id" names.

@@ -33,6 +33,11 @@ SpecsOr InferAssignAdd(Inputs in, const AttrReader& attrs) {
   return NoOutputs();
 }
 
+SpecsOr InferAssign(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckUpdate(in[0], attrs, "the value"));
+  return NoOutputs();
+}
+
 SpecsOr InferApplyGradient(Inputs in, const AttrReader& attrs) {
   MU_RETURN_IF_ERROR(CheckFloat(in[0], "the gradient"));
   MU_RETURN_IF_ERROR(CheckUpdate(in[0], attrs, "the gradient"));
@@ -61,17 +66,25 @@ SpecsOr InferVariableRows(Inputs, const AttrReader& attrs) {
   return std::vector<TensorSpec>{{attrs.Type("dtype"), shape}};
 }
 
-SpecsOr InferScatterAdd(Inputs in, const AttrReader& attrs) {
+SpecsOr CheckScatter(Inputs in, const AttrReader& attrs, absl::string_view what) {
   MU_ASSIGN_OR_RETURN(Shape shape, CheckRowsOfVariable(attrs));
   MU_RETURN_IF_ERROR(CheckType(in[0], {kInt64}, "rows"));
   MU_RETURN_IF_ERROR(CheckRank(in[0], 1, "rows"));
-  MU_RETURN_IF_ERROR(CheckNumeric(in[1], "delta"));
   shape[0] = in[0].shape[0];
   const TensorSpec wanted{attrs.Type("dtype"), shape};
   if (in[1].dtype == wanted.dtype && MergeShapes(in[1].shape, shape).ok()) return NoOutputs();
   return absl::InvalidArgumentError(
-      absl::StrCat("delta is ", in[1].ToString(), " but those rows of variable \"",
+      absl::StrCat(what, " is ", in[1].ToString(), " but those rows of variable \"",
                    attrs.String("variable"), "\" are ", wanted.ToString()));
+}
+
+SpecsOr InferScatterAdd(Inputs in, const AttrReader& attrs) {
+  MU_RETURN_IF_ERROR(CheckNumeric(in[1], "delta"));
+  return CheckScatter(in, attrs, "delta");
+}
+
+SpecsOr InferScatterUpdate(Inputs in, const AttrReader& attrs) {
+  return CheckScatter(in, attrs, "the value");
 }
 
 // A float32 matrix [n, k]; the batch is [records, columns] with the k (or n) columns.
@@ -289,6 +302,15 @@ void RegisterTracedOps(OpTable& table) {
          Effect(OpEffect::kAdd, MakeOp("scatter_add", 2, 2, InferScatterAdd, variable))),
       "(rows: int64[n], delta: dtype[n, shape[1:]])",
       "Adds row i of delta to row rows[i] of the variable. A row may be there several times.");
+  table.Add(Of(OpParameter::kVariable,
+               Effect(OpEffect::kAssign, MakeOp("assign", 1, 1, InferAssign, variable))),
+            "(value: dtype[shape])", "The variable gets this value.");
+  table.Add(
+      Of(OpParameter::kVariable,
+         Effect(OpEffect::kAssign, MakeOp("scatter_update", 2, 2, InferScatterUpdate, variable))),
+      "(rows: int64[n], value: dtype[n, shape[1:]])",
+      "Row rows[i] of the variable gets row i of the value. Of a row that is there several times, "
+      "the last one counts.");
   table.Add(Of(OpParameter::kVariable,
                Pulls(MakeOp("sharded_matmul", 1, 1, InferShardedMatmul, variable))),
             "(x: float32[batch, k]) -> float32[batch, n]",

@@ -44,11 +44,15 @@ struct VariableWrite {
     kAssignAdd,
     kScatterAdd,       // to some rows; what comes to one row twice is added up
     kProductGradient,  // the gradient is the transposed `value` [batch, n] times x [batch, k]
+    kAssign,
+    kScatterUpdate,  // some rows get new values; of one row twice, the last counts
   } kind;
-  const void* value;  // the whole variable's shape and type; of kScatterAdd: of its rows
-  absl::Span<const int64_t> rows = {};  // of kScatterAdd: indices on axis 0
+  const void* value;  // the whole variable's shape and type; with `rows`: of these
+  absl::Span<const int64_t> rows = {};  // of kScatterAdd, kScatterUpdate: indices on axis 0
   const float* x = nullptr;             // of kProductGradient
   int64_t batch = 0;                    // of kProductGradient
+
+  bool has_rows() const { return kind == kScatterAdd || kind == kScatterUpdate; }
 };
 
 struct RowsWrite {

@@ -117,8 +117,8 @@ void AddOnnxParameterRules(OnnxRules* rules) {
   rules->Add("sharded_matmul", ShardedMatmul);
   rules->Add("embedding_lookup", EmbeddingLookup);
   rules->AddNone("sharded_matmul_back", kUpdate);
-  for (const char* op : {"assign_add", "scatter_add", "apply_gradient", "apply_product_gradient",
-                         "embedding_gradient", "push_rows"})
+  for (const char* op : {"assign_add", "scatter_add", "assign", "scatter_update", "apply_gradient",
+                         "apply_product_gradient", "embedding_gradient", "push_rows"})
     rules->AddNone(op, kUpdate);
   for (const char* op : {"unique", "pull_rows", "segment_combine", "segment_combine_grad",
                          "accumulate", "accumulate_rows"})

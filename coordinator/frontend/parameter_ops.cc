@@ -31,6 +31,20 @@ std::string NameOf(Combiner combiner) {
   return "";
 }
 
+void Update(const std::string& op, const Variable& variable, const Operand& value) {
+  TraceGraph* graph = TraceGraph::Current();
+  if (graph == nullptr)
+    return;  // there is no function that the update could belong to, nor one to report to
+  if (!variable.valid()) {
+    graph->Fail(op, absl::InvalidArgumentError("the mu::Variable is empty; create it first"),
+                value.place());
+    return;
+  }
+  const Sym bound = value.Bind(variable.proto().dtype());
+  // An error is the graph's; a step has no value of it to stick to.
+  graph->AddEffect(op, {bound}, VariableAttrs(variable.proto()), value.place()).IgnoreError();
+}
+
 }  // namespace
 
 Sym Read(const Variable& variable, const char* file, int line) {
@@ -38,20 +52,10 @@ Sym Read(const Variable& variable, const char* file, int line) {
 }
 
 void AssignAdd(const Variable& variable, const Operand& delta) {
-  TraceGraph* graph = TraceGraph::Current();
-  if (graph == nullptr)
-    return;  // there is no function that the update could belong to, nor one to report to
-  if (!variable.valid()) {
-    graph->Fail("assign_add",
-                absl::InvalidArgumentError("the mu::Variable is empty; create it first"),
-                delta.place());
-    return;
-  }
-  const Sym bound = delta.Bind(variable.proto().dtype());
-  // An error is the graph's; a step has no value of it to stick to.
-  graph->AddEffect("assign_add", {bound}, VariableAttrs(variable.proto()), delta.place())
-      .IgnoreError();
+  Update("assign_add", variable, delta);
 }
+
+void Assign(const Variable& variable, const Operand& value) { Update("assign", variable, value); }
 
 Sym EmbeddingLookup(const EmbeddingTable& table, const Operand& ids) {
   return Lookup(table, {ids.Bind(kInt64)}, "none", ids.place());

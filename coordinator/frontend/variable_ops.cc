@@ -26,6 +26,18 @@ TraceGraph* GraphFor(const Variable& variable, const std::vector<Sym>& inputs,
   return graph;
 }
 
+void Scatter(const std::string& op, const Variable& variable, const Operand& rows,
+             const Operand& values) {
+  const Sym bound_rows = rows.Bind(kInt64);
+  const Sym bound = values.Bind(variable.valid() ? variable.proto().dtype() : kFloat32);
+  Sym failed;
+  TraceGraph* graph = GraphFor(variable, {bound_rows, bound}, op, values.place(), &failed);
+  if (graph == nullptr) return;
+  // An error is the graph's; a step has no value of it to stick to.
+  graph->AddEffect(op, {bound_rows, bound}, VariableAttrs(variable.proto()), values.place())
+      .IgnoreError();
+}
+
 bool OnServers(const Variable& variable, const Sym& x, const ShardedMatMulOptions& options,
                const TraceGraph& graph) {
   if (options.place != ProductPlace::kAuto) return options.place == ProductPlace::kServers;
@@ -51,17 +63,11 @@ Sym ReadRows(const Variable& variable, int64_t first, int64_t count, const char*
 }
 
 void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& delta) {
-  const Sym bound_rows = rows.Bind(kInt64);
-  const Sym bound = delta.Bind(variable.valid() ? variable.proto().dtype() : kFloat32);
-  Sym failed;
-  TraceGraph* graph =
-      GraphFor(variable, {bound_rows, bound}, "scatter_add", delta.place(), &failed);
-  if (graph == nullptr) return;
-  // An error is the graph's; a step has no value of it to stick to.
-  graph
-      ->AddEffect("scatter_add", {bound_rows, bound}, VariableAttrs(variable.proto()),
-                  delta.place())
-      .IgnoreError();
+  Scatter("scatter_add", variable, rows, delta);
+}
+
+void ScatterUpdate(const Variable& variable, const Operand& rows, const Operand& value) {
+  Scatter("scatter_update", variable, rows, value);
 }
 
 Sym ShardedMatMul(const Operand& x, const Variable& variable, const ShardedMatMulOptions& options) {

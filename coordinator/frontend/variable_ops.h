@@ -19,6 +19,12 @@ Sym ReadRows(const Variable& variable, int64_t first, int64_t count,
 // names a row that there is not.
 void ScatterAdd(const Variable& variable, const Operand& rows, const Operand& delta);
 
+// Row rows[i] (int64 [n]) gets row i of `value` [n, ...] when the step's updates are pushed; of a
+// row that is there several times, the last one counts. Only these rows travel, and each step does
+// it once; in a synchronous round the last of the data counts. OUT_OF_RANGE when a step names a row
+// that there is not.
+void ScatterUpdate(const Variable& variable, const Operand& rows, const Operand& value);
+
 enum class ProductPlace {
   kAuto,     // where fewer bytes move, see MovesLessFromServers, and servers can compute it
   kServers,  // each server multiplies with the partitions that it has

@@ -65,12 +65,14 @@ class ResultsPass {
   absl::StatusOr<pb::FunctionProto> Run() {
     for (int i = 0; i < old_.nodes_size(); ++i) {
       const pb::NodeProto& node = old_.nodes(i);
-      if (DefOf(node).effect != OpEffect::kAdd) {
+      const OpEffect effect = DefOf(node).effect;
+      if (effect != OpEffect::kAdd && effect != OpEffect::kAssign) {
         rewriter_.Copy(i);
         continue;
       }
       const std::string what =
-          absl::StrCat("what is added to variable \"", node.attrs().at("variable").s(), "\"");
+          absl::StrCat(effect == OpEffect::kAdd ? "what is added" : "what is assigned",
+                       " to variable \"", node.attrs().at("variable").s(), "\"");
       auto delta = Accumulated(node.inputs(0), what);
       if (!delta.ok()) return NodeError(old_, i, delta.status());
       rewriter_.Emit(node.op(), {*delta}, node.attrs(), node.location());

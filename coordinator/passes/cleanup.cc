@@ -78,13 +78,15 @@ pb::FunctionProto MergeUpdates(const pb::FunctionProto& function) {
     const std::string key = absl::StrCat(node.op(), " ", node.attrs().at("id").i());
     const auto [place, added] = known.emplace(key, updates.size());
     if (added) updates.emplace_back();
+    if (node.op() == "assign") updates[place->second].clear();  // the last one counts
     updates[place->second].push_back(i);
   }
   for (const std::vector<int>& nodes : updates) {
     const pb::NodeProto& first = function.nodes(nodes[0]);
     std::vector<pb::NodeInput> merged;
     for (int k = 0; k < first.inputs_size(); ++k) {
-      // Rows to add to, and factors of a product, one after the other; else the updates' sum.
+      // Rows and what they get, and factors of a product, one after the other; else the updates'
+      // sum.
       if (first.inputs_size() > 1 && nodes.size() > 1) {
         std::vector<pb::NodeInput> all;
         for (const int node : nodes) all.push_back(rewriter.Map(function.nodes(node).inputs(k)));

@@ -20,7 +20,8 @@ pb::FunctionProto PruneDeadNodes(const pb::FunctionProto& function);
 // Makes one of nodes without effect that compute the same: equal op, attributes and inputs.
 pb::FunctionProto ShareCommonNodes(const pb::FunctionProto& function);
 
-// One apply_gradient and one assign_add per variable: several are added up, in their order.
+// One update of each kind per variable: several gradients and additions are added up, in their
+// order; of several new values the last one counts.
 pb::FunctionProto MergeUpdates(const pb::FunctionProto& function);
 
 // Replaces embedding_lookup and embedding_gradient: all ids of a table, from all its lookups, go

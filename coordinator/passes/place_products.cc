@@ -81,11 +81,12 @@ class ReadPass {
 absl::Status CheckParts(const pb::FunctionProto& function, const GradientOptions& options) {
   for (int i = 0; i < function.nodes_size(); ++i) {
     const std::string& op = function.nodes(i).op();
-    if (function.micro_batches() > 1 && (IsProduct(op) || op == "scatter_add")) {
+    const bool of_rows = op == "scatter_add" || op == "scatter_update";
+    if (function.micro_batches() > 1 && (IsProduct(op) || of_rows)) {
       return NodeError(function, i,
                        absl::InvalidArgumentError(
                            "cannot be computed in slices; leave micro_batches out, or read the "
-                           "variable (ProductPlace::kWorker, AssignAdd)"));
+                           "variable (ProductPlace::kWorker, AssignAdd, Assign)"));
     }
     if (options.any() && op == "apply_product_gradient") {
       return NodeError(

@@ -104,8 +104,27 @@ void VariablePartition::Multiply(const float* x, int64_t batch, bool back, float
 }
 
 void VariablePartition::AssignRows(absl::Span<const int64_t> rows, const char* values) {
-  const size_t bytes = row_bytes();
   MutexLock lock(&mutex_);
+  PutRows(rows, values);
+}
+
+void VariablePartition::Assign(const void* value) {
+  MutexLock lock(&mutex_);
+  PutAll(value);
+}
+
+void VariablePartition::Update(std::optional<absl::Span<const int64_t>> rows, const void* values) {
+  MutexLock lock(&mutex_);
+  if (rows.has_value()) {
+    PutRows(*rows, static_cast<const char*>(values));
+  } else {
+    PutAll(values);
+  }
+  ++updates_;
+}
+
+void VariablePartition::PutRows(absl::Span<const int64_t> rows, const char* values) {
+  const size_t bytes = row_bytes();
   BeforeChange();
   load_.Updated(rows.size() * bytes);
   if (bytes == 0) return;
@@ -113,8 +132,7 @@ void VariablePartition::AssignRows(absl::Span<const int64_t> rows, const char* v
     std::memcpy(memory_.data() + static_cast<size_t>(rows[i]) * bytes, values + i * bytes, bytes);
 }
 
-void VariablePartition::Assign(const void* value) {
-  MutexLock lock(&mutex_);
+void VariablePartition::PutAll(const void* value) {
   BeforeChange();
   load_.Updated(value_bytes_);
   if (value_bytes_ > 0) std::memcpy(memory_.data(), value, value_bytes_);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
@@ -64,6 +65,8 @@ class VariablePartition {
   void AssignAdd(const void* delta);
   // To some rows, each once; `delta` has them in this order.
   void AddRows(absl::Span<const int64_t> rows, const void* delta);
+  // As Assign or, with rows, AssignRows, by a push.
+  void Update(std::optional<absl::Span<const int64_t>> rows, const void* values);
 
   void SetSlot(size_t slot, const float* in);
 
@@ -88,6 +91,9 @@ class VariablePartition {
     ZeroMemory copy;
   };
   VariablePartition(std::shared_ptr<const VariableDefinition> definition, uint32_t partition);
+  void PutRows(absl::Span<const int64_t> rows, const char* values)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void PutAll(const void* value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Saves the contents for a cut that has not been written yet.
   void BeforeChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // A slot's floats, in this partition.

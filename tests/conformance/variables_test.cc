@@ -93,6 +93,50 @@ TEST(Conformance, AssignedRowsSurviveAServer) {
   }
 }
 
+// Each step counts in "steps" and puts the count that it read into rows of "marks" and into
+// "latest". One worker, so each step reads what the one before has pushed.
+TEST(Conformance, NewValuesOfStepsSurviveAServer) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 1, .ps = 2}));
+  Coordinator& c = cluster->coordinator();
+  Checkpointer checkpointer(&c, OnRequest(cluster->directory() + "/checkpoints"));
+  const auto create = [&](const std::string& name, const Shape& shape) {
+    return c.CreateVariable({.name = name, .shape = shape, .dtype = kInt64, .trainable = false});
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const Variable steps, create("steps", {}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable latest, create("latest", {}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable marks, c.CreateVariable({.name = "marks",
+                                                                  .shape = {8, 1},
+                                                                  .dtype = kInt64,
+                                                                  .trainable = false,
+                                                                  .partitioner = FixedShards{4}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c.DefineFunction("step", [&](FunctionBuilder&) {
+    const Sym count = Read(steps);
+    AssignAdd(steps, 1);
+    Assign(latest, count);
+    ScatterUpdate(marks, ConstantTensor(Tensor::Of<int64_t>({2}, {7, 0})),
+                  Concat({Reshape(count, {1, 1}), Reshape(count + count, {1, 1})}, 0));
+  }));
+  int64_t done = 0;
+  const auto run = [&](int count) {
+    for (int i = 0; i < count; ++i) c.Schedule(step, {.steps = 3});
+    done += 3 * count;
+    MU_ASSERT_OK(c.Join());
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor last, c.Read(latest));
+    EXPECT_EQ(last.flat<int64_t>()[0], done - 1);
+    MU_ASSERT_OK_AND_ASSIGN(const Tensor all, c.Read(marks));
+    EXPECT_THAT(all.flat<int64_t>(),
+                ::testing::ElementsAre(2 * (done - 1), 0, 0, 0, 0, 0, 0, done - 1));
+  };
+  run(5);
+  MU_ASSERT_OK(checkpointer.TakeWhole());
+  run(5);
+  for (const int server : {0, 1}) {
+    cluster->KillServer(server);
+    MU_ASSERT_OK(cluster->StartServer(server));
+    run(2);
+  }
+}
+
 // Each step takes the sum of its x from every weight, as a gradient of which servers know the
 // factors only: whole numbers, so that one that is lost or applied twice shows.
 TEST(Conformance, ProductsOnServersAreTrainedOnceWhateverDies) {

@@ -117,7 +117,7 @@ class AnyParameters final : public ParameterAccess {
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override {
     for (const VariableWrite& write : variables) {
-      if (write.kind == VariableWrite::kScatterAdd) {
+      if (write.has_rows()) {
         Add(absl::StrCat(write.variable, "rows"), write.rows.data(),
             write.rows.size() * sizeof(int64_t));
         continue;

@@ -67,6 +67,18 @@ TEST_F(MadeByHandTest, PushesOfPartsAreChecked) {
   EXPECT_THAT(Push(kAverage, scatter, 2, Bytes<int64_t>({1, 1}) + Bytes<float>({3e38f, 3e38f})),
               StatusIs(invalid, HasSubstr("NaN or infinity")))
       << "the sum is not finite";
+  const auto update = pb::VariableUpdate::SCATTER_UPDATE, assign = pb::VariableUpdate::ASSIGN;
+  MU_EXPECT_OK(Push(kSeen, update, 1, row));
+  EXPECT_THAT(Push(kSeen, update, 1, row + row, 2), StatusIs(invalid, HasSubstr("twice")));
+  EXPECT_THAT(Push(kSeen, update, 2, row), HasCode(invalid)) << "shorter than it says";
+  EXPECT_THAT(Push(kSeen, update, 1, Bytes<int64_t>({4}) + Bytes<int32_t>({1, 0})),
+              HasCode(absl::StatusCode::kOutOfRange));
+  const float infinite = std::numeric_limits<float>::infinity();
+  EXPECT_THAT(Push(kAverage, update, 1, Bytes<int64_t>({1}) + Bytes<float>({infinite, 0})),
+              StatusIs(invalid, HasSubstr("NaN or infinity")));
+  EXPECT_THAT(Push(kAverage, assign, 0, Bytes<float>({0, infinite, 0, 0})),
+              StatusIs(invalid, HasSubstr("NaN or infinity")));
+  EXPECT_THAT(Push(kSteps, assign, 0, ""), HasCode(invalid)) << "shorter than the variable";
   EXPECT_THAT(Push(kSteps, product, 1, ""), HasCode(invalid)) << "no optimizer";
   EXPECT_THAT(Push(kBias, product, 1, std::string(64, '\0')),
               StatusIs(invalid, HasSubstr("no float32 matrix")));

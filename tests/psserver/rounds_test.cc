@@ -131,5 +131,56 @@ TEST_F(RoundsTest, ARoundIsAppliedOnceAndWithoutWhatIsNotInItsSet) {
   EXPECT_EQ(values.rows, (std::vector<float>{-2.5, -2.5, -2.5, -2.5, -1, -1, -1, -1}));
 }
 
+// Floats are averaged over those that bring some; of whole numbers and of rows the last counts.
+TEST(RoundsOfNewValues, AreAveragedOrTheLastOfTheData) {
+  PsCluster cluster(1, Model());
+  MU_ASSERT_OK(cluster.Configure());
+  const auto push = [&](uint64_t function, int64_t steps, const std::vector<float>& average,
+                        const std::vector<int64_t>& rows) {
+    PsSession session(&cluster.client(), {.context = cluster.context(),
+                                          .function = function,
+                                          .job_step = 1,
+                                          .round = kRound,
+                                          .most_contributions = 3});
+    const std::vector<float> of_rows(rows.size() * 5, static_cast<float>(function));
+    std::vector<VariableWrite> writes = {{kSteps, VariableWrite::kAssign, &steps}};
+    writes.push_back({.variable = kWeights,
+                      .kind = VariableWrite::kScatterUpdate,
+                      .value = of_rows.data(),
+                      .rows = rows});
+    if (!average.empty()) writes.push_back({kAverage, VariableWrite::kAssign, average.data()});
+    MU_ASSERT_OK(session.Push(writes, {}));
+  };
+  push(7, 70, {2, 4, 6}, {0, 5});
+  push(3, 30, {6, 4, 2}, {5, 1});
+  push(5, 50, {}, {0});
+  pb::CommitRoundRequest request;
+  *request.mutable_context() = cluster.context();
+  request.set_round(kRound);
+  for (const auto& [function, weight] : {std::pair{7, 3}, std::pair{3, 1}, std::pair{5, 4}}) {
+    auto& contribution = *request.add_contributions();
+    contribution.set_function(function);
+    contribution.set_weight(weight);
+  }
+  std::vector<float> weights(30), before(30), average(3);
+  int64_t steps = 0;
+  const auto read = [&](std::vector<float>* to) {
+    PsSession session = cluster.Session(1, /*read_only=*/true);
+    const VariableRead reads[] = {
+        {kSteps, &steps}, {kAverage, average.data()}, {kWeights, to->data()}};
+    MU_ASSERT_OK(session.Pull(reads, {}));
+  };
+  read(&before);
+  MU_ASSERT_OK(cluster.server(0).CommitRound(request).status());
+  read(&weights);
+  EXPECT_EQ(steps, 50) << "of the last contribution";
+  EXPECT_EQ(average, (std::vector<float>{3, 4, 5})) << "(3 * 7's + 3's) / 4";
+  std::vector<float> expected = before;
+  std::fill_n(expected.begin(), 5, 5.0f);
+  std::fill_n(expected.begin() + 5, 5, 3.0f);
+  std::fill_n(expected.begin() + 25, 5, 3.0f);
+  EXPECT_EQ(weights, expected);
+}
+
 }  // namespace
 }  // namespace mu

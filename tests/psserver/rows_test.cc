@@ -219,6 +219,61 @@ TEST_P(RowsTest, AdditionsToRowsAreAddedUpAndAppliedOnce) {
               StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("row 300")));
 }
 
+TEST_P(RowsTest, NewValuesAreAppliedOnceAndOfARowTheLastCounts) {
+  std::vector<float> expected = Kernel();
+  const std::vector<int64_t> rows = {299, 4, 4};
+  const Tensor values = Filled(kFloat32, {3, kColumns}, 0);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    for (int64_t c = 0; c < kColumns; ++c)
+      expected[rows[r] * kColumns + c] = values.data<float>()[r * kColumns + c];
+  }
+  const std::vector<int32_t> seen = {9, 8, 7, 6};
+  const VariableWrite writes[] = {
+      {.variable = kKernel,
+       .kind = VariableWrite::kScatterUpdate,
+       .value = values.raw(),
+       .rows = rows},
+      {.variable = kSeen, .kind = VariableWrite::kAssign, .value = seen.data()}};
+  const auto read_seen = [&] {
+    auto tensor = cluster_.admin().ReadVariable(cluster_.context(), "seen");
+    EXPECT_THAT(tensor, testing::IsOk());
+    const auto flat = tensor->flat<int32_t>();
+    return std::vector<int32_t>(flat.begin(), flat.end());
+  };
+  PsSession session = cluster_.Session(3);
+  session.BeginStep(0);
+  MU_ASSERT_OK(session.Push(writes, {}));
+  EXPECT_FALSE(session.push_repeated());
+  EXPECT_EQ(Kernel(), expected);
+  EXPECT_EQ(read_seen(), seen);
+  // Another step changes both; a repeat of the first changes nothing back.
+  const std::vector<int32_t> one(4, 1);
+  const VariableWrite add{
+      .variable = kSeen, .kind = VariableWrite::kAssignAdd, .value = one.data()};
+  PsSession other = cluster_.Session(4);
+  other.BeginStep(0);
+  MU_ASSERT_OK(other.Push({&add, 1}, {}));
+  PsSession again = cluster_.Session(3);
+  again.BeginStep(0);
+  MU_ASSERT_OK(again.Push(writes, {}));
+  EXPECT_TRUE(again.push_repeated());
+  EXPECT_THAT(read_seen(), ElementsAre(10, 9, 8, 7));
+  const std::vector<int64_t> outside = {-1};
+  const VariableWrite bad{.variable = kKernel,
+                          .kind = VariableWrite::kScatterUpdate,
+                          .value = values.raw(),
+                          .rows = outside};
+  other.BeginStep(1);
+  EXPECT_THAT(other.Push({&bad, 1}, {}),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("row -1")));
+  MU_ASSERT_OK_AND_ASSIGN(const auto stats, cluster_.admin().Stats(cluster_.context()));
+  for (const pb::PsStatsReply& reply : stats) {
+    for (const pb::PartitionStats& partition : reply.partitions()) {
+      if (!partition.table() && partition.id() == kSeen) EXPECT_EQ(partition.updates(), 2u);
+    }
+  }
+}
+
 TEST_P(RowsTest, ProductsAreThoseOfTheWholeVariable) {
   const std::vector<float> w = Kernel();
   constexpr int64_t kBatch = 3;

@@ -161,7 +161,11 @@ class FakeParameterAccess : public ParameterAccess {
 
   void Apply(const VariableWrite& write) {
     Tensor& value = variables_.at(write.variable).second;
-    if (write.kind == VariableWrite::kScatterAdd) return Scatter(write, &value);
+    if (write.has_rows()) return Scatter(write, &value);
+    if (write.kind == VariableWrite::kAssign) {
+      std::memcpy(value.raw(), write.value, value.bytes());
+      return;
+    }
     if (write.kind == VariableWrite::kProductGradient) return Multiplied(write, &value);
     for (int64_t i = 0; i < value.elements(); ++i) {
       if (write.kind == VariableWrite::kGradient) {
@@ -179,6 +183,12 @@ class FakeParameterAccess : public ParameterAccess {
   static void Scatter(const VariableWrite& write, Tensor* value) {
     const size_t width = RowBytes(*value) / ElementSize(value->dtype());
     for (size_t i = 0; i < write.rows.size(); ++i) {
+      if (write.kind == VariableWrite::kScatterUpdate) {
+        const size_t bytes = RowBytes(*value);
+        std::memcpy(static_cast<char*>(value->raw()) + static_cast<size_t>(write.rows[i]) * bytes,
+                    static_cast<const char*>(write.value) + i * bytes, bytes);
+        continue;
+      }
       for (size_t j = 0; j < width; ++j) {
         const size_t to = write.rows[i] * width + j, from = i * width + j;
         if (value->dtype() == kFloat32) {

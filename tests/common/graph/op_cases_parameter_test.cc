@@ -44,6 +44,11 @@ void AddUpdateCases(OpCases& cases) {
       Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({2, 3})}, "but variable \"w\" is"),
       Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({-1})}, "unknown size"),
       Refuses({Bool({3})}, {name, id, Type(kBool), Dims({3})}, "delta must be float32")};
+  cases["assign"] = {
+      Accepts({I64({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, {}),
+      Accepts({Bool({3})}, {name, id, Type(kBool), Dims({3})}, {}),
+      Refuses({F32({2, 3})}, {name, id, Type(kInt64), Dims({2, 3})}, "but variable \"w\" is"),
+      Refuses({F32({3})}, {name, id, Type(kFloat32), Dims({2, 3})}, "the value is float32[3] but")};
   cases["apply_gradient"] = {
       Accepts({F32({2, 3})}, {name, id, Type(kFloat32), Dims({2, 3})}, {}),
       Refuses({I64({2})}, {name, id, Type(kInt64), Dims({2})}, "the gradient must be float32"),
@@ -69,6 +74,11 @@ void AddPartCases(OpCases& cases) {
       Refuses({I64({2}), I64({2, 3})}, {name, id, f32, Dims({4, 3})}, "but those rows"),
       Refuses({I32({2}), F32({2, 3})}, {name, id, f32, Dims({4, 3})}, "rows must be int64"),
       Refuses({I64({2, 1}), F32({2, 3})}, {name, id, f32, Dims({4, 3})}, "rows must"),
+      Refuses({I64({2}), F32({2})}, {name, id, f32, Dims({})}, "no rows")};
+  cases["scatter_update"] = {
+      Accepts({I64({-1}), F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, {}),
+      Refuses({I64({2}), F32({3, 3})}, {name, id, f32, Dims({4, 3})}, "the value is float32[3, 3]"),
+      Refuses({I32({2}), F32({2, 3})}, {name, id, f32, Dims({4, 3})}, "rows must be int64"),
       Refuses({I64({2}), F32({2})}, {name, id, f32, Dims({})}, "no rows")};
   cases["sharded_matmul"] = {
       Accepts({F32({-1, 3})}, {name, id, f32, Dims({4, 3})}, {F32({-1, 4})}),

@@ -313,6 +313,55 @@ TEST(VariableOps, AdditionsToRowsAreAddedUp) {
       << "after two steps";
 }
 
+TEST(VariableOps, NewValuesReplaceThoseOfTheStepBefore) {
+  Model model;
+  MU_ASSERT_OK(model.Run([&](FunctionBuilder&) {
+    Assign(model.hidden, Read(model.hidden) * 0.0f + 2.0f);
+    const Sym rows = ConstantTensor(Tensor::Of<int64_t>({3}, {5, 0, 5}));
+    const Sym values = ConstantTensor(Tensor::Of<int64_t>({3, 2}, {1, 2, 3, 4, 5, 6}));
+    ScatterUpdate(model.counts, rows, values);
+  }));
+  const Tensor& counts = model.factory.parameters.variable(model.counts.proto().id());
+  EXPECT_THAT(counts.flat<int64_t>(), ::testing::ElementsAre(3, 4, 0, 0, 0, 0, 0, 0, 0, 0, 5, 6));
+  EXPECT_THAT(model.Of(model.hidden), ::testing::Each(2.0f));
+}
+
+TEST(VariableOps, AStepHasOneKindOfUpdateOfAVariable) {
+  Model model;
+  const auto refused = [&](const std::function<void(FunctionBuilder&)>& build) {
+    EXPECT_THAT(model.Run(build), StatusIs(absl::StatusCode::kInvalidArgument,
+                                           HasSubstr("updates of two kinds in one step")));
+  };
+  refused([&](FunctionBuilder& f) {
+    f.Minimize(ReduceSum(Square(Read(model.hidden))));
+    Assign(model.hidden, Read(model.hidden));
+  });
+  refused([&](FunctionBuilder&) {
+    AssignAdd(model.counts, Read(model.counts));
+    Assign(model.counts, Read(model.counts));
+  });
+  refused([&](FunctionBuilder&) {
+    const Sym rows = ConstantTensor(Tensor::Of<int64_t>({1}, {5}));
+    const Sym values = ConstantTensor(Tensor::Of<int64_t>({1, 2}, {1, 2}));
+    ScatterUpdate(model.counts, rows, values);
+    ScatterAdd(model.counts, rows, values);
+  });
+}
+
+TEST(VariableOps, RowsThatASlicedBatchSetsAreRefused) {
+  const Dataset data = MakeDataset(CriteoTsv({"x.tsv"}, 7).Batch(4));
+  Model model;
+  const auto function = Trace("f", [&](FunctionBuilder& f) {
+    const Sym dense = f.NextBatch(data)["dense"];
+    ScatterUpdate(model.counts, ConstantTensor(Tensor::Of<int64_t>({1}, {5})),
+                  ConstantTensor(Tensor::Of<int64_t>({1, 2}, {1, 2})));
+    f.Minimize(ReduceMean(Square(MatMul(Slice(dense, {0, 0}, {-1, kDim}), model.hidden))),
+               {.micro_batches = 2});
+  });
+  EXPECT_THAT(function, StatusIs(absl::StatusCode::kInvalidArgument,
+                                 HasSubstr("cannot be computed in slices")));
+}
+
 // A server sees its part only: it would refuse what another one applies.
 TEST(VariableOps, WhatServersMightFindTooLargeIsNotPushed) {
   Model model;

@@ -200,6 +200,9 @@ TEST_F(AccumulateTest, WhatDoesNotFollowFromSlicesIsRefused) {
   Refuses([this](FunctionBuilder&,
                  const BatchRef& b) { AssignAdd(n_, Cast(ReduceMean(b["dense"]), kInt64)); },
           "assign_add", "what is added to variable \"n\" is int64[]");
+  Refuses([this](FunctionBuilder&,
+                 const BatchRef& b) { Assign(n_, Cast(ReduceMean(b["dense"]), kInt64)); },
+          "assign", "what is assigned to variable \"n\" is int64[]");
 }
 
 TEST_F(AccumulateTest, ALossIsAMean) {

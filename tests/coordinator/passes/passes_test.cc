@@ -145,6 +145,38 @@ TEST_F(PassesTest, UpdatesOfAVariableAreAddedUp) {
   EXPECT_EQ(*factory_.parameters.variable(counter.proto().id()).data<int64_t>(), 7);
 }
 
+TEST_F(PassesTest, OfNewValuesTheLastCounts) {
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Variable counter,
+      factory_.CreateVariable({.name = "counter", .shape = {2}, .dtype = kInt64}));
+  const auto both = [](int64_t value) {
+    return ConstantTensor(Tensor::Of<int64_t>({2}, {value, value}));
+  };
+  MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, Trace("step", [&](FunctionBuilder& b) {
+                            Assign(counter, both(2));
+                            Assign(counter, both(5));
+                            b.Return("before", counter);
+                          }));
+  EXPECT_EQ(Count(f, "assign"), 1);
+  factory_.parameters.apply = true;
+  const std::vector<Tensor> returns = Run(f);
+  EXPECT_THAT(returns.at(0).flat<int64_t>(), ::testing::Each(0));
+  const auto values = [&] {
+    return factory_.parameters.variable(counter.proto().id()).flat<int64_t>();
+  };
+  EXPECT_THAT(values(), ::testing::ElementsAre(5, 5));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const pb::FunctionProto rows, Trace("rows", [&](FunctionBuilder& b) {
+        ScatterUpdate(counter, ConstantTensor(Tensor::Of<int64_t>({2}, {1, 0})), both(7));
+        ScatterUpdate(counter, ConstantTensor(Tensor::Of<int64_t>({1}, {1})),
+                      ConstantTensor(Tensor::Of<int64_t>({1}, {9})));
+        b.Return("before", counter);
+      }));
+  EXPECT_EQ(Count(rows, "scatter_update"), 1);
+  Run(rows);
+  EXPECT_THAT(values(), ::testing::ElementsAre(7, 9));
+}
+
 TEST_F(PassesTest, PruningDropsWhatNothingNeeds) {
   MU_ASSERT_OK_AND_ASSIGN(const pb::FunctionProto f, Trace("f", [&](FunctionBuilder& b) {
                             EmbeddingLookup(u_, Ids({1}));
