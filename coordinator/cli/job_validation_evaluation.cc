@@ -76,6 +76,12 @@ void ValidateEarlyStopping(const muster::EarlyStoppingProto& stopping,
 
 void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* problems) {
   ValidateMetrics(job.evaluation(), problems);
+  const std::string& where = job.evaluation().where();
+  if (job.evaluation().has_where() && where != "workers" && where != "coordinator") {
+    problems->push_back({"evaluation.where",
+                         absl::StrCat("must be workers or coordinator, not `", where, "`"),
+                         "coordinator: in its process, which needs memory for the whole model"});
+  }
   if (job.evaluation().beside() && !job.training().has_eval_every() && !job.has_early_stopping() &&
       !job.checkpoint().has_keep_best()) {
     problems->push_back({"evaluation.beside",

@@ -145,6 +145,9 @@ class Coordinator : public VariableFactory {
   // before Restore(), and again after a restart. FAILED_PRECONDITION while functions are
   // unfinished; INVALID_ARGUMENT with recovery of single servers. {}: no rounds.
   absl::Status SynchronousRounds(const RoundRules& rules);
+  // A checkpoint that this coordinator has taken or found in its folder is not deleted as long as
+  // what this returns lives, which is to go before the coordinator does.
+  absl::StatusOr<std::shared_ptr<void>> HoldCheckpoint(const std::string& directory);
   // A group of functions that run beside training, whatever that waits for: workers take functions
   // of each in turn. Its functions only read: one that changes variables or tables is refused with
   // INVALID_ARGUMENT. It is joined, cancelled and fails apart: an error of one of its functions

@@ -19,16 +19,20 @@ std::shared_ptr<void> AtEnd(End end) {
 
 }  // namespace
 
+absl::StatusOr<std::shared_ptr<void>> Coordinator::HoldCheckpoint(const std::string& directory) {
+  MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
+  const std::string folder = LinkedFolder(absolute);
+  impl_->checkpoints.Hold(folder);
+  return AtEnd([checkpoints = &impl_->checkpoints, folder] { checkpoints->Release(folder); });
+}
+
 absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& options) {
   std::shared_ptr<ViewFiles> files;
   if (!options.checkpoint.empty()) {
     files = std::make_shared<ViewFiles>();
     MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(options.checkpoint));
     files->folder = LinkedFolder(absolute);  // it stays when the link names another
-    impl_->checkpoints.Hold(files->folder);
-    files->held = AtEnd([checkpoints = &impl_->checkpoints, folder = files->folder] {
-      checkpoints->Release(folder);
-    });
+    MU_ASSIGN_OR_RETURN(files->held, HoldCheckpoint(files->folder));
     MU_ASSIGN_OR_RETURN(files->manifest, ReadManifest(files->folder));
     MU_RETURN_IF_ERROR(CheckFits(files->manifest, impl_->runtime->Created()));
   }

@@ -134,6 +134,7 @@ absl::Status JobSession::Finish(RunReport* report, bool over) {
   if (coordinator_ == nullptr) return absl::OkStatus();
   starting_.reset();
   trainer_.reset();
+  evaluate_checkpoint_ = nullptr;
   progress_.reset();
   telemetry_->Stop();
   report->time_by_part = telemetry_->TimeByPart();

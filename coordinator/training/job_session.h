@@ -13,6 +13,7 @@
 #include "coordinator/frontend/model_registry.h"
 #include "coordinator/launch/launch.h"
 #include "coordinator/launch/stop_watcher.h"
+#include "coordinator/training/checkpoint_evaluator.h"
 #include "coordinator/training/job_data.h"
 #include "coordinator/training/job_record.h"
 #include "coordinator/training/progress_reporter.h"
@@ -99,6 +100,9 @@ class JobSession {
   absl::StatusOr<Dataset> CreateDataset(DataPurpose purpose);
   absl::StatusOr<Function> DefineStep(const Dataset& dataset);
   absl::StatusOr<EvaluationSpec> DefineEvaluation();
+  // Evaluates checkpoints in this process (evaluation.where).
+  CheckpointEvaluator OwnEvaluator();
+  absl::StatusOr<Evaluation> EvaluateSaved(RunReport* report);
   absl::Status CreateTrainer(const FitOptions& fit, RunReport* report);
   TrainerCallbacks CallbacksOf(RunReport* report);
   // `*restored`: what it continues, if it does.
@@ -120,7 +124,7 @@ class JobSession {
   absl::StatusOr<std::string> TakeUnfinished();
   // The newest checkpoint, if servers are missing and no step was finished since; else empty.
   std::string CheckpointOfAllSteps() const;
-  absl::StatusOr<Function> DefineForward(const Dataset& dataset, bool with_label, Forward* forward);
+  absl::StatusOr<Function> DefinePrediction(const Dataset& dataset, Forward* outputs);
 
   const muster::JobProto& job_;
   const ModelRegistry& models_;
@@ -129,6 +133,7 @@ class JobSession {
   std::unique_ptr<StopWatcher> starting_;  // until there is something to finish
   std::unique_ptr<TelemetryCollector> telemetry_;
   std::unique_ptr<ProgressReporter> progress_;
+  CheckpointEvaluator evaluate_checkpoint_;  // null: on the workers
   std::unique_ptr<Trainer> trainer_;
   std::string progress_phase_;                 // that the trainer's callbacks have begun
   std::optional<Evaluation> last_evaluation_;  // of the values that were trained, if it was made

@@ -9,7 +9,10 @@
 #include "coordinator/training/check_files.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
+#include "coordinator/training/in_process_evaluation.h"
+#include "coordinator/training/job_rates.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/prediction_file.h"
 #include "coordinator/training/trainer.h"
 
@@ -20,34 +23,73 @@ void JobSession::WatchStart() {
     starting_ = std::make_unique<StopWatcher>(&coordinator_->runtime(), options_.stop);
 }
 
+namespace {
+
+absl::StatusOr<EvaluationSpec> DefineEvaluationOf(const pb::JobProto& job, Model& model,
+                                                  Coordinator& coordinator) {
+  EvaluationSpec spec;
+  MU_ASSIGN_OR_RETURN(pb::DatasetProto dataset, DatasetOf(job, DataPurpose::kEval));
+  BoundIds(model, &dataset);
+  MU_ASSIGN_OR_RETURN(spec.data, coordinator.CreateDataset(std::move(dataset)));
+  absl::StatusOr<Forward> outputs = Forward();
+  MU_ASSIGN_OR_RETURN(
+      spec.function, coordinator.DefineFunction("eval_step", [&](FunctionBuilder& f) {
+        const BatchRef batch = f.NextBatch(spec.data);
+        outputs = ReturnForEvaluation(f, batch, model.Build(f, batch), job.evaluation());
+      }));
+  MU_ASSIGN_OR_RETURN(spec.outputs, std::move(outputs));
+  spec.metrics.assign(job.evaluation().metrics().begin(), job.evaluation().metrics().end());
+  return spec;
+}
+
+}  // namespace
+
 absl::Status JobSession::PrepareToRead(const Dataset& dataset) {
   MU_RETURN_IF_ERROR(coordinator_->StartEpoch(dataset, 0));
   starting_.reset();  // what reads looks itself
   return absl::OkStatus();
 }
 
-absl::StatusOr<Function> JobSession::DefineForward(const Dataset& dataset, bool with_label,
-                                                   Forward* forward) {
+absl::StatusOr<Function> JobSession::DefinePrediction(const Dataset& dataset, Forward* outputs) {
   absl::StatusOr<Forward> returned = Forward();
   MU_ASSIGN_OR_RETURN(
-      Function function,
-      coordinator_->DefineFunction(
-          with_label ? "eval_step" : "predict_step", [&](FunctionBuilder& f) {
-            const BatchRef batch = f.NextBatch(dataset);
-            const ModelOutput output = model_->Build(f, batch);
-            returned = with_label ? ReturnForEvaluation(f, batch, output, job_.evaluation())
-                                  : ReturnPredictions(f, batch, output, options_.predict_columns);
-          }));
-  MU_ASSIGN_OR_RETURN(*forward, std::move(returned));
+      Function function, coordinator_->DefineFunction("predict_step", [&](FunctionBuilder& f) {
+        const BatchRef batch = f.NextBatch(dataset);
+        returned = ReturnPredictions(f, batch, model_->Build(f, batch), options_.predict_columns);
+      }));
+  MU_ASSIGN_OR_RETURN(*outputs, std::move(returned));
   return function;
 }
 
 absl::StatusOr<EvaluationSpec> JobSession::DefineEvaluation() {
-  EvaluationSpec spec;
-  MU_ASSIGN_OR_RETURN(spec.data, CreateDataset(DataPurpose::kEval));
-  MU_ASSIGN_OR_RETURN(spec.function, DefineForward(spec.data, true, &spec.outputs));
-  spec.metrics.assign(job_.evaluation().metrics().begin(), job_.evaluation().metrics().end());
-  return spec;
+  return DefineEvaluationOf(job_, *model_, *coordinator_);
+}
+
+CheckpointEvaluator JobSession::OwnEvaluator() {
+  const ClusterOptions job = ClusterOptionsOf(job_, options_, /*trains=*/false);
+  ClusterOptions own;
+  own.name = job.name;
+  own.seed = job.seed;
+  own.job_fingerprint = job.job_fingerprint;
+  own.default_optimizer = job.default_optimizer;
+  own.functions_in_flight = job.functions_in_flight;
+  const auto model = std::make_shared<std::unique_ptr<Model>>();
+  return EvaluateInProcess(
+      std::move(own), [this, model](Coordinator& coordinator) -> absl::StatusOr<EvaluationSpec> {
+        MU_ASSIGN_OR_RETURN(*model, models_.Create(job_.model()));
+        RuledFactory factory(job_, &coordinator);
+        MU_RETURN_IF_ERROR((*model)->Create(factory));
+        MU_RETURN_IF_ERROR(factory.Check());
+        return DefineEvaluationOf(job_, **model, coordinator);
+      });
+}
+
+absl::StatusOr<Evaluation> JobSession::EvaluateSaved(RunReport* report) {
+  std::vector<std::string> warnings;
+  absl::StatusOr<Evaluation> evaluation =
+      evaluate_checkpoint_(report->checkpoint, options_.stop, &warnings);
+  for (const std::string& warning : warnings) Warn(report, warning);
+  return evaluation;
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {
@@ -61,8 +103,12 @@ absl::Status JobSession::Evaluate(RunReport* report) {
     }
     progress_->Begin("evaluating", 0);
     progress_phase_ = "evaluating";
-    MU_RETURN_IF_ERROR(PrepareToRead(trainer_->evaluation()->data));
-    MU_ASSIGN_OR_RETURN(last_evaluation_, trainer_->Evaluate(options_.stop));
+    if (evaluate_checkpoint_ && !report->checkpoint.empty()) {
+      MU_ASSIGN_OR_RETURN(last_evaluation_, EvaluateSaved(report));
+    } else {
+      MU_RETURN_IF_ERROR(PrepareToRead(trainer_->evaluation()->data));
+      MU_ASSIGN_OR_RETURN(last_evaluation_, trainer_->Evaluate(options_.stop));
+    }
   }
   report->eval_examples = last_evaluation_->examples;
   report->eval_metrics = last_evaluation_->metrics;
@@ -90,7 +136,7 @@ absl::Status JobSession::Predict(RunReport* report) {
   WatchStart();
   MU_ASSIGN_OR_RETURN(const Dataset dataset, CreateDataset(DataPurpose::kPredict));
   Forward outputs;
-  MU_ASSIGN_OR_RETURN(const Function forward, DefineForward(dataset, false, &outputs));
+  MU_ASSIGN_OR_RETURN(const Function forward, DefinePrediction(dataset, &outputs));
   progress_->Begin("predicting", 0);
   MU_RETURN_IF_ERROR(PrepareToRead(dataset));
   const std::string path =

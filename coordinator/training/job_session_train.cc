@@ -127,6 +127,10 @@ absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report)
     // So that training does not stand still while the files are looked through.
     if (fit.eval_every.any() || fit.early_stopping.has_value() || fit.keep_best.has_value())
       MU_RETURN_IF_ERROR(coordinator_->BatchesInEpoch(options.evaluation->data, 0).status());
+    if (job_.evaluation().where() == "coordinator") {
+      evaluate_checkpoint_ = OwnEvaluator();
+      options.evaluate_checkpoint = evaluate_checkpoint_;
+    }
   }
   MU_ASSIGN_OR_RETURN(const absl::Duration every, CheckpointEvery(job_.checkpoint()));
   const pb::CheckpointOptionsProto& checkpoint = job_.checkpoint();

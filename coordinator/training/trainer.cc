@@ -103,13 +103,15 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
     return absl::InvalidArgumentError(
         "FitOptions::keep_best and early_stopping.restore_best need TrainerOptions::checkpoints");
   }
-  if (options.beside && checkpointer_ == nullptr) {
+  const bool elsewhere = options_.evaluate_checkpoint != nullptr;
+  if ((options.beside || elsewhere) && checkpointer_ == nullptr) {
     return absl::InvalidArgumentError(
-        "FitOptions::beside needs TrainerOptions::checkpoints: what is evaluated while training "
-        "goes on is a checkpoint");
+        absl::StrCat(elsewhere ? "TrainerOptions::evaluate_checkpoint" : "FitOptions::beside",
+                     " needs TrainerOptions::checkpoints: what is evaluated while training "
+                     "goes on is a checkpoint"));
   }
   stop_ = options.stop;
-  evaluates_beside_ = options.beside;
+  evaluates_beside_ = options.beside || elsewhere;
   // What is restored runs again at once.
   if (options.sync.has_value()) MU_RETURN_IF_ERROR(coordinator_->SynchronousRounds(*options.sync));
   rounds_ = coordinator_->runtime().rounds().on();

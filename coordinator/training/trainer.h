@@ -25,6 +25,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/coordinator.h"
+#include "coordinator/training/checkpoint_evaluator.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
@@ -66,6 +67,10 @@ struct TrainerOptions {
   // With them a lost server is survived, and Fit continues what it finds there. `steps` is
   // the trainer's.
   std::optional<CheckpointerOptions> checkpoints = std::nullopt;
+  // With it, evaluations on the way are beside training and not on the workers, such as
+  // EvaluateInProcess (in_process_evaluation.h). Needs `checkpoints`, and `evaluation`, which says
+  // what is measured. Where no checkpoint can be taken, the workers evaluate.
+  CheckpointEvaluator evaluate_checkpoint = nullptr;
   TrainerCallbacks callbacks = {};
 };
 
@@ -163,6 +168,9 @@ class Trainer {
   // Evaluations beside training (trainer_beside.cc).
   class Beside;
   absl::Status BeginBeside(const EvaluationPoint& point, const std::string& checkpoint);
+  // Measures the checkpoint in that directory, which stays as long, on any thread.
+  absl::StatusOr<std::function<absl::StatusOr<Measured>(const std::atomic<int>* stop)>> MeasuringOf(
+      const std::string& directory);
   void SetPending(std::optional<PendingEvaluation> pending);
   // The one that was under way when the job stopped.
   absl::Status GoOnBeside();
@@ -188,7 +196,7 @@ class Trainer {
   std::optional<EarlyStopping> stopping_;
   std::optional<BestCheckpoints> best_;
   const std::atomic<int>* stop_ = nullptr;  // of Fit
-  bool evaluates_beside_ = false;           // the same
+  bool evaluates_beside_ = false;           // the same; or by evaluate_checkpoint
   bool rounds_ = false;                     // the same
   std::unique_ptr<Beside> beside_;          // under way
   bool taken_up_ = false;                   // it is one of a former coordinator

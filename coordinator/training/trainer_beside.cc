@@ -28,10 +28,29 @@ void Trainer::SetPending(std::optional<PendingEvaluation> pending) {
 absl::Status Trainer::BeginBeside(const EvaluationPoint& point, const std::string& checkpoint) {
   // Checkpoints from now on tell whoever goes on with the job to evaluate this one.
   SetPending(PendingEvaluation{checkpoint, point.steps, point.epoch});
-  MU_ASSIGN_OR_RETURN(FunctionGroup group,
-                      coordinator_->CreateGroup({.checkpoint = PathOf(checkpoint)}));
-  beside_ = std::make_unique<Beside>(this, point, checkpoint, std::move(group));
+  MU_ASSIGN_OR_RETURN(Beside::MeasureFunction measure, MeasuringOf(PathOf(checkpoint)));
+  beside_ = std::make_unique<Beside>(point, checkpoint, std::move(measure));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::function<absl::StatusOr<Trainer::Measured>(const std::atomic<int>*)>>
+Trainer::MeasuringOf(const std::string& directory) {
+  if (options_.evaluate_checkpoint) {
+    MU_ASSIGN_OR_RETURN(auto held, coordinator_->HoldCheckpoint(directory));
+    return [this, directory,
+            held = std::move(held)](const std::atomic<int>* stop) -> absl::StatusOr<Measured> {
+      Measured measured;
+      MU_ASSIGN_OR_RETURN(measured.evaluation,
+                          options_.evaluate_checkpoint(directory, stop, &measured.warnings));
+      return measured;
+    };
+  }
+  MU_ASSIGN_OR_RETURN(FunctionGroup group, coordinator_->CreateGroup({.checkpoint = directory}));
+  return [this, group = std::move(group)](const std::atomic<int>* stop) {
+    // A round waits for the function that a contributor is at.
+    const uint32_t steps = rounds_ ? 1 : ForEachBatchOptions().steps_per_function;
+    return MeasureIn({.steps_per_function = steps, .group = group, .stop = stop}, nullptr);
+  };
 }
 
 absl::Status Trainer::GoOnBeside() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -15,13 +16,11 @@ namespace mu {
 // One evaluation of a checkpoint, on a thread of its own.
 class Trainer::Beside {
  public:
-  Beside(const Trainer* trainer, EvaluationPoint point, std::string checkpoint, FunctionGroup group)
-      : point(point), group_(std::move(group)) {
-    thread_ = std::thread([this, trainer, checkpoint = std::move(checkpoint)] {
-      // A round waits for the function that a contributor is at.
-      const uint32_t steps = trainer->rounds_ ? 1 : ForEachBatchOptions().steps_per_function;
-      result_ = trainer->MeasureIn({.steps_per_function = steps, .group = group_, .stop = &stop_},
-                                   nullptr);
+  using MeasureFunction = std::function<absl::StatusOr<Measured>(const std::atomic<int>* stop)>;
+  Beside(EvaluationPoint point, std::string checkpoint, MeasureFunction measure)
+      : point(point), measure_(std::move(measure)) {
+    thread_ = std::thread([this, checkpoint = std::move(checkpoint)] {
+      result_ = measure_(&stop_);
       if (result_.ok()) result_->evaluation.checkpoint = checkpoint;
       done_.Notify();
     });
@@ -38,7 +37,7 @@ class Trainer::Beside {
   const EvaluationPoint point;
 
  private:
-  const FunctionGroup group_;
+  const MeasureFunction measure_;
   std::atomic<int> stop_{0};
   absl::StatusOr<Measured> result_ = absl::UnknownError("under way");  // until done_ its thread's
   Notification done_;

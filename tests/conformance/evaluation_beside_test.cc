@@ -4,6 +4,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/kept_checkpoint.h"
+#include "coordinator/training/in_process_evaluation.h"
 #include "tests/conformance/evaluated_job.h"
 
 namespace mu {
@@ -80,12 +81,55 @@ TEST_F(EvaluationBesideTest, AnEvaluationBesideTrainingThatEndsItLeavesNothingRu
   MU_EXPECT_OK(c().Join());
 }
 
+// Functions on the workers would fail: none is asked.
+TEST_F(EvaluationBesideTest, EvaluatedInThisProcessWithTheSameNumbers) {
+  TrainerOptions options = Options();
+  MU_ASSERT_OK_AND_ASSIGN(options.evaluation->function,
+                          c().DefineFunction("no label", [&](FunctionBuilder& f) {
+                            f.Return("prediction", Cast(f.NextBatch(test_)["id"], kFloat32));
+                          }));
+  int made = 0;
+  const auto define = [&](Coordinator& own) -> absl::StatusOr<EvaluationSpec> {
+    ++made;
+    EvaluationSpec spec = *Options().evaluation;
+    MU_ASSIGN_OR_RETURN(
+        spec.data,
+        own.CreateDataset(
+            Csv({cluster_->directory() + "/numbers.csv"}).Id("id", 0, 0).Batch(kBatch).Epochs(1)));
+    MU_ASSIGN_OR_RETURN(const Variable sum, own.CreateVariable({.name = "sum", .dtype = kInt64}));
+    MU_ASSIGN_OR_RETURN(spec.function, own.DefineFunction("forward", [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
+      f.Return("prediction", id * 0.0f + Cast(Read(sum), kFloat32) / static_cast<float>(kSum));
+      f.Return("label", id * 0.0f);
+    }));
+    return spec;
+  };
+  options.evaluate_checkpoint = EvaluateInProcess({}, define);
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 6, .eval_every = {.epochs = 1}}));
+  ASSERT_THAT(result.evaluations, SizeIs(6));
+  for (size_t i = 0; i < 6; ++i) {
+    EXPECT_EQ(result.evaluations[i].steps, 10 * (i + 1));
+    EXPECT_EQ(result.evaluations[i].examples, uint64_t{kRecords});
+    EXPECT_NEAR(result.evaluations[i].metrics.at("mae"), i + 1.0, 1e-5) << "of the values of then";
+    EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
+  }
+  EXPECT_EQ(made, 1) << "the cluster stays for the next checkpoint";
+}
+
 TEST_F(EvaluationBesideTest, BesideTrainingNeedsCheckpoints) {
   TrainerOptions options = Options();
   options.checkpoints.reset();
   Trainer trainer(&c(), std::move(options));
   EXPECT_THAT(trainer.Fit({.eval_every = {.epochs = 1}, .beside = true}).status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("FitOptions::beside needs")));
+  options = Options();
+  options.checkpoints.reset();
+  options.evaluate_checkpoint = EvaluateInProcess({}, nullptr);
+  Trainer elsewhere(&c(), std::move(options));
+  EXPECT_THAT(elsewhere.Fit({.eval_every = {.epochs = 1}}).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("evaluate_checkpoint needs")));
 }
 
 // Beside training and not.

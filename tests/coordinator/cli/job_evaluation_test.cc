@@ -37,6 +37,11 @@ TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
             "job.yaml:9:22: `evaluation.beside` is for evaluations while training goes on, and "
             "there are none; add training.eval_every, such as {epochs: 1}, or remove this\n");
   EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false}")), "");
+  EXPECT_THAT(ProblemsOf(Evaluated("evaluation: {where: sidecar}")),
+              ::testing::HasSubstr("job.yaml:9:22: `evaluation.where` must be workers or "
+                                   "coordinator, not `sidecar`"));
+  for (const char* where : {"workers", "coordinator"})
+    EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {where: ", where, "}"))), "");
   for (const char* with :
        {"early_stopping: {metric: auc}", "checkpoint: {keep_best: {metric: auc}}"})
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {beside: true}\n", with))), "");

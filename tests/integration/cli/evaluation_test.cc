@@ -88,6 +88,31 @@ TEST_F(EvaluationTest, TheReportSaysHowEachEpochWent) {
   EXPECT_TRUE(report["early_stopping"].is_null());
 }
 
+// Of the same checkpoints, with the same numbers; the workers only train.
+TEST_F(EvaluationTest, InTheCoordinatorsProcessAsOnTheWorkers) {
+  const std::string training = "epochs: 3, batch_size: 20, eval_every: {epochs: 1}";
+  ASSERT_EQ(Train(EvaluatedJob(training, "evaluation: {beside: true}\n"), "workers"), 0)
+      << Output();
+  ASSERT_EQ(Train(EvaluatedJob(training, "evaluation: {where: coordinator}\n"), "coordinator"), 0)
+      << Output();
+  const Json workers = ReportOf("workers"), coordinator = ReportOf("coordinator");
+  EXPECT_THAT(StepsOf(coordinator["evaluations"]), ElementsAre(100, 200, 300));
+  EXPECT_EQ(WithoutTimes(coordinator["evaluations"]), WithoutTimes(workers["evaluations"]));
+  EXPECT_EQ(coordinator["eval"], workers["eval"]);
+  const auto steps = [](const Json& report) {
+    return report["time_by_part"]["worker.step"]["count"].get<uint64_t>();
+  };
+  EXPECT_GT(steps(workers), 300u);
+  EXPECT_LE(steps(coordinator), 300u);
+  // What is evaluated at the end only, of a run that has no other evaluations.
+  ASSERT_EQ(
+      Train(EvaluatedJob("epochs: 3, batch_size: 20", "evaluation: {where: coordinator}\n"), "end"),
+      0)
+      << Output();
+  EXPECT_EQ(ReportOf("end")["eval"], workers["eval"]);
+  EXPECT_LE(steps(ReportOf("end")), 300u);
+}
+
 TEST_F(EvaluationTest, BySteps) {
   ASSERT_EQ(Train(EvaluatedJob("epochs: 2, batch_size: 20, eval_every: {steps: 70}"), "run"), 0)
       << Output();
