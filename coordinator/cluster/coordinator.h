@@ -157,8 +157,11 @@ class Coordinator : public VariableFactory {
   // of reading a manifest; INVALID_ARGUMENT if the checkpoint does not fit what was created. What
   // else is wrong with its files is the group's error.
   absl::StatusOr<FunctionGroup> CreateGroup(const GroupOptions& options = {});
-  // As Join and Cancel below, for a group.
+  // As Join below, for a group: waits for what was scheduled in it.
   absl::Status Join(const FunctionGroup& group);
+  // Ends the group's functions with CANCELLED, those that run as well, and waits for nothing: a
+  // worker may still be at a step of one, whose result nobody gets. It changes nothing, so a Join
+  // that follows does not wait for it either. More may be scheduled in the group.
   void Cancel(const FunctionGroup& group);
   // Waits for everything that was scheduled, but in groups. The first error of a function, once.
   absl::Status Join();

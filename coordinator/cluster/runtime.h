@@ -125,6 +125,7 @@ class Runtime {
   // Soon; from whichever thread.
   void DropGroup(GroupId group);
   absl::Status Join(GroupId group);
+  // Of a group: waits for no worker. Of training: CancelEverything.
   void Cancel(GroupId group);
   // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with
   // `error` from now on.

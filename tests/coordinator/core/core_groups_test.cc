@@ -141,8 +141,11 @@ TEST(CoreGroups, AreCancelledApart) {
   d.Schedule();
   d.Eval();
   EXPECT_EQ(d.Short(d.Step(event::CancelGroup{kEval})), "finish e0 CANCELLED; stop run 2 on 0");
+  EXPECT_TRUE(d.core.done(kEval)) << "nobody waits for the worker, which is at its step";
   EXPECT_EQ(d.Step(event::CancelGroup{kEval}), "");
+  EXPECT_EQ(d.Finished(kFirst), "") << "nobody gets its result";
   EXPECT_EQ(d.Finished(1), "finish 1 OK");
+  EXPECT_EQ(d.Eval(), "scheduled e1; start e1 on 0 from 0") << "the group can be used again";
 }
 
 TEST(CoreGroups, OfALostWorkerRunAgain) {
