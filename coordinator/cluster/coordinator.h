@@ -11,6 +11,7 @@
 // Thread safe: any thread may call anything but the destructor.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -209,8 +210,12 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<uint64_t> BatchesInEpoch(const Dataset& dataset, uint64_t epoch = 0);
   // Batches of each lease of the dataset's current epoch, by the lease's index.
   absl::StatusOr<std::map<uint64_t, uint32_t>> BatchesByLease(const Dataset& dataset);
-  // Begins the dataset again at the start of `epoch`. Join first.
-  absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch);
+  // Begins the dataset again at the start of `epoch`. Join first: FAILED_PRECONDITION while
+  // functions that read it are unfinished. Waits while training is being cancelled, and for
+  // functions that a lost server makes run again; CANCELLED if `stop` (may be null) becomes more
+  // than 0 meanwhile.
+  absl::Status StartEpoch(const Dataset& dataset, uint64_t epoch,
+                          const std::atomic<int>* stop = nullptr);
 
   absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
 

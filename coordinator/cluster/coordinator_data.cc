@@ -138,10 +138,11 @@ absl::StatusOr<std::map<uint64_t, uint32_t>> Coordinator::BatchesByLease(const D
   return batches;
 }
 
-absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch) {
+absl::Status Coordinator::StartEpoch(const Dataset& dataset, uint64_t epoch,
+                                     const std::atomic<int>* stop) {
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   MU_ASSIGN_OR_RETURN(DataLeases::Plan plan, impl_->runtime->MakePlan(data, epoch));
-  return impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan));
+  return impl_->runtime->StartEpoch(dataset.proto().id(), epoch, std::move(plan), stop);
 }
 
 }  // namespace mu

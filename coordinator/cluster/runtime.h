@@ -98,8 +98,11 @@ class Runtime {
   absl::StatusOr<DataLeases::Plan> MakePlan(const DataLayout& data, uint64_t epoch);
   // `first`: the plan of epoch 0.
   void AddDataset(DataLayout data, DataLeases::Plan first);
-  // FAILED_PRECONDITION if functions are queued or running; waits for those that are repeated.
-  absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan);
+  // FAILED_PRECONDITION if functions that read the dataset are queued or running; waits for those
+  // that are repeated, and while training is being cancelled. CANCELLED if `stop` (may be null)
+  // becomes more than 0 meanwhile.
+  absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
+                          const std::atomic<int>* stop = nullptr);
   // How far a dataset has been handed out. Without a plan if there is none of this id, and if every
   // worker reads it by itself.
   struct Handed {

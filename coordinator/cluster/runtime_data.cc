@@ -2,9 +2,16 @@
 #include <memory>
 #include <utility>
 
+#include "common/base/steady_now.h"
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
+
+// Between two looks at whether the user has asked to stop.
+constexpr absl::Duration kStopLook = absl::Milliseconds(100);
+
+}  // namespace
 
 absl::StatusOr<DataLeases::Plan> Runtime::MakePlan(const DataLayout& data, uint64_t epoch) {
   MU_ASSIGN_OR_RETURN(EpochPlan plan, EpochPlan::Make(data, epoch));
@@ -26,9 +33,10 @@ void Runtime::AddDataset(DataLayout data, DataLeases::Plan first) {
   PostStep(event::DatasetAdded{std::move(data), std::move(first)});
 }
 
-absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan) {
+absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
+                                 const std::atomic<int>* stop) {
   absl::Status result;
-  loop_.AwaitTurn(kRepeats, [&] {
+  const auto attempt = [&] {
     loop_.AssertHeld();
     // An error of training is dealt with; a group's functions are to start afterwards.
     if (core_.cancelling() && core_.ended().ok()) return false;
@@ -38,7 +46,12 @@ absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::P
     }
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});
     return true;
-  });
+  };
+  // A server that stalls is waited for until it counts as lost: a user may not want to.
+  while (
+      !loop_.Await(attempt, stop == nullptr ? absl::InfiniteFuture() : SteadyNow() + kStopLook)) {
+    if (stop == nullptr || stop->load() > 0) return absl::CancelledError("stopped");
+  }
   return result;
 }
 

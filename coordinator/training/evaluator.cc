@@ -201,7 +201,7 @@ absl::StatusOr<uint64_t> ForEachBatch(Coordinator& coordinator, const Function& 
     return absl::InvalidArgumentError(
         "an evaluation uses each record once; visitation: none is for training");
   }
-  MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0));
+  MU_RETURN_IF_ERROR(coordinator.StartEpoch(dataset, 0, options.stop));
   MU_ASSIGN_OR_RETURN(const uint64_t total, coordinator.BatchesInEpoch(dataset, 0));
   MU_ASSIGN_OR_RETURN(auto batches_by_lease, coordinator.BatchesByLease(dataset));
   Pass pass(coordinator, options, on_batch, progress, total, std::move(batches_by_lease));

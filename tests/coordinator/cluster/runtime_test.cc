@@ -195,6 +195,50 @@ TEST_F(RuntimeTest, NoEpochStartsWhileFunctionsReadItsData) {
   MU_EXPECT_OK(runtime_->StartEpoch(1, 0, nullptr));
 }
 
+// Functions that are scheduled for the epoch are to start when training's error has been told.
+TEST_F(RuntimeTest, AnEpochStartsWhenTrainingIsCancelled) {
+  Start();
+  std::atomic<int> asked{0};
+  servers_.fence = [&](const pb::RequestContext&) {
+    return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
+  };
+  auto worker = Worker(11);
+  RegisterServer(4242);
+  Schedule(1);
+  worker->NextRun().call->Finish(testing::UsersError("no"));
+  while (asked == 0) std::this_thread::yield();
+  MU_EXPECT_OK(runtime_->StartEpoch(2, 0, nullptr));
+  EXPECT_EQ(asked, 4) << "the server has confirmed";
+}
+
+TEST_F(RuntimeTest, AnEpochThatCannotStartEndsWithAStopOrTheJob) {
+  Start();
+  std::atomic<int> asked{0}, stop{0};
+  servers_.fence = [&](const pb::RequestContext&) {
+    ++asked;
+    return absl::UnavailableError("it stalls");
+  };
+  auto worker = Worker(11);
+  RegisterServer(4242);
+  Schedule(1);
+  worker->NextRun().call->Finish(testing::UsersError("no"));
+  while (asked == 0) std::this_thread::yield();
+  const auto start = [&] { return runtime_->StartEpoch(2, 0, nullptr, &stop); };
+  stop = 1;
+  EXPECT_THAT(start(), HasCode(absl::StatusCode::kCancelled));
+  stop = 0;
+  absl::Status failed;
+  {
+    std::thread waiting([&] { failed = runtime_->StartEpoch(2, 0, nullptr); });
+    runtime_->Fail(absl::UnavailableError("the job is over"));
+    waiting.join();
+  }
+  EXPECT_THAT(failed, StatusIs(absl::StatusCode::kUnavailable, HasSubstr("the job is over")));
+  runtime_->Close();
+  EXPECT_THAT(start(), HasCode(absl::StatusCode::kCancelled));
+  runtime_.reset();  // the fence uses what ends here
+}
+
 TEST_F(RuntimeTest, EndsWithCallsUnderWay) {
   Start();
   auto worker = Worker(11);
