@@ -255,8 +255,11 @@ class Coordinator : public VariableFactory {
   absl::StatusOr<RestoredJob> Restore(CoordinatorEpoch since = CoordinatorEpoch(0));
   // What Restore() will give back, from now on. See also ScheduleOptions.
   void SetUserState(std::string state);
-  // Loads a checkpoint's values into what has been created; on any number of servers.
-  // INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails its checksum. After an
+  // Loads a checkpoint's values into what has been created; on any number of servers. Join first:
+  // FAILED_PRECONDITION while functions of training are unfinished. Waits for functions of groups;
+  // what is scheduled in a group meanwhile starts afterwards. A group that reads a checkpoint goes
+  // on reading that one. INVALID_ARGUMENT naming what differs, DATA_LOSS naming a file that fails
+  // its checksum. After an
   // error of a server all of them go back to the last checkpoint, or to their initial values; so
   // they do to the latter without EnableRecovery. A file that is missing here or has another size
   // changes nothing.

@@ -172,7 +172,7 @@ class Runtime {
   // come at the start.
   absl::Status EnsureServers();
   // Waits while functions that have finished are being repeated. FAILED_PRECONDITION if there are
-  // others.
+  // others of training. Those of groups are no matter: a load waits for them.
   absl::Status WaitForRepeats();
   // A function was scheduled, or Resume has told where the job stands: its state is more than
   // initial values. Once true, true.
@@ -373,6 +373,7 @@ class Runtime {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Whether an answer is known: all that was scheduled has finished, or the error.
   bool NothingRuns(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  bool NothingTrains(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);

@@ -59,17 +59,28 @@ absl::Status Runtime::EnsureServers() {
 }
 
 bool Runtime::NothingRuns(absl::Status* result) const {
-  *result = core_.ended();
-  if (result->ok() && !states_.empty())
-    *result = absl::FailedPreconditionError("functions are queued or running; Join first");
+  if (!NothingTrains(result)) return false;
+  if (result->ok() && !states_.empty()) {
+    *result = absl::FailedPreconditionError(
+        "functions of a group are queued or running; Join or Cancel the group first");
+  }
   return !result->ok() || core_.quiet();
+}
+
+bool Runtime::NothingTrains(absl::Status* result) const {
+  *result = core_.ended();
+  // Those of groups come last.
+  if (result->ok() && !states_.empty() && !IsInGroup(states_.begin()->first))
+    *result = absl::FailedPreconditionError("functions are queued or running; Join first");
+  return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
+                           !core_.queue().repeats_cancelled());
 }
 
 absl::Status Runtime::WaitForRepeats() {
   absl::Status result;
   loop_.AwaitTurn(kRepeats, [&] {
     loop_.AssertHeld();
-    return NothingRuns(&result);
+    return NothingTrains(&result);
   });
   return result;
 }

@@ -120,6 +120,36 @@ TEST_F(EvaluatedBesideTest, ACheckpointThatIsNoneIsAnErrorAtOnce) {
               HasCode(absl::StatusCode::kNotFound));
 }
 
+// The values of the state are replaced, those of the view stay.
+TEST_F(EvaluatedBesideTest, TheStateIsRestoredBetweenFunctionsOfAGroup) {
+  c().Schedule(step_, {.steps = 10});
+  MU_ASSERT_OK_AND_ASSIGN(const std::string first, checkpointer_->TakeWhole());
+  MU_ASSERT_OK_AND_ASSIGN(const auto calm, Evaluate(first));
+  MU_ASSERT_OK_AND_ASSIGN(const Tensor weights, c().Read(weights_));
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup group, c().CreateGroup({.checkpoint = first}));
+  std::atomic<bool> over = false;
+  std::atomic<int> evaluated = 0;
+  std::thread evaluation([&] {
+    for (; !over; ++evaluated) {
+      const auto metrics = Evaluate(group);
+      MU_EXPECT_OK(metrics.status());
+      if (metrics.ok()) EXPECT_EQ(*metrics, calm);
+    }
+  });
+  for (int i = 0; i < 10; ++i) {
+    const int before = evaluated;
+    c().Schedule(step_, {.steps = 10});
+    MU_EXPECT_OK(c().Join());
+    MU_EXPECT_OK(c().Restore(first).status());
+    const auto restored = c().Read(weights_);
+    MU_EXPECT_OK(restored.status());
+    if (restored.ok()) EXPECT_TRUE(restored->flat<float>() == weights.flat<float>());
+    testing::WaitWhile([&] { return evaluated == before; });
+  }
+  over = true;
+  evaluation.join();
+}
+
 // Workers die one after the other, servers twice, and checkpoints push out older ones.
 TEST_F(EvaluatedBesideTest, FiftyTimesTheSameToTheLastDigitWhateverDies) {
   for (int i = 0; i < 4; ++i) c().Schedule(step_, {.steps = 10});

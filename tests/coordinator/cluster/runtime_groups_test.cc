@@ -5,8 +5,10 @@ namespace mu {
 namespace {
 
 using testing::HasCode;
+using ::testing::HasSubstr;
 using testing::PlayedClusterTest;
 using testing::PlayedWorker;
+using testing::StatusIs;
 
 class RuntimeGroupsTest : public PlayedClusterTest {
  protected:
@@ -30,6 +32,38 @@ TEST_F(RuntimeGroupsTest, CancelWaitsForNoWorker) {
   MU_EXPECT_OK(next.Fetch()) << "the group can be used again";
   PlayedWorker::Finish(run);
   EXPECT_THAT(cancelled.Fetch(), HasCode(absl::StatusCode::kCancelled)) << "nobody gets its result";
+}
+
+// The load itself waits for them, see CoreViews.
+TEST_F(RuntimeGroupsTest, OtherValuesMayBeLoadedWhileOnlyTheyRun) {
+  Start();
+  auto worker = Worker(11);
+  const GroupId group = runtime_->MakeGroup(nullptr);
+  ScheduleIn(group);
+  const auto evaluation = worker->NextRun();
+  MU_EXPECT_OK(runtime_->WaitForRepeats());
+  Schedule(1);
+  const auto training = worker->NextRun();
+  EXPECT_THAT(runtime_->WaitForRepeats(),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Join first")));
+  PlayedWorker::Finish(training);
+  MU_ASSERT_OK(runtime_->Join());
+  MU_EXPECT_OK(runtime_->WaitForRepeats());
+  PlayedWorker::Finish(evaluation);
+  MU_EXPECT_OK(runtime_->Join(group));
+}
+
+TEST_F(RuntimeGroupsTest, NoEpochOfTheirDataStartsWhileTheyRun) {
+  Start();
+  const GroupId group = runtime_->MakeGroup(nullptr);
+  const RemoteValue value = runtime_->Schedule(
+      {.fingerprint = Fingerprint(5), .steps = 1, .dataset = 1, .needs_version = 1, .group = group},
+      {"x"});
+  EXPECT_THAT(runtime_->StartEpoch(1, 0, nullptr),
+              StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("Cancel the group")));
+  MU_EXPECT_OK(runtime_->StartEpoch(2, 0, nullptr)) << "training's, say";
+  runtime_->Cancel(group);
+  MU_EXPECT_OK(runtime_->StartEpoch(1, 0, nullptr));
 }
 
 }  // namespace

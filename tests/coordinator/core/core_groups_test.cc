@@ -277,6 +277,25 @@ TEST(CoreViews, AreLoadedAgainWhenAServerWasLost) {
   EXPECT_EQ(d.Answer(), "start e0 on 0 from 0");
 }
 
+// Of a checkpoint's values into the state.
+TEST(CoreViews, ALoadOfTheStateWaitsForWhoReadsThemAndTheyAreLoadedAgain) {
+  Driver d(1);
+  d.Serve(1);
+  d.Keep(d.Make(kEval, kView));
+  d.Eval();
+  EXPECT_EQ(d.Want(2, {.kind = ServerTask::Kind::kLoad}), "");
+  EXPECT_FALSE(d.core.may_schedule_in_groups());
+  EXPECT_EQ(d.Answer(), "start e0 on 0 from 0") << "what waits for its view must come to its end";
+  EXPECT_EQ(d.Finished(kFirst), "finish e0 OK; load for 2 in 1");
+  EXPECT_EQ(d.Keep(d.Step(event::Loaded{.attempt = testing::Attempt(d), .updates = {0}})),
+            "use routing; done 2 OK; load view 9 in 1");
+  EXPECT_TRUE(d.core.may_schedule_in_groups());
+  EXPECT_EQ(d.Eval(), "scheduled e1");
+  d.Routing(2, 1);
+  EXPECT_EQ(d.Installed(0, 10, 2), "");
+  EXPECT_EQ(d.Answer(), "start e1 on 0 from 0");
+}
+
 TEST(CoreViews, ALoadThatAServerWasLostInIsNotWaitedFor) {
   Driver d(2);
   d.Serve(1);
