@@ -10,11 +10,13 @@
 namespace mu {
 namespace {
 
-// What a view shows: the same in repeats of a request.
+// What a view shows: the same in repeats of a request. Files have their checksums, and the folder
+// may have been renamed.
 std::string ContentOf(const pb::LoadViewRequest& request) {
   pb::LoadViewRequest what = request;
   what.clear_context();
   what.clear_view();
+  what.clear_directory();
   return what.SerializeAsString();
 }
 

@@ -53,15 +53,16 @@ absl::StatusOr<uint64_t> NextNumber(const std::string& path) {
   return numbers.empty() ? 1 : *std::max_element(numbers.begin(), numbers.end()) + 1;
 }
 
-// The folder that was `path` has the name `replaced` since. It becomes one of the numbered ones, so
-// that it can go when no server goes back to it any more.
-absl::Status NumberReplaced(const std::string& path, const std::string& replaced,
-                            JobCheckpoints* checkpoints) {
+// The folder `path` and the link get each other's name. The folder becomes one of the numbered ones
+// then, so that it can go when no server goes back to it any more. Returns what it is called.
+absl::StatusOr<std::string> ReplaceFolder(const std::string& path, const std::string& link) {
   MU_ASSIGN_OR_RETURN(const uint64_t number, NextNumber(path));
-  const std::string folder = absl::StrCat(path, ".", number);
-  MU_RETURN_IF_ERROR(RenameFile(replaced, folder));
-  checkpoints->Renamed(path, folder);
-  return Mark(folder);
+  std::string folder = absl::StrCat(path, ".", number);
+  if (::renameat2(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) != 0)
+    return ErrnoToStatus(errno, "replace", path);
+  MU_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(path)));
+  MU_RETURN_IF_ERROR(RenameFile(link, folder));
+  return folder;
 }
 
 }  // namespace
@@ -98,14 +99,14 @@ absl::Status LinkCheckpoint(const std::string& path, const std::string& folder,
   if (::symlink(BaseName(folder).c_str(), link.c_str()) != 0)
     return ErrnoToStatus(errno, "make the link", link);
   struct stat info = {};
-  const bool is_folder = ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-  const int renamed =
-      is_folder ? ::renameat2(AT_FDCWD, link.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE)
-                : ::rename(link.c_str(), path.c_str());
-  if (renamed != 0) return ErrnoToStatus(errno, "replace", path);
-  MU_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(path)));
-  // The folder that it was before has the link's name now.
-  if (is_folder) MU_RETURN_IF_ERROR(NumberReplaced(path, link, checkpoints));
+  if (::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
+    MU_ASSIGN_OR_RETURN(const std::string replaced,
+                        checkpoints->Rename(path, [&] { return ReplaceFolder(path, link); }));
+    MU_RETURN_IF_ERROR(Mark(replaced));
+  } else {
+    if (::rename(link.c_str(), path.c_str()) != 0) return ErrnoToStatus(errno, "replace", path);
+    MU_RETURN_IF_ERROR(SyncDirectory(DirectoryOf(path)));
+  }
   MU_ASSIGN_OR_RETURN(const std::vector<uint64_t> numbers, Numbers(path));
   for (const uint64_t number : numbers) {
     const std::string other = absl::StrCat(path, ".", number);

@@ -148,7 +148,7 @@ class Coordinator : public VariableFactory {
   absl::Status SynchronousRounds(const RoundRules& rules);
   // A checkpoint that this coordinator has taken or found in its folder is not deleted as long as
   // what this returns lives, which is to go before the coordinator does.
-  absl::StatusOr<std::shared_ptr<void>> HoldCheckpoint(const std::string& directory);
+  absl::StatusOr<std::shared_ptr<const void>> HoldCheckpoint(const std::string& directory);
   // A group of functions that run beside training, whatever that waits for: workers take functions
   // of each in turn. Its functions only read: one that changes variables or tables is refused with
   // INVALID_ARGUMENT. It is joined, cancelled and fails apart: an error of one of its functions

@@ -17,13 +17,24 @@ std::shared_ptr<void> AtEnd(End end) {
   return {nullptr, [end = std::move(end)](void*) { end(); }};
 }
 
+// The folder that the path is, or is a link to.
+std::shared_ptr<const JobCheckpoints::Held> HoldLinked(const std::string& path,
+                                                       JobCheckpoints& checkpoints) {
+  std::shared_ptr<const JobCheckpoints::Held> held;
+  std::string folder;
+  do {
+    folder = LinkedFolder(path);  // it stays when the link names another
+    held = checkpoints.Hold(folder);
+  } while (LinkedFolder(path) != folder);  // it was replaced just now
+  return held;
+}
+
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<void>> Coordinator::HoldCheckpoint(const std::string& directory) {
+absl::StatusOr<std::shared_ptr<const void>> Coordinator::HoldCheckpoint(
+    const std::string& directory) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  const std::string folder = LinkedFolder(absolute);
-  impl_->checkpoints.Hold(folder);
-  return AtEnd([checkpoints = &impl_->checkpoints, folder] { checkpoints->Release(folder); });
+  return HoldLinked(absolute, impl_->checkpoints);
 }
 
 absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& options) {
@@ -31,9 +42,8 @@ absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& optio
   if (!options.checkpoint.empty()) {
     files = std::make_shared<ViewFiles>();
     MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(options.checkpoint));
-    files->folder = LinkedFolder(absolute);  // it stays when the link names another
-    MU_ASSIGN_OR_RETURN(files->held, HoldCheckpoint(files->folder));
-    MU_ASSIGN_OR_RETURN(files->manifest, ReadManifest(files->folder));
+    files->held = HoldLinked(absolute, impl_->checkpoints);
+    MU_ASSIGN_OR_RETURN(files->manifest, ReadManifest(files->held->folder()));
     MU_RETURN_IF_ERROR(CheckFits(files->manifest, impl_->runtime->Created()));
   }
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());

@@ -123,31 +123,62 @@ uint64_t JobCheckpoints::PointIn(const std::string& folder) const {
   return same == points.rend() ? 0 : same->first.value() + 1;
 }
 
-void JobCheckpoints::Hold(const std::string& folder) {
-  MutexLock lock(&mutex_);
-  held_.insert(folder);
+std::shared_ptr<const JobCheckpoints::Held> JobCheckpoints::Hold(const std::string& folder) {
+  MutexLock renaming(&renaming_);
+  uint64_t number = 0;
+  {
+    MutexLock lock(&mutex_);
+    number = ++last_held_;
+    held_[number] = folder;
+  }
+  return std::make_shared<const Held>(this, number);
 }
 
-void JobCheckpoints::Release(const std::string& folder) {
+void JobCheckpoints::Release(uint64_t number) {
   MutexLock lock(&mutex_);
-  if (const auto held = held_.find(folder); held != held_.end()) held_.erase(held);
+  held_.erase(number);
+}
+
+std::string JobCheckpoints::HeldFolder(uint64_t number) const {
+  MutexLock lock(&mutex_);
+  return held_.at(number);
+}
+
+bool JobCheckpoints::Held::IsNotCalled(const std::string& folder) const {
+  MutexLock renaming(&checkpoints_->renaming_);
+  return this->folder() != folder;
 }
 
 bool JobCheckpoints::IsHeld(const std::string& folder) const {
-  std::multiset<std::string> held;
+  std::map<uint64_t, std::string> held;
   {
     MutexLock lock(&mutex_);
     held = held_;
   }
   return std::any_of(held.begin(), held.end(),
-                     [&folder](const std::string& other) { return IsSame(other, folder); });
+                     [&folder](const auto& other) { return IsSame(other.second, folder); });
 }
 
-void JobCheckpoints::Renamed(const std::string& from, const std::string& to) {
+absl::StatusOr<std::string> JobCheckpoints::Rename(
+    const std::string& folder, const std::function<absl::StatusOr<std::string>()>& rename) {
+  MutexLock renaming(&renaming_);
+  // Others may know it by other paths, which lead there only until it is renamed.
+  std::set<std::string> names;
+  {
+    MutexLock lock(&mutex_);
+    for (const auto& [number, point] : points_) names.insert(point.folder);
+    for (const auto& [number, held] : held_) names.insert(held);
+  }
+  std::erase_if(names, [&folder](const std::string& other) { return !IsSame(other, folder); });
+  MU_ASSIGN_OR_RETURN(std::string renamed, rename());
   MutexLock lock(&mutex_);
   for (auto& [number, point] : points_) {
-    if (point.folder == from) point.folder = to;
+    if (names.contains(point.folder)) point.folder = renamed;
   }
+  for (auto& [number, held] : held_) {
+    if (names.contains(held)) held = renamed;
+  }
+  return renamed;
 }
 
 std::shared_ptr<const pb::TakenValuesProto> JobCheckpoints::TakenFrom(

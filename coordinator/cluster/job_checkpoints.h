@@ -2,6 +2,7 @@
 // are bad. Thread safe; what looks at files may block.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -55,11 +56,31 @@ class JobCheckpoints {
   // Whether servers may go back to the checkpoint in this folder, by whatever path it is named, or
   // somebody holds it.
   bool IsWanted(const std::string& folder) const { return PointIn(folder) != 0 || IsHeld(folder); }
-  // It is being read: it is not deleted until it was released as often.
-  void Hold(const std::string& folder);
-  void Release(const std::string& folder);
-  // The folder has another name now.
-  void Renamed(const std::string& from, const std::string& to);
+  // A checkpoint that is being read: it is not deleted while this exists. The JobCheckpoints
+  // outlives it.
+  class Held {
+   public:
+    Held(JobCheckpoints* checkpoints, uint64_t number)
+        : checkpoints_(checkpoints), number_(number) {}
+    ~Held() { checkpoints_->Release(number_); }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    // As it is called now.
+    std::string folder() const { return checkpoints_->HeldFolder(number_); }
+    // Whether this is not, or no longer, what the folder is called. Waits for a Rename under way.
+    bool IsNotCalled(const std::string& folder) const;
+
+   private:
+    JobCheckpoints* const checkpoints_;
+    const uint64_t number_;
+  };
+  // Waits for a Rename under way.
+  std::shared_ptr<const Held> Hold(const std::string& folder);
+  // `rename` gives the folder another name and returns it; what it was called may be another
+  // checkpoint at once. Whoever may go back to it, or holds it, knows the new name then. Returns
+  // that too.
+  absl::StatusOr<std::string> Rename(const std::string& folder,
+                                     const std::function<absl::StatusOr<std::string>()>& rename);
   // What servers take of it; null: everything.
   std::shared_ptr<const pb::TakenValuesProto> TakenFrom(CheckpointNumber number) const;
 
@@ -73,15 +94,19 @@ class JobCheckpoints {
   // As KnownCheckpoint has it.
   uint64_t PointIn(const std::string& folder) const;
   bool IsHeld(const std::string& folder) const;
+  std::string HeldFolder(uint64_t number) const;
+  void Release(uint64_t number);
 
-  mutable Mutex mutex_;
+  mutable Mutex renaming_;  // a folder, on the disk as well
+  mutable Mutex mutex_ ABSL_ACQUIRED_AFTER(renaming_);
   std::unique_ptr<std::string> directory_ ABSL_GUARDED_BY(mutex_);  // null: none
   struct Point {
     std::string folder;
     std::shared_ptr<const pb::TakenValuesProto> take;
   };
   std::map<CheckpointNumber, Point> points_ ABSL_GUARDED_BY(mutex_);
-  std::multiset<std::string> held_ ABSL_GUARDED_BY(mutex_);             // folders
+  std::map<uint64_t, std::string> held_ ABSL_GUARDED_BY(mutex_);  // folders
+  uint64_t last_held_ ABSL_GUARDED_BY(mutex_) = 0;
   std::set<std::string> bad_ ABSL_GUARDED_BY(mutex_);                   // folders
   std::map<std::string, uint32_t> partitions_ ABSL_GUARDED_BY(mutex_);  // of tables
   bool starts_fresh_ ABSL_GUARDED_BY(mutex_) = false;

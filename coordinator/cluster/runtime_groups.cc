@@ -73,10 +73,14 @@ void Runtime::Do(action::GroupFailed& a) {
 
 void Runtime::Do(action::LoadView& a) {
   work_on_views_.Add([this, call = NewCall(a.generation), a, files = views_.at(a.view)] {
-    ScopedSpan span(options_.telemetry, "load_view", files->folder);
+    const std::string folder = files->held->folder();
+    ScopedSpan span(options_.telemetry, "load_view", folder);
     const auto& saved = files->manifest.files();
-    const absl::Status status = options_.server_api->LoadView(
-        call, a.view, {files->folder, {saved.begin(), saved.end()}, nullptr});
+    absl::Status status = options_.server_api->LoadView(
+        call, a.view, {folder, {saved.begin(), saved.end()}, nullptr});
+    // What servers have found there, if anything, was another checkpoint.
+    if (!status.ok() && files->held->IsNotCalled(folder))
+      status = absl::CancelledError("the checkpoint's folder has been renamed");
     EndCall(call, event::ViewAnswered{a.attempt, CallError::Of(status)});
   });
 }

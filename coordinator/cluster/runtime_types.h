@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/ids.h"
+#include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/cluster/remote_value.h"
 #include "coordinator/core/failure_log.h"
 #include "coordinator/core/server_task.h"
@@ -41,9 +42,8 @@ struct TaskState {
 
 // A checkpoint that a group of functions reads.
 struct ViewFiles {
-  std::string folder;
+  std::shared_ptr<const JobCheckpoints::Held> held;  // as long as it may have to be loaded
   pb::CheckpointProto manifest;
-  std::shared_ptr<void> held;  // as long as it may have to be loaded
 };
 
 // What a job has done and who is there, in numbers that cost nothing to look at.

@@ -158,7 +158,7 @@ TEST_F(ViewFaultsTest, NothingWaitsForALoadButWhoAsksForTheSameView) {
   EXPECT_EQ(server_
                 .LoadView([&] {
                   auto other = Request(4);
-                  other.set_directory("/elsewhere");
+                  other.mutable_files(0)->set_crc32c(other.files(0).crc32c() + 1);
                   return other;
                 }())
                 .status()

@@ -214,13 +214,17 @@ TEST_F(ViewsTest, AnUnknownViewIsToBeLoadedFirst) {
 
 TEST_F(ViewsTest, ANumberIsOfOneCheckpoint) {
   MU_ASSERT_OK(Load(1));
+  Files others = files_;
+  others[0].set_crc32c(others[0].crc32c() + 1);
   const absl::Status other =
-      cluster_.admin().LoadView(cluster_.context(), 1, JoinPath(path(), "other"), files_).status();
+      cluster_.admin().LoadView(cluster_.context(), 1, path(), others).status();
   EXPECT_THAT(other, HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(KindOf(other), pb::ERROR_USER);
   EXPECT_TRUE(StateOf(&cluster_, 1) == saved_);
   MU_ASSERT_OK(RemoveTree(path()));
   MU_EXPECT_OK(Load(1)) << "a repeat reads no files";
+  MU_EXPECT_OK(cluster_.admin().LoadView(cluster_.context(), 1, path() + ".1", files_).status())
+      << "the folder has been renamed";
   MU_ASSERT_OK(MakeDirectories(path()));
 }
 

@@ -95,6 +95,20 @@ TEST_F(CheckpointLinkTest, AFolderThatServersMayGoBackToKeepsItsFiles) {
   EXPECT_THAT(Names(), UnorderedElementsAre("best", "best.1", "best.3"));
 }
 
+// An evaluation of a checkpoint that was saved without being replaceable, say.
+TEST_F(CheckpointLinkTest, AFolderThatIsReadKeepsItsFiles) {
+  Complete(best_, "old");
+  auto held = checkpoints_.Hold(best_);
+  Replace("new", 1);
+  EXPECT_EQ(*ReadFile(JoinPath(held->folder(), kManifestName)), "old");
+  Replace("newer", 2);
+  EXPECT_EQ(*ReadFile(JoinPath(held->folder(), kManifestName)), "old");
+  EXPECT_THAT(Names(), UnorderedElementsAre("best", "best.1", "best.2", "best.3"));
+  held.reset();
+  Replace("newest", 3);
+  EXPECT_THAT(Names(), UnorderedElementsAre("best", "best.3", "best.4"));
+}
+
 TEST_F(CheckpointLinkTest, FoldersOfTheUserStay) {
   Complete(best_ + ".1", "the user's");
   const std::string ours = Replace("a", 1);

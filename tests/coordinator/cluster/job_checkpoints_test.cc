@@ -64,17 +64,41 @@ TEST_F(JobCheckpointsTest, ThoseThatAreMarkedStayBesideTheNewest) {
 
 TEST_F(JobCheckpointsTest, WhatSomebodyReadsStays) {
   Complete(1, 4);
-  checkpoints_.Hold(Path(1));
-  checkpoints_.Hold(Parent() + "/../checkpoints/ckpt-00000001");
+  auto first = checkpoints_.Hold(Path(1));
+  auto second = checkpoints_.Hold(Parent() + "/../checkpoints/ckpt-00000001");
   EXPECT_TRUE(checkpoints_.IsWanted(Path(1)));
   MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3), Path(4)));
-  checkpoints_.Release(Path(1));
+  first.reset();
   MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse)) << "it was held twice";
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3), Path(4)));
-  checkpoints_.Release(Parent() + "/../checkpoints/ckpt-00000001");
+  second.reset();
   MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(3), Path(4)));
+}
+
+// By whatever path they know it.
+TEST_F(JobCheckpointsTest, WhoReadsOneOrMayGoBackToItKnowsItsNewName) {
+  Complete(1, 2);
+  const auto held = checkpoints_.Hold(Path(1));
+  const auto other = checkpoints_.Hold(Parent() + "/../checkpoints/ckpt-00000001");
+  const auto stays = checkpoints_.Hold(Path(2));
+  checkpoints_.Add(CheckpointNumber(1), Path(1));
+  const std::string renamed = Parent() + "/renamed";
+  MU_EXPECT_OK(checkpoints_.Rename(Path(1), [&]() -> absl::StatusOr<std::string> {
+    MU_RETURN_IF_ERROR(RenameFile(Path(1), renamed));
+    return renamed;
+  }));
+  EXPECT_EQ(held->folder(), renamed);
+  EXPECT_TRUE(held->IsNotCalled(Path(1)));
+  EXPECT_FALSE(held->IsNotCalled(renamed));
+  EXPECT_EQ(other->folder(), renamed);
+  EXPECT_EQ(stays->folder(), Path(2));
+  EXPECT_EQ(*checkpoints_.Find(CheckpointNumber(1)), renamed);
+  EXPECT_THAT(checkpoints_.Rename(
+                  Path(2), [] { return absl::StatusOr<std::string>(absl::NotFoundError("")); }),
+              HasCode(absl::StatusCode::kNotFound));
+  EXPECT_EQ(stays->folder(), Path(2));
 }
 
 TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {

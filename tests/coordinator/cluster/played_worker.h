@@ -176,8 +176,8 @@ class PlayedServers final : public ServerApi {
   absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call& call, const RoundSet&) override {
     return std::vector<uint32_t>(static_cast<size_t>(call.routing->servers_size()));
   }
-  absl::Status LoadView(const Call&, ViewId, const SavedState&) override {
-    return absl::OkStatus();
+  absl::Status LoadView(const Call&, ViewId view, const SavedState& from) override {
+    return loading_view == nullptr ? absl::OkStatus() : loading_view(view, from);
   }
   absl::Status DropView(const Call&, ViewId) override { return absl::OkStatus(); }
   absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
@@ -189,6 +189,7 @@ class PlayedServers final : public ServerApi {
   std::function<void(const std::string& directory)> restored;
   // What restores and saves wait for and end with; null: nothing, OK.
   std::function<absl::Status(const Call&)> restoring, saving;
+  std::function<absl::Status(ViewId view, const SavedState& from)> loading_view;
 };
 
 class PlayedClusterTest : public ::testing::Test {

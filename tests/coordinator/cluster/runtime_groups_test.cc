@@ -1,9 +1,15 @@
 // Groups of functions beside training, with workers and servers that are played by the test.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "tests/coordinator/cluster/played_worker.h"
 
 namespace mu {
 namespace {
 
+using ::testing::ElementsAre;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using testing::PlayedClusterTest;
@@ -64,6 +70,28 @@ TEST_F(RuntimeGroupsTest, NoEpochOfTheirDataStartsWhileTheyRun) {
   MU_EXPECT_OK(runtime_->StartEpoch(2, 0, nullptr)) << "training's, say";
   runtime_->Cancel(group);
   MU_EXPECT_OK(runtime_->StartEpoch(1, 0, nullptr));
+}
+
+TEST_F(RuntimeGroupsTest, AViewWhoseFolderIsRenamedIsLoadedFromThere) {
+  Start();
+  RegisterServer(4242);
+  MU_ASSERT_OK(runtime_->EnsureServers());
+  auto worker = Worker(11);
+  std::vector<std::string> folders;
+  servers_.loading_view = [&](ViewId, const ServerApi::SavedState& from) -> absl::Status {
+    folders.push_back(from.directory);
+    if (folders.size() > 1) return absl::OkStatus();
+    const auto rename = [] { return absl::StatusOr<std::string>("best.1"); };
+    MU_RETURN_IF_ERROR(checkpoints_.Rename("best", rename).status());
+    return absl::DataLossError("the file of another checkpoint");
+  };
+  auto files = std::make_shared<ViewFiles>();
+  files->held = checkpoints_.Hold("best");
+  const RemoteValue value = ScheduleIn(runtime_->MakeGroup(std::move(files)));
+  PlayedWorker::Finish(worker->NextRun());
+  MU_EXPECT_OK(value.Fetch());
+  EXPECT_THAT(folders, ElementsAre("best", "best.1"));
+  runtime_.reset();  // the servers use what ends here
 }
 
 }  // namespace
