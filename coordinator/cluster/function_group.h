@@ -30,7 +30,7 @@ class FunctionGroup {
 struct GroupOptions {
   // The directory of a checkpoint, whose values its functions read, whatever training does
   // meanwhile. Servers hold these values beside the current ones, and the checkpoint is not deleted
-  // as long. Empty: the current values.
+  // as long. Groups of the same checkpoint share them. Empty: the current values.
   std::string checkpoint = {};
 };
 

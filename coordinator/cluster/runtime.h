@@ -364,6 +364,8 @@ class Runtime {
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled, kGroups };
   // Of a group, for kSchedule and kJoin: it waits for no other group.
   static Loop::Turn TurnOf(GroupId group, Turn turn);
+  // The view of this checkpoint that another group reads; 0: none does.
+  ViewId ViewOf(const ViewFiles& files) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Of the group; null: there is no such group.
   std::shared_ptr<PendingError>* ErrorOf(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // The group's pending error, if nobody has seen it; null: none.

@@ -6,6 +6,19 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
+
+bool IsSame(const ViewFiles& one, const ViewFiles& other) {
+  const auto& files = one.manifest.files();
+  const auto& others = other.manifest.files();
+  const auto same = [](const pb::CheckpointFileProto& a, const pb::CheckpointFileProto& b) {
+    return a.name() == b.name() && a.bytes() == b.bytes() && a.crc32c() == b.crc32c();
+  };
+  return one.held->folder() == other.held->folder() &&
+         std::equal(files.begin(), files.end(), others.begin(), others.end(), same);
+}
+
+}  // namespace
 
 Loop::Turn Runtime::TurnOf(GroupId group, Turn turn) {
   if (group == GroupId()) return turn;
@@ -18,7 +31,8 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
     const GroupId group = last_group_ = last_group_.Next();
     groups_[group];
     ViewId view;
-    if (files != nullptr) {
+    if (files != nullptr) view = ViewOf(*files);
+    if (files != nullptr && view == ViewId()) {
       // Servers may still have views of the job's older coordinators.
       view = ViewId((options_.epoch.value() << 32) + group.value());
       views_[view] = std::move(files);
@@ -26,6 +40,14 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
     Step(event::GroupMade{group, view});
     return group;
   });
+}
+
+ViewId Runtime::ViewOf(const ViewFiles& files) const {
+  for (const auto& [id, there] : views_) {
+    // One that is being dropped, or could not be loaded, stays dropped on the servers.
+    if (core_.views().wanted(id) && IsSame(*there, files)) return id;
+  }
+  return ViewId();
 }
 
 void Runtime::DropGroup(GroupId group) {

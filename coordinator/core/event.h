@@ -133,7 +133,8 @@ struct Unreadable {
   std::string what;
 };
 
-// Groups beside training. `view`: whose values their functions read; 0: the current ones.
+// Groups beside training. `view`: whose values their functions read, perhaps another group's view
+// that is wanted; 0: the current ones.
 struct GroupMade {
   GroupId group;
   ViewId view;

@@ -94,5 +94,44 @@ TEST_F(RuntimeGroupsTest, AViewWhoseFolderIsRenamedIsLoadedFromThere) {
   runtime_.reset();  // the servers use what ends here
 }
 
+TEST_F(RuntimeGroupsTest, ThoseOfOneCheckpointShareItsView) {
+  Start();
+  RegisterServer(4242);
+  MU_ASSERT_OK(runtime_->EnsureServers());
+  auto worker = Worker(11);
+  std::vector<ViewId> loaded;
+  servers_.loading_view = [&](ViewId view, const ServerApi::SavedState&) {
+    loaded.push_back(view);
+    return absl::OkStatus();
+  };
+  const auto make = [&](const std::string& folder, uint32_t sum) {
+    auto files = std::make_shared<ViewFiles>();
+    files->held = checkpoints_.Hold(folder);
+    files->manifest.add_files()->set_crc32c(sum);
+    return runtime_->MakeGroup(std::move(files));
+  };
+  const auto view_of = [&](GroupId group) {
+    const RemoteValue value = ScheduleIn(group);
+    const auto run = worker->NextRun();
+    PlayedWorker::Finish(run);
+    MU_EXPECT_OK(value.Fetch());
+    return run.request.view();
+  };
+  const GroupId first = make("a", 1), second = make("a", 1);
+  const uint64_t shared = view_of(first);
+  EXPECT_EQ(view_of(second), shared);
+  EXPECT_THAT(loaded, ElementsAre(ViewId(shared)));
+  EXPECT_NE(view_of(make("b", 1)), shared) << "another folder";
+  EXPECT_NE(view_of(make("a", 2)), shared) << "it holds another checkpoint by now";
+  EXPECT_EQ(loaded.size(), 3u);
+  runtime_->DropGroup(first);
+  EXPECT_EQ(view_of(second), shared) << "it still has it";
+  EXPECT_EQ(loaded.size(), 3u);
+  runtime_->DropGroup(second);
+  EXPECT_NE(view_of(make("a", 1)), shared) << "that one has been dropped";
+  EXPECT_EQ(loaded.size(), 4u);
+  runtime_.reset();  // the servers use what ends here
+}
+
 }  // namespace
 }  // namespace mu

@@ -360,6 +360,19 @@ TEST(CoreViews, AreDroppedWithTheirLastGroup) {
   EXPECT_EQ(d.Answer(), "view 9 unused");
 }
 
+TEST(CoreViews, OneThatTwoGroupsReadIsLoadedOnceAndIsTheErrorOfBoth) {
+  Driver d(1);
+  d.Serve(1);
+  EXPECT_EQ(d.Keep(d.Make(kEval, kView)), "load view 9 in 0");
+  EXPECT_EQ(d.Make(kOther, kView), "") << "it is being loaded";
+  d.Eval(kEval);
+  d.Eval(kOther);
+  EXPECT_EQ(d.Keep(d.Answer(absl::DataLossError("damaged"))),
+            "finish e0 CANCELLED; group 1 failed DATA_LOSS; "
+            "finish e1 CANCELLED; group 2 failed DATA_LOSS; drop view 9");
+  EXPECT_FALSE(d.core.views().wanted(kView)) << "a third group needs another one";
+}
+
 TEST(CoreViews, OneThatIsDroppedWhileItIsLoadedIsDroppedThen) {
   Driver d(1);
   d.Serve(1);
