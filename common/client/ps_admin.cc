@@ -7,6 +7,7 @@
 #include "common/base/status.h"
 #include "common/client/known_view.h"
 #include "common/client/membership.h"
+#include "common/client/view_requests.h"
 
 namespace mu {
 namespace {
@@ -107,11 +108,7 @@ absl::StatusOr<uint64_t> PsAdmin::LoadView(const pb::RequestContext& context, ui
                                            const std::string& directory,
                                            const std::vector<pb::CheckpointFileProto>& files) {
   MU_ASSIGN_OR_RETURN(const auto servers, KnownView(*client_));
-  pb::LoadViewRequest request;
-  *request.mutable_context() = context;
-  request.set_view(view);
-  request.set_directory(directory);
-  for (const pb::CheckpointFileProto& file : files) *request.add_files() = file;
+  const pb::LoadViewRequest request = ToLoadView(context, view, directory, files);
   MU_ASSIGN_OR_RETURN(
       const std::vector<pb::LoadViewReply> replies,
       CallAll<pb::LoadViewReply>(*servers, WithTimeout(client_->policy(), file_timeout_),
@@ -123,9 +120,7 @@ absl::StatusOr<uint64_t> PsAdmin::LoadView(const pb::RequestContext& context, ui
 
 absl::Status PsAdmin::DropView(const pb::RequestContext& context, uint64_t view) {
   MU_ASSIGN_OR_RETURN(const auto servers, KnownView(*client_));
-  pb::DropViewRequest request;
-  *request.mutable_context() = context;
-  request.set_view(view);
+  const pb::DropViewRequest request = ToDropView(context, view);
   return CallAll<pb::DropViewReply>(*servers, client_->policy(), "DropView",
                                     [&](size_t) { return request.SerializeAsString(); })
       .status();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/known_view.h"
 #include "common/client/membership.h"
+#include "common/client/view_requests.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/core/deadlines.h"
 
@@ -101,27 +102,15 @@ absl::StatusOr<std::vector<pb::SaveReply>> ServerCalls::Save(const Call& call,
 }
 
 absl::Status ServerCalls::LoadView(const Call& call, ViewId view, const SavedState& from) {
-  return CallAll<pb::LoadViewReply>(call, "LoadView",
-                                    [&](size_t, uint32_t) {
-                                      pb::LoadViewRequest request;
-                                      *request.mutable_context() = call.context;
-                                      request.set_view(view.value());
-                                      request.set_directory(from.directory);
-                                      for (const pb::CheckpointFileProto& file : from.files)
-                                        *request.add_files() = file;
-                                      return request;
-                                    })
+  const pb::LoadViewRequest request =
+      ToLoadView(call.context, view.value(), from.directory, from.files);
+  return CallAll<pb::LoadViewReply>(call, "LoadView", [&](size_t, uint32_t) { return request; })
       .status();
 }
 
 absl::Status ServerCalls::DropView(const Call& call, ViewId view) {
-  return CallAll<pb::DropViewReply>(call, "DropView",
-                                    [&](size_t, uint32_t) {
-                                      pb::DropViewRequest request;
-                                      *request.mutable_context() = call.context;
-                                      request.set_view(view.value());
-                                      return request;
-                                    })
+  const pb::DropViewRequest request = ToDropView(call.context, view.value());
+  return CallAll<pb::DropViewReply>(call, "DropView", [&](size_t, uint32_t) { return request; })
       .status();
 }
 

@@ -35,6 +35,8 @@ class PlayedServer {
     Add<pb::RestoreReply>("Restore", &restore, &methods);
     Add<pb::SaveReply>("Save", &save, &methods);
     Add<pb::FenceReply>("Fence", &fence, &methods);
+    Add<pb::LoadViewReply>("LoadView", &load_view, &methods);
+    Add<pb::DropViewReply>("DropView", &drop_view, &methods);
     server_ = *transport->Listen("", std::move(methods));
   }
   std::string address() const { return server_->address(); }
@@ -44,6 +46,8 @@ class PlayedServer {
   Heard<pb::RestoreRequest> restore;
   Heard<pb::SaveRequest> save;
   Heard<pb::FenceRequest> fence;
+  Heard<pb::LoadViewRequest> load_view;
+  Heard<pb::DropViewRequest> drop_view;
   std::vector<std::string> order;  // of methods
 
  private:
@@ -161,6 +165,33 @@ TEST_F(ServerCallsTest, TriesOfASaveHaveOneAttemptAndEachSaveHasItsOwn) {
       EXPECT_EQ(request.context().epoch(), 3u);
       EXPECT_EQ(request.context().generation(), kGeneration);
     }
+  }
+}
+
+// A view is loaded by the coordinator and by tools: what servers hear is the same.
+TEST_F(ServerCallsTest, EveryServerIsAskedForTheViewOfAllFiles) {
+  MU_ASSERT_OK(calls_.Configure(NewCall()));
+  std::vector<pb::CheckpointFileProto> files(2);
+  files[0].set_name("ps-0.safetensors");
+  files[1].set_name("ps-1.safetensors");
+  MU_ASSERT_OK(calls_.LoadView(NewCall(), ViewId(4), {"/d/ckpt-1", files, nullptr}));
+  MU_ASSERT_OK(calls_.DropView(NewCall(), ViewId(4)));
+  MU_ASSERT_OK(calls_.admin()->LoadView(NewCall().context, 4, "/d/ckpt-1", files));
+  MU_ASSERT_OK(calls_.admin()->DropView(NewCall().context, 4));
+  for (const auto& server : servers_) {
+    ASSERT_EQ(server->load_view.requests.size(), 2u);
+    const pb::LoadViewRequest& load = server->load_view.requests[0];
+    EXPECT_EQ(load.view(), 4u);
+    EXPECT_EQ(load.directory(), "/d/ckpt-1");
+    ASSERT_EQ(load.files_size(), 2);
+    EXPECT_EQ(load.files(1).name(), "ps-1.safetensors");
+    EXPECT_EQ(load.context().epoch(), 3u);
+    EXPECT_EQ(server->load_view.requests[1].SerializeAsString(), load.SerializeAsString());
+    ASSERT_EQ(server->drop_view.requests.size(), 2u);
+    const pb::DropViewRequest& drop = server->drop_view.requests[0];
+    EXPECT_EQ(drop.view(), 4u);
+    EXPECT_EQ(drop.context().epoch(), 3u);
+    EXPECT_EQ(server->drop_view.requests[1].SerializeAsString(), drop.SerializeAsString());
   }
 }
 
