@@ -5,6 +5,7 @@
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/stdout_color_sinks.h>
 #include <spdlog/spdlog.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,11 +20,14 @@
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/printable.h"
+#include "common/obs/stack_trace.h"
 
 namespace mu {
 namespace {
 
 constexpr size_t kLineBytes = 512;
+// A process whose memory is in disorder is to end, even if its stack cannot be written.
+constexpr unsigned kMostSecondsInHandler = 10;
 
 // The last lines, in static memory so that a signal handler can print them whatever state the heap
 // is in.
@@ -131,9 +135,32 @@ void WriteText(const char* text) {
   [[maybe_unused]] const ssize_t ignored = write(STDERR_FILENO, text, std::strlen(text));
 }
 
-void OnFatalSignal(int signal) {
+// Where the program was when the signal came.
+const void* PlaceOf(const void* context) {
+  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
+  return reinterpret_cast<const void*>(registers[REG_RIP]);
+}
+
+void OnFatalSignal(int signal, siginfo_t*, void* context) {
+  static std::atomic<pid_t> crashed{0};  // the first thread that did
+  pid_t first = 0;
+  const bool again = !crashed.compare_exchange_strong(first, gettid());
+  // What the first one writes is to be complete; then it ends the process.
+  while (again && first != gettid()) pause();
+  const char* const known = sigabbrev_np(signal);
+  const char* const name = known != nullptr ? known : "?";
+  if (!again) {
+    alarm(kMostSecondsInHandler);
+    WriteText("\nfatal signal ");
+    WriteText(name);
+    WriteText(" at:\n");
+    WriteStackTrace(STDERR_FILENO, PlaceOf(context));
+  }
+  // From here on no signal comes back here: the stack may be what is in disorder.
+  std::signal(signal, SIG_DFL);
+  // Last, since whoever looks for a reason looks at the last lines.
   WriteText("\nfatal signal ");
-  WriteText(sigabbrev_np(signal) != nullptr ? sigabbrev_np(signal) : "?");
+  WriteText(name);
   WriteText("; the last lines of the log:\n");
   const uint64_t end = g_ring->written;
   for (uint64_t i = end > kLogRingLines ? end - kLogRingLines : 0; i < end; ++i) {
@@ -141,13 +168,14 @@ void OnFatalSignal(int signal) {
     WriteText(g_ring->lines[i % kLogRingLines]);
     WriteText("\n");
   }
-  raise(signal);  // SA_RESETHAND: this time with the default action
+  raise(signal);
 }
 
 void InstallCrashHandler() {
+  PrepareStackTraces();
   struct sigaction action = {};
-  action.sa_handler = OnFatalSignal;
-  action.sa_flags = SA_RESETHAND | SA_NODEFER;
+  action.sa_sigaction = OnFatalSignal;
+  action.sa_flags = SA_NODEFER | SA_SIGINFO;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL})
     sigaction(signal, &action, nullptr);

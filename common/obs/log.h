@@ -31,7 +31,8 @@ struct LogOptions {
   LogSeverity level = LogSeverity::INFO;
   bool to_stderr = true;
   LogFormat format = LogFormat::kText;
-  bool crash_handler = true;  // on a fatal signal print its name and the last lines to stderr
+  // On a fatal signal print its name, the stack (stack_trace.h) and the last lines to stderr.
+  bool crash_handler = true;
 };
 
 // Sets up the process's log; a later call replaces the earlier set-up. PERMISSION_DENIED, NOT_FOUND

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -16,6 +17,20 @@
 #include "tests/testing/matchers.h"
 
 namespace mu {
+
+int* volatile g_nowhere = nullptr;
+[[gnu::noinline]] void WriteToNowhere() { *g_nowhere = 1; }
+
+// The stack's next frame is at no address that can be read.
+[[gnu::noinline]] void CrashWithoutAStack() {
+  asm volatile("movq $16, %%rbp\n\tmovl $0, 0" ::: "memory");
+}
+
+[[gnu::noinline]] void CrashInACall(void (*how)()) {
+  how();
+  asm volatile("");  // it returns here
+}
+
 namespace {
 
 using ::testing::HasSubstr;
@@ -152,6 +167,27 @@ TEST_F(Log, ManyThreads) {
     ++lines;
   }
   EXPECT_EQ(lines, 400);
+}
+
+// What the program was doing, whoever raises the signal: the processor, or a library.
+TEST_F(Log, CrashPrintsTheStack) {
+  const auto crash = [](void (*how)()) {
+    InitLogging({.role = "psserver 1"}).IgnoreError();
+    SetLogSeverity(LogSeverity::OFF);
+    LogLine(LogSeverity::INFO, __FILE__, __LINE__, "the last words");
+    CrashInACall(how);
+  };
+  EXPECT_EXIT(crash(WriteToNowhere), ::testing::KilledBySignal(SIGSEGV),
+              "fatal signal SEGV at:\n  @ program[+]0x[0-9a-f]+  mu::WriteToNowhere\\(\\)\n"
+              "  @ program[+]0x[0-9a-f]+  mu::CrashInACall\\(\\)\n(.|\n)*"
+              "fatal signal SEGV; the last lines of the log:\n(.|\n)*the last words");
+  EXPECT_EXIT(crash(std::abort), ::testing::KilledBySignal(SIGABRT),
+              "fatal signal ABRT at:\n(  @ 0x[0-9a-f]+  .*\n)+"
+              "  @ program[+]0x[0-9a-f]+  mu::CrashInACall\\(\\)\n(.|\n)*the last words");
+  EXPECT_EXIT(crash(CrashWithoutAStack), ::testing::KilledBySignal(SIGSEGV),
+              "fatal signal SEGV at:\n(.|\n)*"
+              "fatal signal SEGV; the last lines of the log:\n(.|\n)*the last words")
+      << "to follow its stack is a crash, too";
 }
 
 TEST_F(Log, CrashPrintsTheLastLines) {
