@@ -115,7 +115,8 @@ absl::StatusOr<std::string> Checkpointer::Take() {
   const uint64_t steps = Steps();
   const uint64_t requests = Requests();
   std::string directory;
-  const absl::Status status = coordinator_->Checkpoint(std::move(manifest), &directory).status();
+  const auto saved = coordinator_->Checkpoint(std::move(manifest), &directory);
+  const absl::Status& status = saved.status();
   {
     MutexLock lock(&mutex_);
     // Also after a failure: a full disk is not asked again at once.
@@ -130,6 +131,7 @@ absl::StatusOr<std::string> Checkpointer::Take() {
     ++taken_;
   }
   MU_LOG(INFO, "checkpoint {} after {} steps, {}", directory, steps, SteadyNow() - begin);
+  if (options_.before_pruning) options_.before_pruning(*saved);
   if (const absl::Status pruned = coordinator_->PruneCheckpoints(options_.keep); !pruned.ok())
     MU_LOG(WARN, "old checkpoints: {}", pruned);
   if (options_.on_taken) options_.on_taken(directory);

@@ -44,6 +44,8 @@ struct CheckpointerOptions {
   std::function<void(pb::CheckpointProto*)> describe = nullptr;
   // Steps of the job, for every_steps; null: those of all functions. On any thread.
   std::function<uint64_t()> steps = nullptr;
+  // When a checkpoint is complete, before older ones are deleted, on the thread that took it.
+  std::function<void(const pb::CheckpointProto& manifest)> before_pruning = nullptr;
   // After each checkpoint, on the thread that took it.
   std::function<void(const std::string& directory)> on_taken = nullptr;
 };

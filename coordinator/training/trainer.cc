@@ -9,8 +9,6 @@
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
-#include "coordinator/cluster/checkpoint_directory.h"
-#include "coordinator/cluster/kept_checkpoint.h"
 #include "coordinator/training/trainer_beside.h"
 
 namespace mu {
@@ -18,6 +16,7 @@ namespace {
 
 // Between two looks at who was lost.
 constexpr absl::Duration kFailuresLook = absl::Seconds(1);
+constexpr char kNotWrittenDown[] = "whether a checkpoint stays cannot be written down";
 
 }  // namespace
 
@@ -29,6 +28,13 @@ Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
   // Evaluations have steps, too.
   checkpoints.steps = [this] { return trained_steps_.load(); };
   if (options_.callbacks.on_checkpoint) checkpoints.on_taken = options_.callbacks.on_checkpoint;
+  kept_ = std::make_unique<KeptCheckpoints>(folder_);
+  checkpoints.before_pruning = [kept = kept_.get(), before = checkpoints.before_pruning](
+                                   const pb::CheckpointProto& manifest) {
+    const absl::Status marked = kept->Complete(TrainingHistory::Parse(manifest.user_state()));
+    if (!marked.ok()) MU_LOG(WARN, "{}: {}", kNotWrittenDown, marked);
+    if (before) before(manifest);
+  };
   checkpointer_ = std::make_unique<Checkpointer>(coordinator_, std::move(checkpoints));
 }
 
@@ -39,21 +45,20 @@ std::string Trainer::PathOf(const std::string& name) const {
 }
 
 void Trainer::MarkBest(const std::string& candidate) {
-  if (folder_.empty()) return;
-  std::set<std::string> best = {PathOf(candidate)};
-  if (history_.pending().has_value()) best.insert(PathOf(history_.pending()->checkpoint));
-  if (stopping_.has_value() && stopping_->options().restore_best)
-    best.insert(PathOf(stopping_->state().best_checkpoint));
+  if (kept_ == nullptr) return;
+  std::set<std::string> best = {candidate};
+  if (history_.pending().has_value()) best.insert(history_.pending()->checkpoint);
+  const bool restores = stopping_.has_value() && stopping_->options().restore_best;
+  if (restores) best.insert(stopping_->state().best_checkpoint);
   if (best_.has_value()) {
-    for (const BestCheckpoint& checkpoint : best_->best())
-      best.insert(PathOf(checkpoint.directory));
+    for (const BestCheckpoint& checkpoint : best_->best()) best.insert(checkpoint.directory);
   }
-  const auto found = ListCheckpoints(folder_);
-  if (!found.ok()) return;  // there is none
-  for (const std::string& folder : *found) {
-    if (const absl::Status marked = MarkKept(folder, best.contains(folder)); !marked.ok())
-      Warn(absl::StrCat("whether a checkpoint stays cannot be written down: ", marked.message()));
-  }
+  WarnOfMarks(kept_->Need(std::move(best),
+                          {.of_early_stopping = restores, .of_keep_best = best_.has_value()}));
+}
+
+void Trainer::WarnOfMarks(const absl::Status& marked) {
+  if (!marked.ok()) Warn(absl::StrCat(kNotWrittenDown, ": ", marked.message()));
 }
 
 void Trainer::Warn(const std::string& text) {
@@ -128,6 +133,8 @@ absl::Status Trainer::Prepare(const FitOptions& options) {
     MU_ASSIGN_OR_RETURN(best.better, BetterOfComputed(best.metric, "keep_best"));
     best_ = history_.BestWith(std::move(best));
   }
+  // The job has gone on from a checkpoint with this state, and would do so again.
+  if (has_restored_ && kept_ != nullptr) WarnOfMarks(kept_->Complete(history_));
   MU_RETURN_IF_ERROR(GoOnBeside());
   MarkBest("");
   return absl::OkStatus();

@@ -29,6 +29,7 @@
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
+#include "coordinator/training/kept_checkpoints.h"
 #include "coordinator/training/train_loop.h"
 
 namespace mu {
@@ -183,14 +184,17 @@ class Trainer {
   void EndBeside();
   absl::Status Finish(FitResult* result);
   absl::Status RestoreBest(FitResult* result);
-  // Marks what is to stay, `candidate` as well, and takes the marks from what is not.
+  // Marks what is to stay, `candidate` as well, and takes the marks from what is not. What the
+  // newest checkpoint names stays until a newer one does not.
   void MarkBest(const std::string& candidate);
+  void WarnOfMarks(const absl::Status& marked);
   void TellFailures();
   void Warn(const std::string& text);
 
   Coordinator* const coordinator_;
   const TrainerOptions options_;
-  std::string folder_;  // of checkpoints, absolute; empty: none
+  std::string folder_;                     // of checkpoints, absolute; empty: none
+  std::unique_ptr<KeptCheckpoints> kept_;  // null: there is no folder
   std::unique_ptr<Checkpointer> checkpointer_;
   TrainingHistory history_;
   std::optional<EarlyStopping> stopping_;

@@ -145,6 +145,18 @@ uint64_t TrainingHistory::EvaluatedSteps() const {
   return evaluations_.empty() ? 0 : evaluations_.back().steps;
 }
 
+std::set<std::string> TrainingHistory::Checkpoints(Best which) const {
+  std::set<std::string> names;
+  if (pending_.has_value()) names.insert(pending_->checkpoint);
+  if (which.of_early_stopping && stopping_.has_value())
+    names.insert(stopping_->state.best_checkpoint);
+  if (which.of_keep_best && best_.has_value()) {
+    for (const BestCheckpoint& checkpoint : best_->checkpoints) names.insert(checkpoint.directory);
+  }
+  names.erase("");
+  return names;
+}
+
 EarlyStopping TrainingHistory::EarlyStoppingWith(EarlyStoppingOptions options) const {
   if (stopping_.has_value() && stopping_->metric == options.metric)
     return EarlyStopping(std::move(options), stopping_->state);

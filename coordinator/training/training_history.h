@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -62,6 +63,14 @@ class TrainingHistory {
   const std::optional<PendingEvaluation>& pending() const { return pending_; }
   // After how many steps the last evaluation is, that has ended or is pending. 0: there is none.
   uint64_t EvaluatedSteps() const;
+  // Which best checkpoints a job goes back to.
+  struct Best {
+    bool of_early_stopping = false;
+    bool of_keep_best = false;
+  };
+  // Names of the checkpoints that a job which goes on with this looks for: the one whose evaluation
+  // is pending, unless it is the one that this is read from, and the best ones.
+  std::set<std::string> Checkpoints(Best which) const;
   // What early stopping knows; of another metric, or of a job that did not use it, what it would
   // know if it had seen the evaluations that are listed.
   EarlyStopping EarlyStoppingWith(EarlyStoppingOptions options) const;
@@ -72,14 +81,14 @@ class TrainingHistory {
     std::string metric;
     EarlyStoppingState state;
   };
-  struct Best {
+  struct KeptBest {
     std::string metric;
     std::vector<BestCheckpoint> checkpoints;
   };
   std::deque<EpochLoss> epochs_;
   std::deque<Evaluation> evaluations_;
   std::optional<Stopping> stopping_;
-  std::optional<Best> best_;
+  std::optional<KeptBest> best_;
   std::optional<PendingEvaluation> pending_;
   mutable std::string past_;  // all but the newest epoch, as text
   mutable bool past_known_ = false;

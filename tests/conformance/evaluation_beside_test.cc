@@ -1,8 +1,12 @@
 // A trainer whose evaluations run beside training, and jobs that go on after they stopped in one.
+#include <algorithm>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/kept_checkpoint.h"
 #include "coordinator/training/in_process_evaluation.h"
 #include "tests/conformance/evaluated_job.h"
@@ -18,6 +22,7 @@ using ::testing::IsEmpty;
 using testing::kBatch;
 using testing::kRecords;
 using testing::kSum;
+using ::testing::Not;
 using ::testing::SizeIs;
 using testing::StatusIs;
 using testing::WriteFile;
@@ -207,6 +212,39 @@ TEST_P(ContinuedEvaluationsTest, WhatWasUnderWayBesideTrainingIsEvaluatedOnce) {
     EXPECT_EQ(result.evaluations[0].checkpoint, BaseName(evaluated));
     EXPECT_FALSE(IsKept(evaluated));
   }
+}
+
+// A process that died in the callback of an evaluation would go on from a checkpoint without it.
+TEST_P(ContinuedEvaluationsTest, WhatTheNewestCheckpointNamesStays) {
+  TrainerOptions options = Options();
+  options.checkpoints->keep = 1;
+  Trainer* taking = nullptr;
+  std::set<std::string> named;
+  options.callbacks.on_evaluation = [&](const Evaluation& evaluation) {
+    if (evaluation.steps != 20) return;
+    // Servers drop the view of what was evaluated soon; from then on nobody holds it.
+    for (int i = 0; i < 20; ++i) {
+      MU_ASSERT_OK_AND_ASSIGN(const std::string taken, taking->checkpointer()->TakeNow());
+      MU_ASSERT_OK_AND_ASSIGN(const pb::CheckpointProto manifest, ReadManifest(taken));
+      named = TrainingHistory::Parse(manifest.user_state()).Checkpoints({.of_keep_best = true});
+      EXPECT_THAT(named, SizeIs(GetParam() ? 2 : 1)) << "without the result";
+      for (const std::string& name : named) ASSERT_TRUE(FileExists(taking->PathOf(name))) << i;
+    }
+  };
+  Trainer trainer(&c(), std::move(options));
+  taking = &trainer;
+  MU_ASSERT_OK(trainer
+                   .Fit({.epochs = 3,
+                         .eval_every = {.epochs = 1},
+                         .beside = GetParam(),
+                         .keep_best = KeepBestOptions{.metric = "mae"}})
+                   .status());
+  ASSERT_THAT(named, Not(IsEmpty())) << "it was looked at";
+  testing::WaitWhile([&] {
+    MU_EXPECT_OK(trainer.Save().status());
+    return std::any_of(named.begin(), named.end(),
+                       [&](const std::string& name) { return FileExists(trainer.PathOf(name)); });
+  });
 }
 
 // When the job goes on from a later one, its folder is gone, or holds nothing that can be read:

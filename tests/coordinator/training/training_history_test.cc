@@ -5,6 +5,7 @@
 namespace mu {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::SizeIs;
 
 Evaluation At(uint64_t steps, double auc, const std::string& checkpoint) {
@@ -33,6 +34,8 @@ TEST(TrainingHistory, ComesBackAsItWas) {
   history.SetBest(best);
   EXPECT_EQ(history.EvaluatedSteps(), 20u);
   history.SetPending(PendingEvaluation{"ckpt-00000003", 30, 3});
+
+  EXPECT_THAT(history.Checkpoints({}), ElementsAre("ckpt-00000003"));
 
   const TrainingHistory again = TrainingHistory::Parse(history.ToString());
   EXPECT_EQ(again.ToString(), history.ToString());
