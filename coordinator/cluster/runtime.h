@@ -98,9 +98,7 @@ class Runtime {
   absl::StatusOr<DataLeases::Plan> MakePlan(const DataLayout& data, uint64_t epoch);
   // `first`: the plan of epoch 0.
   void AddDataset(DataLayout data, DataLeases::Plan first);
-  // FAILED_PRECONDITION if functions that read the dataset are queued or running; waits for those
-  // that are repeated, and while training is being cancelled. CANCELLED if `stop` (may be null)
-  // becomes more than 0 meanwhile.
+  // See Coordinator::StartEpoch.
   absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
                           const std::atomic<int>* stop = nullptr);
   // How far a dataset has been handed out. Without a plan if there is none of this id, and if every
@@ -123,12 +121,11 @@ class Runtime {
   absl::StatusOr<bool> Done();
   // Cancels what is queued and running, as after an error, and waits until nothing is left.
   void CancelEverything();
-  // Groups beside training. `files`: null: the current values.
+  // Groups beside training. `files`: null: the current values. Their Cancel waits for no worker.
   GroupId MakeGroup(std::shared_ptr<const ViewFiles> files);
   // Soon; from whichever thread.
   void DropGroup(GroupId group);
   absl::Status Join(GroupId group);
-  // Of a group: waits for no worker. Of training: CancelEverything.
   void Cancel(GroupId group);
   // The cluster cannot go on (a server is lost, a daemon cannot start): every call fails with
   // `error` from now on.
@@ -364,8 +361,6 @@ class Runtime {
   enum Turn : Loop::Turn { kSchedule, kJoin, kRepeats, kCancelled, kGroups };
   // Of a group, for kSchedule and kJoin: it waits for no other group.
   static Loop::Turn TurnOf(GroupId group, Turn turn);
-  // The view of this checkpoint that another group reads; 0: none does.
-  ViewId ViewOf(const ViewFiles& files) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // Of the group; null: there is no such group.
   std::shared_ptr<PendingError>* ErrorOf(GroupId group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   // The group's pending error, if nobody has seen it; null: none.
@@ -373,8 +368,7 @@ class Runtime {
   // The error that this call is refused with; null: none.
   std::shared_ptr<PendingError> RefusedWith(const FunctionWork& work)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
-  // Whether an answer is known: all that was scheduled has finished, or the error.
-  bool NothingRuns(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
+  // Whether an answer is known: all of training that was scheduled has finished, or the error.
   bool NothingTrains(absl::Status* result) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   bool TryJoin(GroupId group, absl::Status* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
   absl::Status PrepareResumeNow(TaskState* state, std::vector<ResumePoint::Data> data)

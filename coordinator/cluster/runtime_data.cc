@@ -42,14 +42,18 @@ absl::Status Runtime::StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::P
     if (core_.cancelling() && core_.ended().ok()) return false;
     // What reads other data, as training does while something is evaluated, goes on.
     if (core_.queue().IsRead(dataset) || !core_.ended().ok()) {
-      if (!NothingRuns(&result)) return false;
+      if (!NothingTrains(&result)) return false;
+      if (result.ok() && core_.queue().IsRead(dataset)) {
+        result = absl::FailedPreconditionError(
+            "functions of a group read this data; Join or Cancel the group first");
+      }
     }
     if (result.ok()) Step(event::EpochStarted{dataset, epoch, plan});
     return true;
   };
   // A server that stalls is waited for until it counts as lost: a user may not want to.
-  while (
-      !loop_.Await(attempt, stop == nullptr ? absl::InfiniteFuture() : SteadyNow() + kStopLook)) {
+  const absl::Duration look = stop == nullptr ? absl::InfiniteDuration() : kStopLook;
+  while (!loop_.Await(attempt, SteadyNow() + look)) {
     if (stop == nullptr || stop->load() > 0) return absl::CancelledError("stopped");
   }
   return result;

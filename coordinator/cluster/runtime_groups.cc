@@ -31,7 +31,10 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
     const GroupId group = last_group_ = last_group_.Next();
     groups_[group];
     ViewId view;
-    if (files != nullptr) view = ViewOf(*files);
+    for (const auto& [id, there] : views_) {
+      // One that is being dropped, or could not be loaded, stays dropped on the servers.
+      if (files != nullptr && core_.views().wanted(id) && IsSame(*there, *files)) view = id;
+    }
     if (files != nullptr && view == ViewId()) {
       // Servers may still have views of the job's older coordinators.
       view = ViewId((options_.epoch.value() << 32) + group.value());
@@ -40,14 +43,6 @@ GroupId Runtime::MakeGroup(std::shared_ptr<const ViewFiles> files) {
     Step(event::GroupMade{group, view});
     return group;
   });
-}
-
-ViewId Runtime::ViewOf(const ViewFiles& files) const {
-  for (const auto& [id, there] : views_) {
-    // One that is being dropped, or could not be loaded, stays dropped on the servers.
-    if (core_.views().wanted(id) && IsSame(*there, files)) return id;
-  }
-  return ViewId();
 }
 
 void Runtime::DropGroup(GroupId group) {

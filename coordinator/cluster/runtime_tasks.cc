@@ -58,22 +58,12 @@ absl::Status Runtime::EnsureServers() {
   return Run({.kind = ServerTask::Kind::kReady}, std::make_shared<TaskState>());
 }
 
-bool Runtime::NothingRuns(absl::Status* result) const {
-  if (!NothingTrains(result)) return false;
-  if (result->ok() && !states_.empty()) {
-    *result = absl::FailedPreconditionError(
-        "functions of a group are queued or running; Join or Cancel the group first");
-  }
-  return !result->ok() || core_.quiet();
-}
-
 bool Runtime::NothingTrains(absl::Status* result) const {
   *result = core_.ended();
   // Those of groups come last.
   if (result->ok() && !states_.empty() && !IsInGroup(states_.begin()->first))
     *result = absl::FailedPreconditionError("functions are queued or running; Join first");
-  return !result->ok() || (core_.queue().unfinished() == 0 && !core_.cancelling() &&
-                           !core_.queue().repeats_cancelled());
+  return !result->ok() || core_.quiet();
 }
 
 absl::Status Runtime::WaitForRepeats() {

@@ -139,10 +139,9 @@ class Core {
   bool has_room(GroupId group) const { return queue_.queued(group) < options_.queue_bound; }
   // Nothing of the group is queued or runs.
   bool done(GroupId group) const { return queue_.unfinished(group) == 0; }
-  // Nothing runs, or will run again by itself.
+  // Nothing of training runs, or will run again by itself.
   bool quiet() const {
-    return queue_.unfinished() == 0 && queue_.unfinished_in_groups() == 0 && !cancelling() &&
-           !queue_.repeats_cancelled();
+    return queue_.unfinished() == 0 && !cancelling() && !queue_.repeats_cancelled();
   }
   const Views& views() const { return views_; }
   FunctionId low_water() const { return queue_.low_water(); }

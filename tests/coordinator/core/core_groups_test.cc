@@ -70,6 +70,7 @@ TEST(CoreGroups, RunBesideTrainingInTurns) {
   EXPECT_EQ(d.Finished(4), "finish 4 OK; start e2 on 0 from 0");
   EXPECT_TRUE(d.core.done()) << "training's join waits for no group";
   EXPECT_FALSE(d.core.done(kEval));
+  EXPECT_TRUE(d.core.quiet()) << "nor does who restores other values, before the load itself";
   d.Finished(kFirst + 1);
   EXPECT_FALSE(d.core.done(kEval));
   d.Finished(kFirst + 2);
