@@ -10,9 +10,12 @@ void PsServer::RegisterMethods(MethodTable* methods) {
     methods->AddUnary(std::string("/muster.PsServer/") + name, run_on, std::move(handler));
   };
   add("Pull", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
-    auto reply = Pull(request);
-    if (!reply.ok()) return call->Finish(reply.status());
-    call->Finish(absl::OkStatus(), *std::move(reply));
+    Pull(
+        request, [call] { return call->IsCancelled(); },
+        [call](absl::StatusOr<Buffer> reply) {
+          if (!reply.ok()) return call->Finish(reply.status());
+          call->Finish(absl::OkStatus(), *std::move(reply));
+        });
   });
   add("Push", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
     Push(request, [call](absl::StatusOr<pb::PushReply> reply) {

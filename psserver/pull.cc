@@ -59,7 +59,7 @@ bool HoldsAll(const StoreDirectory& directory, const pb::PullRequest& request) {
 
 absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::PullRequest& request,
                                    absl::Span<const char> payload, const pb::PullReply& header,
-                                   uint64_t most_bytes) {
+                                   uint64_t most_bytes, ComputeThreads* threads) {
   const AlignedPayload aligned(payload);
   PayloadReader reader(aligned.bytes());
   std::vector<RowSegment> segments;
@@ -106,10 +106,13 @@ absl::StatusOr<Buffer> ExecutePull(const StoreDirectory& directory, const pb::Pu
     segment.partition->Pull(segment.ids, request.read_only(), reinterpret_cast<float*>(out));
     out += segment.ids.size() * segment.table->definition->dim * sizeof(float);
   }
+  std::vector<float*> outs;
+  outs.reserve(products.size());
   for (const ProductPart& product : products) {
-    product.Compute(reinterpret_cast<float*>(out));
+    outs.push_back(reinterpret_cast<float*>(out));
     pad(product.out_bytes);
   }
+  threads->ForEach(products.size(), [&](size_t p) { products[p].Compute(outs[p]); });
   return std::move(frame.buffer).Finish();
 }
 

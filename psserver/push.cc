@@ -47,9 +47,15 @@ void VisitPartitions(const pb::PushRequest& request, PushPartitions::Visit visit
   }
 }
 
+bool HasProducts(const pb::PushRequest& request) {
+  return std::any_of(
+      request.variables().begin(), request.variables().end(),
+      [](const auto& update) { return update.kind() == pb::VariableUpdate::PRODUCT_GRADIENT; });
+}
+
 absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
                                          const pb::PushRequest& request,
-                                         absl::Span<const char> payload) {
+                                         absl::Span<const char> payload, ComputeThreads* threads) {
   PushPlan plan(payload);
   plan.step_.job_step = request.job_step();
   if (request.has_rate_scale()) {
@@ -66,6 +72,7 @@ absl::StatusOr<PushPlan> PushPlan::Check(const StoreDirectory& directory,
   }
   MU_RETURN_IF_ERROR(plan.AddGradients(&reader));
   MU_RETURN_IF_ERROR(reader.ExpectEnd());
+  MU_RETURN_IF_ERROR(plan.ComputeProducts(threads));
   return plan;
 }
 
@@ -99,8 +106,9 @@ absl::Status PushPlan::AddVariable(const StoreDirectory& directory,
   }
   VariablePartition* partition = variable->partitions[update.partition()].get();
   MU_ASSIGN_OR_RETURN(const Given given, UpdateOf(*variable, update, reader));
-  if (update.kind() != pb::VariableUpdate::PRODUCT_GRADIENT) last_product_.reset();
-  if (definition.proto.dtype() == kFloat32 &&
+  const bool product = update.kind() == pb::VariableUpdate::PRODUCT_GRADIENT;
+  if (!product) last_product_.reset();
+  if (!product && definition.proto.dtype() == kFloat32 &&
       !AllFinite(reinterpret_cast<const float*>(given.values), given.elements)) {
     return NotFinite("variable", name);
   }
@@ -203,11 +211,26 @@ absl::StatusOr<PushPlan::Given> PushPlan::ProductGradient(const StoredVariable& 
     return absl::InvalidArgumentError("the gradients of one product have batches of several sizes");
   }
   MU_ASSIGN_OR_RETURN(char* const gradient, Expand(variable, update, partition.value_bytes()));
-  const ScopedFlushDenormals flush;
-  Gemm(/*transpose_a=*/true, /*transpose_b=*/false, static_cast<int64_t>(partition.rows()),
-       static_cast<int64_t>(partition.columns()), static_cast<int64_t>(batch), dy, last_product_->x,
-       reinterpret_cast<float*>(gradient), {});
+  products_.push_back({&partition, &variable.definition->proto.name(), static_cast<int64_t>(batch),
+                       dy, last_product_->x, reinterpret_cast<float*>(gradient)});
   return Given{gradient, partition.elements()};
+}
+
+absl::Status PushPlan::ComputeProducts(ComputeThreads* threads) {
+  std::vector<char> finite(products_.size());
+  threads->ForEach(products_.size(), [&](size_t p) {
+    const Product& product = products_[p];
+    const ScopedFlushDenormals flush;
+    Gemm(/*transpose_a=*/true, /*transpose_b=*/false,
+         static_cast<int64_t>(product.partition->rows()),
+         static_cast<int64_t>(product.partition->columns()), product.batch, product.dy, product.x,
+         product.gradient, {});
+    finite[p] = AllFinite(product.gradient, product.partition->elements()) ? 1 : 0;
+  });
+  for (size_t p = 0; p < products_.size(); ++p) {
+    if (finite[p] == 0) return NotFinite("variable", *products_[p].name);
+  }
+  return absl::OkStatus();
 }
 
 absl::Status PushPlan::AddGradients(PayloadReader* reader) {

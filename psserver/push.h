@@ -5,11 +5,13 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "proto/psserver.pb.h"
+#include "psserver/compute_threads.h"
 #include "psserver/core/push.h"
 #include "psserver/payload.h"
 #include "psserver/store/store.h"
@@ -20,15 +22,18 @@ namespace mu {
 // The partitions that a push names, from its header alone.
 uint32_t CountPartitions(const muster::PushRequest& request);
 void VisitPartitions(const muster::PushRequest& request, PushPartitions::Visit visit);
+// Whether gradients come as the factors of products, which take long to compute.
+bool HasProducts(const muster::PushRequest& request);
 
 class PushPlan {
  public:
-  // `directory` and `payload` outlive the plan. INVALID_ARGUMENT for malformed requests, updates of
+  // `directory` and `payload` outlive the plan. `threads` share the products that are gradients, a
+  // partition at a time. INVALID_ARGUMENT for malformed requests, updates of
   // a kind that the variable or table does not take, and updates that are not finite (names the
   // variable or table); OUT_OF_RANGE for ids that a table does not have.
   static absl::StatusOr<PushPlan> Check(const StoreDirectory& directory,
                                         const muster::PushRequest& request,
-                                        absl::Span<const char> payload);
+                                        absl::Span<const char> payload, ComputeThreads* threads);
   // Takes the partitions that inherited the push out of the plan.
   void Skip(const AdmittedPush& push);
   // Scales the learning rates of gradients that are late; the push has entered.
@@ -59,7 +64,8 @@ class PushPlan {
   absl::Status AddVariable(const StoreDirectory& directory, const muster::VariableUpdate& update,
                            PayloadReader* reader);
   // What the update adds to the partition or to some of its rows, or gives them, or its gradient,
-  // whole. For the kinds that come in another form it is computed, in memory of the plan.
+  // whole. What comes in another form has memory of the plan; that of a product is computed last,
+  // by ComputeProducts.
   struct Given {
     const char* values = nullptr;
     size_t elements = 0;
@@ -76,6 +82,8 @@ class PushPlan {
                                         const muster::VariableUpdate& update,
                                         PayloadReader* reader);
   absl::Status AddGradients(PayloadReader* reader);
+  // INVALID_ARGUMENT for those that are not finite.
+  absl::Status ComputeProducts(ComputeThreads* threads);
   // Of what has the optimizer. INVALID_ARGUMENT if it needs a step that the push does not say, or
   // if a rate is beyond a float.
   absl::StatusOr<StepRates> RatesOf(const RowOptimizer& optimizer, absl::string_view what,
@@ -92,6 +100,17 @@ class PushPlan {
     const float* x;
   };
   std::optional<LastProduct> last_product_;
+  // A gradient [rows, columns] of a partition: the transposed dy [batch, rows] times x [batch,
+  // columns].
+  struct Product {
+    const VariablePartition* partition;
+    const std::string* name;  // of the variable
+    int64_t batch;
+    const float* dy;
+    const float* x;
+    float* gradient;
+  };
+  std::vector<Product> products_;
   std::vector<VariablePart> variables_;
   std::vector<RowSegment> segments_;
   std::vector<const float*> gradients_;  // of each segment

@@ -3,13 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
 #include "common/base/status.h"
-#include "common/obs/log.h"
-#include "common/rpc/frame.h"
-#include "psserver/pull.h"
-#include "psserver/push_staleness.h"
 #include "psserver/scan.h"
 
 namespace mu {
@@ -27,13 +22,6 @@ pb::PartitionStats StatsOf(uint32_t id, uint32_t number, const Partition& partit
   stats.set_updates(load.updates);
   stats.set_update_bytes(load.update_bytes);
   return stats;
-}
-
-int64_t RowsOf(const pb::PullRequest& request) {
-  int64_t rows = 0;
-  for (const pb::TableKeys& keys : request.tables())
-    for (const uint32_t count : keys.counts()) rows += count;
-  return rows;
 }
 
 }  // namespace
@@ -67,6 +55,7 @@ PsServer::PsServer(PsServerOptions options)
                  options.most_applied == 0
                      ? Ledger::kDefaultMost
                      : std::max<size_t>(1, options.most_applied / AppliedSteps::kEntryBytes)}),
+      compute_(options.compute_threads, [this] { options_.at("product"); }),
       waiting_(/*max_threads=*/256) {}
 
 PsServer::~PsServer() {
@@ -145,52 +134,6 @@ absl::StatusOr<pb::ConfigurePsReply> PsServer::Configure(const pb::ConfigurePsRe
   }
   FreeViews();
   return pb::ConfigurePsReply();
-}
-
-absl::Status PsServer::CheckRoom() {
-  if (options_.most_values == 0) return absl::OkStatus();
-  // Counting takes each partition's lock: now and then is enough.
-  constexpr uint64_t kEvery = 16;
-  if (room_checks_.fetch_add(1, std::memory_order_relaxed) % kEvery == 0)
-    bytes_seen_ = store_.Usage().bytes;
-  bool gave_up = false;
-  absl::Status status;
-  {
-    MutexLock lock(&mutex_);
-    status = core_.CheckRoom(bytes_seen_, options_.most_values, &gave_up);
-    if (gave_up) changed_.SignalAll();
-  }
-  if (gave_up) {
-    MU_LOG(WARN, "views of checkpoints are given up: rows need their memory (--memory_limit)");
-    FreeViews();
-  }
-  return status;
-}
-
-void PsServer::CountPull(const pb::PullRequest& request) {
-  pulls_.fetch_add(1, std::memory_order_relaxed);
-  pulled_rows_->Add(RowsOf(request));
-}
-
-absl::StatusOr<Buffer> PsServer::Pull(const Buffer& frame) {
-  ScopedTimer timing(pull_timer_);
-  pb::PullRequest request;
-  const auto payload = ParseFrame(frame, &request);
-  if (!payload.ok()) return Detailed(payload.status());
-  if (request.view() != 0) return PullView(&request, *payload);
-  pb::PullReply header;
-  {
-    MutexLock lock(&mutex_);
-    MU_RETURN_IF_ERROR(core_.Admit(Now(), request.context()));
-    if (request.clocks()) FillClocks(core_, request, header.mutable_clocks());
-  }
-  const UnderWay under_way(this);
-  CountPull(request);
-  if (!request.tables().empty() && !request.read_only()) MU_RETURN_IF_ERROR(CheckRoom());
-  const auto directory = store_.directory();
-  auto reply = ExecutePull(*directory, request, *payload, header, options_.most_reply_bytes);
-  if (!reply.ok()) return Detailed(reply.status());
-  return reply;
 }
 
 absl::StatusOr<Buffer> PsServer::Scan(const pb::ScanRequest& request) {

@@ -21,6 +21,7 @@
 #include "common/rpc/transport.h"
 #include "proto/psserver.pb.h"
 #include "psserver/checkpoint/checkpoint.h"
+#include "psserver/compute_threads.h"
 #include "psserver/core/server_core.h"
 #include "psserver/save_reading.h"
 #include "psserver/store/cut_copies.h"
@@ -50,8 +51,11 @@ struct PsServerOptions {
   uint64_t most_values = 0;
   // A push that has waited so long ends the save.
   absl::Duration most_wait = absl::Seconds(10);
+  // Threads for products; 0: as many as the machine has cores, 16 at most.
+  int compute_threads = 0;
   // Tests stop calls at these moments: "push" (admitted, about to be applied), "cut" (prepared,
-  // about to be taken), "view" (its files are open, about to be read) and "view pull" (admitted).
+  // about to be taken), "view" (its files are open, about to be read), "view pull" (admitted) and
+  // "product" (of one partition, about to be computed).
   std::function<void(absl::string_view moment)> at = [](absl::string_view) {};
 };
 
@@ -86,11 +90,16 @@ class PsServer {
   // (ERROR_USER: no server has more room) if it may create rows and most_values is reached.
   // FAILED_PRECONDITION (ERROR_NOT_INSTALLED) for a view that LoadView has to load first.
   absl::StatusOr<Buffer> Pull(const Buffer& request);
+  // The same for the transport: calls `done` once; at once, but with products from another thread.
+  // They are not computed if `abandoned` says then that nobody waits for them any more.
+  void Pull(const Buffer& request, std::function<bool()> abandoned,
+            std::function<void(absl::StatusOr<Buffer>)> done);
   // A frame out, with the rows that exist of a part of a table's partition. INVALID_ARGUMENT for
   // what is not held here.
   absl::StatusOr<Buffer> Scan(const muster::ScanRequest& request);
-  // Calls `done` once: at once; for a repeat of a push in progress, when that ends; while copies
-  // for a save take too much memory, later and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
+  // Calls `done` once: at once; for a repeat of a push in progress, when that ends, however long it
+  // takes; for gradients that are products, and while copies for a save take too much memory, later
+  // and from another thread. INVALID_ARGUMENT, OUT_OF_RANGE
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
   // low-water mark; ABORTED (ERROR_STALE, IsTooLate) for gradients that are later than the request
   // allows; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
@@ -145,6 +154,7 @@ class PsServer {
 
   void Leave();
   void CountPull(const muster::PullRequest& request);
+  absl::StatusOr<Buffer> PullNow(muster::PullRequest* request, absl::Span<const char> payload);
   absl::StatusOr<Buffer> PullView(muster::PullRequest* request, absl::Span<const char> payload);
   absl::StatusOr<View> LoadValuesOf(const muster::LoadViewRequest& request,
                                     const ViewTable::Load& load);
@@ -155,6 +165,8 @@ class PsServer {
   // Of a push that belongs to a synchronous round: it is checked and kept.
   void Contribute(const Buffer& frame, const muster::PushRequest& request,
                   absl::Span<const char> payload, const PushDone& done);
+  void TakePush(const Buffer& frame, const muster::PushRequest& request,
+                absl::Span<const char> payload, const PushDone& done);
   // Until copies have room, which the writer of a checkpoint makes.
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
@@ -217,7 +229,9 @@ class PsServer {
   std::shared_ptr<SaveReading> reading_ ABSL_GUARDED_BY(mutex_);  // of the save that runs
   std::map<uint64_t, View> views_ ABSL_GUARDED_BY(mutex_);
 
-  ThreadPool waiting_;  // pushes that wait for memory; the last member, so that they end first
+  // The last members, so that what they run ends first; those that wait may compute afterwards.
+  ComputeThreads compute_;
+  ThreadPool waiting_;  // pushes that wait for memory
 };
 
 }  // namespace mu

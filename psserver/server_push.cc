@@ -18,13 +18,25 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
   if (!payload.ok()) return done(Detailed(payload.status()));
-  if (request->round() != 0) return Contribute(frame, *request, *payload, done);
-  if (copies_.HasRoom()) return PushNow(*request, *payload, done);
-  // A thread of the transport must not wait.
-  waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
-    WaitForCopies();
-    PushNow(*request, payload, done);
-  });
+  // A thread of the transport must neither wait nor compute for long.
+  if (request->round() == 0 && !copies_.HasRoom()) {
+    waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
+      WaitForCopies();
+      PushNow(*request, payload, done);
+    });
+  } else if (HasProducts(*request)) {
+    compute_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
+      TakePush(frame, *request, payload, done);
+    });
+  } else {
+    TakePush(frame, *request, *payload, done);
+  }
+}
+
+void PsServer::TakePush(const Buffer& frame, const pb::PushRequest& request,
+                        absl::Span<const char> payload, const PushDone& done) {
+  if (request.round() != 0) return Contribute(frame, request, payload, done);
+  PushNow(request, payload, done);
 }
 
 void PsServer::WaitForCopies() {
@@ -59,7 +71,7 @@ void PsServer::PushNow(const pb::PushRequest& request, absl::Span<const char> pa
       std::move(begun),
       [&]() -> absl::Status {
         directory = store_.directory();
-        absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload);
+        absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload, &compute_);
         if (!checked.ok()) return Detailed(checked.status(), request.step());
         plan.emplace(*std::move(checked));
         plan->Skip(push);

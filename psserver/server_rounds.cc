@@ -25,7 +25,7 @@ void PsServer::Contribute(const Buffer& frame, const pb::PushRequest& request,
   }
   if (begun.step == PushBegun::Step::kAnswer) return done(ReplyOf(begun.answer));
   std::shared_ptr<const StoreDirectory> directory = store_.directory();
-  absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload);
+  absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload, &compute_);
   std::shared_ptr<const KeptPush> kept;
   if (checked.ok()) {
     checked->Skip(begun.push);

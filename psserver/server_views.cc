@@ -120,7 +120,8 @@ absl::StatusOr<Buffer> PsServer::PullView(pb::PullRequest* request,
     return core_.ViewLacksPartition(request->view());
   }
   request->set_read_only(true);
-  auto reply = ExecutePull(*view, *request, payload, pb::PullReply(), options_.most_reply_bytes);
+  auto reply =
+      ExecutePull(*view, *request, payload, pb::PullReply(), options_.most_reply_bytes, &compute_);
   if (!reply.ok()) return Detailed(reply.status());
   return reply;
 }

@@ -5,6 +5,7 @@
 #include <set>
 #include <vector>
 
+#include "psserver/compute_threads.h"
 #include "psserver/pull.h"
 #include "psserver/push.h"
 #include "tests/psserver/frames.h"
@@ -61,7 +62,8 @@ class PushPlanTest : public ::testing::Test {
     // Everything begins at a multiple of 8.
     const std::string payload = Bytes(ids_) + Bytes<float>({9, 0}) + Bytes(gradients);
     const auto directory = store_.directory();
-    MU_ASSERT_OK_AND_ASSIGN(PushPlan plan, PushPlan::Check(*directory, request, payload));
+    MU_ASSERT_OK_AND_ASSIGN(PushPlan plan,
+                            PushPlan::Check(*directory, request, payload, &threads_));
     plan.Skip(push);
     plan.Apply();
   }
@@ -75,7 +77,8 @@ class PushPlanTest : public ::testing::Test {
       rows.add_partitions(r);
       rows.add_counts(1);
     }
-    const auto reply = ExecutePull(*store_.directory(), request, Bytes(ids_), {}, 1 << 20);
+    const auto reply =
+        ExecutePull(*store_.directory(), request, Bytes(ids_), {}, 1 << 20, &threads_);
     EXPECT_THAT(reply, testing::IsOk());
     pb::PullReply header;
     const auto payload = ParseFrame(*reply, &header);
@@ -87,6 +90,7 @@ class PushPlanTest : public ::testing::Test {
   }
 
   Store store_;
+  ComputeThreads threads_{2};
   std::vector<int64_t> ids_;
 };
 
@@ -126,16 +130,16 @@ TEST_F(PushPlanTest, AnOptimizerThatNeedsTheStepsPlaceIsTold) {
   const std::string row = Bytes<int64_t>({ids_[0]}) + Bytes<float>({1, 1, 1, 1});
   const auto refused = testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                          ::testing::HasSubstr("needs the step's place in the job"));
-  EXPECT_THAT(PushPlan::Check(*directory, variable, gradient).status(), refused);
-  EXPECT_THAT(PushPlan::Check(*directory, table, row).status(), refused);
+  EXPECT_THAT(PushPlan::Check(*directory, variable, gradient, &threads_).status(), refused);
+  EXPECT_THAT(PushPlan::Check(*directory, table, row, &threads_).status(), refused);
   variable.set_job_step(1);
   table.set_job_step(1);
-  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient).status());
-  MU_EXPECT_OK(PushPlan::Check(*directory, table, row).status());
+  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient, &threads_).status());
+  MU_EXPECT_OK(PushPlan::Check(*directory, table, row, &threads_).status());
   // Values added as they are need no step.
   variable.clear_job_step();
   variable.mutable_variables(0)->set_kind(pb::VariableUpdate::ASSIGN_ADD);
-  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient).status());
+  MU_EXPECT_OK(PushPlan::Check(*directory, variable, gradient, &threads_).status());
 }
 
 TEST_F(PushPlanTest, ARateBeyondAFloatIsRefused) {
@@ -147,9 +151,9 @@ TEST_F(PushPlanTest, ARateBeyondAFloatIsRefused) {
   pb::PushRequest request;
   request.add_variables()->set_variable(kBias);
   const std::string gradient = Bytes<float>({9, 0});
-  MU_EXPECT_OK(PushPlan::Check(*directory, request, gradient).status());
+  MU_EXPECT_OK(PushPlan::Check(*directory, request, gradient, &threads_).status());
   request.set_rate_scale(1e30f);
-  EXPECT_THAT(PushPlan::Check(*directory, request, gradient).status(),
+  EXPECT_THAT(PushPlan::Check(*directory, request, gradient, &threads_).status(),
               testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                 ::testing::HasSubstr("learning rate of variable 'bias'")));
 }

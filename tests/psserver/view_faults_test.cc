@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "psserver/server.h"
 #include "tests/psserver/frames.h"
 #include "tests/psserver/model.h"
+#include "tests/psserver/stop.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -29,40 +29,6 @@ using ::mu::testing::PushAndWait;
 using ::mu::testing::StatusIs;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-
-// Stops the calls that come to a moment.
-class Stop {
- public:
-  void Hold(const std::string& moment) {
-    MutexLock lock(&mutex_);
-    held_ = moment;
-  }
-  void Release() {
-    MutexLock lock(&mutex_);
-    held_.clear();
-    changed_.SignalAll();
-  }
-  void At(absl::string_view moment) {
-    MutexLock lock(&mutex_);
-    ++came_[std::string(moment)];
-    changed_.SignalAll();
-    while (held_ == moment) changed_.Wait(&mutex_);
-  }
-  void AwaitCalls(const std::string& moment, int count) {
-    MutexLock lock(&mutex_);
-    while (came_[moment] < count) changed_.Wait(&mutex_);
-  }
-  int calls(const std::string& moment) {
-    MutexLock lock(&mutex_);
-    return came_[moment];
-  }
-
- private:
-  Mutex mutex_;
-  CondVar changed_;
-  std::string held_ ABSL_GUARDED_BY(mutex_);
-  std::map<std::string, int> came_ ABSL_GUARDED_BY(mutex_);
-};
 
 // One server, with a checkpoint of "steps" = 1.
 class ViewFaultsTest : public ::testing::Test {
@@ -132,7 +98,7 @@ class ViewFaultsTest : public ::testing::Test {
 
   std::unique_ptr<TempDirectory> directory_;
   Telemetry telemetry_;
-  Stop stop_;
+  testing::Stop stop_;
   PsServer server_;
   pb::RoutingProto routing_;
   pb::RequestContext context_;

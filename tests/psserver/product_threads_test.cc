@@ -1,0 +1,192 @@
+// Which threads of a server compute products, and who waits for them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "psserver/server.h"
+#include "tests/psserver/frames.h"
+#include "tests/psserver/model.h"
+#include "tests/psserver/stop.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+using ::mu::testing::Bytes;
+using ::mu::testing::Frame;
+using ::mu::testing::HasCode;
+
+constexpr uint32_t kSteps = 2, kKernel = 5, kPartitions = 3;  // of SmallModel
+constexpr size_t kRows = 100, kColumns = 700, kBatch = 2;     // of a partition of the kernel
+
+// What a call is answered, and on which thread.
+template <typename Reply>
+struct Answer {
+  Notification came;
+  absl::StatusOr<Reply> reply = absl::InternalError("no answer");
+  std::thread::id thread;
+
+  std::function<void(absl::StatusOr<Reply>)> Take() {
+    return [this](absl::StatusOr<Reply> given) {
+      reply = std::move(given);
+      thread = std::this_thread::get_id();
+      came.Notify();
+    };
+  }
+  const absl::StatusOr<Reply>& Wait() {
+    came.Wait();
+    return reply;
+  }
+  bool OnThisThread() {
+    came.Wait();
+    return thread == std::this_thread::get_id();
+  }
+};
+
+class ProductThreadsTest : public ::testing::Test {
+ protected:
+  void Start(int threads) {
+    server_ = std::make_unique<PsServer>(
+        PsServerOptions{.telemetry = &telemetry_,
+                        .compute_threads = threads,
+                        .at = [this](absl::string_view moment) { stop_.At(moment); }});
+    pb::ConfigurePsRequest request;
+    context_.set_job(1);
+    context_.set_epoch(1);
+    context_.set_generation(1);
+    *request.mutable_context() = context_;
+    *request.mutable_routing() = testing::SmallModel(1);
+    MU_ASSERT_OK(server_->Configure(request));
+  }
+  // Of all partitions of the kernel, or of another variable as a whole.
+  void Pull(bool product, Answer<Buffer>* answer, bool abandoned = false) {
+    pb::PullRequest request;
+    *request.mutable_context() = context_;
+    std::string payload;
+    if (product) {
+      for (uint32_t p = 0; p < kPartitions; ++p) {
+        auto* key = request.add_products();
+        key->set_variable(kKernel);
+        key->set_partition(p);
+        key->set_rows(kBatch);
+      }
+      payload = Bytes(std::vector<float>(kBatch * kColumns, 1.0f));
+    } else {
+      request.add_variables()->set_variable(kSteps);
+    }
+    server_->Pull(
+        Frame(request, payload), [abandoned] { return abandoned; }, answer->Take());
+  }
+  // Of function 1; `round` 0: asynchronous.
+  void Push(bool product, uint64_t round, Answer<pb::PushReply>* answer) {
+    pb::PushRequest request;
+    *request.mutable_context() = context_;
+    request.set_function(1);
+    request.set_job_step(1);
+    request.set_round(round);
+    request.set_most_contributions(4);
+    std::string payload;
+    if (product) {
+      for (uint32_t p = 0; p < kPartitions; ++p) {
+        auto* update = request.add_variables();
+        update->set_variable(kKernel);
+        update->set_partition(p);
+        update->set_kind(pb::VariableUpdate::PRODUCT_GRADIENT);
+        update->set_rows(kBatch);
+        payload += Bytes(std::vector<float>(kBatch * kRows, 0.5f));
+        if (p == 0) payload += Bytes(std::vector<float>(kBatch * kColumns, 0.5f));
+      }
+    } else {
+      auto* update = request.add_variables();
+      update->set_variable(kSteps);
+      update->set_kind(pb::VariableUpdate::ASSIGN_ADD);
+      payload = Bytes<int64_t>({1});
+    }
+    server_->Push(Frame(request, payload), answer->Take());
+  }
+
+  Telemetry telemetry_;
+  testing::Stop stop_;
+  pb::RequestContext context_;
+  std::unique_ptr<PsServer> server_;
+};
+
+// The transport's threads bring heartbeats as well.
+TEST_F(ProductThreadsTest, ComputeOnOtherThreadsThanTheTransports) {
+  Start(1);
+  Answer<Buffer> product, values;
+  Pull(/*product=*/true, &product);
+  EXPECT_FALSE(product.OnThisThread());
+  MU_EXPECT_OK(product.Wait());
+  Pull(/*product=*/false, &values);
+  EXPECT_TRUE(values.OnThisThread());
+  MU_EXPECT_OK(values.Wait());
+  for (const uint64_t round : {0, 1}) {
+    Answer<pb::PushReply> gradients;
+    Push(/*product=*/true, round, &gradients);
+    EXPECT_FALSE(gradients.OnThisThread());
+    MU_EXPECT_OK(gradients.Wait());
+  }
+}
+
+TEST_F(ProductThreadsTest, ThatAreIdleShareThePartitionsOfACall) {
+  Start(kPartitions);
+  stop_.Hold("product");
+  Answer<Buffer> product;
+  Pull(/*product=*/true, &product);
+  stop_.AwaitCalls("product", kPartitions);
+  stop_.Release();
+  MU_EXPECT_OK(product.Wait());
+  stop_.Hold("product");
+  Answer<pb::PushReply> gradients;
+  Push(/*product=*/true, 0, &gradients);
+  stop_.AwaitCalls("product", 2 * kPartitions);
+  stop_.Release();
+  MU_EXPECT_OK(gradients.Wait());
+}
+
+// Its caller has given up while it was queued, and asks again: computing it would make the queue
+// longer with each try.
+TEST_F(ProductThreadsTest, DoNotComputeWhatNobodyWaitsFor) {
+  Start(1);
+  stop_.Hold("product");
+  Answer<Buffer> first, abandoned, last;
+  Pull(/*product=*/true, &first);
+  stop_.AwaitCalls("product", 1);
+  Pull(/*product=*/true, &abandoned, /*abandoned=*/true);
+  Pull(/*product=*/true, &last);
+  stop_.Release();
+  MU_EXPECT_OK(first.Wait());
+  EXPECT_THAT(abandoned.Wait(), HasCode(absl::StatusCode::kCancelled));
+  MU_EXPECT_OK(last.Wait());
+  EXPECT_EQ(stop_.calls("product"), 2 * static_cast<int>(kPartitions));
+}
+
+TEST_F(ProductThreadsTest, GiveTheSameBitsInAnyNumber) {
+  const auto bits = [this](int threads) {
+    Start(threads);
+    Answer<Buffer> before, after;
+    Answer<pb::PushReply> gradients;
+    Pull(/*product=*/true, &before);
+    MU_EXPECT_OK(before.Wait());
+    Push(/*product=*/true, 0, &gradients);
+    MU_EXPECT_OK(gradients.Wait());
+    Pull(/*product=*/true, &after);
+    MU_EXPECT_OK(after.Wait());
+    const auto text = [](const Buffer& reply) { return std::string(reply.data(), reply.size()); };
+    EXPECT_NE(text(*before.reply), text(*after.reply));
+    return text(*before.reply) + text(*after.reply);
+  };
+  const std::string one = bits(1);
+  EXPECT_EQ(bits(2), one);
+  EXPECT_EQ(bits(kPartitions), one);
+}
+
+}  // namespace
+}  // namespace mu
