@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
@@ -177,6 +178,9 @@ class PsServer {
              absl::FunctionRef<void(const AdmittedPush&)> apply, const PushDone& done);
   // Waits while a cut is taken. OK: applied, or nothing was to be changed.
   absl::Status Change(AdmittedPush* push, absl::FunctionRef<void(const AdmittedPush&)> apply);
+  // Those who wait for a push that has ended, in the order of `ended.waiting`.
+  std::vector<PushDone> TakeWaiting(const PushEnded& ended) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Answer(const PushEnded& ended, const std::vector<PushDone>& waiting, const PushDone& done);
   absl::StatusOr<muster::PushReply> ReplyOf(const PushAnswer& answer);
   absl::StatusOr<muster::SaveReply> SaveNow(const muster::SaveRequest& request,
                                             SaveReading* reading);

@@ -97,13 +97,24 @@ void PsServer::Carry(PushBegun begun, absl::FunctionRef<absl::Status()> check,
   {
     MutexLock lock(&mutex_);
     ended = core_.EndPush(Now(), begun.push, status);
-    for (const auto& [call, answer] : ended.waiting) {
-      const auto it = waiting_calls_.find(call);
-      waiting.push_back(std::move(it->second));
-      waiting_calls_.erase(it);
-    }
+    waiting = TakeWaiting(ended);
     changed_.SignalAll();
   }
+  Answer(ended, waiting, done);
+}
+
+std::vector<PsServer::PushDone> PsServer::TakeWaiting(const PushEnded& ended) {
+  std::vector<PushDone> waiting;
+  for (const auto& [call, answer] : ended.waiting) {
+    const auto it = waiting_calls_.find(call);
+    waiting.push_back(std::move(it->second));
+    waiting_calls_.erase(it);
+  }
+  return waiting;
+}
+
+void PsServer::Answer(const PushEnded& ended, const std::vector<PushDone>& waiting,
+                      const PushDone& done) {
   for (size_t i = 0; i < waiting.size(); ++i) waiting[i](ReplyOf(ended.waiting[i].second));
   done(ReplyOf(ended.answer));
 }

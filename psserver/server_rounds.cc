@@ -19,10 +19,13 @@ void PsServer::Contribute(const Buffer& frame, const pb::PushRequest& request,
   PushBegun begun;
   {
     MutexLock lock(&mutex_);
+    const PsCallId call(++last_call_);
     begun =
         core_.BeginContribution(Now(), request.context(), id, {CountPartitions(request), for_each},
-                                request.round(), request.most_contributions());
+                                request.round(), request.most_contributions(), call);
+    if (begun.step == PushBegun::Step::kWait) waiting_calls_.emplace(call, done);
   }
+  if (begun.step == PushBegun::Step::kWait) return;
   if (begun.step == PushBegun::Step::kAnswer) return done(ReplyOf(begun.answer));
   std::shared_ptr<const StoreDirectory> directory = store_.directory();
   absl::StatusOr<PushPlan> checked = PushPlan::Check(*directory, request, payload, &compute_);
@@ -33,14 +36,16 @@ void PsServer::Contribute(const Buffer& frame, const pb::PushRequest& request,
         KeptPush{frame, std::move(directory), *std::move(checked)});
   }
   const absl::Status status = Detailed(checked.status(), request.step());
-  PushAnswer answer;
+  PushEnded ended;
+  std::vector<PushDone> waiting;
   {
     MutexLock lock(&mutex_);
-    answer = core_.Keep(Now(), id, request.round(), request.most_contributions(), status,
-                        std::move(kept));
+    ended = core_.Keep(Now(), id, request.round(), request.most_contributions(), status,
+                       std::move(kept));
+    waiting = TakeWaiting(ended);
     changed_.SignalAll();
   }
-  done(ReplyOf(answer));
+  Answer(ended, waiting, done);
 }
 
 absl::StatusOr<pb::CommitRoundReply> PsServer::CommitRound(const pb::CommitRoundRequest& request) {

@@ -13,8 +13,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -130,13 +133,14 @@ class ServerCore {
   PushEnded EndPush(int64_t now_ns, const AdmittedPush& push, const absl::Status& applied);
 
   // Synchronous rounds; see RoundBuffer. kApply: check the push, then Keep. A push that the ledger
-  // would remember is remembered by its round instead.
+  // would remember is remembered by its round instead. `call` waits if the step is kWait: the push
+  // is being checked, which may take long, and is not checked twice.
   PushBegun BeginContribution(int64_t now_ns, const muster::RequestContext& context,
                               const PushId& push, const PushPartitions& partitions, uint64_t round,
-                              uint32_t most);
+                              uint32_t most, PsCallId call);
   // `checked`: OK, or why it is not kept.
-  PushAnswer Keep(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
-                  const absl::Status& checked, RoundBuffer::Gradients gradients);
+  PushEnded Keep(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
+                 const absl::Status& checked, RoundBuffer::Gradients gradients);
   // FAILED_PRECONDITION (ERROR_STALE) for a round before the last that was applied.
   RoundTurn BeginRound(int64_t now_ns, const muster::RequestContext& context, uint64_t round,
                        const std::vector<PushId>& set);
@@ -230,6 +234,8 @@ class ServerCore {
   absl::Status Stale(const PushId& push) const;
   absl::Status Full() const;
   PushBegun Refuse(absl::Status status);
+  PushAnswer KeepNow(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
+                     const absl::Status& checked, RoundBuffer::Gradients gradients);
   // Says how late the push's gradients are. Not OK: too late.
   absl::Status JudgeLateness(AdmittedPush* push) const;
   absl::Status AdmitView(const muster::RequestContext& context);
@@ -241,6 +247,8 @@ class ServerCore {
   Admission admission_;
   PushMemory pushes_;
   RoundBuffer rounds_;
+  // Contributions that are being checked, by round, and the calls that wait for the end of it.
+  std::map<std::pair<uint64_t, PushId>, std::vector<PsCallId>> checked_;
   UpdateClocks clocks_;
   AssignedPlaces places_;
   CutGate gate_;

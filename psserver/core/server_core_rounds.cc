@@ -14,13 +14,19 @@ PushBegun ServerCore::Refuse(absl::Status status) {
 
 PushBegun ServerCore::BeginContribution(int64_t now_ns, const pb::RequestContext& context,
                                         const PushId& push, const PushPartitions& partitions,
-                                        uint64_t round, uint32_t most) {
+                                        uint64_t round, uint32_t most, PsCallId call) {
   if (absl::Status refused = Admit(now_ns, context); !refused.ok())
     return {PushBegun::Step::kAnswer, {std::move(refused), false, {}}, {}};
   if (push.function < pushes_.ledger().low_water()) return Refuse(Stale(push));
   using Place = RoundBuffer::Place;
   switch (rounds_.PlaceOf(round, push, most)) {
     case Place::kFree: {
+      const auto [checking, first] = checked_.try_emplace({round, push});
+      if (!first) {
+        checking->second.push_back(call);
+        Leave();
+        return {PushBegun::Step::kWait, {}, {}};
+      }
       PushBegun begun = {PushBegun::Step::kApply, {}, AdmittedPush{push}};
       begun.push.counts = pushes_.Count(push, partitions, &begun.push.inherited);
       return begun;
@@ -44,9 +50,20 @@ PushBegun ServerCore::BeginContribution(int64_t now_ns, const pb::RequestContext
                         absl::StrCat("round ", round, " has its ", most, " steps already")));
 }
 
-PushAnswer ServerCore::Keep(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
-                            const absl::Status& checked, RoundBuffer::Gradients gradients) {
+PushEnded ServerCore::Keep(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
+                           const absl::Status& checked, RoundBuffer::Gradients gradients) {
   Leave();
+  PushEnded ended{KeepNow(now_ns, push, round, most, checked, std::move(gradients)), {}};
+  const auto waiting = checked_.extract({round, push});
+  if (waiting.empty()) return ended;
+  PushAnswer again = ended.answer;
+  again.repeated = again.status.ok();
+  for (const PsCallId call : waiting.mapped()) ended.waiting.emplace_back(call, again);
+  return ended;
+}
+
+PushAnswer ServerCore::KeepNow(int64_t now_ns, const PushId& push, uint64_t round, uint32_t most,
+                               const absl::Status& checked, RoundBuffer::Gradients gradients) {
   if (!checked.ok()) return {checked, false, {}};
   const auto refuse = [&](const char* why) -> PushAnswer {
     return {admission_.Refuse(

@@ -168,6 +168,28 @@ TEST_F(ProductThreadsTest, DoNotComputeWhatNobodyWaitsFor) {
   EXPECT_EQ(stop_.calls("product"), 2 * static_cast<int>(kPartitions));
 }
 
+// A push may compute for longer than its caller waits: what comes again waits for it.
+TEST_F(ProductThreadsTest, ComputeTheGradientsOfAPushOnce) {
+  for (const uint64_t round : {0, 1}) {
+    SCOPED_TRACE(round);
+    Start(1);
+    const int before = stop_.calls("product");
+    stop_.Hold("product");
+    Answer<pb::PushReply> first, repeat;
+    Push(/*product=*/true, round, &first);
+    stop_.AwaitCalls("product", before + 1);
+    // By its identity a repeat; it needs none of the threads, so it is looked at now.
+    Push(/*product=*/false, round, &repeat);
+    EXPECT_FALSE(repeat.came.HasBeenNotified());
+    stop_.Release();
+    MU_ASSERT_OK(first.Wait());
+    EXPECT_FALSE(first.reply->repeated());
+    MU_ASSERT_OK(repeat.Wait());
+    EXPECT_TRUE(repeat.reply->repeated());
+    EXPECT_EQ(stop_.calls("product"), before + static_cast<int>(kPartitions));
+  }
+}
+
 TEST_F(ProductThreadsTest, GiveTheSameBitsInAnyNumber) {
   const auto bits = [this](int threads) {
     Start(threads);

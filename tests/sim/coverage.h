@@ -35,12 +35,12 @@ inline constexpr std::string_view kMoments[] = {
     "round fails",  // of restores
     "group failed", "group joined", "rolled back", "coordinator ends",
     // Of servers.
-    "contribution kept again", "contribution refused", "round repeated", "push repeated",
-    "push waits for first", "push partly inherited", "push wholly inherited",
-    "push refused at gate", "push too late", "push not acknowledged", "push waits for cut",
-    "cut waits", "fence waits", "save waits", "save shared", "save ended", "restore verifies",
-    "restore waits", "restore repeated", "restore keeps again", "restore is here", "restore fails",
-    "placed anew"};
+    "contribution kept again", "contribution waits for first", "contribution refused",
+    "round repeated", "push repeated", "push waits for first", "push partly inherited",
+    "push wholly inherited", "push refused at gate", "push too late", "push not acknowledged",
+    "push waits for cut", "cut waits", "fence waits", "save waits", "save shared", "save ended",
+    "restore verifies", "restore waits", "restore repeated", "restore keeps again",
+    "restore is here", "restore fails", "placed anew"};
 
 // One of kMoments; other names do not compile.
 class Moment {

@@ -157,6 +157,10 @@ void Server::EndPush(Admitted work, const absl::Status& status) {
   if (status.ok() && !ended.answer.status.ok()) Saw("push not acknowledged");
   Acknowledge(work->request, ended.answer);
   work_.erase(work);
+  AcknowledgeWaiting(ended);
+}
+
+void Server::AcknowledgeWaiting(const PushEnded& ended) {
   for (const auto& [call, answer] : ended.waiting) {
     const auto it = std::find_if(waiting_pushes_.begin(), waiting_pushes_.end(),
                                  [&, c = call](const auto& waiting) { return waiting.first == c; });

@@ -48,6 +48,7 @@ class Server final : public Daemon {
   void Apply(Admitted work);
   void EndPush(Admitted work, const absl::Status& status);
   void Acknowledge(const Message& request, const PushAnswer& answer);
+  void AcknowledgeWaiting(const PushEnded& ended);
   void Fence(const Message& request);
   void Save(PsCallId call, const Message& request, SaveLine::Turn turn);
   void Prepared();

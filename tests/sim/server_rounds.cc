@@ -23,16 +23,24 @@ void Server::Contribute(const Message& request) {
     ForEachHeld([&](uint32_t p, const Partition&) { visit(KeyOf(p)); });
   };
   const PushId id{request.function, request.step, 0};
+  const PsCallId call(++last_call_);
   PushBegun begun = core_.BeginContribution(now(), Context(request), id, {held, for_each},
-                                            request.round, request.most);
+                                            request.round, request.most, call);
+  if (begun.step == PushBegun::Step::kWait) {
+    Saw("contribution waits for first");
+    waiting_pushes_.emplace_back(call, request);
+    return;
+  }
   if (begun.step == PushBegun::Step::kAnswer) {
     if (begun.answer.repeated) Saw("contribution kept again");
     if (absl::IsFailedPrecondition(begun.answer.status)) Saw("contribution refused");
     return Acknowledge(request, begun.answer);
   }
   After(cluster_->Between(0, 300 * kMicrosecond), "kept", [=, this] {
-    Acknowledge(request, core_.Keep(now(), id, request.round, request.most, absl::OkStatus(),
-                                    std::make_shared<Message>(request)));
+    const PushEnded ended = core_.Keep(now(), id, request.round, request.most, absl::OkStatus(),
+                                       std::make_shared<Message>(request));
+    Acknowledge(request, ended.answer);
+    AcknowledgeWaiting(ended);
   });
 }
 

@@ -86,14 +86,15 @@ class ServerRounds : public testing::ServerCoreTest {
   PushBegun BeginContribution(const PushId& id, uint64_t round,
                               const pb::RequestContext& context = Context()) {
     const auto for_each = [](PushPartitions::Visit visit) { visit(Key(0)); };
-    return core_.BeginContribution(now_, context, id, {1, for_each}, round, kMost);
+    return core_.BeginContribution(now_, context, id, {1, for_each}, round, kMost,
+                                   PsCallId(++calls_));
   }
   // The answer to a push whose check ends so.
   PushAnswer Contribute(const PushId& id, uint64_t round,
                         const absl::Status& checked = absl::OkStatus()) {
     PushBegun begun = BeginContribution(id, round);
     if (begun.step == PushBegun::Step::kAnswer) return begun.answer;
-    return core_.Keep(now_, id, round, kMost, checked, Number(1));
+    return core_.Keep(now_, id, round, kMost, checked, Number(1)).answer;
   }
   RoundTurn BeginRound(uint64_t round, const std::vector<PushId>& set) {
     return core_.BeginRound(now_, Context(), round, set);
@@ -127,10 +128,39 @@ TEST_F(ServerRounds, WhatIsFencedWhileItIsCheckedIsNotKept) {
   const PushBegun begun = BeginContribution(kFirst, 1);
   ASSERT_EQ(begun.step, PushBegun::Step::kApply);
   core_.RaiseLowWater(2);
-  EXPECT_THAT(core_.Keep(now_, kFirst, 1, kMost, absl::OkStatus(), Number(1)).status,
+  EXPECT_THAT(core_.Keep(now_, kFirst, 1, kMost, absl::OkStatus(), Number(1)).answer.status,
               HasCode(absl::StatusCode::kFailedPrecondition));
   EXPECT_EQ(core_.contributions(), 0u);
   EXPECT_THAT(Contribute(kFirst, 1).status, HasCode(absl::StatusCode::kFailedPrecondition));
+}
+
+// A check may take longer than callers wait: they ask again, and it must not begin again.
+TEST_F(ServerRounds, RepeatsWaitForTheFirstCheck) {
+  using PushStep = PushBegun::Step;
+  ASSERT_EQ(BeginContribution(kFirst, 1).step, PushStep::kApply);
+  const uint64_t first = calls_;
+  EXPECT_EQ(BeginContribution(kFirst, 1).step, PushStep::kWait);
+  EXPECT_EQ(BeginContribution(kFirst, 1).step, PushStep::kWait);
+  EXPECT_EQ(BeginContribution(kSecond, 1).step, PushStep::kApply) << "another one does not wait";
+  const PushEnded ended = core_.Keep(now_, kFirst, 1, kMost, absl::OkStatus(), Number(1));
+  MU_EXPECT_OK(ended.answer.status);
+  EXPECT_FALSE(ended.answer.repeated);
+  ASSERT_EQ(ended.waiting.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(ended.waiting[i].first, PsCallId(first + 1 + i));
+    MU_EXPECT_OK(ended.waiting[i].second.status);
+    EXPECT_TRUE(ended.waiting[i].second.repeated);
+  }
+  EXPECT_EQ(BeginContribution(kFirst, 1).step, PushStep::kAnswer);
+
+  EXPECT_EQ(BeginContribution(kSecond, 1).step, PushStep::kWait);
+  const PushEnded refused =
+      core_.Keep(now_, kSecond, 1, kMost, absl::InvalidArgumentError("NaN"), nullptr);
+  ASSERT_EQ(refused.waiting.size(), 1u);
+  EXPECT_THAT(refused.waiting[0].second.status, HasCode(absl::StatusCode::kInvalidArgument));
+  EXPECT_EQ(BeginContribution(kSecond, 1).step, PushStep::kApply) << "it may come again";
+  core_.Keep(now_, kSecond, 1, kMost, absl::OkStatus(), Number(2));
+  EXPECT_TRUE(core_.RestoreMayStart()) << "nothing is under way";
 }
 
 TEST_F(ServerRounds, ARoundThatWasFencedIsNotApplied) {
