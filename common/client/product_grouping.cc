@@ -10,26 +10,9 @@
 #include "common/tensor/dtype.h"
 
 namespace mu {
-namespace {
 
-// The partitions of one variable multiply one x.
-bool SharesInput(const std::vector<ProductPiece>& pieces, size_t i) {
-  if (i == 0 || pieces[i].back || pieces[i - 1].back) return false;
-  return pieces[i - 1].variable == pieces[i].variable && pieces[i - 1].batch == pieces[i].batch &&
-         pieces[i - 1].partition < pieces[i].partition;
-}
-
-size_t InputBytes(const ProductPiece& piece) {
-  return piece.back ? piece.NarrowBytes() : piece.WideBytes();
-}
-size_t OutputBytes(const ProductPiece& piece) {
-  return piece.back ? piece.WideBytes() : piece.NarrowBytes();
-}
-
-}  // namespace
-
-absl::Status ProductGrouping::Group(const Routing& routing,
-                                    absl::Span<const ProductRead> products) {
+absl::Status ProductGrouping::Group(const Routing& routing, absl::Span<const ProductRead> products,
+                                    const ProductLimits& limits) {
   if (pieces_.size() < routing.servers().size()) pieces_.resize(routing.servers().size());
   for (auto& of_server : pieces_) of_server.clear();
   sums_.clear();
@@ -55,11 +38,27 @@ absl::Status ProductGrouping::Group(const Routing& routing,
       }
     }
   }
+  calls_.clear();
+  for (const auto& of_server : pieces_) calls_.push_back(CutIntoCalls(of_server, limits));
   return absl::OkStatus();
 }
 
-Buffer ProductGrouping::PullFrame(size_t server, pb::PullRequest* header) const {
-  const std::vector<ProductPiece>& pieces = pieces_[server];
+size_t ProductGrouping::calls() const {
+  size_t most = 0;
+  for (const auto& of_server : calls_) most = std::max(most, of_server.size());
+  return most;
+}
+
+int64_t ProductGrouping::MultiplyAdds(size_t call) const {
+  int64_t most = 0;
+  for (size_t server = 0; server < calls_.size(); ++server) {
+    if (Needs(server, call)) most = std::max(most, MultiplyAddsOf(calls_[server][call]));
+  }
+  return most;
+}
+
+Buffer ProductGrouping::PullFrame(size_t server, size_t call, pb::PullRequest* header) const {
+  const std::vector<ProductPiece>& pieces = calls_[server][call];
   header->clear_products();
   size_t bytes = 0;
   for (size_t i = 0; i < pieces.size(); ++i) {
@@ -86,16 +85,17 @@ Buffer ProductGrouping::PullFrame(size_t server, pb::PullRequest* header) const 
   return std::move(frame.buffer).Finish();
 }
 
-absl::Status ProductGrouping::TakeReply(size_t server, const Buffer& reply, pb::PullReply* header) {
+absl::Status ProductGrouping::TakeReply(size_t server, size_t call, const Buffer& reply,
+                                        pb::PullReply* header) {
   MU_ASSIGN_OR_RETURN(const absl::Span<const char> payload, ParseFrame(reply, header));
   size_t bytes = 0;
-  for (const ProductPiece& piece : pieces_[server]) bytes += PaddedTo8(OutputBytes(piece));
+  for (const ProductPiece& piece : calls_[server][call]) bytes += PaddedTo8(OutputBytes(piece));
   if (payload.size() != bytes) {
     return absl::InternalError(absl::StrCat("a parameter server answered with ", payload.size(),
                                             " bytes of products instead of ", bytes));
   }
   const char* from = payload.data();
-  for (const ProductPiece& piece : pieces_[server]) {
+  for (const ProductPiece& piece : calls_[server][call]) {
     const size_t size = OutputBytes(piece);
     if (!piece.back) {
       piece.PutColumns(from, piece.out);

@@ -23,6 +23,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "common/base/mutex.h"
+#include "common/client/product_calls.h"
 #include "common/client/ps_calls.h"
 #include "common/rpc/transport.h"
 #include "common/sharding/parameter_access.h"
@@ -76,6 +77,7 @@ struct PsSessionOptions {
   // What servers do about gradients of values that others have changed meanwhile; null: nothing,
   // and nobody counts. Outlives the function.
   const muster::StalenessProto* staleness = nullptr;
+  ProductLimits products;  // of Multiply
 };
 
 class PsSession final : public ParameterAccess {
@@ -96,7 +98,9 @@ class PsSession final : public ParameterAccess {
   absl::Status Pull(absl::Span<const VariableRead> variables,
                     absl::Span<const RowsRead> rows) override;
   // Products of several servers are added up in the order of the variable's partitions, so the
-  // bits are the same for any number of servers.
+  // bits are the same for any number of servers. What takes long is several calls, one after the
+  // other, so others' updates may come in between; each has the policy's timeouts, and more for
+  // what is computed.
   absl::Status Multiply(absl::Span<const ProductRead> products) override;
   absl::Status Push(absl::Span<const VariableWrite> variables,
                     absl::Span<const RowsWrite> rows) override;
@@ -118,9 +122,11 @@ class PsSession final : public ParameterAccess {
 
  private:
   struct Scratch;
-  RetryPolicy NextPolicy();
+  // For calls in which a server computes so much.
+  RetryPolicy NextPolicy(int64_t multiply_adds);
   // A pull of the servers that it needs.
-  absl::Status PullFrom(const PsClient::View& view, const std::function<bool(size_t server)>& needs,
+  absl::Status PullFrom(const PsClient::View& view, int64_t multiply_adds,
+                        const std::function<bool(size_t server)>& needs,
                         const std::function<Buffer(size_t server)>& frame,
                         const std::function<absl::Status(size_t server, const Buffer& reply,
                                                          muster::PullReply* header)>& take);

@@ -69,8 +69,10 @@ void PsSession::BeginFunction(PsSessionOptions options) {
 
 void PsSession::Cancel() { group_.Cancel(); }
 
-RetryPolicy PsSession::NextPolicy() {
+RetryPolicy PsSession::NextPolicy(int64_t multiply_adds) {
   RetryPolicy policy = client_->policy();
+  policy.call_timeout += ComputeTimeout(multiply_adds);
+  policy.total_timeout += ComputeTimeout(multiply_adds);
   policy.seed = HashCombine(policy.seed, ++calls_);
   return policy;
 }
@@ -83,7 +85,7 @@ absl::Status PsSession::Pull(absl::Span<const VariableRead> variables,
   StepGrouping& grouping = scratch_->grouping;
   MU_RETURN_IF_ERROR(grouping.GroupReads(*view->routing, variables, rows));
   return PullFrom(
-      *view, [&](size_t s) { return grouping.Needs(s); },
+      *view, /*multiply_adds=*/0, [&](size_t s) { return grouping.Needs(s); },
       [&](size_t s) { return grouping.PullFrame(s, &scratch_->pull); },
       [&](size_t s, const Buffer& reply, pb::PullReply* header) {
         return grouping.TakeReply(s, reply, header);
@@ -95,19 +97,22 @@ absl::Status PsSession::Multiply(absl::Span<const ProductRead> products) {
   const auto view = client_->view();
   if (view == nullptr) return NoRouting();
   ProductGrouping& grouping = scratch_->products;
-  MU_RETURN_IF_ERROR(grouping.Group(*view->routing, products));
-  MU_RETURN_IF_ERROR(PullFrom(
-      *view, [&](size_t s) { return grouping.Needs(s); },
-      [&](size_t s) { return grouping.PullFrame(s, &scratch_->pull); },
-      [&](size_t s, const Buffer& reply, pb::PullReply* header) {
-        return grouping.TakeReply(s, reply, header);
-      }));
+  MU_RETURN_IF_ERROR(grouping.Group(*view->routing, products, options_.products));
+  for (size_t call = 0; call < grouping.calls(); ++call) {
+    MU_RETURN_IF_ERROR(PullFrom(
+        *view, grouping.MultiplyAdds(call), [&](size_t s) { return grouping.Needs(s, call); },
+        [&](size_t s) { return grouping.PullFrame(s, call, &scratch_->pull); },
+        [&](size_t s, const Buffer& reply, pb::PullReply* header) {
+          return grouping.TakeReply(s, call, reply, header);
+        }));
+  }
   grouping.Finish();
   return absl::OkStatus();
 }
 
 absl::Status PsSession::PullFrom(
-    const PsClient::View& view, const std::function<bool(size_t server)>& needs,
+    const PsClient::View& view, int64_t multiply_adds,
+    const std::function<bool(size_t server)>& needs,
     const std::function<Buffer(size_t server)>& frame,
     const std::function<absl::Status(size_t server, const Buffer& reply, pb::PullReply* header)>&
         take) {
@@ -125,13 +130,14 @@ absl::Status PsSession::PullFrom(
     calls.push_back({view.routing->servers()[s].index(), view.channels[s], kPull, frame(s)});
     scratch_->servers.push_back(s);
   }
-  return group_.Run(std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) {
-    const size_t server = scratch_->servers[call];
-    pb::PullReply header;
-    MU_RETURN_IF_ERROR(take(server, reply, &header));
-    if (clocks) AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
-    return absl::OkStatus();
-  });
+  return group_.Run(
+      std::move(calls), NextPolicy(multiply_adds), [&](size_t call, const Buffer& reply) {
+        const size_t server = scratch_->servers[call];
+        pb::PullReply header;
+        MU_RETURN_IF_ERROR(take(server, reply, &header));
+        if (clocks) AddUnknown(header.clocks(), &clocks_[view.routing->servers()[server].index()]);
+        return absl::OkStatus();
+      });
 }
 
 absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
@@ -169,6 +175,7 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
   scratch_->push.set_step(step_);
   scratch_->servers.clear();
   std::vector<PsCall> calls;
+  int64_t multiply_adds = 0;  // of the server that has most
   for (size_t s = 0; s < view->channels.size(); ++s) {
     if (!grouping.Needs(s)) continue;
     if (options_.staleness != nullptr)
@@ -176,6 +183,7 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
     calls.push_back({view->routing->servers()[s].index(), view->channels[s], kPush,
                      grouping.PushFrame(s, &scratch_->push)});
     scratch_->servers.push_back(s);
+    multiply_adds = std::max(multiply_adds, grouping.MultiplyAdds(s));
   }
   bool repeated = !calls.empty();
   std::vector<uint32_t> updates, inherited;
@@ -184,7 +192,8 @@ absl::Status PsSession::Push(absl::Span<const VariableWrite> variables,
     updates.resize(std::max<size_t>(updates.size(), server.index() + 1), 0);
   }
   MU_RETURN_IF_ERROR(group_.Run(
-      std::move(calls), NextPolicy(), [&](size_t call, const Buffer& reply) -> absl::Status {
+      std::move(calls), NextPolicy(multiply_adds),
+      [&](size_t call, const Buffer& reply) -> absl::Status {
         pb::PushReply message;
         if (!message.ParseFromArray(reply.data(), static_cast<int>(reply.size()))) {
           return absl::InternalError("a parameter server's answer to a push does not parse");

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "common/client/grouped_ids.h"
+#include "common/client/product_calls.h"
 #include "common/client/update_pieces.h"
 #include "common/rpc/buffer.h"
 #include "common/sharding/parameter_access.h"
@@ -28,6 +29,8 @@ class StepGrouping {
 
   // Whether the step needs anything of the server at this position of Routing::servers().
   bool Needs(size_t server) const;
+  // What the server computes: gradients that are products.
+  int64_t MultiplyAdds(size_t server) const { return MultiplyAddsOf(products_[server]); }
 
   // The request to a server. `header` holds context and kind; its keys are filled in here.
   Buffer PullFrame(size_t server, muster::PullRequest* header) const;

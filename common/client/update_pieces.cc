@@ -72,6 +72,14 @@ absl::Status AddScatters(const VariableRoute& route, const VariableWrite& write,
   return absl::OkStatus();
 }
 
+ProductPiece ProductPiece::Records(int64_t first, int64_t count) const {
+  ProductPiece piece = *this;
+  piece.batch = count;
+  piece.x += first * (back ? rows : columns);
+  piece.out += first * (back ? columns : rows);
+  return piece;
+}
+
 void ProductPiece::TakeColumns(const float* from, char* to) const {
   const size_t bytes = static_cast<size_t>(part_rows) * sizeof(float);
   for (int64_t b = 0; b < batch; ++b, to += bytes)

@@ -48,6 +48,9 @@ struct ProductPiece {
 
   size_t NarrowBytes() const { return static_cast<size_t>(batch * part_rows) * sizeof(float); }
   size_t WideBytes() const { return static_cast<size_t>(batch * columns) * sizeof(float); }
+  int64_t MultiplyAdds() const { return batch * part_rows * columns; }
+  // The same for some records of the batch. Not of a gradient, which is a sum over all of them.
+  ProductPiece Records(int64_t first, int64_t count) const;
   // The partition's columns of `from` [batch, rows] as [batch, part_rows]; and back.
   void TakeColumns(const float* from, char* to) const;
   void PutColumns(const char* from, float* to) const;

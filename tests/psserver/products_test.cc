@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/psserver/cluster.h"
@@ -52,17 +55,19 @@ struct AfterAStep {
   Tensor kernel;
 };
 
-AfterAStep StepOn(uint32_t servers) {
+AfterAStep StepOn(uint32_t servers, const ProductLimits& limits = {}, uint64_t* pulls = nullptr) {
   PsCluster cluster(servers);
   MU_EXPECT_OK(cluster.Configure());
   const Factors factors(3);
   AfterAStep after;
-  PsSession session = cluster.Session(1);
+  PsSession session(&cluster.client(),
+                    {.context = cluster.context(), .function = 1, .products = limits});
   session.BeginStep(0);
   const ProductRead products[] = {
       {kKernel, false, Factors::kBatch, factors.x.data(), after.y.data()},
       {kKernel, true, Factors::kBatch, factors.dy.data(), after.dx.data()}};
   MU_EXPECT_OK(session.Multiply(products));
+  if (pulls != nullptr) *pulls = cluster.server(0).GetStats({})->pulls();
   const VariableWrite write = factors.Write();
   MU_EXPECT_OK(session.Push({&write, 1}, {}));
   auto kernel = cluster.admin().ReadVariable(cluster.context(), "dense/kernel");
@@ -78,6 +83,94 @@ TEST(ProductsTest, AreTheSameBitsOnAnyNumberOfServers) {
     EXPECT_EQ(several.y, one.y);
     EXPECT_EQ(several.dx, one.dx);
     EXPECT_EQ(several.kernel.flat<float>(), one.kernel.flat<float>());
+  }
+}
+
+TEST(ProductsTest, HaveTheSameBitsInSeveralCalls) {
+  const AfterAStep one = StepOn(1);
+  for (const uint32_t servers : {1, 2, 3}) {
+    uint64_t pulls = 0;
+    // Two records of a partition, but not four of two.
+    const AfterAStep cut = StepOn(servers, {.multiply_adds = 150'000, .least_records = 2}, &pulls);
+    EXPECT_EQ(cut.y, one.y);
+    EXPECT_EQ(cut.dx, one.dx);
+    if (servers == 1) {
+      EXPECT_EQ(pulls, 2u * 2 * 3) << "products, parts of the batch, partitions";
+    }
+  }
+  uint64_t pulls = 0;
+  StepOn(1, {}, &pulls);
+  EXPECT_EQ(pulls, 1u);
+}
+
+// Says what calls may take.
+class WatchedChannel final : public Channel {
+ public:
+  WatchedChannel(std::shared_ptr<Channel> channel, absl::Duration* timeout)
+      : channel_(std::move(channel)), timeout_(timeout) {}
+
+  std::shared_ptr<ClientCall> Unary(const std::string& method, Buffer request, CallOptions options,
+                                    std::function<void(absl::Status, Buffer)> done) override {
+    *timeout_ = options.timeout;
+    return channel_->Unary(method, std::move(request), options, std::move(done));
+  }
+  std::shared_ptr<ClientCall> ServerStream(const std::string& method, Buffer request,
+                                           CallOptions options, std::function<void(Buffer)> message,
+                                           std::function<void(absl::Status)> done) override {
+    return channel_->ServerStream(method, std::move(request), options, std::move(message),
+                                  std::move(done));
+  }
+  std::shared_ptr<ClientStream> Converse(const std::string& method, Conversation conversation,
+                                         std::function<void(absl::Status)> done) override {
+    return channel_->Converse(method, std::move(conversation), std::move(done));
+  }
+
+ private:
+  const std::shared_ptr<Channel> channel_;
+  absl::Duration* const timeout_;
+};
+
+TEST(ProductsTest, HaveTimeToBeComputed) {
+  constexpr int64_t kBatch = 1000;
+  constexpr absl::Duration kCall = absl::Seconds(10);
+  const absl::Duration computing = ComputeTimeout(kBatch * kRows * kColumns);
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  absl::Duration timeout;
+  const auto connect = [&](const std::string& address) {
+    return std::make_shared<WatchedChannel>(cluster.transport().Connect(address, pb::ROLE_PSSERVER),
+                                            &timeout);
+  };
+  std::vector<float> x(kBatch * kColumns), y(kBatch * kRows), bias(1);
+  const ProductRead product{kKernel, false, kBatch, x.data(), y.data()};
+  const VariableWrite gradient{.variable = kKernel,
+                               .kind = VariableWrite::kProductGradient,
+                               .value = y.data(),
+                               .x = x.data(),
+                               .batch = kBatch};
+  const VariableRead read{1, bias.data()};
+  for (const bool bounded_by_total : {false, true}) {
+    RetryPolicy policy;
+    (bounded_by_total ? policy.total_timeout : policy.call_timeout) = kCall;
+    (bounded_by_total ? policy.call_timeout : policy.total_timeout) = absl::InfiniteDuration();
+    PsClient client(connect, policy);
+    client.SetRouting(cluster.client().view()->routing);
+    PsSession session(&client,
+                      {.context = cluster.context(), .function = bounded_by_total ? 2u : 1u});
+    const auto expect = [&](absl::Duration least) {
+      if (!bounded_by_total) {
+        EXPECT_EQ(timeout, kCall + least);
+      } else {  // some of it is over
+        EXPECT_LE(timeout, kCall + least);
+        EXPECT_GT(timeout, kCall + least - absl::Seconds(2));
+      }
+    };
+    MU_ASSERT_OK(session.Multiply({&product, 1}));
+    expect(computing);
+    MU_ASSERT_OK(session.Push({&gradient, 1}, {}));
+    expect(computing);
+    MU_ASSERT_OK(session.Pull({&read, 1}, {}));
+    expect(absl::ZeroDuration());
   }
 }
 
