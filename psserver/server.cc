@@ -33,6 +33,8 @@ PsServer::PsServer(PsServerOptions options)
       round_timer_(options.telemetry->timer("ps.round", "Synchronous rounds applied")),
       push_wait_timer_(options.telemetry->timer(
           "ps.push_wait", "Waits of pushes for copies that a checkpoint writes")),
+      compute_wait_timer_(options.telemetry->timer(
+          "ps.compute_wait", "Waits of pulls and pushes with products for a thread")),
       pulled_rows_(options.telemetry->counter("ps.pulled_rows", "Rows of tables sent to workers")),
       repeated_counter_(options.telemetry->counter(
           "ps.repeated_pushes", "Pushes that had been applied before, and were not again")),

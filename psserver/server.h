@@ -168,6 +168,8 @@ class PsServer {
                   absl::Span<const char> payload, const PushDone& done);
   void TakePush(const Buffer& frame, const muster::PushRequest& request,
                 absl::Span<const char> payload, const PushDone& done);
+  // When one of the threads that compute is free: those of the transport must not be kept.
+  void Compute(std::function<void()> task);
   // Until copies have room, which the writer of a checkpoint makes.
   void WaitForCopies();
   void PushNow(const muster::PushRequest& request, absl::Span<const char> payload,
@@ -204,6 +206,7 @@ class PsServer {
   Timer* const push_timer_;
   Timer* const round_timer_;
   Timer* const push_wait_timer_;
+  Timer* const compute_wait_timer_;
   Counter* const pulled_rows_;
   Counter* const repeated_counter_;
   Counter* const late_counter_;

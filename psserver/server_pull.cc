@@ -59,11 +59,17 @@ void PsServer::Pull(const Buffer& frame, std::function<bool()> abandoned,
   const auto payload = ParseFrame(frame, &request);
   if (!payload.ok()) return done(Detailed(payload.status()));
   if (request.products().empty()) return done(PullNow(&request, *payload));
-  // A thread of the transport must not compute for long.
-  compute_.Post([this, frame, request = std::make_shared<pb::PullRequest>(std::move(request)),
-                 payload = *payload, abandoned = std::move(abandoned), done = std::move(done)] {
+  Compute([this, frame, request = std::make_shared<pb::PullRequest>(std::move(request)),
+           payload = *payload, abandoned = std::move(abandoned), done = std::move(done)] {
     if (abandoned()) return done(absl::CancelledError("nobody waits for the products"));
     done(PullNow(request.get(), payload));
+  });
+}
+
+void PsServer::Compute(std::function<void()> task) {
+  compute_.Post([this, came_ns = NowNs(), task = std::move(task)] {
+    compute_wait_timer_->Count(came_ns, NowNs());
+    task();
   });
 }
 

@@ -18,14 +18,14 @@ void PsServer::Push(const Buffer& frame, PushDone done) {
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
   if (!payload.ok()) return done(Detailed(payload.status()));
-  // A thread of the transport must neither wait nor compute for long.
   if (request->round() == 0 && !copies_.HasRoom()) {
+    // A thread of the transport must not wait.
     waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
       WaitForCopies();
       PushNow(*request, payload, done);
     });
   } else if (HasProducts(*request)) {
-    compute_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
+    Compute([this, frame, request, payload = *payload, done = std::move(done)] {
       TakePush(frame, *request, payload, done);
     });
   } else {

@@ -133,6 +133,7 @@ TEST_F(ProductThreadsTest, ComputeOnOtherThreadsThanTheTransports) {
     EXPECT_FALSE(gradients.OnThisThread());
     MU_EXPECT_OK(gradients.Wait());
   }
+  EXPECT_EQ(telemetry_.timer("ps.compute_wait", "")->count(), 3u);
 }
 
 TEST_F(ProductThreadsTest, ThatAreIdleShareThePartitionsOfACall) {
