@@ -245,7 +245,8 @@ class Coordinator : public VariableFactory {
   // This program does not continue what that directory holds.
   void StartFresh();
   // Deletes all but the newest `keep` checkpoints of that directory, and the one that servers would
-  // go back to. ABORTED if a newer coordinator has taken over.
+  // go back to. Those of RUN/checkpoints are moved to RUN/followed if that folder is there:
+  // `coordinator eval --follow`. ABORTED if a newer coordinator has taken over.
   absl::Status PruneCheckpoints(int keep);
   // Continues the job that the newest good checkpoint of that directory stopped in: values, the
   // position in the data, and the calls that were not finished, which run again. Create the same

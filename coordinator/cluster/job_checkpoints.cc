@@ -10,6 +10,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/cluster/kept_checkpoint.h"
 #include "coordinator/core/checkpoint_rules.h"
 
@@ -209,10 +210,11 @@ absl::Status JobCheckpoints::Prune(int keep, const std::function<bool()>& supers
     known.push_back({.bad = bad.contains(folder),
                      .kept = IsKept(folder) || IsHeld(folder),
                      .point = PointIn(folder)});
-  for (const size_t i : CheckpointsToDelete(known, static_cast<size_t>(keep)))
-    old.push_back(complete[i]);
+  const std::vector<size_t> newest_first = CheckpointsToDelete(known, static_cast<size_t>(keep));
+  for (auto i = newest_first.rbegin(); i != newest_first.rend(); ++i) old.push_back(complete[*i]);
   for (const std::string& directory : old) {
     if (superseded()) return absl::AbortedError("a newer coordinator has taken over");
+    if (MoveToFollower(directory)) continue;
     MU_RETURN_IF_ERROR(RemoveCheckpoint(directory));
   }
   return absl::OkStatus();

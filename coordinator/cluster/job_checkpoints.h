@@ -86,8 +86,9 @@ class JobCheckpoints {
 
   // Its files are damaged or missing.
   void NoteBad(const std::string& folder);
-  // Deletes what is old (core/checkpoint_rules.h); ABORTED once `superseded` says that a newer
-  // coordinator has taken over. None may be under way.
+  // Deletes what is old (core/checkpoint_rules.h), or moves it to who follows the run
+  // (followed_checkpoints.h); ABORTED once `superseded` says that a newer coordinator has taken
+  // over. None may be under way.
   absl::Status Prune(int keep, const std::function<bool()>& superseded);
 
  private:

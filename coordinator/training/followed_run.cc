@@ -15,6 +15,7 @@
 #include "common/obs/log.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/training/evaluation_json.h"
 #include "coordinator/training/job_record.h"
 
@@ -26,16 +27,18 @@ using Json = nlohmann::ordered_json;
 // Between two looks: that a checkpoint is complete is announced by nobody.
 constexpr absl::Duration kLook = absl::Milliseconds(100);
 constexpr char kCheckpoints[] = "checkpoints";
-constexpr char kHeld[] = "followed";
+// Ends the name of a folder that is being made or removed.
+constexpr char kPartly[] = ".partly";
 constexpr char kRecord[] = "evaluations.json";
 
 std::string RunOf(const std::string& directory) {
   return BaseName(directory) == kCheckpoints ? DirectoryOf(directory) : directory;
 }
 
-// The same files under another folder's name, at once or not at all.
+// The same files under another folder's name, at once or not at all. NOT_FOUND if `from` is deleted
+// or moved meanwhile, ALREADY_EXISTS if `to` is there.
 absl::Status LinkFolder(const std::string& from, const std::string& to) {
-  const std::string partly = to + ".partly";
+  const std::string partly = to + kPartly;
   MU_RETURN_IF_ERROR(RemoveTree(partly));
   MU_RETURN_IF_ERROR(MakeDirectories(partly));
   MU_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirectory(from));
@@ -45,8 +48,21 @@ absl::Status LinkFolder(const std::string& from, const std::string& to) {
     if (::link(JoinPath(from, name).c_str(), file.c_str()) != 0)
       return ErrnoToStatus(errno, "link", file);
   }
-  if (::rename(partly.c_str(), to.c_str()) != 0) return ErrnoToStatus(errno, "rename", partly);
-  return absl::OkStatus();
+  // Of one that is being deleted it is gone first.
+  if (!FileExists(JoinPath(partly, kManifestName)))
+    return absl::NotFoundError(absl::StrCat(from, " has no manifest any more"));
+  return RenameFile(partly, to);
+}
+
+// At once: what is removed in part is empty for a moment, and the run could move a checkpoint of
+// this name into its place.
+absl::Status RemoveHeld(const std::string& folder) {
+  const std::string partly = folder + kPartly;
+  MU_RETURN_IF_ERROR(RemoveTree(partly));
+  const absl::Status renamed = RenameFile(folder, partly);
+  if (absl::IsNotFound(renamed)) return absl::OkStatus();
+  MU_RETURN_IF_ERROR(renamed);
+  return RemoveTree(partly);
 }
 
 // Of a checkpoint that will not become better.
@@ -58,7 +74,18 @@ bool IsGone(const absl::Status& status, const std::string& folder) {
 
 FollowedRun::FollowedRun(const std::string& directory) : directory_(RunOf(directory)) {}
 
+std::string FollowedRun::HeldFolder(const std::string& name) const {
+  return JoinPath(FollowedFolder(directory_), name);
+}
+
 absl::StatusOr<std::string> FollowedRun::Open() {
+  MU_RETURN_IF_ERROR(MakeDirectories(FollowedFolder(directory_)));
+  // What a process that was killed has left.
+  MU_ASSIGN_OR_RETURN(const std::vector<std::string> held,
+                      ListDirectory(FollowedFolder(directory_)));
+  for (const std::string& name : held) {
+    if (absl::EndsWith(name, kPartly)) MU_RETURN_IF_ERROR(RemoveTree(HeldFolder(name)));
+  }
   const std::string path = JoinPath(directory_, kRecord);
   const absl::StatusOr<std::string> text = ReadFile(path);
   if (absl::IsNotFound(text.status())) return path;
@@ -85,12 +112,13 @@ absl::Status FollowedRun::Hold() {
   for (const std::string& folder : *found) {
     const std::string name = BaseName(folder);
     if (seen_.contains(name)) continue;
-    const std::string held = JoinPath(JoinPath(directory_, kHeld), name);
+    const std::string held = HeldFolder(name);
     if (!FileExists(held)) {
       const absl::Status linked = LinkFolder(folder, held);
-      // Deleted at this moment, it was older than the newest: too late for it.
       if (!linked.ok() && FileExists(JoinPath(folder, kManifestName))) return linked;
-      if (!linked.ok()) MU_LOG(WARN, "{} was deleted before it could be evaluated", folder);
+      if (!linked.ok()) MU_RETURN_IF_ERROR(RemoveTree(held + kPartly));
+      // The run has moved it here. Or it was about to delete it when this process began to follow.
+      if (!FileExists(held)) MU_LOG(WARN, "{} was deleted before it could be evaluated", folder);
     }
     seen_.insert(name);
   }
@@ -98,13 +126,12 @@ absl::Status FollowedRun::Hold() {
 }
 
 absl::StatusOr<std::vector<std::string>> FollowedRun::Held() const {
-  auto listed = ListDirectory(JoinPath(directory_, kHeld));
+  auto listed = ListDirectory(FollowedFolder(directory_));
   if (absl::IsNotFound(listed.status())) return std::vector<std::string>();
   MU_ASSIGN_OR_RETURN(std::vector<std::string> names, std::move(listed));
-  names.erase(
-      std::remove_if(names.begin(), names.end(),
-                     [](const std::string& name) { return absl::EndsWith(name, ".partly"); }),
-      names.end());
+  names.erase(std::remove_if(names.begin(), names.end(),
+                             [](const std::string& name) { return absl::EndsWith(name, kPartly); }),
+              names.end());
   std::sort(names.begin(), names.end());
   return names;
 }
@@ -116,14 +143,19 @@ absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
     MU_RETURN_IF_ERROR(Hold());
     MU_ASSIGN_OR_RETURN(const std::vector<std::string> held, Held());
     for (const std::string& name : held) {
-      const std::string folder = JoinPath(JoinPath(directory_, kHeld), name);
+      const std::string folder = HeldFolder(name);
       const bool evaluated =
           std::any_of(evaluations_.begin(), evaluations_.end(),
                       [&](const Evaluation& evaluation) { return evaluation.checkpoint == name; });
       if (!evaluated) return folder;
-      MU_RETURN_IF_ERROR(RemoveTree(folder));  // written down, but not removed before the end
+      // Not removed before the end of an earlier process, or moved here by the run.
+      MU_RETURN_IF_ERROR(RemoveHeld(folder));
     }
-    if (over) return std::string();
+    if (over) {
+      // Nobody follows any more. It fails if the job was continued and moved something here.
+      ::rmdir(FollowedFolder(directory_).c_str());
+      return std::string();
+    }
     absl::SleepFor(kLook);
   }
 }
@@ -151,7 +183,7 @@ absl::Status FollowedRun::Add(const std::string& folder, absl::StatusOr<Evaluati
   }
   evaluations_.push_back(std::move(evaluation));
   MU_RETURN_IF_ERROR(Write());
-  return RemoveTree(folder);
+  return RemoveHeld(folder);
 }
 
 }  // namespace mu

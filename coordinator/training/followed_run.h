@@ -2,8 +2,10 @@
 // evaluation beside training.
 //
 // What has been evaluated is written down in DIR/evaluations.json after each, so a process that is
-// started again goes on. A checkpoint that waits is held by hard links in DIR/followed, so the run
-// may delete it meanwhile. One thread, and one process for a run.
+// started again goes on. A checkpoint that waits is in DIR/followed: this process holds it there by
+// hard links, and the run moves there what it would delete (cluster/followed_checkpoints.h). So
+// none is missed while this process evaluates, starts its cluster, or is down. One thread, and one
+// process for a run.
 #pragma once
 
 #include <atomic>
@@ -21,10 +23,12 @@ class FollowedRun {
   // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.
   explicit FollowedRun(const std::string& directory);
 
-  // Reads what has been evaluated; returns where that is written. DATA_LOSS if it cannot be read.
+  // Begins to follow: from now on the run deletes nothing that waits. Reads what has been
+  // evaluated; returns where that is written. DATA_LOSS if it cannot be read.
   absl::StatusOr<std::string> Open();
   // The folder of the oldest checkpoint that has not been evaluated. Waits for one; empty if there
-  // is none and the job is over: done, or failed for good. CANCELLED if `stop` asks for it.
+  // is none and the job is over, done or failed for good, which ends the following. CANCELLED if
+  // `stop` asks for it.
   absl::StatusOr<std::string> Next(const std::atomic<int>* stop);
   // That one has been evaluated, or cannot be: its files are damaged, or gone. Another error is
   // returned, and the checkpoint is still to be evaluated.
@@ -35,6 +39,7 @@ class FollowedRun {
 
  private:
   bool JobIsOver() const;
+  std::string HeldFolder(const std::string& name) const;
   // Takes hold of what is new.
   absl::Status Hold();
   absl::StatusOr<std::vector<std::string>> Held() const;  // names, oldest first

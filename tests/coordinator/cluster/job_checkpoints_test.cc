@@ -7,6 +7,7 @@
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/cluster/kept_checkpoint.h"
 #include "tests/testing/matchers.h"
 
@@ -28,6 +29,7 @@ class JobCheckpointsTest : public ::testing::Test {
     checkpoints_.Enable(Parent());
   }
   std::string Parent() const { return directory_->path() + "/checkpoints"; }
+  std::string Followed() const { return FollowedFolder(directory_->path()); }
   std::string Path(int number) const { return absl::StrCat(Parent(), "/ckpt-0000000", number); }
   void Complete(int first, int last) {
     for (int number = first; number <= last; ++number) {
@@ -145,6 +147,56 @@ TEST_F(JobCheckpointsTest, WhatAFailedOneLeftGoesWithTheOldOnes) {
   MU_EXPECT_OK(checkpoints_.Prune(5, NobodyElse));
   EXPECT_FALSE(FileExists(failed));
   EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3)));
+}
+
+TEST_F(JobCheckpointsTest, ThoseThatSomebodyFollowsAreMoved) {
+  Complete(1, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string failed, checkpoints_.Claim(/*begun=*/true));
+  Complete(3, 6);
+  MU_ASSERT_OK(MakeDirectories(JoinPath(Followed(), BaseName(Path(4)))));  // is held already
+  MU_ASSERT_OK(WriteManifest(JoinPath(Followed(), BaseName(Path(4))), {}));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(5), Path(6)));
+  EXPECT_FALSE(FileExists(failed));
+  EXPECT_FALSE(FileExists(Path(4)));
+  EXPECT_THAT(*ListDirectory(Followed()),
+              ElementsAre("ckpt-00000001", "ckpt-00000003", "ckpt-00000004"));
+  EXPECT_THAT(*ListCheckpoints(Followed()), SizeIs(3)) << "they are complete";
+}
+
+TEST_F(JobCheckpointsTest, ThoseThatNobodyFollowsAreDeleted) {
+  Complete(1, 3);
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_FALSE(FileExists(Followed()));
+  // In its place is something else: nothing can be moved there, and the disk is not to fill up.
+  MU_ASSERT_OK(WriteFileAtomic(Followed(), ""));
+  Complete(4, 4);
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4)));
+}
+
+// It would take a program's folder for that of a follower.
+TEST_F(JobCheckpointsTest, AFolderOfAnotherNameIsNoRuns) {
+  MU_ASSERT_OK(MakeDirectories(Followed()));
+  const std::string own = directory_->path() + "/own";
+  checkpoints_.Enable(own);
+  for (int i = 0; i < 2; ++i) {
+    MU_ASSERT_OK_AND_ASSIGN(const std::string folder, checkpoints_.Claim(/*begun=*/true));
+    MU_ASSERT_OK(WriteManifest(folder, {}));
+  }
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(own), SizeIs(1));
+  EXPECT_THAT(*ListDirectory(Followed()), SizeIs(0));
+}
+
+TEST_F(JobCheckpointsTest, AFollowerThatIsGoneDoesNotFillTheDisk) {
+  for (size_t i = 1; i < kMostFollowed; ++i)
+    MU_ASSERT_OK(MakeDirectories(absl::StrCat(Followed(), "/earlier-", i)));
+  Complete(1, 4);
+  MU_EXPECT_OK(checkpoints_.Prune(1, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(4)));
+  EXPECT_THAT(*ListCheckpoints(Followed()), ElementsAre(Followed() + "/ckpt-00000001"));
+  EXPECT_THAT(*ListDirectory(Followed()), SizeIs(kMostFollowed));
 }
 
 // The newer coordinator may be restoring from one of them.

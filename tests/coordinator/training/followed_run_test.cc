@@ -2,11 +2,18 @@
 
 #include <gmock/gmock.h>
 
+#include <atomic>
+#include <string>
+#include <thread>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
+#include "coordinator/cluster/followed_checkpoints.h"
+#include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/training/job_record.h"
 #include "tests/testing/matchers.h"
 
@@ -14,6 +21,7 @@ namespace mu {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using testing::HasCode;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -39,6 +47,18 @@ class FollowedRunTest : public ::testing::Test {
     record.status = status;
     MU_ASSERT_OK(WriteJobRecord(directory_->path(), record));
   }
+  // As the run does that keeps its newest alone.
+  void CompleteAndPrune(int first, int last) {
+    JobCheckpoints run;
+    run.Enable(directory_->path() + "/checkpoints");
+    for (int number = first; number <= last; ++number) {
+      Complete(number);
+      MU_ASSERT_OK(run.Prune(1, [] { return false; }));
+      EXPECT_THAT(*ListCheckpoints(directory_->path() + "/checkpoints"),
+                  ElementsAre(Folder(number)));
+    }
+  }
+  bool IsFollowed() const { return FileExists(directory_->path() + "/followed"); }
   FollowedRun Open() {
     FollowedRun run(directory_->path());
     MU_EXPECT_OK(run.Open().status());
@@ -71,7 +91,7 @@ TEST_F(FollowedRunTest, EachOnceInTheirOrder) {
   EXPECT_THAT(Follow(&again), IsEmpty());
   EXPECT_THAT(again.evaluations(), SizeIs(4));
   EXPECT_EQ(again.evaluations()[0].metrics.at("auc"), 0.5);
-  EXPECT_THAT(*ListDirectory(directory_->path() + "/followed"), IsEmpty());
+  EXPECT_FALSE(IsFollowed());
 }
 
 // Whenever it is started again, nothing is missed and nothing repeated.
@@ -85,11 +105,65 @@ TEST_F(FollowedRunTest, GoesOnAfterADeath) {
   }
   // One that was written down, and that could not be removed any more.
   MU_ASSERT_OK(MakeDirectories(directory_->path() + "/followed/" + Name(1)));
-  MU_ASSERT_OK(MakeDirectories(directory_->path() + "/followed/" + Name(9) + ".partly"));
+  MU_ASSERT_OK(MakeDirectories(directory_->path() + "/followed/" + Name(9) + ".partly/part"));
   Complete(4);
   End("done");
   FollowedRun run = Open();
   EXPECT_THAT(Follow(&run), ElementsAre(Name(2), Name(3), Name(4)));
+  EXPECT_FALSE(IsFollowed());
+}
+
+// Some come and go before the first look, some while another is evaluated, some while nobody runs.
+TEST_F(FollowedRunTest, WhatComesAndGoesBetweenTwoLooksIsNotMissed) {
+  {
+    FollowedRun dies = Open();
+    CompleteAndPrune(1, 3);
+    MU_ASSERT_OK_AND_ASSIGN(const std::string first, dies.Next(nullptr));
+    EXPECT_EQ(BaseName(first), Name(1));
+    CompleteAndPrune(4, 6);
+    EXPECT_TRUE(FileExists(JoinPath(first, kManifestName))) << "it is being read";
+    MU_ASSERT_OK(dies.Add(first, Evaluation()));
+    CompleteAndPrune(7, 7);
+    MU_ASSERT_OK(dies.Next(nullptr).status());  // the second is not written down
+  }
+  CompleteAndPrune(8, 10);
+  End("done");
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(2), Name(3), Name(4), Name(5), Name(6), Name(7),
+                                        Name(8), Name(9), Name(10)));
+  EXPECT_FALSE(IsFollowed());
+}
+
+// The run cannot know that it has been evaluated.
+TEST_F(FollowedRunTest, WhatIsMovedAfterItsEvaluationIsNotRepeated) {
+  FollowedRun run = Open();
+  CompleteAndPrune(1, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string first, run.Next(nullptr));
+  MU_ASSERT_OK(run.Add(first, Evaluation()));
+  EXPECT_FALSE(FileExists(first));
+  CompleteAndPrune(2, 2);
+  EXPECT_TRUE(FileExists(first));
+  MU_ASSERT_OK_AND_ASSIGN(const std::string second, run.Next(nullptr));
+  EXPECT_EQ(BaseName(second), Name(2));
+  EXPECT_FALSE(FileExists(first));
+  End("done");
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(2)));
+}
+
+// Both take hold of the same ones, and remove them, at any moment.
+TEST_F(FollowedRunTest, ARunThatDoesNotWait) {
+  constexpr int kLast = 60;
+  static_assert(kLast < kMostFollowed);
+  FollowedRun run = Open();
+  std::thread trains([&] {
+    CompleteAndPrune(1, kLast);
+    End("done");
+  });
+  std::vector<std::string> all;
+  for (int number = 1; number <= kLast; ++number) all.push_back(Name(number));
+  EXPECT_THAT(Follow(&run), ElementsAreArray(all));
+  trains.join();
+  EXPECT_FALSE(IsFollowed());
 }
 
 // The run keeps its newest only; those that wait are held.
@@ -107,8 +181,10 @@ TEST_F(FollowedRunTest, EndsWithTheJobOrWhenItIsAskedTo) {
   const std::atomic<int> stop = 1;
   FollowedRun run = Open();
   EXPECT_THAT(run.Next(&stop), HasCode(absl::StatusCode::kCancelled));
+  EXPECT_TRUE(IsFollowed()) << "it may be started again";
   End("failed");
   EXPECT_THAT(Follow(&run), IsEmpty());
+  EXPECT_FALSE(IsFollowed());
 }
 
 TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {

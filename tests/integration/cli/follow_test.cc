@@ -1,28 +1,42 @@
 // `coordinator eval --follow`: an evaluation beside training, by a process of its own.
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <map>
-#include <set>
+#include <numeric>
+#include <string>
+#include <vector>
 
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
 
+using ::testing::ElementsAreArray;
+using ::testing::Ge;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
 using Json = nlohmann::json;
 
 class FollowTest : public testing::CliTest {
  protected:
+  std::string EvaluatedJob(const std::string& checkpoint, const std::string& training) {
+    return Job(
+        {{"model:",
+          absl::StrCat("  eval: {format: csv, files: [data.csv], columns: [{name: user, "
+                       "kind: id}, {name: item, kind: id}, {name: rating, kind: number}]}\n"
+                       "checkpoint: {",
+                       checkpoint, "}\nmodel:")},
+         {"training: {epochs: 1, batch_size: 32}", absl::StrCat("training: {", training, "}")}});
+  }
   // With a checkpoint after each epoch, and an evaluation of it.
   std::string EvaluatedJob(int epochs) {
-    return Job({{"model:",
-                 "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
-                 "{name: item, kind: id}, {name: rating, kind: number}]}\n"
-                 "checkpoint: {every: never, keep: 0, keep_best: {metric: rmse}}\nmodel:"},
-                {"training: {epochs: 1, batch_size: 32}",
-                 absl::StrCat("training: {epochs: ", epochs, ", batch_size: 20}")}});
+    return EvaluatedJob("every: never, keep: 0, keep_best: {metric: rmse}",
+                        absl::StrCat("epochs: ", epochs, ", batch_size: 20"));
   }
   std::unique_ptr<Subprocess> Follow(const std::string& job) {
     return Start({"eval", job, "--follow=" + Path("run"), "--job_dir=" + Path("follower"),
@@ -31,6 +45,16 @@ class FollowTest : public testing::CliTest {
   Json Evaluations() {
     const std::string text = ReadFile(Path("run/evaluations.json")).value_or("[]");
     return Json::parse(text, nullptr, false);
+  }
+  static int NumberOf(const std::string& checkpoint) {
+    int number = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(BaseName(checkpoint).substr(strlen("ckpt-")), &number));
+    return number;
+  }
+  // Numbers begin with 1; 0: there is none.
+  int NewestCheckpoint() {
+    const auto checkpoints = ListCheckpoints(Path("run/checkpoints"));
+    return checkpoints.ok() && !checkpoints->empty() ? NumberOf(checkpoints->back()) : 0;
   }
 };
 
@@ -71,6 +95,37 @@ TEST_F(FollowTest, ThirtyCheckpointsAndKilledTwice) {
   EXPECT_EQ(report["status"], "done");
   EXPECT_EQ(report["evaluations"].size(), checkpoints->size());
   EXPECT_EQ(report["eval"]["rmse"], evaluated[BaseName(checkpoints->back())]["metrics"]["rmse"]);
+}
+
+// The run keeps its newest checkpoint alone. It takes several while the follower starts its
+// cluster, while one is evaluated, and while nobody follows.
+TEST_F(FollowTest, TheRunKeepsOneAndEvaluationIsSlower) {
+  const std::string job = EvaluatedJob("every: never, every_steps: 400, keep: 1",
+                                       "epochs: 10, batch_size: 2, eval_batch_size: 1");
+  auto follower = Follow(job);
+  auto training = Start({"train", job, "--job_dir=" + Path("run"), "--workers=1", "--ps=1"});
+  EXPECT_TRUE(testing::Eventually(
+      [&] { return !Evaluations().empty() || follower->TryWait().has_value(); }));
+  ASSERT_FALSE(follower->TryWait().has_value()) << Output();
+  MU_ASSERT_OK(follower->Kill(SIGKILL));
+  ExitOf(follower.get());
+  const int when_killed = NewestCheckpoint();
+  EXPECT_TRUE(testing::Eventually(
+      [&] { return NewestCheckpoint() >= when_killed + 3 || training->TryWait().has_value(); }));
+  follower = Follow(job);
+  EXPECT_EQ(ExitOf(training.get()), 0);
+  EXPECT_EQ(ExitOf(follower.get()), 0) << Output();
+  EXPECT_THAT(*ListCheckpoints(Path("run/checkpoints")), SizeIs(1));
+  std::vector<int> all(NewestCheckpoint());
+  std::iota(all.begin(), all.end(), 1);
+  EXPECT_THAT(all, SizeIs(Ge(5))) << "too few";
+  std::vector<int> evaluated;
+  for (const Json& evaluation : Evaluations()) {
+    evaluated.push_back(NumberOf(evaluation["checkpoint"].get<std::string>()));
+    EXPECT_EQ(evaluation["examples"], 2000) << evaluation;
+  }
+  EXPECT_THAT(evaluated, ElementsAreArray(all));
+  EXPECT_FALSE(FileExists(Path("run/followed"))) << "nobody follows any more";
 }
 
 TEST_F(FollowTest, AnEndedJobWithNothingNewIsDone) {
