@@ -137,8 +137,12 @@ void WriteText(const char* text) {
 
 // Where the program was when the signal came.
 const void* PlaceOf(const void* context) {
-  const auto& registers = static_cast<const ucontext_t*>(context)->uc_mcontext.gregs;
-  return reinterpret_cast<const void*>(registers[REG_RIP]);
+  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
+#if defined(__aarch64__)
+  return reinterpret_cast<const void*>(machine.pc);
+#else
+  return reinterpret_cast<const void*>(machine.gregs[REG_RIP]);
+#endif
 }
 
 void OnFatalSignal(int signal, siginfo_t*, void* context) {
