@@ -69,24 +69,28 @@ double Lost(const std::string& metric, double value, double than) {
 void AgainstBefore(const std::vector<SoakRecord>& records, const SoakLimits& limits,
                    SoakVerdict* verdict) {
   const SoakRecord& run = *verdict->run;
-  const auto slower = [&](const std::string& what, const Value& value, double limit) {
+  // `times`: how often it took so long. A short while that happens a few times is no matter,
+  // however much longer it is than before.
+  const auto slower = [&](const std::string& what, const Value& value, double limit, double times,
+                          double least) {
     const std::vector<double> earlier = Earlier(records, run, limits.window, value);
     const auto now = value(run);
     if (!now.has_value() || earlier.size() < limits.least) return;
     const double median = Median(earlier);
-    if (*now > limit * median && median > 0) {
+    if (*now > limit * median && median > 0 && times * (*now - median) >= least) {
       verdict->worse.push_back(absl::StrFormat("%s: %.3g s, %.2f times the median of the %d before",
                                                what, *now, *now / median, earlier.size()));
     }
   };
   slower(
       run.disturbed() ? "time with preemptions" : "time undisturbed",
-      [](const SoakRecord& record) { return record.seconds; }, limits.time);
+      [](const SoakRecord& record) { return record.seconds; }, limits.time, /*times=*/1,
+      /*least=*/0);
   for (const auto& [role, losses] : run.losses) {
     slower(
         absl::StrCat("recovery from the loss of a ", role),
         [&, role = role](const SoakRecord& record) { return RecoverySeconds(record, role); },
-        limits.recovery);
+        limits.recovery, static_cast<double>(losses.recovered), limits.cost * run.seconds);
   }
   const std::vector<double> qualities =
       Earlier(records, run, limits.window, [](const SoakRecord& record) { return record.quality; });

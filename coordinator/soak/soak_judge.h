@@ -13,7 +13,8 @@ namespace mu {
 struct SoakLimits {
   double quality = 0.005;  // worse than undisturbed, or than before, in the metric's unit
   double time = 1.25;      // times what it took before
-  double recovery = 1.5;   // times what a loss cost before
+  double recovery = 1.5;   // times what a loss cost before,
+  double cost = 0.05;      // if that makes, over all losses, so much of the run's time
   size_t least = 3;        // earlier runs of the same kind, without which time is not judged
   size_t window = 10;      // earlier runs whose median counts
 };

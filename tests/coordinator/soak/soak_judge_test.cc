@@ -93,9 +93,12 @@ TEST(SoakJudge, UndisturbedRunsMayBecomeWorse) {
 
 TEST(SoakJudge, RecoveryIsJudgedByRole) {
   SoakRecord slow = Disturbed();
-  slow.losses["worker"].recovery_seconds = 12;
+  slow.losses["worker"].recovery_seconds = 15;
   EXPECT_THAT(Last({Calm(), Disturbed(), Disturbed(), Disturbed(), slow}).worse,
-              ElementsAre(HasSubstr("recovery from the loss of a worker: 4 s, 2.00 times")));
+              ElementsAre(HasSubstr("recovery from the loss of a worker: 5 s, 2.50 times")));
+  // Seven seconds more of 150.
+  slow.losses["worker"].recovery_seconds = 13;
+  EXPECT_FALSE(Last({Calm(), Disturbed(), Disturbed(), Disturbed(), slow}).flagged());
 }
 
 TEST(SoakJudge, OnlyTheNewestRunsCount) {
