@@ -6,6 +6,7 @@ namespace mu {
 
 size_t FailureList::Add(MemberFailure failure, const std::function<void(size_t)>& unlisted) {
   const size_t number = added_++;
+  failure.number = number;
   if (first_.size() < most_first_) {
     first_.push_back(std::move(failure));
     return number;
@@ -25,6 +26,7 @@ void FailureList::Unlist(const MemberFailure& failure) {
   unlisted_.samples_repeated += failure.samples_repeated;
   unlisted_.updates_rolled_back += failure.updates_rolled_back;
   if (failure.role != pb::ROLE_PSSERVER) return;
+  ++unlisted_.servers;
   if (failure.recovered_seconds >= 0) {
     unlisted_.without_progress_seconds += failure.recovered_seconds;
   } else {

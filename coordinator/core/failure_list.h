@@ -2,7 +2,8 @@
 // and the sums over those between, so that a job of months lists what began it and what is going
 // on. Pure; not synchronised.
 //
-// Each has a number for good. What one that is not listed any more costs later goes into the sums.
+// Each has a number for good (MemberFailure::number). What one that is not listed any more costs
+// later goes into the sums.
 #pragma once
 
 #include <cstddef>
@@ -41,12 +42,14 @@ struct MemberFailure : FailureCosts {
   // another worker arrived or a new worker was ready.
   double recovered_seconds = -1;
   int64_t pid = 0;
+  uint64_t number = 0;  // from 0, of all that this coordinator has seen; set by FailureList
 };
 
 // Sums over failures that are not listed.
 struct UnlistedFailures : FailureCosts {
   uint64_t failures = 0;  // without those that left
   uint64_t left = 0;
+  uint64_t servers = 0;                 // of both
   double without_progress_seconds = 0;  // of servers
 };
 

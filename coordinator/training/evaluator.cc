@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/cluster/completion_queue.h"
 #include "coordinator/training/batch_order.h"
+#include "coordinator/training/join_with_looks.h"
 
 namespace mu {
 namespace {
@@ -50,6 +51,7 @@ class Pass {
   absl::Status Take(const RemoteValue& done);
   // Takes results as they come, until fewer than `most_pending` functions are unfinished.
   absl::Status TakeResults(size_t most_pending);
+  absl::Status Join();
 
   Coordinator& coordinator_;
   const ForEachBatchOptions& options_;
@@ -153,9 +155,18 @@ absl::Status Pass::TakeResults(size_t most_pending) {
   while (pending_.size() >= most_pending ||
          (!pending_.empty() && records_ - records_emitted_ >= kMostWaitingRecords)) {
     MU_RETURN_IF_ERROR(CheckStop());
+    if (options_.on_look) options_.on_look();
     if (const auto done = pending_.Next(kLook)) MU_RETURN_IF_ERROR(Take(done->value));
   }
   return absl::OkStatus();
+}
+
+absl::Status Pass::Join() {
+  if (options_.on_look == nullptr) return coordinator_.Join(options_.group);
+  return JoinWithLooks(coordinator_, [this] {
+    options_.on_look();
+    return true;
+  });
 }
 
 absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
@@ -173,7 +184,7 @@ absl::StatusOr<uint64_t> Pass::Run(const Function& function) {
     MU_RETURN_IF_ERROR(TakeResults(2 * in_flight * static_cast<size_t>(workers)));
   }
   MU_RETURN_IF_ERROR(TakeResults(1));
-  MU_RETURN_IF_ERROR(coordinator_.Join(options_.group));
+  MU_RETURN_IF_ERROR(Join());
   if (batches_emitted_ != total_ || records_emitted_ != records_) {
     return absl::InternalError(absl::StrCat(
         "results are missing at the end of an evaluation: values of ", batches_emitted_, " of ",

@@ -27,6 +27,8 @@ struct ForEachBatchOptions {
   bool cancel = true;
   // Batches in the order of the dataset, whatever worker computed them.
   bool in_order = false;
+  // Called several times a second while results are waited for. Not with a group.
+  std::function<void()> on_look = nullptr;
 };
 
 struct EvaluatedBatch {

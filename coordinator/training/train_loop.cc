@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "common/base/steady_now.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/completion_queue.h"
+#include "coordinator/training/join_with_looks.h"
 #include "coordinator/training/step_pacer.h"
 
 namespace mu {
@@ -88,6 +88,9 @@ class TrainLoop {
   absl::Status TakeResults(size_t most_pending);
   void TellEndedEpochs(uint64_t scheduled_epoch);
   bool Alone();
+  void Look() const {
+    if (options_.on_look != nullptr) options_.on_look();
+  }
   absl::Status Join();
   void KeepState() { coordinator_.SetUserState(history_.ToString()); }
 
@@ -202,16 +205,11 @@ bool TrainLoop::Alone() {
 
 // What has arrived may have to be repeated, since a server was lost.
 absl::Status TrainLoop::Join() {
-  while (true) {
-    MU_ASSIGN_OR_RETURN(const bool done, coordinator_.Done());
-    if (done) return absl::OkStatus();
-    if (!Stopping()) return coordinator_.Join();
-    if (Alone()) {
-      result_.unfinished = true;
-      return absl::OkStatus();
-    }
-    absl::SleepFor(kLook);  // between two looks: that nobody comes is announced by nobody
-  }
+  return JoinWithLooks(coordinator_, [this] {
+    Look();
+    result_.unfinished = Alone();  // that nobody comes is announced by nobody
+    return !result_.unfinished;
+  });
 }
 
 // Takes a result. A worker that hangs keeps those of its functions, and holds up no other.
@@ -248,6 +246,7 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
 // Takes what has arrived; waits until fewer than `most_pending` functions are unfinished.
 absl::Status TrainLoop::TakeResults(size_t most_pending) {
   while (!pending_.empty() && !result_.unfinished) {
+    Look();
     const bool wait = pending_.size() >= most_pending;
     if (const auto done = pending_.Next(wait ? kLook : absl::ZeroDuration(),
                                         /*more_follows=*/most_pending > 1)) {

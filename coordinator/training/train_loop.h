@@ -66,6 +66,8 @@ struct TrainOptions {
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   // Where the job's losses are kept, and from where it goes on; null: in the loop itself.
   TrainingHistory* history = nullptr;
+  // Called several times a second while the loop waits for results, and with each of them.
+  std::function<void()> on_look = nullptr;
 };
 
 struct TrainResult {

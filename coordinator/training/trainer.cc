@@ -70,13 +70,12 @@ void Trainer::Warn(const std::string& text) {
   }
 }
 
-void Trainer::TellFailures() {
-  if (options_.callbacks.on_failure == nullptr || SteadyNow() - failures_looked_ < kFailuresLook)
+void Trainer::TellFailures(bool now) {
+  if (options_.callbacks.on_failure == nullptr ||
+      (!now && SteadyNow() - failures_looked_ < kFailuresLook))
     return;
   failures_looked_ = SteadyNow();
-  const std::vector<MemberFailure> failures = coordinator_->Stats().failures;
-  for (; failures_told_ < failures.size(); ++failures_told_)
-    options_.callbacks.on_failure(failures[failures_told_]);
+  failures_.Tell(coordinator_->Stats().failures, options_.callbacks.on_failure);
 }
 
 absl::StatusOr<std::vector<std::string>> Trainer::Metrics() const {
@@ -160,6 +159,12 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   MU_RETURN_IF_ERROR(Prepare(options));
+  absl::StatusOr<FitResult> result = FitPrepared(options);
+  TellFailures(/*now=*/true);  // one of them may be why it ends
+  return result;
+}
+
+absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
   TrainOptions loop = {.epochs = options.epochs,
                        .steps_per_function = options.steps_per_function,
                        .max_steps = options.max_steps,
@@ -170,7 +175,8 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
                        .stop = options.stop,
                        .eval_every = options.eval_every,
                        .on_epoch = options_.callbacks.on_epoch,
-                       .history = &history_};
+                       .history = &history_,
+                       .on_look = [this] { TellFailures(); }};
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
@@ -189,7 +195,6 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   absl::StatusOr<TrainResult> trained =
       mu::Train(*coordinator_, options_.step, options_.data, loop, [this](const TrainEvent& event) {
         trained_steps_ = event.steps;
-        TellFailures();
         if (options_.callbacks.on_step) options_.callbacks.on_step(event);
       });
   if (trained.ok()) {
@@ -201,8 +206,7 @@ absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
   MU_RETURN_IF_ERROR(failed_beside);
   has_restored_ = false;  // the next Fit goes on from here
-  failures_looked_ = absl::InfinitePast();
-  TellFailures();
+  TellFailures(/*now=*/true);
   if (options.list_variables && !result.train.stopped)
     result.variables = coordinator_->Variables().value_or(std::vector<ParameterInfo>());
   if (!result.train.stopped) MU_RETURN_IF_ERROR(Finish(&result));

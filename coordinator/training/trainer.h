@@ -28,6 +28,7 @@
 #include "coordinator/training/checkpoint_evaluator.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/evaluator.h"
+#include "coordinator/training/failure_teller.h"
 #include "coordinator/training/forward.h"
 #include "coordinator/training/kept_checkpoints.h"
 #include "coordinator/training/train_loop.h"
@@ -54,7 +55,9 @@ struct TrainerCallbacks {
   OnEvalProgress on_evaluation_progress = nullptr;
   // On the thread that took it.
   std::function<void(const std::string& directory)> on_checkpoint = nullptr;
-  // A daemon was lost; within a second or two, and in the order in which they were.
+  // A daemon was lost; each once, in the order in which they were, and also where Fit ends with an
+  // error. Within a second or two, but not while a checkpoint is taken or restored or files are
+  // looked through: then after it. Of more than 500 losses within that time some are left out.
   std::function<void(const MemberFailure&)> on_failure = nullptr;
   std::function<void(StopReason)> on_stop = nullptr;
   // What deserves a look, each sentence once.
@@ -147,6 +150,7 @@ class Trainer {
 
  private:
   absl::Status Prepare(const FitOptions& options);
+  absl::StatusOr<FitResult> FitPrepared(const FitOptions& options);
   absl::Status RestoreIfFound(const FitOptions& options);
   absl::StatusOr<Better> BetterOfComputed(const std::string& metric, const char* option) const;
   bool DependsOnEvaluation() const { return stopping_.has_value() || best_.has_value(); }
@@ -188,7 +192,8 @@ class Trainer {
   // newest checkpoint names stays until a newer one does not.
   void MarkBest(const std::string& candidate);
   void WarnOfMarks(const absl::Status& marked);
-  void TellFailures();
+  // Looks at most once a second, unless `now`.
+  void TellFailures(bool now = false);
   void Warn(const std::string& text);
 
   Coordinator* const coordinator_;
@@ -208,7 +213,7 @@ class Trainer {
   RestoredJob restored_;  // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;
-  size_t failures_told_ = 0;
+  FailureTeller failures_;
   absl::Time failures_looked_ = absl::InfinitePast();
 };
 

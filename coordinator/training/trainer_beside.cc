@@ -13,8 +13,10 @@ constexpr absl::Duration kLook = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::StatusOr<Trainer::Measured> Trainer::Beside::Wait(const std::atomic<int>* stop) {
+absl::StatusOr<Trainer::Measured> Trainer::Beside::Wait(const std::atomic<int>* stop,
+                                                        const std::function<void()>& look) {
   while (!done_.WaitFor(kLook)) {
+    look();
     if (stop != nullptr && stop->load() > 0) stop_ = 1;
   }
   return std::move(result_);
@@ -87,7 +89,7 @@ absl::Status Trainer::GiveUpBeside(const absl::Status& why) {
 
 absl::StatusOr<bool> Trainer::TakeBeside(bool wait) {
   if (beside_ == nullptr || !(wait || beside_->done())) return true;
-  absl::StatusOr<Measured> measured = beside_->Wait(stop_);
+  absl::StatusOr<Measured> measured = beside_->Wait(stop_, [this] { TellFailures(); });
   const EvaluationPoint point = beside_->point;
   beside_.reset();
   // The checkpoint that the job goes on from asks for it, and would do so at each start.

@@ -31,8 +31,8 @@ class Trainer::Beside {
   }
 
   bool done() const { return done_.HasBeenNotified(); }
-  // CANCELLED if `stop` asks for it.
-  absl::StatusOr<Measured> Wait(const std::atomic<int>* stop);
+  // CANCELLED if `stop` asks for it. Calls `look` several times a second.
+  absl::StatusOr<Measured> Wait(const std::atomic<int>* stop, const std::function<void()>& look);
 
   const EvaluationPoint point;
 

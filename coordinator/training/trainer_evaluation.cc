@@ -96,7 +96,7 @@ absl::StatusOr<bool> Trainer::Record(const EvaluationPoint& point,
 
 size_t Trainer::ServersLost() const {
   const RuntimeStats stats = coordinator_->Stats();
-  return stats.unlisted_failures.failures +
+  return stats.unlisted_failures.servers +
          static_cast<size_t>(std::count_if(
              stats.failures.begin(), stats.failures.end(),
              [](const MemberFailure& failure) { return failure.role == pb::ROLE_PSSERVER; }));
@@ -117,8 +117,10 @@ absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
 }
 
 absl::StatusOr<Evaluation> Trainer::Measure(bool cancel, const std::atomic<int>* stop) {
-  MU_ASSIGN_OR_RETURN(Measured measured, MeasureIn({.stop = stop, .cancel = cancel},
-                                                   options_.callbacks.on_evaluation_progress));
+  MU_ASSIGN_OR_RETURN(
+      Measured measured,
+      MeasureIn({.stop = stop, .cancel = cancel, .on_look = [this] { TellFailures(); }},
+                options_.callbacks.on_evaluation_progress));
   for (const std::string& warning : measured.warnings) Warn(warning);
   return std::move(measured.evaluation);
 }

@@ -124,6 +124,7 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
     UnlistedFailures sum = log.unlisted();
     for (const MemberFailure& failure : log.failures()) {
       ++sum.failures;
+      sum.servers += failure.role == pb::ROLE_PSSERVER ? 1 : 0;
       sum.steps_repeated += failure.steps_repeated;
       sum.samples_repeated += failure.samples_repeated;
       sum.updates_rolled_back += failure.updates_rolled_back;
@@ -137,8 +138,13 @@ TEST(FailureLog, AJobOfMonthsListsTheFirstAndTheLastAndSumsUpAll) {
   EXPECT_EQ(some.failures()[0].index, 0u);
   EXPECT_EQ(some.failures()[1].index, 1000u);
   EXPECT_EQ(some.failures()[4].at_seconds, 100.25);
+  EXPECT_EQ(some.failures()[1].number, 1u);
+  EXPECT_EQ(some.failures()[2].number, 397u) << "those between are not listed any more";
+  EXPECT_EQ(some.failures()[4].number, 399u);
   const UnlistedFailures expected = total(all), summed = total(some);
   EXPECT_EQ(summed.failures, expected.failures);
+  EXPECT_EQ(expected.servers, 200u);
+  EXPECT_EQ(summed.servers, expected.servers);
   EXPECT_GT(expected.steps_repeated, 200u);
   EXPECT_EQ(summed.steps_repeated, expected.steps_repeated);
   EXPECT_EQ(summed.samples_repeated, expected.samples_repeated);

@@ -1,0 +1,143 @@
+// What a trainer tells while it trains, and that it tells it then.
+#include <thread>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "tests/conformance/evaluated_job.h"
+
+namespace mu {
+namespace {
+
+using ::testing::ElementsAre;
+using testing::EvaluatedJobTest;
+using ::testing::IsEmpty;
+using testing::kBatch;
+using testing::kRecords;
+using testing::kSum;
+using ::testing::SizeIs;
+using testing::StatusIs;
+
+class TrainerCallbacksTest : public EvaluatedJobTest {
+ protected:
+  ~TrainerCallbacksTest() override {
+    over_.Notify();
+    if (rescue_.joinable()) rescue_.join();
+  }
+  TrainerOptions WithoutCheckpoints() {
+    TrainerOptions options = Options();
+    options.checkpoints.reset();
+    return options;
+  }
+  // From here on nobody trains until on_failure has told of both. If it never does, the test ends
+  // after a while all the same.
+  void KillWorkers() {
+    for (const int worker : {0, 1}) cluster_->KillWorker(worker);
+    rescue_ = std::thread([this] {
+      if (!over_.WaitFor(absl::Seconds(60))) stop_ = 1;
+    });
+  }
+  void OnFailure(const MemberFailure& failure) {
+    EXPECT_EQ(std::this_thread::get_id(), thread_);
+    EXPECT_EQ(failure.role, pb::ROLE_WORKER);
+    if (++told_ != 2) return;
+    for (const int worker : {0, 1}) MU_EXPECT_OK(cluster_->StartWorker(worker));
+  }
+
+  const std::thread::id thread_ = std::this_thread::get_id();
+  std::atomic<int> stop_ = 0;
+  int told_ = 0;
+
+ private:
+  Notification over_;
+  std::thread rescue_;
+};
+
+TEST_F(TrainerCallbacksTest, FailuresWhileNobodyTrains) {
+  TrainerOptions options = WithoutCheckpoints();
+  bool killed = false;
+  options.callbacks.on_step = [&](const TrainEvent&) {
+    if (!std::exchange(killed, true)) KillWorkers();
+  };
+  options.callbacks.on_failure = [&](const MemberFailure& failure) { OnFailure(failure); };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 20, .steps_per_function = 1, .stop = &stop_}));
+  EXPECT_FALSE(result.train.stopped);
+  EXPECT_EQ(told_, 2) << "each once";
+  EXPECT_EQ(Sum(), 20 * kSum);
+}
+
+TEST_F(TrainerCallbacksTest, FailuresWhileAnEvaluationGoesOn) {
+  TrainerOptions options = WithoutCheckpoints();
+  bool killed = false;
+  options.callbacks.on_evaluation_progress = [&](uint64_t, uint64_t) {
+    if (!std::exchange(killed, true)) KillWorkers();
+  };
+  options.callbacks.on_failure = [&](const MemberFailure& failure) { OnFailure(failure); };
+  int told_by_then = 0;
+  options.callbacks.on_evaluation = [&](const Evaluation&) { told_by_then = told_; };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.stop = &stop_, .eval_every = {.epochs = 1}}));
+  EXPECT_FALSE(result.train.stopped);
+  EXPECT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(told_by_then, 2);
+  EXPECT_EQ(told_, 2);
+}
+
+TEST_F(TrainerCallbacksTest, TheFailureThatEndsTraining) {
+  TrainerOptions options = WithoutCheckpoints();  // so a lost server cannot be replaced
+  bool killed = false;
+  options.callbacks.on_step = [&](const TrainEvent&) {
+    if (!std::exchange(killed, true)) cluster_->KillServer(1);
+  };
+  std::vector<pb::Role> told;
+  options.callbacks.on_failure = [&](const MemberFailure& failure) {
+    told.push_back(failure.role);
+  };
+  Trainer trainer(&c(), std::move(options));
+  EXPECT_THAT(trainer.Fit({.epochs = 20, .steps_per_function = 1}).status(),
+              StatusIs(absl::StatusCode::kUnavailable));
+  EXPECT_THAT(told, ElementsAre(pb::ROLE_PSSERVER));
+}
+
+TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
+  TrainerOptions options = WithoutCheckpoints();
+  std::vector<std::string> events;
+  const auto event = [&](absl::string_view what, uint64_t epoch) {
+    events.push_back(absl::StrCat(what, " ", epoch));
+  };
+  options.callbacks.on_epoch = [&](const EpochLoss& epoch) {
+    EXPECT_EQ(epoch.samples, uint64_t{kRecords});
+    EXPECT_NEAR(epoch.loss(), (kRecords - 1) / 2.0, 1e-3);
+    event("epoch", epoch.epoch);
+  };
+  options.callbacks.on_evaluation = [&](const Evaluation& evaluation) {
+    event("evaluation", evaluation.epoch);
+  };
+  std::vector<StopReason> stops;
+  options.callbacks.on_stop = [&](StopReason reason) { stops.push_back(reason); };
+  uint64_t stop_at = 0;
+  options.callbacks.on_step = [&](const TrainEvent& step) {
+    if (stop_at > 0 && step.steps >= stop_at) stop_ = 1;
+  };
+  Trainer trainer(&c(), std::move(options));
+  FitOptions fit = {
+      .epochs = 2, .steps_per_function = 1, .stop = &stop_, .eval_every = {.epochs = 1}};
+  MU_ASSERT_OK(trainer.Fit(fit).status());
+  EXPECT_THAT(events, ElementsAre("epoch 1", "evaluation 1", "epoch 2", "evaluation 2"));
+  EXPECT_THAT(stops, IsEmpty()) << "it came to its end";
+  events.clear();
+  fit.epochs = 20;
+  stop_at = kRecords / kBatch + 1;  // of this call: in the fourth epoch
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult stopped, trainer.Fit(fit));
+  EXPECT_TRUE(stopped.train.stopped);
+  EXPECT_THAT(stops, ElementsAre(StopReason::kAsked));
+  ASSERT_THAT(events, SizeIs(::testing::Ge(2)));
+  EXPECT_EQ(events[0], "epoch 3");
+  EXPECT_EQ(events[1], "evaluation 3");
+  EXPECT_LT(stopped.train.steps, 100u);
+}
+
+}  // namespace
+}  // namespace mu
