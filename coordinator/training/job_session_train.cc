@@ -160,8 +160,11 @@ TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
       progress_->Begin("training", event.total_steps, epochs);
     steps_ = event.steps;
     samples_ = event.samples;
-    progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, event.loss);
-    if (const std::string growth = watch->Observe(event.steps, event.loss); !growth.empty())
+    // Single steps are noise.
+    if (!event.function_loss.has_value()) return;
+    const double loss = *event.function_loss;
+    progress_->Update(event.epoch, event.steps, event.total_steps, event.samples, loss);
+    if (const std::string growth = watch->Observe(event.steps, loss); !growth.empty())
       Warn(report, growth);
   };
   callbacks.on_epoch = [this, epochs](const EpochLoss& epoch) {

@@ -85,6 +85,7 @@ class TrainLoop {
   absl::Status TrainEpoch(uint64_t epoch, uint64_t batches);
   absl::Status EvaluateIfDue(uint64_t epoch, bool epoch_ends);
   absl::Status Take(const CompletionQueue::Completion& done);
+  absl::Status CountSteps(const FunctionResult& values, double mean);
   absl::Status TakeResults(size_t most_pending);
   void TellEndedEpochs(uint64_t scheduled_epoch);
   bool Alone();
@@ -228,18 +229,33 @@ absl::Status TrainLoop::Take(const CompletionQueue::Completion& done) {
     epoch = static_cast<uint32_t>(values->batches()[0].lease->epoch()) + 1;
   result_.epochs_begun = std::max(result_.epochs_begun, epoch);
   ++result_.functions;
-  for (size_t i = 0; i < values->steps(); ++i) result_.steps += values->samples(i) > 0 ? 1 : 0;
-  result_.samples += values->samples();
-  double loss = 0;
-  if (auto mean = values->Mean(options_.loss); mean.ok()) {
-    loss = *mean;
-    history_.AddLoss(epoch, loss, values->samples());
+  const absl::StatusOr<double> mean = values->Mean(options_.loss);
+  if (mean.ok()) {
+    history_.AddLoss(epoch, *mean, values->samples());
   } else if (values->samples() > 0) {
     return mean.status();
   }
   KeepState();
+  MU_RETURN_IF_ERROR(CountSteps(*values, mean.value_or(0)));
   pacer_.Observe(absl::ToDoubleSeconds(Trained()), result_.steps - restored_steps_, Workers());
-  if (on_event_) on_event_({result_.epochs_begun, result_.steps, total_, result_.samples, loss});
+  return absl::OkStatus();
+}
+
+// Counts those that had records, and tells of each.
+absl::Status TrainLoop::CountSteps(const FunctionResult& values, double mean) {
+  size_t last = values.steps();  // behind it nothing is told
+  while (last > 0 && values.samples(last - 1) == 0) --last;
+  for (size_t i = 0; i < last; ++i) {
+    if (values.samples(i) == 0) continue;
+    ++result_.steps;
+    result_.samples += values.samples(i);
+    if (!on_event_) continue;
+    MU_ASSIGN_OR_RETURN(const Tensor loss, values.Get(i, options_.loss));
+    TrainEvent event = {result_.epochs_begun, result_.steps, total_, result_.samples,
+                        *loss.data<float>()};  // a scalar: Mean has seen it
+    if (i + 1 == last) event.function_loss = mean;
+    on_event_(event);
+  }
   return absl::OkStatus();
 }
 

@@ -25,13 +25,17 @@ struct EvaluationPoint {
   bool epoch_ends = false;
 };
 
-// What the loop tells while it runs; on the thread of Train.
+// What the loop tells of each step that had records, however many are packed into a function; on
+// the thread of Train. The steps of a function come together and in their order, functions as they
+// finish.
 struct TrainEvent {
-  uint32_t epoch = 1;  // the newest of which a result came
-  uint64_t steps = 0;
+  uint32_t epoch = 1;        // the newest of which a result came
+  uint64_t steps = 0;        // of which this is the newest
   uint64_t total_steps = 0;  // of the whole job; exact within the last epoch, before it nearly so
   uint64_t samples = 0;
-  double loss = 0;  // of the newest function
+  double loss = 0;  // of this step
+  // With the last step of a function: the mean over its steps, weighted by records
+  std::optional<double> function_loss = std::nullopt;
 };
 
 struct TrainOptions {

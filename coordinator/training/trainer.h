@@ -48,7 +48,7 @@ enum class StopReason { kAsked, kEarly };  // TrainOptions::stop; early stopping
 
 // On the thread of Fit, but where it says otherwise.
 struct TrainerCallbacks {
-  std::function<void(const TrainEvent&)> on_step = nullptr;  // results of a function's steps
+  std::function<void(const TrainEvent&)> on_step = nullptr;  // each step that had records
   // All results of an epoch have come. Again, if a job continues at the end of the epoch.
   std::function<void(const EpochLoss&)> on_epoch = nullptr;
   std::function<void(const Evaluation&)> on_evaluation = nullptr;  // also of Evaluate

@@ -97,6 +97,42 @@ TEST_F(TrainerTest, EveryRecordOfEveryEpoch) {
   EXPECT_EQ(last.total_steps, result.steps);
 }
 
+// A batch of one record whose number is the loss, so that each step can be told from the others.
+TEST_F(TrainerTest, EachStepIsToldWithItsOwnLoss) {
+  constexpr uint64_t kSteps = 60;
+  constexpr uint32_t kPacked = 4;
+  WriteFile(cluster_->directory() + "/few.csv", Numbers(0, kSteps));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Dataset few,
+      c().CreateDataset(
+          Csv({cluster_->directory() + "/few.csv"}).Id("id", 0, 0).Batch(1).Name("few")));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c().DefineFunction("few", [&](FunctionBuilder& f) {
+    f.Return("loss", ReduceMean(Cast(f.NextBatch(few)["id"], kFloat32)));
+  }));
+  std::vector<TrainEvent> events;
+  MU_ASSERT_OK(Train(c(), step, few, {.steps_per_function = kPacked}, [&](const TrainEvent& event) {
+                 events.push_back(event);
+               }).status());
+  ASSERT_EQ(events.size(), kSteps);
+  std::vector<double> losses;
+  for (size_t i = 0; i < kSteps; ++i) {
+    EXPECT_EQ(events[i].steps, i + 1);
+    EXPECT_EQ(events[i].samples, i + 1);
+    losses.push_back(events[i].loss);
+    // Whatever the order of functions, within one the steps are in theirs.
+    const bool first = i % kPacked == 0, last = (i + 1) % kPacked == 0;
+    if (!first) {
+      EXPECT_EQ(events[i].loss, events[i - 1].loss + 1) << i;
+    }
+    EXPECT_EQ(events[i].function_loss.has_value(), last) << i;
+    if (last) {
+      EXPECT_EQ(events[i].function_loss, events[i].loss - (kPacked - 1) / 2.0) << i;
+    }
+  }
+  std::sort(losses.begin(), losses.end());
+  for (size_t i = 0; i < kSteps; ++i) EXPECT_EQ(losses[i], static_cast<double>(i));
+}
+
 TEST_F(TrainerTest, AsManyStepsAsAskedFor) {
   const uint64_t steps = batches_[0] + batches_[1] + 5;
   MU_ASSERT_OK_AND_ASSIGN(
