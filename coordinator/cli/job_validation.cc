@@ -53,6 +53,19 @@ void ValidateTraining(const pb::TrainingProto& training, std::vector<JobProblem>
          absl::StrCat("must be auto or from 1 to ", kMaxStepsPerFunction, ", not `", steps, "`"),
          ""});
   }
+  const double gap = training.max_gap();
+  if (training.has_max_gap() && !(gap > 0 && gap <= 1)) {
+    problems->push_back({"training.max_gap",
+                         absl::StrCat("must be above 0 and at most 1, not ", gap),
+                         "0.01 keeps the gaps between functions under 1%"});
+  }
+  if (training.has_max_gap() && absl::SimpleAtoi(steps, &number)) {
+    problems->push_back({"training.max_gap",
+                         absl::StrCat("is for steps_per_function: auto, and "
+                                      "training.steps_per_function is ",
+                                      steps),
+                         "remove one of them"});
+  }
   if (training.has_warmup_steps() && training.warmup_steps() != "auto" &&
       !absl::SimpleAtoi(training.warmup_steps(), &number)) {
     problems->push_back(

@@ -39,6 +39,11 @@ void ValidateSync(const muster::JobProto& job, std::vector<JobProblem>* problems
          absl::StrCat("is ", steps, ", and with training.mode: sync a function has one step"),
          "leave it out"});
   }
+  if (training.has_max_gap()) {
+    problems->push_back({"training.max_gap",
+                         "packs steps, and with training.mode: sync a function has one step",
+                         "remove it"});
+  }
   if (job.recovery() == "shard") {
     problems->push_back({"recovery",
                          "is shard, and with training.mode: sync a server that goes back alone "

@@ -36,6 +36,7 @@ pb::JobProto Essence(pb::JobProto job) {
   job.mutable_training()->clear_eval_batch_size();
   job.mutable_training()->clear_functions_in_flight();
   job.mutable_training()->clear_steps_per_function();
+  job.mutable_training()->clear_max_gap();
   if (job.training().micro_batches() == 1) job.mutable_training()->clear_micro_batches();
   return job;
 }

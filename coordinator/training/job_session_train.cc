@@ -47,6 +47,7 @@ absl::StatusOr<FitOptions> FitOptionsOf(const pb::JobProto& job) {
                                                      "'; use auto or a number from 1"));
     }
   }
+  if (training.has_max_gap()) options.max_gap = training.max_gap();
   options.eval_every = {.steps = training.eval_every().steps(),
                         .epochs = training.eval_every().epochs(),
                         .time = absl::Seconds(training.eval_every().seconds())};

@@ -2,8 +2,8 @@
 //
 // A function costs the coordinator and the network a fixed time, whatever it does; packed steps
 // share it. Too many steps, and a lost worker takes long to be missed and the end of an epoch is
-// shared badly. So: as few as make the fixed cost less than a hundredth, and never more than a fair
-// share of what is left.
+// shared badly. So: as few as keep the fixed cost within a share of the function's time
+// (`max_gap`), and never more than a fair part of what is left.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,15 @@ namespace mu {
 
 class StepPacer {
  public:
-  static constexpr double kMaxOverhead = 0.01;  // of a function's time
+  static constexpr double kMaxGap = 0.01;
   static constexpr uint32_t kMaxSteps = 1000;
 
   // fixed: always that many; 0: chosen. `call_seconds`: what an empty call to a worker takes,
-  // measured. `most_ahead`: see Coordinator::BoundStaleness.
-  StepPacer(uint32_t fixed, double call_seconds, std::optional<uint64_t> most_ahead = std::nullopt)
-      : fixed_(fixed), call_seconds_(call_seconds), most_ahead_(most_ahead) {}
+  // measured. `max_gap`: what that may be of the time of a function's steps, above 0.
+  // `most_ahead`: see Coordinator::BoundStaleness.
+  StepPacer(uint32_t fixed, double call_seconds, double max_gap = kMaxGap,
+            std::optional<uint64_t> most_ahead = std::nullopt)
+      : fixed_(fixed), call_seconds_(call_seconds), max_gap_(max_gap), most_ahead_(most_ahead) {}
 
   // After `seconds` in which `workers` workers ran `steps` steps.
   void Observe(double seconds, uint64_t steps, int workers) {
@@ -36,7 +38,8 @@ class StepPacer {
       // Nothing is known before the first results.
       steps = step_seconds_ <= 0
                   ? 1
-                  : static_cast<uint64_t>(std::ceil(call_seconds_ / kMaxOverhead / step_seconds_));
+                  : static_cast<uint64_t>(std::min<double>(
+                        kMaxSteps, std::ceil(call_seconds_ / max_gap_ / step_seconds_)));
       // The last functions are small, so that all workers end together.
       const uint64_t share =
           std::max<uint64_t>(1, remaining / (4 * static_cast<uint64_t>(std::max(1, workers))));
@@ -53,6 +56,7 @@ class StepPacer {
  private:
   const uint32_t fixed_;
   const double call_seconds_;
+  const double max_gap_;
   const std::optional<uint64_t> most_ahead_;
   double step_seconds_ = 0;
 };

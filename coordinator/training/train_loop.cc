@@ -65,7 +65,7 @@ class TrainLoop {
         most_(options.max_steps > 0 ? options.max_steps : std::numeric_limits<uint64_t>::max()),
         rounds_(options.sync.value_or(coordinator.runtime().rounds())),
         pacer_(rounds_.on() ? 1 : options.steps_per_function, MeasureCallSeconds(coordinator),
-               options.bounded_staleness) {}
+               options.max_gap, options.bounded_staleness) {}
 
   absl::StatusOr<TrainResult> Run();
 
@@ -396,6 +396,11 @@ absl::StatusOr<TrainResult> Train(Coordinator& coordinator, const Function& func
     return absl::InvalidArgumentError(absl::StrCat(
         "TrainOptions::epochs is ", options.epochs, ", and the data set '", dataset.name(),
         "' ends after ", has, "; leave out its Epochs(", has, "), or ask for fewer"));
+  }
+  if (!(options.max_gap > 0 && options.max_gap <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("TrainOptions::max_gap is ", options.max_gap,
+                     "; it is a share of the time, above 0 and at most 1"));
   }
   return TrainLoop(coordinator, function, dataset, options, on_event).Run();
 }

@@ -42,9 +42,11 @@ struct TrainOptions {
   // Counted from the job's beginning, so the same call continues what was begun. At most those of
   // the dataset; visitation: none: as many steps as it has batches, each
   uint32_t epochs = 1;
-  uint32_t steps_per_function = 0;  // 0: chosen so that the gap between functions costs under 1%
-  uint64_t max_steps = 0;           // of the job; 0: no bound
-  std::string loss = "loss";        // the function's returned scalar
+  // 0: chosen, as few as keep what an empty call to a worker takes within `max_gap` of a function's
+  // time; at most 1,000, and fewer where training is about to end or to stand still.
+  uint32_t steps_per_function = 0;
+  uint64_t max_steps = 0;     // of the job; 0: no bound
+  std::string loss = "loss";  // the function's returned scalar
   // A step starts only when all steps that are more than so many before it have been applied;
   // nullopt: what Coordinator::BoundStaleness was told.
   std::optional<uint64_t> bounded_staleness = std::nullopt;
@@ -72,6 +74,7 @@ struct TrainOptions {
   TrainingHistory* history = nullptr;
   // Called several times a second while the loop waits for results, and with each of them.
   std::function<void()> on_look = nullptr;
+  double max_gap = 0.01;  // above 0, at most 1, else INVALID_ARGUMENT; see steps_per_function
 };
 
 struct TrainResult {

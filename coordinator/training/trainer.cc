@@ -176,7 +176,8 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
                        .eval_every = options.eval_every,
                        .on_epoch = options_.callbacks.on_epoch,
                        .history = &history_,
-                       .on_look = [this] { TellFailures(); }};
+                       .on_look = [this] { TellFailures(); },
+                       .max_gap = options.max_gap};
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };

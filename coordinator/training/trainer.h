@@ -99,6 +99,7 @@ struct FitOptions {
   bool list_variables = false;
   // A job that the program has restored itself.
   const RestoredJob* restored = nullptr;
+  double max_gap = 0.01;  // as TrainOptions has it
 };
 
 struct FitResult {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -81,6 +82,15 @@ TEST_F(TrainerTest, RefusesMoreEpochsThanTheDataHas) {
   EXPECT_THAT(result.status(),
               testing::StatusIs(absl::StatusCode::kInvalidArgument,
                                 ::testing::HasSubstr("TrainOptions::epochs is 5")));
+  EXPECT_EQ(Sum(), 0);
+}
+
+TEST_F(TrainerTest, RefusesAGapThatIsNoShare) {
+  for (const double gap : {0.0, -0.1, 1.1, std::nan("")}) {
+    EXPECT_THAT(Train(c(), step_, data_, {.max_gap = gap}).status(),
+                testing::StatusIs(absl::StatusCode::kInvalidArgument,
+                                  ::testing::HasSubstr("TrainOptions::max_gap is")));
+  }
   EXPECT_EQ(Sum(), 0);
 }
 

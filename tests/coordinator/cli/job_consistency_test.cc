@@ -69,6 +69,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "steps_per_function: 10, mode: sync, sync: {replicas: 2}",
                 "job.yaml:16:60: `training.steps_per_function` is 10, and with training.mode: sync "
                 "a function has one step; leave it out\n"},
+        Mistake{"gap_of_rounds", "steps_per_function: auto",
+                "mode: sync, sync: {replicas: 2}, max_gap: 0.1",
+                "job.yaml:16:82: `training.max_gap` packs steps, and with training.mode: sync a "
+                "function has one step; remove it\n"},
         Mistake{"rounds_of_single_servers", "steps_per_function: auto}",
                 "mode: sync, sync: {replicas: 2}}\nrecovery: shard",
                 "job.yaml:17:11: `recovery` is shard, and with training.mode: sync a server that "

@@ -56,6 +56,18 @@ TEST(JobFileTest, FillsInDefaults) {
   EXPECT_EQ(job.data().train().columns(0).field(), "userId");
 }
 
+TEST(JobFileTest, ReadsTheLargestGap) {
+  const std::vector<std::pair<const char*, double>> gaps = {
+      {"0.25", 0.25}, {"1", 1.0}, {"1e-6", 1e-6}};
+  for (const auto& [text, gap] : gaps) {
+    const muster::JobProto job = Parse(
+        GoodJob(),
+        {.overrides = {absl::StrCat("training.max_gap=", text)}, .environment = NoEnvironment()});
+    EXPECT_EQ(job.training().max_gap(), gap);
+  }
+  EXPECT_FALSE(Parse(GoodJob()).training().has_max_gap());
+}
+
 TEST(JobFileTest, OverridesReplaceAndAdd) {
   const muster::JobProto job =
       Parse(GoodJob(), {.overrides = {"training.batch_size=64", "model.dlrm.bottom_mlp=[8, 16]",

@@ -244,6 +244,16 @@ INSTANTIATE_TEST_SUITE_P(
         Mistake{"steps", "auto", "some",
                 "job.yaml:16:60: `training.steps_per_function` must be auto or from 1 to 10000, "
                 "not `some`\n"},
+        Mistake{"no_gap", "epochs: 1", "max_gap: 0",
+                "job.yaml:16:21: `training.max_gap` must be above 0 and at most 1, not 0; 0.01 "
+                "keeps the gaps between functions under 1%\n"},
+        Mistake{"gap_above_everything", "epochs: 1", "max_gap: 1.5",
+                "job.yaml:16:21: `training.max_gap` must be above 0 and at most 1, not 1.5; 0.01 "
+                "keeps the gaps between functions under 1%\n"},
+        Mistake{"gap_without_choice", "steps_per_function: auto",
+                "steps_per_function: 10, max_gap: 0.1",
+                "job.yaml:16:73: `training.max_gap` is for steps_per_function: auto, and "
+                "training.steps_per_function is 10; remove one of them\n"},
         Mistake{
             "no_model",
             "dlrm:\n    embedding_dim: 16\n    hash_buckets: 1000\n    bottom_mlp: [32, 16]\n    "

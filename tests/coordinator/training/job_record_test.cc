@@ -119,6 +119,15 @@ TEST(JobFingerprintTest, DoesNotDependOnTheEvaluation) {
   EXPECT_NE(JobFingerprint(job), JobFingerprint(measured));
 }
 
+// Nor how its steps are sent.
+TEST(JobFingerprintTest, DoesNotDependOnThePacking) {
+  pb::JobProto job, packed;
+  packed.mutable_training()->set_steps_per_function("auto");
+  packed.mutable_training()->set_max_gap(0.1);
+  EXPECT_EQ(JobFingerprint(job), JobFingerprint(packed));
+  EXPECT_EQ(JobDifferences(job, packed), "");
+}
+
 // One is what a job without the key has; with more, functions are others.
 TEST(JobFingerprintTest, DependsOnMicroBatches) {
   pb::JobProto job, written;

@@ -10,8 +10,20 @@ TEST(StepPacer, PacksUntilTheCallCostsLessThanAHundredth) {
   EXPECT_EQ(pacer.Next(100000, 2), 1u) << "nothing is known yet";
   pacer.Observe(1.0, 1000, 2);  // 2 ms a step on each of two workers
   const uint32_t steps = pacer.Next(100000, 2);
-  EXPECT_GE(steps * 0.002 * StepPacer::kMaxOverhead, 0.0005);
-  EXPECT_LT((steps - 1) * 0.002 * StepPacer::kMaxOverhead, 0.0005);
+  EXPECT_GE(steps * 0.002 * StepPacer::kMaxGap, 0.0005);
+  EXPECT_LT((steps - 1) * 0.002 * StepPacer::kMaxGap, 0.0005);
+}
+
+TEST(StepPacer, TheGapIsAsLargeAsTheUserAllows) {
+  const auto steps = [](double max_gap) {
+    StepPacer pacer(0, 0.5, max_gap);
+    pacer.Observe(1.0, 8, 1);
+    return pacer.Next(100000, 1);
+  };
+  EXPECT_EQ(steps(1.0), 4u);
+  EXPECT_EQ(steps(0.25), 16u);
+  EXPECT_EQ(steps(0.03125), 128u);
+  EXPECT_EQ(steps(1e-300), StepPacer::kMaxSteps);
 }
 
 TEST(StepPacer, SlowStepsAreNotPackedAndTheEndIsShared) {
@@ -26,11 +38,11 @@ TEST(StepPacer, SlowStepsAreNotPackedAndTheEndIsShared) {
 }
 
 TEST(StepPacer, ABoundOnStalenessLeavesWorkForEveryWorker) {
-  StepPacer pacer(0, 0.0005, /*most_ahead=*/40);
+  StepPacer pacer(0, 0.0005, StepPacer::kMaxGap, /*most_ahead=*/40);
   pacer.Observe(1.0, 100000, 1);
   EXPECT_EQ(pacer.Next(100000, 2), 10u);
   EXPECT_EQ(pacer.Next(100000, 100), 1u);
-  EXPECT_EQ(StepPacer(12, 0.0005, 4).Next(100, 2), 12u) << "as the user says";
+  EXPECT_EQ(StepPacer(12, 0.0005, StepPacer::kMaxGap, 4).Next(100, 2), 12u) << "as the user says";
 }
 
 TEST(StepPacer, AFixedNumberStays) {

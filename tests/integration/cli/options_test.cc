@@ -71,6 +71,20 @@ TEST_F(OptionsTest, CheckpointsComeAndGoAsTheJobSays) {
   EXPECT_THAT(Checkpoints(), SizeIs(1u)) << "the last one only";
 }
 
+// Steps of one record, so short that a call always takes a large share.
+TEST_F(OptionsTest, FunctionsPackAsManyStepsAsTheGapNeeds) {
+  std::string data = "user,item,rating\n";
+  for (int i = 0; i < 8000; ++i) absl::StrAppend(&data, i % 10, ",", i % 20, ",", i % 5, "\n");
+  WriteText("data.csv", data);
+  const auto steps = [&](const std::string& max_gap) {
+    return Train({"training.batch_size=1", "optimizer={sgd: {learning_rate: 0.001}}",
+                  "training.max_gap=" + max_gap})["steps_per_function"]
+        .get<int>();
+  };
+  EXPECT_GT(steps("0.000001"), 60) << "limited only by what is left";
+  EXPECT_LT(steps("1"), 60);
+}
+
 TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
   const std::string epochs = "training.epochs=5";
   // Without any training the mean of (0.5 .. 4.5 - 0)^2 is 8.25.
