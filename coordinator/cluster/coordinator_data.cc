@@ -106,7 +106,7 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   if (dataset.proto().visitation() == pb::VISITATION_NONE) {
     return absl::InvalidArgumentError(
         absl::StrCat("every worker reads the dataset '", dataset.name(),
-                     "' by itself (visitation: none), so it has no progress"));
+                     "' by itself (visitation: none), so it has no progress; ask StepsTaken"));
   }
   MU_ASSIGN_OR_RETURN(const DataLayout data, impl_->PrepareDataset(dataset.proto().id()));
   const Runtime::Handed handed = impl_->runtime->HandedOut(dataset.proto().id());
@@ -120,6 +120,16 @@ absl::StatusOr<DataProgress> Coordinator::ProgressOf(const Dataset& dataset) {
   }
   progress.left -= std::min(progress.left, waiting);
   return progress;
+}
+
+absl::StatusOr<uint64_t> Coordinator::StepsTaken(const Dataset& dataset) {
+  if (dataset.proto().visitation() != pb::VISITATION_NONE) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("workers share the dataset '", dataset.name(), "'; ask ProgressOf"));
+  }
+  MU_RETURN_IF_ERROR(impl_->PrepareDataset(dataset.proto().id()).status());
+  const Runtime::Handed handed = impl_->runtime->HandedOut(dataset.proto().id());
+  return handed.taken + handed.unbound;
 }
 
 absl::StatusOr<uint64_t> Coordinator::BatchesInEpoch(const Dataset& dataset, uint64_t epoch) {

@@ -102,12 +102,13 @@ class Runtime {
   absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
                           const std::atomic<int>* stop = nullptr);
   // How far a dataset has been handed out. Without a plan if there is none of this id, and if every
-  // worker reads it by itself.
+  // worker reads it by itself: then `taken` says how far.
   struct Handed {
     uint64_t epoch = 0;
     uint64_t left = 0;     // batches of this epoch
     uint64_t unbound = 0;  // steps of functions that will take batches
     DataLeases::Plan plan;
+    uint64_t taken = 0;  // DatasetLeases::steps_taken
   };
   Handed HandedOut(uint64_t dataset) const;
 

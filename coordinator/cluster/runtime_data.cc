@@ -64,9 +64,10 @@ Runtime::Handed Runtime::HandedOut(uint64_t dataset) const {
     loop_.AssertHeld();
     const uint64_t unbound = core_.queue().UnboundSteps(dataset);
     const DatasetLeases* const leases = core_.leases(dataset);
-    if (leases == nullptr || leases->shared() == nullptr) return {.unbound = unbound};
+    if (leases == nullptr) return {.unbound = unbound};
+    if (leases->shared() == nullptr) return {.unbound = unbound, .taken = leases->steps_taken()};
     const DataLeases& shared = *leases->shared();
-    return {shared.epoch(), shared.left(), unbound, shared.plan()};
+    return {shared.epoch(), shared.left(), unbound, shared.plan(), 0};
   });
 }
 

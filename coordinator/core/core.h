@@ -230,6 +230,8 @@ class Core {
     return queue_.rounds().one_lease() ? WorkerId(~uint32_t{0}) : worker;
   }
   absl::Status OutOfData(uint64_t dataset) const;
+  // DatasetLeases::steps_taken of the job that this one continues.
+  uint64_t ResumedStepsOf(uint64_t dataset) const;
   void Dispatch();
   void StartBackups();
   void RunOver(const event::RunEnded& e, Worker* worker);
@@ -382,6 +384,10 @@ class Core {
   // Datasets of functions that change state: checkpoints hold their positions.
   std::set<uint64_t> trained_on_;
   uint64_t trained_steps_ = 0;  // of functions that change state
+  // Of the job that this one continues: what was trained, and of unfinished functions that have
+  // batches of a dataset, what is left.
+  uint64_t resumed_steps_ = 0;
+  std::map<uint64_t, uint64_t> resumed_bound_steps_;
   uint64_t trained_samples_ = 0;
   FailureLog failures_;
   StalenessCounts staleness_;

@@ -27,7 +27,13 @@ OwnLeases& DatasetLeases::Own(WorkerId worker) {
 
 std::optional<std::vector<BatchRange>> DatasetLeases::Take(WorkerId worker, uint32_t steps) {
   if (shared_ != nullptr) return shared_->Take(worker, steps);
-  return Own(worker).Take(steps);
+  std::vector<BatchRange> batches = Own(worker).Take(steps);
+  for (const BatchRange& range : batches) steps_taken_ += range.batches;
+  return batches;
+}
+
+void DatasetLeases::SetStepsTaken(uint64_t steps) {
+  if (shared_ == nullptr) steps_taken_ = steps;
 }
 
 std::shared_ptr<const pb::LeaseProto> DatasetLeases::Upcoming(WorkerId worker) {
@@ -59,6 +65,7 @@ void DatasetLeases::Forget(WorkerId worker) {
 void DatasetLeases::StartEpoch(uint64_t epoch, DataLeases::Plan plan) {
   if (shared_ != nullptr) shared_ = std::make_unique<DataLeases>(data_, epoch, std::move(plan));
   first_epoch_ = epoch;
+  steps_taken_ = 0;
   own_.clear();
   left_at_.clear();
   gone_.clear();

@@ -46,6 +46,11 @@ class DatasetLeases {
   const DataLayout& data() const { return data_; }
   // Null: every worker reads by itself.
   const DataLeases* shared() const { return shared_.get(); }
+  // Of functions, if every worker reads by itself: batches that were given to them since the job or
+  // StartEpoch began. 0 if workers share.
+  uint64_t steps_taken() const { return steps_taken_; }
+  // So many were taken before any of these.
+  void SetStepsTaken(uint64_t steps);
   size_t readers() const { return own_.size(); }
   size_t gone() const { return left_at_.size(); }
 
@@ -55,6 +60,7 @@ class DatasetLeases {
   const DataLayout data_;
   std::unique_ptr<DataLeases> shared_;
   uint64_t first_epoch_ = 0;
+  uint64_t steps_taken_ = 0;                  // of those who read by themselves
   std::shared_ptr<const BlockIndex> blocks_;  // of those who read by themselves
   std::map<WorkerId, OwnLeases> own_;
   // Of workers that are gone, the latest kMostGone: most have an index that is never used again.

@@ -42,14 +42,6 @@ DataProgress ProgressOfSteps(uint64_t taken, uint64_t batches) {
   return {taken / batches, batches - taken % batches};
 }
 
-uint64_t StepsTaken(const RestoredJob& restored) {
-  const pb::JobPositionProto& position = restored.manifest.position();
-  uint64_t taken = position.steps();
-  for (const auto& function : position.functions())
-    taken += function.steps() - function.next_step();
-  return taken;
-}
-
 // One call of Train.
 class TrainLoop {
  public:
@@ -127,8 +119,8 @@ class TrainLoop {
 absl::Status TrainLoop::FindPlace() {
   if (each_for_itself_) {
     MU_ASSIGN_OR_RETURN(const uint64_t batches, BatchesIn(0));
-    at_ = ProgressOfSteps(options_.restored != nullptr ? StepsTaken(*options_.restored) : 0,
-                          std::max<uint64_t>(1, batches));
+    MU_ASSIGN_OR_RETURN(const uint64_t taken, coordinator_.StepsTaken(dataset_));
+    at_ = ProgressOfSteps(taken, std::max<uint64_t>(1, batches));
   } else {
     MU_ASSIGN_OR_RETURN(at_, coordinator_.ProgressOf(dataset_));
   }
@@ -177,7 +169,14 @@ absl::Status TrainLoop::CheckSomethingIsLeft() const {
         "TrainOptions::max_steps is ", most_, ", counted from the job's beginning, and ",
         scheduled_, " have been trained already: nothing is left to do; ask for more"));
   }
-  if (!all_trained || each_for_itself_) return absl::OkStatus();
+  if (!all_trained) return absl::OkStatus();
+  if (each_for_itself_) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "TrainOptions::epochs is ", options_.epochs, ", counted from the job's beginning, and ",
+        scheduled_, " steps of the data set '", dataset_.name(), "', ", usual_,
+        " for each epoch, have been taken already: nothing is left to do; ask for more epochs, or "
+        "let the data set begin again with StartEpoch(data, 0)"));
+  }
   return absl::FailedPreconditionError(absl::StrCat(
       "TrainOptions::epochs is ", options_.epochs, ", counted from the job's beginning, and the ",
       "data set '", dataset_.name(), "' has been read ", at_.epoch + (at_.left == 0 ? 1 : 0),

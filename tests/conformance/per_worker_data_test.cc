@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "coordinator/training/checkpointer.h"
+#include "coordinator/training/train_loop.h"
 #include "tests/conformance/checked_job.h"
 
 namespace mu {
@@ -94,6 +95,96 @@ TEST(Conformance, PerWorkerDatasetEnds) {
   EXPECT_THAT(beyond.Fetch(), testing::HasCode(absl::StatusCode::kOutOfRange));
   MU_EXPECT_OK(c.Join()) << "it was reported once";
   EXPECT_EQ(c.Stats().samples, static_cast<uint64_t>(2 * kRecords));
+}
+
+// A job whose every step adds 1.
+struct CountedTraining {
+  Dataset data;
+  Variable counter;
+  Function step;
+  uint64_t epoch = 0;  // its steps
+  Coordinator* c = nullptr;
+
+  static absl::StatusOr<CountedTraining> Create(TestCluster& cluster) {
+    CountedTraining job = {.c = &cluster.coordinator()};
+    const std::string file = cluster.directory() + "/numbers.csv";
+    WriteFile(file, Numbers(0, kRecords));
+    MU_ASSIGN_OR_RETURN(
+        job.data,
+        job.c->CreateDataset(
+            Csv({file}).Id("id", kRecords, 0).Batch(kBatch).Shuffle(64).Name("own").PerWorker()));
+    MU_ASSIGN_OR_RETURN(job.counter, job.c->CreateVariable({.name = "count", .dtype = kInt64}));
+    MU_ASSIGN_OR_RETURN(job.step, job.c->DefineFunction("step", [&](FunctionBuilder& f) {
+      const Sym id = f.NextBatch(job.data)["id"];
+      AssignAdd(job.counter, 1);
+      f.Return("loss", ReduceMean(Cast(id, kFloat32)));
+    }));
+    MU_ASSIGN_OR_RETURN(job.epoch, job.c->BatchesInEpoch(job.data));
+    return job;
+  }
+  absl::StatusOr<TrainResult> TrainWith(
+      const TrainOptions& options,
+      const std::function<void(const TrainEvent&)>& on_event = nullptr) const {
+    return Train(*c, step, data, options, on_event);
+  }
+  uint64_t Count() const {
+    const auto value = c->Read(counter);
+    MU_EXPECT_OK(value.status());
+    return value.ok() ? static_cast<uint64_t>(*value->data<int64_t>()) : 0;
+  }
+  // With as many epochs as it has trained, and with one more.
+  void ExpectThatOnlyMoreIsTrained(uint32_t epochs) const {
+    EXPECT_EQ(Count(), epochs * epoch);
+    EXPECT_THAT(TrainWith({.epochs = epochs}).status(),
+                testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                  ::testing::HasSubstr(absl::StrCat(
+                                      epochs * epoch, " steps of the data set 'own', ", epoch,
+                                      " for each epoch, have been taken already"))));
+    EXPECT_EQ(Count(), epochs * epoch);
+    MU_ASSERT_OK(TrainWith({.epochs = epochs + 1}).status());
+    EXPECT_EQ(Count(), (epochs + 1) * epoch);
+  }
+};
+
+TEST(Conformance, PerWorkerDatasetIsTrainedOnlyOnce) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 1}));
+  MU_ASSERT_OK_AND_ASSIGN(const CountedTraining job, CountedTraining::Create(*cluster));
+  std::atomic<int> stop = 0;
+  MU_ASSERT_OK_AND_ASSIGN(
+      const TrainResult first,
+      job.TrainWith({.epochs = 20, .steps_per_function = 3, .stop = &stop},
+                    [&](const TrainEvent& event) { stop = event.steps > job.epoch ? 1 : 0; }));
+  EXPECT_TRUE(first.stopped);
+  ASSERT_LT(first.steps, 19 * job.epoch);
+  MU_ASSERT_OK(job.TrainWith({.epochs = 20}).status());
+  job.ExpectThatOnlyMoreIsTrained(20);
+  MU_ASSERT_OK(job.c->StartEpoch(job.data, 0));
+  MU_ASSERT_OK(job.TrainWith({.epochs = 1}).status());
+  EXPECT_EQ(job.Count(), 22 * job.epoch) << "it begins again";
+}
+
+// Steps that the coordinator of before had trained, or scheduled, count.
+TEST(Conformance, PerWorkerDatasetIsTrainedOnlyOnceAfterARestart) {
+  MU_ASSERT_OK_AND_ASSIGN(auto cluster, TestCluster::Start({.workers = 2, .ps = 1}));
+  const std::string checkpoints = cluster->directory() + "/checkpoints";
+  {
+    MU_ASSERT_OK_AND_ASSIGN(const CountedTraining job, CountedTraining::Create(*cluster));
+    job.c->EnableRecovery(checkpoints);
+    std::atomic<int> stop = 0;
+    MU_ASSERT_OK(
+        job.TrainWith({.epochs = 20, .steps_per_function = 3, .stop = &stop},
+                      [&](const TrainEvent& event) { stop = event.steps > job.epoch ? 1 : 0; })
+            .status());
+    for (int i = 0; i < 20; ++i) job.c->Schedule(job.step, {.steps = 7});
+    MU_ASSERT_OK(job.c->Checkpoint().status());  // with functions that have not finished
+  }
+  cluster->DestroyCoordinator();
+  MU_ASSERT_OK(cluster->StartCoordinator());
+  MU_ASSERT_OK_AND_ASSIGN(const CountedTraining job, CountedTraining::Create(*cluster));
+  job.c->EnableRecovery(checkpoints);
+  MU_ASSERT_OK_AND_ASSIGN(const RestoredJob restored, job.c->Restore());
+  MU_ASSERT_OK(job.TrainWith({.epochs = 20, .restored = &restored}).status());
+  job.ExpectThatOnlyMoreIsTrained(20);
 }
 
 // Such data has no place in checkpoints, and holds up nothing: every step still counts once.

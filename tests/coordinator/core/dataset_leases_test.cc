@@ -62,6 +62,19 @@ TEST(DatasetLeasesTest, EachHasItsOwnEnd) {
   EXPECT_EQ(Read(leases, 1, 3 * kBatches).size(), 2 * kBatches);
 }
 
+TEST(DatasetLeasesTest, CountsWhatAllHaveTaken) {
+  DatasetLeases leases = Make(/*epochs=*/1);
+  EXPECT_EQ(leases.steps_taken(), 0u);
+  leases.SetStepsTaken(100);
+  (void)Read(leases, 0, 3);
+  (void)Read(leases, 1, 2 * kBatches);
+  EXPECT_EQ(leases.steps_taken(), 103u + kBatches) << "what there was, not what was asked for";
+  leases.Forget(WorkerId(0));
+  EXPECT_EQ(leases.steps_taken(), 103u + kBatches);
+  leases.StartEpoch(0, nullptr);
+  EXPECT_EQ(leases.steps_taken(), 0u);
+}
+
 TEST(DatasetLeasesTest, AWorkerThatComesBackGoesOn) {
   DatasetLeases undisturbed = Make(), leases = Make();
   EXPECT_EQ(Read(leases, 0, 13), Read(undisturbed, 0, 13));
@@ -113,6 +126,8 @@ TEST(DatasetLeasesTest, SharedOnesDoNotResumeElsewhere) {
   DatasetLeases leases(data, testing::PlanOf(data, 0));
   ASSERT_NE(leases.shared(), nullptr);
   EXPECT_EQ(Read(leases, 0, 3).size(), 3u);
+  leases.SetStepsTaken(5);
+  EXPECT_EQ(leases.steps_taken(), 0u) << "their position says it";
   const pb::DatasetPositionProto position = leases.shared()->Position();
   leases.StartEpoch(1, testing::PlanOf(data, 1));
   EXPECT_EQ(leases.shared()->epoch(), 1u);
