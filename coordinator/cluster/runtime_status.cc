@@ -54,6 +54,7 @@ RuntimeStats Runtime::Stats() const {
     stats.staleness = core_.staleness();
     stats.rounds = core_.rounds();
     stats.waited_for_steps = core_.queue().waited_for_steps();
+    stats.warnings = core_.warnings();
     return stats;
   });
 }

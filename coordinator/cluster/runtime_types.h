@@ -66,7 +66,8 @@ struct RuntimeStats : RuntimeCounts {
   BackupRuns backup_runs;
   StalenessCounts staleness;
   RoundCounts rounds;
-  uint64_t waited_for_steps = 0;  // functions, see Coordinator::BoundStaleness
+  uint64_t waited_for_steps = 0;      // functions, see Coordinator::BoundStaleness
+  std::vector<std::string> warnings;  // what deserves a look of the user, each sentence once
 };
 
 }  // namespace mu

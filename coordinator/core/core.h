@@ -100,6 +100,8 @@ class Core {
   const FailureLog& failures() const { return failures_; }
   const StalenessCounts& staleness() const { return staleness_; }
   const RoundCounts& rounds() const { return round_counts_; }
+  // What deserves a look of the user, each sentence once; in the log as well.
+  const std::vector<std::string>& warnings() const { return warnings_; }
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   // OK: not yet; CANCELLED after event::Close.
@@ -401,6 +403,7 @@ class Core {
   std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
   bool nothing_more_ = false;
   bool warned_of_few_workers_ = false;
+  std::vector<std::string> warnings_;
   RoundCounts round_counts_;
 
   std::map<GroupId, Group> groups_;

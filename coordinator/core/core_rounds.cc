@@ -68,9 +68,14 @@ void Core::DecideRound() {
     return;
   if (queue_.WaitsForDue(/*about_to_dispatch=*/dispatch_)) return;
   if (workers_.size() < rules.replicas && !std::exchange(warned_of_few_workers_, true)) {
-    Note(Level::kWarning, "a synchronous round takes ", rules.replicas,
-         " steps (replicas), and there are ", workers_.size(),
-         " workers, so some compute several of one round");
+    const size_t workers = workers_.size();
+    warnings_.push_back(
+        absl::StrCat("a synchronous round takes ", rules.replicas, " steps (replicas), and there ",
+                     workers == 1 ? "is 1 worker, which computes all of a round"
+                                  : absl::StrCat("are ", workers,
+                                                 " workers, so some compute several of one "
+                                                 "round")));
+    Note(Level::kWarning, warnings_.back());
   }
   // The first in the order of the data, for which of them were quicker is chance; before them those
   // that are due, whoever was too late most often first, so that none is passed over again and

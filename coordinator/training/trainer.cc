@@ -14,8 +14,8 @@
 namespace mu {
 namespace {
 
-// Between two looks at who was lost.
-constexpr absl::Duration kFailuresLook = absl::Seconds(1);
+// Between two looks at who was lost, and what else there is to tell.
+constexpr absl::Duration kClusterLook = absl::Seconds(1);
 constexpr char kNotWrittenDown[] = "whether a checkpoint stays cannot be written down";
 
 }  // namespace
@@ -70,12 +70,12 @@ void Trainer::Warn(const std::string& text) {
   }
 }
 
-void Trainer::TellFailures(bool now) {
-  if (options_.callbacks.on_failure == nullptr ||
-      (!now && SteadyNow() - failures_looked_ < kFailuresLook))
-    return;
-  failures_looked_ = SteadyNow();
-  failures_.Tell(coordinator_->Stats().failures, options_.callbacks.on_failure);
+void Trainer::LookAtCluster(bool now) {
+  if (!now && SteadyNow() - looked_ < kClusterLook) return;
+  looked_ = SteadyNow();
+  const RuntimeStats stats = coordinator_->Stats();
+  if (options_.callbacks.on_failure) failures_.Tell(stats.failures, options_.callbacks.on_failure);
+  for (const std::string& warning : stats.warnings) Warn(warning);
 }
 
 absl::StatusOr<std::vector<std::string>> Trainer::Metrics() const {
@@ -160,7 +160,7 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
   MU_RETURN_IF_ERROR(Prepare(options));
   absl::StatusOr<FitResult> result = FitPrepared(options);
-  TellFailures(/*now=*/true);  // one of them may be why it ends
+  LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }
 
@@ -176,7 +176,7 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
                        .eval_every = options.eval_every,
                        .on_epoch = options_.callbacks.on_epoch,
                        .history = &history_,
-                       .on_look = [this] { TellFailures(); },
+                       .on_look = [this] { LookAtCluster(); },
                        .max_gap = options.max_gap};
   if (DependsOnEvaluation() && !loop.eval_every.any()) loop.eval_every.epochs = 1;
   if (loop.eval_every.any())
@@ -207,7 +207,7 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
   MU_ASSIGN_OR_RETURN(result.train, std::move(trained));
   MU_RETURN_IF_ERROR(failed_beside);
   has_restored_ = false;  // the next Fit goes on from here
-  TellFailures(/*now=*/true);
+  LookAtCluster(/*now=*/true);
   if (options.list_variables && !result.train.stopped)
     result.variables = coordinator_->Variables().value_or(std::vector<ParameterInfo>());
   if (!result.train.stopped) MU_RETURN_IF_ERROR(Finish(&result));

@@ -193,8 +193,8 @@ class Trainer {
   // newest checkpoint names stays until a newer one does not.
   void MarkBest(const std::string& candidate);
   void WarnOfMarks(const absl::Status& marked);
-  // Looks at most once a second, unless `now`.
-  void TellFailures(bool now = false);
+  // Tells of failures and warnings that are new. At most once a second, unless `now`.
+  void LookAtCluster(bool now = false);
   void Warn(const std::string& text);
 
   Coordinator* const coordinator_;
@@ -215,7 +215,7 @@ class Trainer {
   bool has_restored_ = false;
   std::set<std::string> warned_;
   FailureTeller failures_;
-  absl::Time failures_looked_ = absl::InfinitePast();
+  absl::Time looked_ = absl::InfinitePast();
 };
 
 }  // namespace mu

@@ -89,7 +89,7 @@ absl::Status Trainer::GiveUpBeside(const absl::Status& why) {
 
 absl::StatusOr<bool> Trainer::TakeBeside(bool wait) {
   if (beside_ == nullptr || !(wait || beside_->done())) return true;
-  absl::StatusOr<Measured> measured = beside_->Wait(stop_, [this] { TellFailures(); });
+  absl::StatusOr<Measured> measured = beside_->Wait(stop_, [this] { LookAtCluster(); });
   const EvaluationPoint point = beside_->point;
   beside_.reset();
   // The checkpoint that the job goes on from asks for it, and would do so at each start.

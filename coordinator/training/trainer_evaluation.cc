@@ -119,7 +119,7 @@ absl::StatusOr<Evaluation> Trainer::EvaluateStill(std::string checkpoint) {
 absl::StatusOr<Evaluation> Trainer::Measure(bool cancel, const std::atomic<int>* stop) {
   MU_ASSIGN_OR_RETURN(
       Measured measured,
-      MeasureIn({.stop = stop, .cancel = cancel, .on_look = [this] { TellFailures(); }},
+      MeasureIn({.stop = stop, .cancel = cancel, .on_look = [this] { LookAtCluster(); }},
                 options_.callbacks.on_evaluation_progress));
   for (const std::string& warning : measured.warnings) Warn(warning);
   return std::move(measured.evaluation);

@@ -10,12 +10,12 @@ namespace {
 
 using ::testing::ElementsAre;
 using testing::EvaluatedJobTest;
+using testing::HasCode;
 using ::testing::IsEmpty;
 using testing::kBatch;
 using testing::kRecords;
 using testing::kSum;
 using ::testing::SizeIs;
-using testing::StatusIs;
 
 class TrainerCallbacksTest : public EvaluatedJobTest {
  protected:
@@ -97,7 +97,7 @@ TEST_F(TrainerCallbacksTest, TheFailureThatEndsTraining) {
   };
   Trainer trainer(&c(), std::move(options));
   EXPECT_THAT(trainer.Fit({.epochs = 20, .steps_per_function = 1}).status(),
-              StatusIs(absl::StatusCode::kUnavailable));
+              HasCode(absl::StatusCode::kUnavailable));
   EXPECT_THAT(told, ElementsAre(pb::ROLE_PSSERVER));
 }
 

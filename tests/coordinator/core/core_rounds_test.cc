@@ -8,7 +8,9 @@ namespace mu {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 class CoreRounds : public ::testing::Test {
@@ -56,6 +58,29 @@ TEST_F(CoreRounds, AStepIsFinishedWhenItsRoundIsCommitted) {
   EXPECT_EQ(d_.runs.at(FunctionId(3)).round, 2u);
   EXPECT_EQ(d_.core.rounds().committed, 1u);
   EXPECT_EQ(d_.core.rounds().contributions, 2u);
+}
+
+TEST_F(CoreRounds, FewerWorkersThanStepsOfARoundAreWarnedOfOnce) {
+  Serve(1, {.replicas = 2}, /*functions=*/4);
+  EXPECT_THAT(d_.core.warnings(), IsEmpty());
+  for (const uint64_t first : {1u, 3u}) {
+    Result(first, 0);
+    d_.Ended(first);
+    EXPECT_THAT(Result(first + 1, 0), HasSubstr("commit"));
+    EXPECT_THAT(d_.core.warnings(),
+                ElementsAre("a synchronous round takes 2 steps (replicas), and there is 1 worker, "
+                            "which computes all of a round"));
+    d_.Ended(first + 1);
+    Committed();
+  }
+  EXPECT_EQ(d_.core.rounds().committed, 2u);
+}
+
+TEST_F(CoreRounds, AsManyWorkersAsStepsOfARoundAreEnough) {
+  Serve(2, {.replicas = 2}, /*functions=*/2);
+  Result(1, 0);
+  EXPECT_THAT(Result(2, 0), HasSubstr("commit"));
+  EXPECT_THAT(d_.core.warnings(), IsEmpty());
 }
 
 TEST_F(CoreRounds, ACommitmentIsRepeatedUntilAllServersHaveIt) {

@@ -17,6 +17,7 @@ namespace {
 using ::testing::EndsWith;
 using ::testing::Ge;
 using ::testing::Gt;
+using ::testing::HasSubstr;
 using ::testing::Lt;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -117,6 +118,17 @@ TEST_F(OptionsTest, SchedulesAndRulesOfParametersReachTheServers) {
   EXPECT_THAT(Loss(with("optimizer={adam: {learning_rate: 0.1}}")), Lt(4.0));
   EXPECT_THAT(Loss(with("training.schedule={step: {at: [1], factor: 0.000001}}")), Gt(7.0));
   EXPECT_THAT(Loss(with("parameters=[{match: \"*\", learning_rate_factor: 0.000001}]")), Gt(7.0));
+}
+
+TEST_F(OptionsTest, AWarningSaysThatARoundHasMoreStepsThanThereAreWorkers) {
+  const std::string warning =
+      "a synchronous round takes 3 steps (replicas), and there are 2 workers, so some compute "
+      "several of one round";
+  const nlohmann::json report = Train({"training.mode=sync", "training.sync={replicas: 3}"});
+  EXPECT_EQ(report["warnings"], nlohmann::json({warning}));
+  EXPECT_THAT(Output(), HasSubstr(warning)) << "shown while it trains";
+  EXPECT_EQ(Train({"training.mode=sync", "training.sync={replicas: 2}"})["warnings"],
+            nlohmann::json::array());
 }
 
 // One worker, so that both trainings take the same steps.
