@@ -110,6 +110,8 @@ class Core {
   }
   bool closed() const { return closed_; }
   bool cancelling() const { return cancellation_.under_way(); }
+  // A synchronous round has its set, and not all servers have said that they have applied it.
+  bool round_decided() const { return !round_set_.empty(); }
   // An error is being dealt with: what callers are told comes at its end.
   bool settling() const { return cancelling() && !closed_; }
   bool recovery_enabled() const { return recovery_enabled_; }
@@ -284,7 +286,6 @@ class Core {
   // A decided round is open again: the servers are to go back, or to end.
   void GiveUpRound();
   void CancelRestOfRound();
-  bool round_decided() const { return !round_set_.empty(); }
 
   // Cancelling, errors, the end.
   void BeginCancel(absl::Status error);

@@ -48,7 +48,7 @@ void Core::On(event::WorkerCancelled& e) {
 void Core::FenceWhenWorkersAreQuiet() {
   // A round that some servers have applied is applied by all, and what of it is cancelled has
   // finished.
-  if (round_decided() && !MU_BROKEN(cut_in_a_round)) return;
+  if (round_decided() && !MU_BROKEN(fence_in_a_round)) return;
   if (cancellation_.under_way() && !cancellation_.fencing() && cancellation_.workers_are_quiet())
     Fence();
 }

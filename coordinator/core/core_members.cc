@@ -138,7 +138,7 @@ void Core::LeaveIfIdle(WorkerId id) {
 
 void Core::ServerLeaves(event::Leave& e) {
   // What these do to the servers' state is whole when a checkpoint is taken of it.
-  const bool in_a_round = round_decided() && !MU_BROKEN(cut_in_a_round);
+  const bool in_a_round = round_decided() && !MU_BROKEN(leave_in_a_round);
   if (work_.kind == Work::Kind::kConfigure || work_.kind == Work::Kind::kLoad || in_a_round)
     return leaves_.push_back(std::move(e));
   const auto member = membership_.Find(pb::ROLE_PSSERVER, e.request.index());

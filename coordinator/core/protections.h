@@ -18,7 +18,9 @@ struct Broken {
   bool late_results = false;          // a result of an earlier round counts for the open one
   bool half_committed = false;        // a round is committed when one server has applied it
   bool never_due = false;             // no round waits for what is too late again and again
-  bool cut_in_a_round = false;        // a cut, fence or leave does not wait for a decided round
+  bool cut_in_a_round = false;        // a checkpoint does not wait for a decided round
+  bool fence_in_a_round = false;      // nor the fence that follows an error
+  bool leave_in_a_round = false;      // nor the leave of a server
   bool mixed_load = false;            // servers keep what a load that failed has left
   bool views_kept = false;            // a view counts as loaded on servers that have changed
   bool early_views = false;           // a function reads a view that is not loaded

@@ -119,11 +119,16 @@ void Coordinator::Step(Event event) {
     const bool about_group = std::holds_alternative<event::ViewAnswered>(next) ||
                              (run_ended != nullptr && IsInGroup(run_ended->start.function));
     const bool was_cancelling = core_.cancelling();
+    const bool in_a_round = core_.round_decided();
+    const auto* const leave = std::get_if<event::Leave>(&next);
+    if (in_a_round && leave != nullptr && leave->request.role() == pb::ROLE_PSSERVER)
+      Saw("leave in a decided round");
     core_.Step(At(now()), std::move(next), &actions);
     for (Action& action : actions) {
       cluster_->seen().Saw(action);
       std::visit([this](auto& a) { Do(a); }, action);
     }
+    if (in_a_round && core_.cancelling() && !was_cancelling) Saw("error in a decided round");
     CheckGroups(about_group, was_cancelling);
     if (ended()) {
       cluster_->Trace(slot_, "ends: ", core_.ended().message());

@@ -34,6 +34,8 @@ inline constexpr std::string_view kMoments[] = {
     "stream reopened", "checkpoint skipped", "input wrong",
     "round fails",  // of restores
     "group failed", "group joined", "rolled back", "coordinator ends",
+    // Both wait until all servers have applied the round.
+    "error in a decided round", "leave in a decided round",
     // Of servers.
     "contribution kept again", "contribution waits for first", "contribution refused",
     "round repeated", "push repeated", "push waits for first", "push partly inherited",

@@ -15,7 +15,7 @@ struct NamedScenario {
   std::string name;
   ScenarioLimits limits;
 };
-// "everything", and one for each promise of tests/conformance that concerns decisions.
+// All faults together, and one for each promise of tests/conformance that concerns decisions.
 const std::vector<NamedScenario>& NamedScenarios();
 const ScenarioLimits* FindScenario(const std::string& name);
 

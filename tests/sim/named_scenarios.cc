@@ -1,5 +1,6 @@
-// The scenarios that have names: all faults together, and one for each promise of
-// tests/conformance that concerns decisions, with the faults of that promise and nothing else.
+// The scenarios that have names: all faults together, in all modes and in one, and one for each
+// promise of tests/conformance that concerns decisions, with the faults of that promise and nothing
+// else.
 #include "tests/sim/history.h"
 
 namespace mu::sim {
@@ -36,6 +37,10 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync_often = {.checkpoint_every = kOften, .sync = true};
   const ScenarioLimits sync_lossy = {.messages = M::kReplyLost, .sync = true};
   const ScenarioLimits sync_of_four = {.sync = true, .replicas = 4, .backups = 0};
+  const ScenarioLimits sync_packed = {.steps = 3, .sync = true, .replicas = 4, .backups = 0};
+  // One is due whenever a commitment has failed, and the next one comes late enough for a server to
+  // be lost before it.
+  const ScenarioLimits sync_now_and_then = {.checkpoint_every = 120 * kMillisecond, .sync = true};
   const ScenarioLimits sync_slow_worker = {
       .slow_worker = true, .sync = true, .slow_record = false, .replicas = 2, .backups = 1};
   const ScenarioLimits sync_slow_record = {
@@ -44,6 +49,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync_groups = {.checkpoint_every = kOften, .sync = true, .groups = true};
   static const std::vector<NamedScenario> scenarios = {
       {"everything", {}},
+      {"late", {.late = true}},
+      {"ahead", {.recover_shard = false, .ahead = true}},
       {"sync", {.sync = true}},
       {"groups", {.groups = true}},
       Row("undisturbed", {}),
@@ -117,12 +124,14 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
       Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kKillServer}, 2, 8, 0, 3,
           sync_lossy),
+      Row("sync_checkpoint_between_commits", {F::kDeafServer, F::kKillServer}, 3, 8, 1, 2,
+          sync_now_and_then),
       Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
       Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2,
           sync_of_four),
       Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
-      Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_of_four),
+      Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_packed),
       Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),
   };
   return scenarios;

@@ -60,7 +60,12 @@ const std::vector<Protection>& Protections() {
       {"kept_contributions", [](B* b) { b->server.kept_contributions = true; }, "sync"},
       {"half_committed", [](B* b) { b->coordinator.half_committed = true; }, "sync"},
       {"never_due", [](B* b) { b->coordinator.never_due = true; }, "sync_always_too_late"},
-      {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; }, "sync"},
+      {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; },
+       "sync_checkpoint_between_commits", 100000},
+      {"fence_in_a_round", [](B* b) { b->coordinator.fence_in_a_round = true; },
+       "sync_error_between_commits"},
+      {"leave_in_a_round", [](B* b) { b->coordinator.leave_in_a_round = true; },
+       "sync_leave_between_commits"},
       {"views_kept", [](B* b) { b->coordinator.views_kept = true; },
        "ps_killed_while_a_view_is_loaded"},
       {"early_views", [](B* b) { b->coordinator.early_views = true; }, "groups"},
@@ -144,6 +149,7 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_late.reset();
     s.most_ahead.reset();
   }
+  if (limits.steps > 0) s.steps = limits.steps;
   SplitMix groups(HashCombine(seed, 0x67726f757073));
   if (limits.groups.value_or(limits.kinds.empty() && groups.Below(4) == 0))
     s.evaluations = static_cast<uint32_t>(1 + groups.Below(4));

@@ -113,6 +113,7 @@ struct ScenarioLimits {
   enum class Messages { kDrawn, kReliable, kLost, kReplyLost, kRepeated, kSlow };
   Messages messages = Messages::kDrawn;
   uint32_t workers = 0, servers = 0;  // 0: drawn
+  uint32_t steps = 0;                 // 0: drawn
   Time checkpoint_every = 0;          // 0: drawn
   std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late, ahead, sync,
       slow_record;                  // nothing: drawn
