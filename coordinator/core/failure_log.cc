@@ -7,6 +7,13 @@
 #include "absl/strings/str_cat.h"
 
 namespace mu {
+namespace {
+
+bool Any(const absl::InlinedVector<uint32_t, 4>& counts) {
+  return std::any_of(counts.begin(), counts.end(), [](uint32_t count) { return count > 0; });
+}
+
+}  // namespace
 
 size_t FailureLog::Add(MemberFailure failure) {
   return failures_.Add(std::move(failure), [this](size_t unlisted) { idle_.erase(unlisted); });
@@ -53,13 +60,17 @@ void FailureLog::StepDone(FunctionId function, const StepOutcome& step, const Re
     NoteRolledBack(before);
   }
   WorkGoesOn(now);
+  // Where the servers have it from the state that they went back to, and its result had come before
+  // that, RolledBack has counted this repeat.
+  const bool restored = step.repeated && Any(step.inherited) && !Any(step.updates);
+  const bool repeated = step.repeated && !(restored && !result.first);
   const auto lost = lost_runs_.find(function);
   if (lost == lost_runs_.end()) {
-    if (step.repeated && backed_up_.contains(function)) CountBackupStep(step);
+    if (repeated && backed_up_.contains(function)) CountBackupStep(step);
     return;
   }
   for (const size_t failure : lost->second) failures_.Recovered(failure, now);
-  if (step.repeated) {
+  if (repeated) {
     FailureCosts& latest = failures_.CostsOf(lost->second.back());
     ++latest.steps_repeated;
     latest.samples_repeated += step.samples;
@@ -82,10 +93,8 @@ void FailureLog::BackupRun(FunctionId function) {
 }
 
 void FailureLog::LateStep(const StepOutcome& step) {
-  const bool updates = std::any_of(step.updates.begin(), step.updates.end(),
-                                   [](uint32_t count) { return count > 0; });
   // Else its updates were first: the result that was taken said that it was a repeat.
-  if (step.repeated || !updates) CountBackupStep(step);
+  if (step.repeated || !Any(step.updates)) CountBackupStep(step);
 }
 
 void FailureLog::CountBackupStep(const StepOutcome& step) {

@@ -81,6 +81,29 @@ TEST(FailureLog, AFunctionThatLosesTwoWorkersIsTheEndOfBothLosses) {
   EXPECT_EQ(log.failures()[1].steps_repeated, 1u);
 }
 
+// The servers go back, and a worker is lost that ran what they went back by.
+TEST(FailureLog, WhatTheRestoredStateContainsIsCountedOnce) {
+  FailureLog log;
+  log.ServerLost(Server(0, 1.0), /*first=*/true);
+  log.RolledBack({.functions = 1, .steps = 2, .samples = 10});
+  log.WorkerLost(Worker(0, 2.0), {FunctionId(7)});
+  StepOutcome step = Repeated(5);
+  step.updates = {0, 0};
+  step.inherited = {3, 1};
+  log.StepDone(FunctionId(7), step, {.updates = true}, 3.0);
+  EXPECT_EQ(log.failures()[0].steps_repeated, 2u);
+  EXPECT_EQ(log.failures()[1].steps_repeated, 0u) << "it is one of the two";
+  step.updates = {0, 2};
+  step.inherited = {3, 0};
+  log.StepDone(FunctionId(7), step, {.updates = true}, 3.1);
+  EXPECT_EQ(log.failures()[1].steps_repeated, 1u) << "the lost worker has run it since";
+  step.updates = {0, 0};
+  step.inherited = {3, 1};
+  log.StepDone(FunctionId(7), step, {.updates = true, .first = true}, 3.2);
+  EXPECT_EQ(log.failures()[1].steps_repeated, 2u) << "its result had not come";
+  EXPECT_EQ(log.failures()[1].samples_repeated, 10u);
+}
+
 TEST(FailureLog, AnEndThatIsSeenLateIsWithTheLoss) {
   FailureLog log;
   for (const int64_t pid : {7, 8, 7}) {
