@@ -7,6 +7,8 @@
 #include <map>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_split.h"
 #include "common/base/steady_now.h"
 
 namespace mu {
@@ -115,6 +117,76 @@ TEST_F(RestartTest, CoordinatorKilledLocally) {
   const std::string expected = values(Path("undisturbed"));
   EXPECT_GT(expected.size(), 1000u);
   EXPECT_EQ(values(Path("run")), expected);
+}
+
+// Killed in synchronous rounds, twice: each record counts once per epoch, each partition is changed
+// as often as without a kill, and the result is that of the large batch.
+TEST_F(RestartTest, RoundsContinueAfterTheCoordinatorIsKilled) {
+  constexpr int kRoundEpochs = 4, kBatch = 4, kReplicas = 2;
+  const auto job = [&](const std::string& keys) {
+    LongJob();
+    const std::string text = ReadFile(Path("job.yaml")).value_or("");
+    const std::string training = absl::StrCat(
+        "epochs: ", kEpochs, ", batch_size: 4, steps_per_function: 20, functions_in_flight: 1");
+    EXPECT_THAT(text, HasSubstr(training));
+    WriteText("job.yaml",
+              absl::StrReplaceAll(text, {{training, absl::StrCat("epochs: ", kRoundEpochs, keys)},
+                                         {"every_steps: 500", "every_steps: 200"}}));
+    return Path("job.yaml");
+  };
+  const std::string keys =
+      absl::StrCat(", batch_size: ", kBatch, ", mode: sync, sync: {replicas: ", kReplicas, "}");
+  std::vector<std::string> args = {"train",       job(keys), "--local",
+                                   "--workers=2", "--ps=2",  "--job_dir=" + Path("run")};
+  std::string newest;
+  for (int life = 1; life <= 2; ++life) {
+    auto killed = Start(args);
+    EXPECT_TRUE(testing::Eventually([&] {
+      const auto complete = Checkpoints(Path("run"));
+      return !complete.empty() && complete.back() != newest;
+    })) << Output();
+    MU_ASSERT_OK(killed->Kill(SIGKILL));
+    EXPECT_EQ(ExitOf(killed.get()), -SIGKILL) << "it was done before it was killed";
+    newest = Checkpoints(Path("run")).back();
+  }
+  EXPECT_EQ(Run(args), 0) << Output();
+  EXPECT_THAT(Output(), HasSubstr("CONTINUES"));
+  const auto report = Report(Path("run/report.json"));
+  EXPECT_EQ(report["status"], "done");
+  EXPECT_EQ(report["samples"], kRoundEpochs * kRecords);
+  EXPECT_EQ(report["steps"], kRoundEpochs * kRecords / kBatch);
+
+  args.back() = "--job_dir=" + Path("undisturbed");
+  ASSERT_EQ(Run(args), 0) << Output();
+  const auto undisturbed = Report(Path("undisturbed/report.json"));
+  EXPECT_EQ(UpdatesOf(report["checkpoint"]), UpdatesOf(undisturbed["checkpoint"]));
+  // As batches of the round's size, one after the other.
+  args = {"train",
+          job(absl::StrCat(", batch_size: ", kReplicas * kBatch, ", functions_in_flight: 1")),
+          "--local",
+          "--workers=1",
+          "--ps=2",
+          "--job_dir=" + Path("large")};
+  ASSERT_EQ(Run(args), 0) << Output();
+  const auto predicted = [&](const std::string& checkpoint) {
+    std::vector<double> values;
+    EXPECT_EQ(Run({"predict", Path("job.yaml"), "--local", "--workers=1", "--ps=1",
+                   "--checkpoint=" + checkpoint, "--out=" + Path("predictions.csv"),
+                   "--job_dir=" + Path("predict")}),
+              0)
+        << Output();
+    const std::string lines = ReadFile(Path("predictions.csv")).value_or("");
+    for (const absl::string_view line : absl::StrSplit(lines, '\n', absl::SkipEmpty())) {
+      double value = 0;
+      if (absl::SimpleAtod(line.substr(line.rfind(',') + 1), &value)) values.push_back(value);
+    }
+    return values;
+  };
+  const std::vector<double> values = predicted(report["checkpoint"]);
+  EXPECT_THAT(values, SizeIs(::testing::Ge(kRecords)));
+  EXPECT_THAT(values,
+              ::testing::Pointwise(::testing::DoubleNear(1e-4),
+                                   predicted(Report(Path("large/report.json"))["checkpoint"])));
 }
 
 // The second life ends before it takes a checkpoint: the third one continues from the first one's.
