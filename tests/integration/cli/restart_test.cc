@@ -183,7 +183,7 @@ TEST_F(RestartTest, RoundsContinueAfterTheCoordinatorIsKilled) {
     return values;
   };
   const std::vector<double> values = predicted(report["checkpoint"]);
-  EXPECT_THAT(values, SizeIs(::testing::Ge(kRecords)));
+  EXPECT_THAT(values, SizeIs(::testing::Ge(size_t{kRecords})));
   EXPECT_THAT(values,
               ::testing::Pointwise(::testing::DoubleNear(1e-4),
                                    predicted(Report(Path("large/report.json"))["checkpoint"])));
