@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/client/too_late.h"
+#include "common/process/end_process.h"
 #include "common/rpc/frame.h"
 #include "proto/psserver.pb.h"
 #include "psserver/daemon.h"
@@ -105,5 +106,5 @@ std::unique_ptr<Transport> NewLoggingTransport(const TransportOptions& options) 
 }  // namespace mu::testing
 
 int main(int argc, char** argv) {
-  return mu::PsServerMain(argc, argv, mu::testing::NewLoggingTransport);
+  mu::EndProcess(mu::PsServerMain(argc, argv, mu::testing::NewLoggingTransport));
 }

@@ -20,7 +20,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/env/file.h"
-#include "common/env/subprocess.h"
 
 namespace mu::testing {
 
