@@ -133,9 +133,10 @@ TEST_F(TrainerCallbacksTest, EpochsAndAStopThatIsAskedFor) {
   MU_ASSERT_OK_AND_ASSIGN(const FitResult stopped, trainer.Fit(fit));
   EXPECT_TRUE(stopped.train.stopped);
   EXPECT_THAT(stops, ElementsAre(StopReason::kAsked));
-  ASSERT_THAT(events, SizeIs(::testing::Ge(2)));
-  EXPECT_EQ(events[0], "epoch 3");
-  EXPECT_EQ(events[1], "evaluation 3");
+  // The second epoch's end is where it goes on. Whether the fourth has come to its end is chance.
+  ASSERT_THAT(events, SizeIs(::testing::Ge(3)));
+  events.resize(3);
+  EXPECT_THAT(events, ElementsAre("epoch 2", "epoch 3", "evaluation 3"));
   EXPECT_LT(stopped.train.steps, 100u);
 }
 
