@@ -57,6 +57,7 @@ TEST_F(FailureTellerTest, OfABurstTheNewest) {
   ASSERT_EQ(told.size(), FailureList::kLast);
   EXPECT_EQ(told.front(), lost_ - FailureList::kLast);
   EXPECT_EQ(told.back(), lost_ - 1);
+  EXPECT_THAT(Told(), ElementsAre()) << "what was left out does not count";
 }
 
 }  // namespace
