@@ -11,6 +11,7 @@
 #include "absl/types/span.h"
 #include "common/base/ids.h"
 #include "common/client/ps_client.h"
+#include "common/client/value_pieces.h"
 #include "common/tensor/tensor.h"
 #include "proto/psserver.pb.h"
 
@@ -64,8 +65,11 @@ class PsAdmin {
   absl::StatusOr<TableRows> Scan(const muster::RequestContext& context, const std::string& table,
                                  uint32_t most, TablePosition* position);
 
+  // With a pull for each `piece_bytes` of it; rows that change meanwhile may be of different
+  // moments.
   absl::StatusOr<Tensor> ReadVariable(const muster::RequestContext& context,
-                                      const std::string& name);
+                                      const std::string& name,
+                                      uint64_t piece_bytes = kValuePieceBytes);
   // Once for each `place` (among the functions, from 1): a call again gives its value to those
   // partitions that have not had it. INVALID_ARGUMENT if type or shape differ from the variable's.
   absl::Status AssignVariable(const muster::RequestContext& context, FunctionId place,
@@ -76,6 +80,11 @@ class PsAdmin {
   absl::Status AssignRows(const muster::RequestContext& context, FunctionId place,
                           const std::string& name, bool table, absl::Span<const int64_t> rows,
                           const Tensor& value);
+  // The errors with which these two refuse a value, without a call: of a wrong type or shape, rows
+  // that there are not or that come twice, NaN and infinity.
+  absl::Status CheckValue(const std::string& name, const Tensor& value);
+  absl::Status CheckRows(const std::string& name, bool table, absl::Span<const int64_t> rows,
+                         const Tensor& value);
 
   // How long each try of Save, Restore and LoadView may take; the policy's timeouts are for the
   // short calls. Default: as long as it takes, since nobody knows how large the state and how slow

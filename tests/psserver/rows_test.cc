@@ -96,6 +96,16 @@ TEST_P(RowsTest, SomeRowsOfAVariableAreThoseOfTheWhole) {
   }
 }
 
+TEST_P(RowsTest, AVariableIsReadInPieces) {
+  const auto read = [&](const char* name, uint64_t piece_bytes) {
+    auto value = cluster_.admin().ReadVariable(cluster_.context(), name, piece_bytes);
+    MU_EXPECT_OK(value);
+    return value.ok() ? value->ToProto().SerializeAsString() : "";
+  };
+  for (const char* name : {"dense/kernel", "seen", "bias", "steps"})
+    EXPECT_EQ(read(name, 1 << 30), read(name, 7 * kColumns * sizeof(float))) << name;
+}
+
 TEST_P(RowsTest, RowsOfAVariableAreAssignedOnce) {
   std::vector<float> expected = Kernel();
   const std::vector<int64_t> rows = {299, 0, 150};
