@@ -182,6 +182,10 @@ class Runtime {
   bool updates_paused() const {
     return Look([](const Core& core) { return core.updates_paused(); });
   }
+  // They wait, or would if so many more bytes were kept for repeats.
+  bool updates_would_pause(uint64_t more) const {
+    return Look([more](const Core& core) { return core.updates_would_pause(more); });
+  }
   // Finished functions that a lost server would make run again, and what keeping them takes.
   size_t uncovered_functions() const {
     return Look([](const Core& core) { return core.queue().uncovered(); });

@@ -122,6 +122,10 @@ class Core {
   bool done() const { return queue_.unfinished() == 0 && !recovery_.may_roll_back(); }
   // Functions that change parameters wait, see update_pause.h.
   bool updates_paused() const { return update_pause_.paused() && ended_.ok() && !closed_; }
+  // They wait, or would if so many more bytes were kept for repeats.
+  bool updates_would_pause(uint64_t more) const {
+    return updates_paused() || UpdatePause::Pauses({queue_.kept_bytes() + more, most_kept_});
+  }
   // No function runs there any more, see input_complaints.h.
   bool IsAside(WorkerId worker) const { return inputs_.IsAside(worker); }
   bool leaving(uint32_t server) const { return leaving_.contains(server); }

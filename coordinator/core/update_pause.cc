@@ -25,6 +25,8 @@ std::string Amount(const UpdatePause::Memory& memory) {
 
 }  // namespace
 
+bool UpdatePause::Pauses(const Memory& memory) { return !Below(memory, kPausePercent); }
+
 UpdatePause::Change UpdatePause::ServerReports(uint32_t server, const Memory& memory) {
   const auto [it, added] = servers_.try_emplace(server, memory);
   if (!added) Count(std::exchange(it->second, memory), false);

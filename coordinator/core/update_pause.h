@@ -36,6 +36,8 @@ class UpdatePause {
   [[nodiscard]] Change CoordinatorKeeps(const Memory& memory);
 
   bool paused() const { return paused_; }
+  // Whether a memory that is so full makes functions wait.
+  static bool Pauses(const Memory& memory);
   // Whether a function that changes parameters has to wait. `begun`: it was started before.
   bool Holds(FunctionId function, bool begun) const {
     return paused_ && (!begun || refused_.contains(function));

@@ -43,6 +43,12 @@ TEST(UpdatePause, WhoNamesNoBoundPausesNothing) {
   EXPECT_FALSE(pause.paused());
 }
 
+TEST(UpdatePause, SaysHowFullAMemoryMayBe) {
+  EXPECT_FALSE(UpdatePause::Pauses({899, 1000}));
+  EXPECT_TRUE(UpdatePause::Pauses({900, 1000}));
+  EXPECT_FALSE(UpdatePause::Pauses({900, 0})) << "any amount";
+}
+
 TEST(UpdatePause, ARefusedFunctionWaitsUntilThatServerReportsRoom) {
   UpdatePause pause;
   EXPECT_EQ(pause.ServerReports(0, {10, 100}), Change::kNone) << "quicker than a heartbeat";
