@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/client/value_pieces.h"
 #include "common/tensor/tensor.h"
 #include "coordinator/cluster/function_group.h"
 #include "coordinator/cluster/parameter_info.h"
@@ -108,6 +109,8 @@ class Coordinator : public VariableFactory {
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
     std::string http;                            // host:port for metrics and health; empty: none
     TlsFiles tls;                                // of it, off loopback
+    // Of values that a program reads or assigns, how much one call to the servers carries.
+    uint64_t piece_bytes = kValuePieceBytes;
   };
   // Listens; daemons register at address(). UNAVAILABLE if the address is in use.
   static absl::StatusOr<std::unique_ptr<Coordinator>> Create(Options options,
@@ -173,25 +176,31 @@ class Coordinator : public VariableFactory {
   void Cancel();
 
   // The value of a variable as the servers have it now. Join first for one that no function is
-  // changing.
+  // changing: each row is whole, but rows may be of different moments.
   absl::StatusOr<Tensor> Read(const Variable& variable);
-  // Once, however often it has to be sent. After an error the variable may have the value, in
-  // whole, in part or not.
+  // Once, however often it has to be sent. A value of another type or shape, or with NaN or
+  // infinity, is refused with INVALID_ARGUMENT and changes nothing. After another error the
+  // variable may have the value, in whole, in part or not. More than 16 MB are assigned in pieces
+  // of rows, one after the other, as by several calls of AssignRows: functions that another thread
+  // schedules, and checkpoints, may come between them, and an error says how many rows were
+  // assigned before it.
   absl::Status Assign(const Variable& variable, const Tensor& value);
   // Rows `first` to `first + count` of axis 0. OUT_OF_RANGE if the variable has not all of them.
   absl::StatusOr<Tensor> ReadRows(const Variable& variable, int64_t first, int64_t count);
-  // As Assign, for some rows of axis 0, each once; `values` has them in this order.
+  // As Assign, for some rows of axis 0, each once; `values` has them in this order. OUT_OF_RANGE
+  // for rows that there are not.
   absl::Status AssignRows(const Variable& variable, absl::Span<const int64_t> rows,
                           const Tensor& values);
   // Rows of a table, [ids.size(), dim]; creates none.
   absl::StatusOr<Tensor> ReadRows(const EmbeddingTable& table, absl::Span<const int64_t> ids);
   // As Assign, for rows of a table, [ids.size(), dim]; creates those that do not exist. Slots of
   // the optimizer keep what they hold. The coordinator keeps what was assigned until two
-  // checkpoints contain it, as it keeps functions; FAILED_PRECONDITION when that takes the memory
-  // for it and there can be no checkpoint, since the job has not begun().
+  // checkpoints contain it, as it keeps functions, and waits for them before the next piece when
+  // the memory for it is full; FAILED_PRECONDITION when the pieces need more than that memory and
+  // there can be no checkpoint, since the job has not begun().
   absl::Status AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
                           const Tensor& values);
-  // All rows of a table that exist, in pieces of at most `rows_in_piece` (0: some 16 MB), each
+  // All rows of a table that exist, in pieces of at most `rows_in_piece` and 16 MB, each
   // once. Ends with the first error of `visit`. Of functions that run meanwhile each row has all or
   // nothing, but rows may be of different moments: Join first.
   struct TableRows {

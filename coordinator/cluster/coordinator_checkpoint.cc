@@ -32,9 +32,7 @@ bool Coordinator::UsePartitionCountsOf(const std::string& directory, const WarmS
 
 void Coordinator::StartFresh() { impl_->checkpoints.StartFresh(); }
 
-bool Coordinator::begun() const {
-  return impl_->runtime->begun() || impl_->checkpoints.starts_fresh();
-}
+bool Coordinator::begun() const { return impl_->begun(); }
 
 absl::Status Coordinator::Impl::Save(const std::shared_ptr<TaskState>& state) {
   MU_RETURN_IF_ERROR(runtime->EnsureServers());

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/types/span.h"
 #include "common/base/mutex.h"
 #include "common/http/monitor.h"
 #include "coordinator/cluster/coordinator.h"
@@ -23,8 +24,17 @@ struct Coordinator::Impl {
 
   // Makes a call to the servers, again if they had to be recovered meanwhile.
   absl::Status WithServers(const std::function<absl::Status()>& call);
+  // See Coordinator::begun.
+  bool begun() const { return runtime->begun() || checkpoints.starts_fresh(); }
+  struct AssignTarget {
+    std::string name;
+    bool table = false;
+    std::optional<absl::Span<const int64_t>> rows;  // none: all of a variable
+  };
+  // INVALID_ARGUMENT, OUT_OF_RANGE for values that do not fit, of which none is assigned then.
+  absl::Status Assign(const AssignTarget& target, const Tensor& values);
   // Once, with a place among the functions.
-  absl::Status Assign(Assignment assignment);
+  absl::Status AssignPiece(Assignment piece);
   // Takes a checkpoint into the folder that `claim` makes. `state->manifest`: what it is to say.
   absl::Status Save(const std::shared_ptr<TaskState>& state);
   // Loads the checkpoint in state->folder.

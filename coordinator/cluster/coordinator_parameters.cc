@@ -1,10 +1,12 @@
-// Values of variables and tables, as a program reads and assigns them.
+// Values of variables and tables, as a program reads them. They come in pieces: where the servers
+// have gone back to a checkpoint meanwhile, or a piece fails with an error that passes, all of them
+// are read again, so that they are of one generation of the servers' state.
 #include <algorithm>
 #include <map>
-#include <memory>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/client/value_pieces.h"
 #include "coordinator/cluster/coordinator_impl.h"
 #include "coordinator/core/deadlines.h"
 
@@ -23,15 +25,11 @@ absl::StatusOr<Tensor> Coordinator::Read(const Variable& variable) {
   Tensor value;
   MU_RETURN_IF_ERROR(impl_->WithServers([&]() -> absl::Status {
     MU_ASSIGN_OR_RETURN(
-        value, impl_->servers.admin()->ReadVariable(impl_->runtime->Context(), variable.name()));
+        value, impl_->servers.admin()->ReadVariable(impl_->runtime->Context(), variable.name(),
+                                                    impl_->options.piece_bytes));
     return absl::OkStatus();
   }));
   return value;
-}
-
-absl::Status Coordinator::Assign(const Variable& variable, const Tensor& value) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
-  return impl_->Assign({variable.name(), value.ToProto()});
 }
 
 absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t first,
@@ -50,38 +48,10 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const Variable& variable, int64_t f
   MU_RETURN_IF_ERROR(impl_->WithServers([&] {
     PsSession session(impl_->servers.client(),
                       {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
-    const VariableRead read{variable.proto().id(), value.raw(), first, count};
-    return session.Pull(absl::MakeConstSpan(&read, 1), {});
+    return PullInPieces(&session, VariableRead{variable.proto().id(), value.raw(), first, count},
+                        value.bytes() / static_cast<size_t>(count), impl_->options.piece_bytes);
   }));
   return value;
-}
-
-absl::Status Coordinator::Impl::Assign(Assignment assignment) {
-  MU_RETURN_IF_ERROR(runtime->EnsureServers());
-  if (runtime->updates_paused() && !runtime->begun()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "what was assigned so far takes the memory in which it is kept for servers that are lost, "
-        "and only a checkpoint makes room; there is none before the job has begun: call Restore() "
-        "or StartFresh() before '",
-        assignment.variable, "' is assigned"));
-  }
-  return runtime->Run({.kind = ServerTask::Kind::kAssign,
-                       .assignment = std::make_shared<const Assignment>(std::move(assignment))},
-                      std::make_shared<TaskState>());
-}
-
-absl::Status Coordinator::AssignRows(const Variable& variable, absl::Span<const int64_t> rows,
-                                     const Tensor& values) {
-  if (!variable.valid()) return absl::InvalidArgumentError("this Variable handle is empty");
-  if (rows.empty()) return absl::OkStatus();
-  return impl_->Assign({variable.name(), values.ToProto(), false, {rows.begin(), rows.end()}});
-}
-
-absl::Status Coordinator::AssignRows(const EmbeddingTable& table, absl::Span<const int64_t> ids,
-                                     const Tensor& values) {
-  if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
-  if (ids.empty()) return absl::OkStatus();
-  return impl_->Assign({table.name(), values.ToProto(), true, {ids.begin(), ids.end()}});
 }
 
 absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
@@ -89,11 +59,10 @@ absl::Status Coordinator::ReadTable(const EmbeddingTable& table,
                                     uint32_t rows_in_piece) {
   if (!table.valid()) return absl::InvalidArgumentError("this EmbeddingTable handle is empty");
   const int64_t dim = table.proto().dim();
-  if (rows_in_piece == 0) {
-    constexpr uint64_t kPieceBytes = 16 << 20;
-    rows_in_piece = static_cast<uint32_t>(std::clamp<uint64_t>(
-        kPieceBytes / (static_cast<uint64_t>(dim) * sizeof(float)), 1, 1 << 16));
-  }
+  const int64_t most = RowsInPiece(static_cast<uint64_t>(dim) * sizeof(float) + sizeof(int64_t),
+                                   impl_->options.piece_bytes);
+  rows_in_piece =
+      static_cast<uint32_t>(std::min<int64_t>(rows_in_piece == 0 ? 1 << 16 : rows_in_piece, most));
   PsAdmin::TablePosition position;
   while (!position.end) {
     PsAdmin::TableRows rows;
@@ -139,8 +108,8 @@ absl::StatusOr<Tensor> Coordinator::ReadRows(const EmbeddingTable& table,
   MU_RETURN_IF_ERROR(impl_->WithServers([&] {
     PsSession session(impl_->servers.client(),
                       {.context = impl_->runtime->Context(), .function = 0, .read_only = true});
-    const RowsRead read{table.proto().id(), unique, rows.data<float>()};
-    return session.Pull({}, absl::MakeConstSpan(&read, 1));
+    return PullInPieces(&session, RowsRead{table.proto().id(), unique, rows.data<float>()},
+                        static_cast<size_t>(dim), impl_->options.piece_bytes);
   }));
   Tensor out(kFloat32, Shape{static_cast<int64_t>(ids.size()), dim});
   for (size_t i = 0; i < ids.size(); ++i) {
