@@ -125,7 +125,12 @@ absl::StatusOr<uint64_t> ImportTable(Coordinator& coordinator, const EmbeddingTa
   }));
   MU_RETURN_IF_ERROR(ForEachPiece(file, table, *values, [&](size_t begin, const Tensor& part) {
     const size_t rows = static_cast<size_t>(part.shape()[0]);
-    return coordinator.AssignRows(table, absl::MakeConstSpan(&ids[begin], rows), part);
+    const absl::Status status =
+        coordinator.AssignRows(table, absl::MakeConstSpan(&ids[begin], rows), part);
+    if (status.ok() || begin == 0) return status;
+    return Annotate(status,
+                    absl::StrCat("of the ", ids.size(), " rows of ", path, " the first ", begin,
+                                 " were assigned, the next ", rows, " perhaps, any others not"));
   }));
   return ids.size();
 }

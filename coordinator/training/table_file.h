@@ -24,8 +24,9 @@ absl::StatusOr<uint64_t> ExportTable(Coordinator& coordinator, const EmbeddingTa
 // on. FAILED_PRECONDITION if the file cannot be opened, NOT_FOUND if it has no tensor of the
 // table's name, INVALID_ARGUMENT if it has another type or dim, or holds NaN or infinity,
 // OUT_OF_RANGE for a row that the table does not have: nothing is assigned then. After an error of
-// a server some pieces may have been assigned: do it again. FAILED_PRECONDITION if what was
-// assigned fills the memory for it before the job has begun (Coordinator::begun).
+// a server some pieces may have been assigned, and it says how many rows: do it again. So it does
+// if what was assigned fills the memory for it before the job has begun (Coordinator::begun):
+// FAILED_PRECONDITION.
 //
 // The coordinator keeps what was assigned until two checkpoints contain it: take one after each
 // large file (Coordinator::Checkpoint).
