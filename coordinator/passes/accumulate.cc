@@ -38,6 +38,14 @@ absl::StatusOr<std::string> CombineOf(const std::string& what, const RecordDegre
                      kRemedy));
   }
   const bool is_mean = degree.degree == 0;
+  if (!is_mean && degree.offset) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        what,
+        " is a sum over the batch's records and something else that does not depend on "
+        "them, which each slice of micro_batches would bring once more: take the sum "
+        "alone (AssignAdd adds it to a variable)",
+        kRemedy));
+  }
   if (spec.dtype == kFloat32 || (!is_mean && (spec.dtype == kInt32 || spec.dtype == kInt64)))
     return is_mean ? "mean" : "sum";
   return absl::InvalidArgumentError(

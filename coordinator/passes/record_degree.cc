@@ -103,6 +103,15 @@ class NodeDegree {
     return std::nullopt;
   }
 
+  // Whether what does not vary is beside what does, or is in its inputs already.
+  bool HasOffset() const {
+    const Rule rule = RuleOf(node_.op());
+    if (rule == Rule::kQuotient) return OffsetOf(0);  // a divisor may have one, as epsilon is
+    bool offset = false;
+    for (int i = rule == Rule::kSame && node_.op() == "where" ? 1 : 0; i < node_.inputs_size(); ++i)
+      offset = offset || OffsetOf(i) || (rule == Rule::kSame && !DegreeOf(i).varies);
+    return offset;
+  }
   // Whether it takes the largest or smallest over records.
   bool IsExtreme() const { return RuleOf(node_.op()) == Rule::kExtreme && ReducedAxes() > 0; }
 
@@ -115,6 +124,7 @@ class NodeDegree {
   const Shape& ShapeOf(int i) const {
     return specs_[node_.inputs(i).node()][node_.inputs(i).output()].shape;
   }
+  bool OffsetOf(int i) const { return DegreeOf(i).varies && DegreeOf(i).offset; }
   // What does not vary is a factor like any number.
   Degree Input(int i) const { return DegreeOf(i).varies ? DegreeOf(i).degree : 0; }
 
@@ -192,6 +202,7 @@ std::vector<RecordDegree> RecordDegreesOf(const pb::FunctionProto& function,
     if (own.varies && !is_source) {
       own.degree = rule.Of(specs[i]);
       own.extreme = rule.IsExtreme();
+      own.offset = own.degree != 0 && rule.HasOffset();
       for (const pb::NodeInput& input : node.inputs())
         own.extreme = own.extreme || degrees[input.node()].extreme;
     }

@@ -19,6 +19,9 @@ struct RecordDegree {
   // Depends on the largest or smallest over the records: those of a batch do not follow from those
   // of its slices.
   bool extreme = false;
+  // Of degree 1: something that does not vary is part of it, so the sum over slices has that once
+  // for each of them.
+  bool offset = false;
 };
 
 // By node, of a traced function. What is of each record has an axis of unknown size, as columns of

@@ -200,6 +200,15 @@ TEST_F(AccumulateTest, WhatDoesNotFollowFromSlicesIsRefused) {
   Refuses([this](FunctionBuilder&,
                  const BatchRef& b) { AssignAdd(n_, Cast(ReduceMean(b["dense"]), kInt64)); },
           "assign_add", "what is added to variable \"n\" is int64[]");
+  const std::string once_more = "which each slice of micro_batches would bring once more";
+  Refuses(
+      [this](FunctionBuilder&, const BatchRef& b) { Assign(w_, Read(w_) + ReduceSum(b["dense"])); },
+      "assign", once_more);
+  Refuses([this](FunctionBuilder&,
+                 const BatchRef& b) { AssignAdd(w_, (1.0f + ReduceSum(b["dense"])) * 2.0f); },
+          "assign_add", once_more);
+  Refuses(returning([](const BatchRef& b) { return Maximum(ReduceSum(b["dense"]), 1.0f); }),
+          "maximum", once_more);
   Refuses([this](FunctionBuilder&,
                  const BatchRef& b) { Assign(n_, Cast(ReduceMean(b["dense"]), kInt64)); },
           "assign", "what is assigned to variable \"n\" is int64[]");
