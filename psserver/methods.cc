@@ -18,10 +18,13 @@ void PsServer::RegisterMethods(MethodTable* methods) {
         });
   });
   add("Push", RunOn::kTransportThread, [this](std::shared_ptr<ServerCall> call, Buffer request) {
-    Push(request, [call](absl::StatusOr<pb::PushReply> reply) {
-      if (!reply.ok()) return call->Finish(reply.status());
-      call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
-    });
+    Push(
+        request,
+        [call](absl::StatusOr<pb::PushReply> reply) {
+          if (!reply.ok()) return call->Finish(reply.status());
+          call->Finish(absl::OkStatus(), Buffer(reply->SerializeAsString()));
+        },
+        [call] { return call->IsCancelled(); });
   });
   add("Scan", RunOn::kOwnThread, [this](std::shared_ptr<ServerCall> call, Buffer bytes) {
     pb::ScanRequest request;

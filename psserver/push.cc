@@ -147,9 +147,9 @@ absl::StatusOr<PushPlan::Given> PushPlan::UpdateOf(const StoredVariable& variabl
       given = ProductGradient(variable, update, reader);
       break;
     default:
-      return absl::InvalidArgumentError(absl::StrCat("variable '",
-                                                     variable.definition->proto.name(),
-                                                     "': unknown kind of update ", update.kind()));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "variable '", variable.definition->proto.name(), "': unknown kind of update ",
+          update.kind(), "; start all daemons from the same version"));
   }
   reader->Align();
   return given;

@@ -104,7 +104,9 @@ class PsServer {
   // for bad requests, of which nothing is applied; FAILED_PRECONDITION (ERROR_STALE) below the
   // low-water mark; ABORTED (ERROR_STALE, IsTooLate) for gradients that are later than the request
   // allows; RESOURCE_EXHAUSTED (IsAppliedFull) without room to remember it.
-  void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done);
+  // Gradients that are products are not computed if `abandoned` says by then that nobody waits.
+  void Push(const Buffer& request, std::function<void(absl::StatusOr<muster::PushReply>)> done,
+            std::function<bool()> abandoned = nullptr);
   // Applies the mean of a synchronous round's pushes, which Push has kept, once, and drops what
   // else was kept. FAILED_PRECONDITION (ERROR_STALE) for a round before the last one.
   absl::StatusOr<muster::CommitRoundReply> CommitRound(const muster::CommitRoundRequest& request);

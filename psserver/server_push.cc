@@ -14,19 +14,26 @@
 #include "psserver/server.h"
 
 namespace mu {
-void PsServer::Push(const Buffer& frame, PushDone done) {
+
+void PsServer::Push(const Buffer& frame, PushDone done, std::function<bool()> abandoned) {
   const auto request = std::make_shared<pb::PushRequest>();
   const auto payload = ParseFrame(frame, request.get());
   if (!payload.ok()) return done(Detailed(payload.status()));
-  if (request->round() == 0 && !copies_.HasRoom()) {
+  if (HasProducts(*request)) {
+    Compute([this, frame, request, payload = *payload, done = std::move(done),
+             abandoned = std::move(abandoned)] {
+      // It was sent again, and that one is behind it.
+      if (abandoned != nullptr && abandoned())
+        return done(absl::CancelledError("nobody waits for the push"));
+      // Here, so that no more of them are computed at a time than there are threads.
+      if (request->round() == 0 && !copies_.HasRoom()) WaitForCopies();
+      TakePush(frame, *request, payload, done);
+    });
+  } else if (request->round() == 0 && !copies_.HasRoom()) {
     // A thread of the transport must not wait.
     waiting_.Post([this, frame, request, payload = *payload, done = std::move(done)] {
       WaitForCopies();
       PushNow(*request, payload, done);
-    });
-  } else if (HasProducts(*request)) {
-    Compute([this, frame, request, payload = *payload, done = std::move(done)] {
-      TakePush(frame, *request, payload, done);
     });
   } else {
     TakePush(frame, *request, *payload, done);
