@@ -1,6 +1,7 @@
 // Values of variables and tables, as a program reads them. They come in pieces: where the servers
 // have gone back to a checkpoint meanwhile, or a piece fails with an error that passes, all of them
-// are read again, so that they are of one generation of the servers' state.
+// are read again, so that they are of one generation of the servers' state; ReadTable reads the
+// piece again that it was at.
 #include <algorithm>
 #include <map>
 #include <vector>

@@ -28,8 +28,7 @@ constexpr uint32_t kEpochs = 20;
 constexpr uint64_t kSteps = kEpochs * kRecords / kBatch;
 constexpr int kServers = 2, kWorkers = 3, kPartitions = 12;
 constexpr int kLosses = 8;
-// A worker holds results back for 2 ms, and a step takes longer than a fifth of one.
-constexpr uint64_t kMostUntold = 10;
+constexpr uint64_t kInFlight = 2;  // functions of a worker, whose results may all be untold
 
 struct Mode {
   const char* name;
@@ -151,8 +150,9 @@ class EachRecordIsVisited : public ::testing::TestWithParam<Mode> {
     // the round that was open, or what each worker had not told of yet. Else what runs again has
     // had its result, or is found to be applied. An attempt that is too late for its round may have
     // run to its end or not.
-    const uint64_t under_way =
-        GetParam().rounds.on() ? GetParam().rounds.most() : kWorkers * kMostUntold;
+    const uint64_t under_way = GetParam().rounds.on()
+                                   ? GetParam().rounds.most()
+                                   : kWorkers * kInFlight * GetParam().steps_of_a_function;
     const uint64_t cut_off = LostWorkers() + lost_servers_ * under_way;
     const uint64_t most = stats.rounds.late + cut_off;
     EXPECT_GE(log.Complete(), NamedSteps()) << "the report names steps that nobody ran";
