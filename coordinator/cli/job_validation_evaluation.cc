@@ -93,6 +93,7 @@ void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* pr
   };
   if (job.training().has_eval_every()) ValidateEvalEvery(job.training().eval_every(), problems);
   needs_data(job.training().has_eval_every(), "training.eval_every");
+  needs_data(where == "coordinator", "evaluation.where");
   if (job.has_early_stopping()) ValidateEarlyStopping(job.early_stopping(), problems);
   needs_data(job.has_early_stopping(), "early_stopping");
   const muster::KeepBestProto& best = job.checkpoint().keep_best();

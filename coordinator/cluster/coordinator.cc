@@ -138,7 +138,8 @@ absl::StatusOr<std::unique_ptr<Coordinator>> Coordinator::Create(
     MutexLock lock(&impl->there->mutex);
     impl->there->runtime = impl->runtime.get();
   }
-  SetLogIdentity({.job = options.runtime.job_name, .epoch = options.runtime.epoch.value()});
+  if (options.names_log)
+    SetLogIdentity({.job = options.runtime.job_name, .epoch = options.runtime.epoch.value()});
   MU_RETURN_IF_ERROR(impl->StartMonitor());
   MU_LOG(INFO, "coordinator of job '{}' (epoch {}) listens at {}", options.runtime.job_name,
          options.runtime.epoch.value(), impl->runtime->address());

@@ -15,6 +15,7 @@ namespace mu {
 class FunctionGroup {
  public:
   FunctionGroup() = default;
+  bool made() const { return made_ != nullptr; }  // else it is training
 
  private:
   friend class Coordinator;

@@ -43,6 +43,7 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
   full.runtime.timeout = options.member_timeout;
   full.runtime.backup.least_seconds = absl::ToDoubleSeconds(options.backup_after);
   if (options.owns_job) full.job_dir = options.job_dir;
+  full.names_log = options.names_log;
   full.runtime.job_fingerprint = options.job_fingerprint;
   full.seed = options.seed;
   if (!options.http.empty()) {

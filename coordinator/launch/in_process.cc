@@ -19,7 +19,8 @@ namespace {
 // The nodes that the daemons' main() run, without their processes.
 struct InProcessCluster {
   std::unique_ptr<Transport> transport;
-  std::unique_ptr<TempDirectory> cache;
+  std::unique_ptr<TempDirectory> cache;  // null: the user's
+  std::string cache_dir;
   std::vector<std::unique_ptr<Telemetry>> telemetries;  // each daemon's own
   std::vector<std::unique_ptr<PsNode>> servers;
   std::vector<std::unique_ptr<WorkerNode>> workers;
@@ -44,7 +45,7 @@ absl::Status StartWorker(InProcessCluster& cluster, const std::string& coordinat
   WorkerNodeOptions options;
   options.coordinator = coordinator;
   options.index = index;
-  options.worker.cache_dir = absl::StrCat(cluster.cache->path(), "/worker-", index);
+  options.worker.cache_dir = absl::StrCat(cluster.cache_dir, "/worker-", index);
   options.worker.telemetry = cluster.NewTelemetry();
   MU_ASSIGN_OR_RETURN(auto node, WorkerNode::Listen(cluster.transport.get(), options));
   cluster.workers.push_back(std::move(node));
@@ -60,8 +61,12 @@ absl::StatusOr<std::unique_ptr<Coordinator>> InProcess(ClusterOptions options) {
                       CreateCoordinator(options, NewGrpcTransport()));
   auto cluster = std::make_shared<InProcessCluster>();
   cluster->transport = NewGrpcTransport();
-  MU_ASSIGN_OR_RETURN(TempDirectory cache, TempDirectory::Create("muster-in-process"));
-  cluster->cache = std::make_unique<TempDirectory>(std::move(cache));
+  cluster->cache_dir = options.cache_dir;
+  if (cluster->cache_dir.empty()) {
+    MU_ASSIGN_OR_RETURN(TempDirectory cache, TempDirectory::Create("muster-in-process"));
+    cluster->cache = std::make_unique<TempDirectory>(std::move(cache));
+    cluster->cache_dir = cluster->cache->path();
+  }
   for (int i = 0; i < options.ps; ++i) {
     MU_RETURN_IF_ERROR(StartServer(*cluster, coordinator->address(), i));
   }

@@ -24,6 +24,8 @@ struct ClusterOptions {
   // Whether this is the one coordinator of the job in job_dir, which fences older ones. False for
   // who only looks at its checkpoints, while it trains perhaps.
   bool owns_job = true;
+  // Whether lines of this process's log (JSON) name this job and its coordinator's epoch.
+  bool names_log = true;
   uint64_t job_fingerprint = 0;  // of what the job is, for its checkpoints; 0: not known
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
@@ -41,6 +43,7 @@ struct ClusterOptions {
   std::string http = "";
   // Local: where `worker` and `psserver` are; default: beside this program
   std::string binary_dir = "";
+  std::string cache_dir = "";  // InProcess: where its workers unpack files; default below $TMPDIR
   std::string log_format = "text";  // Local: of its daemons, or "json"
   bool restart_workers = true;      // Local: a worker that ends is started again
   std::string chaos = "";           // Local: faults on demand, see chaos_plan.h

@@ -162,7 +162,8 @@ absl::Status Pass::TakeResults(size_t most_pending) {
 }
 
 absl::Status Pass::Join() {
-  if (options_.on_look == nullptr) return coordinator_.Join(options_.group);
+  if (options_.on_look == nullptr || options_.group.made())
+    return coordinator_.Join(options_.group);
   return JoinWithLooks(coordinator_, [this] {
     options_.on_look();
     return true;

@@ -27,7 +27,7 @@ struct ForEachBatchOptions {
   bool cancel = true;
   // Batches in the order of the dataset, whatever worker computed them.
   bool in_order = false;
-  // Called several times a second while results are waited for. Not with a group.
+  // Called several times a second while results are waited for; with a group not at its end.
   std::function<void()> on_look = nullptr;
 };
 

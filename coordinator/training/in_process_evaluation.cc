@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status.h"
 #include "coordinator/launch/stop_watcher.h"
 
@@ -21,6 +22,7 @@ class OwnCluster {
     options_.owns_job = false;
     options_.job_dir = "";
     options_.placement = PlaceByBytes{};
+    options_.names_log = false;
     // Whoever is stopped or starved of processors here is so as a whole: none of it is lost.
     options_.member_timeout = absl::Hours(24);
   }
@@ -32,6 +34,7 @@ class OwnCluster {
     if (!evaluated.ok()) {
       spec_.reset();
       coordinator_.reset();
+      bad_records_ = 0;
     }
     return evaluated;
   }
@@ -59,15 +62,26 @@ class OwnCluster {
     options.callbacks.on_warning = [&](const std::string& text) { warnings->push_back(text); };
     MU_ASSIGN_OR_RETURN(Evaluation evaluation,
                         Trainer(coordinator_.get(), std::move(options)).Evaluate(stop));
+    const RuntimeStats stats = coordinator_->Stats();
+    std::string bad;
+    if (const uint64_t more = stats.bad_records - std::exchange(bad_records_, stats.bad_records))
+      bad = absl::StrCat(more, " were left out (on_bad_record: skip), the first is ",
+                         stats.first_bad_record);
+    const std::string& data = spec_->data.proto().name();
     // Reading nothing says nothing of the model.
-    if (evaluation.examples > 0) return evaluation;
-    return absl::InvalidArgumentError("the evaluation set has no good record");
+    if (evaluation.examples == 0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(data, " has no good record", bad.empty() ? "" : ": ", bad));
+    }
+    if (!bad.empty()) warnings->push_back(absl::StrCat("of the records of ", data, ", ", bad));
+    return evaluation;
   }
 
   ClusterOptions options_;
   const DefineEvaluation define_;
   std::unique_ptr<Coordinator> coordinator_;
   std::optional<EvaluationSpec> spec_;  // in it
+  uint64_t bad_records_ = 0;            // that it has told of
 };
 
 }  // namespace

@@ -1,6 +1,6 @@
 // Evaluates checkpoints in the coordinator's process, in a cluster of its own: one worker, and one
-// server that holds the checkpoint's values. It takes nothing of the job's workers and servers; the
-// whole model has to fit into this process's memory.
+// server that holds the checkpoint. It takes nothing of the job's workers and servers; the whole
+// model, with the optimizer's slots, has to fit into this process's memory.
 #pragma once
 
 #include <functional>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
@@ -59,6 +60,7 @@ void JobSession::Tell(const std::string& line) {
 }
 
 void JobSession::Warn(RunReport* report, const std::string& text) {
+  if (absl::c_linear_search(report->warnings, text)) return;  // once is enough
   report->warnings.push_back(text);
   Announce(text);
 }

@@ -73,6 +73,7 @@ CheckpointEvaluator JobSession::OwnEvaluator() {
   own.job_fingerprint = job.job_fingerprint;
   own.default_optimizer = job.default_optimizer;
   own.functions_in_flight = job.functions_in_flight;
+  own.cache_dir = options_.job_dir + "/evaluation_cache";
   const auto model = std::make_shared<std::unique_ptr<Model>>();
   return EvaluateInProcess(
       std::move(own), [this, model](Coordinator& coordinator) -> absl::StatusOr<EvaluationSpec> {
@@ -85,11 +86,20 @@ CheckpointEvaluator JobSession::OwnEvaluator() {
 }
 
 absl::StatusOr<Evaluation> JobSession::EvaluateSaved(RunReport* report) {
+  starting_.reset();  // it looks itself whether it is to stop
   std::vector<std::string> warnings;
   absl::StatusOr<Evaluation> evaluation =
       evaluate_checkpoint_(report->checkpoint, options_.stop, &warnings);
   for (const std::string& warning : warnings) Warn(report, warning);
-  return evaluation;
+  if (evaluation.ok() || absl::IsCancelled(evaluation.status()) ||
+      absl::IsInvalidArgument(evaluation.status()))
+    return evaluation;
+  // The machine's fault, which is none of the job's.
+  Warn(report, absl::StrCat("the coordinator's process cannot evaluate, so the workers do: ",
+                            evaluation.status().message()));
+  WatchStart();
+  MU_RETURN_IF_ERROR(PrepareToRead(trainer_->evaluation()->data));
+  return trainer_->Evaluate(options_.stop);
 }
 
 absl::Status JobSession::Evaluate(RunReport* report) {

@@ -158,8 +158,8 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 }
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
-  MU_RETURN_IF_ERROR(Prepare(options));
-  absl::StatusOr<FitResult> result = FitPrepared(options);
+  const absl::Status prepared = Prepare(options);
+  absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
   LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }
@@ -182,7 +182,7 @@ absl::StatusOr<FitResult> Trainer::FitPrepared(const FitOptions& options) {
   if (loop.eval_every.any())
     loop.evaluate = [this](const EvaluationPoint& point) { return EvaluateAt(point); };
   absl::Status failed_beside;
-  if (options.beside) {
+  if (evaluates_beside_) {
     // Where an error of it ends training, what runs is to come to its end all the same.
     loop.go_on = [&] {
       const absl::StatusOr<bool> go_on = TakeBeside(/*wait=*/false);

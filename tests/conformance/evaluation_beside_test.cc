@@ -1,5 +1,6 @@
 // A trainer whose evaluations run beside training, and jobs that go on after they stopped in one.
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <string>
 #include <utility>
@@ -121,6 +122,34 @@ TEST_F(EvaluationBesideTest, EvaluatedInThisProcessWithTheSameNumbers) {
     EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
   }
   EXPECT_EQ(made, 1) << "the cluster stays for the next checkpoint";
+}
+
+// Its result is taken when it comes, not when the next one is due.
+TEST_F(EvaluationBesideTest, AResultFromElsewhereEndsTrainingWhenItComes) {
+  TrainerOptions options = Options();
+  std::atomic<uint64_t> trained = 0;
+  options.callbacks.on_step = [&](const TrainEvent& event) { trained = event.steps; };
+  int calls = 0;
+  options.evaluate_checkpoint = [&](const std::string&, const std::atomic<int>*,
+                                    std::vector<std::string>*) -> absl::StatusOr<Evaluation> {
+    Evaluation evaluation;
+    evaluation.examples = kRecords;
+    evaluation.metrics["mae"] = ++calls;  // always worse
+    // Training goes on for a while before the result comes.
+    const uint64_t steps = trained;
+    testing::WaitWhile([&] { return trained < steps + 20; });
+    return evaluation;
+  };
+  Trainer trainer(&c(), std::move(options));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.epochs = 400,
+                   .eval_every = {.epochs = 100},
+                   .early_stopping = EarlyStoppingOptions{
+                       .metric = "mae", .patience = 1, .restore_best = false}}));
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_EQ(calls, 2);
+  EXPECT_THAT(result.train.end.steps, AllOf(::testing::Ge(2000u), ::testing::Lt(2800u)));
 }
 
 TEST_F(EvaluationBesideTest, BesideTrainingNeedsCheckpoints) {
