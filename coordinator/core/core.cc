@@ -136,14 +136,7 @@ const DatasetLeases* Core::leases(uint64_t dataset) const {
 void Core::On(event::DatasetAdded& e) {
   const uint64_t id = e.data.dataset.id();
   const auto [it, added] = leases_.try_emplace(id, std::move(e.data), std::move(e.first));
-  if (added) it->second.SetStepsTaken(ResumedStepsOf(id));
-}
-
-// Those that wait for batches are counted when they get them. Of a job that trains on several
-// datasets, no checkpoint says which steps were whose.
-uint64_t Core::ResumedStepsOf(uint64_t dataset) const {
-  const auto bound = resumed_bound_steps_.find(dataset);
-  return resumed_steps_ + (bound != resumed_bound_steps_.end() ? bound->second : 0);
+  if (added) it->second.SetStepsTaken(resumed_steps_.Of(id));
 }
 
 void Core::On(event::EpochStarted& e) {

@@ -35,6 +35,7 @@
 #include "coordinator/core/membership.h"
 #include "coordinator/core/old_leases.h"
 #include "coordinator/core/recovery.h"
+#include "coordinator/core/resumed_steps.h"
 #include "coordinator/core/server_task.h"
 #include "coordinator/core/staleness_counts.h"
 #include "coordinator/core/update_pause.h"
@@ -100,8 +101,7 @@ class Core {
   const FailureLog& failures() const { return failures_; }
   const StalenessCounts& staleness() const { return staleness_; }
   const RoundCounts& rounds() const { return round_counts_; }
-  // What deserves a look of the user, each sentence once; in the log as well.
-  const std::vector<std::string>& warnings() const { return warnings_; }
+  const std::vector<std::string>& warnings() const { return warnings_; }  // for the user, each once
   const Recovery& recovery() const { return recovery_; }
   const std::map<WorkerId, Worker>& workers() const { return workers_; }
   // OK: not yet; CANCELLED after event::Close.
@@ -238,8 +238,6 @@ class Core {
     return queue_.rounds().one_lease() ? WorkerId(~uint32_t{0}) : worker;
   }
   absl::Status OutOfData(uint64_t dataset) const;
-  // DatasetLeases::steps_taken of the job that this one continues.
-  uint64_t ResumedStepsOf(uint64_t dataset) const;
   void Dispatch();
   void StartBackups();
   void RunOver(const event::RunEnded& e, Worker* worker);
@@ -390,12 +388,8 @@ class Core {
   std::map<Fingerprint, absl::Status> refused_;  // functions that a worker found wrong
   // Datasets of functions that change state: checkpoints hold their positions.
   std::set<uint64_t> trained_on_;
-  uint64_t trained_steps_ = 0;  // of functions that change state
-  // Of the job that this one continues: what was trained, and of unfinished functions that have
-  // batches of a dataset, what is left.
-  uint64_t resumed_steps_ = 0;
-  std::map<uint64_t, uint64_t> resumed_bound_steps_;
-  uint64_t trained_samples_ = 0;
+  uint64_t trained_steps_ = 0, trained_samples_ = 0;  // of functions that change state
+  ResumedSteps resumed_steps_;
   FailureLog failures_;
   StalenessCounts staleness_;
   InputComplaints inputs_;
@@ -406,8 +400,7 @@ class Core {
   std::map<ScanId, Scan> scans_;
   std::map<FunctionId, Contribution> contributions_;  // of the open round, but for its set
   std::vector<Contribution> round_set_;  // of the decided round, in the order of the data; or empty
-  bool nothing_more_ = false;
-  bool warned_of_few_workers_ = false;
+  bool nothing_more_ = false, warned_of_few_workers_ = false;
   std::vector<std::string> warnings_;
   RoundCounts round_counts_;
 

@@ -306,14 +306,10 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
     leases_.at(data.dataset).Resume(data.position, data.plan);
     trained_on_.insert(data.dataset);
   }
-  resumed_bound_steps_.clear();
-  for (const auto& [id, function] : job.functions.unfinished) {
+  for (const auto& [id, function] : job.functions.unfinished)
     trained_on_.insert(function.work.dataset);
-    if (function.bound)
-      resumed_bound_steps_[function.work.dataset] += function.steps - function.next_step;
-  }
-  resumed_steps_ = job.steps;
-  for (auto& [id, leases] : leases_) leases.SetStepsTaken(ResumedStepsOf(id));
+  resumed_steps_.Resume(job);
+  for (auto& [id, leases] : leases_) leases.SetStepsTaken(resumed_steps_.Of(id));
   queue_.Resume(work.point, job.functions);
   trained_steps_ = job.steps;
   trained_samples_ = job.samples;

@@ -52,7 +52,7 @@ MAY_SLEEP = {
     "common/client/membership.cc": "the same",
     "coordinator/training/followed_run.cc":
         "the pause between two looks: that another process completed a checkpoint is announced by nobody",
-    "coordinator/training/train_loop.cc": "the pause between two looks: that no worker comes is announced by nobody",
+    "coordinator/training/join_with_looks.h": "the pause between two looks: that no worker comes is announced by nobody",
 }
 
 
