@@ -42,8 +42,15 @@ absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& optio
   if (!options.checkpoint.empty()) {
     files = std::make_shared<ViewFiles>();
     MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(options.checkpoint));
-    files->held = HoldLinked(absolute, impl_->checkpoints);
-    MU_ASSIGN_OR_RETURN(files->manifest, ReadManifest(files->held->folder()));
+    std::string folder;
+    absl::StatusOr<pb::CheckpointProto> manifest;
+    do {
+      files->held = HoldLinked(absolute, impl_->checkpoints);
+      folder = files->held->folder();
+      manifest = ReadManifest(folder);
+      // Another one has taken its place meanwhile?
+    } while (files->held->IsNotCalled(folder) || LinkedFolder(absolute) != folder);
+    MU_ASSIGN_OR_RETURN(files->manifest, std::move(manifest));
     MU_RETURN_IF_ERROR(CheckFits(files->manifest, impl_->runtime->Created()));
   }
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());

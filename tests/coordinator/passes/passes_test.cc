@@ -7,6 +7,7 @@
 #include "common/graph/fingerprint.h"
 #include "common/graph/print.h"
 #include "common/graph/verifier.h"
+#include "coordinator/frontend/variable_ops.h"
 #include "coordinator/passes/trace.h"
 #include "tests/testing/fake_factory.h"
 #include "tests/testing/matchers.h"
