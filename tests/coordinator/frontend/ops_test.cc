@@ -266,9 +266,12 @@ TEST(Ops, EveryUserOpHasItsCall) {
     }
     for (const Sym& y : NeuralOps(batch, w)) EXPECT_TRUE(y.valid()) << y.status();
     AssignAdd(w, weights);
+    Assign(w, weights);
     EXPECT_TRUE(ReadRows(w, 1, 2).valid());
     ScatterAdd(w, ConstantTensor(Tensor::Of<int64_t>({1}, {2})),
                ConstantTensor(Tensor::Of<float>({1}, {2})));
+    ScatterUpdate(w, ConstantTensor(Tensor::Of<int64_t>({1}, {2})),
+                  ConstantTensor(Tensor::Of<float>({1}, {2})));
     EXPECT_TRUE(ShardedMatMul(x, wide, {.place = ProductPlace::kServers}).valid());
     f.Minimize(ReduceMean(x * weights));
     for (const pb::NodeProto& node : f.graph().proto().nodes()) {
