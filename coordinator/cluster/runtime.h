@@ -96,7 +96,6 @@ class Runtime {
                          const std::function<void(size_t file, pb::ScanFileReply reply)>& found);
   // Makes the plan of an epoch, on this thread; what frees it is another.
   absl::StatusOr<DataLeases::Plan> MakePlan(const DataLayout& data, uint64_t epoch);
-  // `first`: the plan of epoch 0.
   void AddDataset(DataLayout data, DataLeases::Plan first);
   // See Coordinator::StartEpoch.
   absl::Status StartEpoch(uint64_t dataset, uint64_t epoch, DataLeases::Plan plan,
@@ -124,7 +123,6 @@ class Runtime {
   void CancelEverything();
   // Groups beside training. `files`: null: the current values. Their Cancel waits for no worker.
   GroupId MakeGroup(std::shared_ptr<const ViewFiles> files);
-  // Soon; from whichever thread.
   void DropGroup(GroupId group);
   absl::Status Join(GroupId group);
   void Cancel(GroupId group);
@@ -154,7 +152,6 @@ class Runtime {
   // http_sd has it.
   std::string MetricTargets(const std::string& own) const;
   std::vector<std::shared_ptr<WorkerLink>> Workers() const;
-  // To a server.
   std::shared_ptr<Channel> ChannelTo(const std::string& address) {
     return options_.transport->Connect(address, pb::ROLE_PSSERVER);
   }
@@ -182,7 +179,6 @@ class Runtime {
   bool updates_paused() const {
     return Look([](const Core& core) { return core.updates_paused(); });
   }
-  // They wait, or would if so many more bytes were kept for repeats.
   bool updates_would_pause(uint64_t more) const {
     return Look([more](const Core& core) { return core.updates_would_pause(more); });
   }
@@ -291,7 +287,6 @@ class Runtime {
   void Deliver(FunctionId function, const pb::StepResult& step, FunctionResult::Step values)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(loop_);
 
-  // What a worker is being sent.
   struct Installation {
     std::shared_ptr<WorkerLink> link;
     Catalog::Delta delta;

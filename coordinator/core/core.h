@@ -145,7 +145,6 @@ class Core {
     return queue_.queued() < std::max(options_.queue_bound, size_t{queue_.rounds().most()});
   }
   bool has_room(GroupId group) const { return queue_.queued(group) < options_.queue_bound; }
-  // Nothing of the group is queued or runs.
   bool done(GroupId group) const { return queue_.unfinished(group) == 0; }
   // Nothing of training runs, or will run again by itself.
   bool quiet() const {
@@ -328,7 +327,6 @@ class Core {
   };
   void BeginWork(Work::Kind kind, TaskId task);
   Work EndWork();
-  // Whether the answer of this attempt is the one that is waited for.
   bool Waits(uint64_t attempt) const {
     return work_.kind != Work::Kind::kNone && work_.attempt == attempt;
   }
@@ -346,11 +344,9 @@ class Core {
   Task* FindTask(TaskId id);
   void Answer(TaskId id, const absl::Status& status);
   void AnswerAll(const absl::Status& status);
-  // After an error: again, as long as there is hope.
   void TryAgain(TaskId id, const CallError& error, bool counts = true);
   // Some servers may hold what was being loaded, others not.
   void StateBroken();
-  // Values are about to be loaded.
   bool loading() const;
   // A server could not read a checkpoint's files. What follows is decided when the coordinator has
   // looked at them.
