@@ -205,7 +205,7 @@ TEST_F(AccumulateTest, WhatDoesNotFollowFromSlicesIsRefused) {
       [this](FunctionBuilder&, const BatchRef& b) { Assign(w_, Read(w_) + ReduceSum(b["dense"])); },
       "assign", once_more);
   Refuses([this](FunctionBuilder&,
-                 const BatchRef& b) { AssignAdd(w_, (1.0f + ReduceSum(b["dense"])) * 2.0f); },
+                 const BatchRef& b) { AssignAdd(w_, (1.0f + ReduceSum(b["dense"], {0})) * 2.0f); },
           "assign_add", once_more);
   Refuses(returning([](const BatchRef& b) { return Maximum(ReduceSum(b["dense"]), 1.0f); }),
           "maximum", once_more);
