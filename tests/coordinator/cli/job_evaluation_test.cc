@@ -38,7 +38,7 @@ TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
             "there are none; add training.eval_every, such as {epochs: 1}, or remove this\n");
   EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false}")), "");
   EXPECT_THAT(ProblemsOf(Evaluated("evaluation: {where: sidecar}")),
-              ::testing::HasSubstr("job.yaml:9:22: `evaluation.where` must be workers or "
+              ::testing::HasSubstr("job.yaml:9:21: `evaluation.where` must be workers or "
                                    "coordinator, not `sidecar`"));
   for (const char* where : {"workers", "coordinator"})
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {where: ", where, "}"))), "");
