@@ -84,7 +84,7 @@ absl::Status Coordinator::Impl::Assign(const AssignTarget& target, const Tensor&
   const int64_t most = RowsInPiece(all.bytes + kRowNumber, options.piece_bytes);
   const uint64_t before_last = static_cast<uint64_t>((all.count - 1) / most * most);
   // Before the first piece: nothing would make room for the others.
-  if (!begun() && runtime->updates_would_pause(before_last * (all.bytes + kRowNumber)))
+  if (!begun() && runtime->updates_paused(before_last * (all.bytes + kRowNumber)))
     return NoRoom(target.name);
   for (int64_t begin = 0; begin < all.count; begin += most) {
     const int64_t count = std::min(most, all.count - begin);

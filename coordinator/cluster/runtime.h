@@ -174,13 +174,10 @@ class Runtime {
   bool begun() const {
     return Look([](const Core& core) { return core.queue().scheduled(); });
   }
-  // Functions that change parameters wait: memory for what checkpoints do not hold runs out, see
-  // update_pause.h.
-  bool updates_paused() const {
-    return Look([](const Core& core) { return core.updates_paused(); });
-  }
-  bool updates_would_pause(uint64_t more) const {
-    return Look([more](const Core& core) { return core.updates_would_pause(more); });
+  // Functions that change parameters wait (update_pause.h): memory for what checkpoints do not hold
+  // runs out, or would if so many more bytes were kept for repeats.
+  bool updates_paused(uint64_t more = 0) const {
+    return Look([more](const Core& core) { return core.updates_paused(more); });
   }
   // Finished functions that a lost server would make run again, and what keeping them takes.
   size_t uncovered_functions() const {
@@ -204,8 +201,7 @@ class Runtime {
   void NothingMore() {
     if (synchronous_) PostStep(event::NothingMore{});
   }
-  // What a program wants to be told after a restart; the position of a checkpoint carries the
-  // newest. See Schedule.
+  // What a restarted program is told; a checkpoint's position carries the newest. See Schedule.
   void SetUserState(std::string state);
   // What a job continues after that stopped in state->manifest: fills in what is unfinished.
   // INVALID_ARGUMENT if it does not fit what was defined.

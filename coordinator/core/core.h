@@ -120,12 +120,8 @@ class Core {
   bool serving() const { return !recovery_enabled_ || !recovery_.started() || recovery_.serving(); }
   // Nothing that a caller waits for is queued, runs, or may run again.
   bool done() const { return queue_.unfinished() == 0 && !recovery_.may_roll_back(); }
-  // Functions that change parameters wait, see update_pause.h.
-  bool updates_paused() const { return update_pause_.paused() && ended_.ok() && !closed_; }
-  // They wait, or would if so many more bytes were kept for repeats.
-  bool updates_would_pause(uint64_t more) const {
-    return updates_paused() || UpdatePause::Pauses({queue_.kept_bytes() + more, most_kept_});
-  }
+  // Functions that change parameters wait, or would if so many more bytes were kept for repeats.
+  bool updates_paused(size_t more = 0) const { return update_pause_.paused(more) && ended().ok(); }
   // No function runs there any more, see input_complaints.h.
   bool IsAside(WorkerId worker) const { return inputs_.IsAside(worker); }
   bool leaving(uint32_t server) const { return leaving_.contains(server); }

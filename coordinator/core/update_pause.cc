@@ -25,7 +25,10 @@ std::string Amount(const UpdatePause::Memory& memory) {
 
 }  // namespace
 
-bool UpdatePause::Pauses(const Memory& memory) { return !Below(memory, kPausePercent); }
+bool UpdatePause::paused(uint64_t more) const {
+  if (paused_ || more == 0) return paused_;
+  return !Below({own_.bytes + more, own_.most_bytes}, kPausePercent);
+}
 
 UpdatePause::Change UpdatePause::ServerReports(uint32_t server, const Memory& memory) {
   const auto [it, added] = servers_.try_emplace(server, memory);

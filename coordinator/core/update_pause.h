@@ -36,8 +36,8 @@ class UpdatePause {
   [[nodiscard]] Change CoordinatorKeeps(const Memory& memory);
 
   bool paused() const { return paused_; }
-  // Whether a memory that is so full makes functions wait.
-  static bool Pauses(const Memory& memory);
+  // Whether it would be if the coordinator kept so many more bytes.
+  bool paused(uint64_t more) const;
   // Whether a function that changes parameters has to wait. `begun`: it was started before.
   bool Holds(FunctionId function, bool begun) const {
     return paused_ && (!begun || refused_.contains(function));

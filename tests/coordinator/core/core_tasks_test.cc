@@ -127,18 +127,18 @@ TEST(CoreTasks, AnAssignmentWithoutRoomWaitsAndACheckpointDoesNotWaitForIt) {
 TEST(CoreTasks, WhatWouldBeKeptIsCountedWithWhatIs) {
   CoreDriver d;
   d.Serve(0);
-  EXPECT_FALSE(d.core.updates_would_pause(1 << 30)) << "any amount";
+  EXPECT_FALSE(d.core.updates_paused(1 << 30)) << "any amount";
   d.Step(event::MostKept{10'000});
-  EXPECT_FALSE(d.core.updates_would_pause(8'999));
-  EXPECT_TRUE(d.core.updates_would_pause(9'000));
+  EXPECT_FALSE(d.core.updates_paused(8'999));
+  EXPECT_TRUE(d.core.updates_paused(9'000));
   d.Want(2, Assign());
   d.Step(event::Assigned{Attempt(d)});
   const uint64_t kept = d.core.queue().kept_bytes();
-  EXPECT_FALSE(d.core.updates_would_pause(8'999 - kept));
-  EXPECT_TRUE(d.core.updates_would_pause(9'000 - kept));
+  EXPECT_FALSE(d.core.updates_paused(8'999 - kept));
+  EXPECT_TRUE(d.core.updates_paused(9'000 - kept));
   EXPECT_FALSE(d.core.updates_paused());
   d.Step(event::MostKept{kept});
-  EXPECT_TRUE(d.core.updates_would_pause(0));
+  EXPECT_TRUE(d.core.updates_paused(0));
 }
 
 TEST(CoreTasks, ALostServerMakesAnAssignmentBegunAgain) {

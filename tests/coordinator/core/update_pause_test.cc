@@ -43,10 +43,18 @@ TEST(UpdatePause, WhoNamesNoBoundPausesNothing) {
   EXPECT_FALSE(pause.paused());
 }
 
-TEST(UpdatePause, SaysHowFullAMemoryMayBe) {
-  EXPECT_FALSE(UpdatePause::Pauses({899, 1000}));
-  EXPECT_TRUE(UpdatePause::Pauses({900, 1000}));
-  EXPECT_FALSE(UpdatePause::Pauses({900, 0})) << "any amount";
+TEST(UpdatePause, SaysWhetherSoMuchMoreWouldPause) {
+  UpdatePause pause;
+  EXPECT_FALSE(pause.paused(1'000'000)) << "any amount";
+  EXPECT_EQ(pause.CoordinatorKeeps({500, 1000}), Change::kNone);
+  EXPECT_FALSE(pause.paused(399));
+  EXPECT_TRUE(pause.paused(400));
+  EXPECT_FALSE(pause.paused());
+  EXPECT_EQ(pause.ServerReports(0, {95, 100}), Change::kPaused);
+  EXPECT_TRUE(pause.paused(1));
+  EXPECT_EQ(pause.CoordinatorKeeps({800, 1000}), Change::kNone);
+  EXPECT_EQ(pause.ServerReports(0, {1, 100}), Change::kNone);
+  EXPECT_TRUE(pause.paused(0)) << "until below three quarters";
 }
 
 TEST(UpdatePause, ARefusedFunctionWaitsUntilThatServerReportsRoom) {
