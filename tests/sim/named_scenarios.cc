@@ -40,7 +40,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
   const ScenarioLimits sync_packed = {.steps = 3, .sync = true, .replicas = 4, .backups = 0};
   // One is due whenever a commitment has failed, and the next one comes late enough for a server to
   // be lost before it.
-  const ScenarioLimits sync_now_and_then = {.checkpoint_every = 120 * kMillisecond, .sync = true};
+  const ScenarioLimits sync_now_and_then = {.checkpoint_every = 60 * kMillisecond, .sync = true};
   const ScenarioLimits sync_slow_worker = {
       .slow_worker = true, .sync = true, .slow_record = false, .replicas = 2, .backups = 1};
   const ScenarioLimits sync_slow_record = {
@@ -124,7 +124,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       Row("sync_worker_gives_several_and_dies", {F::kKillWorker}, 1, 4, 1, 2, sync_of_four),
       Row("sync_error_between_commits", {F::kUserError, F::kUserError, F::kKillServer}, 2, 8, 0, 3,
           sync_lossy),
-      Row("sync_checkpoint_between_commits", {F::kDeafServer, F::kKillServer}, 3, 8, 1, 2,
+      Row("sync_checkpoint_between_commits", {F::kCutServer, F::kDeafServer}, 4, 10, 1, 3,
           sync_now_and_then),
       Row("sync_leave_between_commits", {F::kDrainServer, F::kDeafServer}, 2, 5, 0, 3, sync_often),
       Row("sync_small_round_at_the_end", {F::kKillWorker, F::kKillServer}, 0, 2, 0, 2,

@@ -61,7 +61,7 @@ const std::vector<Protection>& Protections() {
       {"half_committed", [](B* b) { b->coordinator.half_committed = true; }, "sync"},
       {"never_due", [](B* b) { b->coordinator.never_due = true; }, "sync_always_too_late"},
       {"cut_in_a_round", [](B* b) { b->coordinator.cut_in_a_round = true; },
-       "sync_checkpoint_between_commits", 100000},
+       "sync_checkpoint_between_commits"},
       {"fence_in_a_round", [](B* b) { b->coordinator.fence_in_a_round = true; },
        "sync_error_between_commits"},
       {"leave_in_a_round", [](B* b) { b->coordinator.leave_in_a_round = true; },
