@@ -136,7 +136,7 @@ const DatasetLeases* Core::leases(uint64_t dataset) const {
 void Core::On(event::DatasetAdded& e) {
   const uint64_t id = e.data.dataset.id();
   const auto [it, added] = leases_.try_emplace(id, std::move(e.data), std::move(e.first));
-  if (added) it->second.SetStepsTaken(resumed_steps_.Of(id));
+  if (added) it->second.SetStepsTaken(resumed_steps_.Of(id, it->second.data().dataset.name()));
 }
 
 void Core::On(event::EpochStarted& e) {

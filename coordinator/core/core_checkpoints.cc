@@ -73,6 +73,12 @@ JobPosition Core::PositionAfterCuts() const {
   JobPosition position = begun_job_;
   position.functions = queue_.AfterCuts(begun_);
   position.taken_steps = queue_.taken_steps();
+  // Of now, as the functions' batches are: what has been given to one stays its own.
+  OwnSteps& own = position.own_steps.emplace(resumed_steps_.steps());
+  for (const auto& [id, leases] : leases_) {
+    if (leases.shared() == nullptr)
+      own.by_dataset[leases.data().dataset.name()] = leases.steps_taken();
+  }
   return position;
 }
 

@@ -309,7 +309,8 @@ void Core::TakeOver(const Work& work, const std::vector<uint64_t>& updates,
   for (const auto& [id, function] : job.functions.unfinished)
     trained_on_.insert(function.work.dataset);
   resumed_steps_.Resume(job);
-  for (auto& [id, leases] : leases_) leases.SetStepsTaken(resumed_steps_.Of(id));
+  for (auto& [id, leases] : leases_)
+    leases.SetStepsTaken(resumed_steps_.Of(id, leases.data().dataset.name()));
   queue_.Resume(work.point, job.functions);
   trained_steps_ = job.steps;
   trained_samples_ = job.samples;

@@ -63,6 +63,14 @@ void AddJobPosition(const JobPosition& job, pb::JobPositionProto* proto) {
   proto->set_scheduled_steps(job.taken_steps);
   proto->set_round(job.functions.round);
   for (const uint64_t acknowledged : job.acknowledged) proto->add_acknowledged(acknowledged);
+  if (!job.own_steps.has_value()) return;
+  pb::OwnStepsProto& own = *proto->mutable_own_steps();
+  own.set_others(job.own_steps->others);
+  for (const auto& [name, steps] : job.own_steps->by_dataset) {
+    pb::DatasetStepsProto& dataset = *own.add_datasets();
+    dataset.set_name(name);
+    dataset.set_steps(steps);
+  }
 }
 
 absl::StatusOr<FunctionQueue::Position> QueuePositionOf(const pb::JobPositionProto& proto,
@@ -107,6 +115,12 @@ absl::StatusOr<ResumePoint> ResumePointOf(const pb::JobPositionProto& proto,
   job.steps = proto.steps();
   job.samples = proto.samples();
   job.acknowledged.assign(proto.acknowledged().begin(), proto.acknowledged().end());
+  if (proto.has_own_steps()) {
+    OwnSteps& own = job.own_steps.emplace();
+    own.others = proto.own_steps().others();
+    for (const pb::DatasetStepsProto& dataset : proto.own_steps().datasets())
+      own.by_dataset[dataset.name()] = dataset.steps();
+  }
   job.taken_steps = std::max(proto.scheduled_steps(), proto.steps());
   for (const auto& [id, function] : job.functions.unfinished) {
     if (!function.bound) continue;

@@ -3,8 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "common/base/ids.h"
@@ -33,6 +36,11 @@ struct ServerTask {
   std::shared_ptr<const ResumePoint> point;  // kLoad: where the job stood
 };
 
+// Of datasets that every worker reads by itself: batches that were given to functions.
+struct OwnSteps {
+  std::map<std::string, uint64_t> by_dataset;  // by its name
+  uint64_t others = 0;                         // of each dataset that is not there
+};
 // Where a job stood when a checkpoint was taken of it.
 struct JobPosition {
   FunctionQueue::Position functions;
@@ -40,6 +48,7 @@ struct JobPosition {
   uint64_t samples = 0;
   uint64_t taken_steps = 0;            // see FunctionQueue::taken_steps
   std::vector<uint64_t> acknowledged;  // by server: updates whose results had arrived
+  std::optional<OwnSteps> own_steps;   // none: an earlier program did not say
 };
 // What is taken over with a checkpoint's values.
 struct ResumePoint {

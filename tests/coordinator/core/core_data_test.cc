@@ -172,5 +172,70 @@ TEST(CoreData, ACheckpointHoldsWhatWasHandedOutAndAJobGoesOnAfterIt) {
   EXPECT_EQ(next.core.DataPositions().size(), 1u) << "also of what nothing was scheduled on yet";
 }
 
+// A job that trains on one dataset and then on the next: each has its own steps, also for a
+// coordinator that continues it, when functions are under way, and when it is continued again
+// before it has used all of them.
+TEST(CoreData, AJobThatContinuesKnowsWhatWasTakenOfEachDataset) {
+  const auto named = [](uint64_t id, const std::string& name) {
+    DataLayout data = Data(/*epochs=*/0, pb::VISITATION_NONE);
+    data.dataset.set_id(id);
+    data.dataset.set_name(name);
+    return data;
+  };
+  CoreDriver d;
+  d.Serve(1);
+  d.Step(event::DatasetAdded{named(3, "first"), nullptr});
+  d.Step(event::DatasetAdded{named(4, "second"), nullptr});
+  Schedule(d, 5, 3);
+  for (uint32_t step = 0; step < 5; ++step) d.Result(1, step);
+  d.Ended(1);
+  Schedule(d, 2, 4);
+  d.Result(2, 0);
+  const auto saved = [](CoreDriver& driver) {
+    driver.Want(9, {.kind = ServerTask::Kind::kSave});
+    return driver.core.PositionAfterCuts();
+  };
+  const JobPosition job = saved(d);
+  ASSERT_EQ(job.steps, 6u);
+  ASSERT_TRUE(job.own_steps.has_value());
+  EXPECT_EQ(job.own_steps->by_dataset,
+            (std::map<std::string, uint64_t>{{"first", 5}, {"second", 2}}));
+  EXPECT_EQ(job.own_steps->others, 0u);
+
+  const auto resume = [](CoreDriver& driver, const JobPosition& from) {
+    auto point = std::make_shared<ResumePoint>();
+    point->resumes = true;
+    point->job = from;
+    driver.Want(2, {.kind = ServerTask::Kind::kLoad,
+                    .loaded = CheckpointNumber(4),
+                    .point = std::move(point)});
+    driver.Step(event::Loaded{.attempt = driver.Last<action::Load>().attempt, .updates = {0}});
+    driver.Routing(2, driver.core.generation().value());
+  };
+  CoreDriver next;
+  next.Serve(1);
+  next.Step(event::DatasetAdded{named(4, "second"), nullptr});
+  resume(next, job);
+  EXPECT_EQ(next.core.leases(4)->steps_taken(), 2u) << "one of which runs again";
+  next.Step(event::DatasetAdded{named(5, "third"), nullptr});
+  EXPECT_EQ(next.core.leases(5)->steps_taken(), 0u);
+  next.Step(event::EpochStarted{4, 0, nullptr});
+  const JobPosition later = saved(next);
+  ASSERT_TRUE(later.own_steps.has_value());
+  EXPECT_EQ(later.own_steps->by_dataset,
+            (std::map<std::string, uint64_t>{{"first", 5}, {"second", 0}, {"third", 0}}));
+  next.Step(event::DatasetAdded{named(3, "first"), nullptr});
+  EXPECT_EQ(next.core.leases(3)->steps_taken(), 5u);
+
+  JobPosition earlier = job;
+  earlier.own_steps.reset();
+  CoreDriver guess;
+  guess.Serve(1);
+  guess.Step(event::DatasetAdded{named(4, "second"), nullptr});
+  resume(guess, earlier);
+  EXPECT_EQ(guess.core.leases(4)->steps_taken(), 7u) << "all steps, and what has batches";
+  EXPECT_EQ(saved(guess).own_steps->others, 6u) << "of the first, which may be created yet";
+}
+
 }  // namespace
 }  // namespace mu

@@ -155,6 +155,27 @@ TEST(ResumePoint, CountsStepsThatWereTaken) {
   EXPECT_EQ(point.job.functions.next_id, FunctionId(9));
 }
 
+TEST(ResumePoint, KnowsWhatWasTakenOfEachDataset) {
+  JobPosition job;
+  job.steps = 20;
+  pb::JobPositionProto earlier;
+  AddJobPosition(job, &earlier);
+  MU_ASSERT_OK_AND_ASSIGN(const ResumePoint not_known, ResumePointOf(earlier, 1));
+  EXPECT_FALSE(not_known.job.own_steps.has_value());
+  // Also if there is none: the steps were of other data then.
+  job.own_steps.emplace();
+  pb::JobPositionProto none;
+  AddJobPosition(job, &none);
+  MU_ASSERT_OK_AND_ASSIGN(const ResumePoint empty, ResumePointOf(none, 1));
+  EXPECT_TRUE(empty.job.own_steps.has_value());
+  job.own_steps = OwnSteps{.by_dataset = {{"clicks", 12}, {"views", 0}}, .others = 3};
+  pb::JobPositionProto said;
+  AddJobPosition(job, &said);
+  MU_ASSERT_OK_AND_ASSIGN(const ResumePoint point, ResumePointOf(said, 1));
+  EXPECT_EQ(point.job.own_steps->by_dataset, job.own_steps->by_dataset);
+  EXPECT_EQ(point.job.own_steps->others, 3u);
+}
+
 TEST(ResumePoint, OfValuesAloneRepeatsNothing) {
   pb::CheckpointProto manifest;
   manifest.set_steps(50);
