@@ -135,6 +135,15 @@ std::shared_ptr<const JobCheckpoints::Held> JobCheckpoints::Hold(const std::stri
   return std::make_shared<const Held>(this, number);
 }
 
+absl::StatusOr<std::shared_ptr<const JobCheckpoints::Held>> JobCheckpoints::Hold(
+    CheckpointNumber number) {
+  MutexLock renaming(&renaming_);
+  MU_ASSIGN_OR_RETURN(const std::string folder, Find(number));
+  MutexLock lock(&mutex_);
+  held_[++last_held_] = folder;
+  return std::make_shared<const Held>(this, last_held_);
+}
+
 void JobCheckpoints::Release(uint64_t number) {
   MutexLock lock(&mutex_);
   held_.erase(number);

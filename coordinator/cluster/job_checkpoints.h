@@ -76,6 +76,8 @@ class JobCheckpoints {
   };
   // Waits for a Rename under way.
   std::shared_ptr<const Held> Hold(const std::string& folder);
+  // The one that servers may go back to. NOT_FOUND as Find.
+  absl::StatusOr<std::shared_ptr<const Held>> Hold(CheckpointNumber number);
   // `rename` gives the folder another name and returns it; what it was called may be another
   // checkpoint at once. Whoever may go back to it, or holds it, knows the new name then. Returns
   // that too.

@@ -10,6 +10,26 @@
 #include "coordinator/cluster/runtime.h"
 
 namespace mu {
+namespace {
+
+// What `look` says of a checkpoint's folder, and of no other that has taken its name meanwhile.
+template <typename Look>
+absl::Status LookAtHeld(const JobCheckpoints::Held& held, const Look& look) {
+  while (true) {
+    const std::string folder = held.folder();
+    const absl::Status seen = look(folder);
+    if (!held.IsNotCalled(folder)) return seen;
+  }
+}
+
+// What servers found in a folder that has been renamed may have been another checkpoint, even if
+// they could load it. Another try finds the folder under its new name.
+CallError OfRenamed(const std::string& folder) {
+  return CallError::Of(absl::UnavailableError(
+      absl::StrCat("the checkpoint ", folder, " has been renamed while it was loaded")));
+}
+
+}  // namespace
 
 void Runtime::EnableRecovery(RecoveryMode mode) {
   loop_.Ask([&] {
@@ -88,11 +108,14 @@ void Runtime::Do(action::LookAtFiles& a) {
     });
   }
   recovery_.Add([this, seen, point = a.point]() mutable {
-    seen.status = [&]() -> absl::Status {
-      MU_ASSIGN_OR_RETURN(const std::string folder, options_.checkpoints->Find(point));
-      MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(folder));
-      return CheckSizes(folder, manifest);
-    }();
+    const auto held = options_.checkpoints->Hold(point);
+    seen.status = held.status();
+    if (held.ok()) {
+      seen.status = LookAtHeld(**held, [](const std::string& folder) -> absl::Status {
+        MU_ASSIGN_OR_RETURN(const pb::CheckpointProto manifest, ReadManifest(folder));
+        return CheckSizes(folder, manifest);
+      });
+    }
     PostStep(std::move(seen));
   });
 }
@@ -105,21 +128,21 @@ void Runtime::Do(action::CheckpointBad& a) {
 
 void Runtime::Do(action::Restore& a) {
   event::Restored event = {.generation = a.generation, .from = "initial values"};
-  std::string folder;
-  std::shared_ptr<const pb::TakenValuesProto> take;
-  const bool restores = std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end();
-  if (restores && a.checkpoint != kInitialValues) {
-    const auto found = options_.checkpoints->Find(a.checkpoint);
-    event.error = CallError::Of(found.status());
-    if (!found.ok()) return PostStep(std::move(event));
-    event.from = folder = *found;
-    take = options_.checkpoints->TakenFrom(a.checkpoint);
-  }
   const auto call = NewRoutingCall(a.generation);
   event.error = CallError::Of(call.status());
   if (!call.ok()) return PostStep(std::move(event));
-  recovery_.Add([this, call = *call, keep = a.keep, folder, take, restores, event]() mutable {
-    event.error = RestoreFrom(call, folder, take, keep, &event.updates);
+  recovery_.Add([this, call = *call, a, event]() mutable {
+    const bool restores = std::find(a.keep.begin(), a.keep.end(), false) != a.keep.end();
+    if (!restores || a.checkpoint == kInitialValues) {
+      event.error = RestoreFrom(call, "", nullptr, a.keep, &event.updates);
+    } else if (const auto held = options_.checkpoints->Hold(a.checkpoint); held.ok()) {
+      const std::string folder = event.from = (*held)->folder();
+      event.error = RestoreFrom(call, folder, options_.checkpoints->TakenFrom(a.checkpoint), a.keep,
+                                &event.updates);
+      if ((*held)->IsNotCalled(folder)) event.error = OfRenamed(folder);
+    } else {
+      event.error = CallError::Of(held.status());
+    }
     if (event.error.ok() && restores)
       MU_LOG(INFO, "{} restored in generation {}", event.from, event.generation.value());
     EndCall(call, std::move(event));

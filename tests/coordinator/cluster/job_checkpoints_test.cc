@@ -103,6 +103,23 @@ TEST_F(JobCheckpointsTest, WhoReadsOneOrMayGoBackToItKnowsItsNewName) {
   EXPECT_EQ(stays->folder(), Path(2));
 }
 
+TEST_F(JobCheckpointsTest, OneThatServersGoBackToIsHeldByItsNumber) {
+  Complete(1, 4);
+  checkpoints_.Add(CheckpointNumber(1), Path(1));
+  MU_ASSERT_OK_AND_ASSIGN(auto held, checkpoints_.Hold(CheckpointNumber(1)));
+  EXPECT_EQ(held->folder(), Path(1));
+  checkpoints_.Forget(CheckpointNumber(2));
+  EXPECT_THAT(checkpoints_.Hold(CheckpointNumber(1)), HasCode(absl::StatusCode::kNotFound));
+  MU_EXPECT_OK(checkpoints_.Prune(2, NobodyElse));
+  EXPECT_THAT(*ListCheckpoints(Parent()), ElementsAre(Path(1), Path(3), Path(4)));
+  const std::string renamed = Parent() + "/renamed";
+  MU_EXPECT_OK(checkpoints_.Rename(Path(1), [&] { return absl::StatusOr<std::string>(renamed); }));
+  EXPECT_EQ(held->folder(), renamed);
+  EXPECT_TRUE(held->IsNotCalled(Path(1)));
+  held.reset();
+  EXPECT_FALSE(checkpoints_.IsWanted(renamed));
+}
+
 TEST_F(JobCheckpointsTest, ADamagedOneDoesNotStandForAGoodOne) {
   Complete(1, 4);
   checkpoints_.NoteBad(Path(4));
