@@ -16,6 +16,7 @@
 #include "common/base/status.h"
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 
 namespace mu {
 namespace {
@@ -73,6 +74,31 @@ std::string LinkedFolder(const std::string& path) {
   if (size <= 0) return path;
   target.resize(static_cast<size_t>(size));
   return BaseName(target) == target ? JoinPath(DirectoryOf(path), target) : path;
+}
+
+std::shared_ptr<const JobCheckpoints::Held> HoldLinked(const std::string& path,
+                                                       JobCheckpoints* checkpoints) {
+  std::shared_ptr<const JobCheckpoints::Held> held;
+  std::string folder;
+  do {
+    folder = LinkedFolder(path);
+    held = checkpoints->Hold(folder);
+  } while (LinkedFolder(path) != folder);  // it was replaced just now
+  return held;
+}
+
+absl::StatusOr<pb::CheckpointProto> ReadLinkedManifest(
+    const std::string& path, JobCheckpoints* checkpoints,
+    std::shared_ptr<const JobCheckpoints::Held>* held) {
+  std::string folder;
+  absl::StatusOr<pb::CheckpointProto> manifest;
+  do {
+    *held = HoldLinked(path, checkpoints);
+    folder = (*held)->folder();
+    manifest = ReadManifest(folder);
+    // Another one has taken its place meanwhile?
+  } while ((*held)->IsNotCalled(folder) || LinkedFolder(path) != folder);
+  return manifest;
 }
 
 absl::StatusOr<std::string> ClaimLinkedCheckpoint(const std::string& path) {

@@ -5,10 +5,12 @@
 // A folder that was made for this has a mark, which a copy of it has not: a user's DIR.3 stays.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "coordinator/cluster/job_checkpoints.h"
+#include "proto/checkpoint.pb.h"
 
 namespace mu {
 
@@ -21,5 +23,13 @@ absl::Status LinkCheckpoint(const std::string& path, const std::string& folder,
                             JobCheckpoints* checkpoints);
 // The folder that `path` is now: where it is such a link, what the link names.
 std::string LinkedFolder(const std::string& path);
+// That folder, which stays when `path` is given another one.
+std::shared_ptr<const JobCheckpoints::Held> HoldLinked(const std::string& path,
+                                                       JobCheckpoints* checkpoints);
+// The manifest of the checkpoint in that folder, and of none that has taken its name meanwhile.
+// Errors as ReadManifest.
+absl::StatusOr<pb::CheckpointProto> ReadLinkedManifest(
+    const std::string& path, JobCheckpoints* checkpoints,
+    std::shared_ptr<const JobCheckpoints::Held>* held);
 
 }  // namespace mu

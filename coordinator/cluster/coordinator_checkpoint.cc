@@ -97,10 +97,12 @@ absl::Status Coordinator::Impl::Load(const std::shared_ptr<TaskState>& state) {
 absl::StatusOr<pb::CheckpointProto> Coordinator::Restore(const std::string& directory) {
   auto state = std::make_shared<TaskState>();
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  state->folder = LinkedFolder(absolute);  // servers may go back to it when the link names another
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());
   MU_RETURN_IF_ERROR(impl_->runtime->WaitForRepeats());
-  MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
+  // Servers may go back to it when the link names another.
+  MU_ASSIGN_OR_RETURN(state->manifest,
+                      ReadLinkedManifest(absolute, &impl_->checkpoints, &state->held));
+  state->folder = state->held->folder();
   MU_RETURN_IF_ERROR(impl_->Load(state));
   return std::move(state->manifest);
 }
@@ -109,8 +111,10 @@ absl::StatusOr<pb::TakenValuesProto> Coordinator::WarmStart(const std::string& d
                                                             const WarmStartSpec& spec) {
   auto state = std::make_shared<TaskState>();
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  state->folder = LinkedFolder(absolute);  // servers may go back to it when the link names another
-  MU_ASSIGN_OR_RETURN(state->manifest, ReadManifest(state->folder));
+  // Servers may go back to it when the link names another.
+  MU_ASSIGN_OR_RETURN(state->manifest,
+                      ReadLinkedManifest(absolute, &impl_->checkpoints, &state->held));
+  state->folder = state->held->folder();
   std::vector<WarmStartProblem> problems;
   state->take = std::make_shared<const pb::TakenValuesProto>(
       PlanWarmStart(spec, state->manifest, impl_->runtime->Created(), &problems));

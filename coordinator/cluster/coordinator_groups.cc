@@ -17,24 +17,12 @@ std::shared_ptr<void> AtEnd(End end) {
   return {nullptr, [end = std::move(end)](void*) { end(); }};
 }
 
-// The folder that the path is, or is a link to.
-std::shared_ptr<const JobCheckpoints::Held> HoldLinked(const std::string& path,
-                                                       JobCheckpoints& checkpoints) {
-  std::shared_ptr<const JobCheckpoints::Held> held;
-  std::string folder;
-  do {
-    folder = LinkedFolder(path);  // it stays when the link names another
-    held = checkpoints.Hold(folder);
-  } while (LinkedFolder(path) != folder);  // it was replaced just now
-  return held;
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const void>> Coordinator::HoldCheckpoint(
     const std::string& directory) {
   MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(directory));
-  return HoldLinked(absolute, impl_->checkpoints);
+  return HoldLinked(absolute, &impl_->checkpoints);
 }
 
 absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& options) {
@@ -42,15 +30,8 @@ absl::StatusOr<FunctionGroup> Coordinator::CreateGroup(const GroupOptions& optio
   if (!options.checkpoint.empty()) {
     files = std::make_shared<ViewFiles>();
     MU_ASSIGN_OR_RETURN(const std::string absolute, AbsolutePath(options.checkpoint));
-    std::string folder;
-    absl::StatusOr<pb::CheckpointProto> manifest;
-    do {
-      files->held = HoldLinked(absolute, impl_->checkpoints);
-      folder = files->held->folder();
-      manifest = ReadManifest(folder);
-      // Another one has taken its place meanwhile?
-    } while (files->held->IsNotCalled(folder) || LinkedFolder(absolute) != folder);
-    MU_ASSIGN_OR_RETURN(files->manifest, std::move(manifest));
+    MU_ASSIGN_OR_RETURN(files->manifest,
+                        ReadLinkedManifest(absolute, &impl_->checkpoints, &files->held));
     MU_RETURN_IF_ERROR(CheckFits(files->manifest, impl_->runtime->Created()));
   }
   MU_RETURN_IF_ERROR(impl_->runtime->EnsureServers());

@@ -103,7 +103,10 @@ void Runtime::Do(action::LookAtFiles& a) {
   event::FilesSeen seen = {.generation = a.generation, .status = {}};
   if (a.task != TaskId()) {
     return work_.Add([this, seen, state = tasks_.at(a.task)]() mutable {
-      seen.status = CheckSizes(state->folder, state->manifest);
+      const auto look = [&](const std::string& folder) {
+        return CheckSizes(folder, state->manifest);
+      };
+      seen.status = state->held != nullptr ? LookAtHeld(*state->held, look) : look(state->folder);
       PostStep(std::move(seen));
     });
   }
@@ -158,9 +161,14 @@ void Runtime::Do(action::Load& a) {
     return PostStep(std::move(event));
   }
   work_.Add([this, call = *call, state = tasks_.at(a.task), point = a.point, event]() mutable {
-    event.error = RestoreFrom(call, state->folder, state->take, {}, &event.updates);
-    // Servers may go back to it as soon as the core hears of this.
-    if (event.error.ok()) options_.checkpoints->Add(point, state->folder, state->take);
+    const std::string folder = state->held != nullptr ? state->held->folder() : state->folder;
+    event.error = RestoreFrom(call, folder, state->take, {}, &event.updates);
+    // Servers may go back to it as soon as the core hears of this. It is renamed there, too.
+    if (event.error.ok()) options_.checkpoints->Add(point, folder, state->take);
+    if (state->held != nullptr && state->held->IsNotCalled(folder)) {
+      options_.checkpoints->Remove(point);
+      event.error = OfRenamed(folder);
+    }
     EndCall(call, std::move(event));
   });
 }

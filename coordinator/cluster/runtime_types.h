@@ -28,6 +28,8 @@ struct TaskState {
   std::function<absl::StatusOr<std::string>()> claim;
   std::function<void(const std::string& folder)> clean;
   std::string folder;  // of kLoad and kSave
+  // kLoad: if `folder` may be renamed meanwhile, what it is called now; null: it is not.
+  std::shared_ptr<const JobCheckpoints::Held> held;
   // kLoad: what is in the folder. kSave: what the caller says in it, at last all of it.
   pb::CheckpointProto manifest;
   // kLoad: what is taken over with the values.

@@ -7,6 +7,7 @@
 
 #include "common/env/file.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/cluster/checkpoint_manifest.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -107,6 +108,30 @@ TEST_F(CheckpointLinkTest, AFolderThatIsReadKeepsItsFiles) {
   held.reset();
   Replace("newest", 3);
   EXPECT_THAT(Names(), UnorderedElementsAre("best", "best.3", "best.4"));
+}
+
+TEST_F(CheckpointLinkTest, TheManifestIsThatOfTheFolderThatIsHeld) {
+  const auto write = [](const std::string& folder, uint64_t number) {
+    pb::CheckpointProto manifest;
+    manifest.set_format_version(kCheckpointFormat);
+    manifest.set_number(number);
+    MU_EXPECT_OK(MakeDirectories(folder));
+    MU_EXPECT_OK(WriteManifest(folder, manifest));
+  };
+  std::shared_ptr<const JobCheckpoints::Held> held;
+  EXPECT_THAT(ReadLinkedManifest(best_, &checkpoints_, &held),
+              testing::HasCode(absl::StatusCode::kNotFound));
+  write(best_, 1);
+  MU_ASSERT_OK_AND_ASSIGN(const auto first, ReadLinkedManifest(best_, &checkpoints_, &held));
+  EXPECT_EQ(first.number(), 1u);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string folder, ClaimLinkedCheckpoint(best_));
+  write(folder, 2);
+  MU_ASSERT_OK(LinkCheckpoint(best_, folder, &checkpoints_));
+  MU_ASSERT_OK_AND_ASSIGN(const auto still, ReadManifest(held->folder()));
+  EXPECT_EQ(still.number(), 1u);
+  MU_ASSERT_OK_AND_ASSIGN(const auto second, ReadLinkedManifest(best_, &checkpoints_, &held));
+  EXPECT_EQ(second.number(), 2u);
+  EXPECT_EQ(held->folder(), folder) << "not the link, which will name another";
 }
 
 TEST_F(CheckpointLinkTest, FoldersOfTheUserStay) {

@@ -98,5 +98,23 @@ TEST_F(RenamedCheckpointTest, BeforeServersAreAsked) {
   EXPECT_THAT(from_, ElementsAre(best_, renamed_));
 }
 
+// A program's own Restore(DIR). What it has loaded is what servers go back to later.
+TEST_F(RenamedCheckpointTest, WhileAProgramLoadsIt) {
+  servers_.restoring = [this](const ServerApi::Call&) {
+    if (from_.size() == 1) Replace();
+    return absl::OkStatus();
+  };
+  auto state = std::make_shared<TaskState>();
+  state->folder = best_;
+  state->held = checkpoints_.Hold(best_);
+  MU_ASSERT_OK(runtime_->Run({.kind = ServerTask::Kind::kLoad}, state));
+  EXPECT_EQ(from_.front(), best_);
+  EXPECT_EQ(from_.back(), renamed_);
+  from_.clear();
+  LoseServer(1);
+  MU_ASSERT_OK(runtime_->EnsureServers());
+  EXPECT_THAT(from_, ElementsAre(renamed_));
+}
+
 }  // namespace
 }  // namespace mu
