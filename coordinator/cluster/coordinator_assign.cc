@@ -11,20 +11,13 @@
 #include "absl/strings/str_cat.h"
 #include "common/client/value_pieces.h"
 #include "coordinator/cluster/coordinator_impl.h"
+#include "coordinator/core/no_room.h"
 
 namespace mu {
 namespace {
 
 // What a row takes in an assignment beside its values: its number.
 constexpr size_t kRowNumber = sizeof(int64_t);
-
-absl::Status NoRoom(const std::string& name) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      "what is assigned takes the memory in which it is kept for servers that are lost, and only a "
-      "checkpoint makes room; there is none before the job has begun: call Restore() or "
-      "StartFresh() before '",
-      name, "' is assigned"));
-}
 
 // Values as rows of `bytes` bytes, one after the other in memory; a scalar is one row.
 struct Rows {
@@ -85,7 +78,7 @@ absl::Status Coordinator::Impl::Assign(const AssignTarget& target, const Tensor&
   const uint64_t before_last = static_cast<uint64_t>((all.count - 1) / most * most);
   // Before the first piece: nothing would make room for the others.
   if (!begun() && runtime->updates_paused(before_last * (all.bytes + kRowNumber)))
-    return NoRoom(target.name);
+    return NoRoomToAssign(target.name);
   for (int64_t begin = 0; begin < all.count; begin += most) {
     const int64_t count = std::min(most, all.count - begin);
     Assignment piece{target.name, all.Part(begin, count), target.table, {}};
@@ -107,9 +100,9 @@ absl::Status Coordinator::Impl::Assign(const AssignTarget& target, const Tensor&
 }
 
 absl::Status Coordinator::Impl::AssignPiece(Assignment piece) {
-  if (runtime->updates_paused() && !begun()) return NoRoom(piece.variable);
   return runtime->Run({.kind = ServerTask::Kind::kAssign,
-                       .assignment = std::make_shared<const Assignment>(std::move(piece))},
+                       .assignment = std::make_shared<const Assignment>(std::move(piece)),
+                       .waits_for_room = begun()},
                       std::make_shared<TaskState>());
 }
 

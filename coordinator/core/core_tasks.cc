@@ -6,6 +6,7 @@
 #include "common/base/cannot_read.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/deadlines.h"
+#include "coordinator/core/no_room.h"
 #include "coordinator/core/protections.h"
 #include "coordinator/core/restore_fault.h"
 
@@ -110,6 +111,12 @@ void Core::DoTasks() {
   if (RepeatAssignment() || tasks_.empty()) return;
   if (recovery_.started() && !whole()) return;
   if (parameters_configured_ != parameters_) return Configure();
+  for (auto it = tasks_.begin(); it != tasks_.end();) {
+    const auto& [id, task] = *it++;  // it may go
+    if (task.what.kind == ServerTask::Kind::kAssign && !task.what.waits_for_room &&
+        !queue_.scheduled() && updates_paused())
+      Answer(id, NoRoomToAssign(task.what.assignment->variable));
+  }
   const auto next = std::find_if(tasks_.begin(), tasks_.end(),
                                  [this](const auto& task) { return MayBegin(task.second); });
   if (next != tasks_.end()) Begin(next->first, &next->second);

@@ -124,6 +124,60 @@ TEST(CoreTasks, AnAssignmentWithoutRoomWaitsAndACheckpointDoesNotWaitForIt) {
   EXPECT_EQ(d.Want(3, {.kind = Kind::kSave}), "save 1");
 }
 
+// Before the job has begun: no checkpoint would make room.
+ServerTask AssignNowOrNever() {
+  ServerTask task = Assign();
+  task.waits_for_room = false;
+  return task;
+}
+
+std::string ReportMemory(CoreDriver& d, uint64_t percent) {
+  event::Heartbeat beat;
+  beat.request.set_job(7);
+  beat.request.set_role(pb::ROLE_PSSERVER);
+  beat.request.set_incarnation(100);
+  beat.request.set_applied_bytes(percent);
+  beat.request.set_most_applied_bytes(100);
+  return d.Step(beat);
+}
+
+TEST(CoreTasks, AnAssignmentThatAServerHasNoRoomForEndsIfNothingMakesRoom) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, AssignNowOrNever()), "assign 1");
+  EXPECT_EQ(d.Want(3, AssignNowOrNever()), "");
+  EXPECT_EQ(d.Want(4, Assign()), "");
+  CallError full = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
+  full.applied_full = true;
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), full}),
+            "done 2 FAILED_PRECONDITION; done 3 FAILED_PRECONDITION");
+  EXPECT_FALSE(d.core.queue().AssignmentOpen(FunctionId(1)));
+  EXPECT_EQ(d.Want(5, AssignNowOrNever()), "done 5 FAILED_PRECONDITION");
+  EXPECT_EQ(ReportMemory(d, 10), "assign 2") << "the one that waits";
+  EXPECT_EQ(d.Step(event::Assigned{Attempt(d)}), "done 4 OK");
+  EXPECT_EQ(d.Want(6, AssignNowOrNever()), "assign 3");
+}
+
+TEST(CoreTasks, AnAssignmentEndsIfUpdatesPauseBeforeItsTurn) {
+  CoreDriver d;
+  d.Serve(0);
+  EXPECT_EQ(d.Want(2, {.kind = Kind::kSave}), "save 1");
+  EXPECT_EQ(d.Want(3, AssignNowOrNever()), "");
+  EXPECT_EQ(ReportMemory(d, 95), "");
+  d.Step(event::Saved{CheckpointNumber(1)});
+  EXPECT_EQ(d.Step(event::ManifestWritten{CheckpointNumber(1)}),
+            "committed 1; done 2 OK; done 3 FAILED_PRECONDITION");
+}
+
+TEST(CoreTasks, OnceSomethingIsScheduledAnAssignmentWaitsForRoom) {
+  CoreDriver d;
+  d.Serve(1);
+  d.Schedule();
+  EXPECT_EQ(ReportMemory(d, 95), "");
+  EXPECT_EQ(d.Want(2, AssignNowOrNever()), "");
+  EXPECT_EQ(ReportMemory(d, 10), "assign 2");
+}
+
 TEST(CoreTasks, WhatWouldBeKeptIsCountedWithWhatIs) {
   CoreDriver d;
   d.Serve(0);
