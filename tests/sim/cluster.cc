@@ -214,7 +214,7 @@ Cluster::Cluster(uint64_t seed, const Scenario& scenario, bool trace)
     Add(strike.at, {.run = [this, fault = strike.fault] { Strike(fault); }});
   }
   if (scenario_.per_mille_lost + scenario_.per_mille_reply_lost + scenario_.per_mille_repeated +
-          scenario_.per_mille_slow >
+          scenario_.per_mille_slow + scenario_.per_mille_slow_checks >
       0) {
     calm_ = std::max(calm_, 1500 * kMillisecond);
   }

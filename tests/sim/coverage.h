@@ -37,12 +37,12 @@ inline constexpr std::string_view kMoments[] = {
     // Both wait until all servers have applied the round.
     "error in a decided round", "leave in a decided round",
     // Of servers.
-    "contribution kept again", "contribution waits for first", "contribution refused",
-    "round repeated", "push repeated", "push waits for first", "push partly inherited",
-    "push wholly inherited", "push refused at gate", "push too late", "push not acknowledged",
-    "push waits for cut", "cut waits", "fence waits", "save waits", "save shared", "save ended",
-    "restore verifies", "restore waits", "restore repeated", "restore keeps again",
-    "restore is here", "restore fails", "placed anew"};
+    "check outlasts its call", "contribution kept again", "contribution waits for first",
+    "contribution refused", "round repeated", "push repeated", "push waits for first",
+    "push partly inherited", "push wholly inherited", "push refused at gate", "push too late",
+    "push not acknowledged", "push waits for cut", "cut waits", "fence waits", "save waits",
+    "save shared", "save ended", "restore verifies", "restore waits", "restore repeated",
+    "restore keeps again", "restore is here", "restore fails", "placed anew"};
 
 // One of kMoments; other names do not compile.
 class Moment {

@@ -22,6 +22,7 @@ inline constexpr Time kMonitorEvery = 15 * kMillisecond;
 inline constexpr Time kBackupAfter = 60 * kMillisecond;  // without a result
 inline constexpr Time kLease = 150 * kMillisecond;       // without a heartbeat a daemon is lost
 inline constexpr Time kCallTimeout = 60 * kMillisecond;
+inline constexpr Time kServerCallTimeout = 30 * kMillisecond;  // of a worker's call
 
 inline constexpr int kMaxWorkers = 4;
 inline constexpr int kMaxServers = 3;

@@ -45,6 +45,7 @@ const std::vector<NamedScenario>& NamedScenarios() {
       .slow_worker = true, .sync = true, .slow_record = false, .replicas = 2, .backups = 1};
   const ScenarioLimits sync_slow_record = {
       .slow_worker = false, .sync = true, .slow_record = true, .backups = 1};
+  const ScenarioLimits sync_slow_checks = {.sync = true, .slow_checks = true};
   const ScenarioLimits groups = {.checkpoint_every = kOften, .groups = true};
   const ScenarioLimits sync_groups = {.checkpoint_every = kOften, .sync = true, .groups = true};
   static const std::vector<NamedScenario> scenarios = {
@@ -131,6 +132,8 @@ const std::vector<NamedScenario>& NamedScenarios() {
           sync_of_four),
       Row("sync_slow_worker", {}, 0, 0, 3, 2, sync_slow_worker),
       Row("sync_always_too_late", {}, 0, 0, 0, 2, sync_slow_record),
+      Row("sync_slow_checks", {F::kKillWorker, F::kKillServer, F::kUserError}, 0, 3, 0, 0,
+          sync_slow_checks),
       Row("sync_two_packed_and_one_dies", {F::kKillWorker}, 1, 1, 2, 2, sync_packed),
       Row("sync_ps_killed", {F::kKillServer, F::kKillWorker}, 2, 6, 0, 0, sync_often),
   };

@@ -149,6 +149,10 @@ Scenario DrawScenario(uint64_t seed, const ScenarioLimits& limits) {
     s.most_late.reset();
     s.most_ahead.reset();
   }
+  SplitMix checks(HashCombine(seed, 0x636865636b));
+  const bool slow_checks = limits.messages == Messages::kDrawn && checks.Below(4) == 0;
+  if (s.replicas > 0 && limits.slow_checks.value_or(slow_checks))
+    s.per_mille_slow_checks = static_cast<uint32_t>(20 + checks.Below(281));
   if (limits.steps > 0) s.steps = limits.steps;
   SplitMix groups(HashCombine(seed, 0x67726f757073));
   if (limits.groups.value_or(limits.kinds.empty() && groups.Below(4) == 0))
@@ -175,7 +179,8 @@ std::string Describe(const Scenario& s) {
       s.told_of_deaths ? ", deaths told" : "", s.slow_replacements ? ", replacements slow" : "",
       ", checkpoint every ", s.checkpoint_every / kMillisecond, " ms (", s.keep,
       " are kept), calls lost ", s.per_mille_lost, ", replies lost ", s.per_mille_reply_lost,
-      ", calls repeated ", s.per_mille_repeated, ", slow ", s.per_mille_slow, " per mille");
+      ", calls repeated ", s.per_mille_repeated, ", slow ", s.per_mille_slow, ", slow checks ",
+      s.per_mille_slow_checks, " per mille");
   for (const auto& strike : s.strikes) {
     absl::StrAppend(&text, "; ", ToString(strike.fault), " at ", strike.at / kMillisecond, " ms");
   }

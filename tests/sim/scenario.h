@@ -89,6 +89,8 @@ struct Scenario {
   uint32_t keep = 3;  // checkpoints
   // Messages: calls, what comes back, calls that come twice, any that takes long.
   uint32_t per_mille_lost = 0, per_mille_reply_lost = 0, per_mille_repeated = 0, per_mille_slow = 0;
+  // Contributions to a round whose check outlasts their calls.
+  uint32_t per_mille_slow_checks = 0;
   struct Strike {
     Time at;
     Fault fault;
@@ -98,7 +100,7 @@ struct Scenario {
 
   bool Undisturbed() const {
     return strikes.empty() && data_comes_at == 0 && per_mille_lost == 0 &&
-           per_mille_reply_lost == 0 && per_mille_repeated == 0;
+           per_mille_reply_lost == 0 && per_mille_repeated == 0 && per_mille_slow_checks == 0;
   }
   // Functions that are scheduled, if each worker's data has no end.
   uint32_t Functions() const { return batches * epochs / steps; }
@@ -116,7 +118,7 @@ struct ScenarioLimits {
   uint32_t steps = 0;                 // 0: drawn
   Time checkpoint_every = 0;          // 0: drawn
   std::optional<bool> recover_shard, per_worker, most_kept, slow_worker, late, ahead, sync,
-      slow_record;                  // nothing: drawn
+      slow_record, slow_checks;     // nothing: drawn
   uint32_t replicas = 0;            // 0: drawn
   std::optional<uint32_t> backups;  // nothing: drawn
   std::optional<bool> groups;       // nothing: drawn

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -88,7 +89,8 @@ class Server final : public Daemon {
   std::list<Work> work_;
   std::vector<Admitted> at_gate_;  // that wait for a cut
   Waiting waiting_pushes_, waiting_saves_;
-  std::vector<Message> fences_, rounds_;  // that wait
+  std::set<std::pair<uint64_t, PushId>> checking_;  // contributions, each with its round
+  std::vector<Message> fences_, rounds_;            // that wait
   std::optional<Message> saving_;
   bool cut_wanted_ = false;
   std::shared_ptr<const ServerFile> file_;

@@ -36,7 +36,18 @@ void Server::Contribute(const Message& request) {
     if (absl::IsFailedPrecondition(begun.answer.status)) Saw("contribution refused");
     return Acknowledge(request, begun.answer);
   }
-  After(cluster_->Between(0, 300 * kMicrosecond), "kept", [=, this] {
+  if (!checking_.insert({request.round, id}).second) {
+    return cluster_->truth().Fail(absl::StrCat("server ", index_, " checks step ", request.step,
+                                               " of function ", request.function, " for round ",
+                                               request.round, " twice at a time"));
+  }
+  Time check = cluster_->Between(0, 300 * kMicrosecond);
+  if (cluster_->failing() && cluster_->PerMille(cluster_->scenario().per_mille_slow_checks)) {
+    Saw("check outlasts its call");
+    check += kServerCallTimeout + cluster_->Between(0, 2 * kServerCallTimeout);
+  }
+  After(check, "kept", [=, this] {
+    checking_.erase({request.round, id});
     const PushEnded ended = core_.Keep(now(), id, request.round, request.most, absl::OkStatus(),
                                        std::make_shared<Message>(request));
     Acknowledge(request, ended.answer);

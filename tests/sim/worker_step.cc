@@ -11,7 +11,7 @@
 namespace mu::sim {
 namespace {
 
-constexpr RetryPolicy kServerCalls = {.call_timeout = absl::Nanoseconds(30 * kMillisecond),
+constexpr RetryPolicy kServerCalls = {.call_timeout = absl::Nanoseconds(kServerCallTimeout),
                                       .total_timeout = absl::Nanoseconds(300 * kMillisecond),
                                       .first_backoff = absl::Nanoseconds(5 * kMillisecond),
                                       .longest_backoff = absl::Nanoseconds(40 * kMillisecond)};
