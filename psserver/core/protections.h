@@ -17,6 +17,7 @@ struct Broken {
   bool round_repeats = false;       // a round that was applied is applied again
   bool late_contributions = false;  // what was computed from an earlier round's values is kept
   bool kept_contributions = false;  // what is kept outlives a restore
+  bool checked_twice = false;       // a contribution is checked again while it is checked
   bool refusals = false;            // a push that is refused is remembered as one that was applied
 };
 inline thread_local Broken broken;

@@ -22,7 +22,7 @@ PushBegun ServerCore::BeginContribution(int64_t now_ns, const pb::RequestContext
   switch (rounds_.PlaceOf(round, push, most)) {
     case Place::kFree: {
       const auto [checking, first] = checked_.try_emplace({round, push});
-      if (!first) {
+      if (!first && !MU_SERVER_BROKEN(checked_twice)) {
         checking->second.push_back(call);
         Leave();
         return {PushBegun::Step::kWait, {}, {}};

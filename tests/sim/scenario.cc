@@ -71,6 +71,7 @@ const std::vector<Protection>& Protections() {
       {"early_views", [](B* b) { b->coordinator.early_views = true; }, "groups"},
       {"groups_fail_together", [](B* b) { b->coordinator.groups_fail_together = true; }, "groups"},
       {"groups_lost", [](B* b) { b->coordinator.groups_lost = true; }, "groups"},
+      {"checked_twice", [](B* b) { b->server.checked_twice = true; }, "sync_slow_checks"},
       {"refusals", [](B* b) { b->server.refusals = true; }, "late_gradients"}};
   return protections;
 }
