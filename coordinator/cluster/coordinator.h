@@ -229,8 +229,9 @@ class Coordinator : public VariableFactory {
 
   absl::StatusOr<DataProgress> ProgressOf(const Dataset& dataset);
   // Of a dataset that every worker reads by itself: batches that scheduled functions have taken or
-  // will take, since StartEpoch or the beginning of the job. Of a job that was continued, all steps
-  // that it had trained count. INVALID_ARGUMENT for other datasets.
+  // will take, since StartEpoch or the beginning of the job. Of a job that was continued from an
+  // earlier program's checkpoint, all steps that it had trained count. INVALID_ARGUMENT for other
+  // datasets.
   absl::StatusOr<uint64_t> StepsTaken(const Dataset& dataset);
 
   // Writes all variables and tables into `directory` (made) with a manifest, while functions run.
