@@ -17,7 +17,10 @@ namespace mu {
 namespace {
 
 using ::mu::testing::PsCluster;
+using ::mu::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 constexpr uint32_t kSeen = 3, kKernel = 5;
 constexpr int64_t kRows = 300, kColumns = 700;  // of the kernel
@@ -225,6 +228,30 @@ TEST(ProductsTest, SeveralVariablesAreMultipliedAndTrainedInOneCall) {
           << name;
     }
   }
+}
+
+// Each factor is a finite number, but not the product of two of them.
+TEST(ProductsTest, GradientsThatAreNotFiniteChangeNothing) {
+  PsCluster cluster(1);
+  MU_ASSERT_OK(cluster.Configure());
+  const auto read = [&](const char* name) {
+    auto value = cluster.admin().ReadVariable(cluster.context(), name);
+    MU_EXPECT_OK(value);
+    return *std::move(value);
+  };
+  const Tensor kernel = read("dense/kernel"), bias = read("bias");
+  Factors factors(3);
+  factors.dy.back() = factors.x.back() = 1e30f;  // of the last row and column alone
+  const float gradient = 1;
+  const VariableWrite writes[] = {{1, VariableWrite::kGradient, &gradient}, factors.Write()};
+  PsSession session = cluster.Session();
+  session.BeginStep(0);
+  EXPECT_THAT(session.Push(writes, {}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'dense/kernel'"), HasSubstr("NaN or infinity"))));
+  const Tensor kernel_after = read("dense/kernel"), bias_after = read("bias");
+  EXPECT_EQ(kernel_after.flat<float>(), kernel.flat<float>());
+  EXPECT_EQ(bias_after.flat<float>(), bias.flat<float>());
 }
 
 // A round that is applied with factors of gradients, and with rows that are added to, is one of
