@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -9,6 +10,8 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/env/file.h"
+#include "common/sharding/placement.h"
 #include "psserver/server.h"
 #include "tests/psserver/frames.h"
 #include "tests/psserver/model.h"
@@ -84,7 +87,7 @@ class ProductThreadsTest : public ::testing::Test {
         Frame(request, payload), [abandoned] { return abandoned; }, answer->Take());
   }
   // Of function 1; `round` 0: asynchronous.
-  void Push(bool product, uint64_t round, Answer<pb::PushReply>* answer) {
+  void Push(bool product, uint64_t round, Answer<pb::PushReply>* answer, bool abandoned = false) {
     pb::PushRequest request;
     *request.mutable_context() = context_;
     request.set_function(1);
@@ -108,7 +111,7 @@ class ProductThreadsTest : public ::testing::Test {
       update->set_kind(pb::VariableUpdate::ASSIGN_ADD);
       payload = Bytes<int64_t>({1});
     }
-    server_->Push(Frame(request, payload), answer->Take());
+    server_->Push(Frame(request, payload), answer->Take(), [abandoned] { return abandoned; });
   }
 
   Telemetry telemetry_;
@@ -167,6 +170,27 @@ TEST_F(ProductThreadsTest, DoNotComputeWhatNobodyWaitsFor) {
   EXPECT_THAT(abandoned.Wait(), HasCode(absl::StatusCode::kCancelled));
   MU_EXPECT_OK(last.Wait());
   EXPECT_EQ(stop_.calls("product"), 2 * static_cast<int>(kPartitions));
+}
+
+TEST_F(ProductThreadsTest, DoNotComputeGradientsThatNobodyWaitsFor) {
+  for (const uint64_t round : {0, 1}) {
+    SCOPED_TRACE(round);
+    Start(1);
+    const int before = stop_.calls("product");
+    stop_.Hold("product");
+    Answer<Buffer> first;
+    Answer<pb::PushReply> abandoned, again;
+    Pull(/*product=*/true, &first);
+    stop_.AwaitCalls("product", before + 1);
+    Push(/*product=*/true, round, &abandoned, /*abandoned=*/true);
+    Push(/*product=*/true, round, &again);
+    stop_.Release();
+    MU_EXPECT_OK(first.Wait());
+    EXPECT_THAT(abandoned.Wait(), HasCode(absl::StatusCode::kCancelled));
+    MU_ASSERT_OK(again.Wait());
+    EXPECT_FALSE(again.reply->repeated());
+    EXPECT_EQ(stop_.calls("product"), before + 2 * static_cast<int>(kPartitions));
+  }
 }
 
 // A push may compute for longer than its caller waits: what comes again waits for it.
