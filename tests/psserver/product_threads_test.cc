@@ -54,9 +54,12 @@ struct Answer {
 
 class ProductThreadsTest : public ::testing::Test {
  protected:
-  void Start(int threads) {
+  // `most_copies`: as PsServerOptions has it.
+  void Start(int threads, const pb::RoutingProto& model = testing::SmallModel(1),
+             size_t most_copies = 0) {
     server_ = std::make_unique<PsServer>(
         PsServerOptions{.telemetry = &telemetry_,
+                        .most_copies = most_copies,
                         .compute_threads = threads,
                         .at = [this](absl::string_view moment) { stop_.At(moment); }});
     pb::ConfigurePsRequest request;
@@ -64,7 +67,7 @@ class ProductThreadsTest : public ::testing::Test {
     context_.set_epoch(1);
     context_.set_generation(1);
     *request.mutable_context() = context_;
-    *request.mutable_routing() = testing::SmallModel(1);
+    *request.mutable_routing() = model;
     MU_ASSERT_OK(server_->Configure(request));
   }
   // Of all partitions of the kernel, or of another variable as a whole.
@@ -213,6 +216,52 @@ TEST_F(ProductThreadsTest, ComputeTheGradientsOfAPushOnce) {
     EXPECT_TRUE(repeat.reply->repeated());
     EXPECT_EQ(stop_.calls("product"), before + static_cast<int>(kPartitions));
   }
+}
+
+// As other pushes do: copies of what they change would fill the memory otherwise.
+TEST_F(ProductThreadsTest, WaitForTheWriterOfACheckpoint) {
+  constexpr uint32_t kLarge = 4, kLast = 50, kLastRows = 6, kLastColumns = 5;
+  pb::RoutingProto model = testing::SmallModel(1);
+  pb::VariableProto& large = *model.mutable_variables(kLarge);
+  large.mutable_shape()->set_dims(0, 4 << 20);
+  large.clear_partition_starts();
+  large.clear_placement();
+  pb::VariableProto& last = *model.add_variables();  // written after the large one
+  last = model.variables(0);
+  last.set_id(kLast);
+  last.set_name("last");
+  MU_ASSERT_OK(PlaceAll(&model));
+  Start(1, model, /*most_copies=*/1);
+  MU_ASSERT_OK_AND_ASSIGN(const TempDirectory directory,
+                          TempDirectory::Create("muster_product_threads_test"));
+  // Nothing else is pushed. The first one after a cut takes all of the memory for copies.
+  const Timer* const waits = telemetry_.timer("ps.push_wait", "");
+  std::atomic<bool> saved = false;
+  std::thread pushes([&] {
+    for (uint32_t step = 0; !saved && waits->count() == 0; ++step) {
+      pb::PushRequest request;
+      *request.mutable_context() = context_;
+      request.set_function(1);
+      request.set_step(step);
+      auto* update = request.add_variables();
+      update->set_variable(kLast);
+      update->set_kind(pb::VariableUpdate::PRODUCT_GRADIENT);
+      update->set_rows(1);
+      std::vector<float> factors(kLastRows + kLastColumns, 0.5f);
+      factors.push_back(0);  // what follows begins at a multiple of 8
+      Answer<pb::PushReply> answer;
+      server_->Push(Frame(request, Bytes(factors)), answer.Take());
+      MU_EXPECT_OK(answer.Wait());
+    }
+  });
+  pb::SaveRequest save;
+  *save.mutable_context() = context_;
+  save.set_directory(directory.path());
+  save.set_file("file");
+  for (int i = 0; i < 50 && waits->count() == 0; ++i) MU_EXPECT_OK(server_->Save(save));
+  saved = true;
+  pushes.join();
+  EXPECT_GT(waits->count(), 0u);
 }
 
 TEST_F(ProductThreadsTest, GiveTheSameBitsInAnyNumber) {
