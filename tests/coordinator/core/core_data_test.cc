@@ -237,5 +237,33 @@ TEST(CoreData, AJobThatContinuesKnowsWhatWasTakenOfEachDataset) {
   EXPECT_EQ(saved(guess).own_steps->others, 6u) << "of the first, which may be created yet";
 }
 
+// No checkpoint holds where each worker is: a job that goes on counts the steps of the one before.
+TEST(CoreData, StepsThatWereTrainedBeforeCountForDataOfEachWorkersOwn) {
+  const DataLayout data = Data(/*epochs=*/0, pb::VISITATION_NONE);
+  for (const bool added_before_the_load : {false, true}) {
+    SCOPED_TRACE(added_before_the_load);
+    CoreDriver d;
+    d.Serve(1);
+    if (added_before_the_load) Add(d, data);
+    auto point = std::make_shared<ResumePoint>();
+    point->resumes = true;
+    point->job.steps = 12;
+    d.Want(2, {.kind = ServerTask::Kind::kLoad,
+               .loaded = CheckpointNumber(4),
+               .point = std::move(point)});
+    const action::Load load = d.Last<action::Load>();
+    d.Step(event::Loaded{.attempt = load.attempt, .updates = {0}});
+    if (!added_before_the_load) Add(d, data);
+    ASSERT_NE(d.core.leases(kData), nullptr);
+    EXPECT_EQ(d.core.leases(kData)->steps_taken(), 12u);
+    d.Routing(2, load.generation.value());
+    d.Installed(0, 10, 2);
+    EXPECT_EQ(Schedule(d, 2), "scheduled 1; start 1 on 0 from 0");
+    EXPECT_EQ(d.core.leases(kData)->steps_taken(), 14u);
+    Add(d, data);
+    EXPECT_EQ(d.core.leases(kData)->steps_taken(), 14u) << "it is known already";
+  }
+}
+
 }  // namespace
 }  // namespace mu

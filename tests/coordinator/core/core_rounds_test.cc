@@ -299,6 +299,26 @@ TEST_F(CoreRounds, ARollBackGoesBackToTheRoundOfItsPoint) {
   EXPECT_EQ(d_.core.queue().round(), 2u);
 }
 
+// Schedules of learning rates count rounds.
+TEST_F(CoreRounds, AJobThatGoesOnCountsItsRoundsFurther) {
+  Serve(1, {.replicas = 1});
+  auto point = std::make_shared<ResumePoint>();
+  point->resumes = true;
+  point->job.functions.round = 6;
+  d_.Want(
+      2,
+      {.kind = ServerTask::Kind::kLoad, .loaded = CheckpointNumber(4), .point = std::move(point)});
+  const action::Load load = d_.Last<action::Load>();
+  d_.Step(event::Loaded{.attempt = load.attempt, .updates = {0, 0}});
+  EXPECT_EQ(d_.core.queue().round(), 6u);
+  d_.Routing(2, load.generation.value());
+  d_.Installed(0, 10, 2);
+  d_.Schedule();
+  ASSERT_TRUE(Runs(1));
+  EXPECT_EQ(d_.runs.at(FunctionId(1)).round, 6u);
+  EXPECT_THAT(Result(1, 0), HasSubstr("commit 6: 1 (1)"));
+}
+
 TEST_F(CoreRounds, RecoveryOfSingleServersIsRefused) {
   d_.Step(event::EnableRecovery{RecoveryMode::kShard});
   d_.Step(event::SetRounds{{.replicas = 2}});
