@@ -327,5 +327,17 @@ TEST_F(ValuePiecesTest, WhatNeedsACheckpointIsRefusedBeforeThereCanBeOne) {
   MU_EXPECT_OK(AssignTable(100));
 }
 
+TEST_F(ValuePiecesTest, TheLastPieceMayFillTheMemory) {
+  c().EnableRecovery(directory_->path() + "/checkpoints");
+  c().runtime().SetMostKept(2600);  // 90% of it: less than the values and numbers of two pieces
+  EXPECT_THAT(AssignTable(2 * kInPiece + 1), HasCode(absl::StatusCode::kFailedPrecondition));
+  EXPECT_TRUE(Assigns().empty());
+  MU_EXPECT_OK(AssignTable(2 * kInPiece));
+  EXPECT_EQ(Assigns().size(), 2u);
+  EXPECT_EQ(Existing(100), Expected(2 * kInPiece));
+  EXPECT_THAT(AssignTable(1), HasCode(absl::StatusCode::kFailedPrecondition)) << "it is full now";
+  EXPECT_EQ(Assigns().size(), 2u);
+}
+
 }  // namespace
 }  // namespace mu
