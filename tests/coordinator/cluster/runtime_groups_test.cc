@@ -1,4 +1,5 @@
 // Groups of functions beside training, with workers and servers that are played by the test.
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -16,8 +17,62 @@ using testing::PlayedClusterTest;
 using testing::PlayedWorker;
 using testing::StatusIs;
 
+// Servers that drop a view only when the test says so.
+class HoldingServers final : public ServerApi {
+ public:
+  explicit HoldingServers(absl::Status first_load) : first_load_(std::move(first_load)) {}
+
+  absl::Status Configure(const Call&) override { return absl::OkStatus(); }
+  absl::StatusOr<std::vector<pb::RestoreReply>> Restore(const Call&, const SavedState&,
+                                                        const std::vector<bool>&) override {
+    return std::vector<pb::RestoreReply>(1);
+  }
+  absl::StatusOr<std::vector<pb::SaveReply>> Save(const Call&, const std::string&) override {
+    return std::vector<pb::SaveReply>(1);
+  }
+  std::map<uint32_t, absl::Status> Fence(const pb::RequestContext&,
+                                         const std::vector<uint32_t>&) override {
+    return {};
+  }
+  absl::StatusOr<std::vector<uint32_t>> CommitRound(const Call&, const RoundSet&) override {
+    return std::vector<uint32_t>(1);
+  }
+  absl::Status LoadView(const Call&, ViewId, const SavedState&) override {
+    if (++loads_ == 1) return first_load_;
+    if (loads_ == 2) loads_another.Notify();
+    return absl::OkStatus();
+  }
+  absl::Status DropView(const Call&, ViewId) override {
+    if (++drops_ == 1) drops.Notify();
+    may_drop.Wait();
+    return absl::OkStatus();
+  }
+  absl::Status Assign(const pb::RequestContext&, FunctionId, const Assignment&) override {
+    return absl::OkStatus();
+  }
+
+  Notification loads_another, drops, may_drop;
+
+ private:
+  const absl::Status first_load_;
+  int loads_ = 0, drops_ = 0;  // the runtime has one call for a view at a time
+};
+
 class RuntimeGroupsTest : public PlayedClusterTest {
  protected:
+  void StartWith(ServerApi* servers) {
+    Runtime::Options options;
+    options.transport = transport_.get();
+    options.listen = "";
+    options.job = JobId(9);
+    options.epoch = CoordinatorEpoch(1);
+    options.telemetry = &telemetry_;
+    options.server_api = servers;
+    options.checkpoints = &checkpoints_;
+    MU_ASSERT_OK_AND_ASSIGN(runtime_, Runtime::Start(options));
+    runtime_->ChangeCatalog(
+        [](Catalog& catalog) { catalog.AddFunction(Fingerprint(5), pb::FunctionProto()); });
+  }
   RemoteValue ScheduleIn(GroupId group) {
     return runtime_->Schedule(
         {.fingerprint = Fingerprint(5), .steps = 1, .needs_version = 1, .group = group}, {"x"});
@@ -131,6 +186,42 @@ TEST_F(RuntimeGroupsTest, ThoseOfOneCheckpointShareItsView) {
   EXPECT_NE(view_of(make("a", 1)), shared) << "that one has been dropped";
   EXPECT_EQ(loaded.size(), 4u);
   runtime_.reset();  // the servers use what ends here
+}
+
+// Nor one that could not be loaded, of which servers drop what they may have.
+TEST_F(RuntimeGroupsTest, AViewThatIsBeingDroppedIsNotShared) {
+  for (const absl::Status& first_load : {absl::OkStatus(), absl::DataLossError("damaged")}) {
+    SCOPED_TRACE(first_load.ToString());
+    HoldingServers servers(first_load);
+    StartWith(&servers);
+    RegisterServer(4242);
+    MU_EXPECT_OK(runtime_->EnsureServers());
+    auto worker = Worker(11);
+    const auto make = [&] {
+      auto files = std::make_shared<ViewFiles>();
+      files->held = checkpoints_.Hold("best");
+      return runtime_->MakeGroup(std::move(files));
+    };
+    const GroupId first = make();
+    if (first_load.ok()) {
+      const RemoteValue value = ScheduleIn(first);
+      PlayedWorker::Finish(worker->NextRun());
+      MU_EXPECT_OK(value.Fetch());
+      runtime_->DropGroup(first);
+    }
+    servers.drops.Wait();
+    const GroupId next = make();
+    servers.may_drop.Notify();
+    // A function would wait for ever for a view that the servers do not have.
+    const bool loads_another = servers.loads_another.WaitFor(absl::Seconds(5));
+    EXPECT_TRUE(loads_another);
+    if (loads_another) {
+      const RemoteValue value = ScheduleIn(next);
+      PlayedWorker::Finish(worker->NextRun());
+      MU_EXPECT_OK(value.Fetch());
+    }
+    runtime_.reset();  // the servers end here
+  }
 }
 
 }  // namespace
