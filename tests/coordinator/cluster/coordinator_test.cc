@@ -2,10 +2,15 @@
 // program reads, and what it continues from.
 #include "coordinator/cluster/coordinator.h"
 
+#include <sys/stat.h>
+
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -179,6 +184,28 @@ TEST_F(CoordinatorTest, ARunContinuesFromTheCheckpointsOfItsOwnCoordinators) {
   };
   EXPECT_THAT(restore(6), StatusIs(absl::StatusCode::kNotFound, HasSubstr("of this run")));
   MU_EXPECT_OK(restore(5)) << "the run's first coordinator took it";
+}
+
+// What was read by then is another checkpoint's manifest.
+TEST_F(CoordinatorTest, AGroupReadsTheCheckpointThatTookThePlaceOfTheOneBefore) {
+  const std::string best = directory_->path() + "/best";
+  for (const char* number : {".1", ".2"}) MU_ASSERT_OK(MakeDirectories(best + number));
+  MU_ASSERT_OK(WriteFileAtomic(best + ".2/manifest.json", "no manifest"));
+  const std::string read_slowly = best + ".1/manifest.json";
+  ASSERT_EQ(::mkfifo(read_slowly.c_str(), 0600), 0);
+  std::filesystem::create_symlink("best.1", best);
+  absl::Status status;
+  std::thread creates([&] { status = coordinator_->CreateGroup({.checkpoint = best}).status(); });
+  {
+    std::ofstream manifest(read_slowly);  // waits until it is being read
+    std::filesystem::create_symlink("best.2", best + ".link");
+    std::filesystem::rename(best + ".link", best);
+    manifest << "no manifest either";
+  }
+  creates.join();
+  // Errors name the file: here that of the checkpoint which the group would read.
+  EXPECT_THAT(status,
+              StatusIs(absl::StatusCode::kDataLoss, HasSubstr("best.2/manifest.json is damaged")));
 }
 
 }  // namespace
