@@ -1,8 +1,11 @@
 #include "coordinator/training/followed_run.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +19,7 @@
 #include "coordinator/cluster/job_checkpoints.h"
 #include "coordinator/training/job_record.h"
 #include "tests/testing/matchers.h"
+#include "tests/testing/wait.h"
 
 namespace mu {
 namespace {
@@ -199,6 +203,24 @@ TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {
   ASSERT_THAT(run.evaluations(), SizeIs(1));
   EXPECT_EQ(run.evaluations()[0].examples, 0u);
   EXPECT_THAT(Follow(&run), IsEmpty());
+}
+
+// On a full disk, say. The run does not keep it any more: nobody else has it.
+TEST_F(FollowedRunTest, WhatCannotBeWrittenDownStaysToBeEvaluatedAgain) {
+  Complete(1);
+  End("done");
+  const std::string record = directory_->path() + "/evaluations.json";
+  {
+    FollowedRun dies = Open();
+    MU_ASSERT_OK_AND_ASSIGN(const std::string folder, dies.Next(nullptr));
+    MU_ASSERT_OK(RemoveCheckpoint(Folder(1)));
+    MU_ASSERT_OK(MakeDirectories(record + "/in its place"));
+    EXPECT_FALSE(dies.Add(folder, Evaluation()).ok());
+    EXPECT_TRUE(FileExists(JoinPath(folder, kManifestName)));
+  }
+  MU_ASSERT_OK(RemoveTree(record));
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(1)));
 }
 
 TEST_F(FollowedRunTest, ARecordThatCannotBeReadIsRefused) {
