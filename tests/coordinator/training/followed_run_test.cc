@@ -205,6 +205,21 @@ TEST_F(FollowedRunTest, ADamagedOneIsWrittenDownAndOthersAreTriedAgain) {
   EXPECT_THAT(Follow(&run), IsEmpty());
 }
 
+// Who looks for checkpoints first, and then whether the job is over, would miss it.
+TEST_F(FollowedRunTest, TheLastOneComesWhileItIsAskedWhetherTheJobIsOver) {
+  const std::string record = directory_->path() + "/job.json";
+  ASSERT_EQ(::mkfifo(record.c_str(), 0600), 0);
+  std::thread trains([&] {
+    std::ofstream asked(record);  // waits until somebody reads it
+    Complete(1);
+    End("done");  // in the place of what is being read
+    asked << ReadFile(record).value_or("");
+  });
+  FollowedRun run = Open();
+  EXPECT_THAT(Follow(&run), ElementsAre(Name(1)));
+  trains.join();
+}
+
 // On a full disk, say. The run does not keep it any more: nobody else has it.
 TEST_F(FollowedRunTest, WhatCannotBeWrittenDownStaysToBeEvaluatedAgain) {
   Complete(1);
