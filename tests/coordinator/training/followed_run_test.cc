@@ -220,6 +220,39 @@ TEST_F(FollowedRunTest, TheLastOneComesWhileItIsAskedWhetherTheJobIsOver) {
   trains.join();
 }
 
+// The run deletes the newest first while this process takes hold of them, oldest first. Where they
+// meet, one has been found and then lost its manifest.
+TEST_F(FollowedRunTest, WhatIsLeftOfADeletedOneIsNotTaken) {
+  constexpr int kMany = 300;
+  Complete(1);
+  bool met = false;
+  for (int first = 2; !met && !HasFailure(); first += kMany) {
+    const int last = first + kMany - 1;
+    for (int number = first; number <= last; ++number) {
+      std::filesystem::create_directory(Folder(number));
+      for (const char* const file : {kManifestName, "ps-0.safetensors"})
+        std::filesystem::create_hard_link(JoinPath(Folder(1), file),
+                                          JoinPath(Folder(number), file));
+    }
+    const auto held = [&](int number) {
+      return JoinPath(FollowedFolder(directory_->path()), Name(number));
+    };
+    FollowedRun run = Open();
+    std::thread deletes([&] {
+      testing::WaitWhile([&] { return !FileExists(held(first)); });
+      for (int number = last; number > first; --number)
+        MU_EXPECT_OK(RemoveFile(JoinPath(Folder(number), kManifestName)));
+    });
+    MU_EXPECT_OK(run.Next(nullptr).status());
+    deletes.join();
+    for (int number = first; number <= last; ++number) {
+      const bool whole = FileExists(JoinPath(held(number), kManifestName));
+      EXPECT_EQ(FileExists(held(number)), whole) << Name(number);
+      met |= !whole;
+    }
+  }
+}
+
 // On a full disk, say. The run does not keep it any more: nobody else has it.
 TEST_F(FollowedRunTest, WhatCannotBeWrittenDownStaysToBeEvaluatedAgain) {
   Complete(1);
