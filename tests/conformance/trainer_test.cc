@@ -143,6 +143,28 @@ TEST_F(TrainerTest, EachStepIsToldWithItsOwnLoss) {
   for (size_t i = 0; i < kSteps; ++i) EXPECT_EQ(losses[i], static_cast<double>(i));
 }
 
+// A lease has fewer batches than it was planned for where records are left out. So the mean comes
+// with the last step that had records.
+TEST_F(TrainerTest, AFunctionWhoseLastStepIsEmptyTellsItsMean) {
+  const std::string file = cluster_->directory() + "/bad.csv";
+  WriteFile(file, "1\n2\nnone\n6\n");
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Dataset bad,
+      c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(1).SkipBadRecords().Name("bad")));
+  MU_ASSERT_OK_AND_ASSIGN(const Function step, c().DefineFunction("bad", [&](FunctionBuilder& f) {
+    f.Return("loss", ReduceMean(Cast(f.NextBatch(bad)["id"], kFloat32)));
+  }));
+  std::vector<TrainEvent> events;
+  MU_ASSERT_OK_AND_ASSIGN(const TrainResult result,
+                          Train(c(), step, bad, {.steps_per_function = 4},
+                                [&](const TrainEvent& event) { events.push_back(event); }));
+  EXPECT_EQ(result.functions, 1u);
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_FALSE(events[0].function_loss.has_value());
+  EXPECT_FALSE(events[1].function_loss.has_value());
+  EXPECT_EQ(events[2].function_loss, 3.0);
+}
+
 TEST_F(TrainerTest, AsManyStepsAsAskedFor) {
   const uint64_t steps = batches_[0] + batches_[1] + 5;
   MU_ASSERT_OK_AND_ASSIGN(
