@@ -85,6 +85,32 @@ TEST_F(TrainerCallbacksTest, FailuresWhileAnEvaluationGoesOn) {
   EXPECT_EQ(told_, 2);
 }
 
+// Training has come to its end, so nothing else looks for failures then.
+TEST_F(TrainerCallbacksTest, FailuresWhileTheLastEvaluationBesideTrainingIsWaitedFor) {
+  TrainerOptions options = Options();
+  options.callbacks.on_epoch = [&](const EpochLoss&) { cluster_->KillWorker(0); };
+  std::atomic<int> told = 0;
+  options.callbacks.on_failure = [&](const MemberFailure& failure) {
+    EXPECT_EQ(failure.role, pb::ROLE_WORKER);
+    ++told;
+  };
+  options.evaluate_checkpoint = [&](const std::string&, const std::atomic<int>*,
+                                    std::vector<std::string>*) -> absl::StatusOr<Evaluation> {
+    EXPECT_TRUE(testing::Eventually([&] { return told > 0; }, absl::Seconds(20)));
+    Evaluation evaluation;
+    evaluation.examples = kRecords;
+    evaluation.metrics["mae"] = 1;
+    return evaluation;
+  };
+  Trainer trainer(&c(), std::move(options));
+  // It begins within the only epoch, and the epoch's end is where training ends.
+  MU_ASSERT_OK_AND_ASSIGN(
+      const FitResult result,
+      trainer.Fit({.steps_per_function = 1, .eval_every = {.steps = kRecords / kBatch - 2}}));
+  EXPECT_THAT(result.evaluations, SizeIs(1));
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(TrainerCallbacksTest, TheFailureThatEndsTraining) {
   TrainerOptions options = WithoutCheckpoints();  // so a lost server cannot be replaced
   bool killed = false;

@@ -151,6 +151,8 @@ TEST_F(TrainerTest, AFunctionWhoseLastStepIsEmptyTellsItsMean) {
   MU_ASSERT_OK_AND_ASSIGN(
       const Dataset bad,
       c().CreateDataset(Csv({file}).Id("id", 0, 0).Batch(1).SkipBadRecords().Name("bad")));
+  MU_ASSERT_OK_AND_ASSIGN(const uint64_t planned, c().BatchesInEpoch(bad));
+  ASSERT_EQ(planned, 4u) << "nobody has parsed the records yet";
   MU_ASSERT_OK_AND_ASSIGN(const Function step, c().DefineFunction("bad", [&](FunctionBuilder& f) {
     f.Return("loss", ReduceMean(Cast(f.NextBatch(bad)["id"], kFloat32)));
   }));
