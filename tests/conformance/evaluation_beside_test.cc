@@ -28,7 +28,24 @@ using ::testing::SizeIs;
 using testing::StatusIs;
 using testing::WriteFile;
 
-class EvaluationBesideTest : public EvaluatedJobTest {};
+class EvaluationBesideTest : public EvaluatedJobTest {
+ protected:
+  // The job's values as another cluster is to measure them: against a label that is 0.
+  absl::StatusOr<EvaluationSpec> DefineIn(Coordinator& own) {
+    EvaluationSpec spec = *Options().evaluation;
+    MU_ASSIGN_OR_RETURN(
+        spec.data,
+        own.CreateDataset(
+            Csv({cluster_->directory() + "/numbers.csv"}).Id("id", 0, 0).Batch(kBatch).Epochs(1)));
+    MU_ASSIGN_OR_RETURN(const Variable sum, own.CreateVariable({.name = "sum", .dtype = kInt64}));
+    MU_ASSIGN_OR_RETURN(spec.function, own.DefineFunction("forward", [&](FunctionBuilder& f) {
+      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
+      f.Return("prediction", id * 0.0f + Cast(Read(sum), kFloat32) / static_cast<float>(kSum));
+      f.Return("label", id * 0.0f);
+    }));
+    return spec;
+  }
+};
 
 TEST_F(EvaluationBesideTest, EvaluatedBesideTrainingWithTheSameNumbers) {
   Trainer trainer(&c(), Options());
@@ -95,20 +112,9 @@ TEST_F(EvaluationBesideTest, EvaluatedInThisProcessWithTheSameNumbers) {
                             f.Return("prediction", Cast(f.NextBatch(test_)["id"], kFloat32));
                           }));
   int made = 0;
-  const auto define = [&](Coordinator& own) -> absl::StatusOr<EvaluationSpec> {
+  const auto define = [&](Coordinator& own) {
     ++made;
-    EvaluationSpec spec = *Options().evaluation;
-    MU_ASSIGN_OR_RETURN(
-        spec.data,
-        own.CreateDataset(
-            Csv({cluster_->directory() + "/numbers.csv"}).Id("id", 0, 0).Batch(kBatch).Epochs(1)));
-    MU_ASSIGN_OR_RETURN(const Variable sum, own.CreateVariable({.name = "sum", .dtype = kInt64}));
-    MU_ASSIGN_OR_RETURN(spec.function, own.DefineFunction("forward", [&](FunctionBuilder& f) {
-      const Sym id = Cast(f.NextBatch(spec.data)["id"], kFloat32);
-      f.Return("prediction", id * 0.0f + Cast(Read(sum), kFloat32) / static_cast<float>(kSum));
-      f.Return("label", id * 0.0f);
-    }));
-    return spec;
+    return DefineIn(own);
   };
   options.evaluate_checkpoint = EvaluateInProcess({}, define);
   Trainer trainer(&c(), std::move(options));
@@ -122,6 +128,20 @@ TEST_F(EvaluationBesideTest, EvaluatedInThisProcessWithTheSameNumbers) {
     EXPECT_FALSE(result.evaluations[i].checkpoint.empty());
   }
   EXPECT_EQ(made, 1) << "the cluster stays for the next checkpoint";
+}
+
+// The cluster that it has begun goes with it: there is no second variable of a name.
+TEST_F(EvaluationBesideTest, WhatFailedInThisProcessDoesNotSpoilTheNext) {
+  Trainer trainer(&c(), Options());
+  MU_ASSERT_OK(trainer.Fit({.epochs = 1}).status());
+  MU_ASSERT_OK_AND_ASSIGN(const std::string checkpoint, trainer.Save());
+  const CheckpointEvaluator evaluate =
+      EvaluateInProcess({}, [&](Coordinator& own) { return DefineIn(own); });
+  std::vector<std::string> warnings;
+  EXPECT_FALSE(evaluate(cluster_->directory() + "/no checkpoint", nullptr, &warnings).ok());
+  MU_ASSERT_OK_AND_ASSIGN(const Evaluation evaluated, evaluate(checkpoint, nullptr, &warnings));
+  EXPECT_EQ(evaluated.examples, uint64_t{kRecords});
+  EXPECT_NEAR(evaluated.metrics.at("mae"), 1, 1e-5);
 }
 
 // Its result is taken when it comes, not when the next one is due.
