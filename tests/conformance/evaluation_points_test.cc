@@ -1,6 +1,8 @@
 // Training that stands still for evaluations, by the loop and by the trainer.
 #include <utility>
 
+#include "common/rpc/typed.h"
+#include "proto/coordinator.pb.h"
 #include "tests/conformance/evaluated_job.h"
 
 namespace mu {
@@ -131,6 +133,46 @@ TEST_F(EvaluationPointsTest, AJobThatStoppedAtAnEpochsEndIsNotEvaluatedTwice) {
   EXPECT_EQ(evaluated, 1);
   EXPECT_THAT(second.evaluations, SizeIs(3));
   EXPECT_EQ(second.train.samples, uint64_t{3 * kRecords});
+}
+
+// More than are listed one by one. While place 0 is empty too, nothing is restored for those that
+// come and go at place 1.
+TEST_F(EvaluationPointsTest, AServerLostMeanwhileIsNoticedAfterManyOthers) {
+  TrainerOptions options = Options();
+  int evaluated = 0;
+  bool killed = false;
+  options.callbacks.on_evaluation = [&](const Evaluation&) { ++evaluated; };
+  options.callbacks.on_evaluation_progress = [&](uint64_t, uint64_t) {
+    if (evaluated != 1 || std::exchange(killed, true)) return;
+    cluster_->KillServer(1);
+    MU_EXPECT_OK(cluster_->StartServer(1));
+  };
+  Trainer trainer(&c(), std::move(options));  // from here on losses are survived
+  for (const int server : {0, 1}) cluster_->KillServer(server);
+  const std::unique_ptr<Transport> transport = NewGrpcTransport();
+  const auto coordinator = transport->Connect(c().address(), pb::ROLE_COORDINATOR);
+  for (uint32_t i = 1; i <= FailureList::kFirst + FailureList::kLast; ++i) {
+    constexpr int64_t kNoPid = int64_t{1} << 30;  // and those above it: Linux has none so large
+    pb::RegisterRequest request;
+    request.set_role(pb::ROLE_PSSERVER);
+    request.set_index(1);
+    request.set_address("127.0.0.1:1");
+    request.set_incarnation(i);
+    request.set_pid(kNoPid + i);
+    MU_ASSERT_OK(Call<pb::RegisterReply>(*coordinator, "/muster.Coordinator/Register", request));
+    c().runtime().DaemonDied(kNoPid + i, "killed by the test");
+  }
+  for (const int server : {0, 1}) MU_ASSERT_OK(cluster_->StartServer(server));
+  ASSERT_EQ(c().Stats().unlisted_failures.servers, 2u);
+  MU_ASSERT_OK_AND_ASSIGN(const FitResult result,
+                          trainer.Fit({.epochs = 2, .eval_every = {.epochs = 1}}));
+  EXPECT_TRUE(killed);
+  EXPECT_EQ(c().Stats().unlisted_failures.servers, 3u);
+  ASSERT_THAT(result.evaluations, SizeIs(2));
+  EXPECT_THAT(result.evaluations[0].checkpoint, IsEmpty());
+  EXPECT_THAT(result.evaluations[1].checkpoint, Not(IsEmpty())) << "it began anew, from one";
+  EXPECT_NEAR(result.evaluations[1].metrics.at("mae"), 1, 1e-5);
+  EXPECT_EQ(Sum(), 2 * kSum);
 }
 
 // A record of the evaluation that cannot be read ends training only if something depends on it.
