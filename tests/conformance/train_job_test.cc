@@ -1,0 +1,116 @@
+// A job file's job from end to end, started as the command line starts it, with what no command
+// line can bring about: a model that says no, and settings that the command line refuses.
+#include "coordinator/training/train_job.h"
+
+#include <google/protobuf/text_format.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/env/file.h"
+#include "coordinator/frontend/model_registry.h"
+#include "tests/conformance/conformance.h"
+
+namespace mu {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using testing::StatusIs;
+
+constexpr int kRecords = 100;
+
+// y is a weight times x.
+class Scaled final : public Model {
+ public:
+  explicit Scaled(absl::Status fits) : fits_(std::move(fits)) {}
+  absl::Status Create(VariableFactory& factory) override {
+    MU_RETURN_IF_ERROR(fits_);
+    MU_ASSIGN_OR_RETURN(weight_, factory.CreateVariable({.name = "weight", .shape = {1}}));
+    return absl::OkStatus();
+  }
+  ModelOutput Build(FunctionBuilder&, const BatchRef& batch) override {
+    ModelOutput output;
+    output.task = task();
+    output.prediction = batch["x"] * Read(weight_);
+    output.label = batch["y"];
+    output.loss = MeanSquaredError(output.prediction, output.label);
+    return output;
+  }
+  Task task() const override { return Task::kRegression; }
+  std::vector<pb::ColumnSchema> Columns() const override {
+    return {MakeColumn("x", kFloat32, {kUnknownDim}), MakeColumn("y", kFloat32, {kUnknownDim})};
+  }
+
+ private:
+  const absl::Status fits_;
+  Variable weight_;
+};
+
+class TrainJobTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    MU_ASSERT_OK(directory_);
+    std::string data = "x,y\n";
+    for (int i = 0; i < kRecords; ++i) absl::StrAppend(&data, i % 10, ",", 2 * (i % 10), "\n");
+    const std::string file = directory_->path() + "/data.csv";
+    MU_ASSERT_OK(WriteFileAtomic(file, data));
+    const std::string source = absl::StrCat(
+        "{ format: 'csv' files: '", file,
+        "' columns { name: 'x' kind: 'number' } columns { name: 'y' kind: 'number' } }");
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        absl::StrCat("name: 'scaled' seed: 1 data { train ", source, " eval ", source,
+                     "} model { custom { name: 'scaled' } } "
+                     "optimizer { sgd { learning_rate: 0.01 } } "
+                     "training { epochs: 1 batch_size: 10 }"),
+        &job_));
+    MU_ASSERT_OK(models_.RegisterJson(
+        "scaled", [this](const std::string&) -> absl::StatusOr<std::unique_ptr<Model>> {
+          return std::make_unique<Scaled>(++made_ == 1 ? absl::OkStatus() : others_);
+        }));
+  }
+  absl::Status Train() {
+    RunOptions options;
+    options.job_dir = directory_->path() + "/run";
+    options.binary_dir = testing::BinaryDirectory();
+    options.workers = options.ps = 1;
+    MU_RETURN_IF_ERROR(MakeJobDirectory(options.job_dir));
+    absl::Status error;
+    report_ = TrainJob(job_, models_, options, &error);
+    return error;
+  }
+
+  absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("train-job");
+  pb::JobProto job_;
+  ModelRegistry models_;
+  RunReport report_;
+  absl::Status others_;  // of models but the first, which is the job's own
+
+ private:
+  int made_ = 0;
+};
+
+// The model has no room in this process, say: that is no reason to lose the job.
+TEST_F(TrainJobTest, WorkersEvaluateWhatTheCoordinatorCannot) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  others_ = absl::ResourceExhaustedError("no room for it");
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(report_.status, "done");
+  EXPECT_EQ(report_.eval_examples, static_cast<uint64_t>(kRecords));
+  EXPECT_TRUE(report_.eval_metrics.contains("rmse"));
+  EXPECT_THAT(report_.warnings,
+              Contains(HasSubstr("the coordinator's process cannot evaluate, so the workers do: "
+                                 "no room for it")));
+}
+
+// How a gap that is none shows that it came there.
+TEST_F(TrainJobTest, TheGapIsTheJobs) {
+  job_.mutable_training()->set_max_gap(1.5);
+  EXPECT_THAT(Train(), StatusIs(absl::StatusCode::kInvalidArgument,
+                                HasSubstr("TrainOptions::max_gap is 1.5")));
+  EXPECT_EQ(report_.samples, 0u);
+}
+
+}  // namespace
+}  // namespace mu
