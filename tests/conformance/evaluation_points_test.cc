@@ -148,6 +148,7 @@ TEST_F(EvaluationPointsTest, AServerLostMeanwhileIsNoticedAfterManyOthers) {
     MU_EXPECT_OK(cluster_->StartServer(1));
   };
   Trainer trainer(&c(), std::move(options));  // from here on losses are survived
+  ASSERT_EQ(Sum(), 0) << "the servers have all that they need";
   for (const int server : {0, 1}) cluster_->KillServer(server);
   const std::unique_ptr<Transport> transport = NewGrpcTransport();
   const auto coordinator = transport->Connect(c().address(), pb::ROLE_COORDINATOR);
