@@ -95,8 +95,9 @@ std::vector<InputFile> InputsOfExport(const CliOptions& cli, const Source& sourc
   if (source.has_job) inputs = InputsOf(cli.export_source, source.file.job);
   if (source.checkpoint.empty()) return inputs;
   inputs.push_back({source.checkpoint, "the checkpoint that is read"});
-  for (InputFile& file : RunFilesOf(RunOfCheckpoint(source.checkpoint)))
-    inputs.push_back(std::move(file));
+  if (const std::string run = RunOfCheckpoint(source.checkpoint); !run.empty()) {
+    for (InputFile& file : FilesOfTrainedRun(run)) inputs.push_back(std::move(file));
+  }
   return inputs;
 }
 

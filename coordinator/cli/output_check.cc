@@ -87,13 +87,24 @@ std::vector<InputFile> InputsOf(const std::string& job_file, const muster::JobPr
 
 std::vector<InputFile> RunFilesOf(const std::string& job_dir) {
   std::vector<InputFile> files;
-  for (const char* name : {"job.json", "lock", "checkpoints", "epochs", "layouts"})
+  for (const char* name : {"job.json", "lock", "checkpoints", "epochs", "layouts", "logs", "cache"})
     files.push_back({JoinPath(job_dir, name), absl::StrCat("what Muster keeps in ", job_dir)});
+  for (const char* name : {"followed", "evaluations.json"})
+    files.push_back({JoinPath(job_dir, name),
+                     absl::StrCat("what `coordinator eval --follow` keeps in ", job_dir)});
+  return files;
+}
+
+std::vector<InputFile> FilesOfTrainedRun(const std::string& job_dir) {
+  std::vector<InputFile> files = RunFilesOf(job_dir);
+  files.push_back({JoinPath(job_dir, "report.json"),
+                   absl::StrCat("the report of what was trained in ", job_dir)});
   return files;
 }
 
 std::string RunOfCheckpoint(const std::string& checkpoint) {
-  return DirectoryOf(DirectoryOf(PathInRealFolder(checkpoint)));
+  const std::string folder = DirectoryOf(PathInRealFolder(checkpoint));
+  return BaseName(folder) == "checkpoints" ? DirectoryOf(folder) : "";
 }
 
 void CheckOutputs(const std::vector<PlannedOutput>& outputs, const std::vector<InputFile>& inputs,

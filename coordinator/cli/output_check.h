@@ -20,10 +20,13 @@ struct InputFile {
 // The job file itself, all files of all of its sources, and the checkpoint of its warm start.
 std::vector<InputFile> InputsOf(const std::string& job_file, const muster::JobProto& job);
 
-// What Muster itself keeps in a run's directory.
+// What Muster itself keeps in a run's directory, but for the reports.
 std::vector<InputFile> RunFilesOf(const std::string& job_dir);
 
-// The run's directory, if the checkpoint still lies in it.
+// The same and the report of what was trained there: for a command that reads the run.
+std::vector<InputFile> FilesOfTrainedRun(const std::string& job_dir);
+
+// The run's directory, if the checkpoint still lies in it: RUN/checkpoints/NAME. Otherwise empty.
 std::string RunOfCheckpoint(const std::string& checkpoint);
 
 struct PlannedOutput {

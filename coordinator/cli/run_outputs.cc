@@ -9,22 +9,34 @@
 #include "coordinator/cli/output_check.h"
 #include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/report.h"
+#include "coordinator/training/followed_run.h"
 #include "coordinator/training/job_record.h"
 
 namespace mu {
 namespace {
 
+// Whether the report of this command has the usual name in the run's directory. Not if that was
+// trained, and is read.
+bool HasUsualReport(const CliOptions& cli, const std::string& job_dir) {
+  return cli.command == CliOptions::kTrain || absl::IsNotFound(ReadJobRecord(job_dir).status());
+}
+
 // What the run reads, and what lies where it keeps its own files.
 std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup) {
   std::vector<InputFile> inputs = InputsOf(cli.job_file, setup.job);
-  for (InputFile& file : RunFilesOf(setup.options.job_dir)) inputs.push_back(std::move(file));
-  if (!setup.options.follow.empty()) {
-    for (InputFile& file : RunFilesOf(setup.options.follow)) inputs.push_back(std::move(file));
-  }
+  const std::string& job_dir = setup.options.job_dir;
+  const auto add = [&inputs](std::vector<InputFile> files) {
+    for (InputFile& file : files) inputs.push_back(std::move(file));
+  };
+  add(HasUsualReport(cli, job_dir) ? RunFilesOf(job_dir) : FilesOfTrainedRun(job_dir));
+  // `run`: whose checkpoints are read. Its report may be this run's own, which is replaced.
+  const auto add_other = [&](const std::string& run) {
+    if (!run.empty() && FileIdentity(run) != FileIdentity(job_dir)) add(FilesOfTrainedRun(run));
+  };
+  if (!setup.options.follow.empty()) add_other(DirectoryOfFollowedRun(setup.options.follow));
   if (const std::string& checkpoint = setup.options.checkpoint; !checkpoint.empty()) {
     inputs.push_back({checkpoint, "the checkpoint that is read"});
-    for (InputFile& file : RunFilesOf(RunOfCheckpoint(checkpoint)))
-      inputs.push_back(std::move(file));
+    add_other(RunOfCheckpoint(checkpoint));
   }
   const std::string load = PlacementFile(cli.placement);
   for (const auto& [path, flag] :
@@ -38,9 +50,7 @@ std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup)
 }  // namespace
 
 std::string OwnReport(const CliOptions& cli, const std::string& job_dir) {
-  const bool of_training =
-      cli.command == CliOptions::kTrain || absl::IsNotFound(ReadJobRecord(job_dir).status());
-  if (of_training) return JoinPath(job_dir, kReportName);
+  if (HasUsualReport(cli, job_dir)) return JoinPath(job_dir, kReportName);
   const char* const what = cli.command == CliOptions::kPredict ? "predict_" : "eval_";
   return JoinPath(job_dir, absl::StrCat(what, kReportName));
 }

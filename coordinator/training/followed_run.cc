@@ -31,10 +31,6 @@ constexpr char kCheckpoints[] = "checkpoints";
 constexpr char kPartly[] = ".partly";
 constexpr char kRecord[] = "evaluations.json";
 
-std::string RunOf(const std::string& directory) {
-  return BaseName(directory) == kCheckpoints ? DirectoryOf(directory) : directory;
-}
-
 // The same files under another folder's name, at once or not at all. NOT_FOUND if `from` is deleted
 // or moved meanwhile, ALREADY_EXISTS if `to` is there.
 absl::Status LinkFolder(const std::string& from, const std::string& to) {
@@ -72,7 +68,12 @@ bool IsGone(const absl::Status& status, const std::string& folder) {
 
 }  // namespace
 
-FollowedRun::FollowedRun(const std::string& directory) : directory_(RunOf(directory)) {}
+std::string DirectoryOfFollowedRun(const std::string& directory) {
+  return BaseName(directory) == kCheckpoints ? DirectoryOf(directory) : directory;
+}
+
+FollowedRun::FollowedRun(const std::string& directory)
+    : directory_(DirectoryOfFollowedRun(directory)) {}
 
 std::string FollowedRun::HeldFolder(const std::string& name) const {
   return JoinPath(FollowedFolder(directory_), name);

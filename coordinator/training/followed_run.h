@@ -18,6 +18,9 @@
 
 namespace mu {
 
+// The run's directory, of that or of its folder of checkpoints.
+std::string DirectoryOfFollowedRun(const std::string& directory);
+
 class FollowedRun {
  public:
   // `directory`: the run's job_dir, or its folder of checkpoints. It need not be there yet.

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/env/file.h"
+#include "common/env/file_identity.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -118,17 +119,25 @@ TEST_F(OutputCheckTest, TwoOutputsAreTwoFiles) {
 
 TEST_F(OutputCheckTest, WhatMusterKeepsInARun) {
   MU_ASSERT_OK(MakeDirectories(Path("run/checkpoints/ckpt-1")));
-  EXPECT_EQ(RunOfCheckpoint(Path("run/checkpoints/ckpt-1")), RunOfCheckpoint(Path("run/a/b")));
-  const std::vector<InputFile> kept = RunFilesOf(RunOfCheckpoint(Path("run/checkpoints/ckpt-1")));
-  for (const auto& [name, refused] :
-       {std::pair("job.json", true), std::pair("checkpoints/ckpt-1/manifest.json", true),
-        std::pair("report.json", false), std::pair("predictions.csv", false)}) {
+  const std::string run = RunOfCheckpoint(Path("run/checkpoints/ckpt-1"));
+  EXPECT_EQ(FileIdentity(run), FileIdentity(Path("run")));
+  EXPECT_EQ(RunOfCheckpoint(Path("run/elsewhere/ckpt-1")), "");
+  const auto refused = [this](const std::vector<InputFile>& kept, const std::string& name) {
     ProblemList problems;
     CheckOutputs(
         {{.place = Place{"--out"}, .path = JoinPath(Path("run"), name), .folder_is_made = true}},
         kept, &problems);
-    EXPECT_EQ(!problems.empty(), refused) << name << problems.ToString();
-  }
+    return !problems.empty();
+  };
+  for (const char* name :
+       {"job.json", "lock", "checkpoints/ckpt-1/manifest.json", "epochs/1", "layouts/x",
+        "logs/coordinator.log", "cache/x", "followed/ckpt-1/manifest.json", "evaluations.json"})
+    EXPECT_TRUE(refused(RunFilesOf(run), name)) << name;
+  for (const char* name : {"report.json", "predictions.csv", "log.json"})
+    EXPECT_FALSE(refused(RunFilesOf(run), name)) << name;
+  EXPECT_TRUE(refused(FilesOfTrainedRun(run), "report.json"));
+  EXPECT_TRUE(refused(FilesOfTrainedRun(run), "evaluations.json"));
+  EXPECT_FALSE(refused(FilesOfTrainedRun(run), "eval_report.json"));
 }
 
 }  // namespace

@@ -49,6 +49,48 @@ TEST_F(OutputsTest, NeitherTheJobFileNorItsDataAreReplaced) {
                 "is what Muster keeps in ");
 }
 
+// Of the run that is followed, or whose checkpoint is read, and by whatever path.
+TEST_F(OutputsTest, NorWhatARunKeeps) {
+  const std::string job =
+      Job({{"model:",
+            "  eval: {format: csv, files: [data.csv], columns: [{name: user, kind: id}, "
+            "{name: item, kind: id}, {name: rating, kind: number}]}\nmodel:"}});
+  ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
+  WriteText("run/evaluations.json", "[]\n");
+  ASSERT_EQ(::symlink("run", Path("link").c_str()), 0);
+  ASSERT_EQ(::symlink("run/evaluations.json", Path("link.json").c_str()), 0);
+  const std::string follower = "--job_dir=" + Path("follower");
+  for (const char* run : {"run", "link", "run/checkpoints"}) {
+    for (const char* record : {"run/evaluations.json", "link/evaluations.json",
+                               "run/../run/evaluations.json", "link.json"})
+      ExpectRefused({"eval", job, "--follow=" + Path(run), follower, "--report=" + Path(record)},
+                    "run/evaluations.json",
+                    "--report: " + Path(record) + " is what `coordinator eval --follow` keeps in ");
+    ExpectRefused(
+        {"eval", job, "--follow=" + Path(run), follower, "--report=" + Path("run/report.json")},
+        "run/report.json", "is the report of what was trained in ");
+  }
+  for (const char* other : {"--job_dir=", "--checkpoint="}) {
+    const std::string run = other + Path("run");
+    ExpectRefused({"eval", job, run, "--report=" + Path("run/report.json")}, "run/report.json",
+                  "is the report of what was trained in ");
+    ExpectRefused({"predict", job, run, "--out=" + Path("run/report.json")}, "run/report.json",
+                  "--out: " + Path("run/report.json") + " is the report of what was trained in ");
+    ExpectRefused({"eval", job, run, "--trace=" + Path("run/logs/coordinator.log")},
+                  "run/logs/coordinator.log", "is a part of what Muster keeps in ");
+  }
+  ExpectRefused({"export", Path("run"), "--safetensors=" + Path("run/report.json")},
+                "run/report.json", "is the report of what was trained in ");
+  ExpectRefused({"train", job, "--job_dir=" + Path("next"), "--checkpoint=" + Path("run"),
+                 "--report=" + Path("run/report.json")},
+                "run/report.json", "is the report of what was trained in ");
+  // The training's own it replaces.
+  EXPECT_EQ(Run({"train", job, "--job_dir=" + Path("run"), "--train_again",
+                 "--report=" + Path("run/report.json")}),
+            0)
+      << Output();
+}
+
 TEST_F(OutputsTest, NorAnArrayThatTheExportWouldWriteOver) {
   const std::string job = Job();
   ASSERT_EQ(Run({"train", job, "--job_dir=" + Path("run")}), 0) << Output();
