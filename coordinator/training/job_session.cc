@@ -59,10 +59,11 @@ void JobSession::Tell(const std::string& line) {
   if (options_.tell) options_.tell(line);
 }
 
-void JobSession::Warn(RunReport* report, const std::string& text) {
+void JobSession::Warn(RunReport* report, const std::string& text, bool is_logged) {
   if (absl::c_linear_search(report->warnings, text)) return;  // once is enough
   report->warnings.push_back(text);
-  Announce(text);
+  if (!is_logged) return Announce(text);
+  if (options_.announce) options_.announce(text);
 }
 
 absl::Status JobSession::Start() {

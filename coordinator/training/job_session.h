@@ -92,8 +92,8 @@ class JobSession {
   void Announce(const std::string& text);
   // A line about how it goes.
   void Tell(const std::string& line);
-  // Announces what the report says too.
-  void Warn(RunReport* report, const std::string& text);
+  // Announces what the report says too. `is_logged`: not in the log a second time.
+  void Warn(RunReport* report, const std::string& text, bool is_logged = false);
   // INVALID_ARGUMENT: all records of `data`, such as "data.train", were left out, or there are
   // none.
   absl::Status NothingRead(const std::string& data) const;

@@ -188,6 +188,9 @@ TrainerCallbacks JobSession::CallbacksOf(RunReport* report) {
     Tell(absl::StrCat(line, evaluation.best_so_far ? ", the best so far" : ""));
   };
   callbacks.on_warning = [this, report](const std::string& text) { Warn(report, text); };
+  callbacks.on_logged_warning = [this, report](const std::string& text) {
+    Warn(report, text, /*is_logged=*/true);
+  };
   return callbacks;
 }
 

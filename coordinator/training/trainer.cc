@@ -61,11 +61,14 @@ void Trainer::WarnOfMarks(const absl::Status& marked) {
   if (!marked.ok()) Warn(absl::StrCat(kNotWrittenDown, ": ", marked.message()));
 }
 
-void Trainer::Warn(const std::string& text) {
+void Trainer::Warn(const std::string& text, bool is_logged) {
   if (!warned_.insert(text).second) return;
-  if (options_.callbacks.on_warning) {
-    options_.callbacks.on_warning(text);
-  } else {
+  const TrainerCallbacks& callbacks = options_.callbacks;
+  if (is_logged && callbacks.on_logged_warning) {
+    callbacks.on_logged_warning(text);
+  } else if (callbacks.on_warning) {
+    callbacks.on_warning(text);
+  } else if (!is_logged) {
     MU_LOG(WARN, "{}", text);
   }
 }
@@ -75,7 +78,7 @@ void Trainer::LookAtCluster(bool now) {
   looked_ = SteadyNow();
   const RuntimeStats stats = coordinator_->Stats();
   if (options_.callbacks.on_failure) failures_.Tell(stats.failures, options_.callbacks.on_failure);
-  for (const std::string& warning : stats.warnings) Warn(warning);
+  for (const std::string& warning : stats.warnings) Warn(warning, /*is_logged=*/true);
 }
 
 absl::StatusOr<std::vector<std::string>> Trainer::Metrics() const {

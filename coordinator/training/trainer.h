@@ -60,8 +60,10 @@ struct TrainerCallbacks {
   // looked through: then after it. Of more than 500 losses within that time some are left out.
   std::function<void(const MemberFailure&)> on_failure = nullptr;
   std::function<void(StopReason)> on_stop = nullptr;
-  // What deserves a look, each sentence once.
+  // What deserves a look, each sentence once. Without it, it is in the log.
   std::function<void(const std::string&)> on_warning = nullptr;
+  // In its place for those of Stats().warnings, which are in the log already.
+  std::function<void(const std::string&)> on_logged_warning = nullptr;
 };
 
 struct TrainerOptions {
@@ -195,7 +197,7 @@ class Trainer {
   void WarnOfMarks(const absl::Status& marked);
   // Tells of failures and warnings that are new. At most once a second, unless `now`.
   void LookAtCluster(bool now = false);
-  void Warn(const std::string& text);
+  void Warn(const std::string& text, bool is_logged = false);
 
   Coordinator* const coordinator_;
   const TrainerOptions options_;
