@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/signal_stack.h"
 #include "common/exec/memory_budget.h"
 #include "common/rpc/typed.h"
 #include "worker/step_plan.h"
@@ -43,7 +44,10 @@ WorkerServer::WorkerServer(const WorkerOptions& options, Transport* transport)
   runner_.WaitInSteps(options.step_wait);
   runner_.OnIdle(options.on_idle);
   runner_.BoundResults(options.most_result_bytes);
-  thread_ = std::thread([this] { runner_.Loop(); });
+  thread_ = std::thread([this] {
+    const SignalStack signal_stack;
+    runner_.Loop();
+  });
 }
 
 WorkerServer::~WorkerServer() {

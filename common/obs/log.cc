@@ -20,6 +20,7 @@
 #include "absl/time/clock.h"
 #include "common/base/mutex.h"
 #include "common/base/printable.h"
+#include "common/base/signal_stack.h"
 #include "common/obs/stack_trace.h"
 
 namespace mu {
@@ -177,9 +178,11 @@ void OnFatalSignal(int signal, siginfo_t*, void* context) {
 
 void InstallCrashHandler() {
   PrepareStackTraces();
+  // This thread's; others make their own.
+  [[maybe_unused]] static thread_local const SignalStack stack;
   struct sigaction action = {};
   action.sa_sigaction = OnFatalSignal;
-  action.sa_flags = SA_NODEFER | SA_SIGINFO;
+  action.sa_flags = SA_NODEFER | SA_SIGINFO | SA_ONSTACK;
   sigemptyset(&action.sa_mask);
   for (const int signal : {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL})
     sigaction(signal, &action, nullptr);

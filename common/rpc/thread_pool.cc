@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "common/base/mutex.h"
+#include "common/base/signal_stack.h"
 #include "common/base/steady_now.h"
 
 namespace mu {
@@ -87,6 +88,7 @@ void ThreadPool::Post(std::function<void()> task) {
   core->work.Signal();
   if (!grow) return;
   std::thread([core] {
+    const SignalStack signal_stack;
     current_pool = core.get();
     core->Run();
   }).detach();

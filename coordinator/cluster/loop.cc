@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "common/base/check.h"
+#include "common/base/signal_stack.h"
 #include "common/base/steady_now.h"
 
 namespace mu {
@@ -15,7 +16,10 @@ void Loop::Start(std::function<absl::Time()> alarm, Job on_alarm) {
     MutexLock lock(&mutex_);
     stopped_ = false;
   }
-  thread_ = std::thread([this] { Run(); });
+  thread_ = std::thread([this] {
+    const SignalStack signal_stack;
+    Run();
+  });
 }
 
 void Loop::Stop() {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/signal_stack.h"
+
 namespace mu {
 namespace {
 
@@ -116,6 +118,7 @@ bool LeaseCache::HasRoomToReadAhead() const {
 }
 
 void LeaseCache::ReadAhead() {
+  const SignalStack signal_stack;
   while (true) {
     Key key;
     EntryPtr entry;

@@ -2,7 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <signal.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -14,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/signal_stack.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -27,6 +30,14 @@ int* volatile g_nowhere = nullptr;
   asm volatile("movq $16, %%rbp\n\tmovl $0, 0" ::: "memory");
 }
 #endif
+
+// Deeper than any stack is: each call has a frame of its own, and none is the last of another.
+volatile int g_deepest = 1 << 28;
+[[gnu::noinline]] int Overflow(int depth) {
+  volatile int frame[256];
+  frame[depth % 256] = depth == g_deepest ? 0 : Overflow(depth + 1);
+  return frame[depth % 256];
+}
 
 [[gnu::noinline]] void CrashInACall(void (*how)()) {
   how();
@@ -192,6 +203,32 @@ TEST_F(Log, CrashPrintsTheStack) {
               "fatal signal SEGV; the last lines of the log:\n(.|\n)*the last words")
       << "to follow its stack is a crash, too";
 #endif
+}
+
+// There the handler needs a stack of its own. The frames shown are the innermost ones.
+TEST_F(Log, AStackThatOverflowsIsPrinted) {
+  const auto overflow = [](bool on_another_thread) {
+    // The main thread's may grow without bound.
+    rlimit limit = {};
+    getrlimit(RLIMIT_STACK, &limit);
+    limit.rlim_cur = std::min<rlim_t>(limit.rlim_cur, rlim_t{8} << 20);
+    setrlimit(RLIMIT_STACK, &limit);
+    InitLogging({.role = "psserver 1"}).IgnoreError();
+    SetLogSeverity(LogSeverity::OFF);
+    LogLine(LogSeverity::INFO, __FILE__, __LINE__, "the last words");
+    if (!on_another_thread) std::exit(Overflow(0));
+    std::thread([] {
+      const SignalStack stack;
+      std::exit(Overflow(0));
+    }).join();
+  };
+  for (const bool on_another_thread : {false, true}) {
+    EXPECT_EXIT(
+        overflow(on_another_thread), ::testing::KilledBySignal(SIGSEGV),
+        "fatal signal SEGV at:\n(.|\n)*  @ program[+]0x[0-9a-f]+  mu::Overflow\\(\\)\n(.|\n)*"
+        "fatal signal SEGV; the last lines of the log:\n(.|\n)*the last words")
+        << on_another_thread;
+  }
 }
 
 TEST_F(Log, CrashPrintsTheLastLines) {
