@@ -16,7 +16,9 @@ clicks=$record/clicks
 
 # Each for some three minutes on two cores, so that servers are lost in most runs.
 job() {
-  sed -e "s|\"[^\"]*/mnist/|\"$mnist/|g" -e "s|\"[^\"]*/criteo-like/|\"$clicks/|g" -e "s/epochs: .*/epochs: $2/" "deploy/jobs/$1.yaml"
+  local file=deploy/jobs/$1.yaml epochs='^  epochs: [0-9]+$'  # of `training`, and not of an eval_every
+  [[ $(grep -cE "$epochs" "$file") == 1 ]] || { echo "$file: no line \`  epochs: N\`, or several" >&2; exit 1; }
+  sed -E -e "s|\"[^\"]*/mnist/|\"$mnist/|g" -e "s|\"[^\"]*/criteo-like/|\"$clicks/|g" -e "s/$epochs/  epochs: $2/" "$file"
   echo "checkpoint: {every: 30s}"
 }
 job mnist_cnn 20 >"$record/jobs/mnist_cnn.yaml"
