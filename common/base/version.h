@@ -8,10 +8,11 @@ namespace mu {
 
 std::string Version();  // of the release, "0.2.0"
 
-// Of what processes say to each other. Grows when a process of before would misunderstand. A
-// coordinator understands its own and the older ones from the one below on (0: from before there
-// were versions). 2: runs of functions go through a stream to each worker.
-inline constexpr uint32_t kProtocol = 2;
-inline constexpr uint32_t kOldestOfWorkers = 2;
+// Of what processes say to each other. Grows when a process of before would misunderstand, so also
+// with a new kind of update. A coordinator understands its own and the older ones from the one
+// below on (0: from before there were versions). 2: runs of functions go through a stream to each
+// worker. 3: servers assign new values, compute products and keep views of checkpoints.
+inline constexpr uint32_t kProtocol = 3;
+inline constexpr uint32_t kOldestProtocol = 3;
 
 }  // namespace mu

@@ -6,6 +6,7 @@
 #include "common/base/error_kind.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/protections.h"
+#include "coordinator/core/protocol_check.h"
 
 namespace mu {
 namespace {
@@ -31,6 +32,11 @@ void Core::On(event::Register& e) {
   action::AnswerRegister answer = {.call = e.call};
   if (closed_) {
     answer.status = absl::UnavailableError("the coordinator is shutting down");
+    return Do(std::move(answer));
+  }
+  if (absl::Status understood = CheckProtocol(e.request); !understood.ok()) {
+    Note(Level::kWarning, understood.message());
+    answer.status = Refusal(std::move(understood));
     return Do(std::move(answer));
   }
   const auto registered = membership_.Register(e.request, now_);

@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/error_kind.h"
-#include "common/base/version.h"
 
 namespace mu {
 
@@ -25,18 +24,6 @@ absl::StatusOr<Membership::Registered> Membership::Register(const pb::RegisterRe
   if ((role != pb::ROLE_WORKER && role != pb::ROLE_PSSERVER) || request.address().empty() ||
       request.incarnation() == 0) {
     return absl::InvalidArgumentError("a registration needs a role, an address and an incarnation");
-  }
-  if (request.protocol() > kProtocol) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "this daemon is of Muster ", request.version(), " (protocol ", request.protocol(),
-        "), the coordinator of ", Version(), ", which understands protocols up to ", kProtocol,
-        "; update the coordinator first"));
-  }
-  if (role == pb::ROLE_WORKER && request.protocol() > 0 && request.protocol() < kOldestOfWorkers) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "this worker is of Muster ", request.version(), " (protocol ", request.protocol(),
-        "), the coordinator of ", Version(), ", which understands workers from protocol ",
-        kOldestOfWorkers, " on; start the worker with the coordinator's version"));
   }
   const Incarnation incarnation(request.incarnation());
   for (const auto& [expelled, refusal] : expelled_) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/hash.h"
+#include "common/base/version.h"
 #include "tests/conformance/victims.h"
 #include "tests/testing/graph_maker.h"
 
@@ -242,6 +243,7 @@ TEST(Conformance, IdOutOfRange) {
   server.set_address("127.0.0.1:1");
   server.set_incarnation(7);
   server.set_index(5);
+  server.set_protocol(kProtocol);
   EXPECT_THAT(victims->Send(victims->c().address(), "/muster.Coordinator/Register",
                             Buffer(server.SerializeAsString())),
               StatusIs(kInvalid, HasSubstr("index 5")));

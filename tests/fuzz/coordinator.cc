@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/version.h"
 #include "common/obs/log.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
@@ -124,6 +125,7 @@ class FuzzedCoordinator {
     switch (call.call_case()) {
       case fuzz::CoordinatorCall::kRegister: {
         pb::RegisterRequest request = call.register_();
+        if (request.protocol() == 0) request.set_protocol(kProtocol);  // more than the refusal
         if (request.role() == pb::ROLE_WORKER) request.set_address(worker_.address());
         return Call("Register", request.SerializeAsString());
       }

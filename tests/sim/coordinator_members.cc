@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/version.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/coordinator.h"
 
@@ -19,6 +20,7 @@ void Coordinator::AskCore(const Message& message) {
   request.set_incarnation(message.from_incarnation);
   if constexpr (std::is_same_v<E, event::Register>) {
     request.set_address(absl::StrCat(message.from));
+    request.set_protocol(kProtocol);
     request.set_pid(static_cast<int64_t>(message.from_incarnation));
   }
   if constexpr (std::is_same_v<E, event::Heartbeat>) {

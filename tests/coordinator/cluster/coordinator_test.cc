@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "common/base/error_kind.h"
+#include "common/base/version.h"
 #include "common/env/file.h"
 #include "common/rpc/faults.h"
 #include "common/rpc/typed.h"
@@ -57,6 +58,7 @@ class CoordinatorTest : public ::testing::Test {
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address(listening_->address());
     request.set_incarnation(4);
+    request.set_protocol(kProtocol);
     MU_ASSERT_OK(
         Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address(), pb::ROLE_COORDINATOR),
                                 "/muster.Coordinator/Register", request));

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/error_kind.h"
+#include "common/base/version.h"
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/runtime.h"
 #include "tests/testing/matchers.h"
@@ -55,6 +56,7 @@ class PlayedWorker {
     request_.set_role(pb::ROLE_WORKER);
     request_.set_address(server_->address());
     request_.set_incarnation(incarnation);
+    request_.set_protocol(kProtocol);
     request_.set_index(index);
     Register();
   }
@@ -226,6 +228,7 @@ class PlayedClusterTest : public ::testing::Test {
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address("memory:none");
     request.set_incarnation(pid);
+    request.set_protocol(kProtocol);
     request.set_pid(pid);
     MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));
   }

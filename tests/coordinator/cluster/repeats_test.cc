@@ -36,6 +36,7 @@ class RepeatsTest : public testing::PlayedClusterTest {
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address("memory:none");
     request.set_incarnation(++processes_);
+    request.set_protocol(kProtocol);
     request.set_pid(processes_);
     const auto channel = transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR);
     MU_ASSERT_OK(Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request));

@@ -60,6 +60,7 @@ class Heartbeats : public PlayedClusterTest {
     request.set_role(pb::ROLE_WORKER);
     request.set_address("memory:none");
     request.set_incarnation(7);
+    request.set_protocol(kProtocol);
     const auto channel = transport_->Connect(runtime_->address(), pb::ROLE_COORDINATOR);
     const auto reply = Call<pb::RegisterReply>(*channel, "/muster.Coordinator/Register", request);
     MU_EXPECT_OK(reply);

@@ -10,6 +10,7 @@
 
 #include "common/base/error_kind.h"
 #include "common/base/mutex.h"
+#include "common/base/version.h"
 #include "common/env/file.h"
 #include "common/rpc/faults.h"
 #include "common/rpc/typed.h"
@@ -91,6 +92,7 @@ class ValuePiecesTest : public ::testing::Test {
     request.set_role(pb::ROLE_PSSERVER);
     request.set_address(listening_->address());
     request.set_incarnation(4);
+    request.set_protocol(kProtocol);
     MU_ASSERT_OK(
         Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address(), pb::ROLE_COORDINATOR),
                                 "/muster.Coordinator/Register", request));

@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/version.h"
 #include "coordinator/core/core.h"
 #include "tests/testing/matchers.h"
 
@@ -75,6 +76,7 @@ class CoreDriver {
     join.request.set_incarnation(incarnation);
     join.request.set_index(index);
     join.request.set_address("here:1");
+    join.request.set_protocol(kProtocol);
     join.request.set_pid(pid == 0 ? static_cast<int64_t>(incarnation) : pid);
     return Step(std::move(join));
   }

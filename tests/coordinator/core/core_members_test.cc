@@ -8,8 +8,11 @@
 namespace mu {
 namespace {
 
+using ::testing::AllOf;
 using testing::CoreDriver;
+using ::testing::HasSubstr;
 using testing::MachineFault;
+using ::testing::Not;
 using testing::Typed;
 
 TEST(CoreMembers, ALostWorkersFunctionsResumeAfterTheirLastResult) {
@@ -24,39 +27,41 @@ TEST(CoreMembers, ALostWorkersFunctionsResumeAfterTheirLastResult) {
   EXPECT_EQ(d.Ended(1), "finish 1 OK");
 }
 
-TEST(CoreMembers, ADaemonOfANewerProtocolIsRefused) {
-  CoreDriver d;
-  event::Register join;
-  join.request.set_role(pb::ROLE_WORKER);
-  join.request.set_incarnation(10);
-  join.request.set_address("here:1");
-  join.request.set_protocol(kProtocol + 1);
-  join.request.set_version("99.0");
-  d.Step(join);
-  const absl::Status refused = d.Last<action::AnswerRegister>().status;
-  EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
-                                         ::testing::AllOf(::testing::HasSubstr("99.0"),
-                                                          ::testing::HasSubstr(Version()))));
-  EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no use in trying again";
-  join.request.set_protocol(kProtocol);
-  EXPECT_EQ(d.Step(join), "worker 0 joins");
-}
-
-TEST(CoreMembers, AWorkerThatKnowsNoStreamsIsRefused) {
-  CoreDriver d;
-  event::Register join;
-  join.request.set_role(pb::ROLE_WORKER);
-  join.request.set_incarnation(10);
-  join.request.set_address("here:1");
-  join.request.set_protocol(kOldestOfWorkers - 1);
-  join.request.set_version("0.1");
-  d.Step(join);
-  const absl::Status refused = d.Last<action::AnswerRegister>().status;
-  EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
-                                         ::testing::HasSubstr("Muster 0.1 (protocol 1)")));
-  EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no use in trying again";
-  join.request.set_protocol(kOldestOfWorkers);
-  EXPECT_EQ(d.Step(join), "worker 0 joins");
+// By both sides' logs: the daemon's has the answer.
+TEST(CoreMembers, ADaemonOfAnotherProtocolIsRefused) {
+  const std::string here = absl::StrCat("the coordinator of Muster ", Version(), " understands");
+  for (const pb::Role role : {pb::ROLE_WORKER, pb::ROLE_PSSERVER}) {
+    CoreDriver d;
+    event::Register join;
+    join.request.set_role(role);
+    join.request.set_incarnation(10);
+    join.request.set_address("here:1");
+    const auto refusal = [&] {
+      EXPECT_THAT(d.Step(join), Not(HasSubstr("joins")));
+      const absl::Status refused = d.Last<action::AnswerRegister>().status;
+      EXPECT_EQ(d.Last<action::Note>().text, refused.message());
+      EXPECT_EQ(d.Last<action::Note>().level, action::Note::Level::kWarning);
+      EXPECT_THAT(refused, testing::StatusIs(absl::StatusCode::kFailedPrecondition,
+                                             AllOf(HasSubstr(here), HasSubstr("the same build"))));
+      EXPECT_EQ(KindOf(refused), pb::ERROR_USER) << "no use in trying again";
+      return std::string(refused.message());
+    };
+    const std::string name = role == pb::ROLE_WORKER ? "the worker" : "the server";
+    EXPECT_THAT(refusal(), HasSubstr(name + " at here:1 is of Muster from before there were "
+                                            "versions (protocol 0), and "));
+    join.request.set_version("99.0");
+    for (const uint32_t other : {kOldestProtocol - 1, kProtocol + 1}) {
+      join.request.set_protocol(other);
+      EXPECT_THAT(refusal(), HasSubstr(absl::StrCat(name, " at here:1 is of Muster 99.0 (protocol ",
+                                                    other, "), and ")));
+    }
+    for (uint32_t own = kOldestProtocol; own <= kProtocol; ++own) {
+      CoreDriver other;
+      join.request.set_protocol(own);
+      EXPECT_THAT(other.Step(join), HasSubstr("joins"));
+      MU_EXPECT_OK(other.Last<action::AnswerRegister>().status);
+    }
+  }
 }
 
 TEST(CoreMembers, AWorkerThatForgotItsFunctionsGetsThemAgain) {

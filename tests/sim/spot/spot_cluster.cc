@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "common/base/version.h"
 #include "coordinator/core/core.h"
 
 namespace mu::sim {
@@ -209,6 +210,7 @@ void SpotCluster::Register(Machine* machine, uint64_t incarnation) {
   event.request.set_incarnation(incarnation);
   event.request.set_pid(static_cast<int64_t>(incarnation));
   event.request.set_address("here:1");
+  event.request.set_protocol(kProtocol);
   asking_[event.call] = {machine, incarnation};
   Step(std::move(event));
 }
