@@ -82,10 +82,15 @@ absl::StatusOr<std::unique_ptr<VariablePartition>> VariablePartition::Create(
   return result;
 }
 
+void VariablePartition::CountRead(uint64_t bytes) const {
+  reads_.fetch_add(1, std::memory_order_relaxed);
+  read_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+}
+
 void VariablePartition::ReadRows(size_t first, size_t count, void* out) const {
   const size_t bytes = count * row_bytes();
-  MutexLock lock(&mutex_);
-  load_.Read(bytes);
+  CountRead(bytes);
+  ReaderMutexLock lock(&mutex_);
   if (bytes > 0) std::memcpy(out, memory_.data() + first * row_bytes(), bytes);
 }
 
@@ -93,8 +98,8 @@ void VariablePartition::Multiply(const float* x, int64_t batch, bool back, float
   const int64_t rows = static_cast<int64_t>(rows_);
   const int64_t columns = definition_->layout.elements_per_row;
   const ScopedFlushDenormals flush;
-  MutexLock lock(&mutex_);
-  load_.Read(static_cast<uint64_t>(batch * (rows + columns)) * sizeof(float));
+  CountRead(static_cast<uint64_t>(batch * (rows + columns)) * sizeof(float));
+  ReaderMutexLock lock(&mutex_);
   const float* const values = reinterpret_cast<const float*>(memory_.data());
   if (back) {
     Gemm(false, false, batch, columns, rows, x, values, out, {});
@@ -104,17 +109,17 @@ void VariablePartition::Multiply(const float* x, int64_t batch, bool back, float
 }
 
 void VariablePartition::AssignRows(absl::Span<const int64_t> rows, const char* values) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   PutRows(rows, values);
 }
 
 void VariablePartition::Assign(const void* value) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   PutAll(value);
 }
 
 void VariablePartition::Update(std::optional<absl::Span<const int64_t>> rows, const void* values) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   if (rows.has_value()) {
     PutRows(*rows, static_cast<const char*>(values));
   } else {
@@ -139,7 +144,7 @@ void VariablePartition::PutAll(const void* value) {
 }
 
 void VariablePartition::ApplyGradient(const float* gradient, const StepRates& rates) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
   load_.Updated(value_bytes_);
@@ -149,7 +154,7 @@ void VariablePartition::ApplyGradient(const float* gradient, const StepRates& ra
 }
 
 void VariablePartition::AssignAdd(const void* delta) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
   load_.Updated(value_bytes_);
@@ -159,7 +164,7 @@ void VariablePartition::AssignAdd(const void* delta) {
 void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delta) {
   const size_t bytes = row_bytes();
   const char* from = static_cast<const char*>(delta);
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   BeforeChange();
   ++updates_;
   load_.Updated(rows.size() * bytes);
@@ -171,23 +176,26 @@ void VariablePartition::AddRows(absl::Span<const int64_t> rows, const void* delt
 }
 
 void VariablePartition::SetSlot(size_t slot, const float* in) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   const size_t bytes = PartBytes(1 + slot);
   if (bytes > 0) std::memcpy(memory_.data() + PartBegin(1 + slot), in, bytes);
 }
 
 uint64_t VariablePartition::updates() const {
-  MutexLock lock(&mutex_);
+  ReaderMutexLock lock(&mutex_);
   return updates_;
 }
 
 PartitionLoad VariablePartition::load() const {
-  MutexLock lock(&mutex_);
-  return load_;
+  ReaderMutexLock lock(&mutex_);
+  PartitionLoad load = load_;
+  load.reads = reads_.load(std::memory_order_relaxed);
+  load.read_bytes = read_bytes_.load(std::memory_order_relaxed);
+  return load;
 }
 
 void VariablePartition::SetUpdates(uint64_t updates) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   updates_ = updates;
 }
 
@@ -202,18 +210,18 @@ void VariablePartition::BeforeChange() {
 }
 
 void VariablePartition::BeginCut(CutCopies* copies) {
-  MutexLock lock(&mutex_);
+  WriterMutexLock lock(&mutex_);
   cut_ = std::unique_ptr<Cut>(new Cut{copies, updates_});
 }
 
 uint64_t VariablePartition::CutUpdates() const {
-  MutexLock lock(&mutex_);
+  ReaderMutexLock lock(&mutex_);
   return cut_ == nullptr ? 0 : cut_->updates;
 }
 
 void VariablePartition::ReadCut(size_t part, size_t offset, size_t size, void* out) const {
   if (size == 0) return;
-  MutexLock lock(&mutex_);
+  ReaderMutexLock lock(&mutex_);
   if (cut_ == nullptr) {
     std::memset(out, 0, size);
     return;
@@ -225,7 +233,7 @@ void VariablePartition::ReadCut(size_t part, size_t offset, size_t size, void* o
 void VariablePartition::EndCut() {
   std::unique_ptr<Cut> cut;
   {
-    MutexLock lock(&mutex_);
+    WriterMutexLock lock(&mutex_);
     cut = std::move(cut_);
   }
   if (cut != nullptr && cut->copied) cut->copies->Release(memory_.size());

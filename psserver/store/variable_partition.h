@@ -1,17 +1,18 @@
 // One partition of a variable: whole rows of it, with the optimizer's slots behind them. Part 0 is
 // the value, part 1 + K is slot K.
 //
-// Thread safe: one thread at a time works in a partition. Sizes and types are the caller's to
-// check.
+// Thread safe: one thread at a time changes a partition, and none reads meanwhile; many read at
+// once, so a long product holds up no pull. Sizes and types are the caller's to check.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/base/mutex.h"
+#include "common/base/shared_mutex.h"
 #include "common/sharding/partition.h"
 #include "proto/table.pb.h"
 #include "psserver/optimizer/optimizer.h"
@@ -96,6 +97,7 @@ class VariablePartition {
   void PutAll(const void* value) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Saves the contents for a cut that has not been written yet.
   void BeforeChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CountRead(uint64_t bytes) const;
   // A slot's floats, in this partition.
   size_t SlotElements(size_t slot) const {
     return rows_ * definition_->optimizer.slots()[slot].width;
@@ -110,9 +112,12 @@ class VariablePartition {
   const size_t slot_bytes_;  // of all slots
   ZeroMemory memory_;        // value, then slots; its contents are guarded by mutex_
   float* slots_ = nullptr;
-  mutable Mutex mutex_;
+  // Of load(); those who read count beside each other.
+  mutable std::atomic<uint64_t> reads_{0};
+  mutable std::atomic<uint64_t> read_bytes_{0};
+  mutable SharedMutex mutex_;
   uint64_t updates_ ABSL_GUARDED_BY(mutex_) = 0;
-  mutable PartitionLoad load_ ABSL_GUARDED_BY(mutex_);
+  PartitionLoad load_ ABSL_GUARDED_BY(mutex_);  // its updates
   std::unique_ptr<Cut> cut_ ABSL_GUARDED_BY(mutex_);
 };
 
