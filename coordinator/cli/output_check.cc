@@ -87,8 +87,11 @@ std::vector<InputFile> InputsOf(const std::string& job_file, const muster::JobPr
 
 std::vector<InputFile> RunFilesOf(const std::string& job_dir) {
   std::vector<InputFile> files;
-  for (const char* name : {"job.json", "lock", "checkpoints", "epochs", "layouts", "logs", "cache"})
+  for (const char* name : {"job.json", "lock", "checkpoints", "epochs", "layouts", "cache"})
     files.push_back({JoinPath(job_dir, name), absl::StrCat("what Muster keeps in ", job_dir)});
+  const std::string logs = JoinPath(job_dir, "logs");
+  for (const std::string& name : ListDirectory(logs).value_or(std::vector<std::string>()))
+    files.push_back({JoinPath(logs, name), absl::StrCat("a log of what ran in ", job_dir)});
   for (const char* name : {"followed", "evaluations.json"})
     files.push_back({JoinPath(job_dir, name),
                      absl::StrCat("what `coordinator eval --follow` keeps in ", job_dir)});
@@ -103,8 +106,12 @@ std::vector<InputFile> FilesOfTrainedRun(const std::string& job_dir) {
 }
 
 std::string RunOfCheckpoint(const std::string& checkpoint) {
+  if (checkpoint.empty()) return "";
   const std::string folder = DirectoryOf(PathInRealFolder(checkpoint));
-  return BaseName(folder) == "checkpoints" ? DirectoryOf(folder) : "";
+  if (BaseName(folder) != "checkpoints" && BaseName(folder) != "followed") return "";
+  std::string run = DirectoryOf(folder);
+  // A checkpoint may have been copied into a folder of this name.
+  return FileExists(JoinPath(run, "job.json")) ? run : "";
 }
 
 void CheckOutputs(const std::vector<PlannedOutput>& outputs, const std::vector<InputFile>& inputs,

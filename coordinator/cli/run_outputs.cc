@@ -33,6 +33,7 @@ std::vector<InputFile> InputsOfRun(const CliOptions& cli, const RunSetup& setup)
   const auto add_other = [&](const std::string& run) {
     if (!run.empty() && FileIdentity(run) != FileIdentity(job_dir)) add(FilesOfTrainedRun(run));
   };
+  add_other(RunOfCheckpoint(setup.job.warm_start().checkpoint()));
   if (!setup.options.follow.empty()) add_other(DirectoryOfFollowedRun(setup.options.follow));
   if (const std::string& checkpoint = setup.options.checkpoint; !checkpoint.empty()) {
     inputs.push_back({checkpoint, "the checkpoint that is read"});

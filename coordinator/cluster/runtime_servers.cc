@@ -124,7 +124,10 @@ void Runtime::Do(action::LookAtFiles& a) {
 }
 
 void Runtime::Do(action::CheckpointBad& a) {
-  if (a.task != TaskId()) return options_.checkpoints->NoteBad(tasks_.at(a.task)->folder);
+  if (a.task != TaskId()) {
+    const TaskState& task = *tasks_.at(a.task);
+    return options_.checkpoints->NoteBad(task.held != nullptr ? task.held->folder() : task.folder);
+  }
   if (const auto folder = options_.checkpoints->Find(a.point); folder.ok())
     options_.checkpoints->NoteBad(*folder);
 }

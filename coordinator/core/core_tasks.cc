@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/cannot_read.h"
+#include "common/base/status.h"
 #include "coordinator/core/core.h"
 #include "coordinator/core/deadlines.h"
 #include "coordinator/core/no_room.h"
@@ -114,8 +115,11 @@ void Core::DoTasks() {
   for (auto it = tasks_.begin(); it != tasks_.end();) {
     const auto& [id, task] = *it++;  // it may go
     if (task.what.kind == ServerTask::Kind::kAssign && !task.what.waits_for_room &&
-        !queue_.scheduled() && updates_paused())
-      Answer(id, NoRoomToAssign(task.what.assignment->variable));
+        !queue_.scheduled() && updates_paused()) {
+      absl::Status none = NoRoomToAssign(task.what.assignment->variable);
+      if (task.place != FunctionId()) none = Annotate(none, "some servers may have assigned it");
+      Answer(id, none);
+    }
   }
   const auto next = std::find_if(tasks_.begin(), tasks_.end(),
                                  [this](const auto& task) { return MayBegin(task.second); });

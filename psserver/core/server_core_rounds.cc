@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status.h"
+#include "psserver/core/protections.h"
 #include "psserver/core/server_core.h"
 
 namespace mu {

@@ -2,7 +2,8 @@
 // the value, part 1 + K is slot K.
 //
 // Thread safe: one thread at a time changes a partition, and none reads meanwhile; many read at
-// once, so a long product holds up no pull. Sizes and types are the caller's to check.
+// once, so a long product holds up no pull, unless a change waits for it: what comes after the
+// change waits for both. Sizes and types are the caller's to check.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,7 @@
 // Training that stands still for evaluations, by the loop and by the trainer.
 #include <utility>
 
+#include "common/base/version.h"
 #include "common/rpc/typed.h"
 #include "proto/coordinator.pb.h"
 #include "tests/conformance/evaluated_job.h"
@@ -159,6 +160,7 @@ TEST_F(EvaluationPointsTest, AServerLostMeanwhileIsNoticedAfterManyOthers) {
     request.set_index(1);
     request.set_address("127.0.0.1:1");
     request.set_incarnation(i);
+    request.set_protocol(kProtocol);
     request.set_pid(kNoPid + i);
     MU_ASSERT_OK(Call<pb::RegisterReply>(*coordinator, "/muster.Coordinator/Register", request));
     c().runtime().DaemonDied(kNoPid + i, "killed by the test");

@@ -32,7 +32,7 @@ TEST(SharedMutex, AWriterHoldsItAlone) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
-      for (int i = 0; i < 10000; ++i) {
+      for (int i = 0; i < 1000; ++i) {
         {
           WriterMutexLock lock(&mutex);
           ++first;
@@ -44,7 +44,7 @@ TEST(SharedMutex, AWriterHoldsItAlone) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(first, 40000);
+  EXPECT_EQ(first, 4000);
 }
 
 // Two readers hand it over again and again, each letting go when the other one has it, too: or, if
@@ -55,6 +55,11 @@ TEST(SharedMutex, AWriterThatWaitsGoesBeforeNewReaders) {
   std::vector<Notification> held(kMost);
   std::atomic<bool> written{false};
   std::vector<std::thread> threads;
+  threads.emplace_back([&] {
+    held[0].Wait();
+    WriterMutexLock lock(&mutex);
+    written = true;
+  });
   for (size_t t = 0; t < 2; ++t) {
     threads.emplace_back([&, t] {
       for (size_t k = t; k < kMost; k += 2) {
@@ -68,11 +73,6 @@ TEST(SharedMutex, AWriterThatWaitsGoesBeforeNewReaders) {
       }
     });
   }
-  threads.emplace_back([&] {
-    held[0].Wait();
-    WriterMutexLock lock(&mutex);
-    written = true;
-  });
   for (std::thread& thread : threads) thread.join();
   EXPECT_FALSE(held[kMost - 1].HasBeenNotified()) << "it has waited for all of them";
 }

@@ -118,9 +118,15 @@ TEST_F(OutputCheckTest, TwoOutputsAreTwoFiles) {
 }
 
 TEST_F(OutputCheckTest, WhatMusterKeepsInARun) {
-  MU_ASSERT_OK(MakeDirectories(Path("run/checkpoints/ckpt-1")));
+  for (const char* folder : {"run/checkpoints/ckpt-1", "run/followed/ckpt-1", "run/logs"})
+    MU_ASSERT_OK(MakeDirectories(Path(folder)));
+  EXPECT_EQ(RunOfCheckpoint(Path("run/checkpoints/ckpt-1")), "") << "nothing says that a job ran";
+  for (const char* file : {"run/job.json", "run/logs/coordinator.log"})
+    MU_ASSERT_OK(WriteFileAtomic(Path(file), ""));
   const std::string run = RunOfCheckpoint(Path("run/checkpoints/ckpt-1"));
   EXPECT_EQ(FileIdentity(run), FileIdentity(Path("run")));
+  EXPECT_EQ(RunOfCheckpoint(Path("run/followed/ckpt-1")), run);
+  EXPECT_EQ(RunOfCheckpoint(""), "");
   EXPECT_EQ(RunOfCheckpoint(Path("run/elsewhere/ckpt-1")), "");
   const auto refused = [this](const std::vector<InputFile>& kept, const std::string& name) {
     ProblemList problems;
@@ -133,7 +139,7 @@ TEST_F(OutputCheckTest, WhatMusterKeepsInARun) {
        {"job.json", "lock", "checkpoints/ckpt-1/manifest.json", "epochs/1", "layouts/x",
         "logs/coordinator.log", "cache/x", "followed/ckpt-1/manifest.json", "evaluations.json"})
     EXPECT_TRUE(refused(RunFilesOf(run), name)) << name;
-  for (const char* name : {"report.json", "predictions.csv", "log.json"})
+  for (const char* name : {"report.json", "predictions.csv", "log.json", "logs/trace.json"})
     EXPECT_FALSE(refused(RunFilesOf(run), name)) << name;
   EXPECT_TRUE(refused(FilesOfTrainedRun(run), "report.json"));
   EXPECT_TRUE(refused(FilesOfTrainedRun(run), "evaluations.json"));

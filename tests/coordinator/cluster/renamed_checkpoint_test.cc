@@ -111,6 +111,7 @@ TEST_F(RenamedCheckpointTest, WhileAProgramLoadsIt) {
   EXPECT_EQ(from_.front(), best_);
   EXPECT_EQ(from_.back(), renamed_);
   from_.clear();
+  servers_.restoring = nullptr;
   LoseServer(1);
   MU_ASSERT_OK(runtime_->EnsureServers());
   EXPECT_THAT(from_, ElementsAre(renamed_));

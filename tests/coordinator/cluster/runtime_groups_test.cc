@@ -209,7 +209,7 @@ TEST_F(RuntimeGroupsTest, AViewThatIsBeingDroppedIsNotShared) {
       MU_EXPECT_OK(value.Fetch());
       runtime_->DropGroup(first);
     }
-    servers.drops.Wait();
+    EXPECT_TRUE(servers.drops.WaitFor(absl::Seconds(5)));
     const GroupId next = make();
     servers.may_drop.Notify();
     // A function would wait for ever for a view that the servers do not have.

@@ -145,11 +145,12 @@ TEST(CoreTasks, AnAssignmentThatAServerHasNoRoomForEndsIfNothingMakesRoom) {
   CoreDriver d;
   d.Serve(0);
   EXPECT_EQ(d.Want(2, AssignNowOrNever()), "assign 1");
+  const uint64_t assigning = Attempt(d);
   EXPECT_EQ(d.Want(3, AssignNowOrNever()), "");
   EXPECT_EQ(d.Want(4, Assign()), "");
   CallError full = Error(Typed(pb::ERROR_MACHINE, pb::ROLE_PSSERVER, 0));
   full.applied_full = true;
-  EXPECT_EQ(d.Step(event::Assigned{Attempt(d), full}),
+  EXPECT_EQ(d.Step(event::Assigned{assigning, full}),
             "done 2 FAILED_PRECONDITION; done 3 FAILED_PRECONDITION");
   EXPECT_FALSE(d.core.queue().AssignmentOpen(FunctionId(1)));
   EXPECT_EQ(d.Want(5, AssignNowOrNever()), "done 5 FAILED_PRECONDITION");

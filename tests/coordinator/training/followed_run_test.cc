@@ -223,10 +223,10 @@ TEST_F(FollowedRunTest, TheLastOneComesWhileItIsAskedWhetherTheJobIsOver) {
 // The run deletes the newest first while this process takes hold of them, oldest first. Where they
 // meet, one has been found and then lost its manifest.
 TEST_F(FollowedRunTest, WhatIsLeftOfADeletedOneIsNotTaken) {
-  constexpr int kMany = 300;
+  constexpr int kMany = 100;
   Complete(1);
   bool met = false;
-  for (int first = 2; !met && !HasFailure(); first += kMany) {
+  for (int first = 2; !met && !HasFailure() && first < 20 * kMany; first += kMany) {
     const int last = first + kMany - 1;
     for (int number = first; number <= last; ++number) {
       std::filesystem::create_directory(Folder(number));
@@ -251,6 +251,7 @@ TEST_F(FollowedRunTest, WhatIsLeftOfADeletedOneIsNotTaken) {
       met |= !whole;
     }
   }
+  EXPECT_TRUE(met);
 }
 
 // On a full disk, say. The run does not keep it any more: nobody else has it.
