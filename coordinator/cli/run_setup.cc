@@ -21,6 +21,7 @@
 #include "common/process/observe_flags.h"
 #include "coordinator/cli/continue_command.h"
 #include "coordinator/cli/job_file.h"
+#include "coordinator/cli/job_notes.h"
 #include "coordinator/cli/placement_flag.h"
 #include "coordinator/cli/run_outputs.h"
 #include "coordinator/cluster/checkpoint_directory.h"
@@ -313,10 +314,10 @@ void CheckDataAndModel(const std::string& path, const JobFile& file, JobUse use,
     sound.mutable_checkpoint()->clear_keep_best();
   if (file.places.IsBad("evaluation")) sound.clear_evaluation();
   ClearBadTraining(file.places, &sound);
-  std::vector<std::string> found = CheckJob(sound, models, options, notes), found_notes;
-  if (const auto trained = WhatWasTrained(file, use, options); trained.ok() && sound.has_model()) {
+  std::vector<std::string> found = CheckJob(sound, models, options, notes);
+  std::vector<std::string> found_notes = JobNotes(file.job, use);
+  if (const auto trained = WhatWasTrained(file, use, options); trained.ok() && sound.has_model())
     CheckMeaning(sound, use, models, *trained, &found, &found_notes);
-  }
   if (!parts.empty()) {
     muster::JobProto partly = WithSources(file.job, parts);
     partly.clear_model();

@@ -123,6 +123,24 @@ TEST_F(EvaluationTest, BySteps) {
       << "60 steps came after it";
 }
 
+// Before anything is trained, with where it is written.
+TEST_F(EvaluationTest, CheckAndTrainNoteWhatDoesNotDoWhatIsExpected) {
+  const std::string job = EvaluatedJob(
+      "epochs: 2, batch_size: 500, mode: sync, sync: {replicas: 2}, clip_by_norm: 0.5, l2: 0.001");
+  for (const bool train : {false, true}) {
+    ASSERT_EQ(train ? Train(job, "run") : Run({"check", job}), 0) << Output();
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat("note: ", job, ":10:")));
+    EXPECT_THAT(Output(), HasSubstr(": data.eval: is evaluated at the end only, after 2 epochs"));
+    EXPECT_THAT(Output(), HasSubstr(absl::StrCat("note: ", job, ":15:")));
+    EXPECT_THAT(Output(), HasSubstr(": training.clip_by_norm: with training.mode: sync "));
+    EXPECT_THAT(Output(), HasSubstr(": training.l2: with training.mode: sync "));
+  }
+  ASSERT_EQ(Run({"check", EvaluatedJob("epochs: 2, eval_every: {epochs: 1}, clip_by_norm: 0.5")}),
+            0)
+      << Output();
+  EXPECT_THAT(Output(), Not(HasSubstr("note: ")));
+}
+
 constexpr char kStopping[] = "early_stopping: {metric: rmse, patience: 4}\n";
 constexpr char kManyEpochs[] =
     "epochs: 60, batch_size: 20, steps_per_function: 10, functions_in_flight: 1";
