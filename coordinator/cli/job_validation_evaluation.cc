@@ -78,9 +78,11 @@ void ValidateEvaluation(const muster::JobProto& job, std::vector<JobProblem>* pr
   ValidateMetrics(job.evaluation(), problems);
   const std::string& where = job.evaluation().where();
   if (job.evaluation().has_where() && where != "workers" && where != "coordinator") {
-    problems->push_back({"evaluation.where",
-                         absl::StrCat("must be workers or coordinator, not `", where, "`"),
-                         "coordinator: in its process, which needs memory for the whole model"});
+    problems->push_back(
+        {"evaluation.where", absl::StrCat("must be workers or coordinator, not `", where, "`"),
+         "coordinator: in its process, which needs memory for the whole model; beside the "
+         "job, on machines of its own, `coordinator eval JOB.yaml --follow=RUN` "
+         "evaluates each checkpoint of the run's directory RUN"});
   }
   if (job.evaluation().beside() && !job.training().has_eval_every() && !job.has_early_stopping() &&
       !job.checkpoint().has_keep_best()) {

@@ -37,9 +37,11 @@ TEST(JobEvaluation, BesideTrainingNeedsEvaluationsThere) {
             "job.yaml:9:22: `evaluation.beside` is for evaluations while training goes on, and "
             "there are none; add training.eval_every, such as {epochs: 1}, or remove this\n");
   EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {beside: false}")), "");
-  EXPECT_THAT(ProblemsOf(Evaluated("evaluation: {where: sidecar}")),
-              ::testing::HasSubstr("job.yaml:9:21: `evaluation.where` must be workers or "
-                                   "coordinator, not `sidecar`"));
+  EXPECT_EQ(ProblemsOf(Evaluated("evaluation: {where: sidecar}")),
+            "job.yaml:9:21: `evaluation.where` must be workers or coordinator, not `sidecar`; "
+            "coordinator: in its process, which needs memory for the whole model; beside the job, "
+            "on machines of its own, `coordinator eval JOB.yaml --follow=RUN` evaluates each "
+            "checkpoint of the run's directory RUN\n");
   for (const char* where : {"workers", "coordinator"})
     EXPECT_EQ(ProblemsOf(Evaluated(absl::StrCat("evaluation: {where: ", where, "}"))), "");
   for (const char* with :
