@@ -15,6 +15,7 @@
 #include "coordinator/training/parameter_rules.h"
 #include "coordinator/training/prediction_file.h"
 #include "coordinator/training/trainer.h"
+#include "coordinator/training/worse_end.h"
 
 namespace mu {
 
@@ -40,6 +41,23 @@ absl::StatusOr<EvaluationSpec> DefineEvaluationOf(const pb::JobProto& job, Model
   MU_ASSIGN_OR_RETURN(spec.outputs, std::move(outputs));
   spec.metrics.assign(job.evaluation().metrics().begin(), job.evaluation().metrics().end());
   return spec;
+}
+
+// What is to be said of a job that ends with values of which `last` was measured: nothing if it
+// keeps, or has brought back, the best ones.
+std::string WorseEndOf(const pb::JobProto& job, const Trainer& trainer, const RunReport& report,
+                       Evaluation last) {
+  const bool stops = job.has_early_stopping();
+  // Early stopping brings the best back by default.
+  const bool restores =
+      stops && (!job.early_stopping().has_restore_best() || job.early_stopping().restore_best());
+  if (restores || job.checkpoint().has_keep_best()) return "";
+  const absl::StatusOr<std::vector<std::string>> metrics = trainer.Metrics();
+  if (!metrics.ok() || metrics->empty()) return "";
+  last.steps = report.steps;
+  last.epoch = report.epochs.empty() ? 0 : report.epochs.back().epoch;
+  return DescribeWorseEnd(stops ? job.early_stopping().metric() : metrics->front(),
+                          report.evaluations, last);
 }
 
 }  // namespace
@@ -123,6 +141,11 @@ absl::Status JobSession::Evaluate(RunReport* report) {
   report->eval_examples = last_evaluation_->examples;
   report->eval_metrics = last_evaluation_->metrics;
   if (report->eval_examples == 0) return NothingRead(trainer_->evaluation()->data.proto().name());
+  if (trains_) {
+    if (const std::string worse = WorseEndOf(job_, *trainer_, *report, *last_evaluation_);
+        !worse.empty())
+      Warn(report, worse);
+  }
   const bool undefined = absl::c_any_of(
       report->eval_metrics, [](const auto& metric) { return std::isnan(metric.second); });
   if (!undefined) return absl::OkStatus();

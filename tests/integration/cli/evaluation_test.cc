@@ -6,6 +6,7 @@
 #include <set>
 
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "coordinator/training/metric_text.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -166,6 +167,7 @@ TEST_F(EvaluationTest, StopsEarlyAndBringsBackTheBest) {
   EXPECT_EQ(report["steps"], evaluations.back()["steps"]) << "trained until it was stopped";
   EXPECT_EQ(report["eval"]["rmse"], stopping["best"]);
   EXPECT_THAT(Output(), HasSubstr("stopped early: rmse was best"));
+  EXPECT_EQ(report["warnings"], Json::array()) << "the best is what it ends with";
   // The checkpoint at the end holds the best values, to the last digit.
   ASSERT_EQ(Run({"eval", job, "--job_dir=" + Path("run"), "--report=" + Path("eval.json")}), 0)
       << Output();
@@ -183,6 +185,24 @@ TEST_F(EvaluationTest, TheLastValuesStayIfTheJobSaysSo) {
   EXPECT_EQ(report["early_stopping"]["restored_best"], false);
   EXPECT_EQ(report["eval"]["rmse"], report["evaluations"].back()["metrics"]["rmse"]);
   EXPECT_NE(report["eval"]["rmse"], report["early_stopping"]["best"]);
+}
+
+TEST_F(EvaluationTest, AWarningSaysThatAnEarlierEpochWasBetter) {
+  const std::string training = absl::StrCat(kManyEpochs, ", eval_every: {epochs: 25}");
+  ASSERT_EQ(Train(EvaluatedJob(training), "run"), 0) << Output();
+  const Json report = ReportOf("run");
+  ASSERT_THAT(StepsOf(report["evaluations"]), ElementsAre(2500, 5000));
+  const double best = report["evaluations"][0]["metrics"]["rmse"].get<double>();
+  const double last = report["eval"]["rmse"].get<double>();  // 1000 steps after the second
+  ASSERT_GT(last, best + 0.001);
+  ASSERT_GT(report["evaluations"][1]["metrics"]["rmse"].get<double>(), best);
+  const std::string warning = absl::StrCat(
+      "the last evaluation is worse than the best one: rmse is ", MetricText(last),
+      " in epoch 60, after 6000 steps, and was ", MetricText(best), " in epoch 25, after 2500");
+  ASSERT_THAT(report["warnings"], SizeIs(1));
+  EXPECT_THAT(report["warnings"][0].get<std::string>(), HasSubstr(warning));
+  EXPECT_THAT(Output(), HasSubstr("note: " + warning));
+  EXPECT_THAT(ReadFile(Path("run/logs/coordinator.log")).value_or(""), HasSubstr(warning));
 }
 
 TEST_F(EvaluationTest, TheBestCheckpointsStay) {
@@ -207,6 +227,7 @@ TEST_F(EvaluationTest, TheBestCheckpointsStay) {
   }
   const std::vector<std::string> found = Checkpoints("run");
   EXPECT_EQ(std::set<std::string>(found.begin(), found.end()), expected);
+  EXPECT_EQ(report["warnings"], Json::array()) << "a worse end is no loss";
 }
 
 // The same evaluations with the same values, and the same end, whenever the coordinator dies.
