@@ -70,6 +70,11 @@ absl::Status TrainAndTell(mu::Coordinator& c, const std::string& file,
                           const std::atomic<int>* stop);
 absl::StatusOr<double> OneEpoch(mu::Coordinator& c, const mu::Function& step,
                                 const mu::Dataset& data, uint64_t epoch);
+absl::StatusOr<mu::Function> DefinePart(mu::Coordinator& c, const ClickModel& model,
+                                        const mu::Dataset& data, const std::string& name,
+                                        const std::vector<std::string>& part);
+absl::StatusOr<double> TrainInTurn(mu::Coordinator& c, const std::vector<mu::Function>& parts,
+                                   int rounds);
 absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Function& forward,
                                            const mu::Dataset& data);
 absl::StatusOr<mu::FitResult> FitWhileItHelps(mu::Coordinator& c, const std::string& file,

@@ -72,6 +72,36 @@ TEST_F(GuideTest, TrainsByALoopOfItsOwn) {
   EXPECT_EQ(steps.data<int64_t>()[0], 0);
 }
 
+TEST_F(GuideTest, TrainsTwoPartsInTurn) {
+  MU_ASSERT_OK_AND_ASSIGN(const ClickModel model, ClickModel::Create(*c_));
+  MU_ASSERT_OK_AND_ASSIGN(const mu::Dataset data, c_->CreateDataset(Visits(kVisits)));
+  MU_ASSERT_OK_AND_ASSIGN(const mu::Function tables,
+                          DefinePart(*c_, model, data, "tables", {"users", "jobs"}));
+  MU_ASSERT_OK_AND_ASSIGN(const mu::Function network,
+                          DefinePart(*c_, model, data, "network", {"mlp*"}));
+  const mu::Variable kernel = model.mlp.layers()[0].kernel();
+  // The numbers of the user of the file's first line, and of the network's first layer.
+  const auto values = [&](bool of_network) -> std::vector<float> {
+    const absl::StatusOr<mu::Tensor> read =
+        of_network ? c_->Read(kernel) : c_->ReadRows(model.users, {24});
+    if (!read.ok()) ADD_FAILURE() << read.status();
+    if (!read.ok()) return {};
+    const auto flat = read->flat<float>();
+    return {flat.begin(), flat.end()};
+  };
+  const auto user = values(false), layer = values(true);
+  MU_ASSERT_OK_AND_ASSIGN(const double first, TrainInTurn(*c_, {tables}, 1));
+  const auto trained_user = values(false);
+  EXPECT_NE(trained_user, user);
+  EXPECT_EQ(values(true), layer) << "it was not the network's turn";
+  MU_ASSERT_OK(TrainInTurn(*c_, {network}, 1));
+  EXPECT_EQ(values(false), trained_user) << "it was not the tables' turn";
+  EXPECT_NE(values(true), layer);
+  MU_ASSERT_OK_AND_ASSIGN(const double last, TrainInTurn(*c_, {tables, network}, 4));
+  EXPECT_LT(last, first);
+  EXPECT_EQ(c_->Stats().samples, 10 * kRecords) << "the turns share the data's passes";
+}
+
 TEST_F(GuideTest, StopsEarly) {
   MU_ASSERT_OK_AND_ASSIGN(const uint32_t best, TrainWhileItHelps(*c_, kVisits, Path("best")));
   EXPECT_GE(best, 1);

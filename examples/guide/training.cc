@@ -83,6 +83,42 @@ absl::StatusOr<double> OneEpoch(mu::Coordinator& c, const mu::Function& step,
 }
 // [/own-loop]
 
+// [in-turn]
+// A step that trains a part of the model: the parameters whose names match one of `part`.
+absl::StatusOr<mu::Function> DefinePart(mu::Coordinator& c, const ClickModel& model,
+                                        const mu::Dataset& data, const std::string& name,
+                                        const std::vector<std::string>& part) {
+  return c.DefineFunction(name, [&](mu::FunctionBuilder& f) {
+    mu::BatchRef batch = f.NextBatch(data);
+    auto loss = mu::ReduceMean(mu::SigmoidCrossEntropy(model.Logits(batch), batch["clicked"]));
+    f.Minimize(loss, {.only = part});
+    f.Return("loss", loss);
+  });
+}
+
+// Trains with each of the functions in turn, this many rounds; returns the last turn's mean loss.
+absl::StatusOr<double> TrainInTurn(mu::Coordinator& c, const std::vector<mu::Function>& parts,
+                                   int rounds) {
+  constexpr int kCalls = 4;
+  double loss = 0;
+  for (int round = 0; round < rounds; ++round) {
+    for (const mu::Function& part : parts) {
+      // The calls of a turn run at the same time, on any workers.
+      std::vector<mu::RemoteValue> calls;
+      for (int i = 0; i < kCalls; ++i) calls.push_back(c.Schedule(part, {.steps = 5}));
+      MU_RETURN_IF_ERROR(c.Join());  // the next turn begins with all updates of this one
+      loss = 0;
+      for (const mu::RemoteValue& call : calls) {
+        MU_ASSIGN_OR_RETURN(const mu::FunctionResult result, call.Fetch());
+        MU_ASSIGN_OR_RETURN(const double mean, result.Mean("loss"));
+        loss += mean / kCalls;
+      }
+    }
+  }
+  return loss;
+}
+// [/in-turn]
+
 // [evaluate]
 absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Function& forward,
                                            const mu::Dataset& data) {
