@@ -16,6 +16,7 @@ using testing::Losses;
 using testing::Numbers;
 using testing::StartCounting;
 using testing::StateOf;
+using testing::StepsByWorker;
 using testing::TestCluster;
 using testing::WaitForWorkers;
 using testing::WaitWhile;
@@ -60,6 +61,26 @@ TEST(Conformance, WorkerKilledMidFunction) {
   EXPECT_EQ(stats.steps, 3000u);
   ASSERT_EQ(stats.failures.size(), 1u);
   EXPECT_LT(stats.failures[0].steps_repeated, 50u) << "of more than a hundred that it had run";
+}
+
+// Steps that take much longer than the time for which a worker holds results of quick ones: each
+// result has gone before the next step ends.
+TEST(Conformance, AKilledWorkerCostsAtMostTheStepThatItRan) {
+  constexpr uint32_t kSteps = 15;
+  MU_ASSERT_OK_AND_ASSIGN(
+      auto t,
+      StartCounting(
+          {.workers = 2, .ps = 2, .functions_in_flight = 1, .worker_flags = {"--slow_down=200"}}));
+  for (int i = 0; i < 2; ++i) t.c().Schedule(t.count, {.steps = kSteps});
+  WaitWhile([&] { return StepsByWorker(t.c())[0] < 5; });
+  ASSERT_EQ(InFlight(t.c(), 0), 1u) << "it is in the middle of its function";
+  t.cluster->KillWorker(0);
+  MU_ASSERT_OK(t.c().Join());
+  EXPECT_EQ(t.Count(), 2 * kSteps);
+  const RuntimeStats stats = t.c().Stats();
+  EXPECT_EQ(stats.steps, 2 * kSteps);
+  ASSERT_EQ(stats.failures.size(), 1u);
+  EXPECT_LE(stats.failures[0].steps_repeated, 1u) << "of at least five that it had run";
 }
 
 TEST(Conformance, UpdateAppliedExactlyOnce) {
