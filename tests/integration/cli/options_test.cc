@@ -10,17 +10,20 @@
 #include "common/rpc/typed.h"
 #include "coordinator/cluster/checkpoint_directory.h"
 #include "proto/coordinator.pb.h"
+#include "tests/integration/cli/checkpoint_floats.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
 namespace {
 
 using ::testing::EndsWith;
+using ::testing::FloatNear;
 using ::testing::Ge;
 using ::testing::Gt;
 using ::testing::HasSubstr;
 using ::testing::Lt;
 using ::testing::Not;
+using ::testing::Pointwise;
 using ::testing::SizeIs;
 
 class OptionsTest : public testing::CliTest {
@@ -53,6 +56,7 @@ class OptionsTest : public testing::CliTest {
     return Train(settings, checkpoint)["train_loss"].get<double>();
   }
 
+  static constexpr int kServers = 2;  // as many as there are without --ps
   int workers_ = 2;
 
  private:
@@ -87,6 +91,22 @@ TEST_F(OptionsTest, FunctionsPackAsManyStepsAsTheGapNeeds) {
         .get<int>();
   };
   EXPECT_GT(steps("0.000001"), 60) << "limited only by what is left";
+  // A quarter of a worker's part of what is left in the middle would be 500.
+  EXPECT_GT(steps("0.01"), 1) << "the default";
+}
+
+// A call takes less time than a step of any model, of which these take eight.
+TEST_F(OptionsTest, FunctionsOfSlowStepsAreShort) {
+  environment_ = {"MUSTER_WORKER_SLOW_DOWN=8"};
+  const auto steps = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> settings = {"training.batch_size=2",
+                                         "optimizer={sgd: {learning_rate: 0.001}}"};
+    settings.insert(settings.end(), more.begin(), more.end());
+    return Train(settings)["steps_per_function"].get<int>();
+  };
+  // What is left in the middle would allow 62.
+  EXPECT_THAT(steps({}), Lt(30)) << "a hundredth of a function is eight hundredths of a step";
+  EXPECT_EQ(steps({"training.max_gap=1", "training.max_steps=300"}), 1);
 }
 
 TEST_F(OptionsTest, WarmUpAndOptimizersParametersReachTheServers) {
@@ -150,6 +170,39 @@ TEST_F(OptionsTest, MicroBatchesTrainAsWholeBatchesDo) {
   EXPECT_NEAR(sliced["train_loss"].get<double>(), whole["train_loss"].get<double>(), 1e-4);
   EXPECT_EQ(sliced["steps"], whole["steps"]);
   EXPECT_EQ(sliced["samples"], whole["samples"]);
+}
+
+// A round of four workers' steps is a step with four times the batch.
+TEST_F(OptionsTest, RoundsTrainAsTheLargeBatchDoes) {
+  const std::vector<std::string> common = {"training.epochs=3", "training.warmup_steps=0",
+                                           "training.clip_by_global_norm=0",
+                                           "optimizer={adagrad: {learning_rate: 0.1}}"};
+  const auto train = [&](int workers, const std::vector<std::string>& more) {
+    workers_ = workers;
+    std::vector<std::string> settings = common;
+    settings.insert(settings.end(), more.begin(), more.end());
+    const nlohmann::json report = Train(settings);
+    EXPECT_FALSE(Checkpoints().empty());
+    return std::pair(report, Checkpoints().empty() ? "" : Checkpoints().back());
+  };
+  const auto [rounds, of_rounds] =
+      train(4, {"training.batch_size=20", "training.mode=sync", "training.sync={replicas: 4}"});
+  const auto [large, of_large] =
+      train(1, {"training.batch_size=80", "training.functions_in_flight=1"});
+  EXPECT_EQ(large["steps"], 3 * 2000 / 80);
+  EXPECT_EQ(rounds["sync"]["rounds"], large["steps"]);
+  EXPECT_EQ(rounds["steps"], 4 * 3 * 2000 / 80);
+  EXPECT_EQ(rounds["samples"], large["samples"]);
+  EXPECT_THAT(large["train_loss"].get<double>(), Lt(4.0)) << "of 8.25 without training";
+  EXPECT_NEAR(rounds["train_loss"].get<double>(), large["train_loss"].get<double>(), 1e-4);
+  const auto expected = testing::FloatsOf(of_large, kServers);
+  const auto values = testing::FloatsOf(of_rounds, kServers);
+  EXPECT_THAT(expected, SizeIs(Gt(0u)));
+  ASSERT_THAT(values, SizeIs(expected.size()));
+  for (const auto& [name, tensor] : expected) {
+    ASSERT_TRUE(values.contains(name)) << name;
+    EXPECT_THAT(values.at(name), Pointwise(FloatNear(1e-3f), tensor)) << name;
+  }
 }
 
 // The steps of the run whose values it begins with are counted on, but are no part of its schedule.

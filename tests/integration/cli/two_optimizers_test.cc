@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <map>
 
 #include "absl/strings/match.h"
 #include "coordinator/cluster/checkpoint_directory.h"
+#include "tests/integration/cli/checkpoint_floats.h"
 #include "tests/integration/cli/cli_run.h"
 
 namespace mu {
@@ -33,31 +32,6 @@ class TwoOptimizersTest : public testing::CliTest {
     }
     WriteText(name, lines);
   }
-
-  // The float32 tensors of a checkpoint's servers, by name (docs/checkpoint_format.md).
-  static std::map<std::string, std::vector<float>> FloatsOf(const std::string& checkpoint,
-                                                            int servers) {
-    std::map<std::string, std::vector<float>> floats;
-    for (int server = 0; server < servers; ++server) {
-      const auto file = ReadFile(absl::StrCat(checkpoint, "/ps-", server, ".safetensors"));
-      EXPECT_THAT(file, testing::IsOk());
-      uint64_t header = 0;
-      if (!file.ok() || file->size() < sizeof(header)) return {};
-      std::memcpy(&header, file->data(), sizeof(header));
-      const std::string bytes = file->substr(sizeof(header) + header);
-      const auto tensors =
-          nlohmann::json::parse(file->substr(sizeof(header), header), nullptr, false);
-      for (const auto& [name, tensor] : tensors.items()) {
-        if (!tensor.contains("dtype") || tensor["dtype"] != "F32") continue;
-        const auto begin = tensor["data_offsets"][0].get<size_t>();
-        const auto end = tensor["data_offsets"][1].get<size_t>();
-        std::vector<float>& values = floats[name];
-        values.resize((end - begin) / sizeof(float));
-        if (!values.empty()) std::memcpy(values.data(), bytes.data() + begin, end - begin);
-      }
-    }
-    return floats;
-  }
 };
 
 TEST_F(TwoOptimizersTest, TheWidePartHasFtrlAndTheDeepPartAdagrad) {
@@ -81,7 +55,7 @@ TEST_F(TwoOptimizersTest, TheWidePartHasFtrlAndTheDeepPartAdagrad) {
 
   // What the servers have computed: FTRL's values follow from its two slots (docs/reference).
   constexpr double kRate = 0.1, kBeta = 1, kL1 = 0.5;  // those of the job
-  const auto floats = FloatsOf(checkpoints->back(), 2);
+  const auto floats = testing::FloatsOf(checkpoints->back(), 2);
   int wide = 0, moved = 0, deep = 0;
   for (const auto& [name, values] : floats) {
     const std::string partition = name.substr(0, name.rfind('/'));
