@@ -4,6 +4,7 @@
 #include <atomic>
 #include <thread>
 
+#include "coordinator/cluster/kept_checkpoint.h"
 #include "coordinator/training/checkpointer.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/forward.h"
@@ -25,10 +26,13 @@ class EvaluatedBesideTest : public ::testing::Test {
  protected:
   void SetUp() override {
     MU_ASSERT_OK_AND_ASSIGN(cluster_, TestCluster::Start({.workers = 2, .ps = 2}));
-    const std::string file = cluster_->directory() + "/numbers.csv";
-    WriteFile(file, Numbers(0, kRecords));
+    WriteFile(cluster_->directory() + "/numbers.csv", Numbers(0, kRecords));
+    Create();
+  }
+  // What the coordinator of now needs.
+  void Create() {
     const auto numbers = [&](const char* name) {
-      return Csv({file}).Id("id", 0, 0).Batch(kBatch).Name(name);
+      return Csv({cluster_->directory() + "/numbers.csv"}).Id("id", 0, 0).Batch(kBatch).Name(name);
     };
     checkpointer_.emplace(&c(),
                           CheckpointerOptions{.directory = cluster_->directory() + "/checkpoints",
@@ -56,6 +60,17 @@ class EvaluatedBesideTest : public ::testing::Test {
     }));
   }
   void TearDown() override { checkpointer_.reset(); }
+  // Another coordinator, which continues the job.
+  void Restart() {
+    checkpointer_.reset();
+    cluster_->DestroyCoordinator();
+    MU_ASSERT_OK(cluster_->StartCoordinator());
+    ASSERT_NO_FATAL_FAILURE(Create());
+    MU_ASSERT_OK(c().Restore().status());
+  }
+  void ScheduleTraining(int functions) {
+    for (int i = 0; i < functions; ++i) c().Schedule(step_, {.steps = 5});
+  }
   Coordinator& c() { return cluster_->coordinator(); }
 
   // Metrics of the group's values, over all records.
@@ -182,6 +197,41 @@ TEST_F(EvaluatedBesideTest, FiftyTimesTheSameToTheLastDigitWhateverDies) {
   over = true;
   chaos.join();
   MU_EXPECT_OK(c().Join());
+  MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup current, c().CreateGroup());
+  MU_ASSERT_OK_AND_ASSIGN(const auto now, Evaluate(current));
+  EXPECT_NE(now, calm) << "training has gone on";
+}
+
+// Each coordinator but the last one goes away with an evaluation under way. (With SIGKILL, and
+// daemons that die: EvaluateOneCheckpoint.)
+TEST_F(EvaluatedBesideTest, TheSameToTheLastDigitFromOneCoordinatorToTheNext) {
+  ScheduleTraining(8);
+  MU_ASSERT_OK_AND_ASSIGN(const std::string named, checkpointer_->TakeWhole());
+  MU_ASSERT_OK(MarkKept(named, true));
+  MU_ASSERT_OK_AND_ASSIGN(const auto calm, Evaluate(named));
+  constexpr int kLives = 3;
+  for (int life = 0; life < kLives; ++life) {
+    SCOPED_TRACE(life);
+    const uint64_t trained = c().Counts().steps;
+    for (int i = 0; i < 3; ++i) {
+      ScheduleTraining(10);
+      MU_ASSERT_OK_AND_ASSIGN(const auto evaluated, Evaluate(named));
+      EXPECT_EQ(evaluated, calm) << "evaluation " << i;
+    }
+    MU_ASSERT_OK(checkpointer_->TakeNow());
+    if (life == kLives - 1) break;
+    // The next evaluation, of which a part is done.
+    ScheduleTraining(40);
+    MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup group, c().CreateGroup({.checkpoint = named}));
+    MU_ASSERT_OK(c().StartEpoch(test_, 0));
+    const RemoteValue first = c().Schedule(forward_, {.steps = 2, .group = group});
+    for (int64_t batch = 2; batch < kRecords / kBatch; ++batch)
+      c().Schedule(forward_, {.steps = 1, .group = group});
+    MU_ASSERT_OK(first.Fetch());
+    testing::WaitWhile([&] { return c().Counts().steps < trained + 50; });
+    ASSERT_NO_FATAL_FAILURE(Restart());
+  }
+  MU_ASSERT_OK(c().Join());
   MU_ASSERT_OK_AND_ASSIGN(const FunctionGroup current, c().CreateGroup());
   MU_ASSERT_OK_AND_ASSIGN(const auto now, Evaluate(current));
   EXPECT_NE(now, calm) << "training has gone on";
