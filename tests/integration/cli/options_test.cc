@@ -91,11 +91,12 @@ TEST_F(OptionsTest, FunctionsPackAsManyStepsAsTheGapNeeds) {
         .get<int>();
   };
   EXPECT_GT(steps("0.000001"), 60) << "limited only by what is left";
-  // A quarter of a worker's part of what is left in the middle would be 500.
-  EXPECT_GT(steps("0.01"), 1) << "the default";
+  const nlohmann::json usual =
+      Train({"training.batch_size=1", "optimizer={sgd: {learning_rate: 0.001}}"});
+  EXPECT_GT(usual["steps_per_function"].get<int>(), 1) << "a call takes more than a hundredth";
 }
 
-// A call takes less time than a step of any model, of which these take eight.
+// Each step takes eight times as long as it has to, so a few of them hide a call.
 TEST_F(OptionsTest, FunctionsOfSlowStepsAreShort) {
   environment_ = {"MUSTER_WORKER_SLOW_DOWN=8"};
   const auto steps = [&](const std::vector<std::string>& more) {
@@ -105,7 +106,7 @@ TEST_F(OptionsTest, FunctionsOfSlowStepsAreShort) {
     return Train(settings)["steps_per_function"].get<int>();
   };
   // What is left in the middle would allow 62.
-  EXPECT_THAT(steps({}), Lt(30)) << "a hundredth of a function is eight hundredths of a step";
+  EXPECT_THAT(steps({}), Lt(30)) << "no more than the default needs";
   EXPECT_EQ(steps({"training.max_gap=1", "training.max_steps=300"}), 1);
 }
 
@@ -174,8 +175,7 @@ TEST_F(OptionsTest, MicroBatchesTrainAsWholeBatchesDo) {
 
 // A round of four workers' steps is a step with four times the batch.
 TEST_F(OptionsTest, RoundsTrainAsTheLargeBatchDoes) {
-  const std::vector<std::string> common = {"training.epochs=3", "training.warmup_steps=0",
-                                           "training.clip_by_global_norm=0",
+  const std::vector<std::string> common = {"training.epochs=6", "training.warmup_steps=0",
                                            "optimizer={adagrad: {learning_rate: 0.1}}"};
   const auto train = [&](int workers, const std::vector<std::string>& more) {
     workers_ = workers;
@@ -189,11 +189,11 @@ TEST_F(OptionsTest, RoundsTrainAsTheLargeBatchDoes) {
       train(4, {"training.batch_size=20", "training.mode=sync", "training.sync={replicas: 4}"});
   const auto [large, of_large] =
       train(1, {"training.batch_size=80", "training.functions_in_flight=1"});
-  EXPECT_EQ(large["steps"], 3 * 2000 / 80);
+  EXPECT_EQ(large["steps"], 6 * 2000 / 80);
   EXPECT_EQ(rounds["sync"]["rounds"], large["steps"]);
-  EXPECT_EQ(rounds["steps"], 4 * 3 * 2000 / 80);
+  EXPECT_EQ(rounds["steps"], 6 * 2000 / 20);
   EXPECT_EQ(rounds["samples"], large["samples"]);
-  EXPECT_THAT(large["train_loss"].get<double>(), Lt(4.0)) << "of 8.25 without training";
+  EXPECT_THAT(large["train_loss"].get<double>(), Lt(7.0)) << "of 8.25 without training";
   EXPECT_NEAR(rounds["train_loss"].get<double>(), large["train_loss"].get<double>(), 1e-4);
   const auto expected = testing::FloatsOf(of_large, kServers);
   const auto values = testing::FloatsOf(of_rounds, kServers);
