@@ -77,7 +77,7 @@ TEST_F(OutputsTest, NorWhatARunKeeps) {
     ExpectRefused({"predict", job, run, "--out=" + Path("run/report.json")}, "run/report.json",
                   "--out: " + Path("run/report.json") + " is the report of what was trained in ");
     ExpectRefused({"eval", job, run, "--trace=" + Path("run/logs/coordinator.log")},
-                  "run/logs/coordinator.log", "is a part of what Muster keeps in ");
+                  "run/logs/coordinator.log", "is a log of what ran in ");
   }
   ExpectRefused({"export", Path("run"), "--safetensors=" + Path("run/report.json")},
                 "run/report.json", "is the report of what was trained in ");
