@@ -15,13 +15,12 @@
 #include <vector>
 
 #include "common/base/error_kind.h"
-#include "common/base/version.h"
 #include "common/env/file.h"
 #include "common/rpc/faults.h"
-#include "common/rpc/typed.h"
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/core/deadlines.h"
 #include "psserver/server.h"
+#include "tests/coordinator/cluster/register_server.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -54,14 +53,7 @@ class CoordinatorTest : public ::testing::Test {
                        call->Finish(refusal_);
                      });
     MU_ASSERT_OK_AND_ASSIGN(listening_, transport_->Listen("", std::move(methods)));
-    pb::RegisterRequest request;
-    request.set_role(pb::ROLE_PSSERVER);
-    request.set_address(listening_->address());
-    request.set_incarnation(4);
-    request.set_protocol(kProtocol);
-    MU_ASSERT_OK(
-        Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address(), pb::ROLE_COORDINATOR),
-                                "/muster.Coordinator/Register", request));
+    MU_ASSERT_OK(testing::RegisterServer(*transport_, *coordinator_, listening_->address()));
     MU_ASSERT_OK_AND_ASSIGN(variable_,
                             coordinator_->CreateVariable(
                                 {.name = "w", .shape = {2}, .initializer = Constant{.value = 3}}));

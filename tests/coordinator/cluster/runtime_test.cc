@@ -13,7 +13,25 @@ using testing::PlayedClusterTest;
 using testing::PlayedWorker;
 using testing::StatusIs;
 
-using RuntimeTest = PlayedClusterTest;
+class RuntimeTest : public PlayedClusterTest {
+ protected:
+  // A function of the user fails, and the server confirms the fence at the fourth try.
+  void FailWithASlowFence() {
+    Start();
+    servers_.fence = [this](const pb::RequestContext&) {
+      return ++fences_ < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
+    };
+    failing_ = Worker(11);
+    RegisterServer(4242);
+    Schedule(1);
+    failing_->NextRun().call->Finish(testing::UsersError("no"));
+  }
+
+  std::atomic<int> fences_{0};
+
+ private:
+  std::unique_ptr<PlayedWorker> failing_;
+};
 
 TEST_F(RuntimeTest, InstallsThenRunsAndJoins) {
   Start();
@@ -113,17 +131,9 @@ TEST_F(RuntimeTest, TheFirstErrorIsReportedOnceAndNothingRunsAfterIt) {
 
 // Users are told when no server may apply anything of it any more, and not before.
 TEST_F(RuntimeTest, AnErrorIsReportedWhenTheServersAreFenced) {
-  Start();
-  std::atomic<int> asked{0};
-  servers_.fence = [&](const pb::RequestContext&) {
-    return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
-  };
-  auto worker = Worker(11);
-  RegisterServer(4242);
-  Schedule(1);
-  worker->NextRun().call->Finish(testing::UsersError("no"));
+  FailWithASlowFence();
   EXPECT_THAT(runtime_->Join(), HasCode(absl::StatusCode::kInvalidArgument));
-  EXPECT_EQ(asked, 4);
+  EXPECT_EQ(fences_, 4);
 }
 
 TEST_F(RuntimeTest, AServerThatIsLostNeedsNoFence) {
@@ -197,18 +207,10 @@ TEST_F(RuntimeTest, NoEpochStartsWhileFunctionsReadItsData) {
 
 // Functions that are scheduled for the epoch are to start when training's error has been told.
 TEST_F(RuntimeTest, AnEpochStartsWhenTrainingIsCancelled) {
-  Start();
-  std::atomic<int> asked{0};
-  servers_.fence = [&](const pb::RequestContext&) {
-    return ++asked < 4 ? absl::UnavailableError("it stalls") : absl::OkStatus();
-  };
-  auto worker = Worker(11);
-  RegisterServer(4242);
-  Schedule(1);
-  worker->NextRun().call->Finish(testing::UsersError("no"));
-  while (asked == 0) std::this_thread::yield();
+  FailWithASlowFence();
+  while (fences_ == 0) std::this_thread::yield();
   MU_EXPECT_OK(runtime_->StartEpoch(2, 0, nullptr));
-  EXPECT_EQ(asked, 4) << "the server has confirmed";
+  EXPECT_EQ(fences_, 4) << "the server has confirmed";
 }
 
 TEST_F(RuntimeTest, AnEpochThatCannotStartEndsWithAStopOrTheJob) {

@@ -10,12 +10,11 @@
 
 #include "common/base/error_kind.h"
 #include "common/base/mutex.h"
-#include "common/base/version.h"
 #include "common/env/file.h"
 #include "common/rpc/faults.h"
-#include "common/rpc/typed.h"
 #include "coordinator/cluster/coordinator.h"
 #include "psserver/server.h"
+#include "tests/coordinator/cluster/register_server.h"
 #include "tests/testing/matchers.h"
 
 namespace mu {
@@ -88,14 +87,7 @@ class ValuePiecesTest : public ::testing::Test {
                        assign(std::move(call), std::move(request));
                      });
     MU_ASSERT_OK_AND_ASSIGN(listening_, transport_->Listen("", std::move(methods)));
-    pb::RegisterRequest request;
-    request.set_role(pb::ROLE_PSSERVER);
-    request.set_address(listening_->address());
-    request.set_incarnation(4);
-    request.set_protocol(kProtocol);
-    MU_ASSERT_OK(
-        Call<pb::RegisterReply>(*transport_->Connect(coordinator_->address(), pb::ROLE_COORDINATOR),
-                                "/muster.Coordinator/Register", request));
+    MU_ASSERT_OK(testing::RegisterServer(*transport_, *coordinator_, listening_->address()));
     MU_ASSERT_OK_AND_ASSIGN(table_, coordinator_->CreateEmbeddingTable(
                                         {.name = "t", .rows = 1000, .dim = kDim, .partitions = 1}));
     MU_ASSERT_OK_AND_ASSIGN(
