@@ -4,6 +4,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/status.h"
 #include "common/obs/log.h"
 #include "common/obs/telemetry.h"
 #include "coordinator/training/check_files.h"
@@ -109,10 +110,11 @@ absl::StatusOr<Evaluation> JobSession::EvaluateSaved(RunReport* report) {
   absl::StatusOr<Evaluation> evaluation =
       evaluate_checkpoint_(report->checkpoint, options_.stop, &warnings);
   for (const std::string& warning : warnings) Warn(report, warning);
-  if (evaluation.ok() || absl::IsCancelled(evaluation.status()) ||
-      absl::IsInvalidArgument(evaluation.status()))
+  if (evaluation.ok() || absl::IsCancelled(evaluation.status())) return evaluation;
+  // A machine's fault is none of the job's, whatever its code.
+  if (absl::IsInvalidArgument(evaluation.status()) &&
+      KindOf(evaluation.status()) != pb::ERROR_MACHINE)
     return evaluation;
-  // The machine's fault, which is none of the job's.
   Warn(report, absl::StrCat("the coordinator's process cannot evaluate, so the workers do: ",
                             evaluation.status().message()));
   WatchStart();

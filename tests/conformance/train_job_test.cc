@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/error_kind.h"
 #include "common/env/file.h"
 #include "coordinator/frontend/model_registry.h"
 #include "tests/conformance/conformance.h"
@@ -104,6 +105,21 @@ TEST_F(TrainJobTest, WorkersEvaluateWhatTheCoordinatorCannot) {
   EXPECT_THAT(report_.warnings,
               Contains(HasSubstr("the coordinator's process cannot evaluate, so the workers do: "
                                  "no room for it")));
+}
+
+// As where its folder for unpacked files cannot be made.
+TEST_F(TrainJobTest, WorkersEvaluateWhereTheCoordinatorsMachineIsAtFault) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  others_ = WithKind(absl::InvalidArgumentError("not a directory"), pb::ERROR_MACHINE);
+  MU_EXPECT_OK(Train());
+  EXPECT_EQ(report_.eval_examples, static_cast<uint64_t>(kRecords));
+  EXPECT_THAT(report_.warnings, Contains(HasSubstr("so the workers do: not a directory")));
+}
+
+TEST_F(TrainJobTest, WhatCannotBeEvaluatedAnywhereIsTheJobsError) {
+  job_.mutable_evaluation()->set_where("coordinator");
+  others_ = absl::InvalidArgumentError("no such column");
+  EXPECT_THAT(Train(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such column")));
 }
 
 // How a gap that is none shows that it came there.
