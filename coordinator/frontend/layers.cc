@@ -34,12 +34,16 @@ absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string&
   }
   Dense layer;
   layer.activation_ = options.activation;
+  layer.product_ = options.product;
+  const Shape shape =
+      options.product.has_value() ? Shape({outputs, inputs}) : Shape({inputs, outputs});
   MU_ASSIGN_OR_RETURN(layer.kernel_,
                       factory.CreateVariable({.name = name + "/kernel",
-                                              .shape = {inputs, outputs},
+                                              .shape = shape,
                                               .initializer = options.kernel.value_or(
                                                   Initializer(GlorotUniform(inputs, outputs))),
-                                              .optimizer = options.optimizer}));
+                                              .optimizer = options.optimizer,
+                                              .partitioner = options.partitioner}));
   if (!options.has_bias) return layer;
   MU_ASSIGN_OR_RETURN(layer.bias_, factory.CreateVariable({.name = name + "/bias",
                                                            .shape = {outputs},
@@ -48,11 +52,36 @@ absl::StatusOr<Dense> Dense::Create(VariableFactory& factory, const std::string&
   return layer;
 }
 
+Sym Dense::ShardedProduct(const Sym& x, SourcePlace place) const {
+  const int rank = x.shape().rank();
+  if (!x.valid() || rank <= 2) return ShardedMatMul(At(x, place), kernel_, {.place = *product_});
+  // Its rows are a matrix, whose number decides where the product is computed.
+  Shape results(x.shape().dims().subspan(0, static_cast<size_t>(rank - 1)));
+  int64_t rows = 1, unknown = 0;
+  for (const int64_t size : results) {
+    if (size < 0) ++unknown;
+    rows *= size < 0 ? x.graph()->batch_size() : size;
+  }
+  if (unknown > 1) {
+    return x.graph()->Fail("sharded_matmul",
+                           absl::InvalidArgumentError(absl::StrCat(
+                               "takes [..., inputs] with one size at most that is not known, got ",
+                               x.spec().ToString(), "; give it [rows, inputs]")),
+                           place);
+  }
+  results.Append(kernel_.shape()[0]);
+  const Sym matrix = Reshape(x, {-1, x.shape()[rank - 1]});
+  return Reshape(ShardedMatMul(At(matrix, place), kernel_, {.place = *product_, .batch = rows}),
+                 results);
+}
+
 Sym Dense::operator()(const Operand& x) const {
   const CallScope scope(x.place());
   const Sym value = x.Bind();
   const bool is_matrix = value.shape().rank() == 2;
-  Sym result = is_matrix ? MatMul(value, kernel_) : BatchMatMul(value, kernel_);
+  Sym result = product_.has_value() ? ShardedProduct(value, x.place())
+               : is_matrix          ? MatMul(value, kernel_)
+                                    : BatchMatMul(value, kernel_);
   if (bias_.valid()) result = result + bias_;
   return Activate(result, activation_);
 }
@@ -66,6 +95,8 @@ absl::StatusOr<Mlp> Mlp::Create(VariableFactory& factory, const std::string& nam
     DenseOptions dense;
     dense.activation = i + 1 < widths.size() ? options.activation : options.last_activation;
     dense.optimizer = options.optimizer;
+    dense.partitioner = options.partitioner;
+    if (i + 1 == widths.size()) dense.product = options.last_product;
     if (options.normal_initializers && inputs > 0 && widths[i] > 0) {
       const double outputs = static_cast<double>(widths[i]);
       dense.kernel = Normal{

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "coordinator/frontend/ops.h"
 #include "coordinator/frontend/variable_factory.h"
+#include "coordinator/frontend/variable_ops.h"
 
 namespace mu {
 
@@ -22,10 +23,15 @@ struct DenseOptions {
   Initializer bias = Zeros{};
   bool has_bias = true;
   std::optional<Optimizer> optimizer = std::nullopt;
+  Partitioner partitioner = AutomaticPartitioner{};  // of the kernel
+  // For many outputs, as of a softmax: where the product with the kernel is computed, as
+  // ShardedMatMul does it. The kernel is then [outputs, inputs], a row for each output, so that
+  // partitions and servers have outputs of their own; checkpoints without it do not fit.
+  std::optional<ProductPlace> product = std::nullopt;  // none: the kernel is read
 };
 
-// x [..., inputs] -> activation(x kernel + bias) [..., outputs]. Variables NAME/kernel and
-// NAME/bias.
+// x [..., inputs] -> activation(x kernel + bias) [..., outputs]. Variables NAME/kernel [inputs,
+// outputs] and NAME/bias [outputs].
 class Dense {
  public:
   static absl::StatusOr<Dense> Create(VariableFactory& factory, const std::string& name,
@@ -37,9 +43,13 @@ class Dense {
   const Variable& bias() const { return bias_; }  // empty without a bias
 
  private:
+  // x times the transposed kernel [outputs, inputs].
+  Sym ShardedProduct(const Sym& x, SourcePlace place) const;
+
   Variable kernel_;
   Variable bias_;
   Activation activation_ = Activation::kNone;
+  std::optional<ProductPlace> product_;
 };
 
 struct MlpOptions {
@@ -49,6 +59,8 @@ struct MlpOptions {
   // / outputs)).
   bool normal_initializers = false;
   std::optional<Optimizer> optimizer = std::nullopt;
+  Partitioner partitioner = AutomaticPartitioner{};         // of all kernels
+  std::optional<ProductPlace> last_product = std::nullopt;  // DenseOptions::product of the last
 };
 
 // Dense layers NAME_0, NAME_1, ... of the given widths.
