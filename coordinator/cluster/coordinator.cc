@@ -177,6 +177,7 @@ absl::StatusOr<Variable> Coordinator::CreateVariable(const VariableSpec& spec) {
   VariableSpec full = spec;
   if (!full.optimizer && full.trainable && full.dtype == kFloat32)
     full.optimizer = impl_->options.default_optimizer;
+  if (!full.partitioner) full.partitioner = impl_->options.default_partitioner;
   MU_ASSIGN_OR_RETURN(pb::VariableProto proto, full.ToProto());
   proto.mutable_initializer()->set_seed(impl_->options.seed);
   absl::StatusOr<pb::VariableProto> added = proto;

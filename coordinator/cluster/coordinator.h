@@ -107,9 +107,10 @@ class Coordinator : public VariableFactory {
     std::string job_dir;                         // epochs are claimed in it; empty: epoch 1
     uint64_t seed = 1;                           // of initial values and of the order of data
     std::optional<Optimizer> default_optimizer;  // of trainable variables and tables that name none
-    bool names_log = true;                       // lines of the process's log name this job
-    std::string http;                            // host:port for metrics and health; empty: none
-    TlsFiles tls;                                // of it, off loopback
+    Partitioner default_partitioner = AutomaticPartitioner{};  // of variables that name none
+    bool names_log = true;  // lines of the process's log name this job
+    std::string http;       // host:port for metrics and health; empty: none
+    TlsFiles tls;           // of it, off loopback
     // Of values that a program reads or assigns, how much one call to the servers carries.
     uint64_t piece_bytes = kValuePieceBytes;
   };

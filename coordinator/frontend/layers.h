@@ -23,7 +23,7 @@ struct DenseOptions {
   Initializer bias = Zeros{};
   bool has_bias = true;
   std::optional<Optimizer> optimizer = std::nullopt;
-  Partitioner partitioner = AutomaticPartitioner{};  // of the kernel
+  std::optional<Partitioner> partitioner = std::nullopt;  // of the kernel
   // For many outputs, as of a softmax: where the product with the kernel is computed, as
   // ShardedMatMul does it. The kernel is then [outputs, inputs], a row for each output, so that
   // partitions and servers have outputs of their own; checkpoints without it do not fit.
@@ -59,7 +59,7 @@ struct MlpOptions {
   // / outputs)).
   bool normal_initializers = false;
   std::optional<Optimizer> optimizer = std::nullopt;
-  Partitioner partitioner = AutomaticPartitioner{};         // of all kernels
+  std::optional<Partitioner> partitioner = std::nullopt;    // of all kernels
   std::optional<ProductPlace> last_product = std::nullopt;  // DenseOptions::product of the last
 };
 

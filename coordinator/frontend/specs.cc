@@ -121,8 +121,8 @@ absl::StatusOr<pb::VariableProto> VariableSpec::ToProto() const {
     }
     proto.set_trainable(trainable && dtype == kFloat32);
     proto.set_moving_average(moving_average);
-    MU_RETURN_IF_ERROR(CheckPartitioner(partitioner, proto.mutable_partitioner()));
-    if (std::holds_alternative<AutomaticPartitioner>(partitioner)) proto.clear_partitioner();
+    if (partitioner.has_value() && !std::holds_alternative<AutomaticPartitioner>(*partitioner))
+      MU_RETURN_IF_ERROR(CheckPartitioner(*partitioner, proto.mutable_partitioner()));
     return proto;
   };
   absl::StatusOr<pb::VariableProto> proto = fill();

@@ -58,7 +58,7 @@ struct VariableSpec {
   std::optional<Optimizer> optimizer = std::nullopt;  // none: the coordinator's default
   float learning_rate_factor = 1.0f;                  // multiplies the optimizer's learning rate
   bool trainable = true;                              // of float32 only
-  Partitioner partitioner = AutomaticPartitioner{};
+  std::optional<Partitioner> partitioner = std::nullopt;  // none: the coordinator's default
   // AssignAdd moves it a part of the way to a mean. In a synchronous round it is moved by the mean
   // of the steps' additions, not by their sum.
   bool moving_average = false;

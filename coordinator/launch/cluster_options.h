@@ -51,6 +51,7 @@ inline absl::StatusOr<std::unique_ptr<Coordinator>> CreateCoordinator(
     full.tls = options.tls;
   }
   full.default_optimizer = options.default_optimizer;
+  full.default_partitioner = options.default_partitioner;
   full.runtime.start_timeout = options.start_timeout;
   full.runtime.placement = options.placement;
   return Coordinator::Create(std::move(full), NewMeteredTransport(std::move(transport)));

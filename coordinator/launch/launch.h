@@ -29,6 +29,9 @@ struct ClusterOptions {
   uint64_t job_fingerprint = 0;  // of what the job is, for its checkpoints; 0: not known
   uint64_t seed = 1;
   std::optional<Optimizer> default_optimizer = std::nullopt;  // of what is created without one
+  // How variables are cut that name no partitioner of their own (of tables: `partitions`). A job
+  // that goes on from its checkpoint needs the one that it began with.
+  Partitioner default_partitioner = AutomaticPartitioner{};
   // Which server gets which partition of what is created: PlaceByBytes, PlaceRoundRobin,
   // PlaceByLoad or a function of your own (common/sharding/placement.h).
   Placement placement = PlaceByBytes{};

@@ -2,7 +2,12 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <string>
+#include <vector>
+
 #include "common/env/file.h"
+#include "coordinator/frontend/layers.h"
 #include "tests/testing/certificates.h"
 #include "tests/testing/matchers.h"
 
@@ -68,6 +73,35 @@ TEST(Launch, PartitionsAreWhereThePlacementSays) {
     EXPECT_EQ(partition.load.reads, 1u) << "the server has it";
   }
   EXPECT_THAT(servers, ::testing::ElementsAre(1, 0, 0));
+}
+
+TEST(Launch, VariablesThatNameNoPartitionerHaveTheDefault) {
+  MU_ASSERT_OK_AND_ASSIGN(const auto coordinator,
+                          InProcess({.default_partitioner = FixedShards{3}}));
+  MU_ASSERT_OK_AND_ASSIGN(const Variable variable,
+                          coordinator->CreateVariable({.name = "default", .shape = {6}}));
+  MU_ASSERT_OK(coordinator->CreateVariable({.name = "short", .shape = {2}}));
+  MU_ASSERT_OK(
+      coordinator->CreateVariable({.name = "own", .shape = {6}, .partitioner = FixedShards{2}}));
+  MU_ASSERT_OK(coordinator->CreateVariable(
+      {.name = "automatic", .shape = {6}, .partitioner = AutomaticPartitioner{}}));
+  MU_ASSERT_OK(coordinator->CreateEmbeddingTable({.name = "table", .rows = 6, .dim = 2}));
+  MU_ASSERT_OK_AND_ASSIGN(const Dense layer, Dense::Create(*coordinator, "fc", 4, 5));
+  MU_ASSERT_OK_AND_ASSIGN(
+      const Dense cut, Dense::Create(*coordinator, "cut", 4, 5, {.partitioner = FixedShards{4}}));
+  MU_ASSERT_OK(coordinator->Read(variable));
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<ParameterInfo> infos, coordinator->Variables());
+  std::map<std::string, size_t> partitions;
+  for (const ParameterInfo& info : infos) partitions[info.name] = info.partitions.size();
+  EXPECT_THAT(partitions, ::testing::UnorderedElementsAre(
+                              ::testing::Pair("default", 3), ::testing::Pair("short", 2),
+                              ::testing::Pair("own", 2), ::testing::Pair("automatic", 1),
+                              ::testing::Pair("table", 64), ::testing::Pair("fc/kernel", 3),
+                              ::testing::Pair("fc/bias", 3), ::testing::Pair("cut/kernel", 4),
+                              ::testing::Pair("cut/bias", 3)));
+  MU_ASSERT_OK_AND_ASSIGN(const auto none, InProcess({.default_partitioner = MinSize{0}}));
+  EXPECT_THAT(none->CreateVariable({.name = "v", .shape = {6}}),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("above 0")));
 }
 
 }  // namespace
