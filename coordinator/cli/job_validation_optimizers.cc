@@ -1,5 +1,5 @@
-// The optimizer of a job, what some of its parameters have instead, and the schedule of learning
-// rates.
+// The optimizer of a job, what some of its parameters have of their own, and the schedule of
+// learning rates.
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -25,6 +25,28 @@ void ValidateOptimizer(const pb::OptimizerProto& optimizer, const std::string& k
   }
 }
 
+void ValidatePartitioner(const pb::PartitionerProto& partitioner, const std::string& key,
+                         std::vector<JobProblem>* problems) {
+  const auto number = [&](const char* name, uint64_t value) {
+    if (value > 0) return;
+    problems->push_back({absl::StrCat(key, ".", name), "must be above 0",
+                         "without a partitioner, variables are cut by their size"});
+  };
+  switch (partitioner.kind_case()) {
+    case pb::PartitionerProto::kFixedShards:
+      return number("fixed_shards", partitioner.fixed_shards());
+    case pb::PartitionerProto::kMinSize:
+      return number("min_size", partitioner.min_size());
+    case pb::PartitionerProto::kMaxSize:
+      return number("max_size", partitioner.max_size());
+    case pb::PartitionerProto::KIND_NOT_SET:
+      problems->push_back({key, "names no partitioner",
+                           "write for example partitioner: {fixed_shards: 4}; min_size and "
+                           "max_size are bytes of a partition",
+                           true});
+  }
+}
+
 void ValidateRule(const pb::ParameterRuleProto& rule, const std::string& key,
                   std::vector<JobProblem>* problems) {
   if (rule.match().empty()) {
@@ -41,10 +63,13 @@ void ValidateRule(const pb::ParameterRuleProto& rule, const std::string& key,
   if (frozen && (rule.has_optimizer() || rule.has_learning_rate_factor())) {
     problems->push_back({key + ".trainable", "is false, so nothing else about training applies",
                          "remove `optimizer` and `learning_rate_factor` here"});
-  } else if (!rule.has_optimizer() && !rule.has_learning_rate_factor() && !rule.has_trainable()) {
-    problems->push_back(
-        {key, "changes nothing", "give it optimizer, learning_rate_factor or trainable"});
+  } else if (!rule.has_optimizer() && !rule.has_learning_rate_factor() && !rule.has_trainable() &&
+             !rule.has_partitioner()) {
+    problems->push_back({key, "changes nothing",
+                         "give it optimizer, learning_rate_factor, trainable or partitioner"});
   }
+  if (rule.has_partitioner())
+    ValidatePartitioner(rule.partitioner(), key + ".partitioner", problems);
 }
 
 }  // namespace

@@ -3,12 +3,30 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/status.h"
 
 namespace mu {
+namespace {
+
+Partitioner PartitionerOf(const pb::PartitionerProto& proto) {
+  switch (proto.kind_case()) {
+    case pb::PartitionerProto::kFixedShards:
+      return FixedShards{proto.fixed_shards()};
+    case pb::PartitionerProto::kMinSize:
+      return MinSize{proto.min_size()};
+    case pb::PartitionerProto::kMaxSize:
+      return MaxSize{proto.max_size()};
+    case pb::PartitionerProto::KIND_NOT_SET:
+      break;
+  }
+  return AutomaticPartitioner{};
+}
+
+}  // namespace
 
 template <typename Spec>
 void RuledFactory::Apply(bool takes_optimizer, Spec* spec) {
@@ -25,6 +43,11 @@ void RuledFactory::Apply(bool takes_optimizer, Spec* spec) {
     if (rule.has_trainable()) {
       trainable = rule.trainable();
       trainable_by = i;
+    }
+    if constexpr (std::is_same_v<Spec, VariableSpec>) {
+      if (!rule.has_partitioner()) continue;
+      spec->partitioner = PartitionerOf(rule.partitioner());
+      cuts_[static_cast<size_t>(i)] = true;
     }
   }
   if (takes_optimizer && trainable) trains_ = true;
@@ -50,12 +73,18 @@ std::vector<std::string> RuledFactory::Problems() const {
   constexpr size_t kMostNames = 20;
   std::vector<std::string> problems;
   for (size_t i = 0; i < used_.size(); ++i) {
+    const pb::ParameterRuleProto& rule = job_.parameters(static_cast<int>(i));
+    if (used_[i] && rule.has_partitioner() && !cuts_[i]) {
+      problems.push_back(
+          absl::StrCat("parameters[", i, "].partitioner: is for variables, and `", rule.match(),
+                       "` is the name of tables only, which are cut by their ids; remove it"));
+    }
     if (used_[i]) continue;
     std::vector<std::string> some(names_.begin(), names_.end());
     const bool more = some.size() > kMostNames;
     if (more) some.resize(kMostNames);
     problems.push_back(
-        absl::StrCat("parameters[", i, "].match: `", job_.parameters(static_cast<int>(i)).match(),
+        absl::StrCat("parameters[", i, "].match: `", rule.match(),
                      "` is the name of no variable or table of the model, which has ",
                      absl::StrJoin(some, ", "), more ? ", ..." : ""));
   }

@@ -16,12 +16,16 @@ class RuledFactory : public VariableFactory {
  public:
   // Both outlive it.
   RuledFactory(const muster::JobProto& job, VariableFactory* factory)
-      : job_(job), factory_(factory), used_(static_cast<size_t>(job.parameters_size())) {}
+      : job_(job),
+        factory_(factory),
+        used_(static_cast<size_t>(job.parameters_size())),
+        cuts_(used_.size()) {}
 
   absl::StatusOr<Variable> CreateVariable(const VariableSpec& spec) override;
   absl::StatusOr<EmbeddingTable> CreateEmbeddingTable(const EmbeddingTableSpec& spec) override;
 
-  // Once the model is whole: a line for each rule that matched nothing, which begins with its key.
+  // Once the model is whole: a line for each rule that matched nothing, or whose partitioner cuts
+  // nothing, which begins with its key.
   std::vector<std::string> Problems() const;
   // The same of rules that leave nothing to train; empty: something is, or the model itself has
   // nothing. Of a run that only reads values this is no problem.
@@ -37,6 +41,7 @@ class RuledFactory : public VariableFactory {
   const muster::JobProto& job_;
   VariableFactory* const factory_;
   std::vector<bool> used_;  // by rule
+  std::vector<bool> cuts_;  // by rule: it has a partitioner, and matched a variable
   bool trains_ = false;     // something that was created
   int frozen_by_ = -1;      // the last rule that froze something which the model trains
   std::set<std::string> names_;

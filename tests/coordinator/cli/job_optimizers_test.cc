@@ -105,7 +105,7 @@ TEST(JobOptimizers, MistakesInParametersHaveTheirPlace) {
             "tables; write a name or a pattern such as \"embedding_*\"\n");
   EXPECT_EQ(problems("{match: a}"),
             "job.yaml:18:5: `parameters[0]` changes nothing; give it optimizer, "
-            "learning_rate_factor or trainable\n");
+            "learning_rate_factor, trainable or partitioner\n");
   EXPECT_EQ(problems("{match: a, learning_rate_factor: 0}"),
             "job.yaml:18:38: `parameters[0].learning_rate_factor` must be above 0; to train these "
             "not at all, write trainable: false\n");
@@ -117,6 +117,35 @@ TEST(JobOptimizers, MistakesInParametersHaveTheirPlace) {
             "is usual\n");
   EXPECT_THAT(problems("{match: a, optimizer: {}}"),
               HasSubstr("`parameters[0].optimizer` names no optimizer"));
+}
+
+TEST(JobOptimizers, VariablesMayBeCutOtherwise) {
+  const auto with = [](const std::string& partitioner) {
+    return GoodJob() + "parameters:\n  - {match: a, partitioner: " + partitioner + "}\n";
+  };
+  const auto parsed = [&](const std::string& partitioner) {
+    const pb::JobProto job = Parsed(with(partitioner));
+    return job.parameters_size() == 1 ? job.parameters(0).partitioner() : pb::PartitionerProto();
+  };
+  EXPECT_EQ(parsed("{fixed_shards: 4}").fixed_shards(), 4u);
+  EXPECT_EQ(parsed("{min_size: 8000000000}").min_size(), 8'000'000'000u);
+  EXPECT_EQ(parsed("{max_size: 1048576}").max_size(), 1u << 20);
+  for (const std::string kind : {"fixed_shards", "min_size", "max_size"}) {
+    for (const std::string number : {"0", "-3"}) {
+      EXPECT_EQ(ProblemsOf(with(absl::StrCat("{", kind, ": ", number, "}"))),
+                absl::StrCat("job.yaml:18:", 32 + kind.size(), ": `parameters[0].partitioner.",
+                             kind, "` must be above 0", number == "0" ? "" : ", not -3",
+                             "; without a partitioner, variables are cut by their size\n"));
+    }
+  }
+  EXPECT_EQ(ProblemsOf(with("{}")),
+            "job.yaml:18:16: `parameters[0].partitioner` names no partitioner; write for example "
+            "partitioner: {fixed_shards: 4}; min_size and max_size are bytes of a partition\n");
+  EXPECT_THAT(ProblemsOf(with("{min_size: 1, max_size: 2}")),
+              HasSubstr("stands beside another choice under `parameters[0].partitioner`"));
+  EXPECT_THAT(ProblemsOf(with("{shards: 2}")),
+              HasSubstr("job.yaml:18:30: there is no key `shards` under "
+                        "`parameters[0].partitioner`"));
 }
 
 TEST(JobOptimizers, SchedulesAndTheirMistakes) {

@@ -97,5 +97,41 @@ TEST_F(ParameterRulesTest, WhatMatchesNothingIsAProblem) {
               testing::StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("`x`")));
 }
 
+TEST_F(ParameterRulesTest, VariablesAreCutAsTheJobSays) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "*" partitioner { fixed_shards: 4 } }
+      parameters { match: "*/bias" partitioner { max_size: 64 } }
+      parameters { match: "wide/*" partitioner { min_size: 32 } }
+      parameters { match: "wide/*" learning_rate_factor: 2 })");
+  RuledFactory factory(job, &fake_);
+  const auto partitioner = [&](const VariableSpec& spec) {
+    return CreateVariable(factory, spec).partitioner();
+  };
+  EXPECT_EQ(partitioner({.name = "kernel"}).fixed_shards(), 4u);
+  EXPECT_EQ(partitioner({.name = "own", .partitioner = MinSize{5}}).fixed_shards(), 4u)
+      << "the job decides over the model";
+  EXPECT_EQ(partitioner({.name = "count", .dtype = kInt64}).fixed_shards(), 4u);
+  EXPECT_EQ(partitioner({.name = "deep/bias"}).max_size(), 64u);
+  EXPECT_EQ(partitioner({.name = "wide/bias"}).min_size(), 32u);
+  MU_ASSERT_OK_AND_ASSIGN(const EmbeddingTable table,
+                          factory.CreateEmbeddingTable({.name = "table", .rows = 2, .dim = 2}));
+  EXPECT_EQ(table.proto().partitions(), 0u) << "the coordinator's choice";
+  EXPECT_THAT(factory.Problems(), IsEmpty());
+}
+
+TEST_F(ParameterRulesTest, APartitionerOfTablesIsAProblem) {
+  const pb::JobProto job = Job(R"(
+      parameters { match: "t*" partitioner { fixed_shards: 4 } }
+      parameters { match: "*" partitioner { fixed_shards: 4 } }
+      parameters { match: "x" partitioner { fixed_shards: 4 } })");
+  RuledFactory factory(job, &fake_);
+  CreateVariable(factory, {.name = "v", .partitioner = FixedShards{2}});
+  MU_ASSERT_OK(factory.CreateEmbeddingTable({.name = "table", .rows = 2, .dim = 2}));
+  EXPECT_THAT(factory.Problems(),
+              ElementsAre("parameters[0].partitioner: is for variables, and `t*` is the name of "
+                          "tables only, which are cut by their ids; remove it",
+                          HasSubstr("parameters[2].match: `x`")));
+}
+
 }  // namespace
 }  // namespace mu
