@@ -118,6 +118,26 @@ class ModelRules {
                : "write a larger one, or negatives: sampled in the model");
   }
 
+  // Of a product that servers compute, only they know the gradient.
+  void CheckProductsGradient(const std::string& key) {
+    const pb::TrainingProto& training = job_.training();
+    const std::pair<const char*, bool> refused[] = {
+        {"micro_batches", training.micro_batches() > 1},
+        {"clip_by_value", training.clip_by_value() > 0},
+        {"clip_by_norm", training.clip_by_norm() > 0},
+        {"clip_by_global_norm", training.clip_by_global_norm() > 0},
+        {"l1", training.l1() > 0},
+        {"l2", training.l2() > 0},
+        {"weight_decay", training.weight_decay() > 0}};
+    for (const auto& [name, given] : refused) {
+      if (!given) continue;
+      return Add(key, absl::StrCat("is servers, which does not go with training.", name),
+                 absl::StrCat("write product: auto, which reads the weights then, or remove "
+                              "training.",
+                              name));
+    }
+  }
+
   // Whether the data has the columns is found when they are looked at (CheckColumns).
   void CheckConfig() {
     std::string name;
@@ -128,7 +148,10 @@ class ModelRules {
     } else {
       const FeatureModelKind& features = *FeatureModelOf(job_.model());
       name = features.name;
-      problems = FeatureModel::Problems(features, (job_.model().*features.config)());
+      const pb::FeatureModelProto& config = (job_.model().*features.config)();
+      problems = FeatureModel::Problems(features, config);
+      if (trains_ && problems.empty() && config.product() == "servers")
+        CheckProductsGradient(absl::StrCat("model.", name, ".product"));
     }
     for (const ModelProblem& problem : problems) {
       Add(absl::StrCat("model.", name, ".", problem.key), problem.message, problem.remedy,

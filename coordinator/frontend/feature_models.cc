@@ -1,5 +1,6 @@
 #include "coordinator/frontend/feature_models.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "coordinator/frontend/image_input.h"
 
@@ -28,6 +29,30 @@ constexpr FeatureModelKind kKinds[] = {
     {"nfm", Kind::kNfm, &Kind::nfm, true, false, true, false, true},
 };
 
+std::optional<ProductPlace> PlaceOf(const std::string& text) {
+  if (text == "auto") return ProductPlace::kAuto;
+  if (text == "servers") return ProductPlace::kServers;
+  if (text == "worker") return ProductPlace::kWorker;
+  return std::nullopt;
+}
+
+void CheckProduct(const FeatureModelKind& kind, const Config& config,
+                  std::vector<ModelProblem>* problems) {
+  if (!PlaceOf(config.product()).has_value()) {
+    problems->push_back(
+        {"product", absl::StrCat("must be auto, servers or worker, not `", config.product(), "`"),
+         "auto is where fewer bytes move"});
+  } else if (!config.has_classes()) {
+    problems->push_back(
+        {"product", "is for labels of many classes", "write `classes`, or remove it"});
+  } else if (!kind.deep && absl::c_none_of(config.features(), [](const pb::FeatureProto& feature) {
+               return feature.kind().empty() || feature.kind() == "number";
+             })) {
+    problems->push_back({"product", "is of the features that are numbers, and there are none",
+                         "remove it: of ids only the rows of a batch travel"});
+  }
+}
+
 }  // namespace
 
 absl::Span<const FeatureModelKind> FeatureModelKinds() { return kKinds; }
@@ -43,7 +68,7 @@ bool FeatureModel::HasKey(const FeatureModelKind& kind, absl::string_view key) {
   if (key == "embedding_dim") return kind.embeds();
   if (key == "hidden") return kind.deep;
   if (key == "cross_layers") return kind.cross;
-  if (key == "classes") return !kind.multiplies();
+  if (key == "classes" || key == "product") return !kind.multiplies();
   return true;
 }
 
@@ -61,8 +86,10 @@ std::vector<ModelProblem> FeatureModel::Problems(const FeatureModelKind& kind,
   refuse(!config.hidden().empty(), "hidden");
   refuse(config.has_cross_layers(), "cross_layers");
   refuse(config.has_classes(), "classes");
+  refuse(config.has_product(), "product");
   if (!kind.multiplies() && config.has_classes() && config.classes() < 2)
     problems.push_back({"classes", "must be at least 2", "leave it out for labels 0 and 1"});
+  if (!kind.multiplies() && config.has_product()) CheckProduct(kind, config, &problems);
   if (kind.embeds() && config.has_embedding_dim() &&
       (config.embedding_dim() < 1 || config.embedding_dim() > kMaxWidth)) {
     problems.push_back({"embedding_dim", absl::StrCat("must be from 1 to ", kMaxWidth), ""});
@@ -97,6 +124,7 @@ FeatureModel::FeatureModel(const FeatureModelKind& kind, const Config& config)
     : kind_(kind),
       label_(config.label_column()),
       classes_(config.classes()),
+      product_(PlaceOf(config.product())),
       dim_(config.has_embedding_dim() ? config.embedding_dim() : kDefaultDim),
       hidden_(config.hidden().begin(), config.hidden().end()),
       cross_layers_(config.has_cross_layers() ? config.cross_layers() : kDefaultCrossLayers),
@@ -117,9 +145,10 @@ absl::Status FeatureModel::Create(VariableFactory& factory) {
 absl::Status FeatureModel::CreateWide(VariableFactory& factory) {
   MU_ASSIGN_OR_RETURN(weights_, features_.CreateTables(factory, "wide", outputs(), Zeros{}));
   if (features_.numbers() > 0) {
+    const Shape shape = product_.has_value() ? Shape({outputs(), features_.numbers()})
+                                             : Shape({features_.numbers(), outputs()});
     MU_ASSIGN_OR_RETURN(number_weights_,
-                        factory.CreateVariable(
-                            {.name = "wide/numbers", .shape = {features_.numbers(), outputs()}}));
+                        factory.CreateVariable({.name = "wide/numbers", .shape = shape}));
   }
   MU_ASSIGN_OR_RETURN(bias_, factory.CreateVariable({.name = "bias", .shape = {outputs()}}));
   return absl::OkStatus();
@@ -133,14 +162,19 @@ absl::Status FeatureModel::CreateDeep(VariableFactory& factory) {
   }
   std::vector<int64_t> widths = hidden_;
   widths.push_back(outputs());
-  MU_ASSIGN_OR_RETURN(deep_, Mlp::Create(factory, "deep", inputs, widths));
+  MU_ASSIGN_OR_RETURN(deep_,
+                      Mlp::Create(factory, "deep", inputs, widths, {.last_product = product_}));
   return absl::OkStatus();
 }
 
 Sym FeatureModel::Wide(const BatchRef& batch) const {
   std::vector<Sym> parts = features_.Lookup(weights_, batch);
-  if (features_.numbers() > 0)
-    parts.push_back(MatMul(features_.Numbers(batch), Read(number_weights_)));
+  if (features_.numbers() > 0) {
+    const Sym numbers = features_.Numbers(batch);
+    parts.push_back(product_.has_value()
+                        ? ShardedMatMul(numbers, number_weights_, {.place = *product_})
+                        : MatMul(numbers, Read(number_weights_)));
+  }
   if (classes_ == 0) return ReduceSum(Concat(parts, 1), {1}) + bias_;
   Sym sum = parts[0];
   for (size_t i = 1; i < parts.size(); ++i) sum = sum + parts[i];

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,17 +78,18 @@ class FeatureModel final : public Model {
   const FeatureModelKind kind_;
   const std::string label_;
   const int64_t classes_;  // 0: the label is 0 or 1
+  const std::optional<ProductPlace> product_;
   const int64_t dim_;
   const std::vector<int64_t> hidden_;
   const int64_t cross_layers_;
   const FeatureSet features_;
 
   std::vector<EmbeddingTable> weights_;  // wide/...: rows of outputs() numbers
-  Variable number_weights_;              // wide/numbers [numbers, outputs()]
-  Variable bias_;                        // [outputs()]
-  std::vector<EmbeddingTable> tables_;   // embedding/...: rows of dim_ numbers
-  Fm pairs_;                             // pairs/numbers [numbers, dim_]; also of pooled ones
-  CrossNetwork cross_;                   // cross_0, cross_1, ...
+  Variable number_weights_;  // wide/numbers [numbers, outputs()]; transposed of a product_
+  Variable bias_;            // [outputs()]
+  std::vector<EmbeddingTable> tables_;  // embedding/...: rows of dim_ numbers
+  Fm pairs_;                            // pairs/numbers [numbers, dim_]; also of pooled ones
+  CrossNetwork cross_;                  // cross_0, cross_1, ...
   Mlp deep_;
 };
 

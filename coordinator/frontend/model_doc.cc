@@ -88,7 +88,13 @@ ModelDoc FeatureModelDoc(const FeatureModelKind& kind) {
         message, "",
         {{"classes", "none",
           "the label is one of so many classes: a column of kind `class` or `id`, ids are below "
-          "it"}},
+          "it"},
+         {"product", "none",
+          "with `classes`, for many of them: where the weights of the logits are multiplied, those "
+          "of the last layer and of numbers. `auto`: where fewer bytes move; `servers`: each with "
+          "its part; `worker`: it reads them. Their rows are then the classes, so checkpoints of "
+          "models without it do not fit. `servers` goes with none of `training.micro_batches`, "
+          "`l1`, `l2`, `weight_decay` and `clip_by_...`; `auto` reads the weights there"}},
         &doc);
   }
   return doc;

@@ -134,11 +134,11 @@ TEST(JobFileTest, OnlyKeysThatTheModelTakesAreOffered) {
   };
   EXPECT_THAT(offered("mlp"),
               HasSubstr("it may be one of: features, label_column, embedding_dim, hidden, "
-                        "classes\n"));
-  EXPECT_THAT(offered("dcn_v2"), HasSubstr("hidden, cross_layers, classes\n"));
+                        "classes, product\n"));
+  EXPECT_THAT(offered("dcn_v2"), HasSubstr("hidden, cross_layers, classes, product\n"));
   EXPECT_THAT(offered("deepfm"), HasSubstr("embedding_dim, hidden\n"));
   EXPECT_THAT(ProblemsWithSet(GoodJob(), {"model={logistic_regression: 1}"}),
-              HasSubstr("its keys are: features, label_column, classes\n"));
+              HasSubstr("its keys are: features, label_column, classes, product\n"));
 }
 
 TEST(JobFileTest, ExpandsTheEnvironment) {

@@ -96,11 +96,13 @@ TEST(ReferencePages, FeatureModelsDescribeTheKeysThatTheyTake) {
     config.set_embedding_dim(4);
     config.add_hidden(8);
     config.set_cross_layers(2);
+    config.set_classes(3);
+    config.set_product("auto");
     std::set<std::string> refused;
     for (const ModelProblem& problem : FeatureModel::Problems(kind, config)) {
       if (absl::StartsWith(problem.message, "is no key of model")) refused.insert(problem.key);
     }
-    for (const char* key : {"embedding_dim", "hidden", "cross_layers"})
+    for (const char* key : {"embedding_dim", "hidden", "cross_layers", "classes", "product"})
       EXPECT_NE(keys.contains(key), refused.contains(key)) << kind.name << " " << key;
   }
 }
