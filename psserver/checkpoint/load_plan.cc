@@ -115,7 +115,8 @@ absl::Status LoadPlan::Expect(const File& file, const std::string& name, DType d
     return absl::DataLossError(absl::StrCat(file.reader.path(), " has no '", name, "'"));
   if ((*entry)->dtype == dtype && (*entry)->shape == shape) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("the checkpoint's '", name, "' has another type or shape than the model's"));
+      absl::StrCat("the checkpoint's '", name, "' has another type or shape than the model's; a ",
+                   "variable needs the partitioner with which it was saved"));
 }
 
 absl::Status LoadPlan::AddVariable(const StoredVariable& variable, uint32_t p) {
