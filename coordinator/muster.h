@@ -29,6 +29,8 @@
 #include "coordinator/training/evaluation_schedule.h"
 #include "coordinator/training/evaluator.h"
 #include "coordinator/training/exit_code.h"
+#include "coordinator/training/follow.h"
 #include "coordinator/training/in_process_evaluation.h"
+#include "coordinator/training/run_status.h"
 #include "coordinator/training/table_file.h"
 #include "coordinator/training/trainer.h"

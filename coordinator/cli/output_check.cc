@@ -87,8 +87,8 @@ std::vector<InputFile> InputsOf(const std::string& job_file, const muster::JobPr
 
 std::vector<InputFile> RunFilesOf(const std::string& job_dir) {
   std::vector<InputFile> files;
-  for (const char* name :
-       {"job.json", "lock", "checkpoints", "epochs", "layouts", "cache", "evaluation_cache"})
+  for (const char* name : {"job.json", "run.json", "lock", "checkpoints", "epochs", "layouts",
+                           "cache", "evaluation_cache"})
     files.push_back({JoinPath(job_dir, name), absl::StrCat("what Muster keeps in ", job_dir)});
   const std::string logs = JoinPath(job_dir, "logs");
   for (const std::string& name : ListDirectory(logs).value_or(std::vector<std::string>()))

@@ -22,7 +22,7 @@ bool MoveToFollower(const std::string& folder) {
   if (waiting.ok() && waiting->size() >= kMostFollowed) {
     MU_LOG(WARN,
            "{} is deleted and will not be evaluated: {} checkpoints wait in {} already; start "
-           "`coordinator eval --follow` again, or remove that folder if nobody follows the run",
+           "what follows the run again, or remove that folder if nobody follows the run",
            folder, waiting->size(), followed);
     return false;
   }

@@ -1,7 +1,7 @@
 // What a run and the process that evaluates its checkpoints from beside it (`coordinator eval
-// --follow`) agree on. While RUN/followed is there, somebody follows the run, though perhaps not at
-// this moment: a checkpoint of RUN/checkpoints is moved there instead of being deleted. The
-// follower evaluates what is there and deletes it.
+// --follow`, mu::Follow) agree on. While RUN/followed is there, somebody follows the run, though
+// perhaps not at this moment: a checkpoint of RUN/checkpoints is moved there instead of being
+// deleted. The follower evaluates what is there and deletes it.
 #pragma once
 
 #include <cstddef>

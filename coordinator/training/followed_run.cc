@@ -17,7 +17,7 @@
 #include "coordinator/cluster/checkpoint_manifest.h"
 #include "coordinator/cluster/followed_checkpoints.h"
 #include "coordinator/training/evaluation_json.h"
-#include "coordinator/training/job_record.h"
+#include "coordinator/training/run_status.h"
 
 namespace mu {
 namespace {
@@ -101,11 +101,6 @@ absl::StatusOr<std::string> FollowedRun::Open() {
   return path;
 }
 
-bool FollowedRun::JobIsOver() const {
-  const absl::StatusOr<JobRecord> record = ReadJobRecord(directory_);
-  return record.ok() && (record->status == "done" || record->status == "failed");
-}
-
 absl::Status FollowedRun::Hold() {
   const auto found = ListCheckpoints(JoinPath(directory_, kCheckpoints));
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
@@ -140,7 +135,7 @@ absl::StatusOr<std::vector<std::string>> FollowedRun::Held() const {
 absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
   while (true) {
     if (stop != nullptr && stop->load() > 0) return absl::CancelledError("stopped");
-    const bool over = JobIsOver();  // first: then its last checkpoint is there
+    const bool over = RunIsOver(directory_);  // first: then its last checkpoint is there
     MU_RETURN_IF_ERROR(Hold());
     MU_ASSIGN_OR_RETURN(const std::vector<std::string> held, Held());
     for (const std::string& name : held) {
@@ -153,7 +148,7 @@ absl::StatusOr<std::string> FollowedRun::Next(const std::atomic<int>* stop) {
       MU_RETURN_IF_ERROR(RemoveHeld(folder));
     }
     if (over) {
-      // Nobody follows any more. It fails if the job was continued and moved something here.
+      // Nobody follows any more. It fails if the run was continued and moved something here.
       ::rmdir(FollowedFolder(directory_).c_str());
       return std::string();
     }

@@ -1,5 +1,5 @@
 // The checkpoints of a run that another process trains, one after the other, each once: for an
-// evaluation beside training.
+// evaluation beside training (`coordinator eval --follow`, follow.h).
 //
 // What has been evaluated is written down in DIR/evaluations.json after each, so a process that is
 // started again goes on. A checkpoint that waits is in DIR/followed: this process holds it there by
@@ -30,8 +30,8 @@ class FollowedRun {
   // evaluated; returns where that is written. DATA_LOSS if it cannot be read.
   absl::StatusOr<std::string> Open();
   // The folder of the oldest checkpoint that has not been evaluated. Waits for one; empty if there
-  // is none and the job is over, done or failed for good, which ends the following. CANCELLED if
-  // `stop` asks for it.
+  // is none and the run is over (run_status.h), which ends the following. CANCELLED if `stop` asks
+  // for it.
   absl::StatusOr<std::string> Next(const std::atomic<int>* stop);
   // That one has been evaluated, or cannot be: its files are damaged, or gone. Another error is
   // returned, and the checkpoint is still to be evaluated.
@@ -41,7 +41,6 @@ class FollowedRun {
   const std::vector<Evaluation>& evaluations() const { return evaluations_; }
 
  private:
-  bool JobIsOver() const;
   std::string HeldFolder(const std::string& name) const;
   // Takes hold of what is new.
   absl::Status Hold();

@@ -16,6 +16,7 @@
 #include "coordinator/training/dismissal.h"
 #include "coordinator/training/job_holder.h"
 #include "coordinator/training/job_session.h"
+#include "coordinator/training/run_status.h"
 #include "coordinator/training/trainer.h"
 #include "coordinator/training/warm_start_job.h"
 
@@ -156,6 +157,7 @@ absl::Status JobSession::TakeLock() {
 
 absl::Status JobSession::Record(const std::string& status) {
   record_.status = status;
+  MU_RETURN_IF_ERROR(UnmarkRun(options_.job_dir));  // of a program that trained here before
   return WriteJobRecord(options_.job_dir, record_);
 }
 

@@ -146,6 +146,7 @@ absl::Status JobSession::CreateTrainer(const FitOptions& fit, RunReport* report)
                            manifest->set_samples(samples_);
                          }};
   options.callbacks = CallbacksOf(report);
+  options.marks_run = false;  // the record says it
   trainer_ = std::make_unique<Trainer>(coordinator_.get(), std::move(options));
   return absl::OkStatus();
 }

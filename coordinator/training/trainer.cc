@@ -9,6 +9,7 @@
 #include "common/base/steady_now.h"
 #include "common/env/file.h"
 #include "common/obs/log.h"
+#include "coordinator/training/exit_code.h"
 #include "coordinator/training/trainer_beside.h"
 
 namespace mu {
@@ -18,6 +19,18 @@ namespace {
 constexpr absl::Duration kClusterLook = absl::Seconds(1);
 constexpr char kNotWrittenDown[] = "whether a checkpoint stays cannot be written down";
 
+// What a Fit says of the run; nullopt: whoever starts the program again continues it.
+std::optional<RunStatus> OutcomeOf(const absl::StatusOr<FitResult>& result) {
+  if (result.ok()) {
+    if (result->train.stopped) return std::nullopt;
+    return RunStatus::kDone;
+  }
+  if (absl::IsCancelled(result.status())) return std::nullopt;
+  const int code = ExitCodeOf(result.status());
+  if (code == kExitBadJob || code == kExitFunctionFailed) return RunStatus::kFailed;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
@@ -25,6 +38,7 @@ Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
   if (!options_.checkpoints.has_value()) return;
   CheckpointerOptions checkpoints = *options_.checkpoints;
   folder_ = AbsolutePath(checkpoints.directory).value_or(checkpoints.directory);
+  run_ = RunOfCheckpointFolder(folder_);
   // Evaluations have steps, too.
   checkpoints.steps = [this] { return trained_steps_.load(); };
   if (options_.callbacks.on_checkpoint) checkpoints.on_taken = options_.callbacks.on_checkpoint;
@@ -38,7 +52,24 @@ Trainer::Trainer(Coordinator* coordinator, TrainerOptions options)
   checkpointer_ = std::make_unique<Checkpointer>(coordinator_, std::move(checkpoints));
 }
 
-Trainer::~Trainer() = default;
+Trainer::~Trainer() {
+  EndBeside();
+  EndCheckpoints();
+}
+
+void Trainer::EndCheckpoints() {
+  if (checkpointer_ == nullptr) return;
+  checkpointer_.reset();  // first: then the run's last checkpoint is there
+  if (outcome_.has_value()) MarkRunAs(*outcome_);
+}
+
+void Trainer::MarkRunAs(RunStatus status) {
+  if (!options_.marks_run || run_.empty()) return;
+  // The run is that of a newer coordinator.
+  if (absl::IsAborted(coordinator_->runtime().ended())) return;
+  if (const absl::Status marked = MarkRun(run_, status); !marked.ok())
+    MU_LOG(WARN, "whoever follows the run is not told whether it is over: {}", marked);
+}
 
 std::string Trainer::PathOf(const std::string& name) const {
   return name.empty() ? "" : JoinPath(folder_, name);
@@ -161,8 +192,11 @@ absl::Status Trainer::RestoreIfFound(const FitOptions& options) {
 }
 
 absl::StatusOr<FitResult> Trainer::Fit(const FitOptions& options) {
+  outcome_.reset();
   const absl::Status prepared = Prepare(options);
+  if (prepared.ok() && checkpointer_ != nullptr) MarkRunAs(RunStatus::kRunning);
   absl::StatusOr<FitResult> result = prepared.ok() ? FitPrepared(options) : prepared;
+  if (prepared.ok()) outcome_ = OutcomeOf(result);
   LookAtCluster(/*now=*/true);  // one of them may be why it ends
   return result;
 }

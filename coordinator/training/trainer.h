@@ -31,6 +31,7 @@
 #include "coordinator/training/failure_teller.h"
 #include "coordinator/training/forward.h"
 #include "coordinator/training/kept_checkpoints.h"
+#include "coordinator/training/run_status.h"
 #include "coordinator/training/train_loop.h"
 
 namespace mu {
@@ -78,6 +79,10 @@ struct TrainerOptions {
   // what is measured. Where no checkpoint can be taken, the workers evaluate.
   CheckpointEvaluator evaluate_checkpoint = nullptr;
   TrainerCallbacks callbacks = {};
+  // Whether RUN/run.json says if the run whose checkpoints are in RUN/checkpoints is over, for
+  // those who follow it (follow.h). It is over when EndCheckpoints or the trainer's end comes after
+  // a Fit that was not stopped: it came to its end, or failed for good.
+  bool marks_run = true;
 };
 
 struct FitOptions {
@@ -122,7 +127,7 @@ class Trainer {
  public:
   // Begins to take checkpoints, if there is a folder for them. The coordinator must outlive this.
   Trainer(Coordinator* coordinator, TrainerOptions options);
-  ~Trainer();
+  ~Trainer();  // ends checkpoints
 
   // Trains; evaluates whenever it is due, and once more at the end if early stopping or keep_best
   // want it (unless an evaluation beside training has stopped it). Before each evaluation that may
@@ -144,8 +149,9 @@ class Trainer {
   }
   // Null: without checkpoints, or after EndCheckpoints.
   Checkpointer* checkpointer() { return checkpointer_.get(); }
-  // No more are taken.
-  void EndCheckpoints() { checkpointer_.reset(); }
+  // No more are taken. If the last Fit was not stopped, the run is over
+  // (TrainerOptions::marks_run).
+  void EndCheckpoints();
   // Where a checkpoint of that name is.
   std::string PathOf(const std::string& name) const;
   // Metrics that an evaluation computes, such as "auc" or "income.auc".
@@ -189,6 +195,8 @@ class Trainer {
   // is to end.
   absl::StatusOr<bool> TakeBeside(bool wait);
   void EndBeside();
+  // For who follows the run.
+  void MarkRunAs(RunStatus status);
   absl::Status Finish(FitResult* result);
   absl::Status RestoreBest(FitResult* result);
   // Marks what is to stay, `candidate` as well, and takes the marks from what is not. What the
@@ -202,6 +210,7 @@ class Trainer {
   Coordinator* const coordinator_;
   const TrainerOptions options_;
   std::string folder_;                     // of checkpoints, absolute; empty: none
+  std::string run_;                        // it is run_/checkpoints; empty: it has another name
   std::unique_ptr<KeptCheckpoints> kept_;  // null: there is no folder
   std::unique_ptr<Checkpointer> checkpointer_;
   TrainingHistory history_;
@@ -213,7 +222,8 @@ class Trainer {
   std::unique_ptr<Beside> beside_;          // under way
   bool taken_up_ = false;                   // it is one of a former coordinator
   std::atomic<uint64_t> trained_steps_{0};
-  RestoredJob restored_;  // that Fit has restored itself
+  std::optional<RunStatus> outcome_;  // of the last Fit; nullopt: the run may go on
+  RestoredJob restored_;              // that Fit has restored itself
   bool has_restored_ = false;
   std::set<std::string> warned_;
   FailureTeller failures_;

@@ -79,6 +79,9 @@ absl::StatusOr<mu::BinaryMetrics> Evaluate(mu::Coordinator& c, const mu::Functio
                                            const mu::Dataset& data);
 absl::StatusOr<mu::FitResult> FitWhileItHelps(mu::Coordinator& c, const std::string& file,
                                               const std::string& folder);
+absl::StatusOr<std::vector<mu::Evaluation>> EvaluateEach(mu::Coordinator& c,
+                                                         const std::string& file,
+                                                         const std::string& run);
 absl::StatusOr<uint32_t> TrainWhileItHelps(mu::Coordinator& c, const std::string& file,
                                            const std::string& folder);
 

@@ -123,6 +123,19 @@ TEST_F(GuideTest, FitsWhileItHelps) {
   EXPECT_EQ(second.early_stopping->best, first.early_stopping->best);
 }
 
+TEST_F(GuideTest, FollowsARun) {
+  MU_ASSERT_OK_AND_ASSIGN(const mu::FitResult fit,
+                          FitWhileItHelps(*c_, kVisits, Path("run/checkpoints")));
+  Restart();
+  MU_ASSERT_OK_AND_ASSIGN(const std::vector<mu::Evaluation> evaluations,
+                          EvaluateEach(*c_, kVisits, Path("run")));
+  ASSERT_FALSE(evaluations.empty());
+  ASSERT_TRUE(fit.last.has_value());
+  // The last checkpoint has the values of the best evaluation.
+  for (const char* metric : {"logloss", "auc"})
+    EXPECT_NEAR(evaluations.back().metrics.at(metric), fit.last->metrics.at(metric), 1e-6);
+}
+
 TEST_F(GuideTest, CrossesAndBuckets) {
   MU_ASSERT_OK_AND_ASSIGN(const mu::Dataset data, c_->CreateDataset(Visits(kVisits).Epochs(1)));
   MU_ASSERT_OK_AND_ASSIGN(const mu::Function step, DefineCrosses(*c_, data));

@@ -168,6 +168,27 @@ absl::StatusOr<mu::FitResult> FitWhileItHelps(mu::Coordinator& c, const std::str
 }
 // [/trainer]
 
+// [follow]
+// Evaluates each checkpoint of a run that another program trains.
+absl::StatusOr<std::vector<mu::Evaluation>> EvaluateEach(mu::Coordinator& c,
+                                                         const std::string& file,
+                                                         const std::string& run) {
+  const auto define = [&](mu::Coordinator& own) -> absl::StatusOr<mu::EvaluationSpec> {
+    mu::EvaluationSpec spec;
+    MU_ASSIGN_OR_RETURN(ClickModel model, ClickModel::Create(own));  // as the run has it
+    MU_ASSIGN_OR_RETURN(
+        spec.data,
+        own.CreateDataset(Visits(file).Records(4, {3}).Epochs(1).Batch(100).Name("test")));
+    MU_ASSIGN_OR_RETURN(spec.function, DefineForward(own, model, spec.data));
+    spec.metrics = {"logloss", "auc"};
+    return spec;
+  };
+  return mu::Follow(&c, run, define, {.on_evaluation = [](const mu::Evaluation& evaluation) {
+    std::printf("%s: %zu metrics\n", evaluation.checkpoint.c_str(), evaluation.metrics.size());
+  }});
+}
+// [/follow]
+
 // [early-stopping]
 // Trains until two epochs have brought nothing; returns the best epoch, whose values the servers
 // have then.

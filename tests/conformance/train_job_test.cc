@@ -13,6 +13,7 @@
 #include "common/base/error_kind.h"
 #include "common/env/file.h"
 #include "coordinator/frontend/model_registry.h"
+#include "coordinator/training/run_status.h"
 #include "tests/conformance/conformance.h"
 
 namespace mu {
@@ -120,6 +121,15 @@ TEST_F(TrainJobTest, WhatCannotBeEvaluatedAnywhereIsTheJobsError) {
   job_.mutable_evaluation()->set_where("coordinator");
   others_ = absl::InvalidArgumentError("no such column");
   EXPECT_THAT(Train(), StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("no such column")));
+}
+
+// Who follows the run goes by the job's record, whatever a program has left there before.
+TEST_F(TrainJobTest, TheRecordSaysThatTheRunIsOver) {
+  const std::string run = directory_->path() + "/run";
+  MU_ASSERT_OK(MarkRun(run, RunStatus::kRunning));
+  MU_EXPECT_OK(Train());
+  EXPECT_TRUE(RunIsOver(run));
+  EXPECT_FALSE(FileExists(run + "/run.json")) << "its trainer leaves none";
 }
 
 // How a gap that is none shows that it came there.

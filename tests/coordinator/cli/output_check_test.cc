@@ -135,9 +135,10 @@ TEST_F(OutputCheckTest, WhatMusterKeepsInARun) {
         kept, &problems);
     return !problems.empty();
   };
-  for (const char* name : {"job.json", "lock", "checkpoints/ckpt-1/manifest.json", "epochs/1",
-                           "layouts/x", "logs/coordinator.log", "cache/x", "evaluation_cache/x",
-                           "followed/ckpt-1/manifest.json", "evaluations.json"})
+  for (const char* name :
+       {"job.json", "run.json", "lock", "checkpoints/ckpt-1/manifest.json", "epochs/1", "layouts/x",
+        "logs/coordinator.log", "cache/x", "evaluation_cache/x", "followed/ckpt-1/manifest.json",
+        "evaluations.json"})
     EXPECT_TRUE(refused(RunFilesOf(run), name)) << name;
   for (const char* name : {"report.json", "predictions.csv", "log.json", "logs/trace.json"})
     EXPECT_FALSE(refused(RunFilesOf(run), name)) << name;

@@ -1,0 +1,30 @@
+// Whether a run is over, for whoever follows its checkpoints from another process.
+//
+// A program's trainer says so in RUN/run.json; a job's session says so in RUN/job.json
+// (job_record.h). Where there are both, run.json is newer: a session removes it.
+#pragma once
+
+#include <string>
+
+#include "absl/status/status.h"
+
+namespace mu {
+
+// Done, or failed for good: no checkpoint comes any more. A run that was stopped, or whose machines
+// failed, is still running: somebody may continue it.
+enum class RunStatus { kRunning, kDone, kFailed };
+
+// RUN of the folder RUN/checkpoints. Empty for a folder of another name: it is no run's, and nobody
+// can follow it.
+std::string RunOfCheckpointFolder(const std::string& folder);
+
+// Writes RUN/run.json, at once or not at all. For programs with a loop of their own: mu::Trainer
+// does it.
+absl::Status MarkRun(const std::string& run, RunStatus status);
+// From now on the record of a job says it.
+absl::Status UnmarkRun(const std::string& run);
+
+// False if nothing in RUN says so, also where that cannot be read.
+bool RunIsOver(const std::string& run);
+
+}  // namespace mu

@@ -1,0 +1,81 @@
+#include "coordinator/training/run_status.h"
+
+#include <gmock/gmock.h>
+
+#include <string>
+
+#include "common/env/file.h"
+#include "coordinator/training/job_record.h"
+#include "tests/testing/matchers.h"
+
+namespace mu {
+namespace {
+
+class RunStatusTest : public ::testing::Test {
+ protected:
+  std::string Run() const { return directory_->path() + "/run"; }
+  void Record(const std::string& status) {
+    JobRecord record;
+    record.status = status;
+    MU_ASSERT_OK(MakeDirectories(Run()));
+    MU_ASSERT_OK(WriteJobRecord(Run(), record));
+  }
+
+  absl::StatusOr<TempDirectory> directory_ = TempDirectory::Create("run-status");
+};
+
+TEST_F(RunStatusTest, OfAProgram) {
+  EXPECT_FALSE(RunIsOver(Run())) << "there is nothing";
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kRunning));
+  EXPECT_FALSE(RunIsOver(Run()));
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kDone));
+  EXPECT_TRUE(RunIsOver(Run()));
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kRunning));
+  EXPECT_FALSE(RunIsOver(Run()));
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kFailed));
+  EXPECT_TRUE(RunIsOver(Run()));
+  MU_ASSERT_OK(UnmarkRun(Run()));
+  EXPECT_FALSE(RunIsOver(Run()));
+  MU_EXPECT_OK(UnmarkRun(Run())) << "there is none any more";
+}
+
+TEST_F(RunStatusTest, OfAJob) {
+  for (const char* status : {"done", "failed"}) {
+    Record(status);
+    EXPECT_TRUE(RunIsOver(Run())) << status;
+  }
+  for (const char* status : {"running", "stopped"}) {
+    Record(status);
+    EXPECT_FALSE(RunIsOver(Run())) << status;
+  }
+}
+
+// A program trains where a job did, and the reverse.
+TEST_F(RunStatusTest, TheMarkOfAProgramCountsAsLongAsItIsThere) {
+  Record("done");
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kRunning));
+  EXPECT_FALSE(RunIsOver(Run()));
+  MU_ASSERT_OK(UnmarkRun(Run()));
+  EXPECT_TRUE(RunIsOver(Run()));
+  Record("running");
+  MU_ASSERT_OK(MarkRun(Run(), RunStatus::kDone));
+  EXPECT_TRUE(RunIsOver(Run()));
+}
+
+TEST_F(RunStatusTest, AMarkThatCannotBeReadSaysNothing) {
+  Record("done");
+  for (const char* text : {"", "{", "[]", "{}", "\"done\"", R"({"status": 1})"}) {
+    MU_ASSERT_OK(WriteFileAtomic(Run() + "/run.json", text));
+    EXPECT_FALSE(RunIsOver(Run())) << text;
+  }
+}
+
+TEST_F(RunStatusTest, OnlyAFolderOfCheckpointsHasARun) {
+  EXPECT_EQ(RunOfCheckpointFolder("/runs/a/checkpoints"), "/runs/a");
+  EXPECT_EQ(RunOfCheckpointFolder("/runs/a/checkpoints/"), "/runs/a");
+  EXPECT_EQ(RunOfCheckpointFolder("/runs/a/elsewhere"), "");
+  EXPECT_EQ(RunOfCheckpointFolder(""), "");
+}
+
+}  // namespace
+}  // namespace mu
